@@ -1,0 +1,66 @@
+import { mkdir } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type Limits, openLimits } from './access/limits.ts';
+import { openTokens, type Tokens } from './access/tokens.ts';
+import type { Config } from './config.ts';
+import { Lifecycle } from './kernel/lifecycle.ts';
+import { type Database, type DatabaseOptions, openDatabase } from './platform/database.ts';
+import { createLog, type Log } from './platform/log.ts';
+import { schema } from './schema.ts';
+import { createHttpApp } from './transport/http.ts';
+
+export interface App {
+  readonly database: Database;
+  readonly tokens: Tokens;
+  readonly limits: Limits;
+  readonly log: Log;
+  /** Opens the port; returns the address with the port that was given. */
+  listen(port: number, host: string): Promise<AddressInfo>;
+  /** Stops taking requests, lets those under way finish, and closes everything in reverse order of opening. */
+  close(): Promise<void>;
+}
+
+interface Overrides {
+  readonly log?: Log;
+  readonly database?: DatabaseOptions;
+}
+
+/** The composition root: opens everything once. On failure, what was opened before is closed again. */
+export async function createApp(config: Config, overrides: Overrides = {}): Promise<App> {
+  const lifecycle = new Lifecycle();
+  try {
+    await mkdir(config.dataDir, { recursive: true, mode: 0o700 });
+    const log = overrides.log ?? createLog(config.logLevel);
+    const database = await openDatabase(config, lifecycle, overrides.database);
+    const tokens = await openTokens(config);
+    const limits = openLimits(config.limits);
+    const server = createServer(createHttpApp({ schema, database, tokens, limits, log, config }));
+    lifecycle.onClose(() => closeServer(server));
+    return {
+      database,
+      tokens,
+      limits,
+      log,
+      listen: (port, host) => listen(server, port, host),
+      close: () => lifecycle.close(),
+    };
+  } catch (failure) {
+    await lifecycle.close().catch(() => {});
+    throw failure;
+  }
+}
+
+function listen(server: Server, port: number, host: string): Promise<AddressInfo> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, () => resolve(server.address() as AddressInfo));
+  });
+}
+
+function closeServer(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeIdleConnections();
+  });
+}

@@ -1,0 +1,143 @@
+import { InstanceStatus, TaskStatus } from '../generated/prisma/enums.ts';
+import { builder } from '../graph/builder.ts';
+import { resolveKeyset } from '../graph/connection.ts';
+import { ProjectRef } from '../graph/project.ts';
+import { parseUuid } from '../kernel/uuid.ts';
+import {
+  type ComputeOverview,
+  getInstance,
+  instanceAttentions,
+  listInstances,
+  listTasks,
+  readOverview,
+  taskAttentions,
+} from './service.ts';
+
+const InstanceStatusEnum = builder.enumType(InstanceStatus, { name: 'InstanceStatus' });
+const TaskStatusEnum = builder.enumType(TaskStatus, { name: 'TaskStatus' });
+const InstanceAttention = builder.enumType('InstanceAttention', {
+  description: 'The instances that a figure of the overview’s `attention` counts.',
+  values: instanceAttentions,
+});
+const TaskAttention = builder.enumType('TaskAttention', {
+  description: 'The tasks that a figure of the overview’s `attention` counts.',
+  values: taskAttentions,
+});
+
+const byId = { keyOf: (node: { id: string }) => node.id, parseKey: parseUuid };
+
+const StatusCount = builder.simpleObject('StatusCount', { fields: (t) => ({ status: t.string(), count: t.int() }) });
+
+const ComputeAttention = builder.simpleObject('ComputeAttention', {
+  description: 'What needs attention. Each figure is the length of a list: `instances` or `tasks` with the filter `attention`.',
+  fields: (t) => ({
+    instancesWithoutHypervisor: t.int({ description: '`instances(filter: {attention: without_hypervisor})`' }),
+    instancesSuspended: t.int({ description: '`instances(filter: {attention: suspended})`' }),
+    instancesThrottled: t.int({ description: '`instances(filter: {attention: throttled})`' }),
+    cancellationsScheduled: t.int({ description: 'In the future: `instances(filter: {attention: cancellation_scheduled})`' }),
+    tasksFailed24h: t.int({ description: 'Within 24 hours: `tasks(filter: {attention: failed_24h})`' }),
+    tasksStuck: t.int({ description: 'Not finished an hour after their creation: `tasks(filter: {attention: stuck})`' }),
+  }),
+});
+
+const ResourcesAllocated = builder.simpleObject('ResourcesAllocated', {
+  description: 'What the instances have, deleted ones left out.',
+  fields: (t) => ({
+    vcpu: t.field({ type: 'SafeInt' }),
+    ramMb: t.field({ type: 'SafeInt' }),
+    ramGb: t.field({ type: 'SafeInt', description: '`ramMb / 1024`, rounded down.' }),
+    storageGb: t.field({ type: 'SafeInt', description: 'Their root disks.' }),
+  }),
+});
+
+const ResourcesCount = builder.simpleObject('ResourcesCount', {
+  fields: (t) => ({
+    volumes: t.int(),
+    vpcs: t.int(),
+    sshKeys: t.int(),
+    snapshots: t.int(),
+    backups: t.int(),
+    storageGb: t.field({ type: 'SafeInt', description: 'The size of all volumes.' }),
+  }),
+});
+
+const ComputeOverviewRef = builder.objectRef<ComputeOverview>('ComputeOverview').implement({
+  description: 'Figures of a project’s compute resources, all of one moment.',
+  fields: (t) => ({
+    attention: t.expose('attention', { type: ComputeAttention }),
+    instancesByStatus: t.expose('instancesByStatus', { type: [StatusCount], description: 'By status, in alphabetical order.' }),
+    instancesTotal: t.exposeInt('instancesTotal', { description: 'Deleted ones left out.' }),
+    resourcesAllocated: t.expose('resourcesAllocated', { type: ResourcesAllocated }),
+    resourcesCount: t.expose('resourcesCount', { type: ResourcesCount }),
+    tasksByStatus: t.expose('tasksByStatus', { type: [StatusCount], description: 'Tasks created within 24 hours.' }),
+    tasksRecentCount: t.exposeInt('tasksRecentCount', { description: 'Tasks created within 24 hours: the sum of `tasksByStatus`.' }),
+  }),
+});
+
+const InstanceRef = builder.prismaObject('Instance', {
+  fields: (t) => ({
+    id: t.exposeID('id'),
+    name: t.exposeString('name'),
+    status: t.expose('status', { type: InstanceStatusEnum }),
+    plan: t.exposeString('plan'),
+    region: t.exposeString('region'),
+    vcpu: t.exposeInt('vcpu'),
+    ramMb: t.exposeInt('ramMb'),
+    storageGb: t.exposeInt('storageGb', { description: 'The root disk.' }),
+    hypervisor: t.exposeString('hypervisor', { nullable: true, description: 'Null until one is assigned.' }),
+    throttled: t.exposeBoolean('throttled'),
+    dailyBackup: t.exposeBoolean('dailyBackup'),
+    cancellationAt: t.expose('cancellationAt', { type: 'DateTime', nullable: true }),
+    created: t.expose('created', { type: 'DateTime' }),
+    modified: t.expose('modified', { type: 'DateTime' }),
+  }),
+});
+
+const TaskRef = builder.prismaObject('Task', {
+  fields: (t) => ({
+    id: t.exposeID('id'),
+    instanceId: t.exposeID('instanceId', { nullable: true }),
+    kind: t.exposeString('kind'),
+    status: t.expose('status', { type: TaskStatusEnum }),
+    error: t.exposeString('error', { description: 'Empty where nothing failed.' }),
+    created: t.expose('created', { type: 'DateTime' }),
+    started: t.expose('started', { type: 'DateTime', nullable: true }),
+    finished: t.expose('finished', { type: 'DateTime', nullable: true }),
+  }),
+});
+
+const InstanceFilterInput = builder.inputType('InstanceFilter', {
+  fields: (t) => ({
+    status: t.field({ type: InstanceStatusEnum, description: 'Without it all but the deleted ones.' }),
+    attention: t.field({ type: InstanceAttention }),
+  }),
+});
+
+const TaskFilterInput = builder.inputType('TaskFilter', {
+  fields: (t) => ({
+    status: t.field({ type: TaskStatusEnum }),
+    attention: t.field({ type: TaskAttention }),
+  }),
+});
+
+builder.objectFields(ProjectRef, (t) => ({
+  computeOverview: t.field({ type: ComputeOverviewRef, resolve: readOverview }),
+  instances: t.connection({
+    type: InstanceRef,
+    description: 'The oldest first.',
+    args: { filter: t.arg({ type: InstanceFilterInput }) },
+    resolve: (scope, args) => resolveKeyset({ args, ...byId }, (slice) => listInstances(scope, args.filter ?? {}, slice)),
+  }),
+  instance: t.field({
+    type: InstanceRef,
+    nullable: true,
+    args: { id: t.arg.id({ required: true }) },
+    resolve: (scope, { id }) => getInstance(scope, id),
+  }),
+  tasks: t.connection({
+    type: TaskRef,
+    description: 'The newest first.',
+    args: { filter: t.arg({ type: TaskFilterInput }) },
+    resolve: (scope, args) => resolveKeyset({ args, ...byId }, (slice) => listTasks(scope, args.filter ?? {}, slice)),
+  }),
+}));

@@ -1,0 +1,10 @@
+const HOUR_MS = 3_600_000;
+
+/** A moment before `now`; fractions count, and a negative number of hours lies in the future. */
+export function hoursBefore(now: Date, hours: number): Date {
+  return new Date(now.getTime() - Math.round(hours * HOUR_MS));
+}
+
+export function daysBefore(now: Date, days: number): Date {
+  return hoursBefore(now, days * 24);
+}

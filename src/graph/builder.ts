@@ -1,0 +1,60 @@
+import SchemaBuilder from '@pothos/core';
+import ComplexityPlugin from '@pothos/plugin-complexity';
+import PrismaPlugin from '@pothos/plugin-prisma';
+import RelayPlugin from '@pothos/plugin-relay';
+import SimpleObjectsPlugin from '@pothos/plugin-simple-objects';
+import type PrismaTypes from '../generated/pothos.ts';
+import { getDatamodel } from '../generated/pothos.ts';
+import { Fault } from '../kernel/fault.ts';
+import type { Context } from './context.ts';
+
+/** What a client's document may cost. A list costs its items times the page it asks for. */
+export const documentLimits = { depth: 12, breadth: 500, complexity: 20_000 };
+
+export type Scalars = {
+  ID: { Input: string; Output: string };
+  DateTime: { Input: Date; Output: Date };
+  UUID: { Input: string; Output: string };
+  Name: { Input: string; Output: string };
+  Text: { Input: string; Output: string };
+  JSON: { Input: unknown; Output: unknown };
+  JSONObject: { Input: Record<string, unknown>; Output: unknown };
+  SafeInt: { Input: number; Output: number };
+};
+
+/** The one schema builder: every domain adds its types and root fields to it. */
+export const builder = new SchemaBuilder<{
+  Context: Context;
+  PrismaTypes: PrismaTypes;
+  Scalars: Scalars;
+  DefaultFieldNullability: false;
+  DefaultEdgesNullability: false;
+  DefaultNodeNullability: false;
+}>({
+  plugins: [ComplexityPlugin, RelayPlugin, SimpleObjectsPlugin, PrismaPlugin],
+  defaultFieldNullability: false,
+  complexity: {
+    limit: (context: Context) => (context.isClientDocument ? documentLimits : {}),
+    complexityError: (kind, result) =>
+      Fault.invalidRequest(
+        `The document is too large: ${kind.toLowerCase()} ${result[kind.toLowerCase() as Lowercase<typeof kind>]}, at most ${result[`max${kind}`]}.`,
+      ),
+  },
+  relay: {
+    cursorType: 'String',
+    clientMutationId: 'omit',
+    nodeQueryOptions: false,
+    nodesQueryOptions: false,
+    edgesFieldOptions: { nullable: false },
+    nodeFieldOptions: { nullable: false },
+    nodesOnConnection: true,
+  },
+  prisma: {
+    client: (context) => context.database,
+    dmmf: getDatamodel(),
+    filterConnectionTotalCount: true,
+  },
+});
+
+builder.queryType({ description: 'Reads. Without a credential only `viewer` (null) and introspection are answered.' });
+builder.mutationType({ description: 'Writes. Each takes one `input` and returns a payload.' });

@@ -1,0 +1,59 @@
+import DataLoader from 'dataloader';
+import { openProject, type ProjectScope } from '../access/scope.ts';
+import { requireSession, type Session, type Viewer } from '../access/viewer.ts';
+import { Fault } from '../kernel/fault.ts';
+import type { Database } from '../platform/database.ts';
+import type { Log } from '../platform/log.ts';
+
+/** What every resolver is given: one a request, whatever the door, and one an event on a subscription. */
+export interface Context {
+  readonly database: Database;
+  readonly log: Log;
+  readonly viewer: Viewer | null;
+  /** Whether the document is the client's own (limits on its cost apply) or one of the REST table. */
+  readonly isClientDocument: boolean;
+  /** Throws `not_authenticated` without a credential. */
+  requireViewer(): Viewer;
+  /** Throws `not_authenticated`, or `session_required` for an API key. */
+  requireSession(): Session;
+  /** Throws `not_authenticated` or `not_found`. Access is checked once a request, however often the project is named. */
+  openProject(ids: { organizationId: string; projectId: string }): Promise<ProjectScope>;
+  /** Answers many calls of `load` within one tick by one call of `loadMany`, which is known by its `name`. */
+  loadBatched<Key extends string, Value>(name: string, key: Key, loadMany: (keys: readonly Key[]) => Promise<Value[]>): Promise<Value>;
+}
+
+export interface ContextSource {
+  readonly database: Database;
+  readonly log: Log;
+  readonly viewer: Viewer | null;
+  readonly isClientDocument: boolean;
+}
+
+export function createContext({ database, log, viewer, isClientDocument }: ContextSource): Context {
+  const scopes = new Map<string, Promise<ProjectScope>>();
+  const loaders = new Map<string, DataLoader<string, unknown>>();
+  const requireViewer = () => {
+    if (!viewer) throw Fault.notAuthenticated();
+    return viewer;
+  };
+  return {
+    database,
+    log,
+    viewer,
+    isClientDocument,
+    requireViewer,
+    requireSession: () => requireSession(requireViewer()),
+    async openProject(ids) {
+      const asking = requireViewer();
+      const key = `${ids.organizationId}/${ids.projectId}`;
+      const scope = scopes.get(key) ?? openProject(database, asking, ids);
+      scopes.set(key, scope);
+      return scope;
+    },
+    loadBatched<Key extends string, Value>(name: string, key: Key, loadMany: (keys: readonly Key[]) => Promise<Value[]>) {
+      const loader = loaders.get(name) ?? new DataLoader<string, unknown>((keys) => loadMany(keys as readonly Key[]));
+      loaders.set(name, loader);
+      return loader.load(key) as Promise<Value>;
+    },
+  };
+}

@@ -1,0 +1,97 @@
+import { GraphQLError, type ValueNode, valueFromASTUntyped } from 'graphql';
+import { jsonProblem } from '../kernel/json.ts';
+import { countCodePoints, textProblem } from '../kernel/text.ts';
+import { parseUuid } from '../kernel/uuid.ts';
+import { builder } from './builder.ts';
+
+/** The largest JSON value that is kept: 256 KiB as JSON text. */
+const MAX_JSON_BYTES = 256 * 1024;
+const MAX_NAME_LENGTH = 255;
+
+/** A value that its scalar refuses. The message is shown to clients of every door, so it names no type. */
+function refuse(message: string): never {
+  throw new GraphQLError(message, { extensions: { code: 'validation_failed' } });
+}
+
+/** A scalar's two ways in. A literal that is refused carries its node, so that the refusal can name the field. */
+function parsers<Value>(parseValue: (value: unknown) => Value) {
+  const parseLiteral = (node: ValueNode, variables?: Record<string, unknown> | null) => {
+    try {
+      return parseValue(valueFromASTUntyped(node, variables));
+    } catch (refusal) {
+      throw new GraphQLError((refusal as GraphQLError).message, { nodes: node, extensions: (refusal as GraphQLError).extensions });
+    }
+  };
+  return { parseValue, parseLiteral };
+}
+
+function parseText(value: unknown): string {
+  if (typeof value !== 'string') return refuse('Not a valid string.');
+  const problem = textProblem(value);
+  return problem ? refuse(problem) : value;
+}
+
+function parseName(value: unknown): string {
+  const name = parseText(value);
+  if (name.trim() === '') refuse('This field may not be blank.');
+  if (countCodePoints(name) > MAX_NAME_LENGTH) refuse(`Ensure this field has no more than ${MAX_NAME_LENGTH} characters.`);
+  return name;
+}
+
+function parseJson(value: unknown): unknown {
+  const problem = jsonProblem(value, MAX_JSON_BYTES);
+  return problem ? refuse(problem) : value;
+}
+
+function parseJsonObject(value: unknown): Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return refuse('Must be a JSON object.');
+  return parseJson(value) as Record<string, unknown>;
+}
+
+function parseMoment(value: unknown): Date {
+  const isIso = typeof value === 'string' && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/.test(value);
+  const moment = isIso ? new Date(value) : null;
+  return moment && !Number.isNaN(moment.getTime()) ? moment : refuse('Not a valid date-time: use ISO 8601 with a time zone.');
+}
+
+builder.scalarType('DateTime', {
+  description: 'A moment, as ISO 8601 in UTC with milliseconds: `2026-01-31T12:00:00.000Z`.',
+  serialize: (value) => value.toISOString(),
+  ...parsers(parseMoment),
+});
+
+builder.scalarType('UUID', {
+  description: 'A UUID in its canonical spelling.',
+  serialize: (value) => value,
+  ...parsers((value) => parseUuid(value) ?? refuse('Must be a valid UUID.')),
+});
+
+builder.scalarType('Name', {
+  description: `A line of 1 to ${MAX_NAME_LENGTH} characters (code points), not blank.`,
+  serialize: (value) => value,
+  ...parsers(parseName),
+});
+
+builder.scalarType('Text', {
+  description: 'Text, without null characters and lone surrogates.',
+  serialize: (value) => value,
+  ...parsers(parseText),
+});
+
+builder.scalarType('JSON', {
+  description: 'Any JSON value of up to 256 KiB, kept as it was sent.',
+  serialize: (value) => value,
+  ...parsers(parseJson),
+});
+
+builder.scalarType('JSONObject', {
+  description: 'A JSON object of up to 256 KiB, kept as it was sent.',
+  serialize: (value) => value,
+  ...parsers(parseJsonObject),
+});
+
+builder.scalarType('SafeInt', {
+  description: 'An integer that may pass 32 bits: up to 2^53 - 1.',
+  serialize: (value) => Number(value),
+  ...parsers((value) => (Number.isSafeInteger(value) ? (value as number) : refuse('A valid integer is required.'))),
+});

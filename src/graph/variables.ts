@@ -1,0 +1,164 @@
+import {
+  coerceInputValue,
+  type DocumentNode,
+  type GraphQLArgument,
+  type GraphQLError,
+  type GraphQLInputField,
+  type GraphQLInputType,
+  type GraphQLSchema,
+  getNamedType,
+  getNullableType,
+  isEnumType,
+  isInputObjectType,
+  isListType,
+  isNonNullType,
+  isScalarType,
+  Kind,
+  type OperationDefinitionNode,
+  TypeInfo,
+  typeFromAST,
+  visit,
+  visitWithTypeInfo,
+} from 'graphql';
+import type { FieldErrors } from '../kernel/fault.ts';
+
+/** What an input field or argument declares in its `extensions`, beyond its type. */
+export interface FieldConstraints {
+  readonly maxItems?: number;
+  readonly minimum?: number;
+  /** For a field that may be left out, but not be null. */
+  readonly refusesNull?: boolean;
+}
+
+/** Where a variable of an operation stands. */
+export interface VariableBinding {
+  readonly type: GraphQLInputType;
+  readonly isRequired: boolean;
+  /** The input field or argument that takes it: a service names it so in a field error. */
+  readonly position: GraphQLInputField | GraphQLArgument | null;
+}
+
+/** An operation's variables: read once for each document. */
+export type VariableBindings = ReadonlyMap<string, VariableBinding>;
+
+export function readBindings(schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode): VariableBindings {
+  const positions = new Map<string, GraphQLInputField | GraphQLArgument>();
+  const types = new TypeInfo(schema);
+  visit(
+    document,
+    visitWithTypeInfo(types, {
+      Argument(node) {
+        const argument = types.getArgument();
+        if (argument && node.value.kind === Kind.VARIABLE) positions.set(node.value.name.value, argument);
+      },
+      ObjectField(node) {
+        const parent = getNamedType(types.getParentInputType());
+        const field = isInputObjectType(parent) ? parent.getFields()[node.name.value] : undefined;
+        if (field && node.value.kind === Kind.VARIABLE) positions.set(node.value.name.value, field);
+      },
+    }),
+  );
+  const bindings = new Map<string, VariableBinding>();
+  for (const { variable, type: typeNode, defaultValue } of operation.variableDefinitions ?? []) {
+    const type = typeFromAST(schema, typeNode) as GraphQLInputType | undefined;
+    const name = variable.name.value;
+    if (!type) continue;
+    const isRequired = isNonNullType(type) && !defaultValue;
+    bindings.set(name, { type, isRequired, position: positions.get(name) ?? null });
+  }
+  return bindings;
+}
+
+/**
+ * What is wrong with the variables of a request, by field, all at once; null when nothing is. A variable that holds an
+ * input object reports by the names of its fields, any other by its own. No message names a GraphQL type (§7.4).
+ */
+export function variableErrors(bindings: VariableBindings, values: Readonly<Record<string, unknown>>): FieldErrors | null {
+  // Without a prototype, so that a field called __proto__ is a field like any other.
+  const errors: Record<string, string[]> = Object.create(null);
+  const report = (path: ReadonlyArray<string | number>, message: string) => {
+    const [field, ...rest] = path.filter((part) => typeof part === 'string');
+    const item = path.find((part) => typeof part === 'number');
+    const name = [field ?? 'input', ...rest].join('.');
+    const messages = (errors[name] ??= []);
+    const text = item === undefined ? message : `Item ${item + 1}: ${message}`;
+    if (!messages.includes(text)) messages.push(text);
+  };
+  for (const [name, binding] of bindings) {
+    const value = Object.hasOwn(values, name) ? values[name] : undefined;
+    if (value === undefined) {
+      if (binding.isRequired) report([name], 'This field is required.');
+      continue;
+    }
+    const prefix = isInputObjectType(getNullableType(binding.type)) ? [] : [name];
+    const constraint = constraintError(binding.position, value);
+    if (constraint) report(prefix, constraint);
+    else checkValue(binding.type, value, prefix, report);
+  }
+  return Object.keys(errors).length > 0 ? errors : null;
+}
+
+type Report = (path: ReadonlyArray<string | number>, message: string) => void;
+
+function checkValue(type: GraphQLInputType, value: unknown, prefix: readonly string[], report: Report): void {
+  const nullable = getNullableType(type);
+  if (isNonNullType(type) && value === null) return report(prefix, 'This field may not be null.');
+  if (isListType(nullable) && value !== null && !Array.isArray(value)) return report(prefix, 'Expected a list of items.');
+  if (isInputObjectType(nullable) && value !== null) {
+    if (typeof value !== 'object' || Array.isArray(value)) return report(prefix, 'Must be an object.');
+    return checkObject(nullable.getFields(), value as Record<string, unknown>, prefix, report);
+  }
+  coerceInputValue(value, type, (path, invalid, error) => report([...prefix, ...path], describe(type, path, invalid, error)));
+}
+
+/** Field by field, so that a list is never made of a single value, and every declared constraint is seen. */
+function checkObject(
+  fields: Readonly<Record<string, GraphQLInputField>>,
+  value: Record<string, unknown>,
+  prefix: readonly string[],
+  report: Report,
+) {
+  for (const name of Object.keys(value)) {
+    if (!Object.hasOwn(fields, name)) report([...prefix, name], 'Unknown field.');
+  }
+  for (const [name, field] of Object.entries(fields)) {
+    const path = [...prefix, name];
+    const part = Object.hasOwn(value, name) ? value[name] : undefined;
+    if (part === undefined) {
+      if (isNonNullType(field.type) && field.defaultValue === undefined) report(path, 'This field is required.');
+      continue;
+    }
+    const constraint = constraintError(field, part);
+    if (constraint) report(path, constraint);
+    else checkValue(field.type, part, path, report);
+  }
+}
+
+/** What a field's declaration refuses beyond its type. */
+export function constraintError(field: { extensions: FieldConstraints } | null, value: unknown): string | null {
+  const { maxItems, minimum, refusesNull } = field?.extensions ?? {};
+  if (refusesNull && value === null) return 'This field may not be null.';
+  if (minimum !== undefined && typeof value === 'number' && value < minimum)
+    return `Ensure this value is greater than or equal to ${minimum}.`;
+  if (maxItems !== undefined && Array.isArray(value) && value.length > maxItems)
+    return `Ensure this field has no more than ${maxItems} items.`;
+  return null;
+}
+
+function describe(type: GraphQLInputType, path: ReadonlyArray<string | number>, invalid: unknown, error: GraphQLError): string {
+  if (error.extensions.code === 'validation_failed') return error.message;
+  if (invalid === null || invalid === undefined) return 'This field may not be null.';
+  const leaf = path.reduce<GraphQLInputType>((at) => (isListType(at) ? getNullableType(at.ofType) : at), getNullableType(type));
+  if (isEnumType(leaf))
+    return typeof invalid === 'string' && invalid.length <= 100 ? `"${invalid}" is not a valid choice.` : 'Not a valid choice.';
+  if (!isScalarType(leaf)) return 'Not a valid value.';
+  return scalarMessages[leaf.name] ?? 'Not a valid value.';
+}
+
+const scalarMessages: Readonly<Record<string, string>> = {
+  Boolean: 'Must be a valid boolean.',
+  Int: 'A valid integer is required.',
+  Float: 'A valid number is required.',
+  String: 'Not a valid string.',
+  ID: 'Not a valid id.',
+};

@@ -1,0 +1,21 @@
+/** Closers, registered beside the line that opens, and run in reverse order. */
+export class Lifecycle {
+  readonly #closers: Array<() => unknown> = [];
+
+  onClose(closer: () => unknown): void {
+    this.#closers.push(closer);
+  }
+
+  /** Runs every closer, the last opened first; a closer that fails does not keep the others from running. */
+  async close(): Promise<void> {
+    const failures: unknown[] = [];
+    for (let closer = this.#closers.pop(); closer; closer = this.#closers.pop()) {
+      try {
+        await closer();
+      } catch (failure) {
+        failures.push(failure);
+      }
+    }
+    if (failures.length > 0) throw new AggregateError(failures, 'not everything could be closed');
+  }
+}

@@ -1,0 +1,40 @@
+import { Fault } from './fault.ts';
+
+/** One page of a list (§2.7), as both doors show it; REST adds the links. */
+export interface Page<Item> {
+  readonly count: number;
+  readonly page: number;
+  readonly pageSize: number;
+  readonly totalPages: number;
+  readonly results: readonly Item[];
+}
+
+export interface PageRequest {
+  readonly page: number;
+  readonly pageSize: number;
+}
+
+const MAX_PAGE_SIZE = 100;
+
+/** Checks what was asked for: positive integers, at most 100 a page (§8: more is cut). Throws a field error. */
+export function readPage(args: { page: number; pageSize: number }): PageRequest {
+  const fields: Record<string, string[]> = {};
+  if (args.page < 1) fields.page = ['Ensure this value is greater than or equal to 1.'];
+  if (args.pageSize < 1) fields.pageSize = ['Ensure this value is greater than or equal to 1.'];
+  if (Object.keys(fields).length > 0) throw Fault.invalidFields(fields);
+  return { page: args.page, pageSize: Math.min(args.pageSize, MAX_PAGE_SIZE) };
+}
+
+/** How many rows stand before the page. Throws `not_found` past the end; page 1 always exists. */
+export function pageOffset({ page, pageSize }: PageRequest, count: number): number {
+  if (page > totalPages(count, pageSize)) throw Fault.notFound();
+  return (page - 1) * pageSize;
+}
+
+export function makePage<Item>(request: PageRequest, count: number, results: readonly Item[]): Page<Item> {
+  return { count, ...request, totalPages: totalPages(count, request.pageSize), results };
+}
+
+function totalPages(count: number, pageSize: number): number {
+  return Math.max(1, Math.ceil(count / pageSize));
+}

@@ -1,0 +1,61 @@
+import { createApp } from './app.ts';
+import { ConfigError, demoFile, readConfig } from './config.ts';
+import { type DemoFile, refreshDemoFile } from './demo/file.ts';
+import { seedDemo } from './demo/seed.ts';
+import { FolderOwnedError } from './platform/ownership.ts';
+
+/** Environment → config → app → demo → listen → signal → close. */
+async function main(): Promise<void> {
+  const config = readConfig(process.env);
+  const app = await createApp(config);
+  const isFirstStart = config.database === null && (await app.database.user.count()) === 0;
+  if (isFirstStart) await seedDemo(app.database);
+  const describe = (port: number) =>
+    refreshDemoFile({
+      database: app.database,
+      tokens: app.tokens,
+      baseUrl: config.publicUrl ?? `http://localhost:${port}`,
+      path: demoFile(config),
+    });
+  // The file is there before the port opens; only a port that the system chooses must be known first.
+  const before = config.port === 0 ? null : await describe(config.port);
+  const { port } = await app.listen(config.port, config.host);
+  const demo = before ?? (await describe(port));
+  console.log(`Portico listens on ${config.publicUrl ?? `http://localhost:${port}`}`);
+  if (demo) console.log(invite(demo, demoFile(config)));
+
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => {
+      app.close().then(
+        () => process.exit(0),
+        (failure) => {
+          app.log.fatal({ err: failure }, 'could not close');
+          process.exit(1);
+        },
+      );
+    });
+  }
+}
+
+/** Three commands that work when pasted: one for each door, and one that writes. */
+function invite(demo: DemoFile, file: string): string {
+  const { base_url, organization_id, project_id } = demo;
+  const bearer = `-H "Authorization: Bearer ${demo.users.owner.api_key}"`;
+  const project = `${base_url}/v1/organizations/${organization_id}/projects/${project_id}`;
+  const query = `{ project(organizationId: "${organization_id}", id: "${project_id}") { name unreadNotificationCount } }`;
+  return [
+    `GraphiQL: ${base_url}/graphql    demo users, tokens and ids: ${file}`,
+    '',
+    'Try:',
+    `  curl ${bearer} ${project}/compute/overview`,
+    `  curl ${bearer} -H "Content-Type: application/json" -d '${JSON.stringify({ query })}' ${base_url}/graphql`,
+    `  curl -X POST ${bearer} ${project}/notifications/read`,
+    '',
+  ].join('\n');
+}
+
+main().catch((failure: unknown) => {
+  const isExpected = failure instanceof ConfigError || failure instanceof FolderOwnedError;
+  console.error(isExpected ? failure.message : failure);
+  process.exit(1);
+});

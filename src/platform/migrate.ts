@@ -1,0 +1,84 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import { root } from '../kernel/root.ts';
+
+/** What the migrator needs of a database: scripts run whole, statements with values, all on one connection. */
+export interface MigrationConnection {
+  runScript(sql: string): Promise<void>;
+  query(sql: string, values: readonly unknown[]): Promise<Array<Record<string, unknown>>>;
+}
+
+interface Migration {
+  readonly name: string;
+  readonly script: string;
+  readonly checksum: string;
+}
+
+/** Any number will do, as long as every replica asks for the same. */
+const LOCK = 7_046_029_254;
+
+/** The ledger of `prisma migrate`, so that its own commands work on the same database and folder. */
+const LEDGER = `
+  CREATE TABLE IF NOT EXISTS _prisma_migrations (
+    id VARCHAR(36) PRIMARY KEY NOT NULL,
+    checksum VARCHAR(64) NOT NULL,
+    finished_at TIMESTAMPTZ,
+    migration_name VARCHAR(255) NOT NULL,
+    logs TEXT,
+    rolled_back_at TIMESTAMPTZ,
+    started_at TIMESTAMPTZ NOT NULL DEFAULT now(),
+    applied_steps_count INTEGER NOT NULL DEFAULT 0
+  )`;
+
+/**
+ * Applies what is missing of prisma/migrations, each script whole and in a transaction of its own, under a lock that
+ * makes other replicas wait. Returns the names applied. Throws when an applied migration was changed afterwards.
+ */
+export async function migrate(connection: MigrationConnection): Promise<string[]> {
+  const migrations = await readMigrations();
+  await connection.query('SELECT pg_advisory_lock($1)', [LOCK]);
+  try {
+    await connection.runScript(LEDGER);
+    const rows = await connection.query(
+      'SELECT migration_name, checksum FROM _prisma_migrations WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL',
+      [],
+    );
+    const applied = new Map(rows.map((row) => [row.migration_name, row.checksum]));
+    const missing = migrations.filter(({ name }) => !applied.has(name));
+    for (const { name, checksum } of migrations) {
+      if (applied.has(name) && applied.get(name) !== checksum) throw new Error(`migration ${name} was changed after it had been applied`);
+    }
+    for (const migration of missing) await apply(connection, migration);
+    return missing.map(({ name }) => name);
+  } finally {
+    await connection.query('SELECT pg_advisory_unlock($1)', [LOCK]);
+  }
+}
+
+async function apply(connection: MigrationConnection, { name, script, checksum }: Migration): Promise<void> {
+  await connection.runScript('BEGIN');
+  try {
+    await connection.runScript(script);
+    await connection.query(
+      `INSERT INTO _prisma_migrations (id, checksum, finished_at, migration_name, applied_steps_count)
+       VALUES ($1, $2, now(), $3, 1)`,
+      [randomUUID(), checksum, name],
+    );
+    await connection.runScript('COMMIT');
+  } catch (failure) {
+    await connection.runScript('ROLLBACK');
+    throw new Error(`migration ${name} failed`, { cause: failure });
+  }
+}
+
+async function readMigrations(): Promise<Migration[]> {
+  const folder = new URL('prisma/migrations/', root);
+  const entries = await readdir(folder, { withFileTypes: true });
+  const names = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
+  return Promise.all(
+    names.sort().map(async (name) => {
+      const script = await readFile(new URL(`${name}/migration.sql`, folder), 'utf8');
+      return { name, script, checksum: createHash('sha256').update(script).digest('hex') };
+    }),
+  );
+}

@@ -1,0 +1,107 @@
+import { randomBytes } from 'node:crypto';
+import { link, open, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { connect, createServer } from 'node:net';
+import { join } from 'node:path';
+
+/** Another process has the folder: the message names it and says what to do. */
+export class FolderOwnedError extends Error {}
+
+interface Owner {
+  readonly pid: number;
+  readonly command: string;
+  readonly since: string;
+  readonly socket: string;
+}
+
+/**
+ * Makes this process the only owner of a folder, and returns the function that gives it up.
+ * Throws a FolderOwnedError while another process has it.
+ *
+ * The proof of life is a listening Unix socket in the folder: the kernel closes it with its process, so a dead owner
+ * keeps nothing, and no process id is ever mistaken for another's. The claims are numbered files, `owner.1`,
+ * `owner.2`, …; the highest counts. A claim appears by `link`, which fails where the number is taken: of two who find
+ * the same dead owner, one succeeds. The highest number is never removed, so nobody can succeed with an old one.
+ */
+export async function ownFolder(folder: string): Promise<() => Promise<void>> {
+  const directory = await open(folder, 'r');
+  // A socket's address is limited to some hundred bytes; through the open folder it is always short enough.
+  const address = (name: string) => (process.platform === 'linux' ? `/proc/self/fd/${directory.fd}/${name}` : join(folder, name));
+  const socket = `owner-${randomBytes(6).toString('hex')}.sock`;
+  const server = createServer((peer) => peer.destroy());
+  const release = async () => {
+    await new Promise((resolve) => server.close(resolve));
+    await rm(join(folder, socket), { force: true });
+    await directory.close();
+  };
+  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(address(socket), resolve));
+  server.unref();
+  try {
+    await claim(folder, address, {
+      pid: process.pid,
+      command: process.argv.slice(1, 4).join(' '),
+      since: new Date().toISOString(),
+      socket,
+    });
+  } catch (failure) {
+    await release();
+    throw failure;
+  }
+  return release;
+}
+
+async function claim(folder: string, address: (name: string) => string, self: Owner): Promise<void> {
+  const numbers = await listClaims(folder);
+  const last = numbers.at(-1) ?? 0;
+  if (last > 0) {
+    const owner = await readClaim(join(folder, `owner.${last}`));
+    if (!owner) return claim(folder, address, self);
+    if (await isListening(address(owner.socket))) throw new FolderOwnedError(describe(folder, owner));
+    await rm(join(folder, owner.socket), { force: true });
+  }
+  const draft = join(folder, `${self.socket}.draft`);
+  await writeFile(draft, JSON.stringify(self), { mode: 0o600 });
+  try {
+    await link(draft, join(folder, `owner.${last + 1}`));
+  } catch (failure) {
+    if ((failure as NodeJS.ErrnoException).code !== 'EEXIST') throw failure;
+    return claim(folder, address, self);
+  } finally {
+    await rm(draft, { force: true });
+  }
+  for (const number of numbers) await rm(join(folder, `owner.${number}`), { force: true });
+}
+
+async function listClaims(folder: string): Promise<number[]> {
+  const names = await readdir(folder);
+  return names
+    .flatMap((name) => /^owner\.(\d+)$/.exec(name)?.[1] ?? [])
+    .map(Number)
+    .sort((a, b) => a - b);
+}
+
+/** Null where a newer owner has just removed it. */
+async function readClaim(path: string): Promise<Owner | null> {
+  try {
+    return JSON.parse(await readFile(path, 'utf8')) as Owner;
+  } catch (failure) {
+    if ((failure as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw failure;
+  }
+}
+
+function isListening(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = connect(path);
+    probe.once('connect', () => resolve(true));
+    probe.once('error', ({ code }: NodeJS.ErrnoException) => resolve(code !== 'ECONNREFUSED' && code !== 'ENOENT'));
+    probe.once('connect', () => probe.destroy());
+  });
+}
+
+function describe(folder: string, owner: Owner): string {
+  return [
+    `${folder} is in use by process ${owner.pid} (${owner.command}), since ${owner.since}.`,
+    'The embedded database serves one process at a time: stop that one first, choose another DATA_DIR,',
+    'or set DATABASE_URL to share a PostgreSQL.',
+  ].join('\n');
+}

@@ -1,0 +1,12 @@
+import './graph/scalars.ts';
+import './graph/project.ts';
+import './accounts/schema.ts';
+import './backups/schema.ts';
+import './compute/schema.ts';
+import './dashboards/schema.ts';
+import './notifications/schema.ts';
+import './tickets/schema.ts';
+import { builder } from './graph/builder.ts';
+
+/** The one schema that all doors serve; `schema.graphql` is its printed form. */
+export const schema = builder.toSchema();

@@ -1,0 +1,112 @@
+import { maxAliasesPlugin } from '@escape.tech/graphql-armor-max-aliases';
+import { maxTokensPlugin } from '@escape.tech/graphql-armor-max-tokens';
+import {
+  type ASTNode,
+  type ASTVisitor,
+  type DocumentNode,
+  type ExecutionArgs,
+  execute,
+  GraphQLError,
+  getNamedType,
+  getOperationAST,
+  isInputObjectType,
+  Kind,
+  MaxIntrospectionDepthRule,
+  type OperationDefinitionNode,
+  type ValidationContext,
+  visit,
+} from 'graphql';
+import type { Plugin } from 'graphql-yoga';
+import type { Context } from '../../graph/context.ts';
+import { constraintError, readBindings, type VariableBindings, variableErrors } from '../../graph/variables.ts';
+import { Fault, statusOf } from '../../kernel/fault.ts';
+import { exceedsDepth } from '../../kernel/json.ts';
+import { graphqlExtensions } from '../faults.ts';
+
+const MAX_TOKENS = 2_000;
+const MAX_ALIASES = 50;
+const MAX_VARIABLE_DEPTH = 520;
+
+/** What a client's document is held to before it runs; its cost is judged by the schema (graph/builder.ts). */
+export function documentGuards(): Plugin[] {
+  return [
+    maxTokensPlugin({ n: MAX_TOKENS }) as Plugin,
+    maxAliasesPlugin({ n: MAX_ALIASES }) as Plugin,
+    {
+      onParams({ params }) {
+        if (exceedsDepth(params.variables, MAX_VARIABLE_DEPTH))
+          throw Fault.invalidRequest(`The variables are nested deeper than ${MAX_VARIABLE_DEPTH} levels.`);
+      },
+      onValidate({ addValidationRule, params }) {
+        addValidationRule(MaxIntrospectionDepthRule);
+        addValidationRule(constraintRule);
+        return ({ result, setResult }) => {
+          if (Array.isArray(result) && result.length > 0) setResult(gatherFieldErrors(params.documentAST as DocumentNode, result));
+        };
+      },
+      onExecute({ args, setExecuteFn, setResultAndStopExecution }) {
+        // The reference executor keeps the fields of an answer in the order of the document; Yoga's own does not.
+        setExecuteFn(execute);
+        const error = checkVariables(args);
+        if (error) setResultAndStopExecution({ errors: [error] });
+      },
+    } satisfies Plugin,
+  ];
+}
+
+/** A list literal that is longer than its field declares. (Variables are looked at before the execution.) */
+function constraintRule(context: ValidationContext): ASTVisitor {
+  return {
+    ObjectField(node) {
+      const parent = getNamedType(context.getParentInputType());
+      const field = isInputObjectType(parent) ? parent.getFields()[node.name.value] : undefined;
+      const value = node.value.kind === Kind.LIST ? node.value.values : node.value.kind === Kind.NULL ? null : undefined;
+      const problem = field ? constraintError(field, value) : null;
+      if (problem) context.reportError(new GraphQLError(problem, { nodes: node.value, extensions: { code: 'validation_failed' } }));
+    },
+  };
+}
+
+/** Literals that a scalar refuses are field errors, as variables are: named by the field or argument that they stand in. */
+function gatherFieldErrors(document: DocumentNode, errors: readonly GraphQLError[]): GraphQLError[] {
+  const refused = new Map<unknown, GraphQLError>(
+    errors.flatMap((error) => (error.extensions.code === 'validation_failed' ? [[error.nodes?.[0], error] as const] : [])),
+  );
+  const others = errors.filter((error) => error.extensions.code !== 'validation_failed');
+  if (others.length > 0) return others.map((error) => toGraphqlError(Fault.invalidRequest(error.message), error.nodes));
+  const fields: Record<string, string[]> = Object.create(null);
+  const names: string[] = [];
+  visit(document, {
+    enter(node) {
+      if (node.kind === Kind.ARGUMENT || node.kind === Kind.OBJECT_FIELD) names.push(node.name.value);
+      const error = refused.get(node);
+      if (error) (fields[names.at(-1) ?? 'input'] ??= []).push(error.message);
+    },
+    leave(node) {
+      if (node.kind === Kind.ARGUMENT || node.kind === Kind.OBJECT_FIELD) names.pop();
+    },
+  });
+  return [toGraphqlError(Fault.invalidFields(fields))];
+}
+
+/** Yoga keeps parsed documents: what is read of one is kept as long. */
+const bindingsByOperation = new WeakMap<OperationDefinitionNode, VariableBindings>();
+
+/** The field errors of an operation's variables, or null. Who may not ask at all is told only that. */
+function checkVariables({ schema, document, operationName, variableValues, contextValue }: ExecutionArgs): GraphQLError | null {
+  const operation = getOperationAST(document, operationName);
+  if (!operation) return null;
+  const bindings = bindingsByOperation.get(operation) ?? readBindings(schema, document, operation);
+  bindingsByOperation.set(operation, bindings);
+  const fields = variableErrors(bindings, variableValues ?? {});
+  if (!fields) return null;
+  return toGraphqlError((contextValue as Context).viewer ? Fault.invalidFields(fields) : Fault.notAuthenticated());
+}
+
+/** A refusal before the execution: 400, except to clients that speak the older media type, which has 200 for all. */
+function toGraphqlError(fault: Fault, nodes?: readonly ASTNode[]): GraphQLError {
+  return new GraphQLError(fault.message, {
+    nodes,
+    extensions: { ...graphqlExtensions(fault), http: { status: statusOf[fault.code], spec: true } },
+  });
+}

@@ -1,0 +1,18 @@
+interface Envelope {
+  readonly count: number;
+  readonly page: number;
+  readonly page_size: number;
+  readonly total_pages: number;
+  readonly results: readonly unknown[];
+}
+
+/** The list envelope of §2.7 with its links: the same URL with another `page`, absolute, or null at either end. */
+export function withLinks({ count, ...rest }: Envelope, url: string) {
+  const link = (page: number) => {
+    if (page < 1 || page > rest.total_pages) return null;
+    const target = new URL(url);
+    target.searchParams.set('page', String(page));
+    return target.href;
+  };
+  return { count, next: link(rest.page + 1), previous: link(rest.page - 1), ...rest };
+}
