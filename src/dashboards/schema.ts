@@ -60,7 +60,7 @@ const CreateDashboardInput = builder.inputType('CreateDashboardInput', {
     projectId: t.id({ required: true }),
     name: t.field({ type: 'Name', required: true }),
     description: t.field({ type: 'Text', required: true, defaultValue: '' }),
-    widgets: t.field({ type: 'JSON', defaultValue: [] }),
+    widgets: t.field({ type: 'JSON', description: 'An empty list when left out.' }),
     isDefault: t.boolean({ required: true, defaultValue: false, description: 'Takes the place of the default that there was.' }),
     isPublic: t.boolean({ required: true, defaultValue: false }),
   }),
@@ -74,7 +74,7 @@ const UpdateDashboardInput = builder.inputType('UpdateDashboardInput', {
     id: t.id({ required: true }),
     name: t.field({ type: 'Name', required: true }),
     description: t.field({ type: 'Text', required: true, defaultValue: '' }),
-    widgets: t.field({ type: 'JSON', defaultValue: [] }),
+    widgets: t.field({ type: 'JSON', description: 'An empty list when left out.' }),
     isDefault: t.boolean({ required: true, defaultValue: false, description: 'Takes the place of the default that there was.' }),
     isPublic: t.boolean({ required: true, defaultValue: false }),
     project: t.field({

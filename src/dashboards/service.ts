@@ -60,7 +60,7 @@ export async function createDashboard(scope: ProjectScope, content: DashboardCon
     const [row] = await database.$queryRaw<DashboardRow[]>`
       INSERT INTO dashboards AS dashboard (project_id, created_by, name, description, widgets, is_default, is_public, created, modified)
       VALUES (${scope.projectId}::uuid, ${scope.viewer.userId}::uuid, ${content.name}, ${content.description},
-        ${JSON.stringify(content.widgets ?? null)}::json, ${content.isDefault}, ${content.isPublic}, ${now}, ${now})
+        ${widgetsText(content)}::json, ${content.isDefault}, ${content.isPublic}, ${now}, ${now})
       RETURNING ${columns}`;
     if (!row) throw new Error('the insert returned no row');
     return withOrganization(scope, row);
@@ -74,11 +74,11 @@ export async function createDashboard(scope: ProjectScope, content: DashboardCon
 export async function updateDashboard(scope: ProjectScope, change: DashboardChange): Promise<Dashboard> {
   const before = await getEditable(scope, change.id);
   const projectId = await findTarget(scope, change.project);
-  const { name, description, widgets, isDefault, isPublic } = change;
+  const { name, description, isDefault, isPublic } = change;
   return asDefault(scope, isDefault ? [scope.projectId, projectId] : [], async (database) => {
     if (isDefault) await clearDefault(database, projectId, before.id);
     const [row] = await database.$queryRaw<DashboardRow[]>`
-      UPDATE dashboards AS dashboard SET name = ${name}, description = ${description}, widgets = ${JSON.stringify(widgets ?? null)}::json,
+      UPDATE dashboards AS dashboard SET name = ${name}, description = ${description}, widgets = ${widgetsText(change)}::json,
         is_default = ${isDefault}, is_public = ${isPublic}, project_id = ${projectId}::uuid,
         version = version + 1, modified = ${new Date()}
       WHERE id = ${before.id}::uuid AND project_id = ${scope.projectId}::uuid ${hasVersion(change.expectedVersion)}
@@ -164,11 +164,15 @@ async function explainMiss(scope: ProjectScope, id: string, database: Transactio
   return new Fault('conflict', 'The dashboard has been changed since the expected version.', { context: { version } });
 }
 
+/** The JSON goes in as text: Prisma's own way would drop a key named __proto__. Left out it is `[]`; null is a value. */
+function widgetsText({ widgets = [] }: DashboardContent): string {
+  return JSON.stringify(widgets);
+}
+
 function withOrganization({ organizationId }: ProjectScope, row: DashboardRow): Dashboard {
   return { ...row, organizationId };
 }
 
-// The JSON goes in as text and comes back as the column's own: Prisma's way of writing would drop a key named __proto__.
 const columns = Prisma.sql`dashboard.id, dashboard.project_id AS "projectId", dashboard.created_by AS "createdById",
   dashboard.name, dashboard.description, dashboard.widgets, dashboard.is_default AS "isDefault",
   dashboard.is_public AS "isPublic", dashboard.version, dashboard.created, dashboard.modified`;

@@ -90,7 +90,7 @@ export interface NewNotification {
   readonly body: string;
   readonly resourceType?: string | null;
   readonly resourceId?: string | null;
-  readonly data: unknown;
+  readonly data?: unknown;
 }
 
 /** Appends to the project's log. Throws `permission_denied` below the role `admin`. */
@@ -101,7 +101,7 @@ export async function publishNotification(scope: ProjectScope, input: NewNotific
   const [notification] = await scope.database.$queryRaw<Notification[]>`
     INSERT INTO notifications AS notification (project_id, kind, severity, title, body, resource_type, resource_id, data, created)
     VALUES (${scope.projectId}::uuid, ${kind}, ${severity}::severity, ${title}, ${body}, ${resourceType}, ${resourceId},
-      ${JSON.stringify(input.data)}::json, ${new Date()})
+      ${JSON.stringify(input.data ?? {})}::json, ${new Date()})
     RETURNING ${columns}, false AS read`;
   if (!notification) throw new Error('the insert returned no row');
   return notification;

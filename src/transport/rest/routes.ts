@@ -50,7 +50,7 @@ export const routes: readonly Route[] = [
     path: dashboards,
     status: 201,
     operation: `mutation create_dashboard(
-      $organization_id: ID!, $project_id: ID!, $name: Name!, $description: Text! = "", $widgets: JSON = [],
+      $organization_id: ID!, $project_id: ID!, $name: Name!, $description: Text! = "", $widgets: JSON,
       $is_default: Boolean! = false, $is_public: Boolean! = false
     ) {
       create: createDashboard(input: {
@@ -75,7 +75,7 @@ export const routes: readonly Route[] = [
     path: `${dashboards}/:dashboard_id`,
     status: 200,
     operation: `mutation update_dashboard(
-      $organization_id: ID!, $project_id: ID!, $dashboard_id: ID!, $name: Name!, $description: Text! = "", $widgets: JSON = [],
+      $organization_id: ID!, $project_id: ID!, $dashboard_id: ID!, $name: Name!, $description: Text! = "", $widgets: JSON,
       $is_default: Boolean! = false, $is_public: Boolean! = false, $project: UUID, $if_match: Int
     ) {
       update: updateDashboard(input: {
