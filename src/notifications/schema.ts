@@ -86,7 +86,7 @@ const PublishNotificationInput = builder.inputType('PublishNotificationInput', {
     body: t.field({ type: 'Text', required: true, defaultValue: '' }),
     resourceType: t.field({ type: 'Name' }),
     resourceId: t.field({ type: 'Name' }),
-    data: t.field({ type: 'JSONObject', description: 'An empty object when left out.' }),
+    data: t.field({ type: 'JSONObject', description: 'An empty object when left out. Not null.', extensions: { refusesNull: true } }),
   }),
 });
 

@@ -1,0 +1,141 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { request as httpRequest, type OutgoingHttpHeaders } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { inject } from 'vitest';
+import { type App, createApp } from '../../src/app.ts';
+import { type Config, demoFile, readConfig } from '../../src/config.ts';
+import { type DemoFile, refreshDemoFile } from '../../src/demo/file.ts';
+import { createLog } from '../../src/platform/log.ts';
+import { databaseUrl, execute } from './database.ts';
+
+export const isPostgres = 'template' in inject('origin');
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  /** Exactly as it came. */
+  readonly text: string;
+  /** Parsed, or undefined where the answer has no body. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+  readonly json: any;
+}
+
+export interface Ask {
+  /** A user of the demo, whose session token is sent; a literal credential; null: none. */
+  readonly as?: 'owner' | 'admin' | 'member' | 'viewer' | 'outsider' | { readonly bearer: string } | null;
+  readonly headers?: OutgoingHttpHeaders | readonly string[];
+  /** A string or bytes go as they are, all else as JSON; undefined: no body. */
+  readonly body?: unknown;
+}
+
+export interface TestApp {
+  readonly app: App;
+  readonly config: Config;
+  readonly demo: DemoFile;
+  readonly baseUrl: string;
+  /** The PostgreSQL behind it, for statements from outside; null on PGlite. */
+  readonly databaseUrl: string | null;
+  /** Every SQL statement since the last `splice`. */
+  readonly statements: string[];
+  /** Every line of the log. */
+  readonly logLines: string[];
+  /** `/v1/…` of the demo's main project, without the trailing slash. */
+  readonly projectPath: string;
+  ask(method: string, path: string, ask?: Ask): Promise<Answer>;
+  graphql(query: string, variables?: Record<string, unknown>, ask?: Omit<Ask, 'body'>): Promise<Answer>;
+  close(): Promise<void>;
+}
+
+/** Starts the real app on a copy of the demo's database, on a port of its own. */
+export async function startApp(env: Record<string, string> = {}): Promise<TestApp> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'portico-test-'));
+  const origin = inject('origin');
+  const url = 'template' in origin ? await copyTemplate(origin) : null;
+  const config = readConfig({ DATA_DIR: dataDir, ...(url && { DATABASE_URL: url }), ...env });
+  const statements: string[] = [];
+  const logLines: string[] = [];
+  const app = await createApp(config, {
+    log: createLog('debug', { write: (line) => void logLines.push(line) }),
+    database: {
+      onStatement: (sql) => void statements.push(sql),
+      ...('snapshot' in origin && { snapshot: new Blob([readFileSync(origin.snapshot)]) }),
+    },
+  });
+  const { port } = await app.listen(0, '127.0.0.1');
+  const baseUrl = `http://127.0.0.1:${port}`;
+  const demo = await refreshDemoFile({ database: app.database, tokens: app.tokens, baseUrl, path: demoFile(config) });
+  if (!demo) throw new Error('the test database has no demo');
+  statements.length = 0;
+
+  const ask = (method: string, path: string, { as = 'owner', headers = {}, body }: Ask = {}) => {
+    const bearer = as === null ? undefined : typeof as === 'string' ? demo.users[as].token : as.bearer;
+    const isText = typeof body === 'string' || Buffer.isBuffer(body);
+    const payload = body === undefined ? undefined : isText ? body : JSON.stringify(body);
+    const all = Array.isArray(headers)
+      ? headers
+      : {
+          ...(bearer !== undefined && { authorization: `Bearer ${bearer}` }),
+          ...(payload !== undefined && { 'content-type': 'application/json' }),
+          ...headers,
+        };
+    return send(baseUrl, method, path, all, payload);
+  };
+  return {
+    app,
+    config,
+    demo,
+    baseUrl,
+    databaseUrl: url,
+    statements,
+    logLines,
+    projectPath: `/v1/organizations/${demo.organization_id}/projects/${demo.project_id}`,
+    ask,
+    graphql: (query, variables, rest) => ask('POST', '/graphql', { ...rest, body: { query, variables } }),
+    async close() {
+      await app.close();
+      rmSync(dataDir, { recursive: true, force: true });
+      if (url && 'server' in origin) await execute(origin.server, `DROP DATABASE ${new URL(url).pathname.slice(1)} WITH (FORCE)`);
+    },
+  };
+}
+
+async function copyTemplate({ server, template }: { server: string; template: string }): Promise<string> {
+  const name = `${template}_${randomBytes(6).toString('hex')}`;
+  // Two copies at once of one template refuse each other: whoever comes second tries again.
+  for (let attempt = 0; ; attempt += 1) {
+    try {
+      await execute(server, `CREATE DATABASE ${name} TEMPLATE ${template}`);
+      return databaseUrl(server, name);
+    } catch (failure) {
+      if (attempt === 50) throw failure;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  }
+}
+
+/** Node's own client: it sends what it is told, also what fetch would tidy up. */
+function send(
+  baseUrl: string,
+  method: string,
+  path: string,
+  headers: OutgoingHttpHeaders | readonly string[],
+  body?: string | Buffer,
+): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const { hostname, port } = new URL(baseUrl);
+    const sent = httpRequest({ hostname, port, method, path, headers: headers as OutgoingHttpHeaders }, (response) => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('error', reject);
+      response.on('end', () => {
+        const text = Buffer.concat(chunks).toString('utf8');
+        const isJson = /json/.test(response.headers['content-type'] ?? '') && text !== '';
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, text, json: isJson ? JSON.parse(text) : undefined });
+      });
+    });
+    sent.on('error', reject);
+    sent.end(body);
+  });
+}

@@ -1,0 +1,67 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PGlite } from '@electric-sql/pglite';
+import pg from 'pg';
+import type { TestProject } from 'vitest/node';
+import { seedDemo } from '../../src/demo/seed.ts';
+import { Lifecycle } from '../../src/kernel/lifecycle.ts';
+import { openDatabase } from '../../src/platform/database.ts';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Where each test's database comes from: a file to load into PGlite, or a PostgreSQL database to copy. */
+    origin: { readonly snapshot: string } | { readonly server: string; readonly template: string };
+  }
+}
+
+/** Migrates and seeds one database before all tests; every test app starts from a copy of it. */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const server = process.env.TEST_DATABASE_URL;
+  return server ? prepareTemplate(project, server) : prepareSnapshot(project);
+}
+
+async function prepareSnapshot(project: TestProject) {
+  const folder = mkdtempSync(join(tmpdir(), 'portico-test-'));
+  const lifecycle = new Lifecycle();
+  const database = await openDatabase({ dataDir: folder, database: null }, lifecycle);
+  await seedDemo(database);
+  await lifecycle.close();
+  const embedded = await PGlite.create(join(folder, 'database'));
+  const dump = await embedded.dumpDataDir('none');
+  await embedded.close();
+  const snapshot = join(folder, 'snapshot.tar');
+  writeFileSync(snapshot, Buffer.from(await dump.arrayBuffer()));
+  project.provide('origin', { snapshot });
+  return async () => rmSync(folder, { recursive: true, force: true });
+}
+
+async function prepareTemplate(project: TestProject, server: string) {
+  const template = `portico_test_${process.pid}`;
+  await execute(server, `CREATE DATABASE ${template}`);
+  const lifecycle = new Lifecycle();
+  const database = await openDatabase({ dataDir: tmpdir(), database: { url: databaseUrl(server, template), pool: 2 } }, lifecycle);
+  await seedDemo(database);
+  await lifecycle.close();
+  project.provide('origin', { server, template });
+  return async () => {
+    const rows = await execute(server, `SELECT datname FROM pg_database WHERE datname LIKE '${template}%'`);
+    for (const { datname } of rows) await execute(server, `DROP DATABASE ${datname} WITH (FORCE)`);
+  };
+}
+
+export async function execute(server: string, sql: string): Promise<Array<Record<string, unknown>>> {
+  const client = new pg.Client({ connectionString: server });
+  await client.connect();
+  try {
+    return (await client.query(sql)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+export function databaseUrl(server: string, name: string): string {
+  const url = new URL(server);
+  url.pathname = `/${name}`;
+  return url.href;
+}
