@@ -1,14 +1,21 @@
 import { mkdir } from 'node:fs/promises';
-import { createServer, type Server } from 'node:http';
+import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Limits, openLimits } from './access/limits.ts';
 import { openTokens, type Tokens } from './access/tokens.ts';
+import { AccessWatch } from './access/watch.ts';
 import type { Config } from './config.ts';
 import { Lifecycle } from './kernel/lifecycle.ts';
+import { Hubs } from './notifications/hub.ts';
 import { type Database, type DatabaseOptions, openDatabase } from './platform/database.ts';
 import { createLog, type Log } from './platform/log.ts';
+import { openLocalWakeups } from './platform/wakeups.ts';
 import { schema } from './schema.ts';
+import { createGraphqlDoor } from './transport/graphql/door.ts';
 import { createHttpApp } from './transport/http.ts';
+import { allowOrigins, readAddresses } from './transport/peer.ts';
+import { createHttpServer } from './transport/server.ts';
+import { createSocketDoor } from './transport/websocket/upgrade.ts';
 
 export interface App {
   readonly database: Database;
@@ -35,8 +42,18 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     const database = await openDatabase(config, lifecycle, overrides.database);
     const tokens = await openTokens(config);
     const limits = openLimits(config.limits);
-    const server = createServer(createHttpApp({ schema, database, tokens, limits, log, config }));
+    const watch = new AccessWatch({ database, log });
+    lifecycle.onClose(() => watch.close());
+    const hubs = new Hubs({ database, wakeups: openLocalWakeups(), log });
+    lifecycle.onClose(() => hubs.close());
+    const services = { notifications: hubs };
+    const parts = { schema, database, services, watch, tokens, limits, log, config, addresses: readAddresses(config.trustedProxies) };
+    const graphql = createGraphqlDoor(parts);
+    const server = createHttpServer(createHttpApp({ ...parts, graphql }));
+    const sockets = createSocketDoor({ ...parts, getEnveloped: graphql.getEnveloped, isAllowedOrigin: allowOrigins(parts) });
+    server.on('upgrade', sockets.upgrade);
     lifecycle.onClose(() => closeServer(server));
+    lifecycle.onClose(() => sockets.drain(config.drainSeconds * 1000));
     return {
       database,
       tokens,

@@ -22,6 +22,7 @@ const environment = z.object({
   JWT_AUDIENCE: z.string().min(1).optional(),
   ALLOWED_ORIGINS: list.pipe(z.array(z.url({ protocol: /^https?$/ }))).default([]),
   TRUST_PROXY: list.default([]),
+  DRAIN_SECONDS: z.coerce.number().min(0).max(600).default(10),
   RATE_LIMIT_ANONYMOUS: positive.default(60),
   RATE_LIMIT_USER: positive.default(5000),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
@@ -41,6 +42,8 @@ export interface Config {
   /** Proxies whose X-Forwarded-For counts: addresses, subnets, or the names loopback, linklocal, uniquelocal. */
   readonly trustedProxies: readonly string[];
   readonly limits: { readonly anonymousPerMinute: number; readonly userPerHour: number };
+  /** How long a stopping process takes to send its sockets away. */
+  readonly drainSeconds: number;
   readonly logLevel: string;
 }
 
@@ -71,6 +74,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     allowedOrigins: settings.ALLOWED_ORIGINS.map((origin) => new URL(origin).origin),
     trustedProxies: settings.TRUST_PROXY,
     limits: { anonymousPerMinute: settings.RATE_LIMIT_ANONYMOUS, userPerHour: settings.RATE_LIMIT_USER },
+    drainSeconds: settings.DRAIN_SECONDS,
     logLevel: settings.LOG_LEVEL,
   };
 }

@@ -6,8 +6,19 @@ export function readBearer(request: IncomingMessage): string | null {
   // Node keeps only the first of several: what another hop may have read as the credential must not be ignored.
   const values = request.headersDistinct.authorization ?? [];
   if (values.length === 0) return null;
-  const [value = ''] = values;
-  const match = /^Bearer +([A-Za-z0-9\-._~+/]+=*) *$/i.exec(value);
-  if (values.length > 1 || !match?.[1]) throw Fault.notAuthenticated('The credential is not valid.');
+  if (values.length > 1) throw Fault.notAuthenticated('The credential is not valid.');
+  return readBearerText(values[0]);
+}
+
+/** The token of `Bearer <token>`. Throws `not_authenticated` for anything else. */
+export function readBearerText(value: unknown): string {
+  const match = typeof value === 'string' ? /^Bearer +([A-Za-z0-9\-._~+/]+=*) *$/i.exec(value) : null;
+  if (!match?.[1]) throw Fault.notAuthenticated('The credential is not valid.');
   return match[1];
+}
+
+/** The session token in the cookie `session`, or null. It counts on a WebSocket's upgrade alone (§5.4). */
+export function readSessionCookie(request: IncomingMessage): string | null {
+  const [, token] = /(?:^|;\s*)session=([A-Za-z0-9\-._~+/]+=*)(?:;|$)/.exec(request.headers.cookie ?? '') ?? [];
+  return token ?? null;
 }

@@ -67,8 +67,8 @@ export async function openTokens({ dataDir, identityProvider }: TokenSettings): 
   };
 }
 
-/** The latest moment that JavaScript's dates can hold: an `exp` beyond it is not a date. */
-const LAST_SECOND = 8_640_000_000_000;
+/** The last second of the year 9999: an `exp` beyond it is not a date that PostgreSQL would read. */
+const LAST_SECOND = 253_402_300_799;
 
 async function verify(
   token: string,

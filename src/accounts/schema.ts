@@ -116,7 +116,21 @@ const CreateApiKeyPayload = builder.simpleObject('CreateApiKeyPayload', {
 const RevokeApiKeyInput = builder.inputType('RevokeApiKeyInput', { fields: (t) => ({ id: t.id({ required: true }) }) });
 const RevokeApiKeyPayload = builder.simpleObject('RevokeApiKeyPayload', { fields: (t) => ({ apiKey: t.field({ type: ApiKeyRef }) }) });
 
+const RenewCredentialInput = builder.inputType('RenewCredentialInput', {
+  fields: (t) => ({ token: t.field({ type: 'Text', required: true, description: 'A session token of the same user.' }) }),
+});
+const RenewCredentialPayload = builder.simpleObject('RenewCredentialPayload', {
+  fields: (t) => ({ expires: t.field({ type: 'DateTime', description: 'Until when the socket stays open.' }) }),
+});
+
 builder.mutationFields((t) => ({
+  renewCredential: t.field({
+    type: RenewCredentialPayload,
+    nullable: true,
+    description: 'On a WebSocket: goes on with a fresh session token, without a break.',
+    args: { input: t.arg({ type: RenewCredentialInput, required: true }) },
+    resolve: async (_root, { input }, context) => (await context.renewCredential(input.token)).credential,
+  }),
   createApiKey: t.field({
     type: CreateApiKeyPayload,
     nullable: true,

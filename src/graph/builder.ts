@@ -8,7 +8,7 @@ import { getDatamodel } from '../generated/pothos.ts';
 import { Fault } from '../kernel/fault.ts';
 import type { Context } from './context.ts';
 
-/** What a client's document may cost. A list costs its items times the page it asks for. */
+/** What a client's document may cost. A field costs one; what hangs under a page costs as often as the page has items. */
 export const documentLimits = { depth: 12, breadth: 500, complexity: 20_000 };
 
 export type Scalars = {
@@ -34,6 +34,12 @@ export const builder = new SchemaBuilder<{
   plugins: [ComplexityPlugin, RelayPlugin, SimpleObjectsPlugin, PrismaPlugin],
   defaultFieldNullability: false,
   complexity: {
+    defaultListMultiplier: 1,
+    fieldComplexity: ({ first, last, pageSize }, _context, { args }) => {
+      const isPaged = args.some(({ name }) => name === 'first' || name === 'pageSize');
+      const size = Number(first ?? last ?? pageSize ?? 20);
+      return { field: 1, multiplier: isPaged ? Math.min(Math.max(size, 1), 100) : 1 };
+    },
     limit: (context: Context) => (context.isClientDocument ? documentLimits : {}),
     complexityError: (kind, result) =>
       Fault.invalidRequest(
@@ -58,3 +64,4 @@ export const builder = new SchemaBuilder<{
 
 builder.queryType({ description: 'Reads. Without a credential only `viewer` (null) and introspection are answered.' });
 builder.mutationType({ description: 'Writes. Each takes one `input` and returns a payload.' });
+builder.subscriptionType({ description: 'Live reads: over WebSocket (graphql-transport-ws) and over server-sent events.' });

@@ -48,10 +48,17 @@ function parseJsonObject(value: unknown): Record<string, unknown> {
   return parseJson(value) as Record<string, unknown>;
 }
 
+const isoMoment = /^(\d{4})-(\d\d)-(\d\d)T\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/;
+
 function parseMoment(value: unknown): Date {
-  const isIso = typeof value === 'string' && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/.test(value);
-  const moment = isIso ? new Date(value) : null;
-  return moment && !Number.isNaN(moment.getTime()) ? moment : refuse('Not a valid date-time: use ISO 8601 with a time zone.');
+  const match = typeof value === 'string' ? isoMoment.exec(value) : null;
+  const [text = '', year, month, day] = match ?? [];
+  const moment = new Date(text);
+  // JavaScript would make the 2nd of March of a 30th of February.
+  const isDay = Number(day) <= new Date(Date.UTC(Number(year), Number(month), 0)).getUTCDate();
+  // A year that needs more than four digits is spelled otherwise, and PostgreSQL could not read it.
+  const isMoment = isDay && !Number.isNaN(moment.getTime()) && moment.toISOString().length === 'YYYY-MM-DDThh:mm:ss.sssZ'.length;
+  return isMoment ? moment : refuse('Not a valid date-time: use ISO 8601 with a time zone.');
 }
 
 builder.scalarType('DateTime', {

@@ -3,21 +3,8 @@ import { Prisma } from '../generated/prisma/client.ts';
 import type { Severity } from '../generated/prisma/enums.ts';
 import type { Slice } from '../graph/connection.ts';
 import { makePage, type Page, pageOffset, readPage } from '../kernel/page.ts';
-
-/** A notification, as one user sees it: `read` is that user's. */
-export interface Notification {
-  readonly id: string;
-  readonly sequence: number;
-  readonly kind: string;
-  readonly severity: Severity;
-  readonly title: string;
-  readonly body: string;
-  readonly resourceType: string | null;
-  readonly resourceId: string | null;
-  readonly data: unknown;
-  readonly created: Date;
-  readonly read: boolean;
-}
+import type { Hubs } from './hub.ts';
+import { columns, type Notification } from './log.ts';
 
 export interface NotificationFilter {
   readonly unread?: boolean | null;
@@ -34,6 +21,12 @@ export async function listNotifications(scope: ProjectScope, filter: Notificatio
   ];
   const order = slice.backwards ? Prisma.sql`ASC` : Prisma.sql`DESC`;
   return selectNotifications(scope, conditions, Prisma.sql`ORDER BY notification.sequence ${order} LIMIT ${slice.limit}`);
+}
+
+/** The entries of the log after one number up to another, in its own order. */
+export function listEntries(scope: ProjectScope, { after, upTo, limit }: { after: number; upTo: number; limit: number }) {
+  const conditions = [Prisma.sql`notification.sequence > ${after}`, Prisma.sql`notification.sequence <= ${upTo}`];
+  return selectNotifications(scope, conditions, Prisma.sql`ORDER BY notification.sequence LIMIT ${limit}`);
 }
 
 /** One page of the same list (§2.7). Throws field errors for a page that is not positive, `not_found` past the end. */
@@ -73,13 +66,14 @@ export interface MarkResult {
  * read by the viewer (§4.5). Ids that are unknown, repeated or of another project are ignored. One statement, whose
  * cost does not grow with the unread.
  */
-export async function markRead({ database, projectId, viewer }: ProjectScope, request: MarkRequest): Promise<MarkResult> {
+export async function markRead({ database, projectId, viewer }: ProjectScope, hubs: Hubs, request: MarkRequest): Promise<MarkResult> {
   const ids = request.notificationIds?.length ? request.notificationIds : null;
   const [result] = await database.$queryRaw<MarkResult[]>`
     SELECT marked::int, unread_count::int AS "unreadCount"
     FROM mark_notifications_read(
       ${projectId}::uuid, ${viewer.userId}::uuid, ${ids}::uuid[], ${request.throughSequence ?? null}::bigint)`;
   if (!result) throw new Error('marking answers one row always');
+  if (result.marked > 0) hubs.wake({ projectId, userId: viewer.userId });
   return result;
 }
 
@@ -94,7 +88,7 @@ export interface NewNotification {
 }
 
 /** Appends to the project's log. Throws `permission_denied` below the role `admin`. */
-export async function publishNotification(scope: ProjectScope, input: NewNotification): Promise<Notification> {
+export async function publishNotification(scope: ProjectScope, hubs: Hubs, input: NewNotification): Promise<Notification> {
   requireRole(scope, 'admin');
   const { kind, severity, title, body, resourceType = null, resourceId = null } = input;
   // The JSON goes as text: Prisma's own way would drop a key named __proto__.
@@ -104,12 +98,9 @@ export async function publishNotification(scope: ProjectScope, input: NewNotific
       ${JSON.stringify(input.data ?? {})}::json, ${new Date()})
     RETURNING ${columns}, false AS read`;
   if (!notification) throw new Error('the insert returned no row');
+  hubs.wake({ projectId: scope.projectId });
   return notification;
 }
-
-const columns = Prisma.sql`notification.id, notification.sequence::int, notification.kind, notification.severity::text,
-  notification.title, notification.body, notification.resource_type AS "resourceType",
-  notification.resource_id AS "resourceId", notification.data, notification.created`;
 
 const isRead = Prisma.sql`(
   notification.sequence <= coalesce(state.read_through, 0) OR EXISTS (

@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { hashSecret } from '../access/apikey.ts';
 import { type ProjectScope, requireRole } from '../access/scope.ts';
-import { requireSession } from '../access/viewer.ts';
+import { requireSession, type Viewer } from '../access/viewer.ts';
 import type { TicketTarget } from '../generated/prisma/enums.ts';
 import { Fault } from '../kernel/fault.ts';
+import type { Database } from '../platform/database.ts';
 
 /** How long a ticket may be redeemed (§3.1). */
 const TICKET_SECONDS = 30;
@@ -54,6 +55,51 @@ export async function createTicket(scope: ProjectScope, request: TicketRequest):
   const project = `/v1/organizations/${organizationId}/projects/${projectId}`;
   const path = instanceId ? `${project}/compute/instances/${instanceId}/console/ws` : `${project}/notifications/ws`;
   return { ticket, path, expiresIn: TICKET_SECONDS };
+}
+
+/** What a ticket was good for, at the moment of its redemption. */
+export interface Redemption {
+  readonly target: TicketTarget;
+  readonly organizationId: string;
+  readonly projectId: string;
+  readonly instanceId: string | null;
+  readonly sessionId: string | null;
+  /** The session that took the ticket, as it is now. */
+  readonly viewer: Viewer;
+}
+
+export type TicketRefusal = 'ticket_unknown' | 'ticket_used' | 'ticket_expired';
+
+/**
+ * Redeems a ticket: by one statement, so that of many who try at once, on whichever replica, one succeeds. Whoever
+ * presents a ticket uses it up, also in the wrong place. A ticket of a user who has been disabled is unknown.
+ */
+export async function redeemTicket(database: Database, ticket: string): Promise<Redemption | TicketRefusal> {
+  const now = new Date();
+  const ticketHash = hashSecret(ticket);
+  const [row] = await database.$queryRaw<RedeemedRow[]>`
+    UPDATE websocket_tickets AS ticket SET used_at = ${now}
+    FROM users, projects AS project
+    WHERE ticket.ticket_hash = ${ticketHash} AND ticket.used_at IS NULL
+      AND users.id = ticket.user_id AND users.disabled_at IS NULL AND project.id = ticket.project_id
+    RETURNING ticket.target::text, project.organization_id AS "organizationId", ticket.project_id AS "projectId",
+      ticket.instance_id AS "instanceId", ticket.session_id AS "sessionId", ticket.expires,
+      ticket.session_expires AS "sessionExpires", users.id AS "userId", users.email, users.name, users.created`;
+  if (!row) {
+    const known = await database.websocketTicket.findUnique({ where: { ticketHash }, select: { usedAt: true } });
+    return known?.usedAt ? 'ticket_used' : 'ticket_unknown';
+  }
+  const { target, organizationId, projectId, instanceId, sessionId, expires, sessionExpires, ...user } = row;
+  if (expires <= now) return 'ticket_expired';
+  const viewer: Viewer = { ...user, credential: { kind: 'session', expires: sessionExpires } };
+  return { target, organizationId, projectId, instanceId, sessionId, viewer };
+}
+
+type RedeemedRow = Omit<Redemption, 'viewer'> & Omit<Viewer, 'credential'> & { readonly expires: Date; readonly sessionExpires: Date };
+
+/** Deletes tickets that expired an hour ago: until then they still say that they were used. */
+export async function deleteOldTickets(database: Database): Promise<void> {
+  await database.websocketTicket.deleteMany({ where: { expires: { lt: new Date(Date.now() - 3_600_000) } } });
 }
 
 async function findConsoleInstance({ database, projectId }: ProjectScope, { instanceId }: TicketRequest): Promise<string> {

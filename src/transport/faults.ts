@@ -23,7 +23,8 @@ export function graphqlExtensions({ code, fields, context }: Fault): Record<stri
 /** Answers a request with a fault, in the form of the door that it came through. */
 export function sendFault(request: IncomingMessage, response: ServerResponse, fault: Fault): void {
   logFault(request, fault);
-  const isGraphql = request.url?.startsWith('/graphql');
+  // The target may be a whole URL, as to a proxy.
+  const isGraphql = /^(https?:\/\/[^/?]*)?\/graphql(\?|$)/i.test(request.url ?? '');
   const body = isGraphql ? { errors: [{ message: fault.message, extensions: graphqlExtensions(fault) }] } : restBody(fault);
   sendJson(response, statusOf[fault.code], body, faultHeaders(fault));
 }

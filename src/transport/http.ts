@@ -4,7 +4,6 @@ import cors from 'cors';
 import express, { type NextFunction, type Request, type RequestHandler, type Response } from 'express';
 import type { GraphQLSchema } from 'graphql';
 import helmet from 'helmet';
-import proxyAddr from 'proxy-addr';
 import { readBearer } from '../access/credential.ts';
 import { type Allowance, LimitFault, type Limits, limitHeaders } from '../access/limits.ts';
 import type { Tokens } from '../access/tokens.ts';
@@ -12,47 +11,50 @@ import { identify, type Viewer } from '../access/viewer.ts';
 import { Fault } from '../kernel/fault.ts';
 import type { Database } from '../platform/database.ts';
 import type { Log } from '../platform/log.ts';
+import type { ContextParts } from './context.ts';
 import { exchangeOf, openExchange, sendEmpty, sendJson } from './exchange.ts';
 import { sendFault } from './faults.ts';
-import { createGraphqlDoor } from './graphql/door.ts';
+import type { GraphqlDoor } from './graphql/door.ts';
+import { allowOrigins, type ClientAddresses, requestOrigin } from './peer.ts';
 import { createRestDoor } from './rest/door.ts';
 
-export interface Services {
+export interface DoorParts extends ContextParts {
   readonly schema: GraphQLSchema;
-  readonly database: Database;
+  readonly addresses: ClientAddresses;
+  readonly graphql: GraphqlDoor;
   readonly tokens: Tokens;
   readonly limits: Limits;
   readonly log: Log;
   readonly config: {
     readonly publicUrl: string | null;
     readonly allowedOrigins: readonly string[];
-    readonly trustedProxies: readonly string[];
   };
 }
 
 /** The HTTP doors as one Express app: its order is the order of the checks. */
-export function createHttpApp(services: Services): express.Express {
+export function createHttpApp(parts: DoorParts): express.Express {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
   app.enable('case sensitive routing');
   app.enable('strict routing');
-  const graphql = createGraphqlDoor(services);
+  const { graphql } = parts;
 
-  app.use(beginExchange(services));
+  app.use(beginExchange(parts));
   app.use(helmet({ contentSecurityPolicy: false, crossOriginResourcePolicy: { policy: 'cross-origin' } }));
-  app.use(cors({ origin: corsOrigin(services), exposedHeaders, methods, maxAge: 7200, preflightContinue: true }));
-  app.options('/{*any}', (_request, response) => sendEmpty(response, 204, { Allow: methods.join(', ') }));
+  app.use(answerCors(parts));
+  app.use(requireHost);
+  app.use(answerOptions);
   app.get('/', (_request, response) => sendJson(response, 200, index));
-  if (services.tokens.local) {
-    const { jwks } = services.tokens.local;
+  if (parts.tokens.local) {
+    const { jwks } = parts.tokens.local;
     app.get('/.well-known/jwks.json', (_request, response) => sendJson(response, 200, jwks, { 'Cache-Control': 'max-age=300' }));
   }
   app.get('/graphql', graphql.page);
 
-  app.use(admit(services));
+  app.use(admit(parts));
   app.all('/graphql', graphql.handler);
-  app.use('/v1', requireCredential, createRestDoor(services));
+  app.use('/v1', requireCredential, createRestDoor(parts));
   app.use((_request, _response, next) => next(Fault.notFound()));
   app.use(answerFailure);
   return app;
@@ -62,18 +64,29 @@ const methods = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'];
 const exposedHeaders = ['RateLimit', 'RateLimit-Policy', 'Retry-After', 'ETag', 'X-Request-Id'];
 const index = { name: 'Portico', graphql: '/graphql', rest: '/v1' };
 
+/** RFC 9112 has it so; Node's own refusal has no body. */
+const requireHost: RequestHandler = (request, _response, next) => {
+  const isGiven = request.headers.host !== undefined || request.httpVersion !== '1.1';
+  next(isGiven ? undefined : Fault.invalidRequest('The header Host is missing.'));
+};
+
+/** Not a route: one would decode every path, and a path that cannot be decoded would get past the limits. */
+const answerOptions: RequestHandler = (request, response, next) => {
+  if (request.method === 'OPTIONS') sendEmpty(response, 204, { Allow: methods.join(', ') });
+  else next();
+};
+
 /** Opens the request's exchange, and writes its line to the log when the answer has gone. */
-function beginExchange({ log, config }: Services): RequestHandler {
-  const isTrusted = proxyAddr.compile([...config.trustedProxies]);
+function beginExchange({ log, config, addresses }: DoorParts): RequestHandler {
   return (request, response, next) => {
     const began = performance.now();
     const requestId = readRequestId(request);
     response.setHeader('X-Request-Id', requestId);
-    const origin = config.publicUrl ?? requestOrigin(request, isTrusted);
+    const origin = config.publicUrl ?? requestOrigin(request, addresses);
     const exchange = {
       requestId,
       log: log.child({ request_id: requestId }),
-      clientAddress: proxyAddr(request, isTrusted),
+      clientAddress: addresses.of(request),
       origin,
       viewer: null,
       operation: null,
@@ -95,26 +108,17 @@ function readRequestId(request: IncomingMessage): string {
   return typeof given === 'string' && /^[\w.-]{1,128}$/.test(given) ? given : randomUUID();
 }
 
-function requestOrigin(request: IncomingMessage, isTrusted: (address: string, distance: number) => boolean): string {
-  const isBehindProxy = isTrusted(request.socket.remoteAddress ?? '', 0);
-  const forwarded = isBehindProxy
-    ? String(request.headers['x-forwarded-proto'] ?? '')
-        .split(',')[0]
-        ?.trim()
-    : '';
-  const host = request.headers.host ?? 'localhost';
-  const origin = `${forwarded === 'https' ? 'https' : 'http'}://${host}`;
-  return URL.canParse(origin) ? new URL(origin).origin : 'http://localhost';
-}
-
-/** The origins of the list, and the server's own. */
-function corsOrigin({ config }: Services): cors.CorsOptions['origin'] {
-  const allowed = new Set([...config.allowedOrigins, ...(config.publicUrl ? [new URL(config.publicUrl).origin] : [])]);
-  return (origin, answer) => answer(null, origin !== undefined && allowed.has(origin));
+function answerCors(parts: DoorParts): RequestHandler {
+  const isAllowed = allowOrigins(parts);
+  return cors((request, answer) => {
+    const { origin } = request.headers;
+    const isGood = origin !== undefined && isAllowed(origin, request as IncomingMessage);
+    answer(null, { origin: isGood, exposedHeaders, methods, maxAge: 7200, preflightContinue: true });
+  }) as RequestHandler;
 }
 
 /** Checks the credential and spends one of its budget: a good one of its user's, none or a bad one of the address's. */
-function admit({ database, tokens, limits }: Services): RequestHandler {
+function admit({ database, tokens, limits }: DoorParts): RequestHandler {
   return async (request, response, next) => {
     const exchange = exchangeOf(request);
     try {

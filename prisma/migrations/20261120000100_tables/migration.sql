@@ -358,6 +358,7 @@ CREATE TABLE "notification_reads" (
     "project_id" UUID NOT NULL,
     "user_id" UUID NOT NULL,
     "sequence" BIGINT NOT NULL,
+    "version" BIGINT NOT NULL,
 
     CONSTRAINT "notification_reads_pkey" PRIMARY KEY ("project_id","user_id","sequence")
 );

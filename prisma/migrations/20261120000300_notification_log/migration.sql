@@ -63,19 +63,19 @@ CREATE FUNCTION mark_notifications_read(
 ) LANGUAGE plpgsql AS $$
 DECLARE
   log notification_logs;
-  read_before bigint;
+  state notification_states;
   through bigint;
 BEGIN
   INSERT INTO notification_states (project_id, user_id) VALUES (of_project, of_user) ON CONFLICT DO NOTHING;
-  SELECT read_through INTO STRICT read_before FROM notification_states
+  SELECT * INTO STRICT state FROM notification_states
     WHERE project_id = of_project AND user_id = of_user FOR UPDATE;
   SELECT * INTO STRICT log FROM notification_logs WHERE project_id = of_project;
-  through := greatest(read_before, log.pruned_through);
+  through := greatest(state.read_through, log.pruned_through);
 
   IF ids IS NOT NULL THEN
     WITH single AS (
-      INSERT INTO notification_reads (project_id, user_id, sequence)
-      SELECT of_project, of_user, sequence FROM notifications
+      INSERT INTO notification_reads (project_id, user_id, sequence, version)
+      SELECT of_project, of_user, sequence, state.version + 1 FROM notifications
       WHERE id = ANY (ids) AND project_id = of_project AND sequence > through
       ON CONFLICT DO NOTHING RETURNING 1
     )
@@ -97,7 +97,7 @@ BEGIN
     )
     SELECT max(sequence) INTO through FROM run;
     DELETE FROM notification_reads WHERE project_id = of_project AND user_id = of_user AND sequence <= through;
-    UPDATE notification_states SET read_through = through, version = version + 1
+    UPDATE notification_states SET read_through = through, version = state.version + 1
       WHERE project_id = of_project AND user_id = of_user;
   END IF;
   unread_count := unread_notifications(of_project, of_user);

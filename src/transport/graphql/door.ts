@@ -1,25 +1,40 @@
 import { renderGraphiQL } from '@graphql-yoga/render-graphiql';
 import type { RequestHandler } from 'express';
-import type { ExecutionArgs, GraphQLSchema } from 'graphql';
+import type { DocumentNode, ExecutionArgs, ExecutionResult, GraphQLError, GraphQLSchema } from 'graphql';
 import { createYoga } from 'graphql-yoga';
-import { type Context, createContext } from '../../graph/context.ts';
+import type { Context } from '../../graph/context.ts';
 import { Fault } from '../../kernel/fault.ts';
-import type { Database } from '../../platform/database.ts';
 import type { Log } from '../../platform/log.ts';
 import { readJsonObject } from '../body.ts';
+import { type ContextParts, openContext } from '../context.ts';
 import { type Exchange, exchangeOf } from '../exchange.ts';
+import { readQueryString } from '../query.ts';
 import { documentGuards } from './guards.ts';
 import { maskError } from './mask.ts';
 
-interface GraphqlDoor {
+/** One operation's way through Yoga's plugins, for doors that are not HTTP. */
+export interface Enveloped {
+  readonly schema: GraphQLSchema;
+  parse(source: string): DocumentNode;
+  validate(schema: GraphQLSchema, document: DocumentNode): readonly GraphQLError[];
+  contextFactory(): Promise<Context>;
+  execute(args: ExecutionArgs): Promise<ExecutionResult>;
+  subscribe(args: ExecutionArgs): Promise<AsyncIterableIterator<ExecutionResult> | ExecutionResult>;
+}
+
+export type GetEnveloped = (initial: { openContext: () => Context }) => Enveloped;
+
+export interface GraphqlDoor {
   /** Answers a browser with GraphiQL; leaves every other GET to the handler. */
   readonly page: RequestHandler;
   readonly handler: RequestHandler;
+  readonly getEnveloped: GetEnveloped;
 }
 
 /** GraphQL over HTTP, by Yoga. */
-export function createGraphqlDoor({ schema, database, log }: { schema: GraphQLSchema; database: Database; log: Log }): GraphqlDoor {
-  const yoga = createYoga<{ exchange: Exchange }, Context>({
+export function createGraphqlDoor(parts: ContextParts & { schema: GraphQLSchema; log: Log }): GraphqlDoor {
+  const { schema, log } = parts;
+  const yoga = createYoga<{ exchange?: Exchange; openContext: () => Context }, Context>({
     schema,
     graphqlEndpoint: '/graphql',
     batching: false,
@@ -32,33 +47,59 @@ export function createGraphqlDoor({ schema, database, log }: { schema: GraphQLSc
     healthCheckEndpoint: '/graphql/never',
     logging: false,
     maskedErrors: { maskError: (error) => maskError(error, log) },
-    context: ({ exchange }) => createContext({ database, log: exchange.log, viewer: exchange.viewer, isClientDocument: true }),
+    context: ({ openContext }) => openContext(),
     plugins: [
       ...documentGuards(),
       {
         onExecute({ args }: { args: ExecutionArgs }) {
-          const { exchange } = args.contextValue as { exchange: Exchange };
-          exchange.operation = args.operationName ?? 'graphql';
+          const { exchange } = args.contextValue as { exchange?: Exchange };
+          if (exchange) exchange.operation = args.operationName ?? 'graphql';
         },
       },
     ],
   });
   const graphiql = renderGraphiQL({ title: 'Portico', headers: '{\n  "Authorization": "Bearer "\n}', defaultQuery: welcome });
   return {
+    getEnveloped: yoga.getEnveloped as unknown as GetEnveloped,
     page(request, response, next) {
       if (request.accepts(['json', 'html']) !== 'html' || request.query.query !== undefined) return next();
       response.type('html').send(graphiql);
     },
     async handler(request, response) {
       const exchange = exchangeOf(request);
+      // Any answer may hold a ticket or a new key.
+      response.setHeader('Cache-Control', 'no-store');
       if (request.method === 'POST') {
         const body = await readJsonObject(request);
         if (Object.keys(body).length === 0) throw Fault.invalidRequest('The body must name a `query`.');
         request.body = body;
       }
-      await yoga(request, response, { exchange });
+      else checkParameters(readQueryString(request.url));
+      // A client that takes none of what there is gets JSON, rather than nothing.
+      if (!request.accepts(mediaTypes)) request.headers.accept = 'application/json';
+      const { method } = request;
+      // HEAD is GET without a body, which Node leaves out; Yoga knows no HEAD.
+      if (method === 'HEAD') request.method = 'GET';
+      await yoga(request, response, { exchange, openContext: () => openContext(parts, exchange, true) });
+      request.method = method;
     },
   };
+}
+
+const mediaTypes = ['application/json', 'application/graphql-response+json', 'text/event-stream', 'multipart/mixed'];
+
+/** Yoga would join what is given twice, and parses JSON unguarded. */
+function checkParameters(query: URLSearchParams): void {
+  for (const name of ['query', 'operationName', 'variables', 'extensions']) {
+    if (query.getAll(name).length > 1) throw Fault.invalidRequest(`The parameter \`${name}\` is given more than once.`);
+  }
+  for (const name of ['variables', 'extensions']) {
+    try {
+      JSON.parse(query.get(name) || '{}');
+    } catch {
+      throw Fault.invalidRequest(`The parameter \`${name}\` is not valid JSON.`);
+    }
+  }
 }
 
 const welcome = `# Set the header Authorization below to "Bearer <token>"; demo.json in the data folder has tokens.

@@ -11,8 +11,12 @@ import {
   getOperationAST,
   isInputObjectType,
   Kind,
+  Lexer,
   MaxIntrospectionDepthRule,
   type OperationDefinitionNode,
+  Source,
+  subscribe,
+  TokenKind,
   type ValidationContext,
   visit,
 } from 'graphql';
@@ -26,6 +30,7 @@ import { graphqlExtensions } from '../faults.ts';
 const MAX_TOKENS = 2_000;
 const MAX_ALIASES = 50;
 const MAX_VARIABLE_DEPTH = 520;
+const MAX_DOCUMENT_DEPTH = 520;
 
 /** What a client's document is held to before it runs; its cost is judged by the schema (graph/builder.ts). */
 export function documentGuards(): Plugin[] {
@@ -35,13 +40,19 @@ export function documentGuards(): Plugin[] {
     {
       onParams({ params }) {
         if (exceedsDepth(params.variables, MAX_VARIABLE_DEPTH))
-          throw Fault.invalidRequest(`The variables are nested deeper than ${MAX_VARIABLE_DEPTH} levels.`);
+          throw toGraphqlError(Fault.invalidRequest(`The variables are nested deeper than ${MAX_VARIABLE_DEPTH} levels.`));
+      },
+      onParse({ params }) {
+        if (exceedsNesting(params.source.toString()))
+          throw toGraphqlError(Fault.invalidRequest(`The document is nested deeper than ${MAX_DOCUMENT_DEPTH} levels.`));
       },
       onValidate({ addValidationRule, params }) {
         addValidationRule(MaxIntrospectionDepthRule);
         addValidationRule(constraintRule);
         return ({ result, setResult }) => {
-          if (Array.isArray(result) && result.length > 0) setResult(gatherFieldErrors(params.documentAST as DocumentNode, result));
+          // What Yoga has kept of an earlier validation has been gathered then.
+          if (!Array.isArray(result) || result.length === 0 || result.some(({ extensions }) => extensions.http)) return;
+          setResult(gatherFieldErrors(params.documentAST as DocumentNode, result));
         };
       },
       onExecute({ args, setExecuteFn, setResultAndStopExecution }) {
@@ -50,8 +61,38 @@ export function documentGuards(): Plugin[] {
         const error = checkVariables(args);
         if (error) setResultAndStopExecution({ errors: [error] });
       },
+      onSubscribe({ args, setSubscribeFn, setResultAndStopExecution }) {
+        setSubscribeFn(subscribe);
+        const error = checkVariables(args);
+        if (error) setResultAndStopExecution({ errors: [error] });
+      },
     } satisfies Plugin,
   ];
+}
+
+const brackets: Readonly<Record<string, number>> = {
+  [TokenKind.BRACE_L]: 1,
+  [TokenKind.BRACKET_L]: 1,
+  [TokenKind.PAREN_L]: 1,
+  [TokenKind.BRACE_R]: -1,
+  [TokenKind.BRACKET_R]: -1,
+  [TokenKind.PAREN_R]: -1,
+};
+
+/** Whether brackets stand in one another deeper than the parser should follow: it recurses. A syntax error is left to it. */
+function exceedsNesting(text: string): boolean {
+  const lexer = new Lexer(new Source(text));
+  let depth = 0;
+  try {
+    for (let tokens = 0; tokens <= MAX_TOKENS && depth <= MAX_DOCUMENT_DEPTH; tokens += 1) {
+      const { kind } = lexer.advance();
+      if (kind === TokenKind.EOF) return false;
+      depth += brackets[kind] ?? 0;
+    }
+  } catch {
+    return false;
+  }
+  return depth > MAX_DOCUMENT_DEPTH;
 }
 
 /** A list literal that is longer than its field declares. (Variables are looked at before the execution.) */
@@ -77,10 +118,11 @@ function gatherFieldErrors(document: DocumentNode, errors: readonly GraphQLError
   const fields: Record<string, string[]> = Object.create(null);
   const names: string[] = [];
   visit(document, {
-    enter(node) {
+    enter(node, key, parent) {
       if (node.kind === Kind.ARGUMENT || node.kind === Kind.OBJECT_FIELD) names.push(node.name.value);
       const error = refused.get(node);
-      if (error) (fields[names.at(-1) ?? 'input'] ??= []).push(error.message);
+      const item = Array.isArray(parent) ? `Item ${Number(key) + 1}: ` : '';
+      if (error) (fields[names.at(-1) ?? 'input'] ??= []).push(item + error.message);
     },
     leave(node) {
       if (node.kind === Kind.ARGUMENT || node.kind === Kind.OBJECT_FIELD) names.pop();

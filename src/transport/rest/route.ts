@@ -18,7 +18,7 @@ import { withLinks } from './links.ts';
 
 /** What an operation of the table answers: its shape is the document's, checked when it is bound. */
 // biome-ignore lint/suspicious/noExplicitAny: the shape of the data is written in the document beside each use
-type Data = any;
+export type Data = any;
 
 export interface Route {
   readonly method: 'get' | 'post' | 'put' | 'delete';
@@ -34,11 +34,11 @@ export interface Route {
 /** What the HTTP side hands over: parsed, but not yet judged. */
 export interface RouteRequest {
   readonly pathParameters: Readonly<Record<string, string>>;
-  readonly query: URLSearchParams;
   readonly ifMatch: string | undefined;
   /** Where the client sees the list: its page links are made from it. */
   readonly url: string;
-  /** Read only once the path is found good; throws `invalid_request`. */
+  /** Both are read only once the path is found good; they throw `invalid_request`. */
+  readQuery(): URLSearchParams;
   readBody(): Promise<Readonly<Record<string, unknown>>>;
 }
 
@@ -58,24 +58,15 @@ export interface BoundRoute {
 
 /** Checks a route against the schema, once, at the start: throws for one that does not fit, so it never serves. */
 export function bindRoute(schema: GraphQLSchema, route: Route): BoundRoute {
-  const document = parse(route.operation);
-  const problems = validate(schema, document);
-  const operation = getOperationAST(document);
-  if (problems.length > 0 || !operation?.name) {
-    throw new AggregateError(
-      problems,
-      `${route.method} ${route.path}: ${problems.map(({ message }) => message).join('; ') || 'no named operation'}`,
-    );
-  }
-  const bindings = readBindings(schema, document, operation);
+  const { document, operation, bindings } = bindOperation(schema, `${route.method} ${route.path}`, route.operation);
   const inPath = new Set([...route.path.matchAll(/:(\w+)/g)].map(([, name = '']) => name));
   const declared = [...bindings.keys()].filter((name) => !inPath.has(name) && name !== 'if_match');
   return {
     route,
-    name: operation.name.value,
+    name: operation.name?.value ?? route.path,
     async serve(request, openContext) {
       const located = readPath(request.pathParameters);
-      const given = route.method === 'get' ? readQuery(bindings, declared, request.query) : pick(await request.readBody(), declared);
+      const given = route.method === 'get' ? readQuery(bindings, declared, request.readQuery()) : pick(await request.readBody(), declared);
       // The path and the headers come last, so that no body can talk its way into another tenant.
       const variables = { ...given, ...located, ...(bindings.has('if_match') && readIfMatch(request.ifMatch)) };
       const errors = variableErrors(bindings, variables);
@@ -84,6 +75,23 @@ export function bindRoute(schema: GraphQLSchema, route: Route): BoundRoute {
       return makeAnswer(route, route.answer(data), request);
     },
   };
+}
+
+export interface BoundOperation {
+  readonly document: DocumentNode;
+  readonly operation: OperationDefinitionNode;
+  readonly bindings: VariableBindings;
+}
+
+/** Parses and validates one operation of the table. */
+export function bindOperation(schema: GraphQLSchema, place: string, text: string): BoundOperation {
+  const document = parse(text);
+  const problems = validate(schema, document);
+  const operation = getOperationAST(document);
+  if (problems.length > 0 || !operation?.name) {
+    throw new AggregateError(problems, `${place}: ${problems.map(({ message }) => message).join('; ') || 'no named operation'}`);
+  }
+  return { document, operation, bindings: readBindings(schema, document, operation) };
 }
 
 async function run(
@@ -102,7 +110,7 @@ async function run(
 }
 
 /** A service names a field as the GraphQL input does; the variable in its place in the document has v1's name. */
-function rename(bindings: VariableBindings, fields: FieldErrors): FieldErrors {
+export function rename(bindings: VariableBindings, fields: FieldErrors): FieldErrors {
   const names = new Map([...bindings].map(([variable, { position }]) => [position?.name, variable]));
   return Object.fromEntries(Object.entries(fields).map(([name, messages]) => [names.get(name) ?? name, messages]));
 }
@@ -123,7 +131,7 @@ function pick(body: Readonly<Record<string, unknown>>, names: readonly string[])
 }
 
 /** Query parameters are text: what the declared type can be read from becomes that, all else is left to be refused. */
-function readQuery(bindings: VariableBindings, names: readonly string[], query: URLSearchParams): Record<string, unknown> {
+export function readQuery(bindings: VariableBindings, names: readonly string[], query: URLSearchParams): Record<string, unknown> {
   const values: Record<string, unknown> = {};
   for (const name of names) {
     const given = query.getAll(name);
@@ -146,7 +154,7 @@ const readers: Readonly<Record<string, (text: string) => unknown>> = {
 function readIfMatch(header: string | undefined): { if_match?: number } {
   if (header === undefined || header.trim() === '*') return {};
   if (/",.*"/.test(header)) throw Fault.invalidRequest('If-Match must name one entity tag.');
-  const [, version] = /^\s*"(\d{1,9})"\s*$/.exec(header) ?? [];
+  const [, version] = /^\s*"([1-9]\d{0,8})"\s*$/.exec(header) ?? [];
   return { if_match: version === undefined ? -1 : Number(version) };
 }
 

@@ -1,4 +1,5 @@
 import type { Route } from './route.ts';
+import type { Stream } from './stream.ts';
 
 const project = '/v1/organizations/:organization_id/projects/:project_id';
 const dashboards = `${project}/monitoring/dashboards`;
@@ -168,5 +169,21 @@ export const routes: readonly Route[] = [
       }) { marked unread_count: unreadCount }
     }`,
     answer: (data) => data.answer,
+  },
+];
+
+/** The plain-JSON sockets (§6): each event of the subscription is one frame. */
+export const streams: readonly Stream[] = [
+  {
+    path: `${project}/notifications/ws`,
+    operation: `subscription notification_feed($organization_id: ID!, $project_id: ID!, $after: Int) {
+      event: notificationFeed(organizationId: $organization_id, projectId: $project_id, after: $after) {
+        ... on FeedReady { type sequence read_through: readThrough unread_count: unreadCount }
+        ... on NotificationAdded { type sequence notification { ${notification} } }
+        ... on NotificationsRead { type read_through: readThrough notification_ids: notificationIds unread_count: unreadCount }
+        ... on FeedGap { type from to }
+      }
+    }`,
+    event: (data) => data.event,
   },
 ];

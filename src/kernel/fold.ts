@@ -1,0 +1,24 @@
+/**
+ * Runs `work` when asked, never twice at once: calls that arrive while it runs fold into one more run.
+ * Each call's promise settles with a run that began after the call.
+ */
+export function foldCalls(work: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | null = null;
+  let next: Promise<void> | null = null;
+  const run = () => {
+    running = work().finally(() => {
+      running = null;
+    });
+    return running;
+  };
+  return () => {
+    if (!running) return run();
+    next ??= running
+      .catch(() => {})
+      .then(() => {
+        next = null;
+        return run();
+      });
+    return next;
+  };
+}

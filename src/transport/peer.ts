@@ -1,0 +1,37 @@
+import type { IncomingMessage } from 'node:http';
+import proxyAddr from 'proxy-addr';
+
+/** Which address a request is charged to. */
+export interface ClientAddresses {
+  of(request: IncomingMessage): string;
+  /** Whether the request's peer is a proxy whose word counts. */
+  isBehindProxy(request: IncomingMessage): boolean;
+}
+
+/** The peer's own address, unless it is a trusted proxy: then the last one in X-Forwarded-For that is none. */
+export function readAddresses(trustedProxies: readonly string[]): ClientAddresses {
+  const isTrusted = proxyAddr.compile([...trustedProxies]);
+  return {
+    of: (request) => proxyAddr(request, isTrusted),
+    isBehindProxy: (request) => isTrusted(request.socket.remoteAddress ?? '', 0),
+  };
+}
+
+/** Scheme, host and port that the client used. */
+export function requestOrigin(request: IncomingMessage, addresses: ClientAddresses): string {
+  const [forwarded] = addresses.isBehindProxy(request) ? String(request.headers['x-forwarded-proto'] ?? '').split(',') : [];
+  const origin = `${forwarded?.trim() === 'https' ? 'https' : 'http'}://${request.headers.host ?? 'localhost'}`;
+  return URL.canParse(origin) ? new URL(origin).origin : 'http://localhost';
+}
+
+interface OriginRules {
+  readonly addresses: ClientAddresses;
+  readonly config: { readonly publicUrl: string | null; readonly allowedOrigins: readonly string[] };
+}
+
+/** Whether a browser's page may call: those of the list, and the server's own. One rule for CORS and for sockets. */
+export function allowOrigins({ config, addresses }: OriginRules): (origin: string, request: IncomingMessage) => boolean {
+  const allowed = new Set(config.allowedOrigins);
+  const own = config.publicUrl && new URL(config.publicUrl).origin;
+  return (origin, request) => allowed.has(origin) || origin === (own ?? requestOrigin(request, addresses));
+}

@@ -1,0 +1,36 @@
+import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { Fault } from '../kernel/fault.ts';
+import { restBody } from './faults.ts';
+
+/** Node's HTTP server for a handler. What Node would refuse by itself, in words of its own, is answered as §7 has it. */
+export function createHttpServer(handler: RequestListener): Server {
+  const server = createServer({ requireHostHeader: false }, handler);
+  // An expectation that nobody here has is no reason to refuse: Node would answer 417.
+  server.on('checkExpectation', handler);
+  server.on('clientError', answerUnreadable);
+  return server;
+}
+
+const details: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: 'The request line and headers are too large.',
+  ERR_HTTP_REQUEST_TIMEOUT: 'The request did not arrive in time.',
+};
+
+/** What came is no HTTP request, so that there is no response to answer it with. */
+function answerUnreadable(failure: NodeJS.ErrnoException, socket: Duplex & { _httpMessage?: ServerResponse | null }): void {
+  // The client has gone, or an answer to it has already begun.
+  if (!socket.writable || failure.code === 'ECONNRESET' || socket._httpMessage?.headersSent) {
+    socket.destroy();
+    return;
+  }
+  const body = JSON.stringify(restBody(Fault.invalidRequest(details[failure.code ?? ''] ?? 'The request is not valid HTTP.')));
+  const head = [
+    'HTTP/1.1 400 Bad Request',
+    'Content-Type: application/json',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'X-Content-Type-Options: nosniff',
+    'Connection: close',
+  ];
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
+}
