@@ -7,10 +7,13 @@ import { AccessWatch } from './access/watch.ts';
 import type { Config } from './config.ts';
 import { Lifecycle } from './kernel/lifecycle.ts';
 import { Hubs } from './notifications/hub.ts';
+import { pruneNotifications } from './notifications/retention.ts';
 import { type Database, type DatabaseOptions, openDatabase } from './platform/database.ts';
+import { scheduleJob } from './platform/jobs.ts';
 import { createLog, type Log } from './platform/log.ts';
 import { openLocalWakeups } from './platform/wakeups.ts';
 import { schema } from './schema.ts';
+import { deleteOldTickets } from './tickets/service.ts';
 import { createGraphqlDoor } from './transport/graphql/door.ts';
 import { createHttpApp } from './transport/http.ts';
 import { allowOrigins, readAddresses } from './transport/peer.ts';
@@ -27,6 +30,9 @@ export interface App {
   /** Stops taking requests, lets those under way finish, and closes everything in reverse order of opening. */
   close(): Promise<void>;
 }
+
+/** How often old tickets and, where a retention is set, old notifications are removed. */
+const TIDY_INTERVAL_MS = 600_000;
 
 interface Overrides {
   readonly log?: Log;
@@ -46,6 +52,11 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     lifecycle.onClose(() => watch.close());
     const hubs = new Hubs({ database, wakeups: openLocalWakeups(), log });
     lifecycle.onClose(() => hubs.close());
+    const tidy = async () => {
+      await deleteOldTickets(database);
+      if (config.retentionDays !== null) await pruneNotifications(database, config.retentionDays);
+    };
+    lifecycle.onClose(scheduleJob('tidy', TIDY_INTERVAL_MS, tidy, log));
     const services = { notifications: hubs };
     const parts = { schema, database, services, watch, tokens, limits, log, config, addresses: readAddresses(config.trustedProxies) };
     const graphql = createGraphqlDoor(parts);

@@ -22,6 +22,7 @@ const environment = z.object({
   JWT_AUDIENCE: z.string().min(1).optional(),
   ALLOWED_ORIGINS: list.pipe(z.array(z.url({ protocol: /^https?$/ }))).default([]),
   TRUST_PROXY: list.default([]),
+  NOTIFICATION_RETENTION_DAYS: z.coerce.number().positive().optional(),
   DRAIN_SECONDS: z.coerce.number().min(0).max(600).default(10),
   RATE_LIMIT_ANONYMOUS: positive.default(60),
   RATE_LIMIT_USER: positive.default(5000),
@@ -42,6 +43,8 @@ export interface Config {
   /** Proxies whose X-Forwarded-For counts: addresses, subnets, or the names loopback, linklocal, uniquelocal. */
   readonly trustedProxies: readonly string[];
   readonly limits: { readonly anonymousPerMinute: number; readonly userPerHour: number };
+  /** After how many days notifications are removed; null: never. */
+  readonly retentionDays: number | null;
   /** How long a stopping process takes to send its sockets away. */
   readonly drainSeconds: number;
   readonly logLevel: string;
@@ -74,6 +77,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     allowedOrigins: settings.ALLOWED_ORIGINS.map((origin) => new URL(origin).origin),
     trustedProxies: settings.TRUST_PROXY,
     limits: { anonymousPerMinute: settings.RATE_LIMIT_ANONYMOUS, userPerHour: settings.RATE_LIMIT_USER },
+    retentionDays: settings.NOTIFICATION_RETENTION_DAYS ?? null,
     drainSeconds: settings.DRAIN_SECONDS,
     logLevel: settings.LOG_LEVEL,
   };

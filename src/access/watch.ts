@@ -1,5 +1,6 @@
 import { Fault } from '../kernel/fault.ts';
 import type { Database } from '../platform/database.ts';
+import { scheduleJob } from '../platform/jobs.ts';
 import type { Log } from '../platform/log.ts';
 import type { Viewer } from './viewer.ts';
 
@@ -19,15 +20,11 @@ const LOOK_INTERVAL_MS = 1_000;
 export class AccessWatch {
   readonly #database: Database;
   readonly #watched = new Set<Watched>();
-  readonly #timer: NodeJS.Timeout;
-  #isLooking = false;
+  readonly #stopLooking: () => void;
 
   constructor({ database, log }: { database: Database; log: Log }) {
     this.#database = database;
-    this.#timer = setInterval(() => {
-      this.look().catch((failure) => log.warn({ err: failure }, 'could not look at the access'));
-    }, LOOK_INTERVAL_MS);
-    this.#timer.unref();
+    this.#stopLooking = scheduleJob('look at the access', LOOK_INTERVAL_MS, () => this.#look(), log);
   }
 
   /** Returns the function that ends the watching. */
@@ -41,26 +38,21 @@ export class AccessWatch {
   }
 
   close(): void {
-    clearInterval(this.#timer);
+    this.#stopLooking();
     this.#watched.clear();
   }
 
-  async look(): Promise<void> {
-    if (this.#isLooking || this.#watched.size === 0) return;
-    this.#isLooking = true;
-    try {
-      const now = new Date();
-      const current = [...this.#watched].filter((watched) => {
-        const { credential } = watched.viewer();
-        const isExpired = credential.kind === 'session' && credential.expires <= now;
-        if (isExpired) this.#lose(watched, new Fault('not_authenticated', 'credential_expired'));
-        return !isExpired;
-      });
-      const lost = await this.#findLost(current, now);
-      for (const watched of lost) this.#lose(watched, new Fault('permission_denied', 'access_lost'));
-    } finally {
-      this.#isLooking = false;
-    }
+  async #look(): Promise<void> {
+    if (this.#watched.size === 0) return;
+    const now = new Date();
+    const current = [...this.#watched].filter((watched) => {
+      const { credential } = watched.viewer();
+      const isExpired = credential.kind === 'session' && credential.expires <= now;
+      if (isExpired) this.#lose(watched, new Fault('not_authenticated', 'credential_expired'));
+      return !isExpired;
+    });
+    const lost = await this.#findLost(current, now);
+    for (const watched of lost) this.#lose(watched, new Fault('permission_denied', 'access_lost'));
   }
 
   #lose(watched: Watched, fault: Fault): void {

@@ -35,7 +35,9 @@ class Feed implements AsyncIterableIterator<FeedEvent> {
   readonly #events: AsyncGenerator<FeedEvent, undefined>;
   #subscription: Subscription | null = null;
   #cursor: number | null;
+  /** The read state that was told last. */
   #version = -1;
+  #prunedThrough = -1;
   #isClosed = false;
   #failure: Fault | null = null;
 
@@ -75,6 +77,7 @@ class Feed implements AsyncIterableIterator<FeedEvent> {
       yield* this.#replay(subscription.boundary);
       const state = await this.#readState(subscription.boundary);
       subscription.startFrom(state.version);
+      this.#note(state);
       if (this.#isClosed) return this.#end();
       yield { type: 'ready', sequence: subscription.boundary, readThrough: state.readThrough, unreadCount: state.unread };
       while (!this.#isClosed) {
@@ -138,13 +141,19 @@ class Feed implements AsyncIterableIterator<FeedEvent> {
   async #readState(upTo: number, sinceVersion = Number.MAX_SAFE_INTEGER): Promise<ReadState> {
     const { database, projectId, viewer } = this.#scope;
     const state = await readState(database, { projectId, userId: viewer.userId, sinceVersion, upTo });
-    if (sinceVersion === Number.MAX_SAFE_INTEGER) this.#version = state.version;
     return state;
   }
 
-  async *#tellState({ version, readThrough, notificationIds, unread }: ReadState): AsyncGenerator<FeedEvent> {
-    if (this.#isClosed || version <= this.#version) return;
+  #note({ version, prunedThrough }: ReadState): void {
     this.#version = version;
+    this.#prunedThrough = prunedThrough;
+  }
+
+  async *#tellState(state: ReadState): AsyncGenerator<FeedEvent> {
+    const isNew = state.version > this.#version || (state.version === this.#version && state.prunedThrough > this.#prunedThrough);
+    if (this.#isClosed || !isNew) return;
+    this.#note(state);
+    const { readThrough, notificationIds, unread } = state;
     yield { type: 'read', readThrough, notificationIds, unreadCount: unread };
   }
 }

@@ -1,8 +1,9 @@
 import { foldCalls } from '../kernel/fold.ts';
 import type { Database } from '../platform/database.ts';
+import { scheduleJob } from '../platform/jobs.ts';
 import type { Log } from '../platform/log.ts';
 import type { Wakeup, Wakeups } from '../platform/wakeups.ts';
-import { type LogEntry, type ReadState, readEntries, readLast, readStands, readState } from './log.ts';
+import { type LogEntry, type ReadState, readEntries, readLast, readStands, readState, type Stand } from './log.ts';
 import { Queue } from './queue.ts';
 
 /** What a hub hands to its subscribers: an entry of the log, or a change of the subscriber's own read state. */
@@ -28,16 +29,14 @@ export class Hubs {
   readonly #log: Log;
   readonly #hubs = new Map<string, Hub>();
   readonly #stopListening: () => void;
-  readonly #timer: NodeJS.Timeout;
+  readonly #stopLooking: () => void;
 
   constructor({ database, wakeups, log }: { database: Database; wakeups: Wakeups; log: Log }) {
     this.#database = database;
     this.#wakeups = wakeups;
     this.#log = log;
     this.#stopListening = wakeups.listen((wakeup) => this.#hear(wakeup));
-    const look = foldCalls(() => this.#look());
-    this.#timer = setInterval(() => look().catch((failure) => log.warn({ err: failure }, 'could not look at the logs')), LOOK_INTERVAL_MS);
-    this.#timer.unref();
+    this.#stopLooking = scheduleJob('look at the logs', LOOK_INTERVAL_MS, () => this.#look(), log);
   }
 
   /** Tells every process that the project's log, or a user's read state in it, has moved. */
@@ -69,7 +68,7 @@ export class Hubs {
   }
 
   close(): void {
-    clearInterval(this.#timer);
+    this.#stopLooking();
     this.#stopListening();
     for (const hub of this.#hubs.values()) hub.close();
   }
@@ -91,14 +90,7 @@ export class Hubs {
       hubs.map(({ projectId }) => projectId),
       readers,
     );
-    await Promise.all(
-      stands.map(async ({ projectId, userId, stand }) => {
-        const hub = this.#hubs.get(projectId);
-        if (!hub) return;
-        if (userId === null && stand > hub.position) await hub.read();
-        if (userId !== null && stand > hub.versionOf(userId)) await hub.readStateOf(userId);
-      }),
-    );
+    await Promise.all(stands.map((stand) => this.#hubs.get(stand.projectId)?.catchUp(stand)));
   }
 
   #forget(projectId: string, hub: Hub): void {
@@ -124,6 +116,7 @@ class Hub {
   readonly #database: Database;
   readonly #readers = new Map<string, Reader>();
   #opening: Promise<void> | null = null;
+  #prunedThrough = 0;
 
   constructor(database: Database, projectId: string) {
     this.#database = database;
@@ -174,8 +167,15 @@ class Hub {
     return [...this.#readers.keys()].map((userId) => ({ projectId: this.projectId, userId }));
   }
 
-  versionOf(userId: string): number {
-    return this.#readers.get(userId)?.version ?? Number.POSITIVE_INFINITY;
+  /** Reads what a look at the database has shown to be new. Retention changes the unread count of every reader. */
+  async catchUp({ userId, stand, prunedThrough }: Stand): Promise<void> {
+    if (userId !== null) {
+      if (stand > (this.#readers.get(userId)?.version ?? stand)) await this.readStateOf(userId);
+      return;
+    }
+    if (stand > this.position) await this.read();
+    if (prunedThrough > this.#prunedThrough) await Promise.all([...this.#readers.values()].map(({ readState }) => readState()));
+    this.#prunedThrough = prunedThrough;
   }
 
   async readStateOf(userId: string): Promise<void> {
@@ -209,7 +209,7 @@ class Hub {
       readState: foldCalls(async () => {
         const request = { projectId: this.projectId, userId, sinceVersion: Math.max(reader.version, 0) };
         const state = await readState(this.#database, request);
-        if (state.version <= reader.version) return;
+        if (state.version <= reader.version && state.prunedThrough <= this.#prunedThrough) return;
         // The state speaks of the log as it was: the queues must have all of that first.
         if (state.last > this.position) await this.read();
         reader.version = state.version;

@@ -30,6 +30,8 @@ export interface ReadState {
   /** Counts every change. */
   readonly version: number;
   readonly readThrough: number;
+  /** Up to this one, retention has removed what there was. */
+  readonly prunedThrough: number;
   /** The last number in the log at that moment. */
   readonly last: number;
   /** Unread among the numbers up to `upTo`, or up to `last`. */
@@ -65,7 +67,7 @@ export async function readState(database: Database, { projectId, userId, sinceVe
   const bound = upTo === undefined ? Prisma.sql`log.last_sequence` : Prisma.sql`least(log.last_sequence, ${upTo}::bigint)`;
   const [state] = await database.$queryRaw<ReadState[]>`
     SELECT coalesce(state.version, 0)::int AS version, coalesce(state.read_through, 0)::int AS "readThrough",
-      log.last_sequence::int AS last,
+      log.pruned_through::int AS "prunedThrough", log.last_sequence::int AS last,
       (greatest(mark.up_to - mark.through, 0) - (
         SELECT count(*) FROM notification_reads AS single
         WHERE single.project_id = log.project_id AND single.user_id = ${userId}::uuid
@@ -83,21 +85,28 @@ export async function readState(database: Database, { projectId, userId, sinceVe
     LEFT JOIN notification_states AS state ON state.project_id = log.project_id AND state.user_id = ${userId}::uuid
     CROSS JOIN LATERAL (SELECT greatest(state.read_through, log.pruned_through) AS through, ${bound} AS up_to) AS mark
     WHERE log.project_id = ${projectId}::uuid`;
-  return state ?? { version: 0, readThrough: 0, last: 0, unread: 0, notificationIds: [] };
+  return state ?? { version: 0, readThrough: 0, prunedThrough: 0, last: 0, unread: 0, notificationIds: [] };
 }
 
-/** Where the logs and the read states stand that are being streamed, in one statement. */
-export async function readStands(
+/** Where a log stands (`userId` null: its last number), or a read state (its version). */
+export interface Stand {
+  readonly projectId: string;
+  readonly userId: string | null;
+  readonly stand: number;
+  readonly prunedThrough: number;
+}
+
+/** Where everything stands that is being streamed, in one statement. */
+export function readStands(
   database: Database,
   projectIds: readonly string[],
   readers: ReadonlyArray<{ projectId: string; userId: string }>,
-) {
-  const rows = await database.$queryRaw<Array<{ projectId: string; userId: string | null; stand: number }>>`
-    SELECT project_id AS "projectId", NULL::uuid AS "userId", last_sequence::int AS stand
+): Promise<Stand[]> {
+  return database.$queryRaw<Stand[]>`
+    SELECT project_id AS "projectId", NULL::uuid AS "userId", last_sequence::int AS stand, pruned_through::int AS "prunedThrough"
     FROM notification_logs WHERE project_id = ANY (${projectIds}::uuid[])
     UNION ALL
-    SELECT state.project_id, state.user_id, state.version::int
+    SELECT state.project_id, state.user_id, state.version::int, 0
     FROM unnest(${readers.map(({ projectId }) => projectId)}::uuid[], ${readers.map(({ userId }) => userId)}::uuid[]) AS reader (project_id, user_id)
     JOIN notification_states AS state USING (project_id, user_id)`;
-  return rows;
 }

@@ -103,3 +103,33 @@ BEGIN
   unread_count := unread_notifications(of_project, of_user);
 END
 $$;
+
+-- Retention: removes what was created before a moment from the beginning of every log, up to `at_most` of each, and
+-- says how many that were. The watermark moves first. A log that is being written to is left for the next time.
+CREATE FUNCTION prune_notifications(before timestamptz, at_most integer) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  project uuid;
+  through bigint;
+  deleted bigint;
+  pruned bigint := 0;
+BEGIN
+  FOR project IN
+    SELECT log.project_id FROM notification_logs AS log
+    CROSS JOIN LATERAL (
+      SELECT created FROM notifications WHERE project_id = log.project_id ORDER BY sequence LIMIT 1
+    ) AS oldest
+    WHERE oldest.created < before
+    ORDER BY log.project_id
+    FOR NO KEY UPDATE OF log SKIP LOCKED
+  LOOP
+    SELECT coalesce(min(sequence) FILTER (WHERE created >= before) - 1, max(sequence)) INTO through
+      FROM (SELECT sequence, created FROM notifications WHERE project_id = project ORDER BY sequence LIMIT at_most) AS eldest;
+    UPDATE notification_logs SET pruned_through = greatest(pruned_through, through) WHERE project_id = project;
+    DELETE FROM notification_reads WHERE project_id = project AND sequence <= through;
+    DELETE FROM notifications WHERE project_id = project AND sequence <= through;
+    GET DIAGNOSTICS deleted = ROW_COUNT;
+    pruned := pruned + deleted;
+  END LOOP;
+  RETURN pruned;
+END
+$$;

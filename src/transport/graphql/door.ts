@@ -73,8 +73,7 @@ export function createGraphqlDoor(parts: ContextParts & { schema: GraphQLSchema;
         const body = await readJsonObject(request);
         if (Object.keys(body).length === 0) throw Fault.invalidRequest('The body must name a `query`.');
         request.body = body;
-      }
-      else checkParameters(readQueryString(request.url));
+      } else checkParameters(readQueryString(request.url));
       // A client that takes none of what there is gets JSON, rather than nothing.
       if (!request.accepts(mediaTypes)) request.headers.accept = 'application/json';
       const { method } = request;
