@@ -20,7 +20,7 @@ export interface Subscription {
 
 const QUEUE_CAPACITY = 256;
 const READ_SIZE = 500;
-const LOOK_INTERVAL_MS = 1_000;
+const LOOK_INTERVAL_MS = 750;
 
 /** All hubs of a process: one for each project that is being streamed. */
 export class Hubs {

@@ -1,0 +1,192 @@
+import { createHash } from 'node:crypto';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { startApp, type TestApp } from '../support/app.ts';
+import { openPlainFeed, openSocket, publish, readLog, takeTicket } from '../support/feed.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startApp({ RATE_LIMIT_USER: '100000000', DRAIN_SECONDS: '1' });
+});
+afterAll(() => app.close());
+
+const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+const isReady = ({ type }: { type: string }) => type === 'ready';
+
+/** A graphql-transport-ws socket that has been acknowledged. */
+async function openGraphql(token: string) {
+  const feed = openSocket(app, '/graphql', { protocol: 'graphql-transport-ws' });
+  const say = (message: unknown) => feed.socket.send(JSON.stringify(message));
+  feed.socket.on('open', () => say({ type: 'connection_init', payload: { authorization: `Bearer ${token}` } }));
+  await feed.until(({ type }) => type === 'connection_ack');
+  const query = `subscription ($o: ID!, $p: ID!, $after: Int) {
+    notificationFeed(organizationId: $o, projectId: $p, after: $after) {
+      ... on FeedReady { type sequence unreadCount }
+      ... on NotificationAdded { type sequence notification { id title read } }
+      ... on NotificationsRead { type unreadCount notificationIds readThrough }
+      ... on FeedGap { type from to }
+    }
+  }`;
+  const subscribe = (id: string, after?: number) =>
+    say({ id, type: 'subscribe', payload: { query, variables: { o: app.demo.organization_id, p: app.demo.project_id, after } } });
+  return { ...feed, say, subscribe };
+}
+
+const signFor = async (user: 'owner' | 'member' | 'viewer', seconds: number) =>
+  (await app.app.tokens.local?.sign(app.demo.users[user].id, seconds)) ?? '';
+
+it('tells an insert that nobody announced within 1.5 s', async () => {
+  const feed = openPlainFeed(app);
+  await feed.until(isReady);
+  const began = Date.now();
+  await app.app.database.$executeRaw`
+    INSERT INTO notifications (project_id, kind, severity, title) VALUES (${app.demo.project_id}::uuid, 'test.sql', 'info', 'by another program')`;
+  await feed.until((frame) => frame.notification?.title === 'by another program');
+  expect(Date.now() - began).toBeLessThan(1_500);
+  feed.socket.terminate();
+});
+
+it('tells what was read through any door, to every socket of that user and to no other', async () => {
+  const [one, two, other] = [
+    openPlainFeed(app, { as: 'admin' }),
+    openPlainFeed(app, { as: 'admin' }),
+    openPlainFeed(app, { as: 'viewer' }),
+  ];
+  await Promise.all([one, two, other].map((feed) => feed.until(isReady)));
+  const ids = app.demo.notification_ids.slice(120, 122);
+  const marked = await app.ask('POST', `${app.projectPath}/notifications/read`, { as: 'admin', body: { notification_ids: ids } });
+  const expected = { type: 'read', read_through: 0, notification_ids: ids, unread_count: marked.json.unread_count };
+  expect(await one.until(({ type }) => type === 'read')).toEqual(expected);
+  expect(await two.until(({ type }) => type === 'read')).toEqual(expected);
+  await app.ask('POST', `${app.projectPath}/notifications/read`, { as: 'admin' });
+  const last = (await readLog(app)).length;
+  expect(await one.until(({ read_through }) => read_through === last)).toEqual({
+    type: 'read',
+    read_through: last,
+    notification_ids: [],
+    unread_count: 0,
+  });
+  await sleep(1_200);
+  expect(other.frames.filter(({ type }) => type === 'read')).toEqual([]);
+  for (const feed of [one, two, other]) feed.socket.terminate();
+});
+
+it('closes when the session expires, and not when it was renewed in time', async () => {
+  const expiring = await openGraphql(await signFor('viewer', 2));
+  const renewed = await openGraphql(await signFor('viewer', 2));
+  expiring.subscribe('feed');
+  renewed.subscribe('feed');
+  const token = await signFor('viewer', 3600);
+  const query = 'mutation ($token: Text!) { renewCredential(input: { token: $token }) { expires } }';
+  renewed.say({ id: 'other', type: 'subscribe', payload: { query, variables: { token: await signFor('member', 3600) } } });
+  expect((await renewed.until(({ id }) => id === 'other')).payload.errors[0].extensions.code).toBe('permission_denied');
+  renewed.say({ id: 'renew', type: 'subscribe', payload: { query, variables: { token } } });
+  expect((await renewed.until(({ id }) => id === 'renew')).payload.data.renewCredential.expires).toEqual(expect.any(String));
+  expect(await expiring.closed).toEqual({ code: 4403, reason: 'credential_expired' });
+  const sequence = await publish(app, 'after the renewal');
+  await renewed.until((frame) => frame.payload?.data?.notificationFeed?.sequence === sequence);
+  renewed.socket.terminate();
+});
+
+it.each([
+  [
+    'a member who is removed',
+    'member',
+    () => app.app.database.projectMember.deleteMany({ where: { projectId: app.demo.project_id, userId: app.demo.users.member.id } }),
+  ],
+  [
+    'a user who is disabled',
+    'viewer',
+    () => app.app.database.user.update({ where: { id: app.demo.users.viewer.id }, data: { disabledAt: new Date() } }),
+  ],
+  [
+    'a key that is revoked',
+    'key',
+    () =>
+      app.app.database.apiKey.updateMany({
+        where: { secretHash: Uint8Array.from(createHash('sha256').update(app.demo.users.owner.api_key).digest()) },
+        data: { revoked: new Date() },
+      }),
+  ],
+])('closes the socket of %s within 5 s, and tells nothing after that', async (_case, who, lose) => {
+  const token = who === 'key' ? app.demo.users.owner.api_key : (app.demo.users[who as 'member' | 'viewer'].token ?? '');
+  const graphql = await openGraphql(token);
+  graphql.subscribe('feed');
+  const plain = openSocket(app, `${app.projectPath}/notifications/ws`, { headers: { authorization: `Bearer ${token}` } });
+  await Promise.all([plain.until(isReady), graphql.until(({ type }) => type === 'next')]);
+  const began = Date.now();
+  await lose();
+  expect(await Promise.all([plain.closed, graphql.closed])).toEqual([
+    { code: 4403, reason: 'access_lost' },
+    { code: 4403, reason: 'access_lost' },
+  ]);
+  expect(Date.now() - began).toBeLessThan(5_000);
+  const told = plain.frames.length + graphql.frames.length;
+  await app.app.database.$executeRaw`
+    INSERT INTO notifications (project_id, kind, severity, title) VALUES (${app.demo.project_id}::uuid, 'test.sql', 'info', 'not for them')`;
+  await sleep(1_500);
+  expect(plain.frames.length + graphql.frames.length).toBe(told);
+});
+
+it('tells a gap for what retention has removed, and keeps the unread counts right', async () => {
+  const { database } = app.app;
+  const { project_id, users } = app.demo;
+  const watching = openPlainFeed(app, { as: 'admin', after: 0 });
+  await watching.until(isReady);
+  await database.$executeRaw`UPDATE notifications SET created = now() - interval '90 days' WHERE project_id = ${project_id}::uuid AND sequence <= 120`;
+  const [{ unread: before } = { unread: 0 }] = await database.$queryRaw<Array<{ unread: number }>>`
+    SELECT unread_notifications(${project_id}::uuid, ${users.owner.id}::uuid)::int AS unread`;
+  await database.$queryRaw`SELECT prune_notifications(now() - interval '60 days', 50)::int AS pruned`;
+  await database.$queryRaw`SELECT prune_notifications(now() - interval '60 days', 5000)::int AS pruned`;
+  const feed = openPlainFeed(app, { after: 7 });
+  const ready = await feed.until(isReady);
+  expect(feed.frames[0]).toEqual({ type: 'gap', from: 8, to: 120 });
+  expect(feed.frames[1]).toMatchObject({ type: 'notification', sequence: 121 });
+  // The owner had read up to 100: twenty of the unread ones are gone.
+  expect(ready.unread_count).toBe(before - 20);
+  const page = await app.ask('GET', `${app.projectPath}/notifications?page_size=1`);
+  expect(page.json.count).toBe(ready.sequence - 120);
+  feed.socket.terminate();
+  watching.socket.terminate();
+});
+
+it('speaks over server-sent events too', async () => {
+  const controller = new AbortController();
+  const token = await signFor('owner', 3600);
+  const response = await fetch(`${app.baseUrl}/graphql`, {
+    method: 'POST',
+    signal: controller.signal,
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', accept: 'text/event-stream' },
+    body: JSON.stringify({
+      query: `subscription { notificationFeed(organizationId: "${app.demo.organization_id}", projectId: "${app.demo.project_id}") {
+        __typename ... on NotificationAdded { sequence } } }`,
+    }),
+  });
+  let text = '';
+  const reading = (async () => {
+    for await (const chunk of response.body ?? []) text += Buffer.from(chunk).toString();
+  })().catch(() => {});
+  while (!text.includes('FeedReady')) await sleep(20);
+  const sequence = await publish(app, 'over SSE');
+  while (!text.includes(`"sequence":${sequence}`)) await sleep(20);
+  controller.abort();
+  await reading;
+});
+
+it('sends its sockets away over the drain window when it stops, with a code that makes them come back', async () => {
+  const stopping = await startApp({ RATE_LIMIT_USER: '100000000', DRAIN_SECONDS: '2' });
+  const feeds = await Promise.all(
+    Array.from({ length: 40 }, async () => {
+      const { path, ticket } = await takeTicket(stopping);
+      const feed = openSocket(stopping, `${path}?ticket=${ticket}`);
+      await feed.until(isReady);
+      return feed;
+    }),
+  );
+  const began = Date.now();
+  const moments = Promise.all(feeds.map(({ closed }) => closed.then((close) => ({ ...close, after: Date.now() - began }))));
+  await stopping.close();
+  const closes = await moments;
+  expect(new Set(closes.map(({ code, reason }) => `${code} ${reason}`))).toEqual(new Set(['1012 restart']));
+  const inQuarters = [0, 1, 2, 3].map((quarter) => closes.filter(({ after }) => Math.floor(after / 500) === quarter).length);
+  expect(Math.min(...inQuarters)).toBeGreaterThan(2);
+});

@@ -1,0 +1,181 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
+import { isPostgres, startApp, type TestApp } from '../support/app.ts';
+import { openSocket, publish, takeTicket } from '../support/feed.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startApp({ RATE_LIMIT_USER: '100000000', RATE_LIMIT_ANONYMOUS: '100000000', ALLOWED_ORIGINS: 'https://console.example' });
+});
+afterAll(() => app.close());
+afterEach(() => void vi.useRealTimers());
+
+const graphql = 'graphql-transport-ws';
+
+/** Opens the socket of a ticket and tells how it went: its first frame, or how it was closed. */
+async function redeem(path: string, ticket: string, protocol?: string) {
+  const feed = openSocket(app, `${path}?ticket=${ticket}`, { protocol });
+  if (protocol) feed.socket.on('open', () => feed.socket.send('{"type":"connection_init"}'));
+  const outcome = await Promise.race([feed.until(() => true), feed.closed]);
+  feed.socket.terminate();
+  return outcome;
+}
+
+it('opens a plain socket, and carries the feed', async () => {
+  const { path, ticket } = await takeTicket(app);
+  const feed = openSocket(app, `${path}?ticket=${ticket}&after=149`);
+  const ready = await feed.until(({ type }) => type === 'ready');
+  expect(feed.frames.map(({ type, sequence }) => [type, sequence])).toEqual([
+    ['notification', 150],
+    ['ready', 150],
+  ]);
+  expect(ready).toEqual({ type: 'ready', sequence: 150, read_through: 100, unread_count: 50 });
+  const sequence = await publish(app, 'live');
+  const { notification } = await feed.until((frame) => frame.sequence === sequence);
+  expect(notification).toEqual({
+    id: expect.any(String),
+    sequence,
+    kind: 'test.event',
+    severity: 'info',
+    title: 'live',
+    body: '',
+    resource_type: null,
+    resource_id: null,
+    data: {},
+    created: expect.any(String),
+    read: false,
+  });
+  feed.socket.terminate();
+});
+
+it('opens once: of 20 upgrades at once with one ticket exactly one', { timeout: 240_000 }, async () => {
+  const tickets = isPostgres ? 1_000 : 100;
+  const counts = { opened: 0, used: 0, other: 0 };
+  const redeemAll = async () => {
+    const { path, ticket } = await takeTicket(app);
+    const outcomes = await Promise.all(Array.from({ length: 20 }, () => redeem(path, ticket)));
+    const opened = outcomes.filter(({ type }) => type === 'ready').length;
+    const used = outcomes.filter(({ code, reason }) => code === 4401 && reason === 'ticket_used').length;
+    if (opened !== 1 || used !== 19) counts.other += 1;
+    counts.opened += opened;
+    counts.used += used;
+  };
+  let next = 0;
+  const lane = async () => {
+    while (next < tickets) {
+      next += 1;
+      await redeemAll();
+    }
+  };
+  await Promise.all(Array.from({ length: 4 }, lane));
+  expect(counts).toEqual({ opened: tickets, used: tickets * 19, other: 0 });
+});
+
+it('is good for 30 seconds: accepted after 29, refused after 30.5', async () => {
+  const began = Date.now();
+  vi.useFakeTimers({ toFake: ['Date'], now: began });
+  const early = await takeTicket(app);
+  const late = await takeTicket(app);
+  vi.setSystemTime(began + 29_000);
+  expect(await redeem(early.path, early.ticket)).toMatchObject({ type: 'ready' });
+  vi.setSystemTime(began + 30_500);
+  expect(await redeem(late.path, late.ticket)).toEqual({ code: 4403, reason: 'ticket_expired' });
+});
+
+it.each([undefined, graphql])('is refused so that a browser sees it, with the subprotocol that was offered: %s', async (protocol) => {
+  const { path, ticket } = await takeTicket(app);
+  const elsewhere = path.replace(app.demo.project_id, app.demo.empty_project_id);
+  const twice = await takeTicket(app);
+  const console = await app.ask('POST', `${app.projectPath}/websocket-tickets`, {
+    body: { target: 'console', instance_id: app.demo.instances.eligible },
+  });
+  expect(await redeem(path, 'no-such-ticket', protocol)).toEqual({ code: 4401, reason: 'ticket_unknown' });
+  expect(await redeem(path, '', protocol)).toEqual({ code: 4401, reason: 'ticket_unknown' });
+  expect(await redeem(elsewhere, ticket, protocol)).toEqual({ code: 4403, reason: 'ticket_target_mismatch' });
+  expect(await redeem(path, ticket, protocol)).toEqual({ code: 4401, reason: 'ticket_used' });
+  expect(await redeem(path, console.json.ticket, protocol)).toEqual({ code: 4403, reason: 'ticket_target_mismatch' });
+  expect(await redeem(path, `${twice.ticket}&ticket=${twice.ticket}`, protocol)).toEqual({ code: 4401, reason: 'ticket_unknown' });
+});
+
+it('is refused when its user has lost the project or was disabled', async () => {
+  const { database } = app.app;
+  const [member, viewer] = [await takeTicket(app, 'member'), await takeTicket(app, 'viewer')];
+  const projectId_userId = { projectId: app.demo.project_id, userId: app.demo.users.member.id };
+  await database.projectMember.delete({ where: { projectId_userId } });
+  await database.user.update({ where: { id: app.demo.users.viewer.id }, data: { disabledAt: new Date() } });
+  expect(await redeem(member.path, member.ticket)).toEqual({ code: 4403, reason: 'access_lost' });
+  expect(await redeem(viewer.path, viewer.ticket)).toEqual({ code: 4401, reason: 'ticket_unknown' });
+  await database.user.update({ where: { id: app.demo.users.viewer.id }, data: { disabledAt: null } });
+  await database.projectMember.create({ data: { ...projectId_userId, role: 'member' } });
+});
+
+it('keeps its text out of the database and the log', async () => {
+  const { path, ticket } = await takeTicket(app);
+  await redeem(path, ticket);
+  const rows = await app.app.database.$queryRaw`SELECT encode(ticket_hash, 'escape') AS hash, t::text AS row FROM websocket_tickets AS t`;
+  expect(JSON.stringify(rows)).not.toContain(ticket);
+  expect(app.logLines.join('')).not.toContain(ticket);
+});
+
+it('closes with 4400 for a malformed cursor, and tells a gap for one beyond the end', async () => {
+  for (const after of ['x', '-1', '1.5', '', '1&after=2']) {
+    const { path, ticket } = await takeTicket(app);
+    expect(await redeem(path, `${ticket}&after=${after}`)).toEqual({ code: 4400, reason: 'invalid_after' });
+  }
+  const { path, ticket } = await takeTicket(app);
+  const feed = openSocket(app, `${path}?ticket=${ticket}&after=5000`);
+  const { sequence } = await feed.until(({ type }) => type === 'ready');
+  expect(feed.frames[0]).toEqual({ type: 'gap', from: sequence + 1, to: 5000 });
+  feed.socket.terminate();
+});
+
+it('reaches its feed and the renewal of the credential, and nothing else', async () => {
+  const { path, ticket } = await takeTicket(app);
+  const feed = openSocket(app, `${path}?ticket=${ticket}`, { protocol: graphql });
+  const say = (message: unknown) => feed.socket.send(JSON.stringify(message));
+  feed.socket.on('open', () => say({ type: 'connection_init' }));
+  await feed.until(({ type }) => type === 'connection_ack');
+  const run = async (query: string, variables = {}) => {
+    const id = randomUUID();
+    say({ id, type: 'subscribe', payload: { query, variables } });
+    const answer = await feed.until((frame) => frame.id === id);
+    const errors = answer.type === 'error' ? answer.payload : answer.payload.errors;
+    return errors ? errors[0].extensions.code : answer.payload;
+  };
+  const subscription = (organization: string, project: string) =>
+    `subscription { notificationFeed(organizationId: "${organization}", projectId: "${project}") { __typename } }`;
+  expect(await run('{ viewer { name } }')).toBe('permission_denied');
+  expect(await run('mutation { revokeApiKey(input: { id: "x" }) { apiKey { id } } }')).toBe('permission_denied');
+  expect(await run('query { ...Root } fragment Root on Query { viewer { name } }')).toBe('permission_denied');
+  const { organization_id, project_id, empty_project_id } = app.demo;
+  expect(await run(subscription(organization_id, empty_project_id))).toBe('not_found');
+  expect(await run(subscription(organization_id, project_id))).toEqual({ data: { notificationFeed: { __typename: 'FeedReady' } } });
+  const renewed = await run('mutation ($token: Text!) { renewCredential(input: { token: $token }) { expires } }', {
+    token: await app.app.tokens.local?.sign(app.demo.users.owner.id, 7200),
+  });
+  expect(Date.parse(renewed.data.renewCredential.expires)).toBeGreaterThan(Date.now() + 7_000_000);
+  feed.socket.terminate();
+});
+
+it('is not needed with a header, or with a cookie from an allowed origin', async () => {
+  const { token } = app.demo.users.viewer;
+  const path = `${app.projectPath}/notifications/ws`;
+  const open = async (headers: Record<string, string>) => {
+    const feed = openSocket(app, path, { headers });
+    const status = new Promise((resolve) => feed.socket.on('unexpected-response', (_request, response) => resolve(response.statusCode)));
+    const outcome = await Promise.race([feed.until(() => true).catch(() => status), status]);
+    feed.socket.terminate();
+    return outcome;
+  };
+  const cookie = `other=1; session=${token}`;
+  expect(await open({ authorization: `Bearer ${token}` })).toMatchObject({ type: 'ready' });
+  expect(await open({ authorization: `Bearer ${app.demo.users.viewer.api_key}` })).toMatchObject({ type: 'ready' });
+  expect(await open({ cookie, origin: 'https://console.example' })).toMatchObject({ type: 'ready' });
+  expect(await open({ cookie, origin: app.baseUrl })).toMatchObject({ type: 'ready' });
+  expect(await open({ cookie })).toBe(401);
+  expect(await open({ cookie, origin: 'https://evil.example' })).toBe(403);
+  expect(await open({ authorization: `Bearer ${token}`, origin: 'https://evil.example' })).toBe(403);
+  expect(await open({ authorization: 'Bearer rubbish' })).toBe(401);
+  expect(await open({ authorization: `Bearer ${app.demo.users.outsider.token}` })).toBe(404);
+  expect(await open({})).toBe(401);
+});
