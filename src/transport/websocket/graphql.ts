@@ -1,12 +1,12 @@
-import { GraphQLError, getOperationAST, Kind, type OperationDefinitionNode } from 'graphql';
+import { type GraphQLError, type GraphQLFormattedError, getOperationAST, Kind, type OperationDefinitionNode } from 'graphql';
 import { MessageType, makeServer, type Context as ProtocolContext, type Server } from 'graphql-ws';
 import { readBearerText } from '../../access/credential.ts';
 import type { Limits } from '../../access/limits.ts';
 import { identify } from '../../access/viewer.ts';
 import { Fault } from '../../kernel/fault.ts';
 import { exceedsDepth } from '../../kernel/json.ts';
-import { graphqlExtensions } from '../faults.ts';
 import type { Enveloped, GetEnveloped } from '../graphql/door.ts';
+import { maskError } from '../graphql/mask.ts';
 import { closeCodes } from './close.ts';
 import type { Connection, ConnectionParts } from './connection.ts';
 
@@ -28,6 +28,8 @@ export function createGraphqlSockets(parts: GraphqlSocketParts): (connection: Co
     connectionInitWaitTimeout: INIT_TIMEOUT_MS,
     onConnect: (context) => connect(parts, context),
     onSubscribe: (context, _id, payload) => prepare(parts, context, payload),
+    onError: (_context, _id, _payload, errors) => errors.map(toMessage),
+    onNext: (_context, _id, _payload, _args, result) => (result.errors ? { ...result, errors: result.errors.map(toMessage) } : undefined),
     execute: (args) => (args as unknown as EnvelopedArgs).enveloped.execute(args),
     subscribe: (args) => (args as unknown as EnvelopedArgs).enveloped.subscribe(args),
   });
@@ -129,11 +131,14 @@ async function prepare({ limits, getEnveloped }: GraphqlSocketParts, { extra, su
       enveloped,
     };
   } catch (failure) {
-    if (failure instanceof GraphQLError) return [failure];
-    const fault = Fault.from(failure);
-    if (fault.code === 'internal_error') connection.log.error({ err: fault.cause }, 'internal error');
-    return [new GraphQLError(fault.message, { extensions: graphqlExtensions(fault) })];
+    return [maskError(failure, connection.log)];
   }
+}
+
+/** What concerns HTTP alone stays out of a socket's messages. */
+function toMessage(error: GraphQLError): GraphQLFormattedError {
+  const { extensions: { http, ...extensions } = {}, ...rest } = error.toJSON();
+  return { ...rest, extensions };
 }
 
 interface SubscribePayload {

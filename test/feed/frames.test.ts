@@ -1,0 +1,216 @@
+import { randomBytes } from 'node:crypto';
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import WebSocket from 'ws';
+import { startApp, type TestApp } from '../support/app.ts';
+import { type FeedSocket, openSocket } from '../support/feed.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startApp({ RATE_LIMIT_USER: '1000000000', RATE_LIMIT_ANONYMOUS: '1000000000', LOG_LEVEL: 'error' });
+});
+afterAll(() => app.close());
+
+const say = (feed: FeedSocket, message: unknown) => feed.socket.send(typeof message === 'string' ? message : JSON.stringify(message));
+const subscription = () => ({
+  query: `subscription { notificationFeed(organizationId: "${app.demo.organization_id}", projectId: "${app.demo.project_id}") { __typename } }`,
+});
+
+async function open(isAcknowledged = true): Promise<FeedSocket> {
+  const feed = openSocket(app, '/graphql', { protocol: 'graphql-transport-ws' });
+  await new Promise((resolve) => feed.socket.once('open', resolve));
+  if (isAcknowledged) {
+    say(feed, { type: 'connection_init', payload: { authorization: `Bearer ${app.demo.users.owner.token}` } });
+    await feed.until(({ type }) => type === 'connection_ack');
+  }
+  return feed;
+}
+
+async function expectAlive(): Promise<void> {
+  const feed = await open();
+  say(feed, { id: '1', type: 'subscribe', payload: subscription() });
+  expect((await feed.until(({ type }) => type === 'next')).payload.data.notificationFeed.__typename).toBe('FeedReady');
+  feed.socket.terminate();
+}
+
+const deep = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`;
+
+it.each<[string, { code: number; reason?: string }, (feed: FeedSocket) => void]>([
+  ['not JSON', { code: 4400 }, (feed) => say(feed, '{')],
+  ['JSON of another kind', { code: 4400 }, (feed) => say(feed, '5')],
+  ['null', { code: 4400 }, (feed) => say(feed, 'null')],
+  ['an unknown type', { code: 4400 }, (feed) => say(feed, { type: 'start' })],
+  ['no type', { code: 4400 }, (feed) => say(feed, {})],
+  ['an id that is no string', { code: 4400 }, (feed) => say(feed, { id: 5, type: 'subscribe', payload: subscription() })],
+  ['an empty id', { code: 4400 }, (feed) => say(feed, { id: '', type: 'subscribe', payload: subscription() })],
+  ['a query that is no string', { code: 4400 }, (feed) => say(feed, { id: '1', type: 'subscribe', payload: { query: {} } })],
+  ['a message of the server', { code: 4400 }, (feed) => say(feed, { type: 'connection_ack' })],
+  ['another message of the server', { code: 4400 }, (feed) => say(feed, { id: '1', type: 'next', payload: { data: null } })],
+  ['a deep ping', { code: 4400 }, (feed) => say(feed, `{"type":"ping","payload":{"deep":${deep(20_000)}}}`)],
+  ['binary', { code: 4400 }, (feed) => feed.socket.send(randomBytes(100))],
+  ['JSON in a binary frame', { code: 4400 }, (feed) => feed.socket.send(Buffer.from('{"type":"ping"}'), { binary: true })],
+  ['a second connection_init', { code: 4429 }, (feed) => say(feed, { type: 'connection_init' })],
+  [
+    'an id that is in use',
+    { code: 4409 },
+    (feed) => {
+      say(feed, { id: '1', type: 'subscribe', payload: subscription() });
+      say(feed, { id: '1', type: 'subscribe', payload: subscription() });
+    },
+  ],
+  ['70 KB', { code: 1009 }, (feed) => say(feed, { id: '1', type: 'subscribe', payload: { query: `{ ${'a'.repeat(70_000)} }` } })],
+  [
+    '100,000 fragments',
+    { code: 1008 },
+    (feed) => {
+      for (let index = 0; index < 100_000 && feed.socket.readyState === WebSocket.OPEN; index += 1) feed.socket.send('a', { fin: false });
+    },
+  ],
+  [
+    'more messages than anybody means to send',
+    { code: 4429, reason: 'too_many_messages' },
+    (feed) => {
+      for (let index = 0; index < 1_000; index += 1) say(feed, { type: 'ping' });
+    },
+  ],
+  [
+    'more pings of the transport',
+    { code: 1006 },
+    (feed) => {
+      for (let index = 0; index < 1_000; index += 1) feed.socket.ping();
+    },
+  ],
+])('answers %s with its code', async (_what, expected, misbehave) => {
+  const feed = await open();
+  misbehave(feed);
+  expect(await feed.closed).toMatchObject(expected);
+  await expectAlive();
+});
+
+it.each<[string, number, unknown]>([
+  ['subscribe', 4401, { id: '1', type: 'subscribe', payload: { query: '{ __typename }' } }],
+  ['a connection_init without a credential', 4401, { type: 'connection_init' }],
+  ['a connection_init with a bad one', 4403, { type: 'connection_init', payload: { authorization: 'Bearer rubbish' } }],
+  ['a connection_init with a number', 4403, { type: 'connection_init', payload: { authorization: 5 } }],
+])('answers %s before the acknowledgement with %i', async (_what, code, message) => {
+  const feed = await open(false);
+  say(feed, message);
+  expect(await feed.closed).toMatchObject({ code });
+});
+
+it('closes a socket that never says who it is with 4408, and one of another protocol with 4406', async () => {
+  const silent = await open(false);
+  const other = openSocket(app, '/graphql', { protocol: 'graphql-ws', headers: { authorization: `Bearer ${app.demo.users.owner.token}` } });
+  expect(await other.closed).toMatchObject({ code: 4406 });
+  expect(await silent.closed).toMatchObject({ code: 4408 });
+});
+
+it.each<[string, Record<string, unknown>, string]>([
+  ['a syntax error', { query: '{' }, 'invalid_request'],
+  ['an unknown field', { query: '{ nope }' }, 'invalid_request'],
+  ['no such operation', { query: 'query A { __typename }', operationName: 'B' }, ''],
+  [
+    'a variable that does not fit',
+    { query: 'query ($id: ID!) { organization(id: $id) { id } }', variables: { id: {} } },
+    'validation_failed',
+  ],
+  ['too many tokens', { query: `{ ${'__typename '.repeat(3_000)} }` }, 'invalid_request'],
+  ['too many aliases', { query: `{ ${Array.from({ length: 60 }, (_, n) => `a${n}: viewer { email }`).join(' ')} }` }, 'invalid_request'],
+  ['a deep list', { query: `mutation { revokeApiKey(input: ${deep(2_500)}) { apiKey { id } } }` }, 'invalid_request'],
+])('answers %s with an error message', async (_what, payload, code) => {
+  const feed = await open();
+  say(feed, { id: '1', type: 'subscribe', payload });
+  const { type, payload: answer } = await feed.until(({ id }) => id === '1');
+  const [error] = type === 'error' ? answer : answer.errors;
+  if (code) expect(error.extensions.code).toBe(code);
+  say(feed, { id: '2', type: 'subscribe', payload: { query: '{ viewer { email } }' } });
+  expect((await feed.until(({ id }) => id === '2')).payload).toEqual({ data: { viewer: { email: 'owner@acme.example' } } });
+  feed.socket.terminate();
+});
+
+it('carries fifty operations, and refuses the 51st; an id like __proto__ is an id', async () => {
+  const feed = await open();
+  for (let index = 1; index < 50; index += 1) say(feed, { id: `s${index}`, type: 'subscribe', payload: subscription() });
+  say(feed, { id: '__proto__', type: 'subscribe', payload: subscription() });
+  expect((await feed.until(({ id }) => id === '__proto__')).type).toBe('next');
+  await feed.until(({ id }) => id === 's49');
+  say(feed, { id: 's51', type: 'subscribe', payload: subscription() });
+  expect(await feed.until(({ id }) => id === 's51')).toMatchObject({
+    type: 'error',
+    payload: [{ extensions: { code: 'invalid_request' } }],
+  });
+  say(feed, { id: 's1', type: 'complete' });
+  say(feed, { id: 's52', type: 'subscribe', payload: subscription() });
+  expect(await feed.until(({ id }) => id === 's52')).toMatchObject({ type: 'next' });
+  feed.socket.terminate();
+});
+
+it('survives fuzzed frames, and never closes with 4500', { timeout: 240_000 }, async () => {
+  const seed = Number(process.env.FUZZ_SEED ?? 20261120);
+  const runs = Number(process.env.FUZZ_FRAMES ?? 50_000);
+  const types = ['connection_init', 'connection_ack', 'ping', 'pong', 'subscribe', 'next', 'error', 'complete', 'start', ''];
+  const queries = [
+    '{ __typename }',
+    '{',
+    '{ viewer { name } }',
+    subscription().query,
+    'mutation { __typename }',
+    'query A { a } query B { b }',
+    '#',
+  ];
+  const message = fc.record(
+    {
+      id: fc.oneof(fc.constantFrom('1', '2', '__proto__', ''), fc.anything()),
+      type: fc.oneof({ weight: 9, arbitrary: fc.constantFrom(...types) }, { weight: 1, arbitrary: fc.anything() }),
+      payload: fc.oneof(
+        fc.record(
+          {
+            query: fc.oneof(fc.constantFrom(...queries), fc.string()),
+            variables: fc.anything(),
+            operationName: fc.anything(),
+            extensions: fc.anything(),
+          },
+          { requiredKeys: [] },
+        ),
+        fc.anything(),
+      ),
+    },
+    { requiredKeys: [] },
+  );
+  const toText = (value: unknown) => {
+    try {
+      return JSON.stringify(value, (_key, part) => (typeof part === 'bigint' ? String(part) : part)) ?? 'undefined';
+    } catch {
+      return '{';
+    }
+  };
+  const frame = fc.oneof(
+    { weight: 8, arbitrary: message.map(toText) },
+    { weight: 1, arbitrary: fc.string() },
+    { weight: 1, arbitrary: fc.tuple(message.map(toText), fc.nat(400)).map(([text, at]) => text.slice(0, at)) },
+    { weight: 1, arbitrary: fc.uint8Array({ maxLength: 50 }).map((bytes) => Buffer.from(bytes)) },
+  );
+  const frames = fc.sample(frame, { seed, numRuns: runs });
+  const codes = new Map<number, number>();
+  let next = 0;
+  const lane = async () => {
+    while (next < frames.length) {
+      const feed = await open(next % 5 !== 0);
+      const batch = frames.slice(next, next + 1 + (next % 40));
+      next += batch.length;
+      for (const part of batch) if (feed.socket.readyState === WebSocket.OPEN) feed.socket.send(part);
+      // Whatever came of it, the socket answers a ping of the transport, or has been closed.
+      if (feed.socket.readyState === WebSocket.OPEN) feed.socket.ping();
+      const pong = new Promise<void>((resolve) => feed.socket.once('pong', () => resolve()));
+      await Promise.race([pong, feed.closed]);
+      feed.socket.close();
+      const { code } = await feed.closed;
+      codes.set(code, (codes.get(code) ?? 0) + 1);
+    }
+  };
+  await Promise.all(Array.from({ length: 16 }, lane));
+  console.log(`${runs} frames, seed ${seed}; closed with ${JSON.stringify([...codes].sort())}`);
+  const documented = new Set([1000, 1005, 4400, 4401, 4403, 4409, 4429]);
+  expect([...codes.keys()].filter((code) => !documented.has(code))).toEqual([]);
+  await expectAlive();
+});
