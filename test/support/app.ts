@@ -101,7 +101,7 @@ export async function startApp(env: Record<string, string> = {}): Promise<TestAp
   };
 }
 
-async function copyTemplate({ server, template }: { server: string; template: string }): Promise<string> {
+export async function copyTemplate({ server, template }: { server: string; template: string }): Promise<string> {
   const name = `${template}_${randomBytes(6).toString('hex')}`;
   // Two copies at once of one template refuse each other: whoever comes second tries again.
   for (let attempt = 0; ; attempt += 1) {
