@@ -1,4 +1,5 @@
 import { join, resolve } from 'node:path';
+import proxyAddr from 'proxy-addr';
 import { z } from 'zod';
 
 const list = z.string().transform((text) =>
@@ -21,7 +22,7 @@ const environment = z.object({
   JWT_ISSUER: z.string().min(1).optional(),
   JWT_AUDIENCE: z.string().min(1).optional(),
   ALLOWED_ORIGINS: list.pipe(z.array(z.url({ protocol: /^https?$/ }))).default([]),
-  TRUST_PROXY: list.default([]),
+  TRUST_PROXY: list.pipe(z.array(z.string().refine(isProxy, 'Not an address, a subnet, loopback, linklocal or uniquelocal'))).default([]),
   NOTIFICATION_RETENTION_DAYS: z.coerce.number().positive().optional(),
   DRAIN_SECONDS: z.coerce.number().min(0).max(600).default(10),
   RATE_LIMIT_ANONYMOUS: positive.default(60),
@@ -81,6 +82,15 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     drainSeconds: settings.DRAIN_SECONDS,
     logLevel: settings.LOG_LEVEL,
   };
+}
+
+function isProxy(text: string): boolean {
+  try {
+    proxyAddr.compile(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** The file in `dataDir` that lists the demo's addresses and credentials. */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { linkSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   createLocalJWKSet,
@@ -97,15 +97,28 @@ function invalid(): Fault {
 }
 
 async function loadKey(path: string): Promise<JWK> {
+  const known = readKey(path);
+  if (known) return known;
+  const { privateKey } = await generateKeyPair('EdDSA', { extractable: true });
+  const jwk = { ...(await exportJWK(privateKey)), kid: randomUUID(), alg: 'EdDSA', use: 'sig' };
+  const draft = `${path}.${jwk.kid}`;
+  writeFileSync(draft, JSON.stringify(jwk), { mode: 0o600, flag: 'wx' });
+  try {
+    // Unlike a rename, this fails where another process was first: both then sign with its key.
+    linkSync(draft, path);
+  } catch (failure) {
+    if ((failure as NodeJS.ErrnoException).code !== 'EEXIST') throw failure;
+  } finally {
+    unlinkSync(draft);
+  }
+  return readKey(path) ?? jwk;
+}
+
+function readKey(path: string): JWK | null {
   try {
     return JSON.parse(readFileSync(path, 'utf8')) as JWK;
   } catch (failure) {
-    if ((failure as NodeJS.ErrnoException).code !== 'ENOENT') throw failure;
+    if ((failure as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw failure;
   }
-  const { privateKey } = await generateKeyPair('EdDSA', { extractable: true });
-  const jwk = { ...(await exportJWK(privateKey)), kid: randomUUID(), alg: 'EdDSA', use: 'sig' };
-  const draft = `${path}.${process.pid}`;
-  writeFileSync(draft, JSON.stringify(jwk), { mode: 0o600 });
-  renameSync(draft, path);
-  return jwk;
 }

@@ -50,7 +50,6 @@ const BackupTrialStateRef = builder.objectRef<BackupTrialState>('BackupTrialStat
 builder.prismaObjectField('Instance', 'backupTrial', (t) =>
   t.field({
     type: BackupTrialStateRef,
-    select: { id: true },
     resolve: ({ id }, _args, { database, loadBatched }) => loadBatched('backup trial', id, (ids) => readTrialStates(database, ids)),
   }),
 );

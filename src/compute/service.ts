@@ -1,7 +1,7 @@
 import type { ProjectScope } from '../access/scope.ts';
-import type { Prisma } from '../generated/prisma/client.ts';
+import { type Instance, Prisma, type Task } from '../generated/prisma/client.ts';
 import type { InstanceStatus, TaskStatus } from '../generated/prisma/enums.ts';
-import { type Slice, sliceById } from '../graph/connection.ts';
+import type { Slice } from '../graph/connection.ts';
 import { Fault } from '../kernel/fault.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 
@@ -120,12 +120,14 @@ export interface TaskFilter {
 }
 
 /** The project's instances, the oldest first; deleted ones only when their status is asked for. */
-export function listInstances({ database, projectId }: ProjectScope, filter: InstanceFilter, slice: Slice<string>) {
-  const { where, ...order } = sliceById(slice);
-  const { status, attention } = filter;
-  const conditions: Prisma.InstanceWhereInput[] = [where, status ? { status } : { status: { not: 'deleted' } }];
-  if (attention) conditions.push(instanceConditions[attention]());
-  return database.instance.findMany({ where: { projectId, AND: conditions }, ...order });
+export function listInstances({ database, projectId }: ProjectScope, { status, attention }: InstanceFilter, slice: Slice<string>) {
+  return database.$queryRaw<Instance[]>`
+    SELECT id, project_id AS "projectId", name, status::text, plan, region, vcpu, ram_mb AS "ramMb", storage_gb AS "storageGb", hypervisor,
+      throttled, daily_backup AS "dailyBackup", cancellation_at AS "cancellationAt", billing_service_id AS "billingServiceId", created, modified
+    FROM instances
+    WHERE project_id = ${projectId}::uuid AND ${status ? Prisma.sql`status = ${status}::instance_status` : Prisma.sql`status <> 'deleted'`}
+      ${attention ? Prisma.sql`AND ${instanceConditions[attention]()}` : Prisma.empty}
+      ${inSlice(slice, 'asc')}`;
 }
 
 /** Throws `not_found` for a malformed id, and for an instance of another project. */
@@ -137,23 +139,35 @@ export async function getInstance({ database, projectId }: ProjectScope, id: str
 }
 
 /** The project's tasks, the newest first. */
-export function listTasks({ database, projectId }: ProjectScope, filter: TaskFilter, slice: Slice<string>) {
-  const { where, ...order } = sliceById(slice, 'desc');
-  const conditions: Prisma.TaskWhereInput[] = [where];
-  if (filter.status) conditions.push({ status: filter.status });
-  if (filter.attention) conditions.push(taskConditions[filter.attention]());
-  return database.task.findMany({ where: { projectId, AND: conditions }, ...order });
+export function listTasks({ database, projectId }: ProjectScope, { status, attention }: TaskFilter, slice: Slice<string>) {
+  return database.$queryRaw<Task[]>`
+    SELECT id, project_id AS "projectId", instance_id AS "instanceId", kind, status::text, error, created, started, finished
+    FROM tasks
+    WHERE project_id = ${projectId}::uuid ${status ? Prisma.sql`AND status = ${status}::task_status` : Prisma.empty}
+      ${attention ? Prisma.sql`AND ${taskConditions[attention]()}` : Prisma.empty}
+      ${inSlice(slice, 'desc')}`;
 }
 
-/** What each figure of `attention` counts, as the condition of the list that it opens. */
-const instanceConditions: Record<(typeof instanceAttentions)[number], () => Prisma.InstanceWhereInput> = {
-  without_hypervisor: () => ({ hypervisor: null, status: { not: 'deleted' } }),
-  suspended: () => ({ status: 'suspended' }),
-  throttled: () => ({ throttled: true, status: { not: 'deleted' } }),
-  cancellation_scheduled: () => ({ cancellationAt: { gt: new Date() }, status: { not: 'deleted' } }),
+/** The end of a statement that lists rows by id. */
+function inSlice({ after, before, limit, backwards }: Slice<string>, order: 'asc' | 'desc'): Prisma.Sql {
+  const isAscending = (order === 'asc') !== backwards;
+  const [behind, ahead] = order === 'asc' ? [after, before] : [before, after];
+  return Prisma.sql`${behind ? Prisma.sql`AND id > ${behind}::uuid` : Prisma.empty} ${ahead ? Prisma.sql`AND id < ${ahead}::uuid` : Prisma.empty}
+    ORDER BY id ${isAscending ? Prisma.empty : Prisma.sql`DESC`} LIMIT ${limit}`;
+}
+
+/**
+ * What each figure of `attention` counts, as the condition of the list that it opens. Written as the partial indexes
+ * are: a status that comes as text, as Prisma sends it, the planner cannot match with them.
+ */
+const instanceConditions: Record<(typeof instanceAttentions)[number], () => Prisma.Sql> = {
+  without_hypervisor: () => Prisma.sql`hypervisor IS NULL AND status <> 'deleted'`,
+  suspended: () => Prisma.sql`status = 'suspended'`,
+  throttled: () => Prisma.sql`throttled AND status <> 'deleted'`,
+  cancellation_scheduled: () => Prisma.sql`cancellation_at > ${new Date()} AND status <> 'deleted'`,
 };
 
-const taskConditions: Record<(typeof taskAttentions)[number], () => Prisma.TaskWhereInput> = {
-  failed_24h: () => ({ status: 'failed', finished: { gte: windows(new Date()).dayAgo } }),
-  stuck: () => ({ status: { in: ['pending', 'running'] }, created: { lt: windows(new Date()).hourAgo } }),
+const taskConditions: Record<(typeof taskAttentions)[number], () => Prisma.Sql> = {
+  failed_24h: () => Prisma.sql`status = 'failed' AND finished >= ${windows(new Date()).dayAgo}`,
+  stuck: () => Prisma.sql`status IN ('pending', 'running') AND created < ${windows(new Date()).hourAgo}`,
 };

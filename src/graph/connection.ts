@@ -27,7 +27,7 @@ interface Keyset<Node, Key> {
  * A Relay connection over rows in the order of a unique key: 20 a page, at most 100, and as fast at the end of the list
  * as at its beginning. Throws a field error for a malformed cursor or a negative size.
  */
-export function resolveKeyset<Node, Key extends string | number>(
+export async function resolveKeyset<Node, Key extends string | number>(
   { args, keyOf, parseKey }: Keyset<Node, Key>,
   load: (slice: Slice<Key>) => Promise<Node[]>,
 ) {
@@ -45,10 +45,16 @@ export function resolveKeyset<Node, Key extends string | number>(
   const after = decode('after');
   const before = decode('before');
   if (Object.keys(fields).length > 0) throw Fault.invalidFields(fields);
-  return resolveCursorConnection<Promise<Node[]>>(
+  const { edges: found, pageInfo } = await resolveCursorConnection<Promise<Node[]>>(
     { args, toCursor: (node) => encode(keyOf(node as Node)), defaultSize: 20, maxSize: 100 },
     (window) => load({ after, before, limit: window.limit, backwards: window.inverted }),
   );
+  // With both, Relay has `first` cut before `last` does.
+  const hasBoth = typeof args.first === 'number' && typeof args.last === 'number';
+  const edges = hasBoth ? found.slice(Math.max(0, found.length - Number(args.last))) : found;
+  const hasPreviousPage = pageInfo.hasPreviousPage || edges.length < found.length;
+  const [startCursor, endCursor] = [edges.at(0)?.cursor ?? null, edges.at(-1)?.cursor ?? null];
+  return { edges, pageInfo: { ...pageInfo, hasPreviousPage, startCursor, endCursor } };
 }
 
 /** Prisma's `where`, `orderBy` and `take` for a slice of rows that are listed by ascending (or descending) id. */

@@ -17,7 +17,8 @@ function refuse(message: string): never {
 function parsers<Value>(parseValue: (value: unknown) => Value) {
   const parseLiteral = (node: ValueNode, variables?: Record<string, unknown> | null) => {
     try {
-      return parseValue(valueFromASTUntyped(node, variables));
+      // Without a prototype, in which a variable that was left out could be found by the name of its own.
+      return parseValue(valueFromASTUntyped(node, variables && Object.assign(Object.create(null), variables)));
     } catch (refusal) {
       throw new GraphQLError((refusal as GraphQLError).message, { nodes: node, extensions: (refusal as GraphQLError).extensions });
     }
@@ -28,7 +29,10 @@ function parsers<Value>(parseValue: (value: unknown) => Value) {
 function parseText(value: unknown): string {
   if (typeof value !== 'string') return refuse('Not a valid string.');
   const problem = textProblem(value);
-  return problem ? refuse(problem) : value;
+  if (problem) refuse(problem);
+  // PGlite reads a column without it.
+  if (value.startsWith('\ufeff')) refuse('A byte order mark at the beginning is not allowed.');
+  return value;
 }
 
 function parseName(value: unknown): string {

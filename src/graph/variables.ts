@@ -90,7 +90,9 @@ export function variableErrors(bindings: VariableBindings, values: Readonly<Reco
       if (binding.isRequired) report([name], 'This field is required.');
       continue;
     }
-    const prefix = isInputObjectType(getNullableType(binding.type)) ? [] : [name];
+    const hasFields =
+      isInputObjectType(getNullableType(binding.type)) && typeof value === 'object' && value !== null && !Array.isArray(value);
+    const prefix = hasFields ? [] : [name];
     const constraint = constraintError(binding.position, value);
     if (constraint) report(prefix, constraint);
     else checkValue(binding.type, value, prefix, report);

@@ -1,18 +1,19 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { ProjectScope } from '../access/scope.ts';
-import type { Fault } from '../kernel/fault.ts';
-import type { Hubs, Subscription } from './hub.ts';
-import { type Notification, type ReadState, readState } from './log.ts';
-import { CLOSED, OVERFLOWED } from './queue.ts';
+import { Fault } from '../kernel/fault.ts';
+import type { Follower, Hubs } from './hub.ts';
+import { type NotificationEvent, readLast, readState } from './log.ts';
 import { listEntries } from './service.ts';
 
 /** What a feed tells, in the order of the log. */
 export type FeedEvent =
   | { readonly type: 'ready'; readonly sequence: number; readonly readThrough: number; readonly unreadCount: number }
-  | { readonly type: 'notification'; readonly sequence: number; readonly notification: Notification }
+  | NotificationEvent
   | { readonly type: 'read'; readonly readThrough: number; readonly notificationIds: readonly string[]; readonly unreadCount: number }
   | { readonly type: 'gap'; readonly from: number; readonly to: number };
 
-const REPLAY_SIZE = 200;
+const REPLAY_SIZE = 50;
+const RETRY_MS = 500;
 
 /**
  * The project's notifications from a cursor on, each once and in order: first what the log has, then one `ready`, then
@@ -32,19 +33,18 @@ interface FeedSources {
 class Feed implements AsyncIterableIterator<FeedEvent> {
   readonly #scope: ProjectScope;
   readonly #sources: FeedSources;
+  readonly #after: number | null;
   readonly #events: AsyncGenerator<FeedEvent, undefined>;
-  #subscription: Subscription | null = null;
-  #cursor: number | null;
-  /** The read state that was told last. */
-  #version = -1;
-  #prunedThrough = -1;
+  #follower: Follower | null = null;
+  /** Retention's watermark, as it was told last. */
+  #prunedThrough = 0;
   #isClosed = false;
   #failure: Fault | null = null;
 
   constructor(scope: ProjectScope, sources: FeedSources, after: number | null) {
     this.#scope = scope;
     this.#sources = sources;
-    this.#cursor = after;
+    this.#after = after;
     this.#events = this.#tell();
   }
 
@@ -64,96 +64,108 @@ class Feed implements AsyncIterableIterator<FeedEvent> {
 
   #close(): void {
     this.#isClosed = true;
-    this.#subscription?.leave();
+    this.#follower?.leave();
   }
 
   async *#tell(): AsyncGenerator<FeedEvent, undefined> {
-    const stopWatching = this.#sources.watchAccess(this.#scope, (fault) => {
+    const { hubs, watchAccess } = this.#sources;
+    const stopWatching = watchAccess(this.#scope, (fault) => {
       this.#failure = fault;
       this.#close();
     });
     try {
-      let subscription = await this.#subscribe();
-      yield* this.#replay(subscription.boundary);
-      const state = await this.#readState(subscription.boundary);
-      subscription.startFrom(state.version);
-      this.#note(state);
-      if (this.#isClosed) return this.#end();
-      yield { type: 'ready', sequence: subscription.boundary, readThrough: state.readThrough, unreadCount: state.unread };
-      while (!this.#isClosed) {
-        const item = await subscription.queue.take();
-        if (item === CLOSED) break;
-        if (item === OVERFLOWED) {
-          subscription = await this.#subscribe();
-          yield* this.#replay(subscription.boundary);
-          yield* this.#tellState(await this.#readState(subscription.boundary, this.#version));
-        } else if ('entry' in item) {
-          yield* this.#tellEntry({ ...item.entry, read: false });
+      const follower = await hubs.follow(this.#scope.projectId, this.#scope.viewer.userId);
+      this.#follower = follower;
+      if (this.#isClosed) follower.leave();
+      const boundary = follower.horizon;
+      yield* this.#begin(follower, boundary);
+      while (follower.position < boundary && !follower.isGone) yield* this.#replay(follower, boundary);
+      yield* this.#tellReady(follower);
+      while (!follower.isGone) {
+        const entry = follower.take();
+        if (entry === 'behind') {
+          yield* this.#replay(follower, follower.horizon);
+        } else if (entry) {
+          follower.position = entry.sequence;
+          yield entry.event;
         } else {
-          yield* this.#tellState(item.state);
+          yield* this.#tellState(follower);
+          // What came while the last was being told has called already.
+          if (follower.position === follower.horizon && !this.#hasNewState(follower)) await follower.wait();
         }
       }
-      return this.#end();
+      if (this.#failure) throw this.#failure;
+      return undefined;
     } finally {
       stopWatching();
-      this.#subscription?.leave();
+      this.#follower?.leave();
     }
   }
 
-  #end(): undefined {
-    if (this.#failure) throw this.#failure;
+  /** Sets the position to the reader's cursor; one beyond the end of the log is a gap. */
+  async *#begin(follower: Follower, boundary: number): AsyncGenerator<FeedEvent> {
+    follower.position = this.#after ?? boundary;
+    if (follower.position <= boundary) return;
+    // Another process may have shown the reader more than the hub has read so far.
+    const last = await readLast(this.#scope.database, this.#scope.projectId);
+    if (follower.position <= last) return;
+    const to = follower.position;
+    follower.position = last;
+    yield { type: 'gap', from: last + 1, to };
   }
 
-  async #subscribe(): Promise<Subscription> {
-    this.#subscription?.leave();
-    const subscription = await this.#sources.hubs.join(this.#scope.projectId, this.#scope.viewer.userId, this.#cursor ?? 0);
-    this.#subscription = subscription;
-    if (this.#isClosed) subscription.leave();
-    return subscription;
-  }
-
-  /** What the log has between the cursor and the boundary, behind which the queue goes on. */
-  async *#replay(boundary: number): AsyncGenerator<FeedEvent> {
-    this.#cursor ??= boundary;
-    if (this.#cursor > boundary) {
-      yield { type: 'gap', from: boundary + 1, to: this.#cursor };
-      this.#cursor = boundary;
+  /** The next of what the log has between the position and a number that is in it. */
+  async *#replay(follower: Follower, upTo: number): AsyncGenerator<FeedEvent> {
+    const range = { after: follower.position, upTo, limit: REPLAY_SIZE };
+    const entries = await this.#persist(() => this.#sources.hubs.inTurn(() => listEntries(this.#scope, range)));
+    for (const notification of entries) {
+      if (follower.isGone) return;
+      const { sequence } = notification;
+      if (sequence > follower.position + 1) yield { type: 'gap', from: follower.position + 1, to: sequence - 1 };
+      follower.position = sequence;
+      yield { type: 'notification', sequence, notification };
     }
-    while (this.#cursor < boundary && !this.#isClosed) {
-      const entries = await listEntries(this.#scope, { after: this.#cursor, upTo: boundary, limit: REPLAY_SIZE });
-      for (const entry of entries) yield* this.#tellEntry(entry);
-      if (entries.length === 0) {
-        yield { type: 'gap', from: this.#cursor + 1, to: boundary };
-        this.#cursor = boundary;
+    if (entries.length === 0 && !follower.isGone) {
+      yield { type: 'gap', from: follower.position + 1, to: upTo };
+      follower.position = upTo;
+    }
+  }
+
+  async *#tellReady(follower: Follower): AsyncGenerator<FeedEvent> {
+    if (follower.isGone) return;
+    const { database, projectId, viewer } = this.#scope;
+    const request = { projectId, userId: viewer.userId, sinceVersion: Number.MAX_SAFE_INTEGER, upTo: follower.position };
+    const { version, prunedThrough, readThrough, unread } = await this.#persist(() => readState(database, request));
+    follower.version = version;
+    this.#prunedThrough = prunedThrough;
+    if (!follower.isGone) yield { type: 'ready', sequence: follower.position, readThrough, unreadCount: unread };
+  }
+
+  #hasNewState(follower: Follower): boolean {
+    const state = follower.takeState();
+    if (!state || state.version < follower.version) return false;
+    return state.version > follower.version || state.prunedThrough > this.#prunedThrough;
+  }
+
+  async *#tellState(follower: Follower): AsyncGenerator<FeedEvent> {
+    const state = follower.takeState();
+    if (!state || !this.#hasNewState(follower)) return;
+    follower.version = state.version;
+    this.#prunedThrough = state.prunedThrough;
+    // What has been told since the state was read is unread by it.
+    const unreadCount = state.unread + (follower.position - state.last);
+    yield { type: 'read', readThrough: state.readThrough, notificationIds: state.notificationIds, unreadCount };
+  }
+
+  /** A feed that has begun outlives an outage of the database: it goes on when the database is back. */
+  async #persist<Result>(work: () => Promise<Result>): Promise<Result> {
+    for (;;) {
+      try {
+        return await work();
+      } catch (failure) {
+        if (this.#isClosed || Fault.from(failure).code !== 'service_unavailable') throw failure;
+        await sleep(RETRY_MS * (0.5 + Math.random()));
       }
     }
-  }
-
-  async *#tellEntry(notification: Notification): AsyncGenerator<FeedEvent> {
-    const { sequence } = notification;
-    const cursor = this.#cursor ?? 0;
-    if (this.#isClosed || sequence <= cursor) return;
-    if (sequence > cursor + 1) yield { type: 'gap', from: cursor + 1, to: sequence - 1 };
-    this.#cursor = sequence;
-    yield { type: 'notification', sequence, notification };
-  }
-
-  async #readState(upTo: number, sinceVersion = Number.MAX_SAFE_INTEGER): Promise<ReadState> {
-    const { database, projectId, viewer } = this.#scope;
-    const state = await readState(database, { projectId, userId: viewer.userId, sinceVersion, upTo });
-    return state;
-  }
-
-  #note({ version, prunedThrough }: ReadState): void {
-    this.#version = version;
-    this.#prunedThrough = prunedThrough;
-  }
-
-  async *#tellState(state: ReadState): AsyncGenerator<FeedEvent> {
-    const isNew = state.version > this.#version || (state.version === this.#version && state.prunedThrough > this.#prunedThrough);
-    if (this.#isClosed || !isNew) return;
-    this.#note(state);
-    const { readThrough, notificationIds, unread } = state;
-    yield { type: 'read', readThrough, notificationIds, unreadCount: unread };
   }
 }

@@ -1,26 +1,22 @@
+import pLimit from 'p-limit';
 import { foldCalls } from '../kernel/fold.ts';
 import type { Database } from '../platform/database.ts';
 import { scheduleJob } from '../platform/jobs.ts';
 import type { Log } from '../platform/log.ts';
 import type { Wakeup, Wakeups } from '../platform/wakeups.ts';
-import { type LogEntry, type ReadState, readEntries, readLast, readStands, readState, type Stand } from './log.ts';
-import { Queue } from './queue.ts';
+import { type LogEntry, type NotificationEvent, type ReadState, readEntries, readLast, readStands, readState, type Stand } from './log.ts';
 
-/** What a hub hands to its subscribers: an entry of the log, or a change of the subscriber's own read state. */
-export type HubItem = { readonly entry: LogEntry } | { readonly state: ReadState };
+/** An entry as it comes, with the event that tells it: one object for all feeds, so that a door can serialize it once. */
+export type LiveEntry = { readonly sequence: number; readonly event: NotificationEvent };
 
-export interface Subscription {
-  readonly queue: Queue<HubItem>;
-  /** The last number before the queue's first entry: what came up to it is read from the log. */
-  readonly boundary: number;
-  /** Tells the hub which read state the subscriber starts from, so that it is not read again for nothing. */
-  startFrom(version: number): void;
-  leave(): void;
-}
-
-const QUEUE_CAPACITY = 256;
-const READ_SIZE = 500;
+const BATCH_SIZE = 128;
+/** The entries that a hub keeps for its followers: the batch that they are in, and the one before. */
+const WINDOW_SIZE = 2 * BATCH_SIZE;
+/** Who has taken nothing for so long is not waited for. */
+const STALLED_AFTER_MS = 1_000;
 const LOOK_INTERVAL_MS = 750;
+/** Followers that have fallen behind read the log for themselves: not all at once, or they would take every connection. */
+const READS_AT_ONCE = 4;
 
 /** All hubs of a process: one for each project that is being streamed. */
 export class Hubs {
@@ -30,6 +26,8 @@ export class Hubs {
   readonly #hubs = new Map<string, Hub>();
   readonly #stopListening: () => void;
   readonly #stopLooking: () => void;
+  /** Runs a read of the log that serves a single follower, when its turn has come. */
+  readonly inTurn = pLimit(READS_AT_ONCE);
 
   constructor({ database, wakeups, log }: { database: Database; wakeups: Wakeups; log: Log }) {
     this.#database = database;
@@ -44,93 +42,152 @@ export class Hubs {
     this.#wakeups.send(wakeup);
   }
 
-  /** Subscribes a user to a project; `after` is where the subscriber's own log ends, if it has one. */
-  async join(projectId: string, userId: string, after = 0): Promise<Subscription> {
-    const hub = this.#hubs.get(projectId) ?? new Hub(this.#database, projectId);
-    this.#hubs.set(projectId, hub);
+  /** Follows a project for a user, from where its hub stands now. */
+  async follow(projectId: string, userId: string): Promise<Follower> {
+    const hub = this.#hubs.get(projectId) ?? this.#open(projectId);
     hub.joining += 1;
     try {
       await hub.open();
-      // Another process may have shown the subscriber more than this one has read so far.
-      if (after > hub.position) await hub.read();
-      return hub.join(userId, () => this.#forget(projectId, hub));
+      return hub.follow(userId, () => this.#forget(hub));
     } finally {
       hub.joining -= 1;
-      this.#forget(projectId, hub);
+      this.#forget(hub);
     }
   }
 
-  /** How many projects are being streamed, to how many subscriptions. */
-  count(): { hubs: number; subscriptions: number } {
-    let subscriptions = 0;
-    for (const hub of this.#hubs.values()) subscriptions += hub.size;
-    return { hubs: this.#hubs.size, subscriptions };
+  /** How many projects are being streamed, and how many feeds follow them. */
+  count(): { hubs: number; followers: number } {
+    let followers = 0;
+    for (const hub of this.#hubs.values()) followers += hub.followers.size;
+    return { hubs: this.#hubs.size, followers };
   }
 
   close(): void {
     this.#stopLooking();
     this.#stopListening();
-    for (const hub of this.#hubs.values()) hub.close();
+    for (const hub of this.#hubs.values()) for (const follower of hub.followers) follower.leave();
+  }
+
+  #open(projectId: string): Hub {
+    const hub = new Hub(this.#database, projectId, (failure) => {
+      this.#log.warn({ err: failure }, 'could not read on: the next look tries again');
+    });
+    this.#hubs.set(projectId, hub);
+    return hub;
   }
 
   #hear({ projectId, userId }: Wakeup): void {
     const hub = this.#hubs.get(projectId);
-    if (!hub) return;
-    const work = userId ? hub.readStateOf(userId) : hub.read();
-    work.catch((failure) => this.#log.warn({ err: failure }, 'a wake-up failed: the next look makes up for it'));
+    if (userId) hub?.readStateOf(userId);
+    else hub?.readOn();
   }
 
   /** What wake-ups may have missed: where everything stands that is being streamed, in one statement. */
   async #look(): Promise<void> {
-    const hubs = [...this.#hubs.values()].filter((hub) => hub.size > 0);
+    const hubs = [...this.#hubs.values()].filter(({ followers }) => followers.size > 0);
     if (hubs.length === 0) return;
-    const readers = hubs.flatMap((hub) => hub.readers());
+    const projectIds = hubs.map(({ projectId }) => projectId);
     const stands = await readStands(
       this.#database,
-      hubs.map(({ projectId }) => projectId),
-      readers,
+      projectIds,
+      hubs.flatMap((hub) => hub.readers()),
     );
-    await Promise.all(stands.map((stand) => this.#hubs.get(stand.projectId)?.catchUp(stand)));
+    for (const stand of stands) this.#hubs.get(stand.projectId)?.catchUp(stand);
   }
 
-  #forget(projectId: string, hub: Hub): void {
-    if (hub.size === 0 && hub.joining === 0 && this.#hubs.get(projectId) === hub) this.#hubs.delete(projectId);
+  #forget(hub: Hub): void {
+    if (hub.followers.size === 0 && hub.joining === 0 && this.#hubs.get(hub.projectId) === hub) this.#hubs.delete(hub.projectId);
   }
 }
 
+/** A user whose read state is followed, by however many feeds. */
 interface Reader {
-  version: number;
-  readonly queues: Set<Queue<HubItem>>;
-  readonly readState: () => Promise<void>;
+  /** The newest that is known; null: none yet. */
+  state: ReadState | null;
+  readonly followers: Set<Follower>;
+  readonly read: () => Promise<void>;
 }
 
-/** Reads one project's log once, however many subscribers follow it. */
+/**
+ * One feed's place in a hub. It keeps no entries of its own: it is a number, and the hub's window is shared. A feed that
+ * falls behind the window reads the log, so a slow reader costs neither memory nor events.
+ */
+export class Follower {
+  /** The last number that the feed has told. */
+  position: number;
+  /** The read state that the feed has told. */
+  version = -1;
+  movedAt = performance.now();
+  isGone = false;
+  readonly #hub: Hub;
+  readonly #reader: Reader;
+  readonly #onLeave: () => void;
+
+  constructor(hub: Hub, reader: Reader, onLeave: () => void) {
+    this.position = hub.position;
+    this.#hub = hub;
+    this.#reader = reader;
+    this.#onLeave = onLeave;
+  }
+
+  /** Where the hub stands: what is up to there can be told now. */
+  get horizon(): number {
+    return this.#hub.position;
+  }
+
+  /** The entry after the position, null at the horizon, or `behind` where the window no longer has it. */
+  take(): LiveEntry | 'behind' | null {
+    this.movedAt = performance.now();
+    return this.#hub.entryAfter(this.position);
+  }
+
+  /** A read state that speaks of nothing that is still to be told. */
+  takeState(): ReadState | null {
+    const { state } = this.#reader;
+    return state && state.last <= this.position ? state : null;
+  }
+
+  /** Resolves when there is something new, or the follower has gone. */
+  wait(): Promise<void> {
+    return this.isGone ? Promise.resolve() : this.#hub.wait();
+  }
+
+  leave(): void {
+    if (this.isGone) return;
+    this.isGone = true;
+    this.#reader.followers.delete(this);
+    this.#hub.drop(this);
+    this.#onLeave();
+  }
+}
+
+/** Reads one project's log once, however many feeds follow it, and no faster than they take it. */
 class Hub {
   readonly projectId: string;
-  /** The last number that was handed to the queues. */
+  /** The last number that was read. */
   position = 0;
-  /** Subscribers on their way in. */
+  /** Followers on their way in. */
   joining = 0;
-  /** Reads on from the position; resolves when all is handed out that was there at the call. */
-  readonly read: () => Promise<void>;
+  readonly followers = new Set<Follower>();
   readonly #database: Database;
+  readonly #onFailure: (failure: unknown) => void;
   readonly #readers = new Map<string, Reader>();
-  #opening: Promise<void> | null = null;
+  /** The last entries up to the position, without a gap between them. */
+  #window: LiveEntry[] = [];
+  #hasMore = false;
   #prunedThrough = 0;
+  #opening: Promise<void> | null = null;
+  #waiting: Array<() => void> = [];
+  readonly #readBatch: () => Promise<void>;
 
-  constructor(database: Database, projectId: string) {
+  constructor(database: Database, projectId: string, onFailure: (failure: unknown) => void) {
     this.#database = database;
+    this.#onFailure = onFailure;
     this.projectId = projectId;
-    this.read = foldCalls(() => this.#readOn());
+    this.#readBatch = foldCalls(() => this.#read());
   }
 
-  get size(): number {
-    let size = 0;
-    for (const { queues } of this.#readers.values()) size += queues.size;
-    return size;
-  }
-
-  /** The first subscriber waits until the hub knows where the log ends; a failure leaves the next one to try again. */
+  /** The first follower waits until the hub knows where the log ends; a failure leaves the next one to try again. */
   open(): Promise<void> {
     this.#opening ??= readLast(this.#database, this.projectId).then(
       (last) => {
@@ -144,79 +201,113 @@ class Hub {
     return this.#opening;
   }
 
-  /** In one step: the queue receives all that comes after the boundary, and nothing before. */
-  join(userId: string, onLeave: () => void): Subscription {
-    const queue = new Queue<HubItem>(QUEUE_CAPACITY);
+  follow(userId: string, onLeave: () => void): Follower {
     const reader = this.#readers.get(userId) ?? this.#makeReader(userId);
     this.#readers.set(userId, reader);
-    reader.queues.add(queue);
-    const leave = () => {
-      queue.close();
-      reader.queues.delete(queue);
-      if (reader.queues.size === 0 && this.#readers.get(userId) === reader) this.#readers.delete(userId);
+    const follower = new Follower(this, reader, () => {
+      if (reader.followers.size === 0 && this.#readers.get(userId) === reader) this.#readers.delete(userId);
       onLeave();
-    };
-    const startFrom = (version: number) => {
-      // Only the first may say so: a later one may know more than those before it have been told.
-      if (reader.version < 0) reader.version = version;
-    };
-    return { queue, boundary: this.position, startFrom, leave };
+    });
+    reader.followers.add(follower);
+    this.followers.add(follower);
+    return follower;
+  }
+
+  drop(follower: Follower): void {
+    this.followers.delete(follower);
+    this.#notify();
+  }
+
+  entryAfter(position: number): LiveEntry | 'behind' | null {
+    if (position >= this.position) {
+      if (this.#hasMore) this.readOn();
+      return null;
+    }
+    const first = this.#window[0];
+    return first === undefined || position + 1 < first.sequence ? 'behind' : (this.#window[position + 1 - first.sequence] ?? 'behind');
+  }
+
+  wait(): Promise<void> {
+    return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
   readers(): Array<{ projectId: string; userId: string }> {
     return [...this.#readers.keys()].map((userId) => ({ projectId: this.projectId, userId }));
   }
 
+  /** Reads the next batch, once those who keep pace have come far enough to make room for it. */
+  readOn(): void {
+    this.#hasMore = true;
+    if (this.#hasRoom()) this.#readBatch().catch(this.#onFailure);
+  }
+
+  readStateOf(userId: string): void {
+    this.#readers.get(userId)?.read().catch(this.#onFailure);
+  }
+
   /** Reads what a look at the database has shown to be new. Retention changes the unread count of every reader. */
-  async catchUp({ userId, stand, prunedThrough }: Stand): Promise<void> {
+  catchUp({ userId, stand, prunedThrough }: Stand): void {
     if (userId !== null) {
-      if (stand > (this.#readers.get(userId)?.version ?? stand)) await this.readStateOf(userId);
+      if (stand > (this.#readers.get(userId)?.state?.version ?? 0)) this.readStateOf(userId);
       return;
     }
-    if (stand > this.position) await this.read();
-    if (prunedThrough > this.#prunedThrough) await Promise.all([...this.#readers.values()].map(({ readState }) => readState()));
+    if (stand > this.position) this.readOn();
+    if (prunedThrough > this.#prunedThrough) for (const id of this.#readers.keys()) this.readStateOf(id);
     this.#prunedThrough = prunedThrough;
   }
 
-  async readStateOf(userId: string): Promise<void> {
-    await this.#readers.get(userId)?.readState();
-  }
-
-  close(): void {
-    for (const { queues } of this.#readers.values()) for (const queue of queues) queue.close();
-  }
-
-  async #readOn(): Promise<void> {
-    for (;;) {
-      const entries = await readEntries(this.#database, this.projectId, {
-        after: this.position,
-        upTo: Number.MAX_SAFE_INTEGER,
-        limit: READ_SIZE,
-      });
-      for (const entry of entries) {
-        for (const { queues } of this.#readers.values()) for (const queue of queues) queue.push({ entry });
-        this.position = entry.sequence;
-      }
-      if (entries.length < READ_SIZE) return;
+  /** Half of those who move have reached the newest batch: the others are close behind, and still find theirs. */
+  #hasRoom(): boolean {
+    if (this.#window.length < WINDOW_SIZE) return true;
+    const since = performance.now() - STALLED_AFTER_MS;
+    let moving = 0;
+    let ahead = 0;
+    for (const { position, movedAt } of this.followers) {
+      if (movedAt < since && position < this.position) continue;
+      moving += 1;
+      if (position >= this.position - BATCH_SIZE) ahead += 1;
     }
+    return ahead * 2 >= moving;
+  }
+
+  async #read(): Promise<void> {
+    this.#hasMore = false;
+    const entries = await readEntries(this.#database, this.projectId, { after: this.position, limit: BATCH_SIZE });
+    const [first] = entries;
+    if (!first) return;
+    // After a gap in the log the window begins anew: the followers find the gap when they read for themselves.
+    const isNext = first.sequence === this.position + 1;
+    const live = entries.map(toLive);
+    this.#window = isNext ? [...this.#window, ...live].slice(-WINDOW_SIZE) : live;
+    this.position = entries.at(-1)?.sequence ?? this.position;
+    this.#hasMore = entries.length === BATCH_SIZE;
+    this.#notify();
+  }
+
+  #notify(): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const resolve of waiting) resolve();
   }
 
   #makeReader(userId: string): Reader {
     const reader: Reader = {
-      // Not known yet: any version is newer. Subscribers pass over what they have seen.
-      version: -1,
-      queues: new Set(),
-      readState: foldCalls(async () => {
-        const request = { projectId: this.projectId, userId, sinceVersion: Math.max(reader.version, 0) };
-        const state = await readState(this.#database, request);
-        if (state.version <= reader.version && state.prunedThrough <= this.#prunedThrough) return;
-        // The state speaks of the log as it was: the queues must have all of that first.
-        if (state.last > this.position) await this.read();
-        reader.version = state.version;
-        const unread = state.unread + (this.position - state.last);
-        for (const queue of reader.queues) queue.push({ state: { ...state, unread } });
+      state: null,
+      followers: new Set(),
+      read: foldCalls(async () => {
+        const told = [...reader.followers].map(({ version }) => version);
+        const sinceVersion = told.length > 0 ? Math.max(Math.min(...told), 0) : 0;
+        reader.state = await readState(this.#database, { projectId: this.projectId, userId, sinceVersion });
+        // The state speaks of the log as it was: whatever of that has not been read yet comes before it.
+        if (reader.state.last > this.position) this.readOn();
+        this.#notify();
       }),
     };
     return reader;
   }
+}
+
+function toLive(entry: LogEntry): LiveEntry {
+  const { sequence } = entry;
+  return { sequence, event: { type: 'notification', sequence, notification: { ...entry, read: false } } };
 }

@@ -25,6 +25,13 @@ export const columns = Prisma.sql`notification.id, notification.sequence::int, n
 /** A notification as the log has it, for every reader alike. */
 export type LogEntry = Omit<Notification, 'read'>;
 
+/** The event of a feed that tells a notification. */
+export interface NotificationEvent {
+  readonly type: 'notification';
+  readonly sequence: number;
+  readonly notification: Notification;
+}
+
 /** What a user has read, as of one moment. */
 export interface ReadState {
   /** Counts every change. */
@@ -40,11 +47,11 @@ export interface ReadState {
   readonly notificationIds: readonly string[];
 }
 
-/** The entries after one number up to another, in order: at most `limit`. */
-export function readEntries(database: Database, projectId: string, { after, upTo, limit }: { after: number; upTo: number; limit: number }) {
+/** The entries after a number, in order: at most `limit`. */
+export function readEntries(database: Database, projectId: string, { after, limit }: { after: number; limit: number }) {
   return database.$queryRaw<LogEntry[]>`
     SELECT ${columns} FROM notifications AS notification
-    WHERE notification.project_id = ${projectId}::uuid AND notification.sequence > ${after} AND notification.sequence <= ${upTo}
+    WHERE notification.project_id = ${projectId}::uuid AND notification.sequence > ${after}
     ORDER BY notification.sequence LIMIT ${limit}`;
 }
 

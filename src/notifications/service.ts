@@ -15,7 +15,7 @@ export interface NotificationFilter {
 /** The notifications of a project, the newest first, from a cursor on: as fast deep in the log as at its end. */
 export async function listNotifications(scope: ProjectScope, filter: NotificationFilter, slice: Slice<number>): Promise<Notification[]> {
   const conditions = [
-    ...filterConditions(filter),
+    ...filterConditions(scope, filter),
     ...(slice.after ? [Prisma.sql`notification.sequence < ${slice.after}`] : []),
     ...(slice.before ? [Prisma.sql`notification.sequence > ${slice.before}`] : []),
   ];
@@ -38,8 +38,9 @@ export async function pageNotifications(
   const { count, last } = await countNotifications(scope, filter);
   const offset = pageOffset(request, count);
   // Without a filter the numbers have no gaps: the page is found by its first number, not by counting rows.
-  const isWhole = filterConditions(filter).length === 0;
-  const conditions = isWhole ? [Prisma.sql`notification.sequence <= ${last - offset}`] : filterConditions(filter);
+  const filters = filterConditions(scope, filter);
+  const isWhole = filters.length === 0;
+  const conditions = isWhole ? [Prisma.sql`notification.sequence <= ${last - offset}`] : filters;
   const order = Prisma.sql`ORDER BY notification.sequence DESC LIMIT ${request.pageSize} OFFSET ${isWhole ? 0 : offset}`;
   return makePage(request, count, await selectNotifications(scope, conditions, order));
 }
@@ -102,43 +103,57 @@ export async function publishNotification(scope: ProjectScope, hubs: Hubs, input
   return notification;
 }
 
-const isRead = Prisma.sql`(
-  notification.sequence <= coalesce(state.read_through, 0) OR EXISTS (
-    SELECT FROM notification_reads AS single
-    WHERE single.project_id = state.project_id AND single.user_id = state.user_id AND single.sequence = notification.sequence))`;
+/** All up to this one the viewer has read. Looked up once a statement, so that an index can begin there. */
+function readThrough({ projectId, viewer }: ProjectScope): Prisma.Sql {
+  return Prisma.sql`coalesce((
+    SELECT read_through FROM notification_states WHERE project_id = ${projectId}::uuid AND user_id = ${viewer.userId}::uuid), 0)`;
+}
 
-function selectNotifications({ database, projectId, viewer }: ProjectScope, conditions: readonly Prisma.Sql[], order: Prisma.Sql) {
-  return database.$queryRaw<Notification[]>`
-    SELECT ${columns}, ${isRead} AS read
-    FROM notifications AS notification
-    LEFT JOIN notification_states AS state ON state.project_id = notification.project_id AND state.user_id = ${viewer.userId}::uuid
-    WHERE ${Prisma.join([Prisma.sql`notification.project_id = ${projectId}::uuid`, ...conditions], ' AND ')}
+/** The notifications, each with its single read: by the read's key, so that a page looks up those of its own rows alone. */
+function withReads({ viewer }: ProjectScope): Prisma.Sql {
+  return Prisma.sql`notifications AS notification
+    LEFT JOIN notification_reads AS single
+      ON single.project_id = notification.project_id AND single.user_id = ${viewer.userId}::uuid AND single.sequence = notification.sequence`;
+}
+
+function isRead(scope: ProjectScope): Prisma.Sql {
+  return Prisma.sql`(notification.sequence <= ${readThrough(scope)} OR single.sequence IS NOT NULL)`;
+}
+
+function selectNotifications(scope: ProjectScope, conditions: readonly Prisma.Sql[], order: Prisma.Sql) {
+  return scope.database.$queryRaw<Notification[]>`
+    SELECT ${columns}, ${isRead(scope)} AS read
+    FROM ${withReads(scope)}
+    WHERE ${Prisma.join([Prisma.sql`notification.project_id = ${scope.projectId}::uuid`, ...conditions], ' AND ')}
     ${order}`;
 }
 
-function filterConditions({ unread, severity, kind }: NotificationFilter): Prisma.Sql[] {
+function filterConditions(scope: ProjectScope, { unread, severity, kind }: NotificationFilter): Prisma.Sql[] {
   const conditions: Prisma.Sql[] = [];
-  if (typeof unread === 'boolean') conditions.push(unread ? Prisma.sql`NOT ${isRead}` : isRead);
+  if (unread === true) conditions.push(Prisma.sql`notification.sequence > ${readThrough(scope)} AND single.sequence IS NULL`);
+  if (unread === false) conditions.push(isRead(scope));
   if (severity) conditions.push(Prisma.sql`notification.severity = ${severity}::severity`);
   if (kind) conditions.push(Prisma.sql`notification.kind = ${kind}`);
   return conditions;
 }
 
 /** The length of the list, and the last number in the log. */
-async function countNotifications({ database, projectId, viewer }: ProjectScope, filter: NotificationFilter) {
-  const conditions = filterConditions(filter);
-  const isOnlyUnread = filter.unread === true && conditions.length === 1;
-  const count =
-    conditions.length === 0
-      ? Prisma.sql`log.last_sequence - log.pruned_through`
-      : isOnlyUnread
-        ? Prisma.sql`unread_notifications(log.project_id, ${viewer.userId}::uuid)`
-        : Prisma.sql`(
-            SELECT count(*) FROM notifications AS notification
-            LEFT JOIN notification_states AS state
-              ON state.project_id = notification.project_id AND state.user_id = ${viewer.userId}::uuid
-            WHERE ${Prisma.join([Prisma.sql`notification.project_id = log.project_id`, ...conditions], ' AND ')})`;
-  const [row] = await database.$queryRaw<Array<{ count: number; last: number }>>`
-    SELECT (${count})::int AS count, log.last_sequence::int AS last FROM notification_logs AS log WHERE log.project_id = ${projectId}::uuid`;
+async function countNotifications(scope: ProjectScope, filter: NotificationFilter) {
+  const [row] = await scope.database.$queryRaw<Array<{ count: number; last: number }>>`
+    SELECT (${lengthOf(scope, filter)})::int AS count, log.last_sequence::int AS last
+    FROM notification_logs AS log WHERE log.project_id = ${scope.projectId}::uuid`;
   return row ?? { count: 0, last: 0 };
+}
+
+/** How many there are, and how many of them are read or unread, is arithmetic; only other filters count rows. */
+function lengthOf(scope: ProjectScope, filter: NotificationFilter): Prisma.Sql {
+  const conditions = filterConditions(scope, filter);
+  const all = Prisma.sql`log.last_sequence - log.pruned_through`;
+  const unread = Prisma.sql`unread_notifications(log.project_id, ${scope.viewer.userId}::uuid)`;
+  if (conditions.length === 0) return all;
+  if (conditions.length === 1 && filter.unread === true) return unread;
+  if (conditions.length === 1 && filter.unread === false) return Prisma.sql`${all} - ${unread}`;
+  return Prisma.sql`(
+    SELECT count(*) FROM ${withReads(scope)}
+    WHERE ${Prisma.join([Prisma.sql`notification.project_id = log.project_id`, ...conditions], ' AND ')})`;
 }

@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { PGlite } from '@electric-sql/pglite';
 import { PrismaPg } from '@prisma/adapter-pg';
@@ -43,17 +43,28 @@ export async function openDatabase(settings: DatabaseSettings, lifecycle: Lifecy
 }
 
 async function openEmbedded(dataDir: string, lifecycle: Lifecycle, snapshot: Blob | undefined) {
+  const folder = join(dataDir, 'database');
   if (!snapshot) {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 });
     lifecycle.onClose(await ownFolder(dataDir));
+    if (!existsSync(folder)) await createEmbedded(folder);
   }
-  const embedded = await PGlite.create({ dataDir: snapshot ? 'memory://' : join(dataDir, 'database'), loadDataDir: snapshot });
+  const embedded = await PGlite.create({ dataDir: snapshot ? 'memory://' : folder, loadDataDir: snapshot });
   lifecycle.onClose(() => embedded.close());
   await migrate({
     runScript: async (sql) => void (await embedded.exec(sql)),
     query: async (sql, values) => (await embedded.query<Record<string, unknown>>(sql, [...values])).rows,
   });
   return new PrismaPGlite(embedded);
+}
+
+/** An empty database that appears whole: PGlite could not go on with one whose making was broken off. */
+async function createEmbedded(folder: string): Promise<void> {
+  const draft = `${folder}.draft`;
+  rmSync(draft, { recursive: true, force: true });
+  const embedded = await PGlite.create(draft);
+  await embedded.close();
+  renameSync(draft, folder);
 }
 
 async function openPostgres({ url, pool: max }: { url: string; pool: number }, lifecycle: Lifecycle) {

@@ -20,7 +20,7 @@ interface Owner {
  * The proof of life is a listening Unix socket in the folder: the kernel closes it with its process, so a dead owner
  * keeps nothing, and no process id is ever mistaken for another's. The claims are numbered files, `owner.1`,
  * `owner.2`, …; the highest counts. A claim appears by `link`, which fails where the number is taken: of two who find
- * the same dead owner, one succeeds. The highest number is never removed, so nobody can succeed with an old one.
+ * the same dead owner, one succeeds. The highest number is never removed, so one that has been passed is known as such.
  */
 export async function ownFolder(folder: string): Promise<() => Promise<void>> {
   const directory = await open(folder, 'r');
@@ -58,17 +58,29 @@ async function claim(folder: string, address: (name: string) => string, self: Ow
     if (await isListening(address(owner.socket))) throw new FolderOwnedError(describe(folder, owner));
     await rm(join(folder, owner.socket), { force: true });
   }
+  const number = last + 1;
+  if (!(await linkClaim(folder, number, self))) return claim(folder, address, self);
+  // Others may have come and gone while this one was held up: then its number was free because it had been passed.
+  if ((await listClaims(folder)).some((other) => other > number)) {
+    await rm(join(folder, `owner.${number}`), { force: true });
+    return claim(folder, address, self);
+  }
+  for (const passed of numbers) await rm(join(folder, `owner.${passed}`), { force: true });
+}
+
+/** False where the number is taken. */
+async function linkClaim(folder: string, number: number, self: Owner): Promise<boolean> {
   const draft = join(folder, `${self.socket}.draft`);
   await writeFile(draft, JSON.stringify(self), { mode: 0o600 });
   try {
-    await link(draft, join(folder, `owner.${last + 1}`));
+    await link(draft, join(folder, `owner.${number}`));
+    return true;
   } catch (failure) {
-    if ((failure as NodeJS.ErrnoException).code !== 'EEXIST') throw failure;
-    return claim(folder, address, self);
+    if ((failure as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    throw failure;
   } finally {
     await rm(draft, { force: true });
   }
-  for (const number of numbers) await rm(join(folder, `owner.${number}`), { force: true });
 }
 
 async function listClaims(folder: string): Promise<number[]> {

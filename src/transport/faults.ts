@@ -24,7 +24,7 @@ export function graphqlExtensions({ code, fields, context }: Fault): Record<stri
 export function sendFault(request: IncomingMessage, response: ServerResponse, fault: Fault): void {
   logFault(request, fault);
   // The target may be a whole URL, as to a proxy.
-  const isGraphql = /^(https?:\/\/[^/?]*)?\/graphql(\?|$)/i.test(request.url ?? '');
+  const isGraphql = /^([A-Za-z]+:\/\/[^/?]*)?\/graphql(\?|$)/.test(request.url ?? '');
   const body = isGraphql ? { errors: [{ message: fault.message, extensions: graphqlExtensions(fault) }] } : restBody(fault);
   sendJson(response, statusOf[fault.code], body, faultHeaders(fault));
 }

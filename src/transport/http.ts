@@ -110,11 +110,16 @@ function readRequestId(request: IncomingMessage): string {
 
 function answerCors(parts: DoorParts): RequestHandler {
   const isAllowed = allowOrigins(parts);
-  return cors((request, answer) => {
+  const answer = cors((request, options) => {
     const { origin } = request.headers;
     const isGood = origin !== undefined && isAllowed(origin, request as IncomingMessage);
-    answer(null, { origin: isGood, exposedHeaders, methods, maxAge: 7200, preflightContinue: true });
+    options(null, { origin: isGood, exposedHeaders, methods, maxAge: 7200, preflightContinue: true });
   }) as RequestHandler;
+  return (request, response, next) => {
+    // Also where the answer names no origin: a cache must not show it to another page.
+    response.vary('Origin');
+    answer(request, response, next);
+  };
 }
 
 /** Checks the credential and spends one of its budget: a good one of its user's, none or a bad one of the address's. */

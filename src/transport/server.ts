@@ -1,6 +1,6 @@
-import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import { createServer, type RequestListener, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { Fault } from '../kernel/fault.ts';
+import { Fault, statusOf } from '../kernel/fault.ts';
 import { restBody } from './faults.ts';
 
 /** Node's HTTP server for a handler. What Node would refuse by itself, in words of its own, is answered as §7 has it. */
@@ -9,8 +9,15 @@ export function createHttpServer(handler: RequestListener): Server {
   // An expectation that nobody here has is no reason to refuse: Node would answer 417.
   server.on('checkExpectation', handler);
   server.on('clientError', answerUnreadable);
+  // This is no proxy; without a listener Node would hang up without a word.
+  server.on('connect', (_request, socket) => {
+    socket.on('error', () => socket.destroy());
+    end(socket, Fault.notFound());
+  });
   return server;
 }
+
+const LINGER_MS = 1_000;
 
 const details: Readonly<Record<string, string>> = {
   HPE_HEADER_OVERFLOW: 'The request line and headers are too large.',
@@ -20,17 +27,22 @@ const details: Readonly<Record<string, string>> = {
 /** What came is no HTTP request, so that there is no response to answer it with. */
 function answerUnreadable(failure: NodeJS.ErrnoException, socket: Duplex & { _httpMessage?: ServerResponse | null }): void {
   // The client has gone, or an answer to it has already begun.
-  if (!socket.writable || failure.code === 'ECONNRESET' || socket._httpMessage?.headersSent) {
-    socket.destroy();
-    return;
-  }
-  const body = JSON.stringify(restBody(Fault.invalidRequest(details[failure.code ?? ''] ?? 'The request is not valid HTTP.')));
+  if (!socket.writable || failure.code === 'ECONNRESET' || socket._httpMessage?.headersSent) socket.destroy();
+  else end(socket, Fault.invalidRequest(details[failure.code ?? ''] ?? 'The request is not valid HTTP.'));
+}
+
+/** Writes a whole answer by hand, and closes the connection. */
+function end(socket: Duplex, fault: Fault): void {
+  const status = statusOf[fault.code];
+  const body = JSON.stringify(restBody(fault));
   const head = [
-    'HTTP/1.1 400 Bad Request',
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     'Content-Type: application/json',
     `Content-Length: ${Buffer.byteLength(body)}`,
     'X-Content-Type-Options: nosniff',
     'Connection: close',
   ];
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
+  // At once would cut off what the client has not read yet; never would leave the end to the client.
+  setTimeout(() => socket.destroy(), LINGER_MS).unref();
 }

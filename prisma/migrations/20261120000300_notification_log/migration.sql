@@ -13,17 +13,25 @@ CREATE TRIGGER open_notification_log AFTER INSERT ON projects FOR EACH ROW EXECU
 CREATE FUNCTION number_notification() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM FROM notification_logs WHERE project_id = NEW.project_id FOR NO KEY UPDATE;
-  -- An insert that repeats an id (ON CONFLICT DO NOTHING, a retry) must not leave a gap behind.
-  IF EXISTS (SELECT FROM notifications WHERE id = NEW.id) THEN
-    NEW.sequence := 0;
-    RETURN NEW;
-  END IF;
-  UPDATE notification_logs SET last_sequence = last_sequence + 1
-    WHERE project_id = NEW.project_id RETURNING last_sequence INTO NEW.sequence;
+  -- Above what is committed, and above the rows that this statement has inserted before.
+  SELECT greatest(log.last_sequence, (SELECT max(sequence) FROM notifications WHERE project_id = NEW.project_id)) + 1
+    INTO NEW.sequence FROM notification_logs AS log WHERE log.project_id = NEW.project_id;
   RETURN NEW;
 END
 $$;
 CREATE TRIGGER number_notification BEFORE INSERT ON notifications FOR EACH ROW EXECUTE FUNCTION number_notification();
+
+-- Only a row that was inserted uses its number up: one that repeats an id (ON CONFLICT DO NOTHING, a retry) leaves no gap.
+CREATE FUNCTION advance_notification_log() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE notification_logs AS log SET last_sequence = added.last
+    FROM (SELECT project_id, max(sequence) AS last FROM new_rows GROUP BY project_id) AS added
+    WHERE log.project_id = added.project_id;
+  RETURN NULL;
+END
+$$;
+CREATE TRIGGER advance_notification_log AFTER INSERT ON notifications REFERENCING NEW TABLE AS new_rows
+  FOR EACH STATEMENT EXECUTE FUNCTION advance_notification_log();
 
 -- The log only grows at its end and shrinks at its beginning, so that counts are arithmetic.
 CREATE FUNCTION guard_notification() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -9,7 +9,7 @@ import { readJsonObject } from '../body.ts';
 import { type ContextParts, openContext } from '../context.ts';
 import { type Exchange, exchangeOf } from '../exchange.ts';
 import { readQueryString } from '../query.ts';
-import { documentGuards } from './guards.ts';
+import { documentGuards, toGraphqlError } from './guards.ts';
 import { maskError } from './mask.ts';
 
 /** One operation's way through Yoga's plugins, for doors that are not HTTP. */
@@ -34,7 +34,7 @@ export interface GraphqlDoor {
 /** GraphQL over HTTP, by Yoga. */
 export function createGraphqlDoor(parts: ContextParts & { schema: GraphQLSchema; log: Log }): GraphqlDoor {
   const { schema, log } = parts;
-  const yoga = createYoga<{ exchange?: Exchange; openContext: () => Context }, Context>({
+  const yoga = createYoga<{ exchange?: Exchange; canStream?: boolean; openContext: () => Context }, Context>({
     schema,
     graphqlEndpoint: '/graphql',
     batching: false,
@@ -52,8 +52,14 @@ export function createGraphqlDoor(parts: ContextParts & { schema: GraphQLSchema;
       ...documentGuards(),
       {
         onExecute({ args }: { args: ExecutionArgs }) {
-          const { exchange } = args.contextValue as { exchange?: Exchange };
+          const { exchange, log } = args.contextValue as Context & { exchange?: Exchange };
           if (exchange) exchange.operation = args.operationName ?? 'graphql';
+          return { onExecuteDone: (done: ExecutionDone) => maskResult(done, log) };
+        },
+        onSubscribe({ args, setResultAndStopExecution }: Subscribing) {
+          // Yoga would open the stream, find no way to send it, and leave it open behind an empty answer.
+          const { canStream } = args.contextValue as { canStream?: boolean };
+          if (canStream === false) setResultAndStopExecution({ errors: [toGraphqlError(Fault.invalidRequest(noStream))] });
         },
       },
     ],
@@ -79,13 +85,32 @@ export function createGraphqlDoor(parts: ContextParts & { schema: GraphQLSchema;
       const { method } = request;
       // HEAD is GET without a body, which Node leaves out; Yoga knows no HEAD.
       if (method === 'HEAD') request.method = 'GET';
-      await yoga(request, response, { exchange, openContext: () => openContext(parts, exchange, true) });
+      const canStream = method !== 'HEAD' && Boolean(request.accepts('text/event-stream'));
+      await yoga(request, response, { exchange, canStream, openContext: () => openContext(parts, exchange, true) });
       request.method = method;
     },
   };
 }
 
-const mediaTypes = ['application/json', 'application/graphql-response+json', 'text/event-stream', 'multipart/mixed'];
+const noStream = 'A subscription needs a client that takes text/event-stream, or a WebSocket.';
+
+interface Subscribing {
+  readonly args: ExecutionArgs;
+  setResultAndStopExecution(result: ExecutionResult): void;
+}
+
+interface ExecutionDone {
+  readonly result: unknown;
+  setResult(result: ExecutionResult): void;
+}
+
+/** Masked here, with the log of the request; Yoga masks what goes wrong outside of an execution. */
+function maskResult({ result, setResult }: ExecutionDone, log: Log): void {
+  const { errors } = result as ExecutionResult;
+  if (errors) setResult({ ...(result as ExecutionResult), errors: errors.map((error) => maskError(error, log)) });
+}
+
+const mediaTypes = ['application/json', 'application/graphql-response+json', 'text/event-stream'];
 
 /** Yoga would join what is given twice, and parses JSON unguarded. */
 function checkParameters(query: URLSearchParams): void {

@@ -135,7 +135,7 @@ function gatherFieldErrors(document: DocumentNode, errors: readonly GraphQLError
 const bindingsByOperation = new WeakMap<OperationDefinitionNode, VariableBindings>();
 
 /** The field errors of an operation's variables, or null. Who may not ask at all is told only that. */
-function checkVariables({ schema, document, operationName, variableValues, contextValue }: ExecutionArgs): GraphQLError | null {
+export function checkVariables({ schema, document, operationName, variableValues, contextValue }: ExecutionArgs): GraphQLError | null {
   const operation = getOperationAST(document, operationName);
   if (!operation) return null;
   const bindings = bindingsByOperation.get(operation) ?? readBindings(schema, document, operation);
@@ -146,7 +146,7 @@ function checkVariables({ schema, document, operationName, variableValues, conte
 }
 
 /** A refusal before the execution: 400, except to clients that speak the older media type, which has 200 for all. */
-function toGraphqlError(fault: Fault, nodes?: readonly ASTNode[]): GraphQLError {
+export function toGraphqlError(fault: Fault, nodes?: readonly ASTNode[]): GraphQLError {
   return new GraphQLError(fault.message, {
     nodes,
     extensions: { ...graphqlExtensions(fault), http: { status: statusOf[fault.code], spec: true } },

@@ -145,8 +145,11 @@ export function readQuery(bindings: VariableBindings, names: readonly string[], 
   return values;
 }
 
+const MAX_INT = 2 ** 31 - 1;
+
 const readers: Readonly<Record<string, (text: string) => unknown>> = {
-  Int: (text) => (/^-?\d+$/.test(text) ? Number(text) : text),
+  // Beyond 32 bits all integers are alike: too large for a page size, and past the end of every list.
+  Int: (text) => (/^-?\d+$/.test(text) ? Math.max(-MAX_INT, Math.min(Number(text), MAX_INT)) : text),
   Boolean: (text) => ({ true: true, True: true, '1': true, false: false, False: false, '0': false })[text] ?? text,
 };
 

@@ -84,10 +84,14 @@ export class Connection {
     });
   }
 
+  get isOpen(): boolean {
+    return this.socket.readyState === this.socket.OPEN;
+  }
+
   /** Resolves when the message has gone to the kernel: a peer that does not read makes the sender wait. */
   send(text: string): Promise<void> {
     return new Promise((resolve, reject) => {
-      if (this.socket.readyState !== this.socket.OPEN) return resolve();
+      if (!this.isOpen) return resolve();
       this.socket.send(text, (failure) => (failure ? reject(failure) : resolve()));
     });
   }

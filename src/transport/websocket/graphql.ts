@@ -1,11 +1,21 @@
-import { type GraphQLError, type GraphQLFormattedError, getOperationAST, Kind, type OperationDefinitionNode } from 'graphql';
+import {
+  type ExecutionArgs,
+  type ExecutionResult,
+  type GraphQLError,
+  type GraphQLFormattedError,
+  getOperationAST,
+  Kind,
+  type OperationDefinitionNode,
+} from 'graphql';
 import { MessageType, makeServer, type Context as ProtocolContext, type Server } from 'graphql-ws';
 import { readBearerText } from '../../access/credential.ts';
 import type { Limits } from '../../access/limits.ts';
 import { identify } from '../../access/viewer.ts';
 import { Fault } from '../../kernel/fault.ts';
 import { exceedsDepth } from '../../kernel/json.ts';
+import { openSources, readForm, tellEvent } from '../fanout.ts';
 import type { Enveloped, GetEnveloped } from '../graphql/door.ts';
+import { checkVariables } from '../graphql/guards.ts';
 import { maskError } from '../graphql/mask.ts';
 import { closeCodes } from './close.ts';
 import type { Connection, ConnectionParts } from './connection.ts';
@@ -27,17 +37,54 @@ export function createGraphqlSockets(parts: GraphqlSocketParts): (connection: Co
   const server: Server<Extra> = makeServer<Record<string, unknown>, Extra>({
     connectionInitWaitTimeout: INIT_TIMEOUT_MS,
     onConnect: (context) => connect(parts, context),
-    onSubscribe: (context, _id, payload) => prepare(parts, context, payload),
-    onError: (_context, _id, _payload, errors) => errors.map(toMessage),
-    onNext: (_context, _id, _payload, _args, result) => (result.errors ? { ...result, errors: result.errors.map(toMessage) } : undefined),
-    execute: (args) => (args as unknown as EnvelopedArgs).enveloped.execute(args),
-    subscribe: (args) => (args as unknown as EnvelopedArgs).enveloped.subscribe(args),
+    onSubscribe: (context, id, payload) => prepare(parts, context, id, payload),
+    onError: ({ extra }, _id, _payload, errors) => toMessages(errors, extra.connection),
+    onNext: ({ extra }, _id, _payload, _args, result) =>
+      result.errors ? { ...result, errors: toMessages(result.errors, extra.connection) } : undefined,
+    execute: (args) => (args as PreparedArgs).enveloped.execute(args),
+    subscribe: (args) => follow(args as PreparedArgs),
   });
   return (connection) => serve(server, connection);
 }
 
-interface EnvelopedArgs {
+interface PreparedArgs extends ExecutionArgs {
   readonly enveloped: Enveloped;
+  readonly connection: Connection;
+  readonly id: string;
+  readonly form: string;
+}
+
+/**
+ * A subscription that sends for itself: what the protocol's library would serialize for each socket is serialized once
+ * for all. It yields nothing; its end is the library's to tell.
+ */
+async function follow(args: PreparedArgs): Promise<AsyncGenerator<never> | ExecutionResult> {
+  const { connection, id, form } = args;
+  const sources = await openSources(args);
+  if (!(Symbol.asyncIterator in sources)) return sources;
+  const toText = (result: ExecutionResult) =>
+    JSON.stringify(result.errors ? { ...result, errors: toMessages(result.errors, connection) } : result);
+  const head = `{"id":${JSON.stringify(id)},"type":"next","payload":`;
+  const end = async () => {
+    await sources.return?.();
+    return { done: true, value: undefined } as const;
+  };
+  const sending = {
+    [Symbol.asyncIterator]() {
+      return sending;
+    },
+    async next() {
+      while (connection.isOpen) {
+        const { done, value } = await sources.next();
+        if (done) return { done, value: undefined };
+        await connection.send(`${head}${await tellEvent(args, form, value, toText)}}`);
+      }
+      return end();
+    },
+    return: end,
+    throw: end,
+  };
+  return sending as unknown as AsyncGenerator<never>;
 }
 
 function serve(server: Server<Extra>, connection: Connection): void {
@@ -107,7 +154,8 @@ async function connect({ database, tokens }: GraphqlSocketParts, { extra, connec
 }
 
 /** One operation: counted, parsed, validated and given its context. Returns errors, as a throw would close the socket. */
-async function prepare({ limits, getEnveloped }: GraphqlSocketParts, { extra, subscriptions }: SocketContext, payload: SubscribePayload) {
+async function prepare(parts: GraphqlSocketParts, { extra, subscriptions }: SocketContext, id: string, payload: SubscribePayload) {
+  const { limits, getEnveloped } = parts;
   const { connection } = extra;
   try {
     const viewer = connection.viewer;
@@ -121,24 +169,28 @@ async function prepare({ limits, getEnveloped }: GraphqlSocketParts, { extra, su
     if (errors.length > 0) return errors;
     const operation = getOperationAST(document, payload.operationName);
     if (connection.onlyProject && operation) checkTicketOperation(operation);
-    const contextValue = await enveloped.contextFactory();
-    return {
+    const args = {
       schema: enveloped.schema,
       document,
       operationName: payload.operationName,
       variableValues: payload.variables,
-      contextValue,
-      enveloped,
+      contextValue: await enveloped.contextFactory(),
     };
+    const error = checkVariables(args);
+    if (error) return [error];
+    const form = operation ? readForm(payload.query, operation, payload.variables ?? {}) : '';
+    return { ...args, enveloped, connection, id, form };
   } catch (failure) {
     return [maskError(failure, connection.log)];
   }
 }
 
 /** What concerns HTTP alone stays out of a socket's messages. */
-function toMessage(error: GraphQLError): GraphQLFormattedError {
-  const { extensions: { http, ...extensions } = {}, ...rest } = error.toJSON();
-  return { ...rest, extensions };
+function toMessages(errors: readonly GraphQLError[], { log }: Connection): GraphQLFormattedError[] {
+  return errors.map((error) => {
+    const { extensions: { http, ...extensions } = {}, ...rest } = maskError(error, log).toJSON();
+    return { ...rest, extensions };
+  });
 }
 
 interface SubscribePayload {

@@ -13,12 +13,11 @@ export async function servePlain(
   connection.socket.on('message', () => connection.countMessage());
   try {
     const events = await stream.open(path, query, connection.openContext());
-    const isOpen = () => connection.socket.readyState === connection.socket.OPEN;
     connection.socket.once('close', () => void events.return?.());
-    if (!isOpen()) return void events.return?.();
+    if (!connection.isOpen) return void events.return?.();
     for await (const event of events) {
-      await connection.send(JSON.stringify(event));
-      if (!isOpen()) return;
+      await connection.send(event);
+      if (!connection.isOpen) return;
     }
     connection.close(closeCodes.restart, 'restart');
   } catch (failure) {

@@ -1,0 +1,126 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PGlite } from '@electric-sql/pglite';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { databaseUrl, execute } from './support/database.ts';
+import { command, copyCheckout, type Started, start } from './support/launch.ts';
+
+// One story on an empty database: on PostgreSQL the server runs all the while, the embedded database serves one at a time.
+const origin = inject('origin');
+const dataDir = mkdtempSync(join(tmpdir(), 'portico-commands-'));
+const demoPath = join(dataDir, 'demo.json');
+const tables = [
+  'users',
+  'organizations',
+  'projects',
+  'instances',
+  'tasks',
+  'dashboards',
+  'notifications',
+  'api_keys',
+  'notification_reads',
+];
+
+let checkout: string;
+let env: Record<string, string> = { DATA_DIR: dataDir };
+let server: Started | null = null;
+
+beforeAll(async () => {
+  checkout = copyCheckout();
+  if (!('server' in origin)) return;
+  const name = `${origin.template}_commands`;
+  await execute(origin.server, `CREATE DATABASE ${name}`);
+  env = { DATA_DIR: dataDir, DATABASE_URL: databaseUrl(origin.server, name) };
+  server = await start(checkout, env);
+}, 120_000);
+
+afterAll(async () => {
+  await server?.kill();
+  if ('server' in origin) await execute(origin.server, `DROP DATABASE IF EXISTS ${origin.template}_commands WITH (FORCE)`);
+  rmSync(dataDir, { recursive: true, force: true });
+  rmSync(checkout, { recursive: true, force: true });
+});
+
+const portico = (...args: string[]) => command(checkout, ['cli', ...args], env);
+
+/** What each table holds, and a fingerprint of it; how many migrations were applied. */
+async function readDatabase(): Promise<unknown> {
+  const content = (table: string) =>
+    `SELECT '${table}' AS name, count(*)::int AS count, md5(string_agg(t::text, '|' ORDER BY t::text)) FROM ${table} AS t`;
+  const sql = `${tables.map(content).join(' UNION ALL ')} UNION ALL SELECT 'migrations', count(*)::int, '' FROM _prisma_migrations`;
+  if (env.DATABASE_URL) return execute(env.DATABASE_URL, sql);
+  const embedded = await PGlite.create(join(dataDir, 'database'));
+  try {
+    return (await embedded.query(sql)).rows;
+  } finally {
+    await embedded.close();
+  }
+}
+
+async function ask(credential: string, query: string) {
+  const headers = { authorization: `Bearer ${credential}`, 'content-type': 'application/json' };
+  const response = await fetch(`${server?.baseUrl}/graphql`, { method: 'POST', headers, body: JSON.stringify({ query }) });
+  return response.json();
+}
+
+describe('on an empty database', () => {
+  test('a server on PostgreSQL serves it as it is: nothing is filled in that nobody asked for', async () => {
+    if (server) {
+      expect((await fetch(server.baseUrl)).status).toBe(200);
+      expect(server.printed.out.trim().split('\n')).toEqual([`Portico listens on ${server.baseUrl}`]);
+    }
+    expect(existsSync(demoPath)).toBe(false);
+  });
+
+  test('migrate', async () => {
+    expect(await portico('migrate')).toEqual({ code: 0, out: 'The database is up to date.\n', err: '' });
+    const counts = (await readDatabase()) as Array<{ name: string; count: number }>;
+    expect(counts.filter(({ count }) => count > 0)).toEqual([expect.objectContaining({ name: 'migrations' })]);
+  });
+
+  test('a token for somebody who is not there', async () => {
+    const expected = { code: 1, out: '', err: 'There is no active user owner@acme.example.\n' };
+    expect(await portico('token', 'owner@acme.example')).toEqual(expected);
+  });
+});
+
+describe('seed', () => {
+  test('fills the database, and a second time changes nothing', async () => {
+    expect(await portico('seed')).toEqual({ code: 0, out: `The demo data is in. Its users and ids: ${demoPath}\n`, err: '' });
+    expect((statSync(demoPath).mode & 0o777).toString(8)).toBe('600');
+    const keys = () => Object.values<{ api_key: string }>(JSON.parse(readFileSync(demoPath, 'utf8')).users).map(({ api_key }) => api_key);
+    const before = { keys: keys(), database: await readDatabase() };
+    const again = { code: 0, out: `The demo data was there already. Its users and ids: ${demoPath}\n`, err: '' };
+    expect(await portico('seed')).toEqual(again);
+    expect({ keys: keys(), database: await readDatabase() }).toEqual(before);
+    expect(before.database).toContainEqual(expect.objectContaining({ name: 'notifications', count: 157 }));
+  });
+});
+
+describe('credentials', () => {
+  test('a token and a key are printed alone, and count', async () => {
+    const token = await portico('token', 'viewer@acme.example');
+    expect(token).toEqual({ code: 0, out: expect.stringMatching(/^[\w-]+\.[\w-]+\.[\w-]+\n$/), err: '' });
+    const key = await portico('api-key', 'viewer@acme.example', '--name', 'nightly job');
+    expect(key).toEqual({ code: 0, out: expect.stringMatching(/^sk-portico-\w+\n$/), err: '' });
+    server ??= await start(checkout, env);
+    const email = 'viewer@acme.example';
+    const bySession = await ask(token.out.trim(), '{ viewer { email apiKeys { nodes { name } } } }');
+    expect(bySession.data.viewer.email).toBe(email);
+    expect(bySession.data.viewer.apiKeys.nodes).toContainEqual({ name: 'nightly job' });
+    expect(await ask(key.out.trim(), '{ viewer { email } }')).toEqual({ data: { viewer: { email } } });
+  }, 60_000);
+
+  test('what is asked wrongly ends with 1 and says how to ask', async () => {
+    const nameless = await portico('api-key', 'viewer@acme.example');
+    expect([nameless.code, nameless.err]).toEqual([1, "error: required option '--name <name>' not specified\n"]);
+    const unknown = await portico('drop');
+    expect([unknown.code, unknown.err]).toEqual([1, "error: unknown command 'drop'\n"]);
+    const help = await portico('--help');
+    expect([help.code, help.out.match(/^ {2}(token|api-key|migrate|seed)\b/gm)]).toEqual([
+      0,
+      ['  token', '  api-key', '  migrate', '  seed'],
+    ]);
+  });
+});

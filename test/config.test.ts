@@ -1,0 +1,139 @@
+import { readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { ConfigError, demoFile, readConfig } from '../src/config.ts';
+
+/** The lines of the refusal. */
+function problemsOf(env: Record<string, string>): string[] {
+  try {
+    readConfig(env);
+  } catch (failure) {
+    expect(failure).toBeInstanceOf(ConfigError);
+    return (failure as ConfigError).message.split('\n');
+  }
+  return [];
+}
+
+const provider = { JWT_JWKS_URL: 'https://login.example/jwks', JWT_ISSUER: 'https://login.example', JWT_AUDIENCE: 'portico' };
+
+describe('what is set', () => {
+  test('nothing: the defaults', () => {
+    expect(readConfig({})).toEqual({
+      port: 4000,
+      host: '0.0.0.0',
+      publicUrl: null,
+      dataDir: resolve('.portico'),
+      database: null,
+      identityProvider: null,
+      allowedOrigins: [],
+      trustedProxies: [],
+      limits: { anonymousPerMinute: 60, userPerHour: 5000 },
+      retentionDays: null,
+      drainSeconds: 10,
+      logLevel: 'info',
+    });
+  });
+
+  test('everything', () => {
+    const config = readConfig({
+      PORT: '0',
+      HOST: '::1',
+      PUBLIC_URL: 'https://api.example/portico//',
+      DATA_DIR: '/var/lib/portico',
+      DATABASE_URL: 'postgresql://portico@db.example:5433/portico?sslmode=require',
+      DATABASE_POOL: '40',
+      ...provider,
+      ALLOWED_ORIGINS: ' https://panel.example/, http://localhost:3000 ,',
+      TRUST_PROXY: 'loopback, 10.0.0.0/8,2001:db8::1',
+      NOTIFICATION_RETENTION_DAYS: '30.5',
+      DRAIN_SECONDS: '0',
+      RATE_LIMIT_ANONYMOUS: '6',
+      RATE_LIMIT_USER: '500',
+      LOG_LEVEL: 'warn',
+    });
+    expect(config).toEqual({
+      port: 0,
+      host: '::1',
+      publicUrl: 'https://api.example/portico',
+      dataDir: '/var/lib/portico',
+      database: { url: 'postgresql://portico@db.example:5433/portico?sslmode=require', pool: 40 },
+      identityProvider: { jwksUrl: 'https://login.example/jwks', issuer: 'https://login.example', audience: 'portico' },
+      allowedOrigins: ['https://panel.example', 'http://localhost:3000'],
+      trustedProxies: ['loopback', '10.0.0.0/8', '2001:db8::1'],
+      limits: { anonymousPerMinute: 6, userPerHour: 500 },
+      retentionDays: 30.5,
+      drainSeconds: 0,
+      logLevel: 'warn',
+    });
+    expect(demoFile(config)).toBe(join('/var/lib/portico', 'demo.json'));
+  });
+
+  test('an empty variable is one that is not set', () => {
+    const names = ['PORT', 'DATA_DIR', 'DATABASE_URL', 'JWT_JWKS_URL', 'ALLOWED_ORIGINS', 'TRUST_PROXY', 'LOG_LEVEL', 'RATE_LIMIT_USER'];
+    expect(readConfig(Object.fromEntries(names.map((name) => [name, ''])))).toEqual(readConfig({}));
+  });
+});
+
+describe('what is wrong', () => {
+  test.each([
+    ['PORT', 'http'],
+    ['PORT', '65536'],
+    ['PORT', '40.5'],
+    ['PUBLIC_URL', 'api.example'],
+    ['PUBLIC_URL', 'ftp://api.example'],
+    ['DATABASE_URL', 'mysql://db.example/portico'],
+    ['DATABASE_POOL', '0'],
+    ['ALLOWED_ORIGINS', 'https://panel.example,*'],
+    ['TRUST_PROXY', 'true'],
+    ['TRUST_PROXY', '10.0.0.0/8, 10.0.0.0/99'],
+    ['NOTIFICATION_RETENTION_DAYS', '0'],
+    ['DRAIN_SECONDS', '-1'],
+    ['RATE_LIMIT_ANONYMOUS', '0'],
+    ['RATE_LIMIT_USER', '1.5'],
+    ['LOG_LEVEL', 'loud'],
+  ])('%s=%s is named in one line', (name, value) => {
+    const problems = problemsOf({ [name]: value });
+    expect(problems).toEqual([expect.stringMatching(new RegExp(`^${name}: .+`))]);
+  });
+
+  test('every problem at once', () => {
+    const problems = problemsOf({
+      PORT: 'x',
+      LOG_LEVEL: 'loud',
+      TRUST_PROXY: 'all',
+      ALLOWED_ORIGINS: '*',
+      JWT_ISSUER: 'me',
+      DATABASE_POOL: '-1',
+    });
+    expect(problems.map((problem) => problem.split(':')[0]).sort()).toEqual([
+      'ALLOWED_ORIGINS',
+      'DATABASE_POOL',
+      'JWT_JWKS_URL, JWT_ISSUER, JWT_AUDIENCE',
+      'LOG_LEVEL',
+      'PORT',
+      'TRUST_PROXY',
+    ]);
+  });
+
+  test.each(Object.keys(provider))('the identity provider without %s', (missing) => {
+    expect(problemsOf({ ...provider, [missing]: '' })).toEqual(['JWT_JWKS_URL, JWT_ISSUER, JWT_AUDIENCE: set all three, or none']);
+  });
+
+  test('a password in an address is not repeated', () => {
+    expect(problemsOf({ DATABASE_URL: 'mysql://portico:hunter2@db/portico' }).join('\n')).not.toContain('hunter2');
+  });
+});
+
+test('the table of the README lists every setting, and its default', () => {
+  const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
+  const source = readFileSync(new URL('../src/config.ts', import.meta.url), 'utf8');
+  const settings = [...source.matchAll(/^ {2}([A-Z][A-Z_]+):.*?(?:\.default\((.+)\))?,$/gm)].map(([, name, value]) => [name, value]);
+  expect(settings.length).toBeGreaterThan(12);
+  const rows = readme.split('\n').filter((line) => line.startsWith('| `'));
+  for (const [name, value = ''] of settings) {
+    const row = rows.find((line) => line.split('|')[1]?.includes(`\`${name}\``));
+    expect(row, name).toBeDefined();
+    const literal = value.replace(/^'|'$/g, '');
+    if (literal && literal !== '[]') expect(row?.split('|')[2], name).toContain(`\`${literal}\``);
+  }
+});

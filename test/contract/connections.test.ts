@@ -1,0 +1,232 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startApp, type TestApp } from '../support/app.ts';
+import { makeDashboard } from '../support/world.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startApp();
+  for (let turn = 0; turn < 5; turn += 1) await makeDashboard(app, app.demo.project_id, { name: `More ${turn}` });
+  await app.app.database.apiKey.createMany({
+    data: Array.from({ length: 6 }, (_, index) => ({
+      userId: app.demo.users.owner.id,
+      name: `Key ${index}`,
+      hint: '',
+      secretHash: Uint8Array.from([index]),
+    })),
+  });
+});
+afterAll(() => app.close());
+
+interface Args {
+  readonly first?: number | null;
+  readonly last?: number | null;
+  readonly after?: string | null;
+  readonly before?: string | null;
+}
+
+interface PageInfo {
+  readonly hasNextPage: boolean;
+  readonly hasPreviousPage: boolean;
+  readonly startCursor: string | null;
+  readonly endCursor: string | null;
+}
+
+interface Connection {
+  readonly edges: ReadonlyArray<{ readonly cursor: string; readonly node: { readonly id: string } }>;
+  readonly nodes: ReadonlyArray<{ readonly id: string }>;
+  readonly pageInfo: PageInfo;
+}
+
+const roots = {
+  project: { declared: '$o: ID!, $p: ID!, ', field: 'root: project(organizationId: $o, id: $p)' },
+  organization: { declared: '$o: ID!, ', field: 'root: organization(id: $o)' },
+  viewer: { declared: '', field: 'root: viewer' },
+} as const;
+
+/** Every connection of the schema, up to its arguments, and the root that it hangs under. */
+const lists: Readonly<Record<string, keyof typeof roots>> = {
+  'instances(': 'project',
+  'instances(filter: {status: active}, ': 'project',
+  'tasks(': 'project',
+  'notifications(': 'project',
+  'notifications(filter: {unread: false, severity: info}, ': 'project',
+  'dashboards(': 'project',
+  'projects(': 'organization',
+  'organizations(': 'viewer',
+  'apiKeys(': 'viewer',
+};
+
+async function send(list: string, args: Args) {
+  const { declared, field } = roots[lists[list] ?? 'project'];
+  const document = `query (${declared} $first: Int, $last: Int, $after: String, $before: String) {
+    ${field} {
+      answer: ${list}first: $first, last: $last, after: $after, before: $before) {
+        edges { cursor node { id } } nodes { id } pageInfo { hasNextPage hasPreviousPage startCursor endCursor }
+      }
+    }
+  }`;
+  return app.graphql(document, { o: app.demo.organization_id, p: app.demo.project_id, ...args });
+}
+
+async function read(list: string, args: Args): Promise<Connection> {
+  const answer = await send(list, args);
+  expect(answer.json.errors).toBeUndefined();
+  const connection: Connection = answer.json.data.root.answer;
+  expect(connection.nodes).toEqual(connection.edges.map(({ node }) => node));
+  expect(connection.pageInfo.startCursor).toBe(connection.edges.at(0)?.cursor ?? null);
+  expect(connection.pageInfo.endCursor).toBe(connection.edges.at(-1)?.cursor ?? null);
+  return connection;
+}
+
+/** The whole list, by pages of a hundred. */
+async function readAll(list: string, after: string | null = null): Promise<Connection['edges']> {
+  const { edges, pageInfo } = await read(list, { first: 100, after });
+  return pageInfo.hasNextPage ? [...edges, ...(await readAll(list, pageInfo.endCursor))] : edges;
+}
+
+const idsOf = (edges: Connection['edges']) => edges.map(({ node }) => node.id);
+
+for (const list of Object.keys(lists)) {
+  describe(list, () => {
+    it('walks forwards and backwards over the same list, whatever the size of a page', async () => {
+      const whole = await readAll(list);
+      expect(whole.length).toBeGreaterThan(0);
+      expect(new Set(whole.map(({ cursor }) => cursor)).size).toBe(whole.length);
+      for (const size of [1, 3, 7].filter((size) => whole.length / size < 25)) {
+        const forwards: string[] = [];
+        for (let after: string | null = null, isLast = false; !isLast; ) {
+          const page: Connection = await read(list, { first: size, after });
+          expect(page.pageInfo.hasPreviousPage).toBe(after !== null);
+          forwards.push(...idsOf(page.edges));
+          isLast = !page.pageInfo.hasNextPage;
+          after = page.pageInfo.endCursor;
+        }
+        const backwards: string[] = [];
+        for (let before: string | null = null, isFirst = false; !isFirst; ) {
+          const page: Connection = await read(list, { last: size, before });
+          expect(page.pageInfo.hasNextPage).toBe(before !== null);
+          backwards.unshift(...idsOf(page.edges));
+          isFirst = !page.pageInfo.hasPreviousPage;
+          before = page.pageInfo.startCursor;
+        }
+        expect(forwards, `forwards by ${size}`).toEqual(idsOf(whole));
+        expect(backwards, `backwards by ${size}`).toEqual(idsOf(whole));
+      }
+    });
+
+    it('refuses malformed cursors and negative sizes, all at once, as field errors', async () => {
+      const malformed = ['Not a valid cursor.'];
+      const negative = ['Ensure this value is greater than or equal to 0.'];
+      for (const cursor of ['', 'x', 'bnVsbA', Buffer.from('12 ').toString('base64url'), '¿?', 'MTI=']) {
+        const { json } = await send(list, { after: cursor, before: cursor, first: -1, last: -1 });
+        expect(json.errors, cursor).toHaveLength(1);
+        expect(json.errors[0].extensions).toEqual({
+          code: 'validation_failed',
+          fields: { first: negative, last: negative, after: malformed, before: malformed },
+        });
+      }
+    });
+  });
+}
+
+describe('the convention', () => {
+  const list = 'tasks(';
+  let whole: Connection['edges'];
+  beforeAll(async () => {
+    whole = await readAll(list);
+  });
+  const cursor = (index: number) => whole.at(index)?.cursor;
+  const slice = async (args: Args) => {
+    const { edges, pageInfo } = await read(list, args);
+    return { ids: idsOf(edges), ...pageInfo };
+  };
+  const part = (from: number, to: number) => idsOf(whole.slice(from, to));
+
+  it('has twenty a page where no size is asked for, and a hundred at the most', async () => {
+    expect((await slice({})).ids).toEqual(part(0, 20));
+    expect((await slice({ before: cursor(30) })).ids).toEqual(part(10, 30));
+    expect((await read('notifications(', { first: 1000 })).edges).toHaveLength(100);
+    expect((await read('notifications(', { last: 1000 })).edges).toHaveLength(100);
+  });
+
+  it('opens a window between two cursors', async () => {
+    const [after, before] = [cursor(4), cursor(9)];
+    expect(await slice({ after, before, first: 100 })).toMatchObject({ ids: part(5, 9), hasNextPage: false, hasPreviousPage: true });
+    expect(await slice({ after, before, first: 2 })).toMatchObject({ ids: part(5, 7), hasNextPage: true, hasPreviousPage: true });
+    expect(await slice({ after, before, last: 3 })).toMatchObject({ ids: part(6, 9), hasNextPage: true, hasPreviousPage: true });
+    expect((await slice({ after: before, before: after, first: 5 })).ids).toEqual([]);
+  });
+
+  it('has `first` cut before `last` does', async () => {
+    expect(await slice({ first: 6, last: 2 })).toMatchObject({ ids: part(4, 6), hasNextPage: true, hasPreviousPage: true });
+    expect(await slice({ first: 2, last: 6 })).toMatchObject({ ids: part(0, 2), hasNextPage: true, hasPreviousPage: false });
+    expect(await slice({ first: 3, last: 1, after: cursor(0), before: cursor(3) })).toMatchObject({
+      ids: part(2, 3),
+      hasPreviousPage: true,
+    });
+  });
+
+  it('has pages of no length, which tell whether there is more', async () => {
+    const nothing = { ids: [], startCursor: null, endCursor: null };
+    expect(await slice({ first: 0 })).toEqual({ ...nothing, hasNextPage: true, hasPreviousPage: false });
+    expect(await slice({ last: 0 })).toEqual({ ...nothing, hasNextPage: false, hasPreviousPage: true });
+    expect(await slice({ first: 5, last: 0 })).toEqual({ ...nothing, hasNextPage: true, hasPreviousPage: true });
+    expect(await slice({ first: 5, after: cursor(-1) })).toEqual({ ...nothing, hasNextPage: false, hasPreviousPage: true });
+  });
+
+  it('gives an empty list no cursors', async () => {
+    const answer = await app.graphql(
+      `query ($o: ID!, $p: ID!) { project(organizationId: $o, id: $p) {
+        instances { ...page } tasks { ...page } notifications { ...page } dashboards { ...page }
+      } }`.replace(/(\w+) \{ \.\.\.page \}/g, '$1 { edges { cursor } pageInfo { hasNextPage hasPreviousPage startCursor endCursor } }'),
+      { o: app.demo.organization_id, p: app.demo.empty_project_id },
+    );
+    const empty = { edges: [], pageInfo: { hasNextPage: false, hasPreviousPage: false, startCursor: null, endCursor: null } };
+    expect(answer.json).toEqual({ data: { project: { instances: empty, tasks: empty, notifications: empty, dashboards: empty } } });
+  });
+
+  it('takes a cursor of an item that has gone for its place in the list', async () => {
+    const ends = whole.slice(0, 3);
+    await app.app.database.task.delete({ where: { id: String(ends[1]?.node.id) } });
+    expect((await slice({ first: 1, after: ends[1]?.cursor })).ids).toEqual([ends[2]?.node.id]);
+    expect((await slice({ last: 1, before: ends[1]?.cursor })).ids).toEqual([ends[0]?.node.id]);
+  });
+
+  it('takes a sequence beyond the log for a place before the newest', async () => {
+    const after = Buffer.from('9999999999').toString('base64url');
+    const { edges, pageInfo } = await read('notifications(', { first: 1, after });
+    expect([edges[0]?.node.id, pageInfo.hasNextPage]).toEqual([app.demo.notification_ids.at(-1), true]);
+  });
+});
+
+describe('the order and the filters', () => {
+  it('instances are listed the oldest first, deleted ones only by their status', async () => {
+    const rows = await app.app.database.instance.findMany({ where: { projectId: app.demo.project_id }, orderBy: { id: 'asc' } });
+    expect(idsOf(await readAll('instances('))).toEqual(rows.filter(({ status }) => status !== 'deleted').map(({ id }) => id));
+    expect(idsOf(await readAll('instances(filter: {status: active}, '))).toEqual(
+      rows.filter(({ status }) => status === 'active').map(({ id }) => id),
+    );
+    const document = `query ($o: ID!, $p: ID!, $filter: InstanceFilter) {
+      project(organizationId: $o, id: $p) { instances(first: 100, filter: $filter) { nodes { id } } }
+    }`;
+    const filtered = async (filter: object) => {
+      const answer = await app.graphql(document, { o: app.demo.organization_id, p: app.demo.project_id, filter });
+      return answer.json.data.project.instances.nodes.map(({ id }: { id: string }) => id);
+    };
+    const named = (wanted: string) => rows.filter(({ status }) => status === wanted).map(({ id }) => id);
+    for (const status of ['deleted', 'stopped', 'error', 'provisioning']) expect(await filtered({ status }), status).toEqual(named(status));
+    const both = rows.filter(({ status, throttled }) => status === 'error' && throttled).map(({ id }) => id);
+    expect(await filtered({ status: 'error', attention: 'throttled' })).toEqual(both);
+    expect(both).toHaveLength(1);
+    expect(await filtered({ status: 'deleted', attention: 'throttled' })).toEqual([]);
+    expect(await filtered({ status: null, attention: null })).toHaveLength(51);
+  });
+
+  it('notifications, tasks and keys are listed the newest first', async () => {
+    expect(idsOf(await readAll('notifications('))).toEqual([...app.demo.notification_ids].reverse());
+    for (const list of ['tasks(', 'apiKeys(']) {
+      const ids = idsOf(await readAll(list));
+      expect(ids, list).toEqual([...ids].sort().reverse());
+    }
+  });
+});

@@ -1,0 +1,30 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { startApp, type TestApp } from '../support/app.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startApp({ TRUST_PROXY: 'loopback' });
+});
+afterAll(() => app.close());
+
+const nextOf = async (headers: Record<string, string>) =>
+  (await app.ask('GET', `${app.projectPath}/notifications`, { headers })).json.next.replace(`${app.projectPath}/notifications?page=2`, '');
+
+it('makes page links on the origin that the client used: its Host, and the scheme that a trusted proxy tells', async () => {
+  expect(await nextOf({})).toBe(app.baseUrl);
+  expect(await nextOf({ host: 'api.example:8443' })).toBe('http://api.example:8443');
+  expect(await nextOf({ host: 'api.example', 'x-forwarded-proto': 'https' })).toBe('https://api.example');
+  expect(await nextOf({ host: 'api.example', 'x-forwarded-proto': 'https, http' })).toBe('https://api.example');
+  expect(await nextOf({ host: 'api.example', 'x-forwarded-proto': 'javascript' })).toBe('http://api.example');
+});
+
+it('makes them on a host that can be one', async () => {
+  for (const host of ['a b', 'user@', 'x:99999']) expect(await nextOf({ host }), host).toBe('http://localhost');
+  expect(await nextOf({ host: 'user:secret@api.example' })).toBe('http://api.example');
+});
+
+it('makes them in the whole where the request names its target as a whole URL', async () => {
+  const target = `http://api.example${app.projectPath}/notifications?page_size=100`;
+  const { status, json } = await app.ask('GET', target, { headers: { host: 'api.example' } });
+  expect([status, json.next]).toEqual([200, `${target}&page=2`]);
+});

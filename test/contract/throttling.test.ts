@@ -1,0 +1,18 @@
+import { afterAll, beforeAll, vi } from 'vitest';
+import { startApp, type TestApp } from '../support/app.ts';
+import { runCases } from '../support/doors.ts';
+import { throttledCases } from './cases/refusals.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  vi.useFakeTimers({ toFake: ['Date'] });
+  app = await startApp({ RATE_LIMIT_ANONYMOUS: '1', RATE_LIMIT_USER: '1' });
+  await app.ask('GET', `${app.projectPath}/compute/overview`);
+  await app.ask('GET', `${app.projectPath}/compute/overview`, { as: null });
+});
+afterAll(async () => {
+  vi.useRealTimers();
+  await app.close();
+});
+
+runCases(() => app, throttledCases);

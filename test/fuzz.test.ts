@@ -1,0 +1,144 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { statusOf } from '../src/kernel/fault.ts';
+import { schema } from '../src/schema.ts';
+import { routes } from '../src/transport/rest/routes.ts';
+import { startApp, type TestApp } from './support/app.ts';
+import { type Crowd, openCrowd, type Reply } from './support/crowd.ts';
+import { type FuzzRequest, requestsFor } from './support/fuzz/requests.ts';
+import { expectUnharmed } from './support/inputs.ts';
+import { routeOperations } from './support/operations.ts';
+
+const SEED = Number(process.env.FUZZ_SEED ?? 20_261_120);
+const RUNS = Number(process.env.FUZZ_RUNS ?? 20_000);
+const BATCH = 50;
+
+let app: TestApp;
+let crowd: Crowd;
+beforeAll(async () => {
+  app = await startApp({ RATE_LIMIT_USER: '100000000', RATE_LIMIT_ANONYMOUS: '100000000', LOG_LEVEL: 'silent' });
+  crowd = openCrowd(app.baseUrl, '127.0.0.1', BATCH);
+});
+afterAll(async () => {
+  crowd.close();
+  await app.close();
+});
+
+const v1Statuses = [200, 201, 204, 400, 401, 403, 404, 409];
+const graphqlStatuses = [200, 204, 400, 401, 405];
+
+/** Enough of them that there are some left when many have been deleted. */
+async function makeDashboards(): Promise<string[]> {
+  const { project_id: projectId, users } = app.demo;
+  const data = Array.from({ length: 300 }, (_, index) => ({
+    projectId,
+    createdById: index % 2 ? users.owner.id : users.member.id,
+    name: `Number ${index}`,
+    isPublic: index % 3 > 0,
+  }));
+  return (await app.app.database.dashboard.createManyAndReturn({ data, select: { id: true } })).map(({ id }) => id);
+}
+
+/** How often what was seen. */
+const seen = new Map<string, number>();
+const see = (what: string) => seen.set(what, (seen.get(what) ?? 0) + 1);
+
+/** What is wrong with the answer to a request, or null. */
+function judge({ method, path, operation, body }: FuzzRequest, { status, headers, text }: Reply): string | null {
+  const [place = ''] = path.split('?');
+  see(`status ${status}`);
+  if (operation) see(`${operation} ${status < 300 ? 'good' : 'refused'}`);
+  if (status >= 500) return `status ${status}`;
+  if (place.startsWith('/v1/') && !v1Statuses.includes(status)) return `status ${status} of v1`;
+  if (place === '/graphql' && !graphqlStatuses.includes(status)) return `status ${status} of GraphQL`;
+  if (!headers['x-request-id']) return 'no request id';
+  if (method === 'HEAD' || status === 204) return text === '' ? null : 'a body that must not be';
+  if (!/^application\/(graphql-response\+)?json(; charset=utf-8)?$/.test(headers['content-type'] ?? ''))
+    return `the type ${headers['content-type']}`;
+  const json = parse(text);
+  if (json === undefined) return 'no JSON';
+  if (place === '/graphql') return judgeGraphql(json);
+  return status < 400 ? judgeKept(json, method, body) : judgeRefusal(json, status);
+}
+
+function judgeGraphql(json: Record<string, unknown>): string | null {
+  const { data, errors, ...rest } = json as {
+    data?: Record<string, unknown> | null;
+    errors?: Array<{ message: unknown; extensions: { code: unknown } }>;
+  };
+  if (Object.keys(rest).length > 0) return 'members that GraphQL does not have';
+  for (const name of Object.keys(data ?? {})) if (data?.[name] != null) see(`answered ${name.replace(/_again$/, '')}`);
+  if (!errors) return data ? null : 'neither data nor errors';
+  for (const { message, extensions } of errors) {
+    if (typeof message !== 'string' || !(String(extensions?.code) in statusOf)) return 'an error without a code of ours';
+    if (extensions.code === 'internal_error' || extensions.code === 'service_unavailable') return `the code ${extensions.code}`;
+    see(`code ${extensions.code}`);
+  }
+  return null;
+}
+
+function judgeRefusal(json: Record<string, unknown>, status: number): string | null {
+  const { detail, error, code } = json;
+  const isMessages = (value: unknown) => Array.isArray(value) && value.every((message) => typeof message === 'string');
+  const isRefusal = typeof detail === 'string' && error === detail && String(code) in statusOf;
+  const isFields = status === 400 && Object.values(json).every(isMessages);
+  return isRefusal || isFields ? null : 'neither a refusal nor field errors';
+}
+
+/** A dashboard comes back as it was sent. */
+function judgeKept(json: Record<string, unknown>, method: string, body = ''): string | null {
+  const sent = parse(body);
+  if (!sent || !('created_by' in json) || !['POST', 'PUT'].includes(method)) return null;
+  const names = ['name', 'description', 'widgets', 'is_default', 'is_public'].filter((name) => Object.hasOwn(sent, name));
+  const changed = names.filter((name) => JSON.stringify(sent[name]) !== JSON.stringify(json[name]));
+  if (names.length > 0) see('kept');
+  return changed.length > 0 ? `${changed} came back changed` : null;
+}
+
+function parse(text: string): Record<string, unknown> | undefined {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+async function attempt(request: FuzzRequest): Promise<string | null> {
+  const outcome = await crowd.send(request).then(
+    (reply) => ({ reply, problem: judge(request, reply) }),
+    (failure) => ({ reply: null, problem: String(failure) }),
+  );
+  if (!outcome.problem) return null;
+  return `${outcome.problem}\n  ${JSON.stringify(request)}\n  ${JSON.stringify(outcome.reply)?.slice(0, 2_000)}`;
+}
+
+it(`${RUNS} requests of seed ${SEED}: no 5xx, nothing but JSON, nothing changed in silence`, {
+  timeout: Math.max(300_000, RUNS * 15),
+}, async () => {
+  console.info(`FUZZ_SEED=${SEED} FUZZ_RUNS=${RUNS}`);
+  let sent = 0;
+  const batches = fc.array(requestsFor(app.demo, await makeDashboards()), { minLength: BATCH, maxLength: BATCH });
+  const property = fc.asyncProperty(batches, async (requests) => {
+    sent += requests.length;
+    const problems = await Promise.all(requests.map(attempt));
+    const found = problems.filter((problem) => problem !== null);
+    if (found.length > 0) throw new Error(found.join('\n'));
+  });
+  const outcome = await fc.check(property, { seed: SEED, numRuns: Math.ceil(RUNS / BATCH), endOnFailure: true });
+  if (outcome.failed)
+    expect.fail(`FUZZ_SEED=${SEED}\n${outcome.errorInstance instanceof Error ? outcome.errorInstance.message : 'interrupted'}`);
+  expect(sent).toBeGreaterThanOrEqual(RUNS);
+  await expectUnharmed(app);
+});
+
+it('got everywhere', () => {
+  const missing = (names: readonly string[]) => names.filter((name) => !seen.get(name));
+  expect(missing([200, 201, 204, 400, 401, 403, 404, 409].map((status) => `status ${status}`).concat('kept'))).toEqual([]);
+  expect(missing(routeOperations().flatMap(({ name }) => [`${name} good`, `${name} refused`]))).toEqual([]);
+  expect(routes).toHaveLength(routeOperations().length);
+  const roots = [schema.getQueryType(), schema.getMutationType()].flatMap((type) => Object.keys(type?.getFields() ?? {}));
+  expect(missing(roots.map((name) => `answered ${name}`))).toEqual([]);
+  expect(
+    missing(['invalid_request', 'validation_failed', 'not_authenticated', 'permission_denied', 'not_found'].map((code) => `code ${code}`)),
+  ).toEqual([]);
+});

@@ -1,0 +1,176 @@
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Answer, startApp, type TestApp } from '../support/app.ts';
+import { expectDashboard, expectGraphql, expectRest, expectUnharmed, graphqlInvalid, invalid } from '../support/inputs.ts';
+
+const MIB = 1024 * 1024;
+const tooLarge = 'The body must not be larger than 1048576 bytes.';
+const unreadable = 'The body could not be read.';
+const noJson = 'The body is not valid JSON.';
+const noObject = 'The body must be a JSON object.';
+const wrongType = 'The media type must be application/json.';
+const wrongCoding = 'The content encoding is not supported.';
+
+let app: TestApp;
+let count: number;
+beforeAll(async () => {
+  app = await startApp();
+  count = await app.app.database.dashboard.count();
+});
+afterAll(() => app.close());
+
+const json = { 'content-type': 'application/json' };
+const nest = (depth: number) => '['.repeat(depth) + ']'.repeat(depth);
+
+/** Both doors read a body in one way, and refuse it in their own forms. */
+async function expectRefused(body: string | Buffer, headers: Record<string, string>, detail: string): Promise<void> {
+  const length = { ...json, 'content-length': Buffer.byteLength(body), ...headers };
+  expectRest(await app.ask('POST', `${app.projectPath}/monitoring/dashboards`, { body, headers: length }), 400, invalid(detail));
+  const put = `${app.projectPath}/monitoring/dashboards/${app.demo.dashboards.public}`;
+  expectRest(await app.ask('PUT', put, { body, headers: length }), 400, invalid(detail));
+  expectRest(await app.ask('DELETE', put, { body, headers: length }), 400, invalid(detail));
+  expectGraphql(await app.ask('POST', '/graphql', { body, headers: length }), 400, graphqlInvalid(detail));
+}
+
+describe('a body that is no JSON object', () => {
+  it.each([
+    ['a number', '5', noObject],
+    ['null', 'null', noObject],
+    ['a list', '[]', noObject],
+    ['a list of bodies', '[{"name":"a"},{"query":"{ __typename }"}]', noObject],
+    ['a text', '"x"', noObject],
+    ['true', 'true', noObject],
+    ['20,000 lists in one another', nest(20_000), noObject],
+    ['a brace', '{', noJson],
+    ['20,000 brackets', '['.repeat(20_000), noJson],
+    ['20,000 objects begun', '{"a":'.repeat(20_000), noJson],
+    ['a blank', ' ', noJson],
+    ['something behind it', '{"name":"a"}x', noJson],
+    ['two of them', '{"name":"a"}{"name":"b"}', noJson],
+    ['a comma too many', '{"name":"a",}', noJson],
+    ['other quotes', "{'name':'a'}", noJson],
+    ['a comment', '{"name":"a"/* */}', noJson],
+    ['NaN', '{"name":NaN}', noJson],
+    ['a raw line break in a text', '{"name":"a\nb"}', noJson],
+    ['a raw NUL', '{"name":"\0"}', noJson],
+    ['a form', 'name=a', noJson],
+    ['two byte order marks', '\ufeff\ufeff{"name":"a"}', noJson],
+  ])('%s', (_label, body, detail) => expectRefused(body, {}, detail));
+
+  it.each([
+    ['a byte that is never UTF-8', [0xff]],
+    ['half a character', [0xc3]],
+    ['a surrogate', [0xed, 0xa0, 0x80]],
+    ['NUL in two bytes', [0xc0, 0x80]],
+    ['a character beyond the last', [0xf4, 0x90, 0x80, 0x80]],
+  ])('not UTF-8: %s', (_label, bytes) =>
+    expectRefused(Buffer.concat([Buffer.from('{"name":"'), Buffer.from(bytes), Buffer.from('"}')]), {}, noJson),
+  );
+
+  it.each(['utf16le', 'latin1'] as const)('in %s', (encoding) => expectRefused(Buffer.from('{"name":"é"}', encoding), {}, noJson));
+});
+
+describe('a media type that is not application/json in UTF-8', () => {
+  it.each([
+    'text/plain',
+    'text/json',
+    'application/x-www-form-urlencoded',
+    'multipart/form-data; boundary=x',
+    'application/xml',
+    'application/ld+json',
+    'application/graphql',
+    'application/graphql-response+json',
+    'application/json; charset=utf-16',
+    'application/json; charset=latin1',
+    'application/json, text/plain',
+    'application/jsonx',
+    'json',
+    '*/*',
+    ';',
+  ])('%s', (type) => expectRefused('{"name":"a","query":"mutation{x}"}', { 'content-type': type }, wrongType));
+
+  it('none at all', async () => {
+    const headers = ['Host', 'x', 'Authorization', `Bearer ${app.demo.users.owner.token}`, 'Content-Length', '12'];
+    const body = '{"name":"a"}';
+    expectRest(await app.ask('POST', `${app.projectPath}/monitoring/dashboards`, { headers, body }), 400, invalid(wrongType));
+    expectGraphql(await app.ask('POST', '/graphql', { headers, body }), 400, graphqlInvalid(wrongType));
+  });
+});
+
+describe('a body that is too large', () => {
+  const large = '{"name":"a"}'.padEnd(MIB + 1, ' ');
+
+  it('by a byte, announced', () => expectRefused(large, {}, tooLarge));
+  it('by a byte, in chunks', async () => {
+    const headers = { ...json, 'transfer-encoding': 'chunked' };
+    const path = `${app.projectPath}/monitoring/dashboards`;
+    expectRest(await app.ask('POST', path, { body: large, headers }), 400, invalid(tooLarge));
+    expectGraphql(await app.ask('POST', '/graphql', { body: large, headers }), 400, graphqlInvalid(tooLarge));
+  });
+  it('once it is unpacked', () => expectRefused(gzipSync(large), { 'content-encoding': 'gzip' }, tooLarge));
+  it('a thousand times, once it is unpacked', async () => {
+    const bomb = gzipSync(Buffer.alloc(200 * MIB));
+    expect(bomb.length).toBeLessThan(MIB);
+    const before = process.memoryUsage().rss;
+    await expectRefused(bomb, { 'content-encoding': 'gzip' }, tooLarge);
+    await expectRefused(brotliCompressSync(Buffer.alloc(20 * MIB)), { 'content-encoding': 'br' }, tooLarge);
+    expect(process.memoryUsage().rss - before).toBeLessThan(150 * MIB);
+  });
+});
+
+describe('a content encoding', () => {
+  const body = '{"name":"a"}';
+  it.each(['zstd', 'compress', 'gzip, gzip', 'x', 'chunked'])('unknown: %s', (coding) =>
+    expectRefused(body, { 'content-encoding': coding }, wrongCoding),
+  );
+  it('that is not what it says', () => expectRefused(body, { 'content-encoding': 'gzip' }, unreadable));
+  it('that ends too soon', () => expectRefused(gzipSync(body).subarray(0, 15), { 'content-encoding': 'gzip' }, unreadable));
+  it('with other bytes in it', () => expectRefused(deflateRawSync(body), { 'content-encoding': 'deflate' }, unreadable));
+});
+
+it('has changed nothing so far', async () => {
+  expect(await app.app.database.dashboard.count()).toBe(count);
+});
+
+describe('a body that is taken', () => {
+  const post = (body: string | Buffer, headers = {}): Promise<Answer> =>
+    app.ask('POST', `${app.projectPath}/monitoring/dashboards`, { body, headers: { ...json, ...headers } });
+  const whole = '{"name":"a"}'.padEnd(MIB, ' ');
+
+  it.each([
+    ['of exactly 1 MiB', whole, {}],
+    ['of exactly 1 MiB, in chunks', whole, { 'transfer-encoding': 'chunked' }],
+    ['of exactly 1 MiB, once it is unpacked', gzipSync(whole), { 'content-encoding': 'gzip' }],
+    ['deflated', deflateSync('{"name":"a"}'), { 'content-encoding': 'deflate' }],
+    ['by brotli', brotliCompressSync('{"name":"a"}'), { 'content-encoding': 'br' }],
+    ['as it is', '{"name":"a"}', { 'content-encoding': 'identity' }],
+    ['with a charset', '{"name":"a"}', { 'content-type': 'application/json; charset=utf-8' }],
+    ['with a charset in quotes', '{"name":"a"}', { 'content-type': 'application/json; charset="UTF-8"' }],
+    ['with its type in capitals', '{"name":"a"}', { 'content-type': 'APPLICATION/JSON' }],
+    ['behind a byte order mark', '\ufeff{"name":"a"}', {}],
+    ['with a name given twice: the last counts', '{"name":"b","name":"a"}', {}],
+    ['with white space all over', ' \r\n\t{ "name" : "a" } \n', {}],
+  ])('%s', async (_label, body, headers) => {
+    expectDashboard(app, await post(body, headers), 201, { name: 'a' });
+    const query = JSON.stringify({ query: '{ __typename }' });
+    if (typeof body !== 'string' || 'transfer-encoding' in headers) return;
+    const text = body.replace(/\{.*\}/, query).slice(0, MIB);
+    expectGraphql(await app.ask('POST', '/graphql', { body: text, headers: { ...json, ...headers } }), 200, {
+      data: { __typename: 'Query' },
+    });
+  });
+
+  it('empty, as an object without fields', async () => {
+    const required = { name: ['This field is required.'] };
+    expectRest(await app.ask('POST', `${app.projectPath}/monitoring/dashboards`), 400, required);
+    expectRest(await post(''), 400, required);
+    expectRest(await post('', { 'content-type': 'text/plain' }), 400, required);
+    expectRest(await post('{}'), 400, required);
+    for (const body of ['', '{}'])
+      expectGraphql(await app.ask('POST', '/graphql', { body }), 400, graphqlInvalid('The body must name a `query`.'));
+    const marked = await app.ask('POST', `${app.projectPath}/notifications/read`, { as: 'viewer' });
+    expect(marked.json).toStrictEqual({ marked: expect.any(Number), unread_count: 0 });
+  });
+});
+
+it('harms nobody', () => expectUnharmed(app));

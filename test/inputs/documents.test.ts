@@ -1,0 +1,237 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startApp, type TestApp } from '../support/app.ts';
+import { expectGraphql, expectUnharmed, type Fields, graphqlFields, graphqlInvalid } from '../support/inputs.ts';
+
+let app: TestApp;
+let project: string;
+let ids: string;
+beforeAll(async () => {
+  app = await startApp();
+  const { organization_id, project_id } = app.demo;
+  project = `project(organizationId: "${organization_id}", id: "${project_id}")`;
+  ids = `organizationId: "${organization_id}", projectId: "${project_id}"`;
+});
+afterAll(() => app.close());
+
+/** Twice: what Yoga keeps of a document must not change the second answer. */
+async function expectTwice(document: string, body: unknown, variables?: Record<string, unknown>): Promise<void> {
+  expectGraphql(await app.graphql(document, variables), 200, body);
+  expectGraphql(await app.graphql(document, variables), 200, body);
+}
+
+const nest = (depth: number, inner = '') => '['.repeat(depth) + inner + ']'.repeat(depth);
+const repeat = (count: number, part: (index: number) => string) => Array.from({ length: count }, (_, index) => part(index)).join(' ');
+
+describe('a document beyond a limit', () => {
+  const tooDeep = graphqlInvalid('The document is nested deeper than 520 levels.');
+  const tooMany = graphqlInvalid('Syntax Error: Token limit of 2000 exceeded.');
+
+  it.each<[string, () => string, unknown]>([
+    [
+      'a list literal of 5,000 levels',
+      () => `mutation { createDashboard(input: {${ids}, name: "a", widgets: ${nest(5_000)}}) { dashboard { id } } }`,
+      tooDeep,
+    ],
+    ['a list literal of 5,000 levels for an id', () => `{ organization(id: ${nest(5_000)}) { id } }`, tooDeep],
+    ['a list literal of 5,000 levels as a default', () => `query($a: JSON = ${nest(5_000)}) { __typename }`, tooDeep],
+    ['5,000 brackets', () => `{ organization(id: ${'['.repeat(5_000)}`, tooDeep],
+    ['an object literal of 5,000 levels', () => `{ organization(id: ${'{a:'.repeat(5_000)}1${'}'.repeat(5_000)}) { id } }`, tooDeep],
+    ['a selection of 5,000 levels', () => '{ viewer '.repeat(5_000) + '}'.repeat(5_000), tooDeep],
+    ['inline fragments of 5,000 levels', () => `{ ${'... { '.repeat(5_000)} __typename ${'}'.repeat(5_000)} }`, tooDeep],
+    ['a type of 5,000 levels', () => `query($a: ${'['.repeat(5_000)}Int${']'.repeat(5_000)}) { __typename }`, tooDeep],
+    ['5,000 braces within a megabyte', () => '{'.repeat(5_000) + ' '.repeat(900_000), tooDeep],
+    ['3,000 aliases', () => `{ ${repeat(3_000, (index) => `a${index}: viewer { id }`)} }`, tooMany],
+    ['2,001 tokens', () => `{ ${repeat(1_999, () => '__typename')} }`, tooMany],
+    ['100,000 tokens', () => `{ ${repeat(80_000, () => '__typename')} }`, tooMany],
+    [
+      '51 aliases',
+      () => `{ ${repeat(51, (index) => `a${index}: viewer { id }`)} }`,
+      graphqlInvalid('Syntax Error: Aliases limit of 50 exceeded, found 51.'),
+    ],
+  ])('%s', async (_label, write, body) => expectTwice(write(), body));
+
+  it('cost, depth and breadth', async () => {
+    const page = (inner: string) => `notifications(first: 100) { nodes { ${inner} } }`;
+    const wide = `{ ${repeat(200, () => 'viewer { id name }')} }`;
+    const { json } = await app.graphql(wide);
+    expect(json.errors).toHaveLength(1);
+    expect(json.errors[0]).toMatchObject({
+      message: 'The document is too large: breadth 600, at most 500.',
+      extensions: { code: 'invalid_request' },
+    });
+    const dear = `{ ${project} { ${repeat(50, (index) => `a${index}: ${page('id sequence kind title body created')}`)} } }`;
+    const answer = await app.graphql(dear);
+    expect(answer.json.errors[0]).toMatchObject({
+      message: expect.stringMatching(/^The document is too large: \w+ \d+, at most \d+\.$/),
+      extensions: { code: 'invalid_request' },
+    });
+    expect(answer.json.data).toEqual({ project: null });
+  });
+
+  it('variables of 5,000 levels', async () => {
+    const query = 'mutation($input: CreateDashboardInput!) { createDashboard(input: $input) { dashboard { id } } }';
+    const send = (variables: string) =>
+      app.ask('POST', '/graphql', { body: `{"query":${JSON.stringify(query)},"variables":${variables}}` });
+    const refused = graphqlInvalid('The variables are nested deeper than 520 levels.');
+    expectGraphql(await send(`{"input":{"widgets":${nest(5_000)}}}`), 200, refused);
+    expectGraphql(await send(`{"unused":${nest(5_000)}}`), 200, refused);
+    expectGraphql(await send(`{"input":${'{"a":'.repeat(5_000)}1${'}'.repeat(5_000)}}`), 200, refused);
+  });
+});
+
+describe('a document up to a limit', () => {
+  it('500 levels of a literal, which come back', async () => {
+    const document = `mutation { createDashboard(input: {${ids}, name: "a", widgets: ${nest(500, '1')}}) { dashboard { widgets } } }`;
+    const { text } = await app.graphql(document);
+    expect(text).toBe(`{"data":{"createDashboard":{"dashboard":{"widgets":${nest(500, '1')}}}}}`);
+    await expectTwice(document.replace(nest(500, '1'), nest(501, '1')), graphqlFields({ widgets: ['Nested deeper than 500 levels.'] }));
+  });
+
+  it('2,000 tokens and 50 aliases', async () => {
+    const items = (count: number) => repeat(count, () => '1');
+    const write = (count: number) =>
+      `mutation { createDashboard(input: {${ids}, name: "a", widgets: [${items(count)}]}) { dashboard { name } } }`;
+    expectGraphql(await app.graphql(write(1_971)), 200, { data: { createDashboard: { dashboard: { name: 'a' } } } });
+    await expectTwice(write(1_972), graphqlInvalid('Syntax Error: Token limit of 2000 exceeded.'));
+    const { json } = await app.graphql(`{ ${repeat(50, (index) => `a${index}: viewer { id }`)} }`);
+    expect(Object.keys(json.data)).toHaveLength(50);
+  });
+
+  it('brackets in texts and comments are none', async () => {
+    const text = '[{('.repeat(2_000);
+    const document = `# ${text}\nmutation { createDashboard(input: {${ids}, name: "a", description: "${text}", widgets: """${text}"""}) { dashboard { description widgets } } }`;
+    expectGraphql(await app.graphql(document), 200, { data: { createDashboard: { dashboard: { description: text, widgets: text } } } });
+  });
+});
+
+describe('fragments and introspection', () => {
+  const cycle = (name: string, via: string, columns: number[]) =>
+    graphqlInvalid(`Cannot spread fragment "${name}" within itself${via}.`, { locations: columns.map((column) => ({ line: 1, column })) });
+
+  it('a fragment in itself', () => expectTwice('{ ...A } fragment A on Query { __typename ...A }', cycle('A', '', [43])));
+  it('two fragments in each other', () =>
+    expectTwice('{ ...A } fragment A on Query { ...B } fragment B on Query { ...A }', cycle('A', ' via "B"', [32, 61])));
+  it('fragments that double 25 times are one selection', () => {
+    const fragments = repeat(25, (index) => `fragment A${index} on Query { ...A${index + 1} ...A${index + 1} }`);
+    return expectTwice(`{ ...A0 } ${fragments} fragment A25 on Query { __typename }`, { data: { __typename: 'Query' } });
+  });
+  it('deep introspection', async () => {
+    const { status, json } = await app.graphql(`{ __schema { types ${'{ fields { type '.repeat(6)} { name } ${'} }'.repeat(6)} } }`);
+    expect(status).toBe(200);
+    expect(json.data).toBeUndefined();
+    for (const { message, extensions } of json.errors) {
+      expect({ message, extensions }).toEqual({ message: 'Maximum introspection depth exceeded', extensions: { code: 'invalid_request' } });
+    }
+  });
+  it('900 times one field is compared no further', () =>
+    expectTwice(`{ viewer { ${repeat(900, () => 'id')} } }`, graphqlInvalid('Validation aborted.')));
+  it('a subscription is not answered to a POST of JSON', async () => {
+    const { status, json } = await app.graphql('subscription { nothing }');
+    expect({ status, data: json.data, code: json.errors[0].extensions.code }).toEqual({
+      status: 200,
+      data: undefined,
+      code: 'invalid_request',
+    });
+  });
+  it('aliases named like prototypes', async () => {
+    const { text } = await app.graphql('{ __proto__: __typename constructor: __typename viewer { __proto__: email toString: email } }');
+    const { email } = app.demo.users.owner;
+    expect(text).toBe(`{"data":{"__proto__":"Query","constructor":"Query","viewer":{"__proto__":"${email}","toString":"${email}"}}}`);
+  });
+});
+
+describe('a literal', () => {
+  const create = (members: string) => `mutation { createDashboard(input: {${ids}, ${members}}) { dashboard { widgets } } }`;
+  const mark = (members: string) => `mutation { markNotificationsRead(input: {${ids}, ${members}}) { marked } }`;
+  const publish = (members: string) =>
+    `mutation { publishNotification(input: {${ids}, severity: info, ${members}}) { notification { id } } }`;
+  const nul = ['Null characters are not allowed.'];
+  const range = ['A number is out of range.'];
+  const noUuid = 'Must be a valid UUID.';
+
+  it.each<[string, () => string, Fields]>([
+    ['NUL in a name', () => create('name: "\\u0000"'), { name: nul }],
+    ['NUL in braces', () => create('name: "\\u{0}"'), { name: nul }],
+    ['NUL in a widget', () => create('name: "a", widgets: [{a: "\\u0000"}]'), { widgets: nul }],
+    ['1e400', () => create('name: "a", widgets: 1e400'), { widgets: range }],
+    ['-1e400', () => create('name: "a", widgets: {a: [-1e400]}'), { widgets: range }],
+    ['an integer of 400 digits', () => create(`name: "a", widgets: ${'9'.repeat(400)}`), { widgets: range }],
+    ['a name of 256 letters', () => create(`name: "${'a'.repeat(256)}"`), { name: ['Ensure this field has no more than 255 characters.'] }],
+    [
+      'several at once',
+      () => create('name: " ", description: "\\u0000", widgets: 1e400'),
+      { name: ['This field may not be blank.'], description: nul, widgets: range },
+    ],
+    ['a number as a name', () => create('name: 5'), { name: ['Not a valid string.'] }],
+    [
+      'no UUIDs',
+      () => mark('notificationIds: ["x", 5, "019b76da-a800-7444-963f-2077aab6cec1"]'),
+      { notificationIds: [`Item 1: ${noUuid}`, `Item 2: ${noUuid}`] },
+    ],
+    [
+      '201 ids',
+      () => mark(`notificationIds: [${repeat(201, () => '"019b76da-a800-7444-963f-2077aab6cec1"')}]`),
+      { notificationIds: ['Ensure this field has no more than 200 items.'] },
+    ],
+    ['NUL in a kind and a title', () => publish('kind: "\\u0000", title: "\\u0000"'), { kind: nul, title: nul }],
+    ['a list as data', () => publish('kind: "a", title: "a", data: []'), { data: ['Must be a JSON object.'] }],
+    ['null as data', () => publish('kind: "a", title: "a", data: null'), { data: ['This field may not be null.'] }],
+  ])('%s', async (_label, write, fields) => expectTwice(write(), graphqlFields(fields)));
+
+  it.each<[string, () => string, string]>([
+    ['a lone surrogate', () => create('name: "\\ud800"'), 'Syntax Error: Invalid Unicode escape sequence: "\\ud800".'],
+    ['a lone surrogate in braces', () => create('name: "\\u{d800}"'), 'Syntax Error: Invalid Unicode escape sequence: "\\u{d800}".'],
+    ['a raw lone surrogate', () => create('name: "\ud800"'), 'Syntax Error: Invalid character within String: U+D800.'],
+    ['a key given twice', () => create('name: "a", widgets: {a: 1, a: 2}'), 'There can be only one input field named "a".'],
+    [
+      'an unknown field',
+      () => create('name: "a", nope: 1'),
+      'Field "nope" is not defined by type "CreateDashboardInput". Did you mean "name"?',
+    ],
+    [
+      'a field __proto__',
+      () => create('name: "a", __proto__: {isPublic: true}'),
+      'Field "__proto__" is not defined by type "CreateDashboardInput".',
+    ],
+    ['null for what has no null', () => create('name: null'), 'Expected value of type "Name!", found null.'],
+    [
+      'a text for an enum',
+      () => publish('kind: "a", title: "a"').replace('severity: info', 'severity: "info"'),
+      'Enum "Severity" cannot represent non-enum value: "info". Did you mean the enum value "info"?',
+    ],
+    [
+      'a wrong enum',
+      () => publish('kind: "a", title: "a"').replace('severity: info', 'severity: worse'),
+      'Value "worse" does not exist in "Severity" enum.',
+    ],
+    [
+      '2^31 for an Int',
+      () => `{ ${project} { dashboardPage(page: 2147483648) { count } } }`,
+      'Int cannot represent non 32-bit signed integer value: 2147483648',
+    ],
+    ['1.5 for an Int', () => `{ ${project} { dashboardPage(page: 1.5) { count } } }`, 'Int cannot represent non-integer value: 1.5'],
+    ['true for an id', () => '{ organization(id: true) { id } }', 'ID cannot represent a non-string and non-integer value: true'],
+  ])('%s', async (_label, write, message) => {
+    for (let time = 0; time < 2; time += 1) {
+      const { status, json } = await app.graphql(write());
+      const [{ locations, ...error }] = json.errors;
+      expect({ status, error, data: json.data }).toEqual({ status: 200, error: { message, extensions: { code: 'invalid_request' } } });
+      expect(locations).not.toHaveLength(0);
+    }
+  });
+
+  it('of any JSON comes back', async () => {
+    const literal = '{__proto__: {x: 1}, constructor: null, b: [1, 2.50, -0, "\\u{1F600}", FOO, true, """block\n  "text\\"""" """], a: {}}';
+    const { text } = await app.graphql(create(`name: "a", widgets: ${literal}`));
+    const kept = '{"__proto__":{"x":1},"constructor":null,"b":[1,2.5,0,"😀","FOO",true,"block\\n\\"text\\"\\"\\"\\" "],"a":{}}';
+    expect(text).toBe(`{"data":{"createDashboard":{"dashboard":{"widgets":${kept}}}}}`);
+  });
+
+  it('a single value stands for a list, as GraphQL has it', async () => {
+    const [id] = app.demo.notification_ids;
+    const { json } = await app.graphql(mark(`notificationIds: "${id}"`));
+    expect(json.data.markNotificationsRead.marked).toBeLessThanOrEqual(1);
+  });
+});
+
+it('harms nobody', () => expectUnharmed(app));

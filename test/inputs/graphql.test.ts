@@ -1,0 +1,226 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startApp, type TestApp } from '../support/app.ts';
+import { expectGraphql, expectUnharmed, graphqlFields, graphqlInvalid, graphqlRefusal } from '../support/inputs.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startApp({ RATE_LIMIT_ANONYMOUS: '10000' });
+});
+afterAll(() => app.close());
+
+const typename = { data: { __typename: 'Query' } };
+const ask = (body: string, headers = {}) => app.ask('POST', '/graphql', { body, headers });
+const get = (query: string, headers = {}) => app.ask('GET', `/graphql?${query}`, { headers });
+const undetermined = graphqlInvalid('Could not determine what operation to execute.');
+const noQuery = graphqlInvalid('Must provide query string.');
+const expected = (name: string, kind: string, given: string) =>
+  graphqlInvalid(`Expected "${name}" param to be ${kind}, but given ${given}.`);
+const unexpected = (name: string) => graphqlInvalid(`Unexpected parameter "${name}" in the request body.`);
+
+describe('a POST', () => {
+  const Q = '"query":"{ __typename }"';
+  it.each<[string, number, unknown]>([
+    ['{"query":5}', 400, expected('query', 'a string', 'number')],
+    ['{"query":["{ __typename }"]}', 400, expected('query', 'a string', 'array')],
+    ['{"query":{"a":1}}', 400, expected('query', 'a string', 'object')],
+    ['{"query":true}', 400, expected('query', 'a string', 'boolean')],
+    ['{"query":null}', 200, noQuery],
+    ['{"variables":{}}', 200, noQuery],
+    ['{"extensions":{"persistedQuery":{"version":1,"sha256Hash":"x"}}}', 200, noQuery],
+    [`{${Q},"variables":[]}`, 400, expected('variables', 'empty or an object', 'array')],
+    [`{${Q},"variables":"{}"}`, 400, expected('variables', 'empty or an object', 'string')],
+    [`{${Q},"variables":5}`, 400, expected('variables', 'empty or an object', 'number')],
+    [`{${Q},"variables":false}`, 400, expected('variables', 'empty or an object', 'boolean')],
+    [`{${Q},"extensions":[]}`, 400, expected('extensions', 'empty or an object', 'array')],
+    [`{${Q},"extensions":"x"}`, 400, expected('extensions', 'empty or an object', 'string')],
+    [`{${Q},"operationName":"X"}`, 400, undetermined],
+    [`{${Q},"operationName":""}`, 400, undetermined],
+    [`{${Q},"operationName":5}`, 400, undetermined],
+    [`{${Q},"operationName":["A"]}`, 400, undetermined],
+    [`{${Q},"operationName":"__proto__"}`, 400, undetermined],
+    ['{"query":"{ __typename } { __typename }"}', 400, undetermined],
+    ['{"query":"query A { __typename } query B { __typename }"}', 400, undetermined],
+    [`{${Q},"id":"x"}`, 400, unexpected('id')],
+    [`{${Q},"__proto__":{"query":"x"}}`, 400, unexpected('__proto__')],
+    ['{"__proto__":{"query":"{ __typename }"}}', 400, unexpected('__proto__')],
+    ['{"constructor":1}', 400, unexpected('constructor')],
+    ['{"operations":"{}","map":"{}","0":null}', 400, unexpected('operations')],
+  ])('%s', async (body, status, answer) => expectGraphql(await ask(body), status, answer));
+
+  it.each([
+    `{${Q},"variables":null,"operationName":null,"extensions":null}`,
+    `{${Q},"variables":{"a":1,"__proto__":{"b":2}}}`,
+    `{${Q},"extensions":{"persistedQuery":{"version":1,"sha256Hash":"x"},"__proto__":1}}`,
+    `{"query":"{ nope }",${Q}}`,
+    '{"query":"query A { nope: __typename } query B { __typename }","operationName":"B"}',
+    '{"query":"\\ufeff{ __typename }"}',
+    '{"query":"# a\\r\\n,,,{,__typename,},"}',
+  ])('taken: %s', async (body) => expectGraphql(await ask(body), 200, typename));
+
+  it('of a batch is refused whole', async () => {
+    expectGraphql(
+      await ask('[{"query":"{ __typename }"},{"query":"{ __typename }"}]'),
+      400,
+      graphqlInvalid('The body must be a JSON object.'),
+    );
+  });
+
+  it.each([
+    'application/graphql',
+    'text/plain',
+    'application/x-www-form-urlencoded',
+    'multipart/form-data; boundary=x',
+    'application/graphql+json',
+  ])('as %s runs nothing', async (type) => {
+    const before = await app.app.database.apiKey.count();
+    const mutation = 'mutation { createApiKey(input: {name: "x"}) { key } }';
+    const bodies = [
+      JSON.stringify({ query: mutation }),
+      `query=${encodeURIComponent(mutation)}`,
+      mutation,
+      `--x\r\nContent-Disposition: form-data; name="operations"\r\n\r\n${JSON.stringify({ query: mutation })}\r\n--x--\r\n`,
+    ];
+    for (const body of bodies) {
+      expectGraphql(await ask(body, { 'content-type': type }), 400, graphqlInvalid('The media type must be application/json.'));
+    }
+    expect(await app.app.database.apiKey.count()).toBe(before);
+  });
+});
+
+describe('a GET', () => {
+  const Q = `query=${encodeURIComponent('{ __typename }')}`;
+  const V = `query=${encodeURIComponent('query($skip: Boolean!) { __typename @skip(if: $skip) }')}`;
+  const twice = (name: string) => graphqlInvalid(`The parameter \`${name}\` is given more than once.`);
+  const noJson = (name: string) => graphqlInvalid(`The parameter \`${name}\` is not valid JSON.`);
+  it.each<[string, number, unknown]>([
+    [`${V}&variables=${encodeURIComponent('{"skip":false}')}`, 200, typename],
+    [`${V}&variables=${encodeURIComponent('{"skip":true}')}`, 200, { data: {} }],
+    [V, 200, graphqlFields({ skip: ['This field is required.'] })],
+    [`${V}&variables=${encodeURIComponent('{"skip":"false"}')}`, 200, graphqlFields({ skip: ['Must be a valid boolean.'] })],
+    [`${Q}&variables={`, 400, noJson('variables')],
+    [`${Q}&variables=undefined`, 400, noJson('variables')],
+    [`${Q}&extensions=x`, 400, noJson('extensions')],
+    [`${Q}&variables=[]`, 400, expected('variables', 'empty or an object', 'array')],
+    [`${Q}&variables=5`, 400, expected('variables', 'empty or an object', 'number')],
+    [`${Q}&variables=null&extensions=null`, 200, typename],
+    [`${Q}&variables=&extensions=&operationName=`, 200, typename],
+    [`${Q}&operationName=X`, 400, undetermined],
+    [`${Q}&${Q}`, 400, twice('query')],
+    [`${Q}&variables={}&variables={}`, 400, twice('variables')],
+    [`${Q}&operationName=A&operationName=A`, 400, twice('operationName')],
+    ['', 200, noQuery],
+    ['query=', 200, noQuery],
+    ['query[]=1', 200, noQuery],
+    ['x=/graphql/never', 200, noQuery],
+    ['query=%ff', 400, graphqlInvalid('The query string is not valid.')],
+    [`${Q}&variables=${'%7B%22a%22:%22%ed%a0%80%22%7D'}`, 400, graphqlInvalid('The query string is not valid.')],
+    [
+      `query=${encodeURIComponent('{ a?b }')}`,
+      200,
+      graphqlInvalid('Syntax Error: Unexpected character: "?".', { locations: [{ line: 1, column: 4 }] }),
+    ],
+  ])('%s', async (query, status, answer) => expectGraphql(await get(query), status, answer));
+
+  it('runs no mutation', async () => {
+    const before = await app.app.database.apiKey.count();
+    const refused = graphqlInvalid('Can only perform a mutation operation from a POST request.');
+    const documents = [
+      'mutation { createApiKey(input: {name: "x"}) { key } }',
+      'query A { __typename } mutation B { createApiKey(input: {name: "x"}) { key } }',
+    ];
+    for (const [index, document] of documents.entries()) {
+      const answer = await get(`query=${encodeURIComponent(document)}${index ? '&operationName=B' : ''}`);
+      expectGraphql(answer, 405, refused);
+      expect(answer.headers.allow).toBe('POST');
+    }
+    expect(await app.app.database.apiKey.count()).toBe(before);
+  });
+
+  it('of HEAD is the same without a body', async () => {
+    const [plain, head] = [await get(Q), await app.ask('HEAD', `/graphql?${Q}`)];
+    expect({ status: head.status, text: head.text, type: head.headers['content-type'] }).toEqual({
+      status: 200,
+      text: '',
+      type: plain.headers['content-type'],
+    });
+    expect(app.logLines.map((line) => JSON.parse(line)).filter(({ method }) => method === 'HEAD')).toHaveLength(1);
+  });
+});
+
+describe('another method', () => {
+  it.each(['PUT', 'DELETE', 'PATCH', 'TRACE', 'PROPFIND'])('%s', async (method) => {
+    const refused = graphqlInvalid('GraphQL only supports GET and POST requests.');
+    expectGraphql(await app.ask(method, '/graphql?query={__typename}'), 405, refused);
+    if (method === 'TRACE') return;
+    const body = '{"query":"{ __typename }"}';
+    expectGraphql(await app.ask(method, '/graphql', { body, headers: { 'content-length': body.length } }), 405, refused);
+  });
+});
+
+describe('Accept', () => {
+  const failing = '{"query":"{ nope }"}';
+  const refused = graphqlInvalid('Cannot query field "nope" on type "Query".', { locations: [{ line: 1, column: 3 }] });
+
+  it.each([
+    '*/*',
+    'application/*',
+    'application/json',
+    'text/html',
+    'image/png',
+    'multipart/mixed',
+    'foo',
+    ';',
+    'application/json; charset=utf-16',
+    'application/json;q=0',
+    '',
+  ])('%j is answered with JSON', async (accept) => {
+    expectGraphql(await ask('{"query":"{ __typename }"}', { accept }), 200, typename);
+    expectGraphql(await get('query={__typename}', { accept }), 200, typename);
+    expectGraphql(await ask(failing, { accept }), 200, refused);
+  });
+
+  it('application/graphql-response+json has statuses', async () => {
+    const accept = 'application/graphql-response+json';
+    const answers = [await ask('{"query":"{ __typename }"}', { accept }), await ask(failing, { accept })];
+    expect(answers.map(({ status, json }) => ({ status, json }))).toStrictEqual([
+      { status: 200, json: typename },
+      { status: 400, json: refused },
+    ]);
+    for (const { headers } of answers) expect(headers['content-type']).toBe(`${accept}; charset=utf-8`);
+  });
+
+  it.each(['application/json', 'application/graphql-response+json', 'text/html', 'multipart/mixed'])(
+    '%s cannot take a subscription',
+    async (accept) => {
+      const { organization_id, project_id } = app.demo;
+      const query = `subscription { notificationFeed(organizationId: "${organization_id}", projectId: "${project_id}") { __typename } }`;
+      const { status, text } = await ask(JSON.stringify({ query }), { accept });
+      expect(status).toBe(accept.includes('graphql-response') ? 400 : 200);
+      expect(text).toContain(JSON.stringify(graphqlInvalid('A subscription needs a client that takes text/event-stream, or a WebSocket.')));
+      const head = await app.ask('HEAD', `/graphql?query=${encodeURIComponent(query)}`, { headers: { accept: 'text/event-stream' } });
+      expect(head.text).toBe('');
+    },
+  );
+
+  it('a browser is shown the page, and nobody else', async () => {
+    const browser = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
+    const page = await app.ask('GET', '/graphql', { as: null, headers: { accept: browser } });
+    expect(page.headers['content-type']).toBe('text/html; charset=utf-8');
+    expect(page.text).toMatch(/^\s*<!doctype html>/i);
+    expect(page.headers.ratelimit).toBeUndefined();
+    expectGraphql(await app.ask('GET', '/graphql?query={__typename}', { as: null, headers: { accept: browser } }), 200, typename);
+    expectGraphql(await app.ask('GET', '/graphql', { as: null }), 200, noQuery);
+  });
+});
+
+describe('a credential that is not valid', () => {
+  it.each(['{"query":"{ __typename }"}', '{"query":"{ __schema { queryType { name } } }"}', '{', '[]', '{"query":"{"}'])(
+    'comes before %s',
+    async (body) => {
+      const answer = await app.ask('POST', '/graphql', { body, as: { bearer: 'x' } });
+      expectGraphql(answer, 401, graphqlRefusal('not_authenticated', 'The credential is not valid.'));
+    },
+  );
+});
+
+it('harms nobody', () => expectUnharmed(app));

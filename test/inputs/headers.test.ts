@@ -1,0 +1,214 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startApp, type TestApp } from '../support/app.ts';
+import { anyUuid } from '../support/exact.ts';
+import { expectGraphql, expectRest, expectUnharmed, graphqlRefusal, invalid, notProvided, notValid } from '../support/inputs.ts';
+
+let app: TestApp;
+let notifications: string;
+let dashboard: string;
+beforeAll(async () => {
+  app = await startApp({ RATE_LIMIT_ANONYMOUS: '10000' });
+  notifications = `${app.projectPath}/notifications`;
+  dashboard = `${app.projectPath}/monitoring/dashboards/${app.demo.dashboards.private}`;
+});
+afterAll(() => app.close());
+
+const viewerQuery = 'query=%7Bviewer%7Bemail%7D%7D';
+
+describe('Authorization', () => {
+  /** Headers as they are, several of one name too. */
+  const raw = (...values: string[]) => ['Host', 'x', ...values.flatMap((value) => ['Authorization', value])];
+  const token = () => app.demo.users.owner.token ?? '';
+  const key = () => app.demo.users.owner.api_key;
+
+  it.each<[string, () => string[]]>([
+    ['twice', () => raw(`Bearer ${token()}`, `Bearer ${token()}`)],
+    ['twice, the first good', () => raw(`Bearer ${token()}`, 'Bearer x')],
+    ['twice, the second good', () => raw('Bearer x', `Bearer ${token()}`)],
+    ['twice, one empty', () => raw(`Bearer ${token()}`, '')],
+    ['two in one', () => raw(`Bearer ${token()}, Bearer ${token()}`)],
+    ['of the scheme Basic', () => raw(`Basic ${Buffer.from(`owner:${token()}`).toString('base64')}`)],
+    ['of the scheme Digest', () => raw(`Digest ${token()}`)],
+    ['without a scheme', () => raw(token())],
+    ['empty', () => raw('')],
+    ['a scheme alone', () => raw('Bearer')],
+    ['a scheme and blanks', () => raw('Bearer   ')],
+    ['a scheme without a blank', () => raw(`Bearer${token()}`)],
+    ['a scheme and a tab', () => raw(`Bearer\t${token()}`)],
+    ['a scheme twice', () => raw(`Bearer Bearer ${token()}`)],
+    ['a token in quotes', () => raw(`Bearer "${token()}"`)],
+    ['a token with something behind it', () => raw(`Bearer ${token()} x`)],
+    ['a token with letters of latin1', () => raw(`Bearer ${token()}\u00e9`)],
+    ['a token of 12,000 characters', () => raw(`Bearer ${'a'.repeat(12_000)}`)],
+    ['a key behind the scheme Token', () => raw(`Token ${key()}`)],
+  ])('%s: 401', async (_label, headers) => {
+    expectRest(await app.ask('GET', notifications, { headers: headers() }), 401, notValid);
+    const answer = await app.ask('GET', `/graphql?${viewerQuery}`, { headers: headers() });
+    expectGraphql(answer, 401, graphqlRefusal('not_authenticated', notValid.detail));
+    expect(answer.headers['www-authenticate']).toBe('Bearer');
+  });
+
+  it.each<[string, () => string]>([
+    ['in lower case', () => `bearer ${token()}`],
+    ['in capitals', () => `BEARER ${token()}`],
+    ['with several blanks', () => `Bearer    ${token()}   `],
+    ['with a key', () => `bearer ${key()}`],
+  ])('%s: taken', async (_label, value) => {
+    expect((await app.ask('GET', notifications, { headers: raw(value()) })).status).toBe(200);
+    const answer = await app.ask('GET', `/graphql?${viewerQuery}`, { headers: raw(value()) });
+    expectGraphql(answer, 200, { data: { viewer: { email: app.demo.users.owner.email } } });
+  });
+
+  it('is no longer read when it is longer than all headers may be', async () => {
+    const answer = await app.ask('GET', notifications, { headers: raw(`Bearer ${'a'.repeat(100_000)}`) });
+    expectRest(answer, 400, invalid('The request line and headers are too large.'));
+  });
+
+  it('is nowhere else: not in another header, the query, a cookie or the body', async () => {
+    const headers = {
+      'x-authorization': `Bearer ${token()}`,
+      'proxy-authorization': `Bearer ${token()}`,
+      cookie: `session=${token()}`,
+      'x-api-key': key(),
+    };
+    const path = `${notifications}?access_token=${token()}&token=${token()}&authorization=Bearer%20${token()}`;
+    expectRest(await app.ask('GET', path, { as: null, headers }), 401, notProvided);
+    const body = { query: '{ viewer { id } }', token: token(), authorization: token() };
+    const answer = await app.ask('POST', '/graphql', { as: null, headers, body: { query: body.query } });
+    expectGraphql(answer, 200, { data: { viewer: null } });
+  });
+});
+
+describe('X-Request-Id', () => {
+  it.each(['a', '0', 'A-b_c.9', '__proto__', 'x'.repeat(128), 'f81d4fae-7dec-11d0-a765-00a0c91e6bf6'])('sane: %s', async (id) => {
+    app.logLines.length = 0;
+    const { headers } = await app.ask('GET', notifications, { headers: { 'x-request-id': id } });
+    expect(headers['x-request-id']).toBe(id);
+    expect(app.logLines.map((line) => JSON.parse(line).request_id)).toContain(id);
+  });
+
+  it.each(['', ' ', 'a b', 'a,b', 'x'.repeat(129), 'ü', '<script>', '{"a":1}', 'a"b', "';--", '../../x', 'a/b', 'a\tb'])(
+    'insane: %j',
+    async (id) => {
+      app.logLines.length = 0;
+      const { headers } = await app.ask('GET', notifications, { headers: { 'x-request-id': Buffer.from(id).toString('latin1') } });
+      expect(headers['x-request-id']).toEqual(anyUuid);
+      if (id.trim()) expect(app.logLines.join('\n')).not.toContain(`"${id}"`);
+    },
+  );
+
+  it('given twice is none', async () => {
+    const headers = ['Host', 'x', 'X-Request-Id', 'a', 'X-Request-Id', 'b'];
+    expect((await app.ask('GET', '/', { headers })).headers['x-request-id']).toEqual(anyUuid);
+  });
+});
+
+describe('If-Match', () => {
+  const stale = (version: number) => ({
+    detail: 'The dashboard has been changed since the expected version.',
+    code: 'conflict',
+    error: 'The dashboard has been changed since the expected version.',
+    context: { version },
+  });
+
+  it.each([
+    '"0"',
+    '"-1"',
+    '"01"',
+    '"1.0"',
+    '"+1"',
+    '"１"',
+    '"9999999999"',
+    '"99999999999999999999"',
+    '""',
+    '"x"',
+    '1',
+    'W/"1"',
+    'w/"1"',
+    "'1'",
+    '"1',
+    '1"',
+    '"1"x',
+    '*, "1"',
+    '**',
+    '""1""',
+    'null',
+  ])('a tag that never was: %s', async (tag) => {
+    const version = await currentVersion();
+    const headers = { 'if-match': Buffer.from(tag.replaceAll('1', String(version))).toString('latin1') };
+    expectRest(await app.ask('PUT', dashboard, { body: { name: 'x' }, headers }), 409, stale(version));
+    expectRest(await app.ask('DELETE', dashboard, { headers }), 409, stale(version));
+    expect(await currentVersion()).toBe(version);
+  });
+
+  it('empty', async () => {
+    const version = await currentVersion();
+    expectRest(await app.ask('PUT', dashboard, { body: { name: 'x' }, headers: { 'if-match': '' } }), 409, stale(version));
+  });
+
+  it.each(['"1", "2"', '"1","1"', '"1", W/"1"'])('several: %s', async (tags) => {
+    const version = await currentVersion();
+    const headers = { 'if-match': tags };
+    expectRest(await app.ask('PUT', dashboard, { body: { name: 'x' }, headers }), 400, invalid('If-Match must name one entity tag.'));
+    const twice = [
+      'Host',
+      'x',
+      'Authorization',
+      `Bearer ${app.demo.users.owner.token}`,
+      'If-Match',
+      `"${version}"`,
+      'If-Match',
+      `"${version}"`,
+    ];
+    expectRest(await app.ask('DELETE', dashboard, { headers: twice }), 400, invalid('If-Match must name one entity tag.'));
+    expect(await currentVersion()).toBe(version);
+  });
+
+  it.each(['*', ' * ', '"1"', ' "1" '])('taken: %j', async (tag) => {
+    const version = await currentVersion();
+    const headers = { 'if-match': tag.replace('1', String(version)) };
+    const answer = await app.ask('PUT', dashboard, { body: { name: `after ${tag}` }, headers });
+    expect(answer.status, answer.text).toBe(200);
+    expect(answer.headers.etag).toBe(`"${version + 1}"`);
+  });
+
+  it('is nothing to a route without a version', async () => {
+    const headers = { 'if-match': '"1", "2"' };
+    expect((await app.ask('GET', dashboard, { headers })).status).toBe(200);
+    expect((await app.ask('POST', `${app.projectPath}/monitoring/dashboards`, { body: { name: 'x' }, headers })).status).toBe(201);
+  });
+
+  async function currentVersion(): Promise<number> {
+    const { headers } = await app.ask('GET', dashboard);
+    return Number(/^"(\d+)"$/.exec(String(headers.etag))?.[1]);
+  }
+});
+
+describe('other headers', () => {
+  it.each([
+    ['Accept', 'text/html'],
+    ['Accept', 'image/png;q=1, application/xml'],
+    ['Accept', ';;;'],
+    ['Accept-Encoding', 'gzip, br, *;q=0'],
+    ['Accept-Charset', 'utf-16'],
+    ['Range', 'bytes=0-1'],
+    ['If-None-Match', '*'],
+    ['If-Modified-Since', 'Sun, 06 Nov 2094 08:49:37 GMT'],
+    ['Expect', 'a-miracle'],
+    ['Content-Length', '0'],
+    ['Cookie', '=;;==; session'],
+    ['Origin', 'null'],
+    ['Host', 'a b'],
+    ['Host', ''],
+    ['X-Forwarded-For', '1.2.3.4, %%%'],
+    ['X-Forwarded-Proto', 'https'],
+    ['X-Forwarded-Host', 'evil.example'],
+  ])('%s: %s changes nothing', async (name, value) => {
+    const headers = ['Authorization', `Bearer ${app.demo.users.owner.token}`, ...(name === 'Host' ? [] : ['Host', 'x']), name, value];
+    const { status, json } = await app.ask('GET', `${app.projectPath}/compute/overview`, { headers });
+    expect(status).toBe(200);
+    expect(json).toHaveLength(1);
+  });
+});
+
+it('harms nobody', () => expectUnharmed(app));

@@ -1,0 +1,231 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startApp, type TestApp } from '../support/app.ts';
+import { expectUnharmed, graphqlInvalid, invalid, notFound, notProvided } from '../support/inputs.ts';
+import { openWire, type WireAnswer } from '../support/wire.ts';
+
+let app: TestApp;
+let overview: string;
+let dashboards: string;
+let credential: string;
+beforeAll(async () => {
+  app = await startApp({ RATE_LIMIT_ANONYMOUS: '10000' });
+  overview = `${app.projectPath}/compute/overview`;
+  dashboards = `${app.projectPath}/monitoring/dashboards`;
+  credential = `Authorization: Bearer ${app.demo.users.owner.token}`;
+});
+afterAll(() => app.close());
+
+const lines = (...all: string[]) => `${all.join('\r\n')}\r\n\r\n`;
+const get = (path: string, ...headers: string[]) => lines(`GET ${path} HTTP/1.1`, 'Host: x', credential, ...headers);
+const noHttp = invalid('The request is not valid HTTP.');
+const tooLong = invalid('The request line and headers are too large.');
+
+async function exchange(data: string | Buffer, count = 1): Promise<WireAnswer[]> {
+  const wire = await openWire(app.baseUrl);
+  wire.write(data);
+  const answers = await wire.receive(count);
+  wire.socket.destroy();
+  return answers;
+}
+
+function expectAnswers(answers: readonly WireAnswer[], ...expected: Array<readonly [number, unknown]>): void {
+  expect(answers.map(({ status, body }) => ({ status, body }))).toEqual(
+    expected.map(([status, body]) => ({ status, body: JSON.stringify(body) })),
+  );
+  for (const { headers } of answers)
+    expect(headers).toMatchObject({ 'content-type': 'application/json', 'x-content-type-options': 'nosniff' });
+}
+
+describe('what is no HTTP request', () => {
+  it.each<[string, () => string | Buffer, unknown]>([
+    ['a method in lower case', () => get(overview).replace('GET', 'get'), noHttp],
+    ['a method that nobody knows', () => get(overview).replace('GET', 'FETCH'), noHttp],
+    ['no method', () => lines(`${overview} HTTP/1.1`, 'Host: x'), noHttp],
+    ['another version', () => get(overview).replace('HTTP/1.1', 'HTTP/3.0'), noHttp],
+    ['another protocol', () => get(overview).replace('HTTP/1.1', 'ICY/1.1'), noHttp],
+    ['a greeting of HTTP/2', () => 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', noHttp],
+    ['a greeting of TLS', () => Buffer.from('16030100c8010000c40303', 'hex'), noHttp],
+    ['NUL bytes', () => Buffer.alloc(16), noHttp],
+    ['a blank in the path', () => get('/a b'), noHttp],
+    ['a raw byte in the path', () => Buffer.from(get('/\u0001'), 'latin1'), noHttp],
+    ['a header without a colon', () => get(overview, 'Nothing'), noHttp],
+    ['a header without a name', () => get(overview, ': x'), noHttp],
+    ['a blank in a header’s name', () => get(overview, 'A b: x'), noHttp],
+    ['a blank behind a header’s name', () => get(overview, 'Content-Length : 5'), noHttp],
+    ['NUL in a header', () => get(overview, 'A: a\0b'), noHttp],
+    ['a lone carriage return in a header', () => get(overview, 'A: a\rB: b'), noHttp],
+    ['a length that is no number', () => get(overview, 'Content-Length: five'), noHttp],
+    ['a length below nothing', () => get(overview, 'Content-Length: -1'), noHttp],
+    ['two lengths', () => get(overview, 'Content-Length: 5', 'Content-Length: 6'), noHttp],
+    ['a length and chunks', () => get(overview, 'Content-Length: 5', 'Transfer-Encoding: chunked'), noHttp],
+    ['chunks that are not the last coding', () => get(overview, 'Transfer-Encoding: chunked, gzip'), noHttp],
+    ['a coding that is none', () => get(overview, 'Transfer-Encoding: x'), noHttp],
+    ['headers of 20,000 characters', () => get(overview, `A: ${'a'.repeat(20_000)}`), tooLong],
+    ['a path of 20,000 characters', () => get(`/${'a'.repeat(20_000)}`), tooLong],
+    ['a path without an end', () => `GET /${'a'.repeat(100_000)}`, tooLong],
+  ])('%s', async (_label, write, body) => {
+    const wire = await openWire(app.baseUrl);
+    wire.write(write());
+    expectAnswers(await wire.receive(1), [400, body]);
+    // What follows cannot be told from what came before.
+    await wire.closed();
+  });
+
+  it('a chunk that is none, in the middle of a body', async () => {
+    const head = lines(
+      `POST ${dashboards} HTTP/1.1`,
+      'Host: x',
+      credential,
+      'Content-Type: application/json',
+      'Transfer-Encoding: chunked',
+    );
+    const [answer] = await exchange(`${head}5\r\n{"nam\r\nzz\r\n`);
+    expect(answer?.status).toBe(400);
+    expect(JSON.parse(answer?.body ?? '')).toMatchObject({ code: 'invalid_request' });
+  });
+
+  it('is hung up on, even if the client does not hang up', async () => {
+    const wire = await openWire(app.baseUrl, { allowHalfOpen: true });
+    wire.write('rubbish\r\n\r\n');
+    expectAnswers(await wire.receive(1), [400, noHttp]);
+    const writing = setInterval(() => wire.write('x'), 100);
+    await wire.closed();
+    clearInterval(writing);
+  });
+
+  it('CONNECT is refused', async () => {
+    expectAnswers(await exchange(lines('CONNECT x:443 HTTP/1.1', 'Host: x')), [404, notFound]);
+  });
+});
+
+describe('what is an unusual HTTP request', () => {
+  it('without Host', async () => {
+    const missing = invalid('The header Host is missing.');
+    expectAnswers(await exchange(lines(`GET ${overview} HTTP/1.1`, credential)), [400, missing]);
+    expectAnswers(await exchange(lines('GET /graphql?query={__typename} HTTP/1.1', credential)), [400, graphqlInvalid(missing.detail)]);
+  });
+
+  it('without a version', async () => {
+    const [answer] = await exchange('GET /\r\n\r\n');
+    expect(answer?.status).toBe(200);
+  });
+
+  it('of HTTP/1.0', async () => {
+    const [answer] = await exchange(lines(`GET ${overview} HTTP/1.0`, credential));
+    expect({ status: answer?.status, connection: answer?.headers.connection }).toEqual({ status: 200, connection: 'close' });
+  });
+
+  it('with a whole URL, as to a proxy', async () => {
+    const [page] = await exchange(get(`http://other.example${app.projectPath}/notifications?page_size=50&page=2`));
+    const links = `http://x${app.projectPath}/notifications?page_size=50&page=`;
+    expect(JSON.parse(page?.body ?? '')).toMatchObject({ page: 2, next: `${links}3`, previous: `${links}1` });
+    const [graphql] = await exchange(get('http://other.example/graphql?query={__typename}'));
+    expect(graphql).toMatchObject({ status: 200, body: '{"data":{"__typename":"Query"}}' });
+    expectAnswers(await exchange(get('http://other.example/graphql?query=%ff')), [400, graphqlInvalid('The query string is not valid.')]);
+    expectAnswers(await exchange(get('http://other.example/v1/nothing')), [404, notFound]);
+    expectAnswers(await exchange(get('http://other.example/v1/nothing').replace(credential, 'A: b')), [401, notProvided]);
+  });
+
+  it('with an asterisk', async () => {
+    const [options] = await exchange(lines('OPTIONS * HTTP/1.1', 'Host: x'));
+    expect({ status: options?.status, body: options?.body }).toEqual({ status: 204, body: '' });
+    expectAnswers(await exchange(get('*')), [404, notFound]);
+  });
+
+  it('with an expectation that nobody has', async () => {
+    const [answer] = await exchange(get(overview, 'Expect: a-miracle'));
+    expect(answer?.status).toBe(200);
+  });
+
+  it('with a body that waits to be asked for', async () => {
+    const wire = await openWire(app.baseUrl);
+    const headers = ['Content-Type: application/json', 'Content-Length: 2', 'Expect: 100-continue'];
+    wire.write(lines(`POST ${dashboards} HTTP/1.1`, 'Host: x', credential, ...headers));
+    expect((await wire.receive(1))[0]?.status).toBe(100);
+    wire.write('{}');
+    expect((await wire.receive(2))[1]).toMatchObject({ status: 400, body: '{"name":["This field is required."]}' });
+    wire.socket.destroy();
+  });
+
+  it('with a body for GET, which nobody reads', async () => {
+    const [first, second] = await exchange(`${get(overview, 'Content-Length: 5')}{"a":${get(overview)}`, 2);
+    expect([first?.status, second?.status]).toEqual([200, 200]);
+  });
+
+  it('that asks for a socket where there is none', async () => {
+    const upgrade = [
+      'Connection: Upgrade',
+      'Upgrade: websocket',
+      'Sec-WebSocket-Version: 13',
+      'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+    ];
+    const [answer] = await exchange(get('/v1/nothing', ...upgrade));
+    expect({ status: answer?.status, body: answer?.body }).toEqual({ status: 404, body: JSON.stringify(notFound) });
+  });
+});
+
+describe('several requests on one connection', () => {
+  it('all at once are answered in their order', async () => {
+    const body = '{"name":""}';
+    const post =
+      lines(`POST ${dashboards} HTTP/1.1`, 'Host: x', credential, 'Content-Type: application/json', `Content-Length: ${body.length}`) +
+      body;
+    const head = get(overview).replace('GET', 'HEAD').replace(overview, '/v1/x').replace('HEAD', 'DELETE');
+    const requests = [get(overview), post, get('/v1/nothing'), head, get('/%ff'), get(overview)];
+    const answers = await exchange(Array(5).fill(requests.join('')).join(''), 30);
+    expect(answers.map(({ status }) => status)).toEqual(Array(5).fill([200, 400, 404, 404, 404, 200]).flat());
+    expect(answers[0]?.body).toBe(answers[29]?.body);
+  });
+
+  it('a byte at a time', async () => {
+    const wire = await openWire(app.baseUrl);
+    wire.socket.setNoDelay(true);
+    for (const byte of Buffer.from(get('/v1/nothing'))) {
+      wire.write(Buffer.of(byte));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expectAnswers(await wire.receive(1), [404, notFound]);
+    wire.socket.destroy();
+  });
+
+  it('one good, then rubbish', async () => {
+    const wire = await openWire(app.baseUrl);
+    wire.write(get('/v1/nothing'));
+    expectAnswers(await wire.receive(1), [404, notFound]);
+    wire.write('rubbish\r\n\r\n');
+    expectAnswers(await wire.receive(2), [404, notFound], [400, noHttp]);
+    await wire.closed();
+  });
+});
+
+describe('clients that go', () => {
+  const head = (length: number) =>
+    lines(`POST ${dashboards} HTTP/1.1`, 'Host: x', credential, 'Content-Type: application/json', `Content-Length: ${length}`);
+  const halves: Record<string, () => string> = {
+    'before a word': () => '',
+    'in the middle of a line': () => `GET ${overview.slice(0, 20)}`,
+    'in the middle of the headers': () => get(overview).slice(0, -10),
+    'in the middle of a body': () => `${head(1_000)}{"name":"gone"`,
+    'in the middle of a large body': () => head(1_000_000) + ' '.repeat(500_000),
+    'in the middle of a body that is too large': () => head(50_000_000) + ' '.repeat(2_000_000),
+    'before the answer': () => get(overview),
+    'before the answer to a mutation': () => `${head(15)}{"name":"left!"}`,
+    'before 100 answers': () => get(overview).repeat(100),
+  };
+
+  it.each(Object.entries(halves))('%s', async (_label, write) => {
+    for (const leave of ['end', 'destroy', 'resetAndDestroy'] as const) {
+      const wire = await openWire(app.baseUrl);
+      await new Promise<void>((resolve) => wire.socket.write(write(), () => resolve()));
+      wire.socket[leave]();
+      await wire.closed();
+    }
+    await expectUnharmed(app);
+    expect(await app.app.database.dashboard.count({ where: { name: 'gone' } })).toBe(0);
+  });
+
+  it('leave no connection behind', async () => {
+    await expect.poll(() => app.logLines.filter((line) => JSON.parse(line).status === null).length).toBeGreaterThan(0);
+    await expectUnharmed(app);
+  });
+});

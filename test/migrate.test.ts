@@ -1,0 +1,138 @@
+import { readdirSync } from 'node:fs';
+import { PGlite } from '@electric-sql/pglite';
+import pg from 'pg';
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest';
+import { type MigrationConnection, migrate } from '../src/platform/migrate.ts';
+import { isPostgres } from './support/app.ts';
+import { databaseUrl, execute } from './support/database.ts';
+
+/** A database of the file's own, and connections to it. */
+interface Own {
+  connect(): Promise<MigrationConnection>;
+  remove(): Promise<void>;
+}
+
+const names = readdirSync(new URL('../prisma/migrations/', import.meta.url), { withFileTypes: true })
+  .filter((entry) => entry.isDirectory())
+  .map((entry) => entry.name)
+  .sort();
+
+let own: Own;
+let connection: MigrationConnection;
+
+beforeAll(async () => {
+  own = isPostgres ? await createPostgres() : await createEmbedded();
+  connection = await own.connect();
+});
+beforeEach(() => connection.runScript('DROP SCHEMA public CASCADE; CREATE SCHEMA public'));
+afterAll(() => own.remove());
+
+async function createEmbedded(): Promise<Own> {
+  const embedded = await PGlite.create();
+  const only: MigrationConnection = {
+    runScript: async (sql) => void (await embedded.exec(sql)),
+    query: async (sql, values) => (await embedded.query<Record<string, unknown>>(sql, [...values])).rows,
+  };
+  return { connect: async () => only, remove: () => embedded.close() };
+}
+
+async function createPostgres(): Promise<Own> {
+  const origin = inject('origin');
+  if (!('server' in origin)) throw new Error('there is no PostgreSQL');
+  const { server, template } = origin;
+  const name = `${template}_migrate`;
+  await execute(server, `CREATE DATABASE ${name}`);
+  const clients: pg.Client[] = [];
+  return {
+    async connect() {
+      const client = new pg.Client({ connectionString: databaseUrl(server, name) });
+      await client.connect();
+      clients.push(client);
+      return {
+        runScript: async (sql) => void (await client.query(sql)),
+        query: async (sql, values) => (await client.query(sql, [...values])).rows,
+      };
+    },
+    async remove() {
+      for (const client of clients) await client.end();
+      await execute(server, `DROP DATABASE ${name} WITH (FORCE)`);
+    },
+  };
+}
+
+async function readLedger() {
+  const rows = await connection.query('SELECT migration_name, applied_steps_count FROM _prisma_migrations ORDER BY migration_name', []);
+  return rows.map((row) => [row.migration_name, row.applied_steps_count]);
+}
+
+const applied = names.map((name) => [name, 1]);
+
+/** The tables and types of ours that are in the database. */
+async function listObjects(): Promise<unknown[]> {
+  const rows = await connection.query(
+    `SELECT relname AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND relname <> '_prisma_migrations'
+     UNION ALL SELECT typname FROM pg_type WHERE typnamespace = 'public'::regnamespace AND typtype = 'e'
+     UNION ALL SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace`,
+    [],
+  );
+  return rows.map(({ name }) => name);
+}
+
+describe('migrate', () => {
+  test('applies what is missing, in order, and nothing a second time', async () => {
+    expect(names.length).toBeGreaterThanOrEqual(3);
+    expect(await migrate(connection)).toEqual(names);
+    expect(await readLedger()).toEqual(applied);
+    expect(await migrate(connection)).toEqual([]);
+    expect(await readLedger()).toEqual(applied);
+  });
+
+  test('goes on where another left off, and minds no migration that it does not know', async () => {
+    await migrate(connection);
+    await connection.query('DELETE FROM _prisma_migrations WHERE migration_name = $1', [names.at(-1)]);
+    await connection.query(
+      "INSERT INTO _prisma_migrations (id, checksum, finished_at, migration_name) VALUES ('newer', 'x', now(), '99990101000000_newer')",
+      [],
+    );
+    // The last script is there already: that it fails shows that it, and only it, was tried.
+    await expect(migrate(connection)).rejects.toThrow(`migration ${names.at(-1)} failed`);
+  });
+
+  test('refuses when an applied migration was changed, and applies nothing', async () => {
+    await migrate(connection);
+    await connection.query("UPDATE _prisma_migrations SET checksum = 'other' WHERE migration_name = $1", [names[1]]);
+    await connection.query('DELETE FROM _prisma_migrations WHERE migration_name = $1', [names[2]]);
+    await expect(migrate(connection)).rejects.toThrow(`migration ${names[1]} was changed after it had been applied`);
+    expect((await readLedger()).map(([name]) => name)).toEqual(names.filter((name) => name !== names[2]));
+  });
+
+  test('a script that fails leaves nothing behind, and is applied once its obstacle is gone', async () => {
+    // The first script makes types, and tables before this one.
+    await connection.query('CREATE TABLE notification_reads (obstacle integer)', []);
+    const failure = await migrate(connection).catch((reason) => reason);
+    expect(failure.message).toBe(`migration ${names[0]} failed`);
+    expect(failure.cause.message).toContain('"notification_reads" already exists');
+    expect(await listObjects()).toEqual(['notification_reads']);
+    expect(await readLedger()).toEqual([]);
+    await connection.query('DROP TABLE notification_reads', []);
+    expect(await migrate(connection)).toEqual(names);
+  });
+
+  test('of several at once one applies everything, the others wait and find nothing to do', async () => {
+    const connections = isPostgres ? await Promise.all(Array.from({ length: 5 }, () => own.connect())) : [connection];
+    const outcomes = await Promise.all(connections.map(migrate));
+    expect(outcomes.filter((outcome) => outcome.length > 0)).toEqual([names]);
+    expect(await readLedger()).toEqual(applied);
+  });
+
+  test('gives the lock back, also after a failure', async () => {
+    await connection.query('CREATE TABLE users (obstacle integer)', []);
+    await expect(migrate(connection)).rejects.toThrow();
+    await connection.query('DROP TABLE users', []);
+    const other = await own.connect();
+    expect(await migrate(other)).toEqual(names);
+    expect(await connection.query("SELECT count(*)::int AS held FROM pg_locks WHERE locktype = 'advisory' AND granted", [])).toEqual([
+      { held: 0 },
+    ]);
+  });
+});

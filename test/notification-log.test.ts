@@ -1,0 +1,215 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { isPostgres, startApp, type TestApp } from './support/app.ts';
+import { seededRandom } from './support/random.ts';
+import { type Connection, openConnection, sqlState } from './support/sql.ts';
+
+const random = seededRandom(7);
+
+let portico: TestApp;
+let connection: Connection;
+
+beforeAll(async () => {
+  portico = await startApp();
+  connection = await openConnection(portico);
+});
+afterAll(async () => {
+  await connection.close();
+  await portico.close();
+});
+
+async function createProject(): Promise<string> {
+  const id = random.uuid();
+  await connection.run(`INSERT INTO projects (id, organization_id, name) VALUES ('${id}', '${portico.demo.organization_id}', 'logged')`);
+  return id;
+}
+
+/** The statement that adds notifications of these ids to a log. */
+function insertion(projectId: string, ids: readonly string[], ending = ''): string {
+  const rows = ids.map((id) => `('${id}', '${projectId}', 'test.inserted', 'info', 'inserted')`);
+  return `INSERT INTO notifications (id, project_id, kind, severity, title) VALUES ${rows.join(', ')} ${ending}`;
+}
+
+const someIds = (count: number) => Array.from({ length: count }, () => random.uuid());
+
+async function readLog(projectId: string): Promise<Array<{ id: string; sequence: number }>> {
+  const rows = await connection.run(`SELECT id, sequence::int FROM notifications WHERE project_id = '${projectId}' ORDER BY sequence`);
+  return rows as Array<{ id: string; sequence: number }>;
+}
+
+/** Numbered 1, 2, 3, … up to the log's last number. Returns how many there are. */
+async function expectGapless(projectId: string): Promise<number> {
+  const sequences = (await readLog(projectId)).map(({ sequence }) => sequence);
+  const [log] = await connection.run(`SELECT last_sequence::int AS last FROM notification_logs WHERE project_id = '${projectId}'`);
+  expect(sequences).toEqual(Array.from({ length: Number(log?.last) }, (_, index) => index + 1));
+  return sequences.length;
+}
+
+async function publish(projectId: string, title = 'published') {
+  const { json } = await portico.graphql(
+    'mutation ($input: PublishNotificationInput!) { publishNotification(input: $input) { notification { id sequence } } }',
+    { input: { organizationId: portico.demo.organization_id, projectId, kind: 'test.published', severity: 'info', title } },
+  );
+  return json.data.publishNotification.notification as { id: string; sequence: number };
+}
+
+describe('one writer', () => {
+  test('rows are numbered in the order of the statement, whatever number they ask for', async () => {
+    const projectId = await createProject();
+    const ids = someIds(5);
+    await connection.run(insertion(projectId, ids));
+    const asked = random.uuid();
+    await connection.run(`
+      INSERT INTO notifications (id, project_id, sequence, kind, severity, title) VALUES ('${asked}', '${projectId}', 900, 'k', 'info', 't')`);
+    const published = await publish(projectId);
+    const expected = [...ids, asked, published.id].map((id, index) => ({ id, sequence: index + 1 }));
+    expect(await readLog(projectId)).toEqual(expected);
+    expect(published.sequence).toBe(7);
+  });
+
+  test('what is rolled back takes no number', async () => {
+    const projectId = await createProject();
+    await connection.run(insertion(projectId, someIds(2)));
+    await connection.run('BEGIN');
+    await connection.run(insertion(projectId, someIds(3)));
+    await connection.run('SAVEPOINT before');
+    await connection.run(insertion(projectId, someIds(3)));
+    await connection.run('ROLLBACK TO SAVEPOINT before');
+    await connection.run('COMMIT');
+    await connection.run('BEGIN');
+    await connection.run(insertion(projectId, someIds(4)));
+    await connection.run('ROLLBACK');
+    await connection.run(insertion(projectId, someIds(1)));
+    expect(await expectGapless(projectId)).toBe(6);
+  });
+
+  test('a repeated id takes no number: an insert that is tried again, and one that names an id twice', async () => {
+    const projectId = await createProject();
+    const [first = '', second = '', third = ''] = someIds(3);
+    await connection.run(insertion(projectId, [first, second]));
+    const again = insertion(projectId, [second, third, first, third], 'ON CONFLICT DO NOTHING RETURNING id');
+    expect(await connection.run(again)).toEqual([{ id: third }]);
+    expect(await connection.run(again)).toEqual([]);
+    await expect(connection.run(insertion(projectId, [first]))).rejects.toSatisfy((failure) => sqlState(failure) === '23505');
+    const upsert = insertion(projectId, [first, random.uuid()], "ON CONFLICT (id) DO UPDATE SET title = 'told again'");
+    await connection.run(upsert);
+    expect(await expectGapless(projectId)).toBe(4);
+    expect((await readLog(projectId)).slice(0, 3)).toEqual([first, second, third].map((id, index) => ({ id, sequence: index + 1 })));
+  });
+
+  test('a notification keeps its id, project and number, and stays until the watermark has passed it', async () => {
+    const projectId = await createProject();
+    const other = await createProject();
+    await connection.run(insertion(projectId, someIds(4)));
+    const before = await readLog(projectId);
+    for (const statement of [
+      `UPDATE notifications SET sequence = sequence + 10 WHERE project_id = '${projectId}'`,
+      `UPDATE notifications SET id = uuid_v7() WHERE project_id = '${projectId}' AND sequence = 4`,
+      `UPDATE notifications SET project_id = '${other}' WHERE project_id = '${projectId}'`,
+      `DELETE FROM notifications WHERE project_id = '${projectId}' AND sequence = 1`,
+      `DELETE FROM notifications WHERE project_id = '${projectId}'`,
+    ]) {
+      await expect(connection.run(statement), statement).rejects.toSatisfy((failure) => sqlState(failure) === '23000');
+    }
+    await connection.run(`UPDATE notifications SET title = 'corrected' WHERE project_id = '${projectId}'`);
+    expect(await readLog(projectId)).toEqual(before);
+    await connection.run(`UPDATE notification_logs SET pruned_through = 2 WHERE project_id = '${projectId}'`);
+    await expect(connection.run(`DELETE FROM notifications WHERE project_id = '${projectId}' AND sequence = 3`)).rejects.toThrow();
+    await connection.run(`DELETE FROM notifications WHERE project_id = '${projectId}' AND sequence <= 2`);
+    expect(await readLog(projectId)).toEqual(before.slice(2));
+    await connection.run(`DELETE FROM projects WHERE id = '${projectId}'`);
+    expect(await readLog(projectId)).toEqual([]);
+  });
+});
+
+describe('writers at once', () => {
+  /** A reader that follows the log: it looks for what is above its position, and moves there. */
+  async function follow(projectId: string, until: () => boolean) {
+    const reader = await openConnection(portico);
+    let position = 0;
+    for (let isLast = false; !isLast; ) {
+      isLast = until();
+      const rows = await reader.run(
+        `SELECT sequence::int FROM notifications WHERE project_id = '${projectId}' AND sequence > ${position} ORDER BY sequence`,
+      );
+      for (const { sequence } of rows) {
+        // Were numbers not in commit order, a later commit would bring one below the position, and leave a gap here.
+        expect(sequence).toBe((position += 1));
+      }
+    }
+    await reader.close();
+    return position;
+  }
+
+  async function write(projectId: string, seed: number, shared: readonly string[]) {
+    const writer = await openConnection(portico);
+    const own = seededRandom(seed);
+    let written = 0;
+    for (let step = 0; step < 40; step += 1) {
+      const ids = Array.from({ length: 1 + own.below(4) }, () => (own.chance(0.2) ? own.pick(shared) : own.uuid()));
+      await writer.run('BEGIN');
+      const rows = await writer.run(insertion(projectId, ids, 'ON CONFLICT DO NOTHING RETURNING id'));
+      const isKept = own.chance(0.7);
+      await writer.run(isKept ? 'COMMIT' : 'ROLLBACK');
+      if (isKept) written += rows.length;
+    }
+    await writer.close();
+    return written;
+  }
+
+  test('numbers have no gaps and come in commit order: transactions, rollbacks, repeated ids, and publishing', async () => {
+    const projectId = await createProject();
+    const shared = someIds(10);
+    let isOver = false;
+    const publishAll = async () => (await Promise.all(Array.from({ length: 20 }, () => publish(projectId)))).length;
+    const series = [
+      publishAll,
+      ...Array.from({ length: isPostgres ? 8 : 1 }, (_, index) => () => write(projectId, index, shared)),
+      publishAll,
+    ];
+    const written: number[] = [];
+    // PGlite has one connection: another's transaction is everybody's.
+    if (isPostgres) {
+      const following = follow(projectId, () => isOver);
+      written.push(...(await Promise.all(series.map((act) => act()))));
+      isOver = true;
+      expect(await following).toBe(written.reduce((sum, count) => sum + count));
+    } else {
+      for (const act of series) written.push(await act());
+    }
+    expect(await expectGapless(projectId)).toBe(written.reduce((sum, count) => sum + count));
+  });
+
+  if (isPostgres) {
+    test('an id that is inserted into two logs at once takes a number in one of them', async () => {
+      const [here, there] = [await createProject(), await createProject()];
+      const [first, second] = [await openConnection(portico), await openConnection(portico)];
+      const shared = someIds(1);
+      await first.run('BEGIN');
+      await first.run(insertion(here, shared));
+      const later = second.run(insertion(there, [...someIds(1), ...shared, ...someIds(1)], 'ON CONFLICT DO NOTHING'));
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      await first.run('COMMIT');
+      await later;
+      expect([await expectGapless(here), await expectGapless(there)]).toEqual([1, 2]);
+      await Promise.all([first.close(), second.close()]);
+    });
+
+    test('who comes second waits for the first, and takes the number that a rollback gives back', async () => {
+      const projectId = await createProject();
+      const [first, second] = [await openConnection(portico), await openConnection(portico)];
+      for (const [ending, sequence] of [
+        ['ROLLBACK', 1],
+        ['COMMIT', 3],
+      ] as const) {
+        await first.run('BEGIN');
+        await first.run(insertion(projectId, someIds(1)));
+        const later = second.run(insertion(projectId, someIds(1), 'RETURNING sequence::int'));
+        const isFirst = await Promise.race([later.then(() => false), new Promise((resolve) => setTimeout(() => resolve(true), 100))]);
+        expect(isFirst).toBe(true);
+        await first.run(ending);
+        expect(await later).toEqual([{ sequence }]);
+      }
+      await Promise.all([first.close(), second.close()]);
+    });
+  }
+});

@@ -1,0 +1,145 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { FolderOwnedError, ownFolder } from '../src/platform/ownership.ts';
+
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'portico-owned-'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const claims = () => readdirSync(folder).filter((name) => /^owner\.\d+$/.test(name));
+const deadClaim = (socket: string) => JSON.stringify({ pid: 1, command: 'gone', since: new Date(0).toISOString(), socket });
+
+/** Lets another process own the folder, and kills it in a way that leaves it no time to tidy up. */
+async function leaveDeadOwner(number = 1): Promise<void> {
+  const socket = 'owner-dead.sock';
+  const script = `
+    process.chdir(${JSON.stringify(folder)});
+    require('node:net').createServer().listen('${socket}', () => process.stdout.write('listening'));`;
+  const owner = spawn(process.execPath, ['-e', script]);
+  await once(owner.stdout, 'data');
+  writeFileSync(join(folder, `owner.${number}`), deadClaim(socket));
+  owner.kill('SIGKILL');
+  await once(owner, 'exit');
+  expect(readdirSync(folder)).toContain(socket);
+}
+
+/** So many contenders at once: the releases of those who won, and what the others were told. */
+async function contend(count: number) {
+  const outcomes = await Promise.allSettled(Array.from({ length: count }, () => ownFolder(folder)));
+  const winners = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []));
+  const refusals = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason as unknown] : []));
+  return { winners, refusals };
+}
+
+describe('one owner', () => {
+  test('a second one is refused, and told who has the folder and what to do', async () => {
+    const release = await ownFolder(folder);
+    const refusal = await ownFolder(folder).catch((failure) => failure);
+    expect(refusal).toBeInstanceOf(FolderOwnedError);
+    const [first, ...rest] = refusal.message.split('\n');
+    expect(first).toMatch(`${folder} is in use by process ${process.pid} (`);
+    expect(rest).toEqual([
+      'The embedded database serves one process at a time: stop that one first, choose another DATA_DIR,',
+      'or set DATABASE_URL to share a PostgreSQL.',
+    ]);
+    await expect(ownFolder(folder)).rejects.toBeInstanceOf(FolderOwnedError);
+    await release();
+    const again = await ownFolder(folder);
+    await again();
+  });
+
+  test('leaves one claim behind, and no socket, however often the folder changed hands', async () => {
+    for (let turn = 1; turn <= 12; turn += 1) {
+      const release = await ownFolder(folder);
+      expect(claims()).toEqual([`owner.${turn}`]);
+      await release();
+    }
+    expect(readdirSync(folder)).toEqual(['owner.12']);
+    expect(JSON.parse(readFileSync(join(folder, 'owner.12'), 'utf8'))).toMatchObject({ pid: process.pid });
+  });
+
+  test('a dead owner keeps nothing', async () => {
+    await leaveDeadOwner();
+    const release = await ownFolder(folder);
+    expect(claims()).toEqual(['owner.2']);
+    expect(readdirSync(folder)).not.toContain('owner-dead.sock');
+    await release();
+  });
+
+  test('in a folder whose path is longer than the address of a socket may be', async () => {
+    const top = folder;
+    folder = join(top, ...Array.from({ length: 8 }, () => 'a-folder-name-of-thirty-letters'));
+    mkdirSync(folder, { recursive: true });
+    expect(folder.length).toBeGreaterThan(250);
+    const release = await ownFolder(folder);
+    await expect(ownFolder(folder)).rejects.toBeInstanceOf(FolderOwnedError);
+    await release();
+    await leaveDeadOwner(2);
+    const again = await ownFolder(folder);
+    await expect(ownFolder(folder)).rejects.toBeInstanceOf(FolderOwnedError);
+    await again();
+    folder = top;
+  });
+});
+
+describe('many at once', () => {
+  test.each(['fresh', 'left by a dead owner'])('in a folder that is %s exactly one wins', async (state) => {
+    for (let round = 1; round <= 10; round += 1) {
+      if (state !== 'fresh') await leaveDeadOwner(1 + round * 100);
+      const { winners, refusals } = await contend(24);
+      expect(winners.length).toBe(1);
+      expect(refusals.filter((refusal) => !(refusal instanceof FolderOwnedError))).toEqual([]);
+      expect(claims()).toHaveLength(1);
+      await winners[0]?.();
+    }
+  });
+
+  test('never two, while owners come and go', async () => {
+    let owners = 0;
+    let turns = 0;
+    const takeTurns = async () => {
+      for (let attempt = 0; attempt < 40; attempt += 1) {
+        const release = await ownFolder(folder).catch((failure) => {
+          if (!(failure instanceof FolderOwnedError)) throw failure;
+          return null;
+        });
+        if (!release) continue;
+        turns += 1;
+        owners += 1;
+        expect(owners).toBe(1);
+        await new Promise((resolve) => setTimeout(resolve, 1));
+        owners -= 1;
+        await release();
+      }
+    };
+    await Promise.all(Array.from({ length: 12 }, takeTurns));
+    expect(turns).toBeGreaterThan(12);
+  });
+
+  test('who was held up meanwhile does not win with a number that has been passed', async () => {
+    // A claim that can be opened but not read to its end until the test says so.
+    execFileSync('mkfifo', [join(folder, 'owner.1')]);
+    const gate = await open(join(folder, 'owner.1'), 'r+');
+    const late = ownFolder(folder);
+    late.catch(() => {});
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    // Others came and went: the number 2 was taken and given up, and 3 is in force.
+    rmSync(join(folder, 'owner.1'));
+    writeFileSync(join(folder, 'owner.2'), deadClaim('owner-gone.sock'));
+    const release = await ownFolder(folder);
+    expect(claims()).toEqual(['owner.3']);
+    await gate.write(deadClaim('owner-older.sock'));
+    await gate.close();
+    await expect(late).rejects.toBeInstanceOf(FolderOwnedError);
+    expect(claims()).toEqual(['owner.3']);
+    await release();
+  });
+});

@@ -1,0 +1,167 @@
+import { createPublicKey, createSecretKey } from 'node:crypto';
+import { SignJWT } from 'jose';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { type Answer, startApp, type TestApp } from './support/app.ts';
+import { expectGraphql, expectRest, graphqlRefusal, notValid, refusal } from './support/inputs.ts';
+import { makeKey, openProvider, type Provider, type ProviderKey } from './support/provider.ts';
+
+const unavailable = refusal('service_unavailable', 'The service is temporarily unavailable.');
+
+let provider: Provider;
+let keys: Record<'RS256' | 'ES256' | 'EdDSA', ProviderKey>;
+beforeAll(async () => {
+  provider = await openProvider();
+  keys = { RS256: await makeKey('RS256', 'rsa'), ES256: await makeKey('ES256', 'ec'), EdDSA: await makeKey('EdDSA', 'ed') };
+});
+afterAll(() => provider.close());
+afterEach(() => void vi.useRealTimers());
+
+const startWith = ({ url, issuer, audience }: Pick<Provider, 'url' | 'issuer' | 'audience'>) =>
+  startApp({ JWT_JWKS_URL: url, JWT_ISSUER: issuer, JWT_AUDIENCE: audience, RATE_LIMIT_ANONYMOUS: '10000' });
+
+const ask = (app: TestApp, bearer: string): Promise<Answer> => app.ask('GET', `${app.projectPath}/compute/overview`, { as: { bearer } });
+const askViewer = (app: TestApp, bearer: string): Promise<Answer> => app.graphql('{ viewer { id } }', {}, { as: { bearer } });
+
+async function expectTaken(app: TestApp, token: string): Promise<void> {
+  const answer = await ask(app, token);
+  expect(answer.status, answer.text).toBe(200);
+  expectGraphql(await askViewer(app, token), 200, { data: { viewer: { id: app.demo.users.owner.id } } });
+}
+
+async function expectRefused(app: TestApp, token: string): Promise<void> {
+  expectRest(await ask(app, token), 401, notValid);
+  expectGraphql(await askViewer(app, token), 401, graphqlRefusal('not_authenticated', notValid.detail));
+}
+
+async function expectUnavailable(app: TestApp, token: string): Promise<void> {
+  const [rest, graphql] = await Promise.all([ask(app, token), askViewer(app, token)]);
+  expectRest(rest, 503, unavailable);
+  expectGraphql(graphql, 503, graphqlRefusal('service_unavailable', unavailable.detail));
+  for (const { headers } of [rest, graphql]) expect(headers['retry-after']).toMatch(/^[1-9]\d*$/);
+}
+
+describe('tokens of the provider', () => {
+  let app: TestApp;
+  let owner: string;
+  beforeAll(async () => {
+    provider.show(...Object.values(keys));
+    app = await startWith(provider);
+    owner = app.demo.users.owner.id;
+  });
+  afterAll(() => app.close());
+
+  it.each(['RS256', 'ES256', 'EdDSA'] as const)('in %s are taken', async (algorithm) => {
+    await expectTaken(app, await provider.sign(keys[algorithm], owner));
+  });
+
+  it('can be exchanged for a ticket', async () => {
+    const as = { bearer: await provider.sign(keys.ES256, owner) };
+    expect((await app.ask('POST', `${app.projectPath}/websocket-tickets`, { as, body: { target: 'notifications' } })).status).toBe(201);
+  });
+
+  it.each([{ iss: 'portico' }, { aud: 'portico' }, { sub: 'owner@portico.example' }, { exp: 1 }, { exp: undefined }])(
+    'with %j are refused',
+    async (claims) => {
+      await expectRefused(app, await provider.sign(keys.RS256, owner, claims));
+    },
+  );
+
+  it('of an issuer like our own are refused: the app signs nothing itself', async () => {
+    const [local, own] = [await makeKey('EdDSA', 'ed'), { iss: 'portico', aud: 'portico' }];
+    await expectRefused(app, await provider.sign(local, owner, own));
+    await expectRefused(app, await provider.sign(local, owner));
+    expect(app.demo.users.owner.token).toBeUndefined();
+    expect((await app.ask('GET', '/.well-known/jwks.json', { as: null })).status).toBe(404);
+  });
+
+  it('in HS256, with a public key as its secret, are refused', async () => {
+    const pem = createPublicKey({ key: keys.RS256.jwk as never, format: 'jwk' }).export({ format: 'pem', type: 'spki' });
+    for (const kid of ['rsa', 'ec', 'ed']) {
+      const claims = { iss: provider.issuer, aud: provider.audience, sub: owner };
+      const token = new SignJWT(claims).setProtectedHeader({ alg: 'HS256', kid }).setExpirationTime('5m');
+      await expectRefused(app, await token.sign(createSecretKey(Buffer.from(pem))));
+    }
+  });
+
+  it('under the kid of another key are refused', async () => {
+    const { privateKey } = await makeKey('ES256', 'x');
+    await expectRefused(app, await provider.sign({ ...keys.ES256, privateKey }, owner));
+    await expectRefused(app, await provider.sign({ ...keys.ES256, jwk: keys.RS256.jwk }, owner));
+  });
+
+  it('are taken while the provider is away, once its keys are known', async () => {
+    provider.answer((request) => request.socket.destroy());
+    await expectTaken(app, await provider.sign(keys.RS256, owner));
+    provider.show(...Object.values(keys));
+  });
+
+  it('of a new key are taken without a restart, and those of the old one no longer', async () => {
+    const [oldToken, rotated] = [await provider.sign(keys.EdDSA, owner), await makeKey('ES256', 'rotated')];
+    await expectTaken(app, oldToken);
+    provider.show(rotated);
+    vi.useFakeTimers({ toFake: ['Date'] });
+    vi.setSystemTime(Date.now() + 6_000);
+    await expectTaken(app, await provider.sign(rotated, owner));
+    await expectRefused(app, oldToken);
+  });
+
+  it('under any number of unknown kids do not make the provider’s work', async () => {
+    const before = provider.asked();
+    const unknown = await makeKey('EdDSA', 'unknown');
+    const tokens = await Promise.all(
+      Array.from({ length: 50 }, (_, index) => provider.sign({ ...unknown, jwk: { ...unknown.jwk, kid: `x${index}` } }, owner)),
+    );
+    for (const answer of await Promise.all(tokens.map((token) => ask(app, token)))) expectRest(answer, 401, notValid);
+    expect(provider.asked() - before).toBeLessThanOrEqual(1);
+  });
+});
+
+describe('a provider that does not answer as it should, and no key is known', () => {
+  const faults: Array<[string, Parameters<Provider['answer']>[0]]> = [
+    ['hangs up', (request) => request.socket.destroy()],
+    ['fails', (_request, response) => void response.writeHead(500).end()],
+    ['is overloaded', (_request, response) => void response.writeHead(503, { 'retry-after': '60' }).end()],
+    ['has no keys there', (_request, response) => void response.writeHead(404).end()],
+    ['sends a page', (_request, response) => void response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Sign in</h1>')],
+    ['sends half of it', (_request, response) => void response.writeHead(200, { 'content-length': '500' }).end('{"keys":[')],
+    ['sends no key set', (_request, response) => void response.writeHead(200, { 'content-type': 'application/json' }).end('{"keys":5}')],
+    ['never answers', () => {}],
+  ];
+
+  let app: TestApp;
+  let token: string;
+  beforeAll(async () => {
+    app = await startWith(provider);
+    token = await provider.sign(keys.RS256, app.demo.users.owner.id);
+  });
+  afterAll(() => app.close());
+
+  it.each(faults)('%s: 503', async (_label, listener) => {
+    provider.answer(listener);
+    const began = Date.now();
+    await expectUnavailable(app, token);
+    expect(Date.now() - began).toBeLessThan(5_000);
+    // What is no token needs no key, and a key of our own no provider.
+    await expectRefused(app, 'no.token.this');
+    await expectTaken(app, app.demo.users.owner.api_key);
+  });
+
+  it('is well again: so are we, without a restart', async () => {
+    provider.show(keys.RS256);
+    await expectTaken(app, token);
+    expect(app.logLines.filter((line) => /"level":"(error|fatal)"/.test(line))).toEqual([]);
+  });
+
+  it('is not there: 503, until it comes', async () => {
+    const gone = await openProvider();
+    await gone.close();
+    const other = await startWith(gone);
+    const early = await gone.sign(keys.ES256, other.demo.users.owner.id);
+    await expectUnavailable(other, early);
+    const back = await openProvider(Number(new URL(gone.url).port));
+    back.show(keys.ES256);
+    await expectTaken(other, early);
+    await other.close();
+    await back.close();
+  });
+});

@@ -1,0 +1,253 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startApp, type TestApp } from './support/app.ts';
+import { type Random, seededRandom } from './support/random.ts';
+import { type Connection, openConnection } from './support/sql.ts';
+
+const users = ['owner', 'admin'] as const;
+type User = (typeof users)[number];
+
+let portico: TestApp;
+let connection: Connection;
+
+beforeAll(async () => {
+  portico = await startApp();
+  connection = await openConnection(portico);
+});
+afterAll(async () => {
+  await connection.close();
+  await portico.close();
+});
+
+/** A project with its log, and what the test knows of it. */
+interface Log {
+  readonly projectId: string;
+  readonly path: string;
+  /** The id of sequence 1, 2, 3, … */
+  readonly ids: string[];
+  prunedThrough: number;
+  /** The sequences that each user has read. */
+  readonly read: Readonly<Record<User, Set<number>>>;
+}
+
+async function openLog(random: Random, count = 0): Promise<Log> {
+  const projectId = random.uuid();
+  const { organization_id } = portico.demo;
+  await connection.run(`INSERT INTO projects (id, organization_id, name) VALUES ('${projectId}', '${organization_id}', 'read')`);
+  const path = `/v1/organizations/${organization_id}/projects/${projectId}/notifications`;
+  const log: Log = { projectId, path, ids: [], prunedThrough: 0, read: { owner: new Set(), admin: new Set() } };
+  if (count > 0) await publish(log, random, count);
+  return log;
+}
+
+async function publish(log: Log, random: Random, count: number): Promise<void> {
+  const ids = Array.from({ length: count }, () => random.uuid());
+  const rows = ids.map((id) => `('${id}', '${log.projectId}', 'k', 'info', 't')`).join(', ');
+  await connection.run(`INSERT INTO notifications (id, project_id, kind, severity, title) VALUES ${rows}`);
+  log.ids.push(...ids);
+}
+
+async function prune({ projectId }: Log, through: number): Promise<void> {
+  await connection.run(`UPDATE notification_logs SET pruned_through = ${through} WHERE project_id = '${projectId}'`);
+  await connection.run(`DELETE FROM notifications WHERE project_id = '${projectId}' AND sequence <= ${through}`);
+}
+
+/** Marks by ids through REST; all without any. */
+async function mark(log: Log, user: User, notification_ids?: readonly string[]) {
+  const { status, json } = await portico.ask('POST', `${log.path}/read`, { as: user, body: { notification_ids } });
+  expect(status).toBe(200);
+  return json as { marked: number; unread_count: number };
+}
+
+async function markThrough({ projectId }: Log, user: User, throughSequence: number) {
+  const mutation = `mutation ($input: MarkNotificationsReadInput!) {
+    markNotificationsRead(input: $input) { marked unread_count: unreadCount }
+  }`;
+  const input = { organizationId: portico.demo.organization_id, projectId, throughSequence };
+  const { json } = await portico.graphql(mutation, { input }, { as: user });
+  return json.data.markNotificationsRead as { marked: number; unread_count: number };
+}
+
+function countUnread({ ids, prunedThrough, read }: Log, user: User): number {
+  return ids.filter((_, index) => index + 1 > prunedThrough && !read[user].has(index + 1)).length;
+}
+
+/** Adds to the model what was named; returns how many of them were unread. */
+function markInModel(log: Log, user: User, sequences: Iterable<number>): number {
+  const before = countUnread(log, user);
+  for (const sequence of sequences) log.read[user].add(sequence);
+  return before - countUnread(log, user);
+}
+
+/** What the user sees, by every way there is to see it, is what the model says. */
+async function expectAsModel(log: Log, user: User) {
+  const seen: Array<[number, string, boolean]> = [];
+  for (let page = 1, pages = 1; page <= pages; page += 1) {
+    const { json } = await portico.ask('GET', `${log.path}?page=${page}&page_size=100`, { as: user });
+    for (const { sequence, id, read } of json.results) seen.push([sequence, id, read]);
+    pages = json.total_pages;
+  }
+  const expected = log.ids.map((id, index) => [index + 1, id, log.read[user].has(index + 1)] as [number, string, boolean]);
+  expect(seen).toEqual(expected.slice(log.prunedThrough).reverse());
+
+  const unread = countUnread(log, user);
+  const list = await portico.ask('GET', `${log.path}?unread=true&page_size=100`, { as: user });
+  expect([list.json.count, list.json.results.length]).toEqual([unread, Math.min(unread, 100)]);
+  const query = `{ project(organizationId: "${portico.demo.organization_id}", id: "${log.projectId}") { unreadNotificationCount } }`;
+  expect((await portico.graphql(query, undefined, { as: user })).json.data.project).toEqual({ unreadNotificationCount: unread });
+}
+
+/** The rows of single reads, which are what the watermark has not taken in. */
+async function readSingles({ projectId }: Log, user: User): Promise<number[]> {
+  const rows = await connection.run(`
+    SELECT sequence::int FROM notification_reads
+    WHERE project_id = '${projectId}' AND user_id = '${portico.demo.users[user].id}' ORDER BY sequence`);
+  return rows.map(({ sequence }) => Number(sequence));
+}
+
+/** The model's single reads: those above the first that is unread. */
+function singlesOf({ ids, prunedThrough, read }: Log, user: User): number[] {
+  const above = ids.map((_, index) => index + 1).filter((sequence) => sequence > prunedThrough);
+  const first = above.findIndex((sequence) => !read[user].has(sequence));
+  return first < 0 ? [] : above.slice(first).filter((sequence) => read[user].has(sequence));
+}
+
+/** Some ids of the log, pruned ones among them, and some that are not: unknown, of another project, repeated, in capitals. */
+function nameSome({ ids }: Log, random: Random, count: number): string[] {
+  const named = Array.from({ length: count }, () => random.pick(ids));
+  if (random.chance(0.3)) named.push(random.uuid(), portico.demo.notification_ids[3] ?? '');
+  if (random.chance(0.3)) named.push(...named.slice(0, 2));
+  return named.map((id) => (random.chance(0.1) ? id.toUpperCase() : id));
+}
+
+async function takeStep(log: Log, random: Random): Promise<void> {
+  const user = random.pick(users);
+  const known = new Map(log.ids.map((id, index) => [id, index + 1]));
+  const step = random.below(100);
+  let expected = 0;
+  let answer: { marked: number; unread_count: number };
+  if (step < 25 || log.ids.length === 0) return publish(log, random, 1 + random.below(5));
+  if (step < 30) {
+    log.prunedThrough = Math.min(log.ids.length, log.prunedThrough + random.below(8));
+    return prune(log, log.prunedThrough);
+  }
+  if (step < 80) {
+    const named = nameSome(log, random, step < 50 ? 1 : 1 + random.below(12));
+    expected = markInModel(
+      log,
+      user,
+      named.flatMap((id) => known.get(id.toLowerCase()) ?? []),
+    );
+    answer = await mark(log, user, named);
+  } else if (step < 95) {
+    const through = random.below(log.ids.length + 10) - 3;
+    expected = markInModel(
+      log,
+      user,
+      [...known.values()].filter((sequence) => sequence <= through),
+    );
+    answer = await markThrough(log, user, through);
+  } else {
+    expected = markInModel(log, user, known.values());
+    answer = await mark(log, user, random.chance(0.5) ? [] : undefined);
+  }
+  expect(answer).toEqual({ marked: expected, unread_count: countUnread(log, user) });
+  if (answer.marked > 0) expect(await readSingles(log, user)).toEqual(singlesOf(log, user));
+}
+
+describe('read state', () => {
+  test.each([1, 2, 3])('of two users is a set of numbers each, whatever they do: seed %i', async (seed) => {
+    const random = seededRandom(seed);
+    const log = await openLog(random);
+    for (let step = 1; step <= 120; step += 1) {
+      await takeStep(log, random);
+      if (step % 30 === 0) for (const user of users) await expectAsModel(log, user);
+    }
+    expect(log.prunedThrough).toBeGreaterThan(0);
+  });
+
+  test('marking all leaves unread what arrives later', async () => {
+    const random = seededRandom(11);
+    const log = await openLog(random, 30);
+    expect(await mark(log, 'owner')).toEqual({ marked: 30, unread_count: 0 });
+    await publish(log, random, 3);
+    markInModel(
+      log,
+      'owner',
+      Array.from({ length: 30 }, (_, index) => index + 1),
+    );
+    await expectAsModel(log, 'owner');
+    await expectAsModel(log, 'admin');
+    expect(countUnread(log, 'owner')).toBe(3);
+  });
+
+  test('single reads that adjoin the watermark fold into it', async () => {
+    const random = seededRandom(12);
+    const log = await openLog(random, 40);
+    const shuffled = random.shuffle(log.ids);
+    for (const id of shuffled.filter((id) => id !== log.ids[0])) await mark(log, 'owner', [id]);
+    expect(await readSingles(log, 'owner')).toHaveLength(39);
+    expect(await mark(log, 'owner', [log.ids[0] ?? ''])).toEqual({ marked: 1, unread_count: 0 });
+    expect(await readSingles(log, 'owner')).toEqual([]);
+    const state = await connection.run(
+      `SELECT read_through::int AS through FROM notification_states WHERE project_id = '${log.projectId}'`,
+    );
+    expect(state).toEqual([{ through: 40 }]);
+    for (const id of log.ids) await mark(log, 'admin', [id]);
+    expect(await readSingles(log, 'admin')).toEqual([]);
+  });
+
+  test('what was pruned is neither unread nor read, and marking it counts nothing', async () => {
+    const random = seededRandom(13);
+    const log = await openLog(random, 20);
+    await mark(log, 'owner', log.ids.slice(4, 8));
+    await prune(log, 6);
+    expect(await mark(log, 'owner', log.ids.slice(0, 6))).toEqual({ marked: 0, unread_count: 12 });
+    expect(await markThrough(log, 'owner', 6)).toEqual({ marked: 0, unread_count: 12 });
+    expect(await mark(log, 'owner', log.ids.slice(8, 9))).toEqual({ marked: 1, unread_count: 11 });
+    expect(await readSingles(log, 'owner')).toEqual([]);
+    expect(await mark(log, 'admin')).toEqual({ marked: 14, unread_count: 0 });
+    await prune(log, 20);
+    expect(await mark(log, 'owner')).toEqual({ marked: 0, unread_count: 0 });
+    const { status, json } = await portico.ask('GET', log.path);
+    expect([status, json.count, json.results]).toEqual([200, 0, []]);
+  });
+});
+
+describe('marks at once', () => {
+  const sum = (answers: ReadonlyArray<{ readonly marked: number }>) => answers.reduce((total, { marked }) => total + marked, 0);
+
+  test('of one user, on lists that overlap, count nothing twice', async () => {
+    const random = seededRandom(21);
+    const log = await openLog(random, 100);
+    for (let round = 0; round < 5; round += 1) {
+      const lists = Array.from({ length: 16 }, () => Array.from({ length: 12 }, () => random.pick(log.ids)));
+      const expected = markInModel(
+        log,
+        'owner',
+        lists.flat().map((id) => log.ids.indexOf(id) + 1),
+      );
+      const answers = await Promise.all(lists.map((list) => mark(log, 'owner', list)));
+      expect(sum(answers)).toBe(expected);
+    }
+    await expectAsModel(log, 'owner');
+    await expectAsModel(log, 'admin');
+  });
+
+  test('of one user, by list, up to a number and all, while others arrive', async () => {
+    const random = seededRandom(22);
+    for (let round = 0; round < 5; round += 1) {
+      const log = await openLog(random, 60);
+      const { ids } = log;
+      const arriving = Array.from({ length: 5 }, () => publish(log, random, 3));
+      const marking = [
+        ...Array.from({ length: 6 }, () => mark(log, 'owner', [...ids].slice(random.below(50)))),
+        ...Array.from({ length: 6 }, () => markThrough(log, 'owner', random.below(60))),
+        ...Array.from({ length: round % 2 }, () => mark(log, 'owner')),
+      ];
+      const answers = await Promise.all(marking);
+      await Promise.all(arriving);
+      const last = await mark(log, 'owner');
+      expect([sum(answers) + last.marked, last.unread_count]).toEqual([75, 0]);
+    }
+  });
+});

@@ -1,0 +1,268 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type Answer, startApp, type TestApp } from './support/app.ts';
+import { send } from './support/matrix.ts';
+import { type Operation, routeOperations, variantsOf } from './support/operations.ts';
+import { addRows } from './support/rows.ts';
+
+/** What comes before every operation: the user of a session token, and the way into a project. */
+const SESSION = 1;
+const PROJECT = SESSION + 1;
+
+let app: TestApp;
+
+beforeAll(async () => {
+  app = await startApp({ RATE_LIMIT_USER: '1000000' });
+  await addRows(app);
+});
+
+afterAll(() => app.close());
+
+/** How many SQL statements a request takes, COMMIT among them; of BEGIN Prisma does not tell. */
+async function count(request: () => Promise<Answer>): Promise<{ answer: Answer; statements: number }> {
+  app.statements.length = 0;
+  const answer = await request();
+  return { answer, statements: app.statements.length };
+}
+
+async function countDocument(document: string, variables: Record<string, unknown>, as: 'owner' | 'member' = 'owner') {
+  const { answer, statements } = await count(() => app.graphql(document, variables, { as }));
+  expect(answer.json.errors).toBeUndefined();
+  return { data: answer.json.data, statements };
+}
+
+test('every v1 route takes the number of statements that is written down here', async () => {
+  const counted: Record<string, number> = {};
+  for (const operation of routeOperations()) {
+    const dashboardId = await addDashboard(app.demo.project_id);
+    const { answer, statements } = await count(() => sendRoute(operation, dashboardId));
+    expect(answer.status, operation.name).toBe(operation.route?.status);
+    counted[operation.name.replace('/v1/organizations/:organization_id/projects/:project_id', '…')] = statements;
+  }
+  expect(counted).toEqual({
+    'POST …/websocket-tickets': PROJECT + 2,
+    'GET …/monitoring/dashboards': PROJECT + 2,
+    'POST …/monitoring/dashboards': PROJECT + 1,
+    'GET …/monitoring/dashboards/:dashboard_id': PROJECT + 1,
+    'PUT …/monitoring/dashboards/:dashboard_id': PROJECT + 2,
+    'DELETE …/monitoring/dashboards/:dashboard_id': PROJECT + 2,
+    'GET …/compute/instances/:instance_id/backup-trial': PROJECT + 3,
+    'GET …/compute/overview': PROJECT + 1,
+    'GET …/notifications': PROJECT + 2,
+    'POST …/notifications/read': PROJECT + 1,
+  });
+});
+
+/** Valid values for all that the route requires, asked by the admin; a dashboard is made for it, the ticket is for a console. */
+async function sendRoute(operation: Operation, dashboardId: string): Promise<Answer> {
+  const { demo } = app;
+  const values: Record<string, unknown> = {
+    organization_id: demo.organization_id,
+    project_id: demo.project_id,
+    dashboard_id: dashboardId,
+    instance_id: demo.instances.eligible,
+    target: 'console',
+  };
+  const own = Object.fromEntries(operation.variables.filter(({ name }) => name in values).map(({ name }) => [name, values[name]]));
+  const admin = { name: 'admin', bearer: demo.users.admin.token ?? '', user: 'admin', isSession: true } as const;
+  return send(app, { caller: admin, operation, values: { ...variantsOf(operation)[0]?.values, ...own } });
+}
+
+async function addDashboard(projectId: string): Promise<string> {
+  const data = { projectId, createdById: app.demo.users.owner.id, name: 'Made for a test', isPublic: true };
+  return (await app.app.database.dashboard.create({ data })).id;
+}
+
+interface List {
+  /** With `$n` for the number of items. */
+  readonly document: string;
+  // biome-ignore lint/suspicious/noExplicitAny: each list stands elsewhere in the answer
+  readonly items: (data: any) => unknown[];
+  readonly statements: number;
+}
+
+const inProject = (selection: string) => `query($o: ID!, $p: ID!, $n: Int!) { project(organizationId: $o, id: $p) { ${selection} } }`;
+const inViewer = (selection: string) => `query($n: Int!) { viewer { ${selection} } }`;
+const everything = '{ nodes { id } edges { cursor node { id } } pageInfo { startCursor endCursor hasNextPage hasPreviousPage } }';
+const trial = 'backupTrial { eligible reason blockers monthlyPrice trial { id status } }';
+
+const lists: Readonly<Record<string, List>> = {
+  instances: {
+    document: inProject(`instances(first: $n) ${everything}`),
+    items: (data) => data.project.instances.nodes,
+    statements: PROJECT + 1,
+  },
+  'instances, backwards': {
+    document: inProject(`instances(last: $n) ${everything}`),
+    items: (data) => data.project.instances.nodes,
+    statements: PROJECT + 1,
+  },
+  tasks: { document: inProject(`tasks(first: $n) ${everything}`), items: (data) => data.project.tasks.nodes, statements: PROJECT + 1 },
+  dashboards: {
+    document: inProject(`dashboards(first: $n) ${everything}`),
+    items: (data) => data.project.dashboards.nodes,
+    statements: PROJECT + 1,
+  },
+  notifications: {
+    document: inProject(`notifications(first: $n) ${everything}`),
+    items: (data) => data.project.notifications.nodes,
+    statements: PROJECT + 1,
+  },
+  dashboardPage: {
+    document: inProject('dashboardPage(pageSize: $n) { count totalPages results { id name widgets } }'),
+    items: (data) => data.project.dashboardPage.results,
+    statements: PROJECT + 2,
+  },
+  notificationPage: {
+    document: inProject('notificationPage(pageSize: $n) { count totalPages results { id title data read } }'),
+    items: (data) => data.project.notificationPage.results,
+    statements: PROJECT + 2,
+  },
+  'unread notificationPage': {
+    document: inProject('notificationPage(pageSize: $n, filter: { unread: true }) { count results { id read } }'),
+    items: (data) => data.project.notificationPage.results,
+    statements: PROJECT + 2,
+  },
+  'filtered notificationPage': {
+    document: inProject('notificationPage(pageSize: $n, filter: { severity: info, kind: "test" }) { count results { id read } }'),
+    items: (data) => data.project.notificationPage.results,
+    statements: PROJECT + 2,
+  },
+  'viewer.organizations': {
+    document: inViewer(`organizations(first: $n) ${everything}`),
+    items: (data) => data.viewer.organizations.nodes,
+    statements: SESSION + 2,
+  },
+  'viewer.apiKeys': {
+    document: inViewer(`apiKeys(first: $n) ${everything}`),
+    items: (data) => data.viewer.apiKeys.nodes,
+    statements: SESSION + 1,
+  },
+  'organization.projects': {
+    document: `query($o: ID!, $n: Int!) { organization(id: $o) { projects(first: $n) ${everything} } }`,
+    items: (data) => data.organization.projects.nodes,
+    statements: SESSION + 3,
+  },
+  'a connection under many aliases': {
+    document: inProject(`
+      instances(first: $n) { nodes { id } } last: instances(last: $n) { nodes { id } }
+      active: instances(first: $n, filter: { status: active }) { nodes { id name } }
+      lost: instances(first: $n, filter: { attention: without_hypervisor }) { nodes { id } }`),
+    items: (data) => data.project.active.nodes,
+    statements: PROJECT + 4,
+  },
+  'the trials of instances': {
+    document: inProject(`instances(first: $n) { nodes { id ${trial} } }`),
+    items: (data) => data.project.instances.nodes,
+    statements: PROJECT + 3,
+  },
+  'the trials of instances, under two aliases and in two forms': {
+    document: inProject(`instances(first: $n) { nodes { id ${trial} again: ${trial} } edges { node { ${trial} } } }`),
+    items: (data) => data.project.instances.nodes,
+    statements: PROJECT + 3,
+  },
+  'the projects of organizations': {
+    document: inViewer('organizations(first: $n) { nodes { id projects(first: 3) { nodes { id } } } }'),
+    items: (data) => data.viewer.organizations.nodes,
+    statements: SESSION + 3,
+  },
+  'the projects of organizations, under three aliases': {
+    document: inViewer(`organizations(first: $n) { nodes { id
+      projects(first: 3) { nodes { id } } one: projects(first: 1) { nodes { name } } last: projects(last: 1) { nodes { name role } } } }`),
+    items: (data) => data.viewer.organizations.nodes,
+    statements: SESSION + 5,
+  },
+  'the whole front page at once': {
+    document: `query($o: ID!, $p: ID!, $n: Int!) {
+      viewer { name organizations(first: 1) { nodes { id projects(first: 1) { nodes { id } } } } }
+      project(organizationId: $o, id: $p) {
+        name unreadNotificationCount computeOverview { instancesTotal }
+        instances(first: $n) { nodes { id } } tasks(first: $n) { nodes { id } }
+        notifications(first: $n) { nodes { id } } dashboards(first: $n) { nodes { id } }
+      }
+      again: project(organizationId: $o, id: $p) { notifications(first: $n) { nodes { title } } }
+    }`,
+    items: (data) => data.project.notifications.nodes,
+    statements: PROJECT + 10,
+  },
+};
+
+test.each(Object.entries(lists))('%s: as many statements for 100 rows as for 1', async (_name, { document, items, statements }) => {
+  const counted: Record<number, number> = {};
+  for (const n of [1, 100]) {
+    const { organization_id: o, project_id: p } = app.demo;
+    const { data, statements: taken } = await countDocument(document, { o, p, n });
+    expect(items(data)).toHaveLength(n);
+    counted[n] = taken;
+  }
+  expect(counted).toEqual({ 1: statements, 100: statements });
+});
+
+test('trials under two connections: two statements for each of them at most', async () => {
+  const document = inProject(`
+    active: instances(first: $n, filter: { status: active }) { nodes { id ${trial} } }
+    stopped: instances(first: $n, filter: { status: stopped }) { nodes { id ${trial} } }`);
+  for (const n of [1, 100]) {
+    const { organization_id: o, project_id: p } = app.demo;
+    const { data, statements } = await countDocument(document, { o, p, n });
+    expect(data.project.stopped.nodes).toHaveLength(n);
+    // The connections may come together, and then their trials do.
+    expect(statements).toBeGreaterThanOrEqual(PROJECT + 4);
+    expect(statements).toBeLessThanOrEqual(PROJECT + 6);
+  }
+});
+
+test('marking 200 notifications as read takes as many statements as marking one', async () => {
+  const { organization_id: organizationId, project_id: projectId } = app.demo;
+  const rows = await app.app.database.notification.findMany({ where: { projectId }, orderBy: { sequence: 'desc' }, take: 201 });
+  const ids = rows.map(({ id }) => id);
+  const mark = (input: object) =>
+    countDocument(
+      'mutation($input: MarkNotificationsReadInput!) { markNotificationsRead(input: $input) { marked } }',
+      { input: { organizationId, projectId, ...input } },
+      'member',
+    );
+  const counted = [await mark({ notificationIds: ids.slice(0, 1) }), await mark({ notificationIds: ids.slice(1) }), await mark({})];
+  expect(counted.map(({ statements }) => statements)).toEqual([PROJECT + 1, PROJECT + 1, PROJECT + 1]);
+  expect(counted[1]?.data.markNotificationsRead.marked).toBeGreaterThan(100);
+});
+
+test('writing takes as many statements among 100 rows as among none', async () => {
+  const { organization_id: organizationId, project_id, empty_project_id } = app.demo;
+  const publish = 'mutation($input: PublishNotificationInput!) { publishNotification(input: $input) { notification { sequence } } }';
+  const create = 'mutation($input: CreateDashboardInput!) { createDashboard(input: $input) { dashboard { id } } }';
+  const update = 'mutation($input: UpdateDashboardInput!) { updateDashboard(input: $input) { dashboard { id } } }';
+  const counted: number[][] = [];
+  for (const projectId of [empty_project_id, project_id]) {
+    const ids = { organizationId, projectId };
+    const id = await addDashboard(projectId);
+    const steps = [
+      await countDocument(publish, { input: { ...ids, kind: 'test', severity: 'info', title: 'One more' } }),
+      await countDocument(create, { input: { ...ids, name: 'One more' } }),
+      await countDocument(create, { input: { ...ids, name: 'The default', isDefault: true } }),
+      await countDocument(update, { input: { ...ids, id, name: 'The default', isDefault: true } }),
+    ];
+    counted.push(steps.map(({ statements }) => statements));
+  }
+  // A default is set in a transaction: it locks the project, clears the default that there was, writes, and commits.
+  const expected = [PROJECT + 1, PROJECT + 1, PROJECT + 4, PROJECT + 5];
+  expect(counted).toEqual([expected, expected]);
+});
+
+test('a project that is foreign costs as much as one that is absent', async () => {
+  const { foreign } = app.demo;
+  const paths = [`${foreign.organization_id}/projects/${foreign.project_id}`, `${randomUUID()}/projects/${randomUUID()}`];
+  for (const path of paths) {
+    const { answer, statements } = await count(() => app.ask('GET', `/v1/organizations/${path}/compute/overview`));
+    expect([answer.status, statements]).toEqual([404, PROJECT]);
+  }
+});
+
+test('an API key costs one statement more than a session, and once a minute another to note its use', async () => {
+  const as = { bearer: app.demo.users.owner.api_key };
+  const counted: number[] = [];
+  for (let turn = 0; turn < 3; turn += 1) {
+    counted.push((await count(() => app.ask('GET', `${app.projectPath}/compute/overview`, { as }))).statements);
+  }
+  expect(counted).toEqual([PROJECT + 3, PROJECT + 2, PROJECT + 2]);
+});

@@ -1,0 +1,188 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { getOperationAST, lexicographicSortSchema, parse, printSchema } from 'graphql';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { statusOf } from '../src/kernel/fault.ts';
+import { root } from '../src/kernel/root.ts';
+import { schema } from '../src/schema.ts';
+import { routes } from '../src/transport/rest/routes.ts';
+import { type OperationName, operations } from './support/contract.ts';
+import type { Case } from './support/doors.ts';
+
+const read = (path: string) => readFileSync(new URL(path, root), 'utf8');
+const listFiles = (folder: string) =>
+  readdirSync(new URL(folder, root), { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.endsWith('.ts'))
+    .sort();
+
+it('schema.graphql is the schema that is served, printed and sorted', () => {
+  expect(read('schema.graphql')).toBe(`${printSchema(lexicographicSortSchema(schema))}\n`);
+});
+
+describe('floors', () => {
+  const sources = new Map(
+    listFiles('src/')
+      .filter((path) => !path.startsWith('generated/'))
+      .map((path) => [path, read(`src/${path}`)]),
+  );
+  /** Our own files that a file imports, types included, as paths below src/. */
+  const importsOf = (path: string) => {
+    const source = sources.get(path) ?? '';
+    const forms = [
+      /^import\b[^'"`;]*?['"]([^'"]+)['"]/gm,
+      /^export\b[^'"`;=(]*?\bfrom\s*['"]([^'"]+)['"]/gm,
+      /\bimport\(\s*['"]([^'"]+)['"]/g,
+    ];
+    const named = forms.flatMap((form) => [...source.matchAll(form)]);
+    return named.flatMap(([, target = '']) => (target.startsWith('.') ? [normalize(join(dirname(path), target))] : []));
+  };
+
+  const ground = ['generated', 'kernel'];
+  const below = {
+    kernel: [],
+    platform: ground,
+    access: ['platform', ...ground],
+    graph: ['access', 'platform', ...ground],
+    domain: ['graph', 'access', 'platform', ...ground],
+    transport: ['graph', 'access', 'platform', ...ground],
+    demo: ['access', 'platform', ...ground],
+    'config.ts': [],
+    'schema.ts': ['domain', 'graph'],
+    'sdl.ts': ['schema.ts'],
+    'app.ts': ['schema.ts', 'config.ts', 'transport', 'domain', 'graph', 'access', 'platform', ...ground],
+    'main.ts': ['app.ts', 'config.ts', 'demo', 'access', 'platform', ...ground],
+    'cli.ts': ['app.ts', 'config.ts', 'demo', 'access', 'platform', ...ground],
+  } satisfies Record<string, readonly string[]>;
+  type Floor = keyof typeof below;
+
+  /** A ticket is a credential that lives in a domain: it is redeemed at the upgrade, before there is any operation. */
+  const exceptions = ['transport/websocket/upgrade.ts → tickets/service.ts'];
+
+  const placeOf = (path: string) => path.split('/')[0] ?? path;
+  /** A folder with no floor of its own is a domain; a file beside the folders must be known. */
+  const floorOf = (path: string): Floor | 'generated' => {
+    const place = placeOf(path);
+    if (place === 'generated' || place in below) return place as Floor;
+    expect(place, 'every file beside the folders has its floor').not.toMatch(/\.ts$/);
+    return 'domain';
+  };
+
+  it('are read from all that is there', () => {
+    expect(sources.size).toBeGreaterThan(50);
+    expect(importsOf('main.ts')).toContain('app.ts');
+    expect(importsOf('schema.ts')).toContain('tickets/schema.ts');
+    expect(importsOf('transport/rest/route.ts')).toEqual(
+      expect.arrayContaining(['graph/context.ts', 'graph/variables.ts', 'kernel/fault.ts', 'transport/rest/links.ts']),
+    );
+    const domains = new Set([...sources.keys()].filter((path) => floorOf(path) === 'domain').map(placeOf));
+    for (const domain of ['accounts', 'backups', 'compute', 'dashboards', 'notifications', 'tickets']) expect(domains).toContain(domain);
+    const imported = [...sources.keys()].flatMap(importsOf).filter((path) => !path.startsWith('generated/'));
+    expect(imported.filter((path) => !sources.has(path))).toEqual([]);
+  });
+
+  it('are imported downwards only, and no domain imports another', () => {
+    const wrong = [...sources.keys()].flatMap((path) => {
+      const floor = floorOf(path);
+      const allowed: readonly string[] = floor === 'generated' ? [] : below[floor];
+      return importsOf(path)
+        .filter((target) => placeOf(target) !== placeOf(path) && !allowed.includes(floorOf(target)))
+        .map((target) => `${path} → ${target}`);
+    });
+    expect(wrong).toEqual(exceptions);
+  });
+
+  it('have no way in but a literal import', () => {
+    const computed = [...sources].filter(([, source]) => /\bimport\((?!\s*['"])|\brequire\(|createRequire/.test(source));
+    expect(computed.map(([path]) => path)).toEqual([]);
+  });
+
+  it('have no circle of imports', () => {
+    const done = new Set<string>();
+    const visit = (path: string, trail: readonly string[]): string[] => {
+      if (trail.includes(path)) return [[...trail.slice(trail.indexOf(path)), path].join(' → ')];
+      if (done.has(path)) return [];
+      done.add(path);
+      return importsOf(path).flatMap((target) => visit(target, [...trail, path]));
+    };
+    expect([...sources.keys()].flatMap((path) => visit(path, []))).toEqual([]);
+  });
+
+  it('know the environment by the config alone, to which the entries hand it', () => {
+    const uses = [...sources].flatMap(([path, source]) =>
+      [...source.matchAll(/^.*(?:\bprocess\s*(?:\?\.)?\.?\s*(?:\[['"])?env\b|\benv\b.*['"](?:node:)?process['"]).*$/gm)].map(
+        ([line]) => `${path}: ${line.trim()}`,
+      ),
+    );
+    expect(uses.length).toBeGreaterThan(0);
+    expect(uses.filter((use) => !/^(main|cli)\.ts: .*\breadConfig\(process\.env\)/.test(use))).toEqual([]);
+  });
+});
+
+describe('the table of routes', () => {
+  let cases: readonly Case[];
+  beforeAll(async () => {
+    const files = listFiles('test/contract/cases/').map((path) => path.replace(/\.ts$/, ''));
+    const modules = await Promise.all(files.map((name) => import(`./contract/cases/${name}.ts`)));
+    cases = modules.flatMap((module) =>
+      Object.entries(module).flatMap(([name, value]) => (name.endsWith('Cases') ? (value as Case[]) : [])),
+    );
+  });
+
+  /** What each operation can answer, apart from outages and mistakes of ours. */
+  const answers: Readonly<Record<OperationName, readonly number[]>> = {
+    create_websocket_ticket: [201, 400, 401, 403, 404, 429],
+    list_dashboards: [200, 400, 401, 404, 429],
+    create_dashboard: [201, 400, 401, 403, 404, 429],
+    get_dashboard: [200, 401, 404, 429],
+    update_dashboard: [200, 400, 401, 403, 404, 409, 429],
+    delete_dashboard: [204, 400, 401, 403, 404, 409, 429],
+    backup_trial_state: [200, 401, 404, 429],
+    compute_overview: [200, 401, 404, 429],
+    list_notifications: [200, 400, 401, 404, 429],
+    mark_notifications_read: [200, 400, 401, 404, 429],
+  };
+
+  const bound = routes.map(({ operation, method, path, status }) => {
+    const name = getOperationAST(parse(operation))?.name?.value ?? '';
+    return { name, method, path, status };
+  });
+
+  it('is the contract: these operations at these addresses, and no others', () => {
+    const expected = Object.entries(operations).map(([name, { method, path }]) => ({ name, method, path }));
+    expect(bound.map(({ name, method, path }) => ({ name, method, path }))).toEqual(expected);
+  });
+
+  it('answers the statuses of the contract alone', () => {
+    const statuses = new Set([200, 201, 204, 400, 401, 403, 404, 409, 429, 500, 503]);
+    for (const status of [...bound.map((route) => route.status), ...Object.values(statusOf), ...Object.values(answers).flat()]) {
+      expect(statuses).toContain(status);
+    }
+  });
+
+  it('has a case for every status of every route', () => {
+    const covered = Object.fromEntries(
+      bound.map(({ name }) => {
+        const statuses = cases.filter(({ operation }) => operation === name).map(({ status }) => status);
+        return [name, [...new Set(statuses)].sort((a, b) => a - b)];
+      }),
+    );
+    expect(covered).toEqual(answers);
+    for (const { name, status } of bound)
+      expect(
+        answers[name as OperationName].filter((one) => one < 300),
+        name,
+      ).toEqual([status]);
+  });
+
+  it('has every case run by a test', () => {
+    const tests = listFiles('test/contract/').filter((path) => path.endsWith('.test.ts'));
+    const run = tests.flatMap((path) =>
+      [...read(`test/contract/${path}`).matchAll(/^runCases\(\(\) => app, (\w+)\);$/gm)].map(([, name]) => name),
+    );
+    const exported = listFiles('test/contract/cases/').flatMap((path) =>
+      [...read(`test/contract/cases/${path}`).matchAll(/^export const (\w+Cases)\b/gm)].map(([, name]) => name),
+    );
+    expect(run.sort()).toEqual(exported.sort());
+    expect(exported.length).toBeGreaterThan(5);
+  });
+});

@@ -1,0 +1,77 @@
+import type { Random } from './random.ts';
+
+const statuses = ['provisioning', 'active', 'stopped', 'suspended', 'resizing', 'rebuilding', 'error', 'deleted'];
+/** The tables behind `resources_count`, with the column of their size. */
+export const resources = { volumes: 'size_gb', snapshots: 'size_gb', backups: 'size_gb', vpcs: null, ssh_keys: null } as const;
+export const tables = Object.keys(resources) as Array<keyof typeof resources>;
+
+/** What the statements may touch: rows whose names begin with `owner`, in these projects. */
+export interface Ground {
+  readonly random: Random;
+  readonly projects: readonly string[];
+  readonly owner: string;
+  /** How many rows a statement touches at most. */
+  readonly width: number;
+}
+
+const list = <Item>(count: number, make: () => Item) => Array.from({ length: count }, make);
+
+/** Some of the owner's rows: the same ones for the same salt. */
+function some(table: string, { owner, random, width }: Ground): string {
+  const chosen = `SELECT id FROM ${table} WHERE name LIKE '${owner}-%' ORDER BY md5(id::text || '${random.below(1e9)}') LIMIT ${1 + random.below(width)}`;
+  return `id IN (${chosen})`;
+}
+
+/** A project by the hash of the row's id, so that one statement touches several. */
+function anyProject({ projects, random }: Ground): string {
+  const names = projects.map((id) => `'${id}'::uuid`).join(', ');
+  return `(ARRAY[${names}])[1 + abs(hashtext(id::text || '${random.below(1e9)}')) % ${projects.length}]`;
+}
+
+function instanceValues({ random, projects, owner }: Ground): string {
+  const hypervisor = random.chance(0.3) ? 'NULL' : "'hv'";
+  const sizes = [random.below(64), random.below(500_000), random.below(10_000)].join(', ');
+  return `('${random.uuid()}', '${random.pick(projects)}', '${owner}-i', '${random.pick(statuses)}', 'vps-s', 'eu', ${sizes}, ${hypervisor},
+    ${random.chance(0.3)})`;
+}
+
+const instanceColumns = '(id, project_id, name, status, plan, region, vcpu, ram_mb, storage_gb, hypervisor, throttled)';
+
+function changeInstances(ground: Ground): string {
+  const { random, width } = ground;
+  const where = some('instances', ground);
+  return random.pick([
+    () => `INSERT INTO instances ${instanceColumns} VALUES ${list(1 + random.below(width), () => instanceValues(ground)).join(', ')}`,
+    () => `UPDATE instances SET status = '${random.pick(statuses)}' WHERE ${where}`,
+    () => `UPDATE instances SET vcpu = ${random.below(64)}, ram_mb = ram_mb / 2, storage_gb = storage_gb + 1 WHERE ${where}`,
+    () => `UPDATE instances SET hypervisor = CASE WHEN hypervisor IS NULL THEN 'hv' END WHERE ${where}`,
+    () => `UPDATE instances SET throttled = NOT throttled, name = name || '-' WHERE ${where}`,
+    () => `UPDATE instances SET project_id = ${anyProject(ground)} WHERE ${where}`,
+    () => `UPDATE instances SET project_id = ${anyProject(ground)}, status = '${random.pick(statuses)}', vcpu = vcpu + 3 WHERE ${where}`,
+    () => `DELETE FROM instances WHERE ${where}`,
+    // Half of the rows are there already: one statement that inserts and updates.
+    () => `INSERT INTO instances ${instanceColumns}
+      SELECT CASE WHEN hashtext(id::text) % 2 = 0 THEN id ELSE md5(id::text || '${random.below(1e9)}')::uuid END,
+        project_id, name, 'error', plan, region, 1, 2, 3, NULL, true FROM instances WHERE ${where}
+      ON CONFLICT (id) DO UPDATE SET status = excluded.status, ram_mb = excluded.ram_mb, hypervisor = excluded.hypervisor`,
+  ])();
+}
+
+function changeResources(ground: Ground): string {
+  const { random, owner, projects, width } = ground;
+  const table = random.pick(tables);
+  const where = some(table, ground);
+  const size = resources[table];
+  const rest = { volumes: 'size_gb', snapshots: 'size_gb', backups: 'size_gb', vpcs: 'cidr', ssh_keys: 'public_key, fingerprint' }[table];
+  const values = () => (size ? `${random.below(9_000)}` : rest.replace(/\w+/g, "'x'"));
+  const row = () => `('${random.uuid()}', '${random.pick(projects)}', '${owner}-r', ${values()})`;
+  return random.pick([
+    () => `INSERT INTO ${table} (id, project_id, name, ${rest}) VALUES ${list(1 + random.below(width), row).join(', ')}`,
+    () => `UPDATE ${table} SET ${size ? `${size} = ${size} / 3 + ${random.below(50)}` : "name = name || '-'"} WHERE ${where}`,
+    () => `UPDATE ${table} SET project_id = ${anyProject(ground)} WHERE ${where}`,
+    () => `DELETE FROM ${table} WHERE ${where}`,
+  ])();
+}
+
+/** One random statement that changes what the overview counts. */
+export const change = (ground: Ground) => (ground.random.chance(0.6) ? changeInstances(ground) : changeResources(ground));

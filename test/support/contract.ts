@@ -1,0 +1,174 @@
+import { isMatcher } from './exact.ts';
+
+/** Where a case looks: the ids of v1's paths. */
+export interface Place {
+  readonly organization_id: string;
+  readonly project_id: string;
+  readonly instance_id: string;
+  readonly dashboard_id: string;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** What a case hands in, named as v1 names it. */
+export interface Call {
+  readonly place: Place;
+  readonly input: Fields;
+  /** The version that a dashboard is expected to have: If-Match there, `expectedVersion` here. */
+  readonly version: number | undefined;
+}
+
+/** One operation of v1 beside the GraphQL document that does the same. */
+export interface Operation {
+  readonly method: 'get' | 'post' | 'put' | 'delete';
+  readonly path: string;
+  readonly document: string;
+  variables(call: Call): Fields;
+  /** The data of the GraphQL answer that says what the v1 body says. */
+  data(body: unknown, call: Call & { readonly etag: number | undefined }): unknown;
+}
+
+const project = '/v1/organizations/:organization_id/projects/:project_id';
+const dashboards = `${project}/monitoring/dashboards`;
+
+/** snake_case → camelCase, all the way down; what is the client's own JSON stays as it is. */
+export function camelize(value: unknown, names: Readonly<Record<string, string>> = {}): unknown {
+  if (typeof value !== 'object' || value === null || isMatcher(value)) return value;
+  if (Array.isArray(value)) return value.map((item) => camelize(item, names));
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [
+      names[key] ?? key.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase()),
+      key === 'widgets' || key === 'data' ? item : camelize(item, names),
+    ]),
+  );
+}
+
+const dashboardNames = { organization: 'organizationId', created_by: 'createdById', project: 'projectId' };
+const dashboardFields = 'id name organizationId createdById created modified description projectId widgets isDefault isPublic';
+const notificationFields = 'id sequence kind severity title body resourceType resourceId data created read';
+const trialFields = `id instanceId instanceName legacyServiceId legacyOrderId legacyInvoiceId status source trial cycle monthlyPrice
+  cyclePrice credited startedAt endsAt remindedAt resolvedAt failureReason created`;
+
+function query(declarations: string, selection: string): string {
+  return `query ($organizationId: ID!, $projectId: ID!, ${declarations}) {
+    project(organizationId: $organizationId, id: $projectId) { ${selection} }
+  }`;
+}
+
+function mutation(field: string, selection: string): string {
+  const type = `${field.charAt(0).toUpperCase()}${field.slice(1)}Input`;
+  return `mutation ($input: ${type}!) { answer: ${field}(input: $input) { ${selection} } }`;
+}
+
+const located = ({ place }: Call) => ({ organizationId: place.organization_id, projectId: place.project_id });
+const asVariables = (call: Call) => ({ ...located(call), ...(camelize(call.input) as Fields) });
+const asInput = (call: Call) => ({ input: asVariables(call) });
+const asDashboardInput = (call: Call) => ({
+  input: { ...asVariables(call), id: call.place.dashboard_id, ...(call.version !== undefined && { expectedVersion: call.version }) },
+});
+const withVersion = (body: unknown, { etag }: { etag: number | undefined }) => ({
+  ...(camelize(body, dashboardNames) as Fields),
+  version: etag,
+});
+
+/** The links are REST's alone. */
+function withoutLinks(body: unknown, names?: Readonly<Record<string, string>>) {
+  const { next: _next, previous: _previous, ...envelope } = body as Fields;
+  return { project: { answer: camelize(envelope, names) } };
+}
+
+/** Written without a look at the table of routes: what the two say of one another is what is tested. */
+export const operations = {
+  create_websocket_ticket: {
+    method: 'post',
+    path: `${project}/websocket-tickets`,
+    document: mutation('createWebsocketTicket', 'ticket path expiresIn'),
+    variables: asInput,
+    data: (body) => ({ answer: camelize(body) }),
+  },
+  list_dashboards: {
+    method: 'get',
+    path: dashboards,
+    document: query(
+      '$page: Int! = 1, $pageSize: Int! = 20',
+      `answer: dashboardPage(page: $page, pageSize: $pageSize) { count page pageSize totalPages results { ${dashboardFields} } }`,
+    ),
+    variables: asVariables,
+    data: (body) => withoutLinks(body, dashboardNames),
+  },
+  create_dashboard: {
+    method: 'post',
+    path: dashboards,
+    document: mutation('createDashboard', `dashboard { ${dashboardFields} version }`),
+    variables: asInput,
+    data: (body, call) => ({ answer: { dashboard: withVersion(body, call) } }),
+  },
+  get_dashboard: {
+    method: 'get',
+    path: `${dashboards}/:dashboard_id`,
+    document: query('$id: ID!', `answer: dashboard(id: $id) { ${dashboardFields} version }`),
+    variables: (call) => ({ ...located(call), id: call.place.dashboard_id }),
+    data: (body, call) => ({ project: { answer: withVersion(body, call) } }),
+  },
+  update_dashboard: {
+    method: 'put',
+    path: `${dashboards}/:dashboard_id`,
+    document: mutation('updateDashboard', `dashboard { ${dashboardFields} version }`),
+    variables: asDashboardInput,
+    data: (body, call) => ({ answer: { dashboard: withVersion(body, call) } }),
+  },
+  delete_dashboard: {
+    method: 'delete',
+    path: `${dashboards}/:dashboard_id`,
+    document: mutation('deleteDashboard', 'deletedId'),
+    variables: asDashboardInput,
+    data: (_body, { place }) => ({ answer: { deletedId: place.dashboard_id } }),
+  },
+  backup_trial_state: {
+    method: 'get',
+    path: `${project}/compute/instances/:instance_id/backup-trial`,
+    document: query(
+      '$id: ID!',
+      `instance(id: $id) { answer: backupTrial { trial { ${trialFields} } eligible reason monthlyPrice currency trialDays } }`,
+    ),
+    variables: (call) => ({ ...located(call), id: call.place.instance_id }),
+    data: (body) => ({ project: { instance: { answer: camelize(body, { instance: 'instanceId' }) } } }),
+  },
+  compute_overview: {
+    method: 'get',
+    path: `${project}/compute/overview`,
+    document: query(
+      '',
+      `answer: computeOverview {
+        attention {
+          instancesWithoutHypervisor instancesSuspended instancesThrottled cancellationsScheduled tasksFailed24h tasksStuck
+        }
+        instancesByStatus { status count } instancesTotal resourcesAllocated { vcpu ramMb ramGb storageGb }
+        resourcesCount { volumes vpcs sshKeys snapshots backups storageGb } tasksByStatus { status count } tasksRecentCount
+      }`,
+    ),
+    variables: located,
+    data: (body) => ({ project: { answer: camelize((body as unknown[])[0]) } }),
+  },
+  list_notifications: {
+    method: 'get',
+    path: `${project}/notifications`,
+    document: query(
+      '$page: Int! = 1, $pageSize: Int! = 20, $filter: NotificationFilter',
+      `answer: notificationPage(page: $page, pageSize: $pageSize, filter: $filter) {
+        count page pageSize totalPages results { ${notificationFields} }
+      }`,
+    ),
+    variables: ({ input: { page, page_size, ...filter }, ...call }) => asVariables({ ...call, input: { page, page_size, filter } }),
+    data: (body) => withoutLinks(body),
+  },
+  mark_notifications_read: {
+    method: 'post',
+    path: `${project}/notifications/read`,
+    document: mutation('markNotificationsRead', 'marked unreadCount'),
+    variables: asInput,
+    data: (body) => ({ answer: camelize(body) }),
+  },
+} as const satisfies Record<string, Operation>;
+
+export type OperationName = keyof typeof operations;

@@ -1,0 +1,83 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { cpSync, mkdtempSync, symlinkSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+/** What a clone of the repository holds that a start needs: nothing is compiled in it yet. */
+export function copyCheckout(): string {
+  const copy = mkdtempSync(join(tmpdir(), 'portico-checkout-'));
+  for (const name of ['package.json', 'package-lock.json', 'tsconfig.json', 'launch.mjs', 'prisma', 'src']) {
+    cpSync(join(root, name), join(copy, name), { recursive: true, filter: (path) => !path.endsWith('generated') });
+  }
+  symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
+  return copy;
+}
+
+export interface Launched {
+  readonly process: ChildProcess;
+  /** What it has printed so far, on standard output and on standard error. */
+  readonly printed: { out: string; err: string };
+  readonly exit: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>;
+}
+
+/** `node launch.mjs …`, which is what `npm start` and `npm run portico` are, in an environment of its own. */
+export function launch(checkout: string, args: readonly string[], env: Record<string, string>): Launched {
+  const { PATH = '', HOME = '' } = process.env;
+  const child = spawn(process.execPath, ['launch.mjs', ...args], { cwd: checkout, env: { PATH, HOME, ...env } });
+  const printed = { out: '', err: '' };
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    printed.out += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    printed.err += text;
+  });
+  const exit = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve) => {
+    child.once('close', (code, signal) => resolve({ code, signal }));
+  });
+  return { process: child, printed, exit };
+}
+
+/** A server that has printed its invitation. */
+export interface Started extends Launched {
+  readonly baseUrl: string;
+  /** Kills it as `kill -9` does. */
+  kill(): Promise<void>;
+}
+
+/** `npm start`. Rejects, with what was printed, where it ends before it listens. */
+export async function start(checkout: string, env: Record<string, string>): Promise<Started> {
+  const launched = launch(checkout, ['main'], { HOST: '127.0.0.1', PORT: '0', LOG_LEVEL: 'error', ...env });
+  const { process: child, printed, exit } = launched;
+  const baseUrl = await new Promise<string>((resolve, reject) => {
+    child.stdout?.on('data', () => {
+      const address = /^Portico listens on (\S+)\n/m.exec(printed.out)?.[1];
+      if (address) resolve(address);
+    });
+    exit.then(({ code }) => reject(new Error(`exit ${code}: ${printed.out}${printed.err}`)));
+  });
+  const kill = async () => {
+    child.kill('SIGKILL');
+    await exit;
+  };
+  return { ...launched, baseUrl, kill };
+}
+
+/** Runs a command to its end. */
+export async function command(checkout: string, args: readonly string[], env: Record<string, string>) {
+  const { printed, exit } = launch(checkout, args, env);
+  const { code } = await exit;
+  return { code, ...printed };
+}
+
+export function findFreePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as AddressInfo;
+      server.close(() => resolve(port));
+    });
+  });
+}

@@ -1,0 +1,217 @@
+import {
+  type GraphQLArgument,
+  type GraphQLField,
+  type GraphQLInputField,
+  type GraphQLInputType,
+  type GraphQLOutputType,
+  getNamedType,
+  getNullableType,
+  getOperationAST,
+  isCompositeType,
+  isEnumType,
+  isInputObjectType,
+  isListType,
+  isObjectType,
+  isRequiredArgument,
+  isRequiredInputField,
+  parse,
+  visit,
+} from 'graphql';
+import { readBindings } from '../../src/graph/variables.ts';
+import { schema } from '../../src/schema.ts';
+import { routes } from '../../src/transport/rest/routes.ts';
+
+/** A variable of an operation: the model that its id names, if it names one, and how it may be filled. */
+export interface Variable {
+  readonly name: string;
+  readonly type: GraphQLInputType;
+  readonly isRequired: boolean;
+  /** `dashboard` of `$dashboard_id`, `notification` of `$notification_ids`. */
+  readonly model: string | null;
+}
+
+/** What an operation can be asked, whichever the door: one document with one variable for every value. */
+export interface Operation {
+  readonly name: string;
+  readonly document: string;
+  readonly variables: readonly Variable[];
+  readonly isMutation: boolean;
+  /** Whose data it is about: a variable names the project or the organization, or it is the caller's own. */
+  readonly scope: 'project' | 'organization' | 'viewer';
+  /** What the schema's descriptions say of it. */
+  readonly descriptions: string;
+  /** Of a v1 route; null for a GraphQL document. */
+  readonly route: { readonly method: string; readonly path: string; readonly status: number } | null;
+}
+
+type Field = GraphQLField<unknown, unknown>;
+
+/** The v1 routes, as they stand in the table. */
+export function routeOperations(): Operation[] {
+  return routes.map(({ method, path, status, operation }) => ({
+    ...readDocument(operation, `${method.toUpperCase()} ${path}`),
+    route: { method: method.toUpperCase(), path, status },
+  }));
+}
+
+/** Every root field of the schema; of one that gives an object, every field of that object by itself. */
+export function graphqlOperations(): Operation[] {
+  const queries = Object.values(schema.getQueryType()?.getFields() ?? {}).flatMap((root) => {
+    const type = getNamedType(root.type);
+    if (!isObjectType(type)) return [writeDocument('query', [root])];
+    const fields = Object.values(type.getFields());
+    return fields.map((field) => writeDocument('query', [root, field]));
+  });
+  const mutations = Object.values(schema.getMutationType()?.getFields() ?? {}).map((root) => writeDocument('mutation', [root]));
+  return [...queries, ...mutations].map(({ name, text }) => ({ ...readDocument(text, name), route: null }));
+}
+
+/** `query { root(…) { field(…) { everything } } }`, every argument and every input field a variable. */
+function writeDocument(kind: 'query' | 'mutation', path: readonly Field[]) {
+  const declared: string[] = [];
+  const declare = (owner: string, name: string, type: GraphQLInputType, defaultText: string) => {
+    const variable = variableName(owner, name);
+    declared.push(`$${variable}: ${type}${defaultText}`);
+    return `$${variable}`;
+  };
+  const opened = path.map((field) => {
+    const owner = modelOf(field, kind);
+    const given = field.args.map((argument) => `${argument.name}: ${writeValue(owner, argument, declare)}`);
+    return given.length > 0 ? `${field.name}(${given.join(', ')})` : field.name;
+  });
+  const last = path.at(-1) as Field;
+  const body = `${opened.join(' { ')} ${selectAll(last.type, 5)}${' }'.repeat(path.length - 1)}`;
+  const head = declared.length > 0 ? `(${declared.join(', ')})` : '';
+  return { name: `${kind} ${path.map(({ name }) => name).join('.')}`, text: `${kind} matrix${head} { ${body} }` };
+}
+
+function writeValue(
+  owner: string,
+  { name, type, defaultValue }: GraphQLArgument | GraphQLInputField,
+  declare: (owner: string, name: string, type: GraphQLInputType, defaultText: string) => string,
+): string {
+  const inner = getNullableType(type);
+  if (!isInputObjectType(inner)) return declare(owner, name, type, defaultValue === undefined ? '' : ` = ${JSON.stringify(defaultValue)}`);
+  const fields = Object.values(inner.getFields()).map((field) => `${field.name}: ${writeValue(owner, field, declare)}`);
+  return `{ ${fields.join(', ')} }`;
+}
+
+/** All that can be asked of a type without arguments, so many levels down. */
+function selectAll(outputType: GraphQLOutputType, levels: number): string {
+  const type = getNamedType(outputType);
+  if (!isCompositeType(type)) return '';
+  if (!isObjectType(type)) return '{ __typename }';
+  const fields = Object.values(type.getFields()).filter((field) => !field.args.some(isRequiredArgument));
+  const parts = fields.flatMap((field) => {
+    if (!isCompositeType(getNamedType(field.type))) return [field.name];
+    return levels > 0 ? [`${field.name} ${selectAll(field.type, levels - 1)}`] : [];
+  });
+  return `{ __typename ${parts.join(' ')} }`;
+}
+
+/** `Project.dashboard` gives a `Dashboard`, and `updateDashboard` changes one: that is what their `id` names. */
+function modelOf(field: Field, kind: 'query' | 'mutation'): string {
+  return kind === 'mutation' ? field.name.replace(/^[a-z]+/, '') : getNamedType(field.type).name;
+}
+
+/** As v1 names its variables: `id` of a dashboard becomes `dashboard_id`. */
+function variableName(owner: string, name: string): string {
+  return snake(name === 'id' ? `${owner}Id` : name);
+}
+
+function snake(name: string): string {
+  return name.replace(/([a-z0-9])([A-Z])/g, '$1_$2').toLowerCase();
+}
+
+function readDocument(text: string, name: string): Omit<Operation, 'route'> {
+  const document = parse(text);
+  const operation = getOperationAST(document);
+  if (!operation) throw new Error(`${name} has no operation`);
+  const variables = [...readBindings(schema, document, operation)].map(([variable, { type, isRequired, position }]) => {
+    const mayBeAbsent = position && ('defaultValue' in position ? position.defaultValue !== undefined : false);
+    const isId = ['ID', 'UUID'].includes(getNamedType(type).name);
+    const model = isId ? variable.replace(/_ids?$/, '') : null;
+    return { name: variable, type, isRequired: isRequired && !mayBeAbsent, model };
+  });
+  const names = new Set(variables.map((variable) => variable.name));
+  const isMutation = operation.operation === 'mutation';
+  return {
+    name,
+    document: text,
+    variables,
+    isMutation,
+    scope: names.has('project_id') ? 'project' : names.has('organization_id') ? 'organization' : 'viewer',
+    descriptions: describe(document, isMutation),
+  };
+}
+
+/** The descriptions of the fields on the way to the data. */
+function describe(document: ReturnType<typeof parse>, isMutation: boolean): string {
+  const found: string[] = [];
+  let type = isMutation ? schema.getMutationType() : schema.getQueryType();
+  visit(document, {
+    Field(node) {
+      const field = type?.getFields()[node.name.value];
+      found.push(field?.description ?? '');
+      const next = field && getNamedType(field.type);
+      type = isObjectType(next) ? next : null;
+      return found.length === 2 || isMutation ? false : undefined;
+    },
+  });
+  return found.join(' ');
+}
+
+/** The values of an operation's variables; `variants` differ in one value each, so that every enum value is asked. */
+export function variantsOf({ variables, isMutation }: Operation): Array<{ label: string; values: Record<string, unknown> }> {
+  const plain = (chosen: readonly Variable[]) =>
+    Object.fromEntries(chosen.flatMap(({ name, type }) => [[name, valuesOf(type)[0]]]).filter(([, value]) => value !== undefined));
+  const free = variables.filter(({ model }) => model === null);
+  const base = plain(free.filter(({ isRequired }) => isRequired));
+  const single = free.flatMap(({ name, type }) =>
+    valuesOf(type)
+      .filter((value) => value !== undefined && value !== base[name])
+      .map((value) => ({ label: `${name}: ${JSON.stringify(value)}`, values: { ...base, [name]: value } })),
+  );
+  const full = isMutation ? [{ label: 'all', values: plain(free) }] : [];
+  return [{ label: 'base', values: base }, ...full, ...single];
+}
+
+const scalarValues: Readonly<Record<string, readonly unknown[]>> = {
+  Boolean: [true, false],
+  DateTime: ['2099-01-01T00:00:00.000Z'],
+  Int: [1],
+  JSON: [[{ matrix: 1 }]],
+  JSONObject: [{ matrix: 1 }],
+  Name: ['matrix'],
+  Text: ['matrix'],
+  // A cursor is of the server's making.
+  String: [],
+};
+
+/** Valid values of a type: all of an enum, one of most others. Throws for a scalar that it does not know. */
+function valuesOf(type: GraphQLInputType): readonly unknown[] {
+  const inner = getNullableType(type);
+  if (isListType(inner)) return [valuesOf(inner.ofType).slice(0, 1)];
+  if (isEnumType(inner)) return inner.getValues().map(({ value }) => value);
+  if (isInputObjectType(inner)) {
+    const fields = Object.values(inner.getFields()).filter(isRequiredInputField);
+    return [Object.fromEntries(fields.map((field) => [field.name, valuesOf(field.type)[0]]))];
+  }
+  const values = scalarValues[inner.name];
+  if (!values) throw new Error(`no value is known for the type ${inner.name}`);
+  return values;
+}
+
+/** The variables of a route that travel in its path. */
+export function pathVariables(path: string): string[] {
+  return [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => name);
+}
+
+export function isList(variable: Variable): boolean {
+  return isListType(getNullableType(variable.type));
+}
+
+/** Whether the id says where something is (malformed: not found) or is data (malformed: a field error). */
+export function isLocator(variable: Variable): boolean {
+  return getNamedType(variable.type).name === 'ID';
+}

@@ -1,0 +1,62 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { inject } from 'vitest';
+import type { DemoFile } from '../../src/demo/file.ts';
+import { copyTemplate } from './app.ts';
+
+export interface ServerProcess {
+  readonly demo: DemoFile;
+  readonly baseUrl: string;
+  readonly databaseUrl: string | null;
+  /** Resident memory, in MiB. */
+  memory(): number;
+  stop(signal?: NodeJS.Signals): Promise<number | null>;
+}
+
+/** The server as operators run it, in a process of its own, on a copy of the demo's database. */
+export async function startServer(env: Record<string, string> = {}): Promise<ServerProcess> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'portico-test-'));
+  const origin = inject('origin');
+  const databaseUrl = 'template' in origin ? await copyTemplate(origin) : null;
+  const server = spawn(process.execPath, ['launch.mjs', 'main'], {
+    cwd: fileURLToPath(new URL('../..', import.meta.url)),
+    env: {
+      ...process.env,
+      PORT: '0',
+      HOST: '127.0.0.1',
+      DATA_DIR: dataDir,
+      LOG_LEVEL: 'error',
+      DRAIN_SECONDS: '0',
+      ...(databaseUrl && { DATABASE_URL: databaseUrl }),
+      ...env,
+    },
+  });
+  const exited = new Promise<number | null>((resolve) => server.once('exit', resolve));
+  const listening = new Promise<void>((resolve, reject) => {
+    let output = '';
+    const read = (chunk: Buffer) => {
+      output += String(chunk);
+      if (output.includes('listens on')) resolve();
+    };
+    server.stdout.on('data', read);
+    server.stderr.on('data', read);
+    exited.then((code) => reject(new Error(`the server exited with ${code}: ${output}`)));
+  });
+  await listening;
+  const demo = JSON.parse(readFileSync(join(dataDir, 'demo.json'), 'utf8')) as DemoFile;
+  return {
+    demo,
+    baseUrl: demo.base_url.replace('localhost', '127.0.0.1'),
+    databaseUrl,
+    memory: () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${server.pid}/status`, 'utf8'))?.[1]) / 1024,
+    async stop(signal = 'SIGTERM') {
+      server.kill(signal);
+      const code = await exited;
+      rmSync(dataDir, { recursive: true, force: true });
+      return code;
+    },
+  };
+}

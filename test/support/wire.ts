@@ -1,0 +1,66 @@
+import { connect, type Socket } from 'node:net';
+
+export interface WireAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** A connection to the server on which a test writes what it likes. */
+export interface Wire {
+  readonly socket: Socket;
+  write(data: string | Buffer): void;
+  /** Waits until so many answers have come, or the server has closed; returns all of them. */
+  receive(count: number): Promise<WireAnswer[]>;
+  /** Waits until the server has closed the connection. */
+  closed(): Promise<void>;
+}
+
+export async function openWire(baseUrl: string, { allowHalfOpen = false } = {}): Promise<Wire> {
+  const { hostname, port } = new URL(baseUrl);
+  const socket = connect({ port: Number(port), host: hostname, allowHalfOpen });
+  let received = Buffer.alloc(0);
+  let isClosed = false;
+  let wake = () => {};
+  socket.on('data', (chunk: Buffer) => {
+    received = Buffer.concat([received, chunk]);
+    wake();
+  });
+  // A server that closes while something is still being written to it resets the connection: that is seen by 'close'.
+  socket.on('error', () => {});
+  socket.on('close', () => {
+    isClosed = true;
+    wake();
+  });
+  await new Promise<void>((resolve) => socket.once('connect', resolve));
+  const until = async (isDone: () => boolean) => {
+    while (!isDone() && !isClosed) await new Promise<void>((resolve) => (wake = resolve));
+  };
+  return {
+    socket,
+    write: (data) => void socket.write(data),
+    async receive(count) {
+      await until(() => readAnswers(received).length >= count);
+      return readAnswers(received);
+    },
+    closed: () => until(() => false),
+  };
+}
+
+/** The answers that have come whole. All of ours say how long they are. */
+function readAnswers(bytes: Buffer): WireAnswer[] {
+  const answers: WireAnswer[] = [];
+  for (let rest = bytes; ; ) {
+    const end = rest.indexOf('\r\n\r\n');
+    if (end < 0) return answers;
+    const [statusLine = '', ...lines] = rest.subarray(0, end).toString('latin1').split('\r\n');
+    const headers = Object.fromEntries(
+      lines.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 1).trim()]),
+    );
+    const length = Number(headers['content-length'] ?? 0);
+    const body = rest.subarray(end + 4, end + 4 + length);
+    if (body.length < length) return answers;
+    answers.push({ status: Number(statusLine.split(' ')[1]), headers, body: body.toString('utf8') });
+    rest = rest.subarray(end + 4 + length);
+  }
+}

@@ -1,0 +1,63 @@
+import { emptyProject, foreignOrganization, foreignProject, organization, project, users } from '../../src/demo/people.ts';
+import type { Dashboard, ProjectRole, Severity } from '../../src/generated/prisma/client.ts';
+import type { TestApp } from './app.ts';
+
+export const ABSENT_ID = '00000000-0000-7000-8000-000000000000';
+const DAY_MS = 86_400_000;
+
+export const ids = { organization, project, emptyProject, foreignOrganization, foreignProject, users };
+
+/** When the demo was filled in: all its times lie around this moment. The owner is said to have come 420 days before. */
+export async function seededAt({ app }: TestApp): Promise<Date> {
+  const owner = await app.database.user.findUniqueOrThrow({ where: { id: users.owner.id } });
+  return new Date(owner.created.getTime() + 420 * DAY_MS);
+}
+
+/** A project of the demo's organization with nothing in it; the member and the viewer have the roles given, if any. */
+export async function makeProject({ app }: TestApp, roles: { member?: ProjectRole; viewer?: ProjectRole } = {}): Promise<string> {
+  const { id: projectId } = await app.database.project.create({ data: { organizationId: organization.id, name: 'Made for a test' } });
+  const members = Object.entries(roles).map(([who, role]) => ({ projectId, userId: users[who as keyof typeof roles].id, role }));
+  await app.database.projectMember.createMany({ data: members });
+  return projectId;
+}
+
+/** A dashboard that differs from every default, at version 5; the member's, unless it says otherwise. */
+export function makeDashboard({ app }: TestApp, projectId: string, data: Partial<Dashboard> = {}): Promise<Dashboard> {
+  const created = new Date('2026-03-01T08:00:00.000Z');
+  const modified = new Date('2026-04-01T09:30:00.000Z');
+  return app.database.dashboard.create({
+    data: {
+      projectId,
+      createdById: users.member.id,
+      name: 'Before',
+      description: 'As it was.',
+      isPublic: true,
+      version: 5,
+      created,
+      modified,
+      ...data,
+      widgets: [{ type: 'stat', title: 'Before' }],
+    },
+  });
+}
+
+/** Notifications numbered from 1; returns their ids, the oldest first. */
+export async function makeNotifications(
+  { app }: TestApp,
+  projectId: string,
+  count: number,
+  severity: Severity = 'info',
+): Promise<string[]> {
+  const rows = Array.from({ length: count }, (_, index) => ({
+    projectId,
+    kind: 'test.made',
+    severity,
+    title: `Number ${index + 1}`,
+    body: '',
+    data: {},
+  }));
+  // One statement each: the order of several in one is the database's own.
+  const made: string[] = [];
+  for (const data of rows) made.push((await app.database.notification.create({ data, select: { id: true } })).id);
+  return made;
+}

@@ -1,0 +1,214 @@
+import { randomUUID } from 'node:crypto';
+import { getIntrospectionQuery, printSchema } from 'graphql';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parseUuid } from '../src/kernel/uuid.ts';
+import { schema } from '../src/schema.ts';
+import { type Answer, startApp, type TestApp } from './support/app.ts';
+import { type Case, codeOf, type Inventory, listCases, send, takeInventory } from './support/matrix.ts';
+import { graphqlOperations, routeOperations } from './support/operations.ts';
+import { anyUuid, type Caller, checksums, findSecrets, prepareWorld, readRows, visibility, type World } from './support/tenancy.ts';
+
+const operations = [...routeOperations(), ...graphqlOperations()];
+const vocabulary = printSchema(schema) + operations.map(({ document }) => document).join();
+const badCallers = ['garbage', 'expired token of the owner', 'revoked key of the owner'];
+const callerNames = ['no credential', ...badCallers, 'outsider', 'viewer', 'member', 'admin', 'owner', 'API key of the member'];
+
+interface Exchange {
+  readonly asked: Case;
+  readonly answer: Answer;
+}
+
+let app: TestApp;
+let world: World;
+let inventory: Inventory;
+let userIds: Record<string, string>;
+/** All that was asked, by caller. */
+const exchanges = new Map<string, Exchange[]>();
+
+beforeAll(async () => {
+  app = await startApp({ RATE_LIMIT_ANONYMOUS: '1000000', RATE_LIMIT_USER: '1000000' });
+  world = await prepareWorld(app);
+  userIds = Object.fromEntries(Object.entries(app.demo.users).map(([user, { id }]) => [user, id]));
+  inventory = await takeInventory(world, userIds);
+});
+
+afterAll(() => app.close());
+
+describe.each(callerNames)('%s', (name) => {
+  let refusals: Case[];
+  let grants: Case[];
+
+  beforeAll(async () => {
+    const caller = callerOf(name);
+    const cases = (await Promise.all(operations.map((operation) => listCases(world, inventory, caller, operation)))).flat();
+    refusals = cases.filter(({ expected }) => expected !== 'granted');
+    grants = cases.filter(({ expected }) => expected === 'granted');
+  });
+
+  test('is refused with the right code, the same for foreign and absent, and changes nothing', async () => {
+    const before = await checksums(world);
+    const answers = await sendAll(refusals);
+    expect(unexpected(answers)).toEqual([]);
+    expect(await checksums(world)).toEqual(before);
+    const looks = new Map<string, string>();
+    for (const { asked, answer } of answers) {
+      // A field error names the field.
+      if (asked.expected === 'validation_failed') continue;
+      const look = looks.get(asked.kind) ?? appearance(answer);
+      looks.set(asked.kind, look);
+      expect(appearance(answer), describeCase(asked)).toBe(look);
+    }
+  });
+
+  test('changes and sees only what it may', async () => {
+    for (const place of [...Object.values(world.places), null]) {
+      const granted = grants.filter(({ target, operation }) => (operation.scope === 'project' ? target.place : null) === place);
+      if (granted.length === 0) continue;
+      const before = await checksums(world);
+      expect(unexpected(await sendAll(granted))).toEqual([]);
+      const after = await checksums(world);
+      const changed = [...new Set([...Object.keys(before), ...Object.keys(after)])].filter((key) => before[key] !== after[key]);
+      const owner = place ? place.projectId : userIds[callerOf(name).user ?? ''];
+      expect(changed.filter((key) => !key.endsWith(` ${owner}`))).toEqual([]);
+      // Every role may mark notifications as read, and every session make a key: a comparison that sees no change is blind.
+      if (place || callerOf(name).isSession) expect(changed).not.toEqual([]);
+    }
+    const all = exchanges.get(name) ?? [];
+    expect(await findLeaks(all, callerOf(name))).toEqual([]);
+  });
+});
+
+test('every operation was tried by every caller on every target', () => {
+  const tried = new Set(
+    [...exchanges.values()].flat().map(({ asked }) => `${asked.caller.name} / ${asked.operation.name} / ${asked.target.name}`),
+  );
+  const missing = world.callers.flatMap((caller) =>
+    operations.flatMap((operation) =>
+      world.targets
+        .filter(({ name }) => operation.scope !== 'viewer' || name === 'own')
+        .map((target) => `${caller.name} / ${operation.name} / ${target.name}`)
+        .filter((combination) => !tried.has(combination)),
+    ),
+  );
+  expect(missing).toEqual([]);
+  expect(world.callers.map(({ name }) => name)).toEqual(callerNames);
+  expect([...exchanges.values()].flat().length).toBeGreaterThan(6_000);
+});
+
+test('the search for leaks finds what one caller may see and another may not', async () => {
+  const bySibling = (exchanges.get('owner') ?? []).filter(({ asked }) => asked.target.name === 'sibling');
+  const leaks = await findLeaks(bySibling, callerOf('viewer'));
+  for (const text of ['sibling-instance-1', 'sibling error 2', 'Sibling title 3', 'Sibling dashboard 1', 'sibling failure']) {
+    expect(leaks.some((leak) => leak.endsWith(` shows ${text}`))).toBe(true);
+  }
+  expect(await findLeaks(exchanges.get('outsider') ?? [], callerOf('owner'))).not.toEqual([]);
+});
+
+test('without a credential, GraphQL tells about itself and nothing else', async () => {
+  const ask = (query: string) => app.graphql(query, {}, { as: null });
+  const introspection = await ask(getIntrospectionQuery());
+  expect([introspection.status, introspection.json.errors]).toEqual([200, undefined]);
+  expect(introspection.json.data.__schema.queryType).toMatchObject({ name: 'Query' });
+  expect((await ask('{ __typename }')).json).toEqual({ data: { __typename: 'Query' } });
+  expect((await ask('{ viewer { id email apiKeys { nodes { id } } } }')).json).toEqual({ data: { viewer: null } });
+});
+
+test.each(badCallers)('%s is 401 at every door, before anything else is looked at', async (name) => {
+  const as = { bearer: callerOf(name).bearer ?? '' };
+  const detail = 'The credential is not valid.';
+  const refused = { detail, code: 'not_authenticated', error: detail };
+  for (const path of [`${app.projectPath}/compute/overview`, '/v1/nothing/here']) {
+    const answer = await app.ask('GET', path, { as });
+    expect([answer.status, answer.json, answer.headers['www-authenticate']]).toEqual([401, refused, 'Bearer']);
+  }
+  for (const query of ['{ __typename }', '{ viewer { id } }', '{ nonsense']) {
+    const answer = await app.graphql(query, {}, { as });
+    const errors = [{ message: detail, extensions: { code: 'not_authenticated' } }];
+    expect([answer.status, answer.json, answer.headers['www-authenticate']]).toEqual([401, { errors }, 'Bearer']);
+  }
+});
+
+test('a dashboard moves to no project in which the caller may not edit, and why is not told', async () => {
+  const { own, sibling, foreign } = world.places;
+  const path = `${app.projectPath}/monitoring/dashboards/${await inventory.dashboard(own, 'mine', callerOf('member'), true)}`;
+  const before = await checksums(world);
+  for (const project of [sibling.projectId, foreign.projectId, randomUUID()]) {
+    const answer = await app.ask('PUT', path, { as: 'member', body: { name: 'moved', project } });
+    expect([answer.status, answer.json]).toEqual([400, { project: ['Not a project that the dashboard can be moved to.'] }]);
+  }
+  expect(await checksums(world)).toEqual(before);
+});
+
+test('the ids of other projects’ notifications mark nothing as read', async () => {
+  const rows = await world.query('SELECT id::text FROM notifications WHERE project_id = ANY ($1::uuid[])', [
+    world.places.sibling.projectId,
+    world.places.foreign.projectId,
+  ]);
+  const notification_ids = rows.map(({ id }) => String(id));
+  expect(notification_ids.length).toBeGreaterThan(9);
+  await app.app.database.notification.create({
+    data: { projectId: world.places.own.projectId, kind: 'test', severity: 'info', title: 'Unread' },
+  });
+  const answer = await app.ask('POST', `${app.projectPath}/notifications/read`, { as: 'viewer', body: { notification_ids } });
+  expect(answer.json).toEqual({ marked: 0, unread_count: expect.any(Number) });
+  expect(answer.json.unread_count).toBeGreaterThan(0);
+});
+
+function callerOf(name: string): Caller {
+  const caller = world.callers.find((one) => one.name === name);
+  if (!caller) throw new Error(`no caller is called ${name}`);
+  return caller;
+}
+
+async function sendAll(cases: readonly Case[]): Promise<Exchange[]> {
+  const answers: Exchange[] = [];
+  const queue = [...cases];
+  const work = async () => {
+    for (let asked = queue.shift(); asked; asked = queue.shift()) answers.push({ asked, answer: await send(app, asked) });
+  };
+  await Promise.all(Array.from({ length: 8 }, work));
+  const name = cases[0]?.caller.name ?? '';
+  exchanges.set(name, [...(exchanges.get(name) ?? []), ...answers]);
+  return answers;
+}
+
+function unexpected(answers: readonly Exchange[]): string[] {
+  return answers.flatMap(({ asked, answer }) => {
+    const code = codeOf(asked.operation, answer);
+    const isAsExpected = asked.expected === 'granted' ? code === null : code === asked.expected;
+    return isAsExpected ? [] : [`${describeCase(asked)}: expected ${asked.expected}, got ${answer.status} ${answer.text.slice(0, 300)}`];
+  });
+}
+
+function describeCase({ target, operation, label }: Case): string {
+  return `${operation.name} (${label}) on ${target.name}`;
+}
+
+/** All of an answer but what differs from one request to the next. */
+function appearance({ status, headers, text }: Answer): string {
+  const { date, 'x-request-id': _id, ratelimit, 'ratelimit-policy': _policy, ...rest } = headers;
+  return JSON.stringify({ status, rest, text });
+}
+
+/** Texts in the answers that the caller may not see at all, or not in an answer about that project. */
+async function findLeaks(shown: readonly Exchange[], caller: Caller): Promise<string[]> {
+  const rows = await readRows(world);
+  const userId = userIds[caller.user ?? ''] ?? null;
+  const found: string[] = [];
+  const search = (answers: readonly Exchange[], secrets: readonly string[]) => {
+    expect(secrets.length).toBeGreaterThan(100);
+    const ids = new Set(secrets.filter((secret) => parseUuid(secret)));
+    const others = secrets.filter((secret) => !ids.has(secret));
+    const texts = new Map(answers.map(({ asked, answer }) => [answer.text, asked]));
+    for (const [text, asked] of texts) {
+      const seen = [...(text.match(anyUuid) ?? []).filter((id) => ids.has(id)), ...others.filter((secret) => text.includes(secret))];
+      found.push(...seen.map((secret) => `${describeCase(asked)} shows ${secret}`));
+    }
+  };
+  search(shown, findSecrets(rows, visibility(world, caller, userId), vocabulary));
+  for (const place of Object.values(world.places)) {
+    const inPlace = shown.filter(({ asked }) => asked.operation.scope === 'project' && asked.target.place === place);
+    search(inPlace, findSecrets(rows, visibility(world, caller, userId, [place]), vocabulary));
+  }
+  return found;
+}
