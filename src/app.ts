@@ -25,6 +25,8 @@ export interface App {
   readonly tokens: Tokens;
   readonly limits: Limits;
   readonly log: Log;
+  /** What is open now, besides the requests under way. */
+  count(): { sockets: number; hubs: number; followers: number; watched: number };
   /** Opens the port; returns the address with the port that was given. */
   listen(port: number, host: string): Promise<AddressInfo>;
   /** Stops taking requests, lets those under way finish, and closes everything in reverse order of opening. */
@@ -70,6 +72,7 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
       tokens,
       limits,
       log,
+      count: () => ({ sockets: sockets.count(), ...hubs.count(), watched: watch.size }),
       listen: (port, host) => listen(server, port, host),
       close: () => lifecycle.close(),
     };

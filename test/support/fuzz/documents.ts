@@ -10,7 +10,7 @@ import {
   isUnionType,
 } from 'graphql';
 import { schema } from '../../../src/schema.ts';
-import { inputOf, nastyTexts, type Value, writeJson, writeLiteral } from './values.ts';
+import { type IdsOf, inputOf, nastyTexts, type Value, writeJson, writeLiteral } from './values.ts';
 
 /** A document with the values of its variables, as JSON text. */
 export interface GraphqlRequest {
@@ -28,17 +28,16 @@ interface Piece {
 /** Where a variable stands: they are numbered once the document is whole. */
 const HOLE = '$?';
 
-type IdsOf = (name: string) => readonly string[];
 type Field = GraphQLField<unknown, unknown>;
 
-/** Documents of the schema, by its types; `idsOf` gives the ids that an argument of a name may have. */
+/** Documents of the schema, by its types; `idsOf` gives the ids that make sense at a place. */
 export function documentsOf(idsOf: IdsOf): fc.Arbitrary<GraphqlRequest> {
   const roots = [schema.getQueryType(), schema.getMutationType()] as const;
   const operations = roots.flatMap((root) => {
     if (!root) return [];
     const kind = root === schema.getQueryType() ? 'query' : 'mutation';
     const field = fc.oneof(...Object.values(root.getFields()).map((part) => fieldOf(part, 4, idsOf)));
-    const counted = fc.array(field, { minLength: 1, maxLength: kind === 'query' ? 3 : 1, size: 'max' });
+    const counted = fc.array(field, { minLength: 1, maxLength: kind === 'query' ? 2 : 1, size: 'max' });
     return [{ weight: kind === 'query' ? 3 : 2, arbitrary: counted.chain((pieces) => operationOf(kind, join(pieces))) }];
   });
   const whole = fc.oneof(...operations, { weight: 1, arbitrary: introspection });
@@ -75,7 +74,7 @@ function join(pieces: readonly Piece[]): Piece {
 
 function fieldOf(field: Field, depth: number, idsOf: IdsOf): fc.Arbitrary<Piece> {
   const type = getNamedType(field.type);
-  const given = fc.tuple(...field.args.map((argument) => argumentOf(argument, idsOf)));
+  const given = fc.tuple(...field.args.map((argument) => argumentOf(field.name, argument, idsOf)));
   const inner = isLeafType(type) ? fc.constant<Piece>({ text: '', variables: [] }) : selectionOf(type, depth - 1, idsOf);
   const decoration = fc.constantFrom<[alias: (name: string) => string, directive: string]>(
     [() => '', ''],
@@ -93,9 +92,9 @@ function fieldOf(field: Field, depth: number, idsOf: IdsOf): fc.Arbitrary<Piece>
 }
 
 /** An argument left out, written out, or given by a variable. */
-function argumentOf({ name, type, defaultValue }: GraphQLArgument, idsOf: IdsOf): fc.Arbitrary<Piece> {
+function argumentOf(owner: string, { name, type, defaultValue }: GraphQLArgument, idsOf: IdsOf): fc.Arbitrary<Piece> {
   const isRequired = isNonNullType(type) && defaultValue === undefined;
-  const present = fc.tuple(inputOf(type, name, idsOf), fc.boolean()).map(([value, isVariable]): Piece => {
+  const present = fc.tuple(inputOf(type, `${owner}.${name}`, idsOf), fc.boolean()).map(([value, isVariable]): Piece => {
     if (!isVariable) return { text: `${name}: ${writeLiteral(value)}`, variables: [] };
     return { text: `${name}: ${HOLE}`, variables: [{ type: String(type), value }] };
   });
@@ -123,7 +122,7 @@ function makeSelection(type: GraphQLObjectType, depth: number, idsOf: IdsOf): fc
     arbitrary: fc.constant(null).chain(() => fieldOf(field, depth, idsOf)),
   }));
   const typename = { weight: 1, arbitrary: fc.constant<Piece>({ text: '__typename', variables: [] }) };
-  const selected = fc.array(fc.oneof(...parts, typename), { minLength: 1, maxLength: 4, size: 'max' }).map(join);
+  const selected = fc.array(fc.oneof(...parts, typename), { minLength: 1, maxLength: 3, size: 'max' }).map(join);
   const wrapper = fc.constantFrom<(text: string) => string>(
     (text) => text,
     (text) => text,

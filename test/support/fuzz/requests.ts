@@ -3,7 +3,7 @@ import type { DemoFile } from '../../../src/demo/file.ts';
 import type { Sending } from '../crowd.ts';
 import { type Operation, pathVariables, routeOperations } from '../operations.ts';
 import { documentsOf, type GraphqlRequest } from './documents.ts';
-import { anything, fieldsOf, idOf, inputOf, nastyNumbers, text, writeJson } from './values.ts';
+import { anything, fieldsOf, type IdsOf, idOf, inputOf, nastyNumbers, text, writeJson } from './values.ts';
 
 /** A request, and the name of the route that it is meant for, if any. */
 export interface FuzzRequest extends Sending {
@@ -12,9 +12,15 @@ export interface FuzzRequest extends Sending {
   readonly operation: string | null;
 }
 
+/** What is made for the fuzz alone, so that it may be changed and deleted. */
+export interface Spare {
+  readonly dashboards: readonly string[];
+  readonly apiKeys: readonly string[];
+}
+
 /** Requests for all routes of the table and all of the schema, by the demo's users and others. */
-export function requestsFor(demo: DemoFile, dashboardIds: readonly string[]): fc.Arbitrary<FuzzRequest> {
-  const idsOf = (name: string) => idsNamed(demo, dashboardIds, name);
+export function requestsFor(demo: DemoFile, spare: Spare): fc.Arbitrary<FuzzRequest> {
+  const idsOf = idsIn(demo, spare);
   // Without a credential v1 looks at nothing, while GraphQL still reads the document.
   const rest = fc.tuple(fc.oneof(...routeOperations().map((operation) => restOf(operation, idsOf))), credentialsOf(demo, 1));
   const graphql = fc.tuple(graphqlOf(documentsOf(idsOf)), credentialsOf(demo, 12));
@@ -26,20 +32,26 @@ export function requestsFor(demo: DemoFile, dashboardIds: readonly string[]): fc
   });
 }
 
-/** Ids of the demo that fit a name, in either spelling of names; those of another tenant are among them. */
-function idsNamed(demo: DemoFile, dashboardIds: readonly string[], name: string): readonly string[] {
-  const { organization_id, project_id, empty_project_id, foreign, instances, dashboards, notification_ids } = demo;
-  const projects = [project_id, project_id, project_id, empty_project_id, foreign.project_id];
-  if (/organization/i.test(name)) return [organization_id, organization_id, organization_id, foreign.organization_id];
-  if (/notification/i.test(name)) return notification_ids.slice(0, 50);
-  if (/dashboard/i.test(name)) return [...dashboardIds, ...Object.values(dashboards), foreign.dashboard_id];
-  if (/instance/i.test(name)) return [...Object.values(instances), foreign.instance_id];
-  if (/project/i.test(name)) return projects;
-  // A bare `id` is most often a project's, and where it is not, the others are found too.
-  return [...projects, ...projects, organization_id, ...dashboardIds.slice(0, 5), instances.eligible];
+/** By the name of the field, in either spelling of names, else by that of its owner. Ids of another tenant are among them. */
+function idsIn(
+  { organization_id, project_id, empty_project_id, foreign, instances, dashboards, notification_ids }: DemoFile,
+  spare: Spare,
+): IdsOf {
+  const mostly = (id: string, ...others: string[]) => [...Array<string>(8).fill(id), ...others];
+  const projects = mostly(project_id, empty_project_id, foreign.project_id);
+  const pools: Array<readonly [RegExp, readonly string[]]> = [
+    [/organization/i, mostly(organization_id, foreign.organization_id)],
+    [/notification/i, notification_ids.slice(0, 50)],
+    [/dashboard/i, [...spare.dashboards, ...Object.values(dashboards), foreign.dashboard_id]],
+    [/instance/i, [...Object.values(instances), foreign.instance_id]],
+    [/key/i, spare.apiKeys],
+    [/project/i, projects],
+  ];
+  const find = (name: string) => pools.find(([pattern]) => pattern.test(name))?.[1];
+  return (place) => find(place.split('.').at(-1) ?? '') ?? find(place) ?? projects;
 }
 
-function restOf({ name, route, variables }: Operation, idsOf: (name: string) => readonly string[]): fc.Arbitrary<FuzzRequest> {
+function restOf({ name, route, variables }: Operation, idsOf: IdsOf): fc.Arbitrary<FuzzRequest> {
   const { method, path } = route ?? { method: 'GET', path: '/' };
   const located = pathVariables(path);
   const declared = variables.filter((variable) => !located.includes(variable.name) && variable.name !== 'if_match');
@@ -86,8 +98,8 @@ const mediaType = fc.oneof(
   },
 );
 
-function bodyOf(declared: Operation['variables'], idsOf: (name: string) => readonly string[]): fc.Arbitrary<Input> {
-  const object = fieldsOf(declared, idsOf).map(writeJson);
+function bodyOf(declared: Operation['variables'], idsOf: IdsOf): fc.Arbitrary<Input> {
+  const object = fieldsOf(declared, 'body', idsOf).map(writeJson);
   const none = declared.length === 0 ? 10 : 1;
   const body = fc.oneof(
     { weight: 25, arbitrary: object },
@@ -99,7 +111,7 @@ function bodyOf(declared: Operation['variables'], idsOf: (name: string) => reado
   return fc.tuple(body, mediaType).map(([content, type]) => ({ body: content?.toWellFormed(), ...(content !== undefined && { type }) }));
 }
 
-function queryOf(declared: Operation['variables'], idsOf: (name: string) => readonly string[]): fc.Arbitrary<Input> {
+function queryOf(declared: Operation['variables'], idsOf: IdsOf): fc.Arbitrary<Input> {
   const given = declared.map(({ name, type }) =>
     fc.option(
       fc

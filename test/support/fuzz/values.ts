@@ -42,6 +42,9 @@ function isList(value: object): value is readonly Value[] {
   return Array.isArray(value);
 }
 
+/** The ids that make sense at a place: `project.id`, `UpdateDashboardInput.id`. */
+export type IdsOf = (place: string) => readonly string[];
+
 export const nastyTexts = [
   '',
   ' ',
@@ -155,8 +158,8 @@ export function idOf(ids: readonly string[]): fc.Arbitrary<string> {
 }
 
 /** What a value of a declared type may be: mostly what fits, often what almost fits, sometimes anything. */
-export function inputOf(type: GraphQLInputType, name: string, idsOf: (name: string) => readonly string[]): fc.Arbitrary<Value> {
-  const fitting = fittingValue(type, name, idsOf);
+export function inputOf(type: GraphQLInputType, place: string, idsOf: IdsOf): fc.Arbitrary<Value> {
+  const fitting = fittingValue(type, place, idsOf);
   const isNullable = !isNonNullType(type);
   return fc.oneof(
     { weight: 20, arbitrary: fitting },
@@ -165,12 +168,12 @@ export function inputOf(type: GraphQLInputType, name: string, idsOf: (name: stri
   );
 }
 
-function fittingValue(type: GraphQLInputType, name: string, idsOf: (name: string) => readonly string[]): fc.Arbitrary<Value> {
+function fittingValue(type: GraphQLInputType, place: string, idsOf: IdsOf): fc.Arbitrary<Value> {
   const inner = getNullableType(type);
   if (isListType(inner)) {
-    const item = inputOf(inner.ofType, name, idsOf);
+    const item = inputOf(inner.ofType, place, idsOf);
     const same = fc
-      .tuple(fc.constantFrom(199, 200, 201), fc.constantFrom(...idsOf(name)))
+      .tuple(fc.constantFrom(199, 200, 201), fc.constantFrom(...idsOf(place)))
       .map(([length, id]) => Array<Value>(length).fill(id));
     return fc.oneof({ weight: 9, arbitrary: fc.array(item, { maxLength: 5 }) }, { weight: 1, arbitrary: same });
   }
@@ -183,17 +186,18 @@ function fittingValue(type: GraphQLInputType, name: string, idsOf: (name: string
       )
       .map((choice) => ({ choice }));
   }
-  if (isInputObjectType(inner)) return fieldsOf(Object.values(inner.getFields()), idsOf);
-  return scalars[inner.name]?.(name, idsOf) ?? anything;
+  if (isInputObjectType(inner)) return fieldsOf(Object.values(inner.getFields()), inner.name, idsOf);
+  return scalars[inner.name]?.(place, idsOf) ?? anything;
 }
 
 /** An object of declared fields, each there or not, and now and then of another. */
 export function fieldsOf(
   fields: ReadonlyArray<Pick<GraphQLInputField, 'name' | 'type'>>,
-  idsOf: (name: string) => readonly string[],
+  owner: string,
+  idsOf: IdsOf,
 ): fc.Arbitrary<{ readonly fields: ReadonlyArray<readonly [string, Value]> }> {
   const declared = fields.map(({ name, type }) =>
-    fc.option(fc.tuple(fc.constant(name), inputOf(type, name, idsOf)), { freq: isNonNullType(type) ? 30 : 2, nil: null }),
+    fc.option(fc.tuple(fc.constant(name), inputOf(type, `${owner}.${name}`, idsOf)), { freq: isNonNullType(type) ? 30 : 2, nil: null }),
   );
   const others = fc.oneof(
     { weight: 15, arbitrary: fc.constant([]) },
@@ -202,7 +206,7 @@ export function fieldsOf(
   return fc.tuple(fc.tuple(...declared), others).map(([given, more]) => ({ fields: [...given.filter((part) => part !== null), ...more] }));
 }
 
-type Scalar = (name: string, idsOf: (name: string) => readonly string[]) => fc.Arbitrary<Value>;
+type Scalar = (place: string, idsOf: IdsOf) => fc.Arbitrary<Value>;
 const asText: Scalar = () => fc.oneof({ weight: 4, arbitrary: plainText }, { weight: 1, arbitrary: text });
 const moment = fc
   .tuple(
@@ -212,8 +216,8 @@ const moment = fc
   .map(([date, zone]) => date.toISOString().replace('Z', zone));
 
 const scalars: Readonly<Record<string, Scalar>> = {
-  ID: (name, idsOf) => idOf(idsOf(name)),
-  UUID: (name, idsOf) => idOf(idsOf(name)),
+  ID: (place, idsOf) => idOf(idsOf(place)),
+  UUID: (place, idsOf) => idOf(idsOf(place)),
   Int: () =>
     fc.oneof(
       { weight: 4, arbitrary: fc.integer({ min: 0, max: 8 }).map((value) => ({ number: String(value) })) },
