@@ -6,7 +6,7 @@ import { openTokens, type Tokens } from './access/tokens.ts';
 import { AccessWatch } from './access/watch.ts';
 import type { Config } from './config.ts';
 import { Lifecycle } from './kernel/lifecycle.ts';
-import { Hubs } from './notifications/hub.ts';
+import { Hubs } from './notifications/hubs.ts';
 import { pruneNotifications } from './notifications/retention.ts';
 import { type Database, type DatabaseOptions, openDatabase } from './platform/database.ts';
 import { scheduleJob } from './platform/jobs.ts';

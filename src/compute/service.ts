@@ -123,7 +123,8 @@ export interface TaskFilter {
 export function listInstances({ database, projectId }: ProjectScope, { status, attention }: InstanceFilter, slice: Slice<string>) {
   return database.$queryRaw<Instance[]>`
     SELECT id, project_id AS "projectId", name, status::text, plan, region, vcpu, ram_mb AS "ramMb", storage_gb AS "storageGb", hypervisor,
-      throttled, daily_backup AS "dailyBackup", cancellation_at AS "cancellationAt", billing_service_id AS "billingServiceId", created, modified
+      throttled, daily_backup AS "dailyBackup", cancellation_at AS "cancellationAt", billing_service_id AS "billingServiceId",
+      created, modified
     FROM instances
     WHERE project_id = ${projectId}::uuid AND ${status ? Prisma.sql`status = ${status}::instance_status` : Prisma.sql`status <> 'deleted'`}
       ${attention ? Prisma.sql`AND ${instanceConditions[attention]()}` : Prisma.empty}
@@ -152,7 +153,8 @@ export function listTasks({ database, projectId }: ProjectScope, { status, atten
 function inSlice({ after, before, limit, backwards }: Slice<string>, order: 'asc' | 'desc'): Prisma.Sql {
   const isAscending = (order === 'asc') !== backwards;
   const [behind, ahead] = order === 'asc' ? [after, before] : [before, after];
-  return Prisma.sql`${behind ? Prisma.sql`AND id > ${behind}::uuid` : Prisma.empty} ${ahead ? Prisma.sql`AND id < ${ahead}::uuid` : Prisma.empty}
+  return Prisma.sql`${behind ? Prisma.sql`AND id > ${behind}::uuid` : Prisma.empty}
+    ${ahead ? Prisma.sql`AND id < ${ahead}::uuid` : Prisma.empty}
     ORDER BY id ${isAscending ? Prisma.empty : Prisma.sql`DESC`} LIMIT ${limit}`;
 }
 

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ProjectScope } from '../access/scope.ts';
 import { Fault } from '../kernel/fault.ts';
-import type { Follower, Hubs } from './hub.ts';
+import type { Follower } from './hub.ts';
+import type { Hubs } from './hubs.ts';
 import { type NotificationEvent, readLast, readState } from './log.ts';
 import { listEntries } from './service.ts';
 

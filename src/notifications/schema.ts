@@ -4,7 +4,7 @@ import { resolveKeyset } from '../graph/connection.ts';
 import { implementPage, pageArgs } from '../graph/page.ts';
 import { ProjectRef } from '../graph/project.ts';
 import { type FeedEvent, openFeed } from './feed.ts';
-import type { Hubs } from './hub.ts';
+import type { Hubs } from './hubs.ts';
 import type { Notification } from './log.ts';
 import { countUnread, listNotifications, markRead, pageNotifications, publishNotification } from './service.ts';
 

@@ -3,7 +3,7 @@ import { Prisma } from '../generated/prisma/client.ts';
 import type { Severity } from '../generated/prisma/enums.ts';
 import type { Slice } from '../graph/connection.ts';
 import { makePage, type Page, pageOffset, readPage } from '../kernel/page.ts';
-import type { Hubs } from './hub.ts';
+import type { Hubs } from './hubs.ts';
 import { columns, type Notification } from './log.ts';
 
 export interface NotificationFilter {
@@ -113,7 +113,8 @@ function readThrough({ projectId, viewer }: ProjectScope): Prisma.Sql {
 function withReads({ viewer }: ProjectScope): Prisma.Sql {
   return Prisma.sql`notifications AS notification
     LEFT JOIN notification_reads AS single
-      ON single.project_id = notification.project_id AND single.user_id = ${viewer.userId}::uuid AND single.sequence = notification.sequence`;
+      ON single.project_id = notification.project_id AND single.user_id = ${viewer.userId}::uuid
+        AND single.sequence = notification.sequence`;
 }
 
 function isRead(scope: ProjectScope): Prisma.Sql {

@@ -23,7 +23,8 @@ export async function loadMany({ app }: TestApp): Promise<void> {
   );
   await run(
     `INSERT INTO tasks (project_id, kind, status, created, finished)
-     SELECT project_id, 'test', (CASE WHEN n < 6 THEN 'failed' WHEN n < 11 THEN 'pending' WHEN n % 50 = 0 THEN 'cancelled' ELSE 'succeeded' END)::task_status,
+     SELECT project_id, 'test',
+       (CASE WHEN n < 6 THEN 'failed' WHEN n < 11 THEN 'pending' WHEN n % 50 = 0 THEN 'cancelled' ELSE 'succeeded' END)::task_status,
        now() - n * interval '3 hours', now() - n * interval '3 hours'
      FROM ${items(200)}`,
   );
@@ -34,7 +35,8 @@ export async function loadMany({ app }: TestApp): Promise<void> {
     );
   }
   await run(
-    `INSERT INTO dashboards (project_id, created_by, name, is_public) SELECT project_id, $1::uuid, 'Dashboard', n % 2 = 0 FROM ${items(20)}`,
+    `INSERT INTO dashboards (project_id, created_by, name, is_public)
+     SELECT project_id, $1::uuid, 'Dashboard', n % 2 = 0 FROM ${items(20)}`,
     users.owner.id,
   );
   await run(

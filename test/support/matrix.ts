@@ -52,7 +52,8 @@ export async function takeInventory(world: World, userIds: Readonly<Record<strin
   for (const [user, id] of Object.entries(userIds)) {
     const key = randomUUID();
     await world.query(
-      `INSERT INTO api_keys (id, user_id, name, hint, secret_hash) VALUES ($1::uuid, $2::uuid, $3::text, 'hint', sha256(convert_to($3::text, 'UTF8')))`,
+      `INSERT INTO api_keys (id, user_id, name, hint, secret_hash)
+       VALUES ($1::uuid, $2::uuid, $3::text, 'hint', sha256(convert_to($3::text, 'UTF8')))`,
       key,
       id,
       `key to list ${key}`,

@@ -38,7 +38,7 @@ export function documentsOf(idsOf: IdsOf): fc.Arbitrary<GraphqlRequest> {
     const kind = root === schema.getQueryType() ? 'query' : 'mutation';
     const field = fc.oneof(...Object.values(root.getFields()).map((part) => fieldOf(part, 4, idsOf)));
     const counted = fc.array(field, { minLength: 1, maxLength: kind === 'query' ? 2 : 1, size: 'max' });
-    return [{ weight: kind === 'query' ? 3 : 2, arbitrary: counted.chain((pieces) => operationOf(kind, join(pieces))) }];
+    return [{ weight: 3, arbitrary: counted.chain((pieces) => operationOf(kind, join(pieces))) }];
   });
   const whole = fc.oneof(...operations, { weight: 1, arbitrary: introspection });
   return fc.oneof({ weight: 3, arbitrary: whole }, { weight: 1, arbitrary: whole.chain(spoil) });

@@ -22,10 +22,10 @@ export interface Spare {
 export function requestsFor(demo: DemoFile, spare: Spare): fc.Arbitrary<FuzzRequest> {
   const idsOf = idsIn(demo, spare);
   // Without a credential v1 looks at nothing, while GraphQL still reads the document.
-  const rest = fc.tuple(fc.oneof(...routeOperations().map((operation) => restOf(operation, idsOf))), credentialsOf(demo, 1));
-  const graphql = fc.tuple(graphqlOf(documentsOf(idsOf)), credentialsOf(demo, 12));
+  const rest = fc.tuple(fc.oneof(...routeOperations().map((operation) => restOf(operation, idsOf))), credentialsOf(demo, 2));
+  const graphql = fc.tuple(graphqlOf(documentsOf(idsOf)), credentialsOf(demo, 20));
   const other = fc.tuple(elsewhere, credentialsOf(demo, 12));
-  const whole = fc.oneof({ weight: 10, arbitrary: rest }, { weight: 10, arbitrary: graphql }, { weight: 1, arbitrary: other });
+  const whole = fc.oneof({ weight: 8, arbitrary: rest }, { weight: 11, arbitrary: graphql }, { weight: 1, arbitrary: other });
   return fc.tuple(whole, oddHeaders).map(([[request, authorization], odd]) => {
     const length: Record<string, string> = request.body === undefined ? {} : { 'content-length': String(Buffer.byteLength(request.body)) };
     return { ...request, headers: { ...request.headers, ...authorization, ...odd, ...length } };

@@ -162,9 +162,9 @@ export function inputOf(type: GraphQLInputType, place: string, idsOf: IdsOf): fc
   const fitting = fittingValue(type, place, idsOf);
   const isNullable = !isNonNullType(type);
   return fc.oneof(
-    { weight: 20, arbitrary: fitting },
-    { weight: isNullable ? 2 : 1, arbitrary: fc.constant(null) },
-    { weight: 2, arbitrary: anything },
+    { weight: 40, arbitrary: fitting },
+    { weight: isNullable ? 3 : 1, arbitrary: fc.constant(null) },
+    { weight: 3, arbitrary: anything },
   );
 }
 
