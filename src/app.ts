@@ -53,7 +53,6 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     const watch = new AccessWatch({ database, log });
     lifecycle.onClose(() => watch.close());
     const hubs = new Hubs({ database, wakeups: openLocalWakeups(), log });
-    lifecycle.onClose(() => hubs.close());
     const tidy = async () => {
       await deleteOldTickets(database);
       if (config.retentionDays !== null) await pruneNotifications(database, config.retentionDays);
@@ -66,6 +65,8 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     const sockets = createSocketDoor({ ...parts, getEnveloped: graphql.getEnveloped, isAllowedOrigin: allowOrigins(parts) });
     server.on('upgrade', sockets.upgrade);
     lifecycle.onClose(() => closeServer(server));
+    // The server waits for its answers: those that stream events must have ended before.
+    lifecycle.onClose(() => hubs.close());
     lifecycle.onClose(() => sockets.drain(config.drainSeconds * 1000));
     return {
       database,
@@ -89,9 +90,15 @@ function listen(server: Server, port: number, host: string): Promise<AddressInfo
   });
 }
 
-function closeServer(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve());
-    server.closeIdleConnections();
-  });
+/** How long requests under way may take to end. */
+const GRACE_MS = 10_000;
+
+/** Takes no more connections, and waits for the requests under way; a connection that has become idle is closed at once. */
+async function closeServer(server: Server): Promise<void> {
+  const closed = new Promise((resolve) => server.close(resolve));
+  const sweeping = setInterval(() => server.closeIdleConnections(), 50);
+  const deadline = setTimeout(() => server.closeAllConnections(), GRACE_MS);
+  await closed;
+  clearInterval(sweeping);
+  clearTimeout(deadline);
 }

@@ -1,7 +1,7 @@
 import { createServer, type RequestListener, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { Fault, statusOf } from '../kernel/fault.ts';
-import { restBody } from './faults.ts';
+import { faultHeaders, restBody } from './faults.ts';
 
 /** Node's HTTP server for a handler. What Node would refuse by itself, in words of its own, is answered as §7 has it. */
 export function createHttpServer(handler: RequestListener): Server {
@@ -12,7 +12,7 @@ export function createHttpServer(handler: RequestListener): Server {
   // This is no proxy; without a listener Node would hang up without a word.
   server.on('connect', (_request, socket) => {
     socket.on('error', () => socket.destroy());
-    end(socket, Fault.notFound());
+    answerRaw(socket, Fault.notFound());
   });
   return server;
 }
@@ -28,11 +28,12 @@ const details: Readonly<Record<string, string>> = {
 function answerUnreadable(failure: NodeJS.ErrnoException, socket: Duplex & { _httpMessage?: ServerResponse | null }): void {
   // The client has gone, or an answer to it has already begun.
   if (!socket.writable || failure.code === 'ECONNRESET' || socket._httpMessage?.headersSent) socket.destroy();
-  else end(socket, Fault.invalidRequest(details[failure.code ?? ''] ?? 'The request is not valid HTTP.'));
+  else answerRaw(socket, Fault.invalidRequest(details[failure.code ?? ''] ?? 'The request is not valid HTTP.'));
 }
 
-/** Writes a whole answer by hand, and closes the connection. */
-function end(socket: Duplex, fault: Fault): void {
+/** Answers with a fault where there is no response to write to, and closes the connection. */
+export function answerRaw(socket: Duplex, fault: Fault): void {
+  if (!socket.writable) return;
   const status = statusOf[fault.code];
   const body = JSON.stringify(restBody(fault));
   const head = [
@@ -41,6 +42,7 @@ function end(socket: Duplex, fault: Fault): void {
     `Content-Length: ${Buffer.byteLength(body)}`,
     'X-Content-Type-Options: nosniff',
     'Connection: close',
+    ...Object.entries(faultHeaders(fault)).map(([name, value]) => `${name}: ${value}`),
   ];
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
   // At once would cut off what the client has not read yet; never would leave the end to the client.

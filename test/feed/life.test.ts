@@ -182,10 +182,20 @@ it('sends its sockets away over the drain window when it stops, with a code that
       return feed;
     }),
   );
+  const { organization_id, project_id, users } = stopping.demo;
+  const query = `subscription { notificationFeed(organizationId: "${organization_id}", projectId: "${project_id}") { __typename } }`;
+  const stream = await fetch(`${stopping.baseUrl}/graphql`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${users.owner.token}`, 'content-type': 'application/json', accept: 'text/event-stream' },
+    body: JSON.stringify({ query }),
+  });
+  const streamed = stream.text();
   const began = Date.now();
   const moments = Promise.all(feeds.map(({ closed }) => closed.then((close) => ({ ...close, after: Date.now() - began }))));
   await stopping.close();
   const closes = await moments;
+  expect(await streamed).toContain('event: complete');
+  expect(Date.now() - began).toBeLessThan(5_000);
   expect(new Set(closes.map(({ code, reason }) => `${code} ${reason}`))).toEqual(new Set(['1012 restart']));
   const inQuarters = [0, 1, 2, 3].map((quarter) => closes.filter(({ after }) => Math.floor(after / 500) === quarter).length);
   expect(Math.min(...inQuarters)).toBeGreaterThan(2);

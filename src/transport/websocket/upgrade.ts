@@ -1,21 +1,21 @@
 import { randomUUID } from 'node:crypto';
-import { type IncomingMessage, STATUS_CODES } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { GraphQLSchema } from 'graphql';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { readBearer, readSessionCookie } from '../../access/credential.ts';
-import { LimitFault, type Limits } from '../../access/limits.ts';
+import type { Limits } from '../../access/limits.ts';
 import { openProject } from '../../access/scope.ts';
 import { identify, type Viewer } from '../../access/viewer.ts';
-import { Fault, statusOf } from '../../kernel/fault.ts';
+import { Fault } from '../../kernel/fault.ts';
 import { parseUuid } from '../../kernel/uuid.ts';
 import type { Log } from '../../platform/log.ts';
 import { redeemTicket } from '../../tickets/service.ts';
-import { faultHeaders, restBody } from '../faults.ts';
 import type { GetEnveloped } from '../graphql/door.ts';
 import type { ClientAddresses } from '../peer.ts';
 import { streams } from '../rest/routes.ts';
 import { type BoundStream, bindStream } from '../rest/stream.ts';
+import { answerRaw } from '../server.ts';
 import { type CloseCode, closeCodes } from './close.ts';
 import { type Admission, Connection, type ConnectionParts } from './connection.ts';
 import { createGraphqlSockets } from './graphql.ts';
@@ -220,16 +220,5 @@ function offersGraphql(request: IncomingMessage): boolean {
 function refuse(socket: Duplex, fault: Fault, log: Log): void {
   if (fault.code === 'internal_error') log.error({ err: fault.cause }, 'internal error');
   log.info({ code: fault.code }, 'upgrade refused');
-  if (socket.destroyed) return;
-  const status = statusOf[fault.code];
-  const body = JSON.stringify(restBody(fault));
-  const headers = {
-    ...faultHeaders(fault),
-    ...(fault instanceof LimitFault ? { 'Retry-After': String(fault.allowance.resetSeconds) } : {}),
-    'Content-Type': 'application/json',
-    'Content-Length': String(Buffer.byteLength(body)),
-    Connection: 'close',
-  };
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
+  answerRaw(socket, fault);
 }
