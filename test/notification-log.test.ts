@@ -59,7 +59,8 @@ describe('one writer', () => {
     await connection.run(insertion(projectId, ids));
     const asked = random.uuid();
     await connection.run(`
-      INSERT INTO notifications (id, project_id, sequence, kind, severity, title) VALUES ('${asked}', '${projectId}', 900, 'k', 'info', 't')`);
+      INSERT INTO notifications (id, project_id, sequence, kind, severity, title)
+      VALUES ('${asked}', '${projectId}', 900, 'k', 'info', 't')`);
     const published = await publish(projectId);
     const expected = [...ids, asked, published.id].map((id, index) => ({ id, sequence: index + 1 }));
     expect(await readLog(projectId)).toEqual(expected);

@@ -18,8 +18,8 @@ const list = <Item>(count: number, make: () => Item) => Array.from({ length: cou
 
 /** Some of the owner's rows: the same ones for the same salt. */
 function some(table: string, { owner, random, width }: Ground): string {
-  const chosen = `SELECT id FROM ${table} WHERE name LIKE '${owner}-%' ORDER BY md5(id::text || '${random.below(1e9)}') LIMIT ${1 + random.below(width)}`;
-  return `id IN (${chosen})`;
+  const order = `ORDER BY md5(id::text || '${random.below(1e9)}') LIMIT ${1 + random.below(width)}`;
+  return `id IN (SELECT id FROM ${table} WHERE name LIKE '${owner}-%' ${order})`;
 }
 
 /** A project by the hash of the row's id, so that one statement touches several. */

@@ -10,7 +10,7 @@ import {
   isUnionType,
 } from 'graphql';
 import { schema } from '../../../src/schema.ts';
-import { type IdsOf, inputOf, nastyTexts, type Value, writeJson, writeLiteral } from './values.ts';
+import { nastyTexts, type Value, type Values, writeJson, writeLiteral } from './values.ts';
 
 /** A document with the values of its variables, as JSON text. */
 export interface GraphqlRequest {
@@ -30,18 +30,17 @@ const HOLE = '$?';
 
 type Field = GraphQLField<unknown, unknown>;
 
-/** Documents of the schema, by its types; `idsOf` gives the ids that make sense at a place. */
-export function documentsOf(idsOf: IdsOf): fc.Arbitrary<GraphqlRequest> {
-  const roots = [schema.getQueryType(), schema.getMutationType()] as const;
-  const operations = roots.flatMap((root) => {
-    if (!root) return [];
-    const kind = root === schema.getQueryType() ? 'query' : 'mutation';
-    const field = fc.oneof(...Object.values(root.getFields()).map((part) => fieldOf(part, 4, idsOf)));
-    const counted = fc.array(field, { minLength: 1, maxLength: kind === 'query' ? 2 : 1, size: 'max' });
-    return [{ weight: 3, arbitrary: counted.chain((pieces) => operationOf(kind, join(pieces))) }];
+/** Documents of the schema, by its types: whole ones, or, with wild values, broken ones too. */
+export function documentsOf(values: Values, isWild: boolean): fc.Arbitrary<GraphqlRequest> {
+  const write = makeWriter(values);
+  const roots = [schema.getQueryType(), schema.getMutationType()];
+  const operations = roots.flatMap((root, index) => {
+    const fields = Object.values(root?.getFields() ?? {}).map((field) => write(field, 4));
+    const chosen = fc.array(fc.oneof(...fields), { minLength: 1, maxLength: index === 0 ? 2 : 1, size: 'max' });
+    return { weight: 3, arbitrary: chosen.chain((pieces) => operationOf(index === 0 ? 'query' : 'mutation', join(pieces))) };
   });
   const whole = fc.oneof(...operations, { weight: 1, arbitrary: introspection });
-  return fc.oneof({ weight: 3, arbitrary: whole }, { weight: 1, arbitrary: whole.chain(spoil) });
+  return isWild ? fc.oneof(whole, whole.chain(spoil)) : whole;
 }
 
 const introspection: fc.Arbitrary<GraphqlRequest> = fc
@@ -72,66 +71,63 @@ function join(pieces: readonly Piece[]): Piece {
   return { text: pieces.map(({ text }) => text).join(' '), variables: pieces.flatMap(({ variables }) => variables) };
 }
 
-function fieldOf(field: Field, depth: number, idsOf: IdsOf): fc.Arbitrary<Piece> {
-  const type = getNamedType(field.type);
-  const given = fc.tuple(...field.args.map((argument) => argumentOf(field.name, argument, idsOf)));
-  const inner = isLeafType(type) ? fc.constant<Piece>({ text: '', variables: [] }) : selectionOf(type, depth - 1, idsOf);
-  const decoration = fc.constantFrom<[alias: (name: string) => string, directive: string]>(
-    [() => '', ''],
-    [() => '', ''],
-    [(name) => `${name}_again: `, ''],
-    [() => '', ' @include(if: true)'],
-    [() => '__proto__: ', ''],
-  );
-  return fc.tuple(given, inner, decoration).map(([args, body, [alias, directive]]) => {
-    const parts = join(args);
-    const list = args.map(({ text }) => text).filter(Boolean);
-    const text = `${alias(field.name)}${field.name}${list.length ? `(${list.join(', ')})` : ''}${directive}${body.text}`;
-    return { text, variables: [...parts.variables, ...body.variables] };
-  });
+/** A function that writes a field with all that stands below it, so many levels down. */
+function makeWriter(values: Values): (field: Field, depth: number) => fc.Arbitrary<Piece> {
+  /** What was made for a type and a depth before: the schema's graph has cycles. */
+  const known = new Map<string, fc.Arbitrary<Piece>>();
+
+  function writeField(field: Field, depth: number): fc.Arbitrary<Piece> {
+    const type = getNamedType(field.type);
+    const given = fc.tuple(...field.args.map((argument) => writeArgument(field.name, argument)));
+    const inner = isLeafType(type) ? fc.constant<Piece>({ text: '', variables: [] }) : writeSelection(type, depth - 1);
+    return fc.tuple(given, inner, fc.constantFrom(...decorations)).map(([args, body, { alias, directive }]) => {
+      const list = args.map(({ text }) => text).filter(Boolean);
+      const text = `${alias(field.name)}${field.name}${list.length ? `(${list.join(', ')})` : ''}${directive}${body.text}`;
+      return { text, variables: [...join(args).variables, ...body.variables] };
+    });
+  }
+
+  /** Left out, written out, or given by a variable. */
+  function writeArgument(owner: string, { name, type, defaultValue }: GraphQLArgument): fc.Arbitrary<Piece> {
+    const present = fc.tuple(values.input(type, `${owner}.${name}`), fc.boolean()).map(([value, isVariable]): Piece => {
+      if (!isVariable) return { text: `${name}: ${writeLiteral(value)}`, variables: [] };
+      return { text: `${name}: ${HOLE}`, variables: [{ type: String(type), value }] };
+    });
+    if (isNonNullType(type) && defaultValue === undefined) return present;
+    return fc.oneof({ weight: 2, arbitrary: fc.constant<Piece>({ text: '', variables: [] }) }, { weight: 1, arbitrary: present });
+  }
+
+  function writeSelection(type: unknown, depth: number): fc.Arbitrary<Piece> {
+    if (isUnionType(type)) return fc.constant({ text: ' { __typename }', variables: [] });
+    if (!isObjectType(type)) throw new Error('the schema has a kind of type that is not known here');
+    const place = `${type.name} ${depth}`;
+    const arbitrary = known.get(place) ?? makeSelection(type, depth);
+    known.set(place, arbitrary);
+    return arbitrary;
+  }
+
+  function makeSelection(type: GraphQLObjectType, depth: number): fc.Arbitrary<Piece> {
+    const isLeaf = (field: Field) => isLeafType(getNamedType(field.type));
+    const fields = Object.values(type.getFields()).filter((field) => depth > 0 || isLeaf(field));
+    const parts = fields.map((field) => ({ weight: isLeaf(field) ? 1 : 2, arbitrary: writeField(field, depth) }));
+    const typename = { weight: 1, arbitrary: fc.constant<Piece>({ text: '__typename', variables: [] }) };
+    const selected = fc.array(fc.oneof(...parts, typename), { minLength: 1, maxLength: 3, size: 'max' }).map(join);
+    const wrapper = fc.constantFrom('', '', '', '', `... on ${type.name}`, '... @include(if: true)');
+    return fc
+      .tuple(selected, wrapper)
+      .map(([{ text, variables }, wrap]) => ({ text: wrap ? ` { ${wrap} { ${text} } }` : ` { ${text} }`, variables }));
+  }
+
+  return writeField;
 }
 
-/** An argument left out, written out, or given by a variable. */
-function argumentOf(owner: string, { name, type, defaultValue }: GraphQLArgument, idsOf: IdsOf): fc.Arbitrary<Piece> {
-  const isRequired = isNonNullType(type) && defaultValue === undefined;
-  const present = fc.tuple(inputOf(type, `${owner}.${name}`, idsOf), fc.boolean()).map(([value, isVariable]): Piece => {
-    if (!isVariable) return { text: `${name}: ${writeLiteral(value)}`, variables: [] };
-    return { text: `${name}: ${HOLE}`, variables: [{ type: String(type), value }] };
-  });
-  return isRequired
-    ? present
-    : fc.oneof({ weight: 2, arbitrary: fc.constant<Piece>({ text: '', variables: [] }) }, { weight: 1, arbitrary: present });
-}
-
-/** Arbitraries of types that were met before, by their depth: the schema's graph has cycles. */
-const known = new Map<string, fc.Arbitrary<Piece>>();
-
-function selectionOf(type: unknown, depth: number, idsOf: IdsOf): fc.Arbitrary<Piece> {
-  if (isUnionType(type)) return fc.constant({ text: ' { __typename }', variables: [] });
-  if (!isObjectType(type)) throw new Error('the schema has a kind of type that is not known here');
-  const key = `${type.name} ${depth}`;
-  const arbitrary = known.get(key) ?? makeSelection(type, depth, idsOf);
-  known.set(key, arbitrary);
-  return arbitrary;
-}
-
-function makeSelection(type: GraphQLObjectType, depth: number, idsOf: IdsOf): fc.Arbitrary<Piece> {
-  const fields = Object.values(type.getFields()).filter((field) => depth > 0 || isLeafType(getNamedType(field.type)));
-  const parts = fields.map((field) => ({
-    weight: isLeafType(getNamedType(field.type)) ? 1 : 2,
-    arbitrary: fc.constant(null).chain(() => fieldOf(field, depth, idsOf)),
-  }));
-  const typename = { weight: 1, arbitrary: fc.constant<Piece>({ text: '__typename', variables: [] }) };
-  const selected = fc.array(fc.oneof(...parts, typename), { minLength: 1, maxLength: 3, size: 'max' }).map(join);
-  const wrapper = fc.constantFrom<(text: string) => string>(
-    (text) => text,
-    (text) => text,
-    (text) => text,
-    (text) => `... on ${type.name} { ${text} }`,
-    (text) => `... @include(if: true) { ${text} }`,
-  );
-  return fc.tuple(selected, wrapper).map(([{ text, variables }, wrap]) => ({ text: ` { ${wrap(text)} }`, variables }));
-}
+const plain = { alias: (_name: string) => '', directive: '' };
+const decorations = [
+  ...Array<typeof plain>(5).fill(plain),
+  { ...plain, directive: ' @include(if: true)' },
+  { ...plain, alias: (name: string) => `${name}_again: ` },
+  { ...plain, alias: () => '__proto__: ' },
+];
 
 /** What a broken client, or a hostile one, makes of a document. */
 function spoil({ query, variables, operationName }: GraphqlRequest): fc.Arbitrary<GraphqlRequest> {

@@ -3,7 +3,7 @@ import type { DemoFile } from '../../../src/demo/file.ts';
 import type { Sending } from '../crowd.ts';
 import { type Operation, pathVariables, routeOperations } from '../operations.ts';
 import { documentsOf, type GraphqlRequest } from './documents.ts';
-import { anything, fieldsOf, type IdsOf, idOf, inputOf, nastyNumbers, text, writeJson } from './values.ts';
+import { anything, type IdsOf, makeValues, mixOf, nastyNumbers, text, type Values, writeJson } from './values.ts';
 
 /** A request, and the name of the route that it is meant for, if any. */
 export interface FuzzRequest extends Sending {
@@ -21,9 +21,15 @@ export interface Spare {
 /** Requests for all routes of the table and all of the schema, by the demo's users and others. */
 export function requestsFor(demo: DemoFile, spare: Spare): fc.Arbitrary<FuzzRequest> {
   const idsOf = idsIn(demo, spare);
+  const moods = [false, true].map((isWild) => {
+    const values = makeValues(idsOf, isWild);
+    const ofRoutes = fc.oneof(...routeOperations().map((operation) => restOf(operation, values, isWild)));
+    const ofSchema = graphqlOf(documentsOf(values, isWild), isWild);
+    return { weight: isWild ? 3 : 1, ofRoutes, ofSchema };
+  });
   // Without a credential v1 looks at nothing, while GraphQL still reads the document.
-  const rest = fc.tuple(fc.oneof(...routeOperations().map((operation) => restOf(operation, idsOf))), credentialsOf(demo, 2));
-  const graphql = fc.tuple(graphqlOf(documentsOf(idsOf)), credentialsOf(demo, 20));
+  const rest = fc.tuple(fc.oneof(...moods.map(({ weight, ofRoutes }) => ({ weight, arbitrary: ofRoutes }))), credentialsOf(demo, 2));
+  const graphql = fc.tuple(fc.oneof(...moods.map(({ weight, ofSchema }) => ({ weight, arbitrary: ofSchema }))), credentialsOf(demo, 16));
   const other = fc.tuple(elsewhere, credentialsOf(demo, 12));
   const whole = fc.oneof({ weight: 8, arbitrary: rest }, { weight: 11, arbitrary: graphql }, { weight: 1, arbitrary: other });
   return fc.tuple(whole, oddHeaders).map(([[request, authorization], odd]) => {
@@ -51,31 +57,43 @@ function idsIn(
   return (place) => find(place.split('.').at(-1) ?? '') ?? find(place) ?? projects;
 }
 
-function restOf({ name, route, variables }: Operation, idsOf: IdsOf): fc.Arbitrary<FuzzRequest> {
+function restOf({ name, route, variables }: Operation, values: Values, isWild: boolean): fc.Arbitrary<FuzzRequest> {
   const { method, path } = route ?? { method: 'GET', path: '/' };
+  const mostly = mixOf(isWild);
   const located = pathVariables(path);
   const declared = variables.filter((variable) => !located.includes(variable.name) && variable.name !== 'if_match');
-  const segments = fc.tuple(...located.map((part) => segmentOf(idsOf(part))));
-  const filled = segments.map((values) =>
-    located.reduce((filling, part, index) => filling.replace(`:${part}`, () => values[index] ?? ''), path),
+  const segments = fc.tuple(...located.map((part) => mostly(values.id(part).map(encode), 3, fc.constantFrom(...nastySegments))));
+  const filled = segments.map((given) =>
+    located.reduce((filling, part, index) => filling.replace(`:${part}`, () => given[index] ?? ''), path),
   );
-  const spoiledPath = fc
-    .tuple(filled, fc.constantFrom('/', '//', '/x', '%', '%ff', '%00', '/%2e%2e', '?', ';x', 'x'.repeat(3_000)))
-    .map(([whole, end]) => whole + end);
-  const anyPath = fc.oneof({ weight: 20, arbitrary: filled }, { weight: 1, arbitrary: spoiledPath });
-  const anyMethod = fc.oneof(
-    { weight: 20, arbitrary: fc.constant(method) },
-    { weight: 1, arbitrary: fc.constantFrom('GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE', 'PROPFIND') },
-  );
-  const input = method === 'GET' ? queryOf(declared, idsOf) : bodyOf(declared, idsOf);
-  return fc.tuple(anyMethod, anyPath, input, ifMatch).map(([chosen, location, { query, body, type }, match]) => ({
+  const spoiled = fc.tuple(filled, fc.constantFrom(...nastyEnds)).map(([whole, end]) => whole + end);
+  const input = method === 'GET' ? queryOf(declared, values, isWild) : bodyOf(declared, values, isWild);
+  const anyMethod = mostly(fc.constant(method), 4, fc.constantFrom(...methods));
+  const tags = fc
+    .constantFrom('*', '"1"', '"2"', '"1", "2"', 'W/"1"', '', '"x"', '"99999999999"', '\u00ff')
+    .map((tag) => ({ 'if-match': tag }));
+  const match: fc.Arbitrary<Record<string, string>> = mostly(fc.constant({}), 20, tags);
+  return fc.tuple(anyMethod, mostly(filled, 4, spoiled), input, match).map(([chosen, location, { query, body, type }, tag]) => ({
     operation: chosen === method && location.split('/').length === path.split('/').length ? name : null,
     method: chosen,
     path: query ? `${location}?${query}` : location,
     body,
-    headers: { ...(type && { 'content-type': type }), ...match },
+    headers: { ...(type && { 'content-type': type }), ...tag },
   }));
 }
+
+const methods = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE', 'PROPFIND'];
+const nastySegments = ['', '..', '%', '%ff', '%2f', '*', ':id', 'null', "'", '(', '\\'];
+const nastyEnds = ['/', '//', '/x', '%', '%ff', '%00', '/%2e%2e', '?', ';x', 'x'.repeat(3_000)];
+const nastyTypes = [
+  'application/json; charset=utf-8',
+  'text/plain',
+  'application/json; charset=utf-16',
+  'application/x-www-form-urlencoded',
+  'x',
+  '',
+];
+const typeOf = (isWild: boolean) => mixOf(isWild)(fc.constant('application/json'), 4, fc.constantFrom(...nastyTypes));
 
 interface Input {
   readonly query?: string;
@@ -83,102 +101,51 @@ interface Input {
   readonly type?: string;
 }
 
-const mediaType = fc.oneof(
-  { weight: 25, arbitrary: fc.constant('application/json') },
-  {
-    weight: 1,
-    arbitrary: fc.constantFrom(
-      'application/json; charset=utf-8',
-      'text/plain',
-      'application/json; charset=utf-16',
-      'application/x-www-form-urlencoded',
-      'x',
-      '',
-    ),
-  },
-);
-
-function bodyOf(declared: Operation['variables'], idsOf: IdsOf): fc.Arbitrary<Input> {
-  const object = fieldsOf(declared, 'body', idsOf).map(writeJson);
-  const none = declared.length === 0 ? 10 : 1;
-  const body = fc.oneof(
-    { weight: 25, arbitrary: object },
-    { weight: none, arbitrary: fc.constant(undefined) },
-    { weight: 1, arbitrary: anything.map(writeJson) },
-    { weight: 1, arbitrary: text },
-    { weight: 1, arbitrary: fc.tuple(object, fc.nat({ max: 200 })).map(([whole, end]) => whole.slice(0, end)) },
-  );
-  return fc.tuple(body, mediaType).map(([content, type]) => ({ body: content?.toWellFormed(), ...(content !== undefined && { type }) }));
+function bodyOf(declared: Operation['variables'], values: Values, isWild: boolean): fc.Arbitrary<Input> {
+  const object = values.fields(declared, 'body').map(writeJson);
+  const cut = fc.tuple(object, fc.nat({ max: 200 })).map(([whole, end]) => whole.slice(0, end));
+  const body = mixOf(isWild)(object, 12, fc.oneof(fc.constant(undefined), anything.map(writeJson), text, cut));
+  return fc
+    .tuple(body, typeOf(isWild))
+    .map(([content, type]) => ({ body: content?.toWellFormed(), ...(content !== undefined && { type }) }));
 }
 
-function queryOf(declared: Operation['variables'], idsOf: IdsOf): fc.Arbitrary<Input> {
-  const given = declared.map(({ name, type }) =>
-    fc.option(
-      fc
-        .oneof(
-          { weight: 6, arbitrary: inputOf(type, name, idsOf).map((value) => encode(writeJson(value).replace(/^"(.*)"$/, '$1'))) },
-          { weight: 1, arbitrary: fc.constantFrom(...nastyNumbers) },
-          { weight: 1, arbitrary: text.map(encode) },
-          { weight: 1, arbitrary: fc.constantFrom('%', '%ff', '%ed%a0%80', '%00', '1&page=2', '') },
-        )
-        .map((value) => `${name}=${value}`),
-      { freq: 2, nil: '' },
-    ),
-  );
-  const other = fc.oneof(
-    { weight: 10, arbitrary: fc.constant('') },
-    { weight: 1, arbitrary: fc.constantFrom('x=1', '%ff', '&&', '=', '__proto__=1', 'page[]=1', '?') },
-  );
+function queryOf(declared: Operation['variables'], values: Values, isWild: boolean): fc.Arbitrary<Input> {
+  const mostly = mixOf(isWild);
+  const nasty = fc.oneof(text.map(encode), fc.constantFrom(...nastyNumbers, '%', '%ff', '%ed%a0%80', '%00', '1&page=2', ''));
+  const given = declared.map(({ name, type }) => {
+    const fitting = values.input(type, name).map((value) => encode(writeJson(value).replace(/^"(.*)"$/, '$1')));
+    return fc.oneof(
+      fc.constant(''),
+      mostly(fitting, 30, nasty).map((value) => `${name}=${value}`),
+    );
+  });
+  const other = mostly(fc.constant(''), 10, fc.constantFrom('x=1', '%ff', '&&', '=', '__proto__=1', 'page[]=1', '?'));
   return fc
     .tuple(fc.tuple(...given), other)
     .map(([parts, more]) => ({ query: [...parts, more].filter(Boolean).join('&').slice(0, 5_000) }));
 }
 
-function segmentOf(ids: readonly string[]): fc.Arbitrary<string> {
-  const raw = fc.constantFrom('', '..', '%', '%ff', '%2f', '*', ':id', 'null', "'", '(', '\\');
-  return fc.oneof({ weight: 15, arbitrary: idOf(ids).map(encode) }, { weight: 1, arbitrary: raw });
-}
-
-const ifMatch: fc.Arbitrary<Record<string, string>> = fc.oneof(
-  { weight: 8, arbitrary: fc.constant({}) },
-  {
-    weight: 2,
-    arbitrary: fc
-      .constantFrom('*', '"1"', '"2"', '"1", "2"', 'W/"1"', '', '"x"', '"99999999999"', '\u00ff')
-      .map((tag) => ({ 'if-match': tag })),
-  },
-);
-
-function graphqlOf(documents: fc.Arbitrary<GraphqlRequest>): fc.Arbitrary<FuzzRequest> {
-  const accept = fc.constantFrom<Record<string, string>>(
-    {},
-    {},
-    {},
+function graphqlOf(documents: fc.Arbitrary<GraphqlRequest>, isWild: boolean): fc.Arbitrary<FuzzRequest> {
+  const mostly = mixOf(isWild);
+  const accepts = fc.constantFrom<Record<string, string>>(
     { accept: 'application/graphql-response+json' },
     { accept: 'image/png' },
+    { accept: 'text/html' },
     { accept: 'application/json' },
   );
-  const form = fc.constantFrom('post', 'post', 'post', 'post', 'post', 'post', 'get', 'head', 'put', 'batch');
-  return fc.tuple(documents, accept, form, mediaType).map(([{ query, variables, operationName }, accepted, way, type]) => {
-    const base = { operation: 'graphql', headers: { ...accepted } };
-    if (way === 'get' || way === 'head') {
-      const parameters = [
-        `query=${encode(query)}`,
-        `variables=${encode(variables)}`,
-        ...(operationName ? [`operationName=${operationName}`] : []),
-      ];
-      return { ...base, method: way.toUpperCase(), path: `/graphql?${parameters.join('&').slice(0, 10_000)}` };
+  const accept: fc.Arbitrary<Record<string, string>> = mostly(fc.constant({}), 40, accepts);
+  const form = mostly(fc.constant('POST'), 30, fc.constantFrom('GET', 'HEAD', 'PUT', 'batch'));
+  return fc.tuple(documents, accept, form, typeOf(isWild)).map(([{ query, variables, operationName }, accepted, way, type]) => {
+    if (way === 'GET' || way === 'HEAD') {
+      const named = operationName === null ? '' : `&operationName=${operationName}`;
+      const path = `/graphql?query=${encode(query)}&variables=${encode(variables)}${named}`;
+      return { operation: 'graphql', method: way, path, headers: accepted };
     }
-    const name = operationName === null ? '' : `,"operationName":${JSON.stringify(operationName)}`;
-    const body = `{"query":${JSON.stringify(query)},"variables":${variables}${name}}`;
-    const method = way === 'put' ? 'PUT' : 'POST';
-    return {
-      ...base,
-      method,
-      path: '/graphql',
-      body: (way === 'batch' ? `[${body}]` : body).toWellFormed(),
-      headers: { ...accepted, 'content-type': type },
-    };
+    const named = operationName === null ? '' : `,"operationName":${JSON.stringify(operationName)}`;
+    const one = `{"query":${JSON.stringify(query)},"variables":${variables}${named}}`.toWellFormed();
+    const [method, body] = way === 'batch' ? ['POST', `[${one},${one}]`] : [way, one];
+    return { operation: 'graphql', method, path: '/graphql', body, headers: { ...accepted, 'content-type': type } };
   });
 }
 

@@ -1,13 +1,5 @@
 import fc from 'fast-check';
-import {
-  type GraphQLInputField,
-  type GraphQLInputType,
-  getNullableType,
-  isEnumType,
-  isInputObjectType,
-  isListType,
-  isNonNullType,
-} from 'graphql';
+import { type GraphQLInputType, getNullableType, isEnumType, isInputObjectType, isListType, isNonNullType } from 'graphql';
 
 /** A value as JSON and as GraphQL can write it, also where JavaScript cannot hold it: 1e400, a key given twice. */
 export type Value =
@@ -41,9 +33,6 @@ export function writeLiteral(value: Value): string {
 function isList(value: object): value is readonly Value[] {
   return Array.isArray(value);
 }
-
-/** The ids that make sense at a place: `project.id`, `UpdateDashboardInput.id`. */
-export type IdsOf = (place: string) => readonly string[];
 
 export const nastyTexts = [
   '',
@@ -102,132 +91,141 @@ export const text: fc.Arbitrary<string> = fc.oneof(
   { weight: 2, arbitrary: fc.constantFrom(...nastyTexts) },
 );
 
-const plainText = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 20 });
-const number: fc.Arbitrary<Value> = fc
-  .oneof(
-    fc.constantFrom(...nastyNumbers),
-    fc.integer().map(String),
-    fc
-      .double()
-      .map(String)
-      .filter((written) => /^-?\d/.test(written)),
-  )
-  .map((written) => ({ number: written }));
-const key = fc.oneof(
-  { weight: 3, arbitrary: fc.stringMatching(/^[a-z_][a-zA-Z0-9_]{0,8}$/) },
-  { weight: 1, arbitrary: fc.constantFrom(...nastyTexts, '0', '10', '2') },
-);
+const plainText = fc.string({ unit: 'grapheme', maxLength: 19 }).map((rest) => `a${rest}`);
+const plainKey = fc.stringMatching(/^[a-z_][a-zA-Z0-9_]{0,8}$/);
+const plainNumber = fc.integer().map((value): Value => ({ number: String(value) }));
+const double = fc.double({ noNaN: true, noDefaultInfinity: true }).map(String);
+const number = fc.oneof(fc.constantFrom(...nastyNumbers), double).map((written): Value => ({ number: written }));
+const key = fc.oneof({ weight: 3, arbitrary: plainKey }, { weight: 1, arbitrary: fc.constantFrom(...nastyTexts, '0', '10', '2') });
+const depths = fc.constantFrom<Value>({ depth: 400 }, { depth: 501 }, { depth: 503 }, { depth: 5_000 });
 
 /** Any JSON, mostly small. */
-export const anything: fc.Arbitrary<Value> = fc.letrec<{ value: Value }>((tie) => ({
-  value: fc.oneof(
-    { maxDepth: 3, depthSize: 'small', withCrossShrink: true },
-    fc.constantFrom<Value>(null, true, false),
-    number,
-    text,
-    fc.array(tie('value'), { maxLength: 4 }),
-    fc.array(fc.tuple(key, tie('value')), { maxLength: 4 }).map((fields) => ({ fields })),
-    fc.constantFrom<Value>({ depth: 400 }, { depth: 501 }, { depth: 503 }, { depth: 5_000 }, []),
-  ),
-})).value;
+export const anything = jsonOf(fc.oneof(plainNumber, number, text, depths), key);
+const plainJson = jsonOf(fc.oneof(plainNumber, plainText), plainKey);
 
-/** Ids that lead somewhere, and how else an id may be spelled. */
-export function idOf(ids: readonly string[]): fc.Arbitrary<string> {
-  const known = fc.constantFrom(...ids);
-  return fc.oneof(
-    { weight: 12, arbitrary: known },
-    { weight: 1, arbitrary: fc.uuid() },
-    {
-      weight: 2,
-      arbitrary: fc
-        .tuple(
-          known,
-          fc.constantFrom<(id: string) => string>(
-            (id) => `{${id}}`,
-            (id) => id.replaceAll('-', ''),
-            (id) => id.toUpperCase(),
-            (id) => `urn:uuid:${id}`,
-            (id) => `${id}\n`,
-            (id) => id.slice(1),
-          ),
-        )
-        .map(([id, spell]) => spell(id)),
-    },
-    { weight: 1, arbitrary: text },
-  );
-}
-
-/** What a value of a declared type may be: mostly what fits, often what almost fits, sometimes anything. */
-export function inputOf(type: GraphQLInputType, place: string, idsOf: IdsOf): fc.Arbitrary<Value> {
-  const fitting = fittingValue(type, place, idsOf);
-  const isNullable = !isNonNullType(type);
-  return fc.oneof(
-    { weight: 40, arbitrary: fitting },
-    { weight: isNullable ? 3 : 1, arbitrary: fc.constant(null) },
-    { weight: 3, arbitrary: anything },
-  );
-}
-
-function fittingValue(type: GraphQLInputType, place: string, idsOf: IdsOf): fc.Arbitrary<Value> {
-  const inner = getNullableType(type);
-  if (isListType(inner)) {
-    const item = inputOf(inner.ofType, place, idsOf);
-    const same = fc
-      .tuple(fc.constantFrom(199, 200, 201), fc.constantFrom(...idsOf(place)))
-      .map(([length, id]) => Array<Value>(length).fill(id));
-    return fc.oneof({ weight: 9, arbitrary: fc.array(item, { maxLength: 5 }) }, { weight: 1, arbitrary: same });
-  }
-  if (isEnumType(inner)) {
-    const names = inner.getValues().map((value) => value.name);
-    return fc
-      .oneof(
-        { weight: 12, arbitrary: fc.constantFrom(...names) },
-        { weight: 1, arbitrary: fc.constantFrom('nothing', '__proto__', names[0]?.toUpperCase() ?? '') },
-      )
-      .map((choice) => ({ choice }));
-  }
-  if (isInputObjectType(inner)) return fieldsOf(Object.values(inner.getFields()), inner.name, idsOf);
-  return scalars[inner.name]?.(place, idsOf) ?? anything;
-}
-
-/** An object of declared fields, each there or not, and now and then of another. */
-export function fieldsOf(
-  fields: ReadonlyArray<Pick<GraphQLInputField, 'name' | 'type'>>,
-  owner: string,
-  idsOf: IdsOf,
-): fc.Arbitrary<{ readonly fields: ReadonlyArray<readonly [string, Value]> }> {
-  const declared = fields.map(({ name, type }) =>
-    fc.option(fc.tuple(fc.constant(name), inputOf(type, `${owner}.${name}`, idsOf)), { freq: isNonNullType(type) ? 30 : 2, nil: null }),
-  );
-  const others = fc.oneof(
-    { weight: 15, arbitrary: fc.constant([]) },
-    { weight: 1, arbitrary: fc.array(fc.tuple(key, anything), { maxLength: 2 }) },
-  );
-  return fc.tuple(fc.tuple(...declared), others).map(([given, more]) => ({ fields: [...given.filter((part) => part !== null), ...more] }));
-}
-
-type Scalar = (place: string, idsOf: IdsOf) => fc.Arbitrary<Value>;
-const asText: Scalar = () => fc.oneof({ weight: 4, arbitrary: plainText }, { weight: 1, arbitrary: text });
-const moment = fc
-  .tuple(
-    fc.date({ min: new Date('0001-01-01'), max: new Date('9999-12-31'), noInvalidDate: true }),
-    fc.constantFrom('Z', '+02:00', '-23:59', '', 'z'),
-  )
-  .map(([date, zone]) => date.toISOString().replace('Z', zone));
-
-const scalars: Readonly<Record<string, Scalar>> = {
-  ID: (place, idsOf) => idOf(idsOf(place)),
-  UUID: (place, idsOf) => idOf(idsOf(place)),
-  Int: () =>
-    fc.oneof(
-      { weight: 4, arbitrary: fc.integer({ min: 0, max: 8 }).map((value) => ({ number: String(value) })) },
-      { weight: 1, arbitrary: number },
+function jsonOf(leaf: fc.Arbitrary<Value>, name: fc.Arbitrary<string>): fc.Arbitrary<Value> {
+  return fc.letrec<{ value: Value }>((tie) => ({
+    value: fc.oneof(
+      { maxDepth: 3, depthSize: 'small' },
+      fc.constantFrom<Value>(null, true, false, []),
+      leaf,
+      fc.array(tie('value'), { maxLength: 4 }),
+      objectOf(name, tie('value')),
     ),
-  Boolean: () => fc.boolean(),
-  String: asText,
-  Text: asText,
-  Name: asText,
-  JSON: () => anything,
-  JSONObject: () => fc.array(fc.tuple(key, anything), { maxLength: 4 }).map((fields) => ({ fields })),
-  DateTime: () => fc.oneof(moment, fc.constantFrom('2099-02-30T00:00:00Z', '9999-12-31T23:59:59-23:59', '0000-01-01T00:00:00Z', 'now')),
-};
+  })).value;
+}
+
+function objectOf(name: fc.Arbitrary<string>, value: fc.Arbitrary<Value>) {
+  return fc.uniqueArray(fc.tuple(name, value), { maxLength: 4, selector: ([given]) => given }).map((fields): Value => ({ fields }));
+}
+
+/** The ids that make sense at a place: `project.id`, `UpdateDashboardInput.id`. */
+export type IdsOf = (place: string) => readonly string[];
+
+interface Declared {
+  readonly name: string;
+  readonly type: GraphQLInputType;
+}
+
+/** Values by their declared types. */
+export interface Values {
+  id(place: string): fc.Arbitrary<string>;
+  input(type: GraphQLInputType, place: string): fc.Arbitrary<Value>;
+  /** Declared fields, each there or not, and perhaps others. */
+  fields(declared: readonly Declared[], owner: string): fc.Arbitrary<{ readonly fields: ReadonlyArray<readonly [string, Value]> }>;
+}
+
+/** What fits, and, if it is wild, so many times in a hundred something else. */
+export function mixOf(isWild: boolean) {
+  return <Fit, Other>(fitting: fc.Arbitrary<Fit>, percent: number, other: fc.Arbitrary<Other>): fc.Arbitrary<Fit | Other> =>
+    isWild ? fc.oneof({ weight: 100 - percent, arbitrary: fitting }, { weight: percent, arbitrary: other }) : fitting;
+}
+
+/** Tame values fit their types; wild ones mostly do, or almost, and now and then they are anything at all. */
+export function makeValues(idsOf: IdsOf, isWild: boolean): Values {
+  const mostly = mixOf(isWild);
+  const id = (place: string) => {
+    const known = fc.constantFrom(...idsOf(place));
+    return mostly(
+      known,
+      20,
+      fc.oneof(
+        fc.tuple(known, fc.constantFrom(...spellings)).map(([found, spell]) => spell(found)),
+        fc.uuid(),
+        text,
+      ),
+    );
+  };
+  const texts = mostly(plainText, 20, text);
+  const scalars: Readonly<Record<string, (place: string) => fc.Arbitrary<Value>>> = {
+    ID: id,
+    UUID: id,
+    Int: () =>
+      mostly(
+        fc.integer({ min: 1, max: 8 }).map((value): Value => ({ number: String(value) })),
+        20,
+        number,
+      ),
+    Boolean: () => fc.boolean(),
+    String: () => texts,
+    Text: () => texts,
+    Name: () => texts,
+    JSON: () => mostly(plainJson, 50, anything),
+    JSONObject: () => mostly(objectOf(plainKey, plainJson), 50, objectOf(key, anything)),
+    DateTime: () => mostly(fc.constantFrom('2099-01-01T00:00:00Z', '2098-02-28T12:00:00.5+02:00'), 50, fc.constantFrom(...nastyMoments)),
+  };
+
+  function fitting(type: GraphQLInputType, place: string): fc.Arbitrary<Value> {
+    const inner = getNullableType(type);
+    if (isListType(inner)) {
+      const many = fc
+        .tuple(fc.constantFrom(199, 200, 201), fc.constantFrom(...idsOf(place)))
+        .map(([length, one]) => Array<Value>(length).fill(one));
+      return mostly(fc.array(input(inner.ofType, place), { maxLength: 5 }), 10, many);
+    }
+    if (isEnumType(inner)) {
+      const names = inner.getValues().map((value) => value.name);
+      return mostly(fc.constantFrom(...names), 8, fc.constantFrom('nothing', '__proto__', String(names[0]).toUpperCase())).map(
+        (choice) => ({ choice }),
+      );
+    }
+    if (isInputObjectType(inner)) return fields(Object.values(inner.getFields()), inner.name);
+    return scalars[inner.name]?.(place) ?? anything;
+  }
+
+  function input(type: GraphQLInputType, place: string): fc.Arbitrary<Value> {
+    return mostly(fitting(type, place), 10, fc.oneof(fc.constant(null), anything));
+  }
+
+  function fields(declared: readonly Declared[], owner: string) {
+    const given = declared.map(({ name, type }) => {
+      const pair = fc.tuple(fc.constant(name), input(type, `${owner}.${name}`));
+      const absent = fc.constant(null);
+      return isNonNullType(type) ? mostly(pair, 4, absent) : fc.oneof(pair, absent);
+    });
+    const others = mostly(fc.constant([]), 6, fc.array(fc.tuple(key, anything), { maxLength: 2 }));
+    return fc
+      .tuple(fc.tuple(...given), others)
+      .map(([present, more]) => ({ fields: [...present.filter((pair) => pair !== null), ...more] }));
+  }
+
+  return { id, input, fields };
+}
+
+const nastyMoments = [
+  '2099-02-30T00:00:00Z',
+  '9999-12-31T23:59:59-23:59',
+  '0000-01-01T00:00:00Z',
+  '2099-01-01',
+  'now',
+  '2099-01-01T24:00:00Z',
+  '1970-01-01T00:00:00Z',
+];
+const spellings: ReadonlyArray<(id: string) => string> = [
+  (id) => `{${id}}`,
+  (id) => id.replaceAll('-', ''),
+  (id) => id.toUpperCase(),
+  (id) => `urn:uuid:${id}`,
+  (id) => `${id}\n`,
+  (id) => id.slice(1),
+];
