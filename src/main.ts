@@ -56,6 +56,8 @@ function invite(demo: DemoFile, file: string): string {
 
 main().catch((failure: unknown) => {
   const isExpected = failure instanceof ConfigError || failure instanceof FolderOwnedError;
-  console.error(isExpected ? failure.message : failure);
+  const { code, port } = failure as { code?: unknown; port?: unknown };
+  if (code === 'EADDRINUSE') console.error(`Port ${port} is in use: stop what listens there, or set PORT.`);
+  else console.error(isExpected ? failure.message : failure);
   process.exit(1);
 });

@@ -1,4 +1,3 @@
-import { renderGraphiQL } from '@graphql-yoga/render-graphiql';
 import type { RequestHandler } from 'express';
 import type { DocumentNode, ExecutionArgs, ExecutionResult, GraphQLError, GraphQLSchema } from 'graphql';
 import { createYoga } from 'graphql-yoga';
@@ -64,12 +63,13 @@ export function createGraphqlDoor(parts: ContextParts & { schema: GraphQLSchema;
       },
     ],
   });
-  const graphiql = renderGraphiQL({ title: 'Portico', headers: '{\n  "Authorization": "Bearer "\n}', defaultQuery: welcome });
+  let graphiql: Promise<string> | null = null;
   return {
     getEnveloped: yoga.getEnveloped as unknown as GetEnveloped,
-    page(request, response, next) {
+    async page(request, response, next) {
       if (request.accepts(['json', 'html']) !== 'html' || request.query.query !== undefined) return next();
-      response.type('html').send(graphiql);
+      graphiql ??= renderPage();
+      response.type('html').send(await graphiql);
     },
     async handler(request, response) {
       const exchange = exchangeOf(request);
@@ -90,6 +90,12 @@ export function createGraphqlDoor(parts: ContextParts & { schema: GraphQLSchema;
       request.method = method;
     },
   };
+}
+
+/** The page has all its assets within, some nine megabytes: they are loaded when somebody first asks for them. */
+async function renderPage(): Promise<string> {
+  const { renderGraphiQL } = await import('@graphql-yoga/render-graphiql');
+  return renderGraphiQL({ title: 'Portico', headers: '{\n  "Authorization": "Bearer "\n}', defaultQuery: welcome });
 }
 
 const noStream = 'A subscription needs a client that takes text/event-stream, or a WebSocket.';
