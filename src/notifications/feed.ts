@@ -92,7 +92,7 @@ class Feed implements AsyncIterableIterator<FeedEvent> {
         } else {
           yield* this.#tellState(follower);
           // What came while the last was being told has called already.
-          if (follower.position === follower.horizon && !this.#hasNewState(follower)) await follower.wait();
+          if (follower.position >= follower.horizon && !this.#hasNewState(follower)) await follower.wait();
         }
       }
       if (this.#failure) throw this.#failure;

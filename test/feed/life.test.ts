@@ -45,6 +45,26 @@ it('tells an insert that nobody announced within 1.5 s', async () => {
   feed.socket.terminate();
 });
 
+it('goes on from a cursor that is ahead of what this process has read', async () => {
+  const keeper = openPlainFeed(app);
+  await keeper.until(isReady);
+  // Nobody has announced these: until the next look at the log the process knows nothing of them, but the reader does.
+  await app.app.database.$executeRaw`
+    INSERT INTO notifications (project_id, kind, severity, title)
+    SELECT ${app.demo.project_id}::uuid, 'test.sql', 'info', 'ahead' FROM generate_series(1, 3)`;
+  const last = (await readLog(app)).length;
+  const feed = openPlainFeed(app, { after: last - 1 });
+  const ready = await feed.until(isReady);
+  await feed.until((frame) => frame.sequence === last && frame.type === 'notification');
+  const sequence = await publish(app, 'behind the cursor');
+  await feed.until((frame) => frame.sequence === sequence);
+  const told = feed.frames.filter(({ type }) => type === 'notification').map((frame) => frame.sequence);
+  expect(told).toEqual([last, sequence]);
+  expect(ready.sequence).toBeGreaterThanOrEqual(last - 1);
+  expect(feed.frames.filter(({ type }) => type === 'gap')).toEqual([]);
+  for (const { socket } of [keeper, feed]) socket.terminate();
+});
+
 it('tells what was read through any door, to every socket of that user and to no other', async () => {
   const [one, two, other] = [
     openPlainFeed(app, { as: 'admin' }),

@@ -10,7 +10,7 @@ import {
   isUnionType,
 } from 'graphql';
 import { schema } from '../../../src/schema.ts';
-import { nastyTexts, type Value, type Values, writeJson, writeLiteral } from './values.ts';
+import { mixOf, nastyTexts, type Value, type Values, writeJson, writeLiteral } from './values.ts';
 
 /** A document with the values of its variables, as JSON text. */
 export interface GraphqlRequest {
@@ -30,8 +30,8 @@ const HOLE = '$?';
 
 type Field = GraphQLField<unknown, unknown>;
 
-/** Documents of the schema, by its types: whole ones, or, with wild values, broken ones too. */
-export function documentsOf(values: Values, isWild: boolean): fc.Arbitrary<GraphqlRequest> {
+/** Documents of the schema, by its types: whole ones, and, the wilder the more, broken ones. */
+export function documentsOf(values: Values, wildness: number): fc.Arbitrary<GraphqlRequest> {
   const write = makeWriter(values);
   const roots = [schema.getQueryType(), schema.getMutationType()];
   const operations = roots.flatMap((root, index) => {
@@ -40,7 +40,7 @@ export function documentsOf(values: Values, isWild: boolean): fc.Arbitrary<Graph
     return { weight: 3, arbitrary: chosen.chain((pieces) => operationOf(index === 0 ? 'query' : 'mutation', join(pieces))) };
   });
   const whole = fc.oneof(...operations, { weight: 1, arbitrary: introspection });
-  return isWild ? fc.oneof(whole, whole.chain(spoil)) : whole;
+  return mixOf(wildness)(whole, 50, whole.chain(spoil));
 }
 
 const introspection: fc.Arbitrary<GraphqlRequest> = fc
@@ -157,12 +157,28 @@ function spoil({ query, variables, operationName }: GraphqlRequest): fc.Arbitrar
     'null',
     ...nastyTexts,
   ];
+  const literals = [
+    '['.repeat(3_000),
+    '{a:'.repeat(900),
+    `${'['.repeat(600)}${']'.repeat(600)}`,
+    '2147483648',
+    '1.5',
+    '"\\u0000"',
+    '"\\ufeff"',
+    '{}',
+    '[]',
+    '[null]',
+    'true',
+  ];
   const spoiled = fc.oneof(
     at.map((end) => query.slice(0, end)),
     at.map((start) => query.slice(start)),
     fc.tuple(at, at).map(([start, length]) => query.slice(0, start) + query.slice(start + (length % 10))),
     fc.tuple(at, fc.constantFrom(...tokens)).map(([start, token]) => query.slice(0, start) + token + query.slice(start)),
     fc.tuple(at, at).map(([start, end]) => query + query.slice(Math.min(start, end), Math.max(start, end))),
+    fc
+      .tuple(at, fc.constantFrom(...tokens, ...literals))
+      .map(([start, token]) => query.slice(0, start) + query.slice(start).replace(/: *("[^"]*"|-?[\w.]+|\$\w+)/, () => `: ${token}`)),
     fc.constant(query.replace(/\$\w+/g, '$same')),
     fc.constant(`${query} ${query}`),
     fc.constant(query.replace(/^(query|mutation)/, 'subscription')),

@@ -21,15 +21,15 @@ export interface Spare {
 /** Requests for all routes of the table and all of the schema, by the demo's users and others. */
 export function requestsFor(demo: DemoFile, spare: Spare): fc.Arbitrary<FuzzRequest> {
   const idsOf = idsIn(demo, spare);
-  const moods = [false, true].map((isWild) => {
-    const values = makeValues(idsOf, isWild);
-    const ofRoutes = fc.oneof(...routeOperations().map((operation) => restOf(operation, values, isWild)));
-    const ofSchema = graphqlOf(documentsOf(values, isWild), isWild);
-    return { weight: isWild ? 3 : 1, ofRoutes, ofSchema };
+  // Most faults hide behind a request that is good but for one thing; some behind nothing at all.
+  const moods = [0, 0.2, 0.5, 1].map((wildness) => {
+    const values = makeValues(idsOf, wildness);
+    const ofRoutes = fc.oneof(...routeOperations().map((operation) => restOf(operation, values, wildness)));
+    return { ofRoutes, ofSchema: graphqlOf(documentsOf(values, wildness), wildness) };
   });
   // Without a credential v1 looks at nothing, while GraphQL still reads the document.
-  const rest = fc.tuple(fc.oneof(...moods.map(({ weight, ofRoutes }) => ({ weight, arbitrary: ofRoutes }))), credentialsOf(demo, 2));
-  const graphql = fc.tuple(fc.oneof(...moods.map(({ weight, ofSchema }) => ({ weight, arbitrary: ofSchema }))), credentialsOf(demo, 16));
+  const rest = fc.tuple(fc.oneof(...moods.map(({ ofRoutes }) => ofRoutes)), credentialsOf(demo, 2));
+  const graphql = fc.tuple(fc.oneof(...moods.map(({ ofSchema }) => ofSchema)), credentialsOf(demo, 20));
   const other = fc.tuple(elsewhere, credentialsOf(demo, 12));
   const whole = fc.oneof({ weight: 8, arbitrary: rest }, { weight: 11, arbitrary: graphql }, { weight: 1, arbitrary: other });
   return fc.tuple(whole, oddHeaders).map(([[request, authorization], odd]) => {
@@ -57,9 +57,9 @@ function idsIn(
   return (place) => find(place.split('.').at(-1) ?? '') ?? find(place) ?? projects;
 }
 
-function restOf({ name, route, variables }: Operation, values: Values, isWild: boolean): fc.Arbitrary<FuzzRequest> {
+function restOf({ name, route, variables }: Operation, values: Values, wildness: number): fc.Arbitrary<FuzzRequest> {
   const { method, path } = route ?? { method: 'GET', path: '/' };
-  const mostly = mixOf(isWild);
+  const mostly = mixOf(wildness);
   const located = pathVariables(path);
   const declared = variables.filter((variable) => !located.includes(variable.name) && variable.name !== 'if_match');
   const segments = fc.tuple(...located.map((part) => mostly(values.id(part).map(encode), 3, fc.constantFrom(...nastySegments))));
@@ -67,7 +67,7 @@ function restOf({ name, route, variables }: Operation, values: Values, isWild: b
     located.reduce((filling, part, index) => filling.replace(`:${part}`, () => given[index] ?? ''), path),
   );
   const spoiled = fc.tuple(filled, fc.constantFrom(...nastyEnds)).map(([whole, end]) => whole + end);
-  const input = method === 'GET' ? queryOf(declared, values, isWild) : bodyOf(declared, values, isWild);
+  const input = method === 'GET' ? queryOf(declared, values, wildness) : bodyOf(declared, values, wildness);
   const anyMethod = mostly(fc.constant(method), 4, fc.constantFrom(...methods));
   const tags = fc
     .constantFrom('*', '"1"', '"2"', '"1", "2"', 'W/"1"', '', '"x"', '"99999999999"', '\u00ff')
@@ -93,7 +93,7 @@ const nastyTypes = [
   'x',
   '',
 ];
-const typeOf = (isWild: boolean) => mixOf(isWild)(fc.constant('application/json'), 4, fc.constantFrom(...nastyTypes));
+const typeOf = (wildness: number) => mixOf(wildness)(fc.constant('application/json'), 4, fc.constantFrom(...nastyTypes));
 
 interface Input {
   readonly query?: string;
@@ -101,17 +101,17 @@ interface Input {
   readonly type?: string;
 }
 
-function bodyOf(declared: Operation['variables'], values: Values, isWild: boolean): fc.Arbitrary<Input> {
+function bodyOf(declared: Operation['variables'], values: Values, wildness: number): fc.Arbitrary<Input> {
   const object = values.fields(declared, 'body').map(writeJson);
   const cut = fc.tuple(object, fc.nat({ max: 200 })).map(([whole, end]) => whole.slice(0, end));
-  const body = mixOf(isWild)(object, 12, fc.oneof(fc.constant(undefined), anything.map(writeJson), text, cut));
+  const body = mixOf(wildness)(object, 12, fc.oneof(fc.constant(undefined), anything.map(writeJson), text, cut));
   return fc
-    .tuple(body, typeOf(isWild))
+    .tuple(body, typeOf(wildness))
     .map(([content, type]) => ({ body: content?.toWellFormed(), ...(content !== undefined && { type }) }));
 }
 
-function queryOf(declared: Operation['variables'], values: Values, isWild: boolean): fc.Arbitrary<Input> {
-  const mostly = mixOf(isWild);
+function queryOf(declared: Operation['variables'], values: Values, wildness: number): fc.Arbitrary<Input> {
+  const mostly = mixOf(wildness);
   const nasty = fc.oneof(text.map(encode), fc.constantFrom(...nastyNumbers, '%', '%ff', '%ed%a0%80', '%00', '1&page=2', ''));
   const given = declared.map(({ name, type }) => {
     const fitting = values.input(type, name).map((value) => encode(writeJson(value).replace(/^"(.*)"$/, '$1')));
@@ -126,8 +126,8 @@ function queryOf(declared: Operation['variables'], values: Values, isWild: boole
     .map(([parts, more]) => ({ query: [...parts, more].filter(Boolean).join('&').slice(0, 5_000) }));
 }
 
-function graphqlOf(documents: fc.Arbitrary<GraphqlRequest>, isWild: boolean): fc.Arbitrary<FuzzRequest> {
-  const mostly = mixOf(isWild);
+function graphqlOf(documents: fc.Arbitrary<GraphqlRequest>, wildness: number): fc.Arbitrary<FuzzRequest> {
+  const mostly = mixOf(wildness);
   const accepts = fc.constantFrom<Record<string, string>>(
     { accept: 'application/graphql-response+json' },
     { accept: 'image/png' },
@@ -136,7 +136,7 @@ function graphqlOf(documents: fc.Arbitrary<GraphqlRequest>, isWild: boolean): fc
   );
   const accept: fc.Arbitrary<Record<string, string>> = mostly(fc.constant({}), 40, accepts);
   const form = mostly(fc.constant('POST'), 30, fc.constantFrom('GET', 'HEAD', 'PUT', 'batch'));
-  return fc.tuple(documents, accept, form, typeOf(isWild)).map(([{ query, variables, operationName }, accepted, way, type]) => {
+  return fc.tuple(documents, accept, form, typeOf(wildness)).map(([{ query, variables, operationName }, accepted, way, type]) => {
     if (way === 'GET' || way === 'HEAD') {
       const named = operationName === null ? '' : `&operationName=${operationName}`;
       const path = `/graphql?query=${encode(query)}&variables=${encode(variables)}${named}`;

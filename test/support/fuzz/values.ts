@@ -89,6 +89,16 @@ export const text: fc.Arbitrary<string> = fc.oneof(
   { weight: 3, arbitrary: fc.string({ unit: 'grapheme', maxLength: 20 }) },
   { weight: 1, arbitrary: fc.string({ unit: 'binary', maxLength: 20 }) },
   { weight: 2, arbitrary: fc.constantFrom(...nastyTexts) },
+  {
+    weight: 4,
+    arbitrary: fc
+      .tuple(
+        fc.constantFrom('', 'a'),
+        fc.constantFrom('\0', '\ud800', '\udc00', '\ufeff', '\u0001', '\uffff', '\n'),
+        fc.constantFrom('', 'b'),
+      )
+      .map((parts) => parts.join('')),
+  },
 );
 
 const plainText = fc.string({ unit: 'grapheme', maxLength: 19 }).map((rest) => `a${rest}`);
@@ -135,15 +145,16 @@ export interface Values {
   fields(declared: readonly Declared[], owner: string): fc.Arbitrary<{ readonly fields: ReadonlyArray<readonly [string, Value]> }>;
 }
 
-/** What fits, and, if it is wild, so many times in a hundred something else. */
-export function mixOf(isWild: boolean) {
+/** What fits, and so many times in a hundred, where the wildness is 1, something else. */
+export function mixOf(wildness: number) {
+  const weigh = (percent: number) => Math.round(percent * wildness * 10);
   return <Fit, Other>(fitting: fc.Arbitrary<Fit>, percent: number, other: fc.Arbitrary<Other>): fc.Arbitrary<Fit | Other> =>
-    isWild ? fc.oneof({ weight: 100 - percent, arbitrary: fitting }, { weight: percent, arbitrary: other }) : fitting;
+    fc.oneof({ weight: 1_000 - weigh(percent), arbitrary: fitting }, { weight: weigh(percent), arbitrary: other });
 }
 
-/** Tame values fit their types; wild ones mostly do, or almost, and now and then they are anything at all. */
-export function makeValues(idsOf: IdsOf, isWild: boolean): Values {
-  const mostly = mixOf(isWild);
+/** Values that fit their types, mostly: the wilder, the more often they almost fit, or are anything at all. */
+export function makeValues(idsOf: IdsOf, wildness: number): Values {
+  const mostly = mixOf(wildness);
   const id = (place: string) => {
     const known = fc.constantFrom(...idsOf(place));
     return mostly(
@@ -156,7 +167,7 @@ export function makeValues(idsOf: IdsOf, isWild: boolean): Values {
       ),
     );
   };
-  const texts = mostly(plainText, 20, text);
+  const texts = mostly(plainText, 40, text);
   const scalars: Readonly<Record<string, (place: string) => fc.Arbitrary<Value>>> = {
     ID: id,
     UUID: id,
