@@ -1,0 +1,72 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { type Answer, copyTemplate, isPostgres, startApp, type TestApp } from './support/app.ts';
+import { openPlainFeed, publish } from './support/feed.ts';
+import { openProxy, type TcpProxy } from './support/proxy.ts';
+
+const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+/** The embedded database cannot be out of reach: it lives in the process. */
+const onPostgres = isPostgres ? ['whose connections break and are refused'] : [];
+
+describe.each(onPostgres)('a PostgreSQL %s', () => {
+  let app: TestApp;
+  let proxy: TcpProxy;
+  const dataDir = mkdtempSync(join(tmpdir(), 'portico-test-'));
+  beforeAll(async () => {
+    const origin = inject('origin');
+    if (!('template' in origin)) throw new Error('needs PostgreSQL');
+    const url = new URL(await copyTemplate(origin));
+    proxy = await openProxy({ host: url.hostname, port: Number(url.port || 5432) });
+    url.hostname = '127.0.0.1';
+    url.port = String(proxy.port);
+    app = await startApp({ DATABASE_URL: url.href, DATA_DIR: dataDir, RATE_LIMIT_USER: '100000000' });
+  });
+  afterAll(async () => {
+    await app.close();
+    await proxy.close();
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+
+  it('is 503 with Retry-After within 1.5 s at every door, loses no socket, and is over by itself', { timeout: 60_000 }, async () => {
+    const feed = openPlainFeed(app);
+    await feed.until(({ type }) => type === 'ready');
+    proxy.cut();
+    const ask = async (question: () => Promise<Answer>) => {
+      const began = performance.now();
+      const { status, headers, json } = await question();
+      return {
+        status,
+        retryAfter: headers['retry-after'],
+        code: json.code ?? json.errors[0].extensions.code,
+        took: performance.now() - began,
+      };
+    };
+    const questions = Array.from({ length: 30 }, (_, index) =>
+      index % 3 === 0
+        ? () => app.graphql('{ viewer { organizations { nodes { id } } } }')
+        : index % 3 === 1
+          ? () => app.ask('GET', `${app.projectPath}/compute/overview`)
+          : () => app.ask('POST', `${app.projectPath}/notifications/read`, { body: {} }),
+    );
+    const outcomes = await Promise.all(questions.map(ask));
+    for (const { status, retryAfter, code, took } of outcomes) {
+      expect({ status, retryAfter, code }).toEqual({ status: 503, retryAfter: '1', code: 'service_unavailable' });
+      expect(took).toBeLessThan(1_500);
+    }
+    expect(feed.socket.readyState).toBe(feed.socket.OPEN);
+    proxy.mend();
+    const mended = Date.now();
+    while ((await app.ask('GET', `${app.projectPath}/compute/overview`)).status !== 200 && Date.now() - mended < 10_000) await sleep(50);
+    expect(Date.now() - mended).toBeLessThan(2_000);
+    const sequence = await publish(app, 'after the outage');
+    await feed.until((frame) => frame.sequence === sequence);
+    feed.socket.terminate();
+  });
+});
+
+it('names its cases where there is a server to be out of reach', () => {
+  expect(onPostgres).toHaveLength(isPostgres ? 1 : 0);
+});
