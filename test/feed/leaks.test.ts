@@ -43,6 +43,8 @@ it('leaves nothing behind when sockets close at any moment of their subscribing'
   const keeper = openPlainFeed(app);
   await keeper.until(({ type }) => type === 'ready');
   const before = { ...app.app.count(), timers: countTimers() };
+  // Each idle connection of the pool has a timer of its own, and there may be more of them now than before.
+  const mostTimers = before.timers + (app.config.database?.pool ?? 0);
   expect(before).toMatchObject({ sockets: 1, hubs: 1, followers: 1, watched: 2 });
   let next = 0;
   const lane = async () => {
@@ -52,10 +54,10 @@ it('leaves nothing behind when sockets close at any moment of their subscribing'
   // A subscription that was being looked up when its socket closed ends with its statement.
   for (let tries = 0; tries < 100 && app.app.count().followers > 1; tries += 1) await sleep(50);
   const idle = () => ({ ...app.app.count(), timers: countTimers() });
-  for (let tries = 0; tries < 100 && idle().timers > before.timers; tries += 1) await sleep(100);
+  for (let tries = 0; tries < 100 && idle().timers > mostTimers; tries += 1) await sleep(100);
   const { timers, ...counts } = idle();
   expect(counts).toEqual({ sockets: 1, hubs: 1, followers: 1, watched: 2 });
-  expect(timers).toBeLessThanOrEqual(before.timers);
+  expect(timers).toBeLessThanOrEqual(mostTimers);
   keeper.socket.terminate();
   for (let tries = 0; tries < 100 && app.app.count().followers > 0; tries += 1) await sleep(50);
   expect(app.app.count()).toEqual({ sockets: 0, hubs: 0, followers: 0, watched: 0 });

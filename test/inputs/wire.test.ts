@@ -152,16 +152,35 @@ describe('what is an unusual HTTP request', () => {
     expect([first?.status, second?.status]).toEqual([200, 200]);
   });
 
-  it('that asks for a socket where there is none', async () => {
-    const upgrade = [
-      'Connection: Upgrade',
-      'Upgrade: websocket',
-      'Sec-WebSocket-Version: 13',
-      'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
-    ];
-    const [answer] = await exchange(get('/v1/nothing', ...upgrade));
-    expect({ status: answer?.status, body: answer?.body }).toEqual({ status: 404, body: JSON.stringify(notFound) });
-  });
+  const handshake = [
+    'Connection: Upgrade',
+    'Upgrade: websocket',
+    'Sec-WebSocket-Version: 13',
+    'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+  ];
+
+  it.each(['/v1/nothing', '/', '//', '///', 'http://', 'http://[', '//x:99999/graphql', '*', '/%ff', '/v1/%ff'])(
+    'that asks for a socket where there is none: %s',
+    async (target) => {
+      const [answer] = await exchange(get(target, ...handshake));
+      expect({ status: answer?.status, body: answer?.body }).toEqual({ status: 404, body: JSON.stringify(notFound) });
+    },
+  );
+
+  it.each(['Sec-WebSocket-Key: x', 'Sec-WebSocket-Version: 12', 'Upgrade: websocket2'])(
+    'that asks for a socket in a wrong way: %s',
+    async (header) => {
+      const [name = ''] = header.split(':');
+      const others = handshake.filter((line) => !line.startsWith(name));
+      const wire = await openWire(app.baseUrl);
+      wire.write(get(`${app.projectPath}/notifications/ws`, ...others, header));
+      const [answer] = await wire.receive(1);
+      expect(answer).toMatchObject({ status: 400, headers: { 'content-type': 'application/json' } });
+      const { detail, code, error } = JSON.parse(answer?.body ?? '');
+      expect({ code, error }).toEqual({ code: 'invalid_request', error: detail });
+      await wire.closed();
+    },
+  );
 });
 
 describe('several requests on one connection', () => {

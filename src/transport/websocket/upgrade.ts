@@ -67,6 +67,8 @@ export function createSocketDoor(parts: SocketParts): SocketDoor {
     // A plain client may offer any name of its own; GraphQL's is recognized wherever it stands.
     handleProtocols: (protocols) => (protocols.has(GRAPHQL_PROTOCOL) ? GRAPHQL_PROTOCOL : ([...protocols][0] ?? false)),
   });
+  // Without a listener, ws would answer in words and a media type of its own.
+  server.on('wsClientError', (failure, socket) => answerRaw(socket, Fault.invalidRequest(`${failure.message}.`)));
   const bound = streams.map((stream) => bindStream(parts.schema, stream));
   const serveGraphql = createGraphqlSockets(parts);
   let isDraining = false;
@@ -75,7 +77,7 @@ export function createSocketDoor(parts: SocketParts): SocketDoor {
     new Promise<WebSocket>((resolve) => server.handleUpgrade(request, socket, head, resolve));
 
   async function open(request: IncomingMessage, socket: Duplex, head: Buffer, log: Log): Promise<void> {
-    const url = new URL(request.url ?? '/', 'http://localhost');
+    const url = readUrl(request);
     const target = findTarget(bound, url.pathname);
     if (isDraining) throw Fault.unavailable('the sockets are being drained');
     const admission = await admit(parts, request, url, target);
@@ -119,6 +121,12 @@ async function closeWithin(socket: WebSocket, delayMs: number): Promise<void> {
   const timer = setTimeout(() => socket.terminate(), 1_000);
   await closed;
   clearTimeout(timer);
+}
+
+/** Throws `not_found` for a target that is no URL, such as `//`. */
+function readUrl({ url = '/' }: IncomingMessage): URL {
+  if (!URL.canParse(url, 'http://localhost')) throw Fault.notFound();
+  return new URL(url, 'http://localhost');
 }
 
 /** Throws `not_found` where no socket is served. */
