@@ -229,7 +229,8 @@ describe('clients that go', () => {
     'in the middle of a body that is too large': () => head(50_000_000) + ' '.repeat(2_000_000),
     'before the answer': () => get(overview),
     'before the answer to a mutation': () => `${head(15)}{"name":"left!"}`,
-    'before 100 answers': () => get(overview).repeat(100),
+    'before 20 answers': () => get(overview).repeat(20),
+    'before 500 refusals': () => get(overview).replace(credential, 'A: b').repeat(500),
   };
 
   it.each(Object.entries(halves))('%s', async (_label, write) => {
