@@ -8,6 +8,8 @@ import type { ContextParts } from '../context.ts';
 import { type CloseCode, closeCodes } from './close.ts';
 
 const PING_INTERVAL_MS = 15_000;
+/** How many pings may go unanswered while the peer does not read: the ping itself then waits behind what it has not read. */
+const MAX_UNREAD_PINGS = 20;
 const MESSAGES_PER_SECOND = 50;
 const MESSAGE_BURST = 200;
 /** What may wait to be sent before the peer counts as gone: pongs and errors to somebody who does not read. */
@@ -32,7 +34,7 @@ export class Connection {
   viewer: Viewer | null;
   readonly #parts: ConnectionParts;
   readonly #stops: Array<() => void> = [];
-  #isAlive = true;
+  #unansweredPings = 0;
   #allowance = MESSAGE_BURST;
   #allowedAt = Date.now();
 
@@ -45,7 +47,7 @@ export class Connection {
     // ws closes a broken connection by itself; without a listener the error would end the process.
     socket.on('error', (failure) => log.debug({ err: failure }, 'socket'));
     socket.on('pong', () => {
-      this.#isAlive = true;
+      this.#unansweredPings = 0;
     });
     socket.on('ping', () => this.countMessage());
     socket.on('close', () => {
@@ -129,9 +131,13 @@ export class Connection {
 
   #keepAlive(): void {
     const timer = setInterval(() => {
-      if (!this.#isAlive) return this.socket.terminate();
-      this.#isAlive = false;
-      this.socket.ping();
+      const isReading = this.socket.bufferedAmount === 0;
+      // It has just read what had been waiting: its answer is on the way.
+      if (isReading && this.#unansweredPings > 1) this.#unansweredPings = 0;
+      if (this.#unansweredPings > (isReading ? 0 : MAX_UNREAD_PINGS)) return this.socket.terminate();
+      // One ping is enough in the queue of a peer that does not read.
+      if (this.#unansweredPings === 0) this.socket.ping();
+      this.#unansweredPings += 1;
     }, PING_INTERVAL_MS);
     this.#stops.push(() => clearInterval(timer));
   }
