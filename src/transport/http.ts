@@ -15,13 +15,16 @@ import type { ContextParts } from './context.ts';
 import { exchangeOf, openExchange, sendEmpty, sendJson } from './exchange.ts';
 import { sendFault } from './faults.ts';
 import type { GraphqlDoor } from './graphql/door.ts';
+import { createHealthDoor, type HealthParts } from './health.ts';
 import { allowOrigins, type ClientAddresses, requestOrigin } from './peer.ts';
 import { createRestDoor } from './rest/door.ts';
+import { readTrace } from './trace.ts';
 
-export interface DoorParts extends ContextParts {
+export interface DoorParts extends ContextParts, HealthParts {
   readonly schema: GraphQLSchema;
   readonly addresses: ClientAddresses;
   readonly graphql: GraphqlDoor;
+  readonly database: Database;
   readonly tokens: Tokens;
   readonly limits: Limits;
   readonly log: Log;
@@ -45,6 +48,7 @@ export function createHttpApp(parts: DoorParts): express.Express {
   app.use(answerCors(parts));
   app.use(requireHost);
   app.use(answerOptions);
+  app.use(createHealthDoor(parts));
   app.get('/', (_request, response) => sendJson(response, 200, index));
   if (parts.tokens.local) {
     const { jwks } = parts.tokens.local;
@@ -77,26 +81,36 @@ const answerOptions: RequestHandler = (request, response, next) => {
 };
 
 /** Opens the request's exchange, and writes its line to the log when the answer has gone. */
-function beginExchange({ log, config, addresses }: DoorParts): RequestHandler {
+function beginExchange({ log, config, addresses, metrics, lifecycle }: DoorParts): RequestHandler {
   return (request, response, next) => {
     const began = performance.now();
     const requestId = readRequestId(request);
     response.setHeader('X-Request-Id', requestId);
+    // Whoever keeps the connection would find it closed on the next request.
+    if (lifecycle.isClosing) response.setHeader('Connection', 'close');
     const origin = config.publicUrl ?? requestOrigin(request, addresses);
     const exchange = {
       requestId,
-      log: log.child({ request_id: requestId }),
+      log: log.child({ request_id: requestId, ...readTrace(request) }),
       clientAddress: addresses.of(request),
       origin,
       viewer: null,
       operation: null,
+      operationName: null,
+      isQuiet: false,
     };
     openExchange(request, exchange);
     response.once('close', () => {
-      const { viewer, operation } = exchangeOf(request);
-      const duration_ms = Math.round((performance.now() - began) * 100) / 100;
+      const { viewer, operation, operationName, isQuiet } = exchangeOf(request);
+      if (isQuiet) return;
+      const duration = performance.now() - began;
       const status = response.headersSent ? response.statusCode : null;
-      exchange.log.info({ method: request.method, operation, status, duration_ms, user_id: viewer?.userId }, 'request');
+      metrics.requests.inc({ operation: operation ?? 'none', status: status ?? 0 });
+      const isStream = response.getHeader('Content-Type') === 'text/event-stream';
+      if (!isStream) metrics.requestSeconds.observe({ operation: operation ?? 'none' }, duration / 1000);
+      const duration_ms = Math.round(duration * 100) / 100;
+      const operation_name = operationName ?? undefined;
+      exchange.log.info({ method: request.method, operation, operation_name, status, duration_ms, user_id: viewer?.userId }, 'request');
     });
     next();
   };
