@@ -116,10 +116,10 @@ function beginExchange({ log, config, addresses, metrics, lifecycle }: DoorParts
   };
 }
 
-/** The client's own id when it is sane, so that its log and ours can be laid side by side. */
+/** The client's own id when it is sane, so that its log and ours can be laid side by side. What looks like a credential is not. */
 function readRequestId(request: IncomingMessage): string {
   const given = request.headers['x-request-id'];
-  return typeof given === 'string' && /^[\w.-]{1,128}$/.test(given) ? given : randomUUID();
+  return typeof given === 'string' && /^(?!sk-|eyJ)[\w.-]{1,128}$/.test(given) ? given : randomUUID();
 }
 
 function answerCors(parts: DoorParts): RequestHandler {

@@ -95,7 +95,7 @@ export function createSocketDoor(parts: SocketParts): SocketDoor {
       return ws.close(admission.code, admission.reason);
     }
     const connection = new Connection(ws, parts, log, admission);
-    log.info({ user_id: admission.viewer?.userId, protocol: ws.protocol || null }, 'socket opened');
+    log.info({ user_id: admission.viewer?.userId, kind: ws.protocol === GRAPHQL_PROTOCOL ? 'graphql' : 'plain' }, 'socket opened');
     ws.once('close', (code) => {
       parts.metrics.socketCloses.inc({ code: knownCodes.has(code) ? code : 'other' });
       log.info({ code, user_id: connection.viewer?.userId }, 'socket closed');
