@@ -46,7 +46,7 @@ describe('health', () => {
   });
 
   it('while it stops, it is not ready, but live, and every answer ends its connection', async () => {
-    const stopping = await startApp();
+    const stopping = await startApp({ DRAIN_SECONDS: '2' });
     const feed = openPlainFeed(stopping);
     await feed.until(({ type }) => type === 'ready');
     const closing = stopping.close();
