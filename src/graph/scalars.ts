@@ -67,42 +67,49 @@ function parseMoment(value: unknown): Date {
 
 builder.scalarType('DateTime', {
   description: 'A moment, as ISO 8601 in UTC with milliseconds: `2026-01-31T12:00:00.000Z`.',
+  extensions: { jsonSchema: { type: 'string', format: 'date-time' } },
   serialize: (value) => value.toISOString(),
   ...parsers(parseMoment),
 });
 
 builder.scalarType('UUID', {
   description: 'A UUID in its canonical spelling.',
+  extensions: { jsonSchema: { type: 'string', format: 'uuid' } },
   serialize: (value) => value,
   ...parsers((value) => parseUuid(value) ?? refuse('Must be a valid UUID.')),
 });
 
 builder.scalarType('Name', {
   description: `A line of 1 to ${MAX_NAME_LENGTH} characters (code points), not blank.`,
+  extensions: { jsonSchema: { type: 'string', minLength: 1, maxLength: MAX_NAME_LENGTH, pattern: '\\S' } },
   serialize: (value) => value,
   ...parsers(parseName),
 });
 
 builder.scalarType('Text', {
   description: 'Text, without null characters and lone surrogates.',
+  extensions: { jsonSchema: { type: 'string' } },
   serialize: (value) => value,
   ...parsers(parseText),
 });
 
 builder.scalarType('JSON', {
   description: 'Any JSON value of up to 256 KiB, kept as it was sent.',
+  extensions: { jsonSchema: {} },
   serialize: (value) => value,
   ...parsers(parseJson),
 });
 
 builder.scalarType('JSONObject', {
   description: 'A JSON object of up to 256 KiB, kept as it was sent.',
+  extensions: { jsonSchema: { type: 'object', additionalProperties: true } },
   serialize: (value) => value,
   ...parsers(parseJsonObject),
 });
 
 builder.scalarType('SafeInt', {
   description: 'An integer that may pass 32 bits: up to 2^53 - 1.',
+  extensions: { jsonSchema: { type: 'integer', format: 'int64' } },
   serialize: (value) => Number(value),
   ...parsers((value) => (Number.isSafeInteger(value) ? (value as number) : refuse('A valid integer is required.'))),
 });
