@@ -10,7 +10,11 @@ const CreateWebsocketTicketInput = builder.inputType('CreateWebsocketTicketInput
     organizationId: t.id({ required: true, description: 'The organization that the project belongs to.' }),
     projectId: t.id({ required: true, description: 'The project.' }),
     target: t.field({ type: TicketTargetEnum, required: true, description: 'Which WebSocket the ticket is for.' }),
-    instanceId: t.field({ type: 'UUID', description: 'The instance of a console session: required for `console`.' }),
+    instanceId: t.field({
+      type: 'UUID',
+      description: 'The instance of a console session: required for `console`.',
+      extensions: { requiredFor: { field: 'target', value: 'console' } },
+    }),
     sessionId: t.field({ type: 'UUID', description: 'The console session to attach to again.' }),
   }),
 });
