@@ -5,6 +5,8 @@ export default defineConfig({
   resolve: { alias: [{ find: /^graphql$/, replacement: 'graphql/index.js' }] },
   test: {
     include: ['test/**/*.test.ts'],
+    // They run programs that are not ours: `npm run test:clients`.
+    exclude: ['**/node_modules/**', 'test/clients/**'],
     globalSetup: 'test/support/database.ts',
     testTimeout: 60_000,
     hookTimeout: 60_000,
