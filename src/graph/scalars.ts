@@ -7,6 +7,9 @@ import { builder } from './builder.ts';
 /** The largest JSON value that is kept: 256 KiB as JSON text. */
 const MAX_JSON_BYTES = 256 * 1024;
 const MAX_NAME_LENGTH = 255;
+/** What the parsers below refuse, as far as a pattern can tell: null characters, a byte order mark in front, only spaces. */
+const TEXT_PATTERN = '^([^\u0000\ufeff][^\u0000]*)?$';
+const NAME_PATTERN = '^([^\u0000\ufeff][^\u0000]*)?[^\\s\u0000][^\u0000]*$';
 
 /** A value that its scalar refuses. The message is shown to clients of every door, so it names no type. */
 function refuse(message: string): never {
@@ -81,14 +84,14 @@ builder.scalarType('UUID', {
 
 builder.scalarType('Name', {
   description: `A line of 1 to ${MAX_NAME_LENGTH} characters (code points), not blank.`,
-  extensions: { jsonSchema: { type: 'string', minLength: 1, maxLength: MAX_NAME_LENGTH, pattern: '\\S' } },
+  extensions: { jsonSchema: { type: 'string', minLength: 1, maxLength: MAX_NAME_LENGTH, pattern: NAME_PATTERN } },
   serialize: (value) => value,
   ...parsers(parseName),
 });
 
 builder.scalarType('Text', {
-  description: 'Text, without null characters and lone surrogates.',
-  extensions: { jsonSchema: { type: 'string' } },
+  description: 'Text, without null characters and lone surrogates, and with no byte order mark in front.',
+  extensions: { jsonSchema: { type: 'string', pattern: TEXT_PATTERN } },
   serialize: (value) => value,
   ...parsers(parseText),
 });

@@ -16,7 +16,9 @@ export function printAsyncApi(schema: GraphQLSchema): string {
 }
 
 function print(document: unknown): string {
-  return `${JSON.stringify(sort(document), null, 2)}\n`;
+  const text = JSON.stringify(sort(document), null, 2);
+  // Nobody could see it in the patterns that name it.
+  return `${text.replaceAll('\ufeff', '\\ufeff')}\n`;
 }
 
 /** By key, so that a change shows where it is; examples stay as they went over the wire. */
