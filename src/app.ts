@@ -1,6 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Limits, openLimits } from './access/limits.ts';
 import { openTokens, type Tokens } from './access/tokens.ts';
 import { AccessWatch } from './access/watch.ts';
@@ -8,23 +9,26 @@ import type { Config } from './config.ts';
 import { Lifecycle } from './kernel/lifecycle.ts';
 import { Hubs } from './notifications/hubs.ts';
 import { pruneNotifications } from './notifications/retention.ts';
-import { type Database, type DatabaseOptions, openDatabase } from './platform/database.ts';
+import { type Connections, type Database, type DatabaseOptions, openDatabase } from './platform/database.ts';
 import { scheduleJob } from './platform/jobs.ts';
 import { createLog, type Log } from './platform/log.ts';
-import { openLocalWakeups } from './platform/wakeups.ts';
+import { type Metrics, openMetrics } from './platform/metrics.ts';
+import { openRedis } from './platform/redis.ts';
+import { openLocalWakeups, openSharedWakeups } from './platform/wakeups.ts';
 import { schema } from './schema.ts';
 import { deleteOldTickets } from './tickets/service.ts';
 import { createGraphqlDoor } from './transport/graphql/door.ts';
 import { createHttpApp } from './transport/http.ts';
 import { allowOrigins, readAddresses } from './transport/peer.ts';
 import { createHttpServer } from './transport/server.ts';
-import { createSocketDoor } from './transport/websocket/upgrade.ts';
+import { createSocketDoor, type SocketDoor } from './transport/websocket/upgrade.ts';
 
 export interface App {
   readonly database: Database;
   readonly tokens: Tokens;
   readonly limits: Limits;
   readonly log: Log;
+  readonly metrics: Metrics;
   /** What is open now, besides the requests under way. */
   count(): { sockets: number; hubs: number; followers: number; watched: number };
   /** Opens the port; returns the address with the port that was given. */
@@ -47,32 +51,40 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
   try {
     await mkdir(config.dataDir, { recursive: true, mode: 0o700 });
     const log = overrides.log ?? createLog(config.logLevel);
-    const database = await openDatabase(config, lifecycle, overrides.database);
-    const tokens = await openTokens(config);
-    const limits = openLimits(config.limits);
+    const metrics = openMetrics();
+    const { database, connections } = await openDatabase(config, lifecycle, { log, ...overrides.database });
+    const redis = config.redis && openRedis(config.redis, lifecycle, log);
+    const tokens = await openTokens(config, lifecycle, log);
+    const limits = openLimits({ limits: config.limits, redis, metrics });
     const watch = new AccessWatch({ database, log });
     lifecycle.onClose(() => watch.close());
-    const hubs = new Hubs({ database, wakeups: openLocalWakeups(), log });
+    const hubs = new Hubs({ database, wakeups: redis ? openSharedWakeups(redis) : openLocalWakeups(), log });
     const tidy = async () => {
       await deleteOldTickets(database);
       if (config.retentionDays !== null) await pruneNotifications(database, config.retentionDays);
     };
     lifecycle.onClose(scheduleJob('tidy', TIDY_INTERVAL_MS, tidy, log));
     const services = { notifications: hubs };
-    const parts = { schema, database, services, watch, tokens, limits, log, config, addresses: readAddresses(config.trustedProxies) };
+    const addresses = readAddresses(config.trustedProxies);
+    const health = { lifecycle, connections, redis, metrics };
+    const parts = { schema, database, services, watch, tokens, limits, log, config, addresses, ...health };
     const graphql = createGraphqlDoor(parts);
-    const server = createHttpServer(createHttpApp({ ...parts, graphql }));
+    const server = createHttpServer(createHttpApp({ ...parts, graphql }), config);
     const sockets = createSocketDoor({ ...parts, getEnveloped: graphql.getEnveloped, isAllowedOrigin: allowOrigins(parts) });
     server.on('upgrade', sockets.upgrade);
     lifecycle.onClose(() => closeServer(server));
     // The server waits for its answers: those that stream events must have ended before.
     lifecycle.onClose(() => hubs.close());
-    lifecycle.onClose(() => sockets.drain(config.drainSeconds * 1000));
+    // Of several replicas one that stops lets its balancer notice; an embedded database has only this one.
+    const drainMs = config.drainSeconds * 1000;
+    lifecycle.onClose(() => Promise.all([sockets.drain(drainMs), config.database && sleep(drainMs)]));
+    measure({ metrics, connections, hubs, sockets });
     return {
       database,
       tokens,
       limits,
       log,
+      metrics,
       count: () => ({ sockets: sockets.count(), ...hubs.count(), watched: watch.size }),
       listen: (port, host) => listen(server, port, host),
       close: () => lifecycle.close(),
@@ -80,6 +92,39 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
   } catch (failure) {
     await lifecycle.close().catch(() => {});
     throw failure;
+  }
+}
+
+interface Measured {
+  readonly metrics: Metrics;
+  readonly connections: Connections | null;
+  readonly hubs: Hubs;
+  readonly sockets: SocketDoor;
+}
+
+function measure({ metrics, connections, hubs, sockets }: Measured): void {
+  metrics.gauge('portico_sockets', 'WebSockets open.', () => sockets.count());
+  metrics.gauge('portico_feed_hubs', 'Projects whose notifications are being streamed.', () => hubs.count().hubs);
+  metrics.gauge('portico_feed_followers', 'Feeds open, over WebSockets and server-sent events.', () => hubs.count().followers);
+  metrics.gauge(
+    'portico_feed_lag_entries',
+    'Notifications in the log that this process has not read, in the worst project.',
+    () => hubs.measure().lag,
+  );
+  metrics.gauge(
+    'portico_feed_backlog_entries',
+    'How far the slowest feed is behind what this process has read.',
+    () => hubs.measure().backlog,
+  );
+  metrics.gauge(
+    'portico_feed_reads_waiting',
+    'Feeds that wait for their turn to read the log for themselves.',
+    () => hubs.measure().waiting,
+  );
+  if (connections) {
+    metrics.gauges('portico_database_connections', 'The pool: busy and idle connections, and queries that wait for one.', 'state', () =>
+      connections.count(),
+    );
   }
 }
 

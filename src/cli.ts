@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { generateKey } from './access/apikey.ts';
+import { addMember, addOrganization, addProject, addUser, findActiveUser, ProvisionError } from './accounts/provision.ts';
 import { type App, createApp } from './app.ts';
 import { ConfigError, demoFile, readConfig } from './config.ts';
 import { refreshDemoFile } from './demo/file.ts';
@@ -13,18 +14,12 @@ class CommandError extends Error {}
 
 /** Runs one command against the configured database, which is migrated on the way. */
 async function withApp(work: (app: App) => Promise<string>): Promise<void> {
-  const app = await createApp({ ...readConfig(process.env), logLevel: 'error' });
+  const app = await createApp({ ...readConfig(process.env), redis: null, drainSeconds: 0, logLevel: 'error' });
   try {
     console.log(await work(app));
   } finally {
     await app.close();
   }
-}
-
-async function findUser({ database }: App, email: string) {
-  const user = await database.user.findUnique({ where: { email } });
-  if (!user || user.disabledAt) throw new CommandError(`There is no active user ${email}.`);
-  return user;
 }
 
 const program = new Command('portico').description('Works on the database that the environment names (see README.md).');
@@ -34,7 +29,7 @@ program
   .description('print a session token of a user, good for a day')
   .action((email: string) =>
     withApp(async (app) => {
-      const { id } = await findUser(app, email);
+      const { id } = await findActiveUser(app.database, email);
       if (!app.tokens.local) throw new CommandError('The identity provider of JWT_JWKS_URL signs the tokens: ask it for one.');
       return app.tokens.local.sign(id, DAY_SECONDS);
     }),
@@ -46,7 +41,7 @@ program
   .requiredOption('--name <name>', 'what the key is for')
   .action((email: string, { name }: { name: string }) =>
     withApp(async (app) => {
-      const { id } = await findUser(app, email);
+      const { id } = await findActiveUser(app.database, email);
       const { key, secretHash, hint } = generateKey();
       await app.database.apiKey.create({ data: { userId: id, name, hint, secretHash } });
       return key;
@@ -70,8 +65,52 @@ program
     }),
   );
 
+const user = program.command('user').description('the people who may sign in');
+
+user
+  .command('add <email>')
+  .description('add a user and print the id')
+  .requiredOption('--name <name>', 'as others see it')
+  .option('--id <uuid>', 'the `sub` of the tokens that an identity provider signs for them')
+  .action((email: string, { name, id }: { name: string; id?: string }) =>
+    withApp(async ({ database }) => (await addUser(database, { email, name, ...(id !== undefined && { id }) })).id),
+  );
+
+program
+  .command('organization')
+  .description('the owners of projects')
+  .command('add <name>')
+  .description('add an organization and print the id')
+  .requiredOption('--owner <email>', 'its first owner')
+  .option('--currency <code>', 'three letters', 'EUR')
+  .action((name: string, { owner, currency }: { owner: string; currency: string }) =>
+    withApp(async ({ database }) => (await addOrganization(database, { name, currency, owner })).id),
+  );
+
+program
+  .command('project')
+  .description('what holds all resources')
+  .command('add <name>')
+  .description('add a project and print the id')
+  .requiredOption('--organization <uuid>', 'whose it is')
+  .action((name: string, { organization }: { organization: string }) =>
+    withApp(async ({ database }) => (await addProject(database, { name, organization })).id),
+  );
+
+program
+  .command('member')
+  .description('who may do what')
+  .command('add <email>')
+  .description('give a user a role in an organization, or in one of its projects; a second time changes it')
+  .requiredOption('--organization <uuid>', 'the organization')
+  .requiredOption('--role <role>', 'owner, admin or member; in a project viewer, member or admin')
+  .option('--project <uuid>', 'the project')
+  .action((email: string, options: { organization: string; role: string; project?: string }) =>
+    withApp(({ database }) => addMember(database, { email, ...options })),
+  );
+
 program.parseAsync().catch((failure: unknown) => {
-  const isExpected = failure instanceof ConfigError || failure instanceof FolderOwnedError || failure instanceof CommandError;
-  console.error(isExpected ? failure.message : failure);
+  const isExpected = [ConfigError, FolderOwnedError, CommandError, ProvisionError].some((kind) => failure instanceof kind);
+  console.error(isExpected ? (failure as Error).message : failure);
   process.exitCode = 1;
 });

@@ -1,13 +1,17 @@
+import { collectDefaultMetrics } from 'prom-client';
 import { createApp } from './app.ts';
 import { ConfigError, demoFile, readConfig } from './config.ts';
 import { type DemoFile, refreshDemoFile } from './demo/file.ts';
 import { seedDemo } from './demo/seed.ts';
+import { Fault } from './kernel/fault.ts';
 import { FolderOwnedError } from './platform/ownership.ts';
 
 /** Environment → config → app → demo → listen → signal → close. */
 async function main(): Promise<void> {
   const config = readConfig(process.env);
   const app = await createApp(config);
+  // Of the process, not of the app: memory, event-loop delay, garbage collections.
+  collectDefaultMetrics({ register: app.metrics.registry });
   const isFirstStart = config.database === null && (await app.database.user.count()) === 0;
   if (isFirstStart) await seedDemo(app.database);
   const describe = (port: number) =>
@@ -22,10 +26,14 @@ async function main(): Promise<void> {
   const { port } = await app.listen(config.port, config.host);
   const demo = before ?? (await describe(port));
   console.log(`Portico listens on ${config.publicUrl ?? `http://localhost:${port}`}`);
-  if (demo) console.log(invite(demo, demoFile(config)));
+  // Where there is an operator's PostgreSQL, standard output is kept somewhere: no key belongs there.
+  if (demo) console.log(config.database ? `Demo users, keys and ids: ${demoFile(config)}` : invite(demo, demoFile(config)));
 
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => {
+      app.log.info({ signal }, 'stopping');
+      // Whoever asks twice does not want to wait.
+      process.once(signal, () => process.exit(1));
       app.close().then(
         () => process.exit(0),
         (failure) => {
@@ -54,10 +62,17 @@ function invite(demo: DemoFile, file: string): string {
   ].join('\n');
 }
 
+/** Of several addresses that were tried, each failed for a reason of its own. */
+function describe(failure: unknown): string {
+  if (failure instanceof AggregateError) return failure.errors.map(describe).join(', ');
+  return failure instanceof Error ? failure.message : String(failure);
+}
+
 main().catch((failure: unknown) => {
   const isExpected = failure instanceof ConfigError || failure instanceof FolderOwnedError;
   const { code, port } = failure as { code?: unknown; port?: unknown };
   if (code === 'EADDRINUSE') console.error(`Port ${port} is in use: stop what listens there, or set PORT.`);
+  else if (Fault.from(failure).code === 'service_unavailable') console.error(`PostgreSQL does not answer: ${describe(failure)}`);
   else console.error(isExpected ? failure.message : failure);
   process.exit(1);
 });

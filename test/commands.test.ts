@@ -98,6 +98,64 @@ describe('seed', () => {
   });
 });
 
+describe('a first installation', () => {
+  const id = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\n$/;
+  const made = { code: 0, out: expect.stringMatching(id), err: '' };
+
+  test('users, an organization, a project and members, each printed as its id alone', async () => {
+    const subject = '0192a0b0-0000-7000-8000-000000000001';
+    expect(await portico('user', 'add', 'first@new.example', '--name', 'First')).toEqual(made);
+    expect(await portico('user', 'add', 'second@new.example', '--name', 'Second', '--id', subject)).toEqual({
+      code: 0,
+      out: `${subject}\n`,
+      err: '',
+    });
+    const organization = await portico('organization', 'add', 'New', '--owner', 'first@new.example', '--currency', 'SEK');
+    expect(organization).toEqual(made);
+    const project = await portico('project', 'add', 'Shop', '--organization', organization.out.trim());
+    expect(project).toEqual(made);
+    const member = ['member', 'add', 'second@new.example', '--organization', organization.out.trim()];
+    expect(await portico(...member, '--project', project.out.trim(), '--role', 'viewer')).toEqual({
+      code: 0,
+      out: 'second@new.example is viewer of the project.\n',
+      err: '',
+    });
+    expect((await portico(...member, '--project', project.out.trim(), '--role', 'admin')).out).toBe(
+      'second@new.example is admin of the project.\n',
+    );
+    const keys = [
+      await portico('api-key', 'first@new.example', '--name', 'k'),
+      await portico('api-key', 'second@new.example', '--name', 'k'),
+    ];
+    server ??= await start(checkout, env);
+    const query = '{ viewer { organizations { nodes { name role projects { nodes { name role } } } } } }';
+    for (const [index, [organizationRole, projectRole]] of [
+      ['owner', 'admin'],
+      ['member', 'admin'],
+    ].entries()) {
+      const answer = await ask(keys[index]?.out.trim() ?? '', query);
+      const projects = { nodes: [{ name: 'Shop', role: projectRole }] };
+      expect(answer.data.viewer.organizations.nodes).toEqual([{ name: 'New', role: organizationRole, projects }]);
+    }
+    if (!env.DATABASE_URL) {
+      await server.kill();
+      server = null;
+    }
+  }, 240_000);
+
+  test.each([
+    [['user', 'add', 'owner@acme.example', '--name', 'Twin'], 'There is a user with this e-mail address or id already.'],
+    [['user', 'add', 'nobody', '--name', 'x'], 'nobody is no e-mail address.'],
+    [
+      ['organization', 'add', 'O', '--owner', 'owner@acme.example', '--currency', 'euro'],
+      'euro is no currency: three capital letters, such as EUR.',
+    ],
+    [['project', 'add', 'P', '--organization', '0192a0b0-0000-7000-8000-00000000dead'], 'There is no such organization.'],
+  ])('%j is refused', async (words, complaint) => {
+    expect(await portico(...words)).toEqual({ code: 1, out: '', err: `${complaint}\n` });
+  });
+});
+
 describe('credentials', () => {
   test('a token and a key are printed alone, and count', async () => {
     const token = await portico('token', 'viewer@acme.example');

@@ -24,12 +24,14 @@ describe('what is set', () => {
       publicUrl: null,
       dataDir: resolve('.portico'),
       database: null,
+      redis: null,
       identityProvider: null,
       allowedOrigins: [],
       trustedProxies: [],
       limits: { anonymousPerMinute: 60, userPerHour: 5000 },
       retentionDays: null,
       drainSeconds: 10,
+      maxConnections: 20_000,
       logLevel: 'info',
     });
   });
@@ -40,13 +42,16 @@ describe('what is set', () => {
       HOST: '::1',
       PUBLIC_URL: 'https://api.example/portico//',
       DATA_DIR: '/var/lib/portico',
-      DATABASE_URL: 'postgresql://portico@db.example:5433/portico?sslmode=require',
+      DATABASE_URL: 'postgresql://portico:pw@db.example:5433/portico?sslmode=require',
       DATABASE_POOL: '40',
+      REDIS_URL: 'rediss://:pw@redis.example',
+      REDIS_PREFIX: 'staging',
       ...provider,
       ALLOWED_ORIGINS: ' https://panel.example/, http://localhost:3000 ,',
       TRUST_PROXY: 'loopback, 10.0.0.0/8,2001:db8::1',
       NOTIFICATION_RETENTION_DAYS: '30.5',
       DRAIN_SECONDS: '0',
+      MAX_CONNECTIONS: '7',
       RATE_LIMIT_ANONYMOUS: '6',
       RATE_LIMIT_USER: '500',
       LOG_LEVEL: 'warn',
@@ -56,13 +61,15 @@ describe('what is set', () => {
       host: '::1',
       publicUrl: 'https://api.example/portico',
       dataDir: '/var/lib/portico',
-      database: { url: 'postgresql://portico@db.example:5433/portico?sslmode=require', pool: 40 },
+      database: { url: 'postgresql://portico:pw@db.example:5433/portico?sslmode=require', pool: 40 },
+      redis: { url: 'rediss://:pw@redis.example', prefix: 'staging' },
       identityProvider: { jwksUrl: 'https://login.example/jwks', issuer: 'https://login.example', audience: 'portico' },
       allowedOrigins: ['https://panel.example', 'http://localhost:3000'],
       trustedProxies: ['loopback', '10.0.0.0/8', '2001:db8::1'],
       limits: { anonymousPerMinute: 6, userPerHour: 500 },
       retentionDays: 30.5,
       drainSeconds: 0,
+      maxConnections: 7,
       logLevel: 'warn',
     });
     expect(demoFile(config)).toBe(join('/var/lib/portico', 'demo.json'));
@@ -136,4 +143,71 @@ test('the table of the README lists every setting, and its default', () => {
     const literal = value.replace(/^'|'$/g, '');
     if (literal && literal !== '[]') expect(row?.split('|')[2], name).toContain(`\`${literal}\``);
   }
+});
+
+describe('what is unsafe is refused', () => {
+  const tls = 'TLS is missing or unverified; name the host in PLAINTEXT_HOSTS if its network is your own';
+  const http = 'plain http is accepted on loopback addresses only';
+
+  test.each([
+    ['DATABASE_URL', 'postgresql://u@db.example/p?sslmode=verify-full', ['the password is missing']],
+    ['DATABASE_URL', 'postgresql://u:pw@db.example/p', [tls]],
+    ['DATABASE_URL', 'postgresql://u:pw@10.1.2.3/p?sslmode=disable', [tls]],
+    ['DATABASE_URL', 'postgresql://u:pw@db.example/p?sslmode=no-verify', [tls]],
+    ['DATABASE_URL', 'postgresql://u:pw@db.example/p?sslmode=require&uselibpqcompat=true', [tls]],
+    ['DATABASE_URL', 'postgresql://db.example/p', ['the password is missing', tls]],
+    ['DATABASE_URL', 'postgresql://u:pw@[2001:db8::1]/p', [tls]],
+    ['REDIS_URL', 'redis://redis.example', ['the password is missing', tls]],
+    ['REDIS_URL', 'redis://:pw@redis.example', [tls]],
+    ['REDIS_URL', 'rediss://redis.example', ['the password is missing']],
+    ['PUBLIC_URL', 'http://api.example', [http]],
+    ['ALLOWED_ORIGINS', 'https://good.example,http://panel.example', [http]],
+    ['TRUST_PROXY', '10.0.0.0/8,0.0.0.0/0', ['Not an address, a subnet, loopback, linklocal or uniquelocal']],
+    ['TRUST_PROXY', '::/0', ['Not an address, a subnet, loopback, linklocal or uniquelocal']],
+  ])('%s=%s', (name, value, problems) => {
+    expect(problemsOf({ [name]: value })).toEqual(problems.map((problem) => `${name}: ${problem}`));
+  });
+
+  test('plain http to the key set', () => {
+    expect(problemsOf({ ...provider, JWT_JWKS_URL: 'http://login.example/jwks' })).toEqual([`JWT_JWKS_URL: ${http}`]);
+  });
+
+  test('every problem at once, and no value in any: it may be a password', () => {
+    const problems = problemsOf({
+      PORT: 'high',
+      DATABASE_URL: 'postgresql://u:hunter2@db.example/p',
+      REDIS_URL: 'redis://:hunter2@redis.example',
+      PUBLIC_URL: 'http://hunter2.example',
+      JWT_ISSUER: 'hunter2',
+    });
+    expect(problems.map((line) => line.split(':')[0])).toEqual([
+      'PORT',
+      'JWT_JWKS_URL, JWT_ISSUER, JWT_AUDIENCE',
+      'DATABASE_URL',
+      'REDIS_URL',
+      'PUBLIC_URL',
+    ]);
+    expect(problems.join()).not.toContain('hunter2');
+  });
+
+  test.each([
+    ['DATABASE_URL', 'postgresql://postgres@127.0.0.1/p'],
+    ['DATABASE_URL', 'postgresql://postgres@[::1]:5432/p'],
+    ['DATABASE_URL', 'postgresql://localhost/p'],
+    ['DATABASE_URL', 'postgresql:///p?host=/var/run/postgresql'],
+    ['DATABASE_URL', 'postgresql://u:pw@db.example/p?ssl=true'],
+    ['DATABASE_URL', 'postgresql://u@db.example/p?sslmode=verify-full&sslcert=c&sslkey=k'],
+    ['REDIS_URL', 'redis://127.3.2.1:6379/4'],
+    ['REDIS_URL', 'rediss://user:pw@redis.example'],
+    ['PUBLIC_URL', 'http://localhost:8080'],
+    ['ALLOWED_ORIGINS', 'http://[::1]:3000'],
+  ])('but not %s=%s', (name, value) => {
+    expect(problemsOf({ [name]: value })).toEqual([]);
+  });
+
+  test('a host of a network of our own may be named', () => {
+    const urls = { DATABASE_URL: 'postgresql://u:pw@postgres/p', REDIS_URL: 'redis://:pw@Redis' };
+    expect(problemsOf(urls)).toHaveLength(2);
+    expect(problemsOf({ ...urls, PLAINTEXT_HOSTS: 'postgres, redis' })).toEqual([]);
+  });
 });

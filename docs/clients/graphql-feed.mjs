@@ -15,18 +15,36 @@ const document = `subscription Feed($organizationId: ID!, $projectId: ID!, $afte
  */
 export function followFeed({ baseUrl, getToken, organizationId, projectId, after = null, onEvent, onEnd, webSocketImpl }) {
   let cursor = after;
-  // A ticket opens one socket: every connection takes a new one.
-  const takeUrl = async () => {
+  let isEnded = false;
+  // After 0.1 s, then twice as long each time, up to 10 s; not all clients at once.
+  const wait = (tries) => new Promise((resolve) => setTimeout(resolve, Math.min(100 * 2 ** tries, 10_000) * (0.5 + Math.random() / 2)));
+  const takeTicket = async () => {
     const response = await fetch(`${baseUrl}/v1/organizations/${organizationId}/projects/${projectId}/websocket-tickets`, {
       method: 'POST',
       headers: { authorization: `Bearer ${await getToken()}`, 'content-type': 'application/json' },
       body: JSON.stringify({ target: 'notifications' }),
     });
     if (!response.ok) throw new Error(`no ticket: ${response.status}`);
-    const { path, ticket } = await response.json();
-    return `${baseUrl.replace(/^http/, 'ws')}${path}?ticket=${ticket}`;
+    return response.json();
   };
-  const client = createClient({ url: takeUrl, webSocketImpl, shouldRetry: () => true, retryAttempts: Number.POSITIVE_INFINITY });
+  // A ticket opens one socket: every connection takes a new one. This must not fail: graphql-ws would wait for it for ever.
+  const takeUrl = async () => {
+    for (let tries = 0; !isEnded; tries += 1) {
+      try {
+        const { path, ticket } = await takeTicket();
+        return `${baseUrl.replace(/^http/, 'ws')}${path}?ticket=${ticket}`;
+      } catch {
+        await wait(tries);
+      }
+    }
+  };
+  const client = createClient({
+    url: takeUrl,
+    webSocketImpl,
+    shouldRetry: () => true,
+    retryAttempts: Number.POSITIVE_INFINITY,
+    retryWait: wait,
+  });
   client.subscribe(
     // The client sends this anew at each connection: the getter makes it go on where it left off.
     {
@@ -50,5 +68,8 @@ export function followFeed({ baseUrl, getToken, organizationId, projectId, after
       complete: () => onEnd?.(null),
     },
   );
-  return () => client.dispose();
+  return () => {
+    isEnded = true;
+    return client.dispose();
+  };
 }

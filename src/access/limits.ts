@@ -1,5 +1,7 @@
-import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible';
+import { RateLimiterMemory, RateLimiterRedis, type RateLimiterRes } from 'rate-limiter-flexible';
 import { Fault } from '../kernel/fault.ts';
+import type { Metrics } from '../platform/metrics.ts';
+import type { Redis } from '../platform/redis.ts';
 
 /** What is left of a budget after a request, and the headers that say so. */
 export interface Allowance {
@@ -31,15 +33,44 @@ export interface Limits {
   spendUser(userId: string): Promise<Allowance>;
 }
 
-export function openLimits(settings: { anonymousPerMinute: number; userPerHour: number }): Limits {
-  const anonymous = openBudget('anonymous', settings.anonymousPerMinute, 60);
-  const user = openBudget('user', settings.userPerHour, 3600);
-  return { spendAnonymous: anonymous, spendUser: user };
+interface LimitParts {
+  readonly limits: { readonly anonymousPerMinute: number; readonly userPerHour: number };
+  /** Where the replicas count together; null: each for itself. */
+  readonly redis: Redis | null;
+  readonly metrics: Metrics;
 }
 
-/** A budget that is whole again at the end of each window; a key's window begins with its first request. */
-function openBudget(policy: string, limit: number, windowSeconds: number): (key: string) => Promise<Allowance> {
-  const limiter = new RateLimiterMemory({ keyPrefix: policy, points: limit, duration: windowSeconds });
+export function openLimits({ limits, ...parts }: LimitParts): Limits {
+  return {
+    spendAnonymous: openBudget({ policy: 'anonymous', limit: limits.anonymousPerMinute, windowSeconds: 60, ...parts }),
+    spendUser: openBudget({ policy: 'user', limit: limits.userPerHour, windowSeconds: 3600, ...parts }),
+  };
+}
+
+interface BudgetParts extends Omit<LimitParts, 'limits'> {
+  readonly policy: string;
+  readonly limit: number;
+  readonly windowSeconds: number;
+}
+
+/**
+ * A budget that is whole again at the end of each window; a key's window begins with its first request. While Redis is
+ * away each process counts for itself: a limit may then be spent once in each of them, but there always is one.
+ */
+function openBudget({ policy, limit, windowSeconds, redis, metrics }: BudgetParts): (key: string) => Promise<Allowance> {
+  const window = { points: limit, duration: windowSeconds };
+  const own = new RateLimiterMemory({ ...window, keyPrefix: policy });
+  const shared = redis && new RateLimiterRedis({ ...window, keyPrefix: `${redis.prefix}:${policy}`, storeClient: redis.commands });
+  const consume = async (key: string): Promise<RateLimiterRes> => {
+    if (!shared || !redis) return own.consume(key);
+    try {
+      return await redis.ask(() => shared.consume(key));
+    } catch (failure) {
+      if (!(failure instanceof Error)) throw failure;
+      metrics.limitFallbacks.inc();
+      return own.consume(key);
+    }
+  };
   const allowance = (state: RateLimiterRes): Allowance => ({
     policy,
     limit,
@@ -49,9 +80,10 @@ function openBudget(policy: string, limit: number, windowSeconds: number): (key:
   });
   return async (key) => {
     try {
-      return allowance(await limiter.consume(key));
+      return allowance(await consume(key));
     } catch (refusal) {
       if (refusal instanceof Error) throw refusal;
+      metrics.limited.inc({ policy });
       throw new LimitFault(allowance(refusal as RateLimiterRes));
     }
   };

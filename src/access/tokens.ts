@@ -15,7 +15,9 @@ import {
   SignJWT,
 } from 'jose';
 import { Fault } from '../kernel/fault.ts';
+import type { Lifecycle } from '../kernel/lifecycle.ts';
 import { parseUuid } from '../kernel/uuid.ts';
+import type { Log } from '../platform/log.ts';
 
 /** What a valid session token says: who, and until when. */
 export interface SessionClaims {
@@ -24,6 +26,8 @@ export interface SessionClaims {
 }
 
 export interface Tokens {
+  /** Whether the identity provider did not answer when it was asked last. */
+  readonly isAway: boolean;
   /** Throws `not_authenticated` for whatever is not a valid session token, `service_unavailable` without the provider's keys. */
   verify(token: string): Promise<SessionClaims>;
   /** The local key set and a way to sign with it; null where an identity provider signs. */
@@ -39,18 +43,20 @@ interface TokenSettings {
 const algorithms = ['EdDSA', 'ES256', 'RS256'];
 const LOCAL = { issuer: 'portico', audience: 'portico' };
 
+/** How often the provider's keys are fetched anew: one that was withdrawn counts no longer then. */
+const REFRESH_INTERVAL_MS = 300_000;
+const RETRY_INTERVAL_MS = 1_000;
+
 /** Session tokens of the identity provider, or of a key of our own that is kept in `dataDir`. */
-export async function openTokens({ dataDir, identityProvider }: TokenSettings): Promise<Tokens> {
-  if (identityProvider) {
-    const keys = createRemoteJWKSet(new URL(identityProvider.jwksUrl), { timeoutDuration: 2_000, cooldownDuration: 5_000 });
-    return { verify: (token) => verify(token, keys, identityProvider), local: null };
-  }
+export async function openTokens({ dataDir, identityProvider }: TokenSettings, lifecycle: Lifecycle, log: Log): Promise<Tokens> {
+  if (identityProvider) return openProvider(identityProvider, lifecycle, log);
   const jwk = await loadKey(join(dataDir, 'key.json'));
   const { d: _private, ...publicJwk } = jwk;
   const jwks = { keys: [publicJwk] };
   const keys = createLocalJWKSet(jwks);
   const signingKey = await importJWK(jwk, 'EdDSA');
   return {
+    isAway: false,
     verify: (token) => verify(token, keys, LOCAL),
     local: {
       jwks,
@@ -63,6 +69,40 @@ export async function openTokens({ dataDir, identityProvider }: TokenSettings): 
           .setIssuedAt()
           .setExpirationTime(Math.floor(Date.now() / 1000) + seconds)
           .sign(signingKey),
+    },
+  };
+}
+
+type Provider = NonNullable<TokenSettings['identityProvider']>;
+
+/**
+ * The keys that were fetched last count until others are: an outage of the provider is felt by nobody whose key is
+ * known. A key that is not known is asked for at once, at most once a second.
+ */
+function openProvider(provider: Provider, lifecycle: Lifecycle, log: Log): Tokens {
+  const keys = createRemoteJWKSet(new URL(provider.jwksUrl), {
+    timeoutDuration: 1_000,
+    cooldownDuration: 1_000,
+    cacheMaxAge: Number.POSITIVE_INFINITY,
+  });
+  let isAway = false;
+  const refresh = async () => {
+    try {
+      await keys.reload();
+      isAway = false;
+    } catch (failure) {
+      if (!isAway) log.warn({ dependency: 'identity_provider', err: failure }, 'a dependency is away');
+      isAway = true;
+    }
+    timer = setTimeout(refresh, isAway ? RETRY_INTERVAL_MS : REFRESH_INTERVAL_MS).unref();
+  };
+  let timer = setTimeout(refresh, 0).unref();
+  lifecycle.onClose(() => clearTimeout(timer));
+  return {
+    verify: (token) => verify(token, keys, provider),
+    local: null,
+    get isAway() {
+      return isAway;
     },
   };
 }

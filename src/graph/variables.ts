@@ -154,7 +154,8 @@ function describe(type: GraphQLInputType, path: ReadonlyArray<string | number>, 
   if (invalid === null || invalid === undefined) return 'This field may not be null.';
   const leaf = path.reduce<GraphQLInputType>((at) => (isListType(at) ? getNullableType(at.ofType) : at), getNullableType(type));
   if (isEnumType(leaf))
-    return typeof invalid === 'string' && invalid.length <= 100 ? `"${invalid}" is not a valid choice.` : 'Not a valid choice.';
+    // What is longer is not repeated: it may be a credential that was put in the wrong place.
+    return typeof invalid === 'string' && invalid.length <= 40 ? `"${invalid}" is not a valid choice.` : 'Not a valid choice.';
   if (!isScalarType(leaf)) return 'Not a valid value.';
   return scalarMessages[leaf.name] ?? 'Not a valid value.';
 }

@@ -106,6 +106,8 @@ export class Fault extends Error {
   static from(thrown: unknown): Fault {
     if (thrown instanceof Fault) return thrown;
     if (isOutage(thrown)) return Fault.unavailable(thrown);
+    const refusal = readRefusal(thrown);
+    if (refusal) return refusal;
     return new Fault('internal_error', 'An internal error occurred.', { cause: thrown });
   }
 }
@@ -117,21 +119,50 @@ const outageStates = /^(57P0[123]|53300|55000|57014|40001|40P01|25P0[34]|08...)$
 const outageErrnos = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
 const outageMessages = /timeout exceeded when trying to connect|Connection terminated|Query read timeout|DriverAdapterError: Timed out/;
 
+/** The message of the error that stands for a statement which was not even tried. */
+export const DATABASE_AWAY = 'the database is away';
+
+/** An error of the database, by whichever layer: Prisma's client, its adapter, the driver, the socket. */
+interface DatabaseError {
+  readonly code?: unknown;
+  readonly originalCode?: unknown;
+  readonly kind?: unknown;
+  readonly message?: unknown;
+  readonly cause?: unknown;
+  readonly meta?: { readonly driverAdapterError?: unknown };
+}
+
 /** Whether the database is out of reach, rather than the statement wrong. Looks through Prisma's wrapping. */
 function isOutage(thrown: unknown): boolean {
   if (typeof thrown !== 'object' || thrown === null) return false;
-  const error = thrown as {
-    code?: unknown;
-    originalCode?: unknown;
-    kind?: unknown;
-    message?: unknown;
-    cause?: unknown;
-    meta?: { driverAdapterError?: unknown };
-  };
+  const error = thrown as DatabaseError;
   for (const code of [error.code, error.originalCode]) {
     if (typeof code === 'string' && (outageCodes.has(code) || outageStates.test(code) || outageErrnos.has(code))) return true;
   }
   if (error.kind === 'DatabaseNotReachable' || error.kind === 'ConnectionClosed' || error.kind === 'SocketTimeout') return true;
-  if (typeof error.message === 'string' && outageMessages.test(error.message)) return true;
+  if (typeof error.message === 'string' && (outageMessages.test(error.message) || error.message === DATABASE_AWAY)) return true;
   return isOutage(error.cause) || isOutage(error.meta?.driverAdapterError);
+}
+
+/** What the database refuses for the sake of the data: Prisma's code or SQLSTATE → how the client is told. */
+const refusals: ReadonlyArray<readonly [RegExp, () => Fault]> = [
+  // What is named by a key does not exist, or no longer: it was removed while the request was under way.
+  [/^(P2003|P2025|P2001|P2018|23503|23001)$/, () => Fault.notFound()],
+  [/^(P2002|23505|23P01)$/, () => new Fault('conflict', 'Something else has it already.')],
+  // Values that no column takes: too long, out of range, malformed, text with NUL or half a character, a broken constraint.
+  [
+    /^(P2000|P2005|P2006|P2007|P2011|P2019|P2020|P2023|P2033|P2039|22...|23502|23514)$/,
+    () => Fault.invalidRequest('A value cannot be stored.'),
+  ],
+];
+
+/** The refusal behind a database error; the innermost code counts, as Prisma calls every raw statement's P2010. */
+function readRefusal(thrown: unknown): Fault | null {
+  if (typeof thrown !== 'object' || thrown === null) return null;
+  const error = thrown as DatabaseError;
+  const inner = readRefusal(error.cause) ?? readRefusal(error.meta?.driverAdapterError);
+  if (inner) return inner;
+  const codes = [error.originalCode, error.code].filter((code) => typeof code === 'string');
+  for (const [pattern, make] of refusals) if (codes.some((code) => pattern.test(code))) return make();
+  return null;
 }

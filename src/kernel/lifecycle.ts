@@ -1,6 +1,12 @@
 /** Closers, registered beside the line that opens, and run in reverse order. */
 export class Lifecycle {
   readonly #closers: Array<() => unknown> = [];
+  #isClosing = false;
+
+  /** From the first moment of the closing on. */
+  get isClosing(): boolean {
+    return this.#isClosing;
+  }
 
   onClose(closer: () => unknown): void {
     this.#closers.push(closer);
@@ -8,6 +14,7 @@ export class Lifecycle {
 
   /** Runs every closer, the last opened first; a closer that fails does not keep the others from running. */
   async close(): Promise<void> {
+    this.#isClosing = true;
     const failures: unknown[] = [];
     for (let closer = this.#closers.pop(); closer; closer = this.#closers.pop()) {
       try {

@@ -86,6 +86,8 @@ export class Hub {
   /** The last entries up to the position, without a gap between them. */
   #window: LiveEntry[] = [];
   #hasMore = false;
+  /** Where the log stood at the last look. */
+  #stand = 0;
   #prunedThrough = 0;
   #opening: Promise<void> | null = null;
   #waiting: Array<() => void> = [];
@@ -146,6 +148,13 @@ export class Hub {
     return [...this.#readers.keys()].map((userId) => ({ projectId: this.projectId, userId }));
   }
 
+  /** How many entries the hub is behind the log, and its slowest follower behind the hub. */
+  measure(): { lag: number; backlog: number } {
+    let slowest = this.position;
+    for (const { position } of this.followers) slowest = Math.min(slowest, position);
+    return { lag: Math.max(0, this.#stand - this.position), backlog: this.position - slowest };
+  }
+
   /** Reads the next batch, once those who keep pace have come far enough to make room for it. */
   readOn(): void {
     this.#hasMore = true;
@@ -162,6 +171,7 @@ export class Hub {
       if (stand > (this.#readers.get(userId)?.state?.version ?? 0)) this.readStateOf(userId);
       return;
     }
+    this.#stand = stand;
     if (stand > this.position) this.readOn();
     if (prunedThrough > this.#prunedThrough) for (const id of this.#readers.keys()) this.readStateOf(id);
     this.#prunedThrough = prunedThrough;

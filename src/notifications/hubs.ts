@@ -54,6 +54,18 @@ export class Hubs {
     return { hubs: this.#hubs.size, followers };
   }
 
+  /** The worst of all hubs, in entries, and how many feeds wait for their turn to read the log. */
+  measure(): { lag: number; backlog: number; waiting: number } {
+    let lag = 0;
+    let backlog = 0;
+    for (const hub of this.#hubs.values()) {
+      const measured = hub.measure();
+      lag = Math.max(lag, measured.lag);
+      backlog = Math.max(backlog, measured.backlog);
+    }
+    return { lag, backlog, waiting: this.inTurn.pendingCount };
+  }
+
   close(): void {
     this.#stopLooking();
     this.#stopListening();

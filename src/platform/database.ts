@@ -1,15 +1,31 @@
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { PGlite } from '@electric-sql/pglite';
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import { PrismaPGlite } from 'pglite-prisma-adapter';
 import { PrismaClient } from '../generated/prisma/client.ts';
+import { Fault } from '../kernel/fault.ts';
 import type { Lifecycle } from '../kernel/lifecycle.ts';
+import { createLog, type Log } from './log.ts';
 import { migrate } from './migrate.ts';
 import { ownFolder } from './ownership.ts';
+import { Pool } from './pool.ts';
 
 export type Database = PrismaClient;
+
+/** The connections to PostgreSQL, for those who look after them. */
+export interface Connections {
+  readonly isAway: boolean;
+  count(): { busy: number; idle: number; waiting: number };
+}
+
+export interface OpenedDatabase {
+  readonly database: Database;
+  /** Null: the embedded database has no connections. */
+  readonly connections: Connections | null;
+}
 
 interface DatabaseSettings {
   readonly dataDir: string;
@@ -19,27 +35,43 @@ interface DatabaseSettings {
 export interface DatabaseOptions {
   /** A copy of a data folder to start from (PGlite's `dumpDataDir`), in memory: for tests. */
   readonly snapshot?: Blob;
+  readonly log?: Log;
   /** Called with every SQL statement: for tests that count them. */
   readonly onStatement?: (sql: string) => void;
 }
+
+/** Keeps quiet: for commands and tests that have no log. */
+const noLog = createLog('silent');
 
 /**
  * Opens the database, brings it up to the newest migration, and registers its closing.
  * Without a URL it is PGlite in `dataDir`, owned by this process alone; throws a FolderOwnedError where another has it.
  */
-export async function openDatabase(settings: DatabaseSettings, lifecycle: Lifecycle, options: DatabaseOptions = {}): Promise<Database> {
-  const adapter = settings.database
-    ? await openPostgres(settings.database, lifecycle)
-    : await openEmbedded(settings.dataDir, lifecycle, options.snapshot);
+export async function openDatabase(
+  settings: DatabaseSettings,
+  lifecycle: Lifecycle,
+  options: DatabaseOptions = {},
+): Promise<OpenedDatabase> {
+  const pool = settings.database ? await openPool(settings.database, lifecycle, options.log ?? noLog) : null;
+  const adapter = pool ? new PrismaPg(pool) : await openEmbedded(settings.dataDir, lifecycle, options.snapshot);
   const client = new PrismaClient({
     adapter,
     log: [{ emit: 'event', level: 'query' }],
-    transactionOptions: { maxWait: 1_000, timeout: 5_000 },
+    transactionOptions: { maxWait: 3_000, timeout: 5_000 },
   });
   lifecycle.onClose(() => client.$disconnect());
   const { onStatement } = options;
   if (onStatement) client.$on('query', (event) => onStatement(event.query));
-  return client;
+  return { database: client, connections: pool && describe(pool) };
+}
+
+function describe(pool: Pool): Connections {
+  return {
+    get isAway() {
+      return pool.breaker.isOpen;
+    },
+    count: () => ({ busy: pool.totalCount - pool.idleCount, idle: pool.idleCount, waiting: pool.waitingCount }),
+  };
 }
 
 async function openEmbedded(dataDir: string, lifecycle: Lifecycle, snapshot: Blob | undefined) {
@@ -67,23 +99,28 @@ async function createEmbedded(folder: string): Promise<void> {
   renameSync(draft, folder);
 }
 
-async function openPostgres({ url, pool: max }: { url: string; pool: number }, lifecycle: Lifecycle) {
-  await migratePostgres(url);
-  const pool = new pg.Pool({
-    connectionString: url,
-    max,
-    connectionTimeoutMillis: 1_000,
-    idleTimeoutMillis: 30_000,
-    statement_timeout: 5_000,
-    query_timeout: 6_000,
-    idle_in_transaction_session_timeout: 5_000,
-    options: '-c timezone=UTC',
-    application_name: 'portico',
-  });
-  // Without a listener, an idle connection that breaks would end the process; the next query reports it.
-  pool.on('error', () => {});
+async function openPool({ url, pool: size }: { url: string; pool: number }, lifecycle: Lifecycle, log: Log): Promise<Pool> {
+  await migrateWhenReady(url, log);
+  const pool = new Pool({ url, size, log });
   lifecycle.onClose(() => pool.end());
-  return new PrismaPg(pool);
+  return pool;
+}
+
+/** How long a starting process waits for its database: both may have been started at once. */
+const START_PATIENCE_MS = 60_000;
+const START_RETRY_MS = 500;
+
+async function migrateWhenReady(url: string, log: Log): Promise<void> {
+  const deadline = Date.now() + START_PATIENCE_MS;
+  for (;;) {
+    try {
+      return await migratePostgres(url);
+    } catch (failure) {
+      if (Fault.from(failure).code !== 'service_unavailable' || Date.now() > deadline) throw failure;
+      log.warn({ err: failure }, 'waiting for the database');
+      await sleep(START_RETRY_MS);
+    }
+  }
 }
 
 /** On a connection of its own, without the timeouts of the pool: a migration may take long. */

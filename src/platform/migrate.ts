@@ -38,7 +38,9 @@ export async function migrate(connection: MigrationConnection): Promise<string[]
   const migrations = await readMigrations();
   await connection.query('SELECT pg_advisory_lock($1)', [LOCK]);
   try {
-    await connection.runScript(LEDGER);
+    // Not IF NOT EXISTS alone: that asks for the right to make tables also where there is nothing to make.
+    const [ledger] = await connection.query("SELECT to_regclass('_prisma_migrations') IS NOT NULL AS exists", []);
+    if (!ledger?.exists) await connection.runScript(LEDGER);
     const rows = await connection.query(
       'SELECT migration_name, checksum FROM _prisma_migrations WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL',
       [],

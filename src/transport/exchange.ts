@@ -12,8 +12,12 @@ export interface Exchange {
   readonly origin: string;
   /** Null without a credential; set once the credential was checked. */
   viewer: Viewer | null;
-  /** What the request turned out to be, for the log line: a route or an operation, never the URL. */
+  /** What the request turned out to be: a route, or a root field of the schema. Never what a client chose. */
   operation: string | null;
+  /** The name that the client gave its GraphQL operation. */
+  operationName: string | null;
+  /** Asked for by a machine every second: not worth a line in the log, nor a count. */
+  isQuiet: boolean;
 }
 
 const exchanges = new WeakMap<IncomingMessage, Exchange>();

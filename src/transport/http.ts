@@ -15,16 +15,19 @@ import type { ContextParts } from './context.ts';
 import { exchangeOf, openExchange, sendEmpty, sendJson } from './exchange.ts';
 import { sendFault } from './faults.ts';
 import type { GraphqlDoor } from './graphql/door.ts';
+import { createHealthDoor, type HealthParts } from './health.ts';
 import { allowOrigins, type ClientAddresses, requestOrigin } from './peer.ts';
 import { createReference } from './reference.ts';
 import { createRestDoor } from './rest/door.ts';
 import { bindRoute } from './rest/route.ts';
 import { routes } from './rest/routes.ts';
+import { readTrace } from './trace.ts';
 
-export interface DoorParts extends ContextParts {
+export interface DoorParts extends ContextParts, HealthParts {
   readonly schema: GraphQLSchema;
   readonly addresses: ClientAddresses;
   readonly graphql: GraphqlDoor;
+  readonly database: Database;
   readonly tokens: Tokens;
   readonly limits: Limits;
   readonly log: Log;
@@ -49,6 +52,7 @@ export function createHttpApp(parts: DoorParts): express.Express {
   app.use(answerCors(parts));
   app.use(requireHost);
   app.use(answerOptions);
+  app.use(createHealthDoor(parts));
   app.use(createReference(parts.schema, bound));
   if (parts.tokens.local) {
     const { jwks } = parts.tokens.local;
@@ -80,35 +84,45 @@ const answerOptions: RequestHandler = (request, response, next) => {
 };
 
 /** Opens the request's exchange, and writes its line to the log when the answer has gone. */
-function beginExchange({ log, config, addresses }: DoorParts): RequestHandler {
+function beginExchange({ log, config, addresses, metrics, lifecycle }: DoorParts): RequestHandler {
   return (request, response, next) => {
     const began = performance.now();
     const requestId = readRequestId(request);
     response.setHeader('X-Request-Id', requestId);
+    // Whoever keeps the connection would find it closed on the next request.
+    if (lifecycle.isClosing) response.setHeader('Connection', 'close');
     const origin = config.publicUrl ?? requestOrigin(request, addresses);
     const exchange = {
       requestId,
-      log: log.child({ request_id: requestId }),
+      log: log.child({ request_id: requestId, ...readTrace(request) }),
       clientAddress: addresses.of(request),
       origin,
       viewer: null,
       operation: null,
+      operationName: null,
+      isQuiet: false,
     };
     openExchange(request, exchange);
     response.once('close', () => {
-      const { viewer, operation } = exchangeOf(request);
-      const duration_ms = Math.round((performance.now() - began) * 100) / 100;
+      const { viewer, operation, operationName, isQuiet } = exchangeOf(request);
+      if (isQuiet) return;
+      const duration = performance.now() - began;
       const status = response.headersSent ? response.statusCode : null;
-      exchange.log.info({ method: request.method, operation, status, duration_ms, user_id: viewer?.userId }, 'request');
+      metrics.requests.inc({ operation: operation ?? 'none', status: status ?? 0 });
+      const isStream = response.getHeader('Content-Type') === 'text/event-stream';
+      if (!isStream) metrics.requestSeconds.observe({ operation: operation ?? 'none' }, duration / 1000);
+      const duration_ms = Math.round(duration * 100) / 100;
+      const operation_name = operationName ?? undefined;
+      exchange.log.info({ method: request.method, operation, operation_name, status, duration_ms, user_id: viewer?.userId }, 'request');
     });
     next();
   };
 }
 
-/** The client's own id when it is sane, so that its log and ours can be laid side by side. */
+/** The client's own id when it is sane, so that its log and ours can be laid side by side. What looks like a credential is not. */
 function readRequestId(request: IncomingMessage): string {
   const given = request.headers['x-request-id'];
-  return typeof given === 'string' && /^[\w.-]{1,128}$/.test(given) ? given : randomUUID();
+  return typeof given === 'string' && /^(?!sk-|eyJ)[\w.-]{1,128}$/.test(given) ? given : randomUUID();
 }
 
 function answerCors(parts: DoorParts): RequestHandler {

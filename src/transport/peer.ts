@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import ipaddr from 'ipaddr.js';
 import proxyAddr from 'proxy-addr';
 
 /** Which address a request is charged to. */
@@ -12,9 +13,18 @@ export interface ClientAddresses {
 export function readAddresses(trustedProxies: readonly string[]): ClientAddresses {
   const isTrusted = proxyAddr.compile([...trustedProxies]);
   return {
-    of: (request) => proxyAddr(request, isTrusted),
+    of: (request) => foldAddress(proxyAddr(request, isTrusted)),
     isBehindProxy: (request) => isTrusted(request.socket.remoteAddress ?? '', 0),
   };
+}
+
+/** What a budget is charged to: an IPv4 address, or the network of 64 bits that an IPv6 client has for itself. */
+export function foldAddress(text: string): string {
+  if (!ipaddr.isValid(text)) return 'unknown';
+  const address = ipaddr.process(text);
+  if (address.kind() === 'ipv4') return address.toString();
+  const parts = (address as ipaddr.IPv6).parts.slice(0, 4).map((part) => part.toString(16));
+  return `${parts.join(':')}::/64`;
 }
 
 /** Scheme, host and port that the client used. */

@@ -3,9 +3,20 @@ import type { Duplex } from 'node:stream';
 import { Fault, statusOf } from '../kernel/fault.ts';
 import { faultHeaders, restBody } from './faults.ts';
 
+const limits = {
+  /** Until the last header has come, counted from the connection's opening or its last request. */
+  headersTimeout: 10_000,
+  /** Until the last byte of the body has come. */
+  requestTimeout: 30_000,
+  connectionsCheckingInterval: 2_000,
+  /** Longer than load balancers keep theirs: whoever closes first must be the one who opens. */
+  keepAliveTimeout: 75_000,
+};
+
 /** Node's HTTP server for a handler. What Node would refuse by itself, in words of its own, is answered as §7 has it. */
-export function createHttpServer(handler: RequestListener): Server {
-  const server = createServer({ requireHostHeader: false }, handler);
+export function createHttpServer(handler: RequestListener, { maxConnections }: { maxConnections: number }): Server {
+  const server = createServer({ ...limits, requireHostHeader: false }, handler);
+  server.maxConnections = maxConnections;
   // An expectation that nobody here has is no reason to refuse: Node would answer 417.
   server.on('checkExpectation', handler);
   server.on('clientError', answerUnreadable);

@@ -217,6 +217,7 @@ it('sends its sockets away over the drain window when it stops, with a code that
   expect(await streamed).toContain('event: complete');
   expect(Date.now() - began).toBeLessThan(5_000);
   expect(new Set(closes.map(({ code, reason }) => `${code} ${reason}`))).toEqual(new Set(['1012 restart']));
-  const inQuarters = [0, 1, 2, 3].map((quarter) => closes.filter(({ after }) => Math.floor(after / 500) === quarter).length);
+  // The window's first fifth is left to the balancer.
+  const inQuarters = [0, 1, 2, 3].map((quarter) => closes.filter(({ after }) => Math.floor((after - 400) / 400) === quarter).length);
   expect(Math.min(...inQuarters)).toBeGreaterThan(2);
 });

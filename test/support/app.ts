@@ -9,6 +9,7 @@ import { type Config, demoFile, readConfig } from '../../src/config.ts';
 import { type DemoFile, refreshDemoFile } from '../../src/demo/file.ts';
 import { createLog } from '../../src/platform/log.ts';
 import { databaseUrl, execute } from './database.ts';
+import { redisSettings } from './redis.ts';
 import { witness } from './witness.ts';
 
 export const isPostgres = 'template' in inject('origin');
@@ -54,7 +55,7 @@ export async function startApp(env: Record<string, string> = {}): Promise<TestAp
   const dataDir = mkdtempSync(join(tmpdir(), 'portico-test-'));
   const origin = inject('origin');
   const url = 'template' in origin ? await copyTemplate(origin) : null;
-  const config = readConfig({ DATA_DIR: dataDir, ...(url && { DATABASE_URL: url }), ...env });
+  const config = readConfig({ DATA_DIR: dataDir, DRAIN_SECONDS: '0', ...(url && { DATABASE_URL: url, ...redisSettings() }), ...env });
   const statements: string[] = [];
   const logLines: string[] = [];
   const app = await createApp(config, {

@@ -25,7 +25,8 @@ export interface Crowd {
 
 /** `address` is where the connections come from: any of 127.0.0.0/8 reaches a server on 127.0.0.1. */
 export function openCrowd(baseUrl: string, address: string, connections = 64): Crowd {
-  const agent = new Agent({ keepAlive: true, maxSockets: connections, maxFreeSockets: connections });
+  // Idle connections are given up before the server, which keeps them for five seconds, may close them under a request.
+  const agent = new Agent({ keepAlive: true, timeout: 3_000, maxSockets: connections, maxFreeSockets: connections });
   const { hostname, port } = new URL(baseUrl);
   const ports = new Set<number>();
   const send = ({ method = 'GET', path, headers, body }: Sending) =>

@@ -24,7 +24,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
 async function prepareSnapshot(project: TestProject) {
   const folder = mkdtempSync(join(tmpdir(), 'portico-test-'));
   const lifecycle = new Lifecycle();
-  const database = await openDatabase({ dataDir: folder, database: null }, lifecycle);
+  const { database } = await openDatabase({ dataDir: folder, database: null }, lifecycle);
   await seedDemo(database);
   await lifecycle.close();
   const embedded = await PGlite.create(join(folder, 'database'));
@@ -37,17 +37,22 @@ async function prepareSnapshot(project: TestProject) {
 }
 
 async function prepareTemplate(project: TestProject, server: string) {
-  const template = `portico_test_${process.pid}`;
+  const template = `portico_test_${process.pid}_${project.name}`;
   await execute(server, `CREATE DATABASE ${template}`);
-  const lifecycle = new Lifecycle();
-  const database = await openDatabase({ dataDir: tmpdir(), database: { url: databaseUrl(server, template), pool: 2 } }, lifecycle);
-  await seedDemo(database);
-  await lifecycle.close();
+  await fillDemo(databaseUrl(server, template));
   project.provide('origin', { server, template });
   return async () => {
     const rows = await execute(server, `SELECT datname FROM pg_database WHERE datname LIKE '${template}%'`);
     for (const { datname } of rows) await execute(server, `DROP DATABASE ${datname} WITH (FORCE)`);
   };
+}
+
+/** Migrates an empty PostgreSQL database, and fills it with the demo. */
+export async function fillDemo(url: string): Promise<void> {
+  const lifecycle = new Lifecycle();
+  const { database } = await openDatabase({ dataDir: tmpdir(), database: { url, pool: 2 } }, lifecycle);
+  await seedDemo(database);
+  await lifecycle.close();
 }
 
 export async function execute(server: string, sql: string): Promise<Array<Record<string, unknown>>> {

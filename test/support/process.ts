@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { inject } from 'vitest';
 import type { DemoFile } from '../../src/demo/file.ts';
 import { copyTemplate } from './app.ts';
+import { redisSettings } from './redis.ts';
 
 export interface ServerProcess {
   readonly demo: DemoFile;
@@ -30,7 +31,7 @@ export async function startServer(env: Record<string, string> = {}): Promise<Ser
       DATA_DIR: dataDir,
       LOG_LEVEL: 'error',
       DRAIN_SECONDS: '0',
-      ...(databaseUrl && { DATABASE_URL: databaseUrl }),
+      ...(databaseUrl && { DATABASE_URL: databaseUrl, ...redisSettings() }),
       ...env,
     },
   });

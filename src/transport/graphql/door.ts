@@ -1,5 +1,12 @@
 import type { RequestHandler } from 'express';
-import type { DocumentNode, ExecutionArgs, ExecutionResult, GraphQLError, GraphQLSchema } from 'graphql';
+import {
+  type DocumentNode,
+  type ExecutionArgs,
+  type ExecutionResult,
+  type GraphQLError,
+  type GraphQLSchema,
+  getOperationAST,
+} from 'graphql';
 import { createYoga } from 'graphql-yoga';
 import type { Context } from '../../graph/context.ts';
 import { Fault } from '../../kernel/fault.ts';
@@ -10,6 +17,7 @@ import { type Exchange, exchangeOf } from '../exchange.ts';
 import { readQueryString } from '../query.ts';
 import { documentGuards, toGraphqlError } from './guards.ts';
 import { maskError } from './mask.ts';
+import { describeOperation } from './operation.ts';
 import { graphiqlPolicy, renderPage } from './page.ts';
 
 /** One operation's way through Yoga's plugins, for doors that are not HTTP. */
@@ -53,12 +61,13 @@ export function createGraphqlDoor(parts: ContextParts & { schema: GraphQLSchema;
       {
         onExecute({ args }: { args: ExecutionArgs }) {
           const { exchange, log } = args.contextValue as Context & { exchange?: Exchange };
-          if (exchange) exchange.operation = args.operationName ?? 'graphql';
+          if (exchange) nameExchange(exchange, args);
           return { onExecuteDone: (done: ExecutionDone) => maskResult(done, log) };
         },
         onSubscribe({ args, setResultAndStopExecution }: Subscribing) {
+          const { canStream, exchange } = args.contextValue as { canStream?: boolean; exchange?: Exchange };
+          if (exchange) nameExchange(exchange, args);
           // Yoga would open the stream, find no way to send it, and leave it open behind an empty answer.
-          const { canStream } = args.contextValue as { canStream?: boolean };
           if (canStream === false) setResultAndStopExecution({ errors: [toGraphqlError(Fault.invalidRequest(noStream))] });
         },
       },
@@ -77,6 +86,7 @@ export function createGraphqlDoor(parts: ContextParts & { schema: GraphQLSchema;
     },
     async handler(request, response) {
       const exchange = exchangeOf(request);
+      exchange.operation = 'graphql';
       // Any answer may hold a ticket or a new key.
       response.setHeader('Cache-Control', 'no-store');
       if (request.method === 'POST') {
@@ -94,6 +104,11 @@ export function createGraphqlDoor(parts: ContextParts & { schema: GraphQLSchema;
       request.method = method;
     },
   };
+}
+
+function nameExchange(exchange: Exchange, { document, operationName }: ExecutionArgs): void {
+  exchange.operation = describeOperation(document, operationName);
+  exchange.operationName = getOperationAST(document, operationName)?.name?.value.slice(0, 100) ?? null;
 }
 
 const noStream = 'A subscription needs a client that takes text/event-stream, or a WebSocket.';

@@ -13,10 +13,12 @@ import type { Limits } from '../../access/limits.ts';
 import { identify } from '../../access/viewer.ts';
 import { Fault } from '../../kernel/fault.ts';
 import { exceedsDepth } from '../../kernel/json.ts';
+import type { Metrics } from '../../platform/metrics.ts';
 import { openSources, readForm, tellEvent } from '../fanout.ts';
 import type { Enveloped, GetEnveloped } from '../graphql/door.ts';
 import { checkVariables } from '../graphql/guards.ts';
 import { maskError } from '../graphql/mask.ts';
+import { describeOperation } from '../graphql/operation.ts';
 import { closeCodes } from './close.ts';
 import type { Connection, ConnectionParts } from './connection.ts';
 
@@ -26,6 +28,7 @@ const MAX_MESSAGE_DEPTH = 520;
 
 interface GraphqlSocketParts extends ConnectionParts {
   readonly limits: Limits;
+  readonly metrics: Metrics;
   readonly getEnveloped: GetEnveloped;
 }
 
@@ -155,7 +158,7 @@ async function connect({ database, tokens }: GraphqlSocketParts, { extra, connec
 
 /** One operation: counted, parsed, validated and given its context. Returns errors, as a throw would close the socket. */
 async function prepare(parts: GraphqlSocketParts, { extra, subscriptions }: SocketContext, id: string, payload: SubscribePayload) {
-  const { limits, getEnveloped } = parts;
+  const { limits, getEnveloped, metrics } = parts;
   const { connection } = extra;
   try {
     const viewer = connection.viewer;
@@ -178,6 +181,7 @@ async function prepare(parts: GraphqlSocketParts, { extra, subscriptions }: Sock
     };
     const error = checkVariables(args);
     if (error) return [error];
+    metrics.socketOperations.inc({ operation: describeOperation(document, payload.operationName) });
     const form = operation ? readForm(payload.query, operation, payload.variables ?? {}) : '';
     return { ...args, enveloped, connection, id, form };
   } catch (failure) {

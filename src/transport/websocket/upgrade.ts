@@ -10,23 +10,28 @@ import { identify, type Viewer } from '../../access/viewer.ts';
 import { Fault } from '../../kernel/fault.ts';
 import { parseUuid } from '../../kernel/uuid.ts';
 import type { Log } from '../../platform/log.ts';
+import type { Metrics } from '../../platform/metrics.ts';
 import { redeemTicket } from '../../tickets/service.ts';
 import type { GetEnveloped } from '../graphql/door.ts';
 import type { ClientAddresses } from '../peer.ts';
 import { streams } from '../rest/routes.ts';
 import { type BoundStream, bindStream } from '../rest/stream.ts';
 import { answerRaw } from '../server.ts';
+import { readTrace } from '../trace.ts';
 import { type CloseCode, closeCodes } from './close.ts';
 import { type Admission, Connection, type ConnectionParts } from './connection.ts';
 import { createGraphqlSockets } from './graphql.ts';
 import { servePlain } from './plain.ts';
 
+/** The part of a drain's window in which the balancer is to notice it. */
+const DRAIN_START = 0.2;
 const GRAPHQL_PROTOCOL = 'graphql-transport-ws';
 
 export interface SocketParts extends ConnectionParts {
   readonly schema: GraphQLSchema;
   readonly limits: Limits;
   readonly log: Log;
+  readonly metrics: Metrics;
   readonly getEnveloped: GetEnveloped;
   readonly addresses: ClientAddresses;
   readonly isAllowedOrigin: (origin: string, request: IncomingMessage) => boolean;
@@ -85,12 +90,16 @@ export function createSocketDoor(parts: SocketParts): SocketDoor {
     const ws = await accept(request, socket, head);
     if (admission instanceof Refusal) {
       ws.on('error', () => {});
+      parts.metrics.upgradeRefusals.inc({ code: admission.reason });
       log.info({ code: admission.code, reason: admission.reason }, 'socket refused');
       return ws.close(admission.code, admission.reason);
     }
     const connection = new Connection(ws, parts, log, admission);
-    log.info({ user_id: admission.viewer?.userId, protocol: ws.protocol || null }, 'socket opened');
-    ws.once('close', (code) => log.info({ code, user_id: connection.viewer?.userId }, 'socket closed'));
+    log.info({ user_id: admission.viewer?.userId, kind: ws.protocol === GRAPHQL_PROTOCOL ? 'graphql' : 'plain' }, 'socket opened');
+    ws.once('close', (code) => {
+      parts.metrics.socketCloses.inc({ code: knownCodes.has(code) ? code : 'other' });
+      log.info({ code, user_id: connection.viewer?.userId }, 'socket closed');
+    });
     if (isDraining) return connection.close(closeCodes.restart, 'restart');
     if (ws.protocol === GRAPHQL_PROTOCOL) serveGraphql(connection);
     else if (target.stream) await servePlain(connection, target.stream, target.path, url.searchParams);
@@ -99,18 +108,28 @@ export function createSocketDoor(parts: SocketParts): SocketDoor {
 
   return {
     upgrade(request, socket, head) {
-      const log = parts.log.child({ request_id: randomUUID() });
+      const log = parts.log.child({ request_id: randomUUID(), ...readTrace(request) });
       socket.on('error', () => socket.destroy());
-      open(request, socket, head, log).catch((failure: unknown) => refuse(socket, Fault.from(failure), log));
+      open(request, socket, head, log).catch((failure: unknown) => {
+        const fault = Fault.from(failure);
+        parts.metrics.upgradeRefusals.inc({ code: fault.code });
+        refuse(socket, fault, log);
+      });
     },
     async drain(windowMs) {
       isDraining = true;
       const sockets = [...server.clients];
-      await Promise.all(sockets.map((socket, index) => closeWithin(socket, (windowMs * (index + Math.random())) / sockets.length)));
+      // Not in the window's first part: a client that came back at once would be sent here again.
+      const startMs = windowMs * DRAIN_START;
+      const spreadMs = (windowMs - startMs) / sockets.length;
+      await Promise.all(sockets.map((socket, index) => closeWithin(socket, startMs + spreadMs * (index + Math.random()))));
     },
     count: () => server.clients.size,
   };
 }
+
+/** 1000, 1001, 1005 and 1006 are how clients go. */
+const knownCodes = new Set<number>([1000, 1001, 1005, 1006, ...Object.values(closeCodes)]);
 
 /** Waits, says goodbye, and gives the peer a moment to answer. */
 async function closeWithin(socket: WebSocket, delayMs: number): Promise<void> {

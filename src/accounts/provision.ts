@@ -1,0 +1,110 @@
+import { Prisma } from '../generated/prisma/client.ts';
+import { OrganizationRole, ProjectRole } from '../generated/prisma/enums.ts';
+import { textProblem } from '../kernel/text.ts';
+import { parseUuid } from '../kernel/uuid.ts';
+import type { Database } from '../platform/database.ts';
+
+/** What an operator asked for cannot be done: the message is for the operator. */
+export class ProvisionError extends Error {}
+
+export interface Provisioned {
+  readonly id: string;
+}
+
+/** A user who can sign in, and is a member of nothing yet. Where the identity provider has an id for them, it is theirs here too. */
+export async function addUser(database: Database, { email, name, id }: { email: string; name: string; id?: string }): Promise<Provisioned> {
+  if (!/^[^\s@]+@[^\s@]+$/.test(email)) throw new ProvisionError(`${email} is no e-mail address.`);
+  const data = { email, name: readName(name), ...(id !== undefined && { id: readId(id) }) };
+  return database.user.create({ data, select: { id: true } }).catch((failure: unknown) => {
+    const isTaken = failure instanceof Prisma.PrismaClientKnownRequestError && failure.code === 'P2002';
+    throw isTaken ? new ProvisionError(`There is a user with this e-mail address or id already.`) : failure;
+  });
+}
+
+/** An organization with its first owner. */
+export async function addOrganization(
+  database: Database,
+  { name, currency, owner }: { name: string; currency: string; owner: string },
+): Promise<Provisioned> {
+  if (!/^[A-Z]{3}$/.test(currency)) throw new ProvisionError(`${currency} is no currency: three capital letters, such as EUR.`);
+  const { id: userId } = await findActiveUser(database, owner);
+  return database.organization.create({
+    data: { name: readName(name), currency, members: { create: { userId, role: 'owner' } } },
+    select: { id: true },
+  });
+}
+
+export async function addProject(database: Database, { name, organization }: { name: string; organization: string }): Promise<Provisioned> {
+  const organizationId = await findOrganization(database, organization);
+  return database.project.create({ data: { name: readName(name), organizationId }, select: { id: true } });
+}
+
+interface Membership {
+  readonly email: string;
+  readonly organization: string;
+  /** Without it, the membership is of the organization alone. */
+  readonly project?: string;
+  readonly role: string;
+}
+
+/**
+ * Gives a user a role; a second time changes it. In a project it is a project's role, and who is not a member of the
+ * organization becomes one. Returns what was done, as a sentence.
+ */
+export async function addMember(database: Database, { email, organization, project, role }: Membership): Promise<string> {
+  const { id: userId } = await findActiveUser(database, email);
+  const organizationId = await findOrganization(database, organization);
+  if (project === undefined) {
+    const given = readRole(OrganizationRole, role);
+    const key = { organizationId_userId: { organizationId, userId } };
+    await database.organizationMember.upsert({ where: key, create: { organizationId, userId, role: given }, update: { role: given } });
+    return `${email} is ${given} of the organization.`;
+  }
+  const given = readRole(ProjectRole, role);
+  const projectId = readId(project);
+  if (!(await database.project.findFirst({ where: { id: projectId, organizationId }, select: { id: true } }))) {
+    throw new ProvisionError('The organization has no such project.');
+  }
+  await database.$transaction([
+    database.organizationMember.createMany({ data: [{ organizationId, userId, role: 'member' }], skipDuplicates: true }),
+    database.projectMember.upsert({
+      where: { projectId_userId: { projectId, userId } },
+      create: { projectId, userId, role: given },
+      update: { role: given },
+    }),
+  ]);
+  return `${email} is ${given} of the project.`;
+}
+
+/** Throws a ProvisionError where there is none, or only a disabled one. */
+export async function findActiveUser(database: Database, email: string): Promise<Provisioned> {
+  const user = await database.user.findUnique({ where: { email }, select: { id: true, disabledAt: true } });
+  if (!user || user.disabledAt) throw new ProvisionError(`There is no active user ${email}.`);
+  return { id: user.id };
+}
+
+async function findOrganization(database: Database, text: string): Promise<string> {
+  const id = readId(text);
+  if (!(await database.organization.findUnique({ where: { id }, select: { id: true } }))) {
+    throw new ProvisionError('There is no such organization.');
+  }
+  return id;
+}
+
+function readId(text: string): string {
+  const id = parseUuid(text);
+  if (!id) throw new ProvisionError(`${text} is no UUID.`);
+  return id;
+}
+
+function readName(name: string): string {
+  const problem = name.trim() === '' ? 'The name is empty.' : textProblem(name);
+  if (problem) throw new ProvisionError(problem);
+  return name;
+}
+
+function readRole<Role extends string>(roles: Readonly<Record<string, Role>>, text: string): Role {
+  const role = Object.values(roles).find((known) => known === text);
+  if (!role) throw new ProvisionError(`${text} is no role: one of ${Object.values(roles).join(', ')}.`);
+  return role;
+}

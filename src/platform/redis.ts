@@ -1,0 +1,71 @@
+import { Redis as Connection } from 'ioredis';
+import type { Lifecycle } from '../kernel/lifecycle.ts';
+import { Breaker, withinTime } from './breaker.ts';
+import type { Log } from './log.ts';
+
+/** How long Redis may take to answer: who waits longer does better without it. */
+const COMMAND_TIMEOUT_MS = 250;
+const PROBE_INTERVAL_MS = 250;
+const RECONNECT_MS = 250;
+
+/** Redis, which nothing depends on: whoever uses it has another way, for while it is away. */
+export interface Redis {
+  readonly isAway: boolean;
+  /** What every key and channel begins with, so that several installations can share a server. */
+  readonly prefix: string;
+  readonly commands: Connection;
+  /** Listens: a connection that subscribes to anything can do nothing else. */
+  readonly subscriber: Connection;
+  /** The answer to a command. Rejects with an Error where there is none in time; at once, while Redis is known to be away. */
+  ask<Answer>(command: () => Promise<Answer>): Promise<Answer>;
+}
+
+/** Connects in the background: a Redis that is away keeps nothing from starting. */
+export function openRedis({ url, prefix }: { url: string; prefix: string }, lifecycle: Lifecycle, log: Log): Redis {
+  const settings = {
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    // An increment that may have happened must not happen again.
+    autoResendUnfulfilledCommands: false,
+    retryStrategy: () => RECONNECT_MS,
+    connectTimeout: 2_000,
+    // A connection that is asked and says nothing is dead: another one may not be.
+    socketTimeout: 5_000,
+    keepAlive: 10_000,
+    connectionName: 'portico',
+  };
+  const commands = new Connection(url, settings);
+  const subscriber = new Connection(url, settings);
+  const breaker = new Breaker({
+    name: 'redis',
+    ask: () => commands.ping(),
+    deadlineMs: COMMAND_TIMEOUT_MS,
+    intervalMs: PROBE_INTERVAL_MS,
+    log,
+  });
+  commands.on('close', () => breaker.suspect());
+  // The breaker reports the outage; what is said of every single attempt would drown it.
+  for (const connection of [commands, subscriber]) connection.on('error', (failure) => log.debug({ err: failure }, 'redis'));
+  lifecycle.onClose(() => {
+    breaker.stop();
+    for (const connection of [commands, subscriber]) connection.disconnect();
+  });
+  return {
+    get isAway() {
+      return breaker.isOpen;
+    },
+    prefix,
+    commands,
+    subscriber,
+    async ask(command) {
+      if (breaker.isOpen) throw new Error('redis is away');
+      try {
+        return await withinTime(command(), COMMAND_TIMEOUT_MS);
+      } catch (failure) {
+        // A refusal of the rate limiter is none.
+        if (failure instanceof Error) breaker.suspect();
+        throw failure;
+      }
+    },
+  };
+}

@@ -1,0 +1,132 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Fault } from '../src/kernel/fault.ts';
+import { startApp, type TestApp } from './support/app.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startApp();
+});
+afterAll(() => app.close());
+
+/** What a database error becomes, by the whole way through driver, adapter and client. */
+async function faultOf(work: () => Promise<unknown>): Promise<Fault> {
+  try {
+    await work();
+  } catch (failure) {
+    return Fault.from(failure);
+  }
+  throw new Error('it did not fail');
+}
+
+describe('a SQLSTATE', () => {
+  const table: Record<string, string> = {
+    // Out of reach, starting, stopping, full, or in a state that passes.
+    '57P01': 'service_unavailable',
+    '57P02': 'service_unavailable',
+    '57P03': 'service_unavailable',
+    '53300': 'service_unavailable',
+    '55000': 'service_unavailable',
+    '08000': 'service_unavailable',
+    '08003': 'service_unavailable',
+    '08006': 'service_unavailable',
+    '57014': 'service_unavailable',
+    '40001': 'service_unavailable',
+    '40P01': 'service_unavailable',
+    '25P03': 'service_unavailable',
+    // What is named does not exist, or is taken.
+    '23503': 'not_found',
+    '23001': 'not_found',
+    '23505': 'conflict',
+    '23P01': 'conflict',
+    // Values that no column takes.
+    '22001': 'invalid_request',
+    '22003': 'invalid_request',
+    '22021': 'invalid_request',
+    '22P02': 'invalid_request',
+    '22P05': 'invalid_request',
+    '23502': 'invalid_request',
+    '23514': 'invalid_request',
+    // Our own mistakes.
+    '42601': 'internal_error',
+    '42703': 'internal_error',
+    '42P01': 'internal_error',
+    '42883': 'internal_error',
+    XX000: 'internal_error',
+  };
+
+  it.each(Object.entries(table))('%s is %s, raw and in a transaction', async (state, code) => {
+    const { database } = app.app;
+    const raise = `DO $$ BEGIN RAISE EXCEPTION 'secret' USING ERRCODE = '${state}', CONSTRAINT = 'x', DETAIL = 'Key (id)=(1) secret'; END $$`;
+    const alone = await faultOf(() => database.$executeRawUnsafe(raise));
+    const within = await faultOf(() => database.$transaction((transaction) => transaction.$executeRawUnsafe(raise)));
+    expect([alone.code, within.code]).toEqual([code, code]);
+    expect(alone.message).not.toContain('secret');
+    if (code === 'service_unavailable') expect(alone.retryAfterSeconds).toBeGreaterThan(0);
+  });
+});
+
+describe('an error of Prisma’s own', () => {
+  const absent = randomUUID();
+
+  it('a reference to what is not there is not_found', async () => {
+    const { organization_id: organizationId } = app.demo;
+    const { database } = app.app;
+    expect(
+      (await faultOf(() => database.organizationMember.create({ data: { organizationId, userId: absent, role: 'member' } }))).code,
+    ).toBe('not_found');
+  });
+
+  it('an update of what is not there is not_found', async () => {
+    const { database } = app.app;
+    expect((await faultOf(() => database.user.update({ where: { id: absent }, data: { name: 'x' } }))).code).toBe('not_found');
+  });
+
+  it('what is taken is a conflict', async () => {
+    const { database } = app.app;
+    const { email } = app.demo.users.owner;
+    expect((await faultOf(() => database.user.create({ data: { email, name: 'x' } }))).code).toBe('conflict');
+  });
+
+  it('a text with NUL, or a number beyond its column, is invalid_request', async () => {
+    const { database } = app.app;
+    expect((await faultOf(() => database.user.create({ data: { email: 'nul\0@x', name: 'x' } }))).code).toBe('invalid_request');
+    const tooMuch = database.$queryRaw`SELECT ${2 ** 40}::int`;
+    expect((await faultOf(() => tooMuch)).code).toBe('invalid_request');
+  });
+
+  it('a transaction that lasts too long is service_unavailable', async () => {
+    const { database } = app.app;
+    const slow = () =>
+      database.$transaction(
+        async (transaction) => {
+          await new Promise((resolve) => setTimeout(resolve, 300));
+          await transaction.user.count();
+        },
+        { timeout: 50 },
+      );
+    expect((await faultOf(slow)).code).toBe('service_unavailable');
+  });
+});
+
+describe('an error without a statement', () => {
+  it.each([
+    ['the pool is exhausted', new Error('timeout exceeded when trying to connect'), 'service_unavailable'],
+    ['the connection broke', new Error('Connection terminated unexpectedly'), 'service_unavailable'],
+    ['a new connection took too long', new Error('Connection terminated due to connection timeout'), 'service_unavailable'],
+    ['no answer came', new Error('Query read timeout'), 'service_unavailable'],
+    ['nobody listens', Object.assign(new Error('connect'), { code: 'ECONNREFUSED' }), 'service_unavailable'],
+    ['no name', Object.assign(new Error('lookup'), { code: 'ENOTFOUND' }), 'service_unavailable'],
+    ['reset', Object.assign(new Error('read'), { code: 'ECONNRESET' }), 'service_unavailable'],
+    ['Prisma cannot reach it', Object.assign(new Error('x'), { code: 'P1001' }), 'service_unavailable'],
+    ['Prisma has too many clients', Object.assign(new Error('x'), { code: 'P2037' }), 'service_unavailable'],
+    ['the cause of a cause', new Error('a', { cause: new Error('b', { cause: { code: '57P03' } }) }), 'service_unavailable'],
+    ['raw, with the driver’s word', Object.assign(new Error('x'), { code: 'P2010', cause: { originalCode: '23505' } }), 'conflict'],
+    ['raw, without', Object.assign(new Error('x'), { code: 'P2010' }), 'internal_error'],
+    ['a mistake', new TypeError('x is not a function'), 'internal_error'],
+    ['not even an error', 'words', 'internal_error'],
+    ['nothing', undefined, 'internal_error'],
+  ])('%s', (_what, failure, code) => {
+    expect(Fault.from(failure).code).toBe(code);
+  });
+});

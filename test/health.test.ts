@@ -1,0 +1,134 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { isPostgres, startApp, type TestApp } from './support/app.ts';
+import { openPlainFeed } from './support/feed.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startApp({ RATE_LIMIT_ANONYMOUS: '3' });
+});
+afterAll(() => app.close());
+
+const metricsOf = async (tested: TestApp) => (await tested.ask('GET', '/metrics', { as: null })).text;
+
+describe('health', () => {
+  it('live, whatever else', async () => {
+    const answer = await app.ask('GET', '/health/live', { as: null });
+    expect([answer.status, answer.text]).toEqual([200, '{"status":"live"}']);
+    expect(answer.headers['cache-control']).toBe('no-store');
+  });
+
+  it('ready, and what of', async () => {
+    const answer = await app.ask('GET', '/health/ready', { as: null });
+    expect([answer.status, answer.json.status, answer.json.checks.database]).toEqual([200, 'ready', 'up']);
+  });
+
+  it('HEAD has the same headers and no body', async () => {
+    for (const path of ['/health/live', '/health/ready', '/metrics']) {
+      const answer = await app.ask('HEAD', path, { as: null });
+      expect([path, answer.status, answer.text]).toEqual([path, 200, '']);
+    }
+  });
+
+  it('is neither counted nor logged, and takes no credential', async () => {
+    app.logLines.length = 0;
+    for (let asked = 0; asked < 10; asked += 1) {
+      expect((await app.ask('GET', '/health/ready', { as: { bearer: 'wrong' } })).status).toBe(200);
+    }
+    expect(app.logLines).toEqual([]);
+  });
+
+  it('of no other name is known', async () => {
+    for (const path of ['/health', '/health/', '/health/live/', '/Health/live', '/metrics/x']) {
+      const answer = await app.ask('GET', path);
+      expect([path, answer.status, answer.json.code]).toEqual([path, 404, 'not_found']);
+    }
+    expect((await app.ask('POST', '/health/live')).status).toBe(404);
+  });
+
+  it('while it stops, it is not ready, but live, and every answer ends its connection', async () => {
+    const stopping = await startApp({ DRAIN_SECONDS: '2' });
+    const feed = openPlainFeed(stopping);
+    await feed.until(({ type }) => type === 'ready');
+    const closing = stopping.close();
+    const ready = await stopping.ask('GET', '/health/ready', { as: null });
+    expect([ready.status, ready.json.status, ready.headers['retry-after']]).toEqual([503, 'draining', '1']);
+    expect((await stopping.ask('GET', '/health/live', { as: null })).status).toBe(200);
+    const overview = await stopping.ask('GET', `${stopping.projectPath}/compute/overview`);
+    expect([overview.status, overview.headers.connection]).toEqual([200, 'close']);
+    expect((await feed.closed).code).toBe(1012);
+    await closing;
+    await expect(stopping.ask('GET', '/health/live', { as: null })).rejects.toThrow();
+  });
+});
+
+describe('metrics', () => {
+  it('count by operation and status, and by nothing that a client chooses', async () => {
+    await app.ask('GET', `${app.projectPath}/compute/overview`);
+    await app.ask('GET', '/v1/chosen-by-the-client');
+    await app.graphql('query ChosenByTheClient { viewer { name } again: viewer { id } }');
+    await app.graphql('query ChosenByTheClient { viewer { name } __typename }');
+    await app.graphql('{ chosenByTheClient }');
+    const text = await metricsOf(app);
+    expect(text).toContain('portico_requests_total{operation="compute_overview",status="200"} 1\n');
+    expect(text).toContain('portico_requests_total{operation="query viewer",status="200"} 1\n');
+    expect(text).toContain('portico_requests_total{operation="query several",status="200"} 1\n');
+    expect(text).toMatch(/portico_requests_total\{operation="graphql",status="[24]00"\} 1\n/);
+    expect(text).toMatch(/portico_requests_total\{operation="none",status="404"\} \d/);
+    expect(text).toContain('portico_request_duration_seconds_bucket{le="+Inf",operation="compute_overview"} 1\n');
+    expect(text.toLowerCase()).not.toContain('chosen');
+  });
+
+  it('tell of sockets, feeds, limits and dependencies', async () => {
+    const feed = openPlainFeed(app);
+    await feed.until(({ type }) => type === 'ready');
+    for (let asked = 0; asked < 4; asked += 1) await app.ask('GET', '/v1/x', { as: null });
+    const text = await metricsOf(app);
+    expect(text).toContain('portico_sockets 1\n');
+    expect(text).toContain('portico_feed_hubs 1\n');
+    expect(text).toContain('portico_feed_followers 1\n');
+    expect(text).toContain('portico_rate_limited_total{policy="anonymous"} 1\n');
+    expect(text).toContain('portico_dependency_up{dependency="database"} 1\n');
+    if (isPostgres) expect(text).toMatch(/portico_database_connections\{state="idle"\} \d+\n/);
+    feed.socket.close();
+    await feed.closed;
+    await expect.poll(() => metricsOf(app)).toContain('portico_socket_closes_total{code="1005"} 1\n');
+  });
+
+  it('are what Prometheus reads', async () => {
+    const answer = await app.ask('GET', '/metrics', { as: null });
+    expect(answer.headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8');
+    for (const line of answer.text.trimEnd().split('\n')) {
+      expect(line).toMatch(/^(# (HELP|TYPE) \w+ .+|\w+(\{(\w+="[^"\n]*",?)+\})? \S+|)$/);
+    }
+  });
+});
+
+describe('a trace', () => {
+  const traceOf = async (traceparent: string) => {
+    app.logLines.length = 0;
+    await app.ask('GET', `${app.projectPath}/compute/overview`, {
+      headers: { traceparent },
+    });
+    await expect.poll(() => app.logLines.length).toBeGreaterThan(0);
+    const { trace_id, parent_id } = JSON.parse(app.logLines.at(-1) ?? '');
+    return { trace_id, parent_id };
+  };
+  const trace_id = '0af7651916cd43dd8448eb211c80319c';
+  const parent_id = 'b7ad6b7169203331';
+
+  it.each([`00-${trace_id}-${parent_id}-01`, `cc-${trace_id}-${parent_id}-00-what-will-come`])('is passed through: %s', async (header) => {
+    expect(await traceOf(header)).toEqual({ trace_id, parent_id });
+  });
+
+  it.each([
+    'x',
+    `00-${trace_id}-${parent_id}`,
+    `00-${trace_id}-${parent_id}-01-more`,
+    `ff-${trace_id}-${parent_id}-01`,
+    `00-${'0'.repeat(32)}-${parent_id}-01`,
+    `00-${trace_id}-${'0'.repeat(16)}-01`,
+    `00-${trace_id.toUpperCase()}-${parent_id}-01`,
+  ])('is none: %s', async (header) => {
+    expect(await traceOf(header)).toEqual({});
+  });
+});

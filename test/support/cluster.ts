@@ -1,0 +1,112 @@
+import { execFile } from 'node:child_process';
+import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { databaseUrl, fillDemo } from './database.ts';
+import { findLowPort } from './ports.ts';
+
+/** A PostgreSQL of the test's own, with a database that is migrated and has the demo. */
+export interface Cluster {
+  readonly host: string;
+  readonly port: number;
+  /** The database with the demo. */
+  readonly url: string;
+  start(): Promise<void>;
+  /** `fast` breaks off what is under way; `immediate` is a crash, and the next start recovers. */
+  stop(mode?: 'fast' | 'immediate'): Promise<void>;
+  /** The postmaster and all its backends stand still: connections stay, new ones are taken by the kernel, nothing is answered. */
+  freeze(): void;
+  thaw(): void;
+  close(): Promise<void>;
+}
+
+const execute = promisify(execFile);
+
+export async function openCluster(): Promise<Cluster> {
+  const folder = mkdtempSync(join(tmpdir(), 'portico-cluster-'));
+  const data = join(folder, 'data');
+  const host = '127.0.0.1';
+  const port = await findLowPort();
+  const run = await asPostgres(folder);
+  await run('initdb', ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '--no-sync']);
+  const settings = {
+    port,
+    listen_addresses: `'${host}'`,
+    unix_socket_directories: "''",
+    // A crash of PostgreSQL loses nothing by it, only one of the machine.
+    fsync: 'off',
+    max_connections: 200,
+    shared_buffers: '64MB',
+  };
+  const lines = Object.entries(settings).map(([name, value]) => `${name} = ${value}\n`);
+  writeFileSync(join(data, 'postgresql.conf'), lines.join(''), { flag: 'a' });
+  const start = async () => void (await run('pg_ctl', ['-D', data, '-w', '-t', '60', '-l', join(folder, 'log'), 'start']));
+  const stop = async (mode = 'fast') => void (await run('pg_ctl', ['-D', data, '-w', '-m', mode, 'stop']));
+  const postmaster = () => Number(readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n')[0]);
+  let frozen: number[] = [];
+  const thaw = () => {
+    for (const pid of frozen) signal(pid, 'SIGCONT');
+    frozen = [];
+  };
+  await start();
+  const url = databaseUrl(`postgresql://postgres@${host}:${port}/postgres`, 'portico');
+  await run('createdb', ['-h', host, '-p', String(port), '-U', 'postgres', 'portico']);
+  await fillDemo(url);
+  return {
+    host,
+    port,
+    url,
+    start,
+    stop,
+    freeze() {
+      const parent = postmaster();
+      // The postmaster first: what stands still starts no more backends.
+      signal(parent, 'SIGSTOP');
+      frozen = [parent, ...childrenOf(parent)];
+      for (const pid of frozen) signal(pid, 'SIGSTOP');
+    },
+    thaw,
+    async close() {
+      thaw();
+      if (existsSync(join(data, 'postmaster.pid'))) await stop('immediate');
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Runs PostgreSQL's programs; PostgreSQL does not serve root, who therefore becomes its user. */
+async function asPostgres(folder: string) {
+  const versions = '/usr/lib/postgresql';
+  const [newest] = existsSync(versions) ? readdirSync(versions).sort((a, b) => Number(b) - Number(a)) : [];
+  const pathOf = (program: string) => (newest ? join(versions, newest, 'bin', program) : program);
+  if (process.getuid?.() !== 0) return (program: string, args: string[]) => execute(pathOf(program), args, { cwd: folder });
+  const { stdout } = await execute('id', ['-u', 'postgres']);
+  chownSync(folder, Number(stdout), -1);
+  return (program: string, args: string[]) => execute('runuser', ['-u', 'postgres', '--', pathOf(program), ...args], { cwd: folder });
+}
+
+function childrenOf(parent: number): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => parentOf(pid) === parent);
+}
+
+/** The name of the program stands before it, in parentheses, and may hold anything. */
+function parentOf(pid: number): number | null {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);
+  } catch {
+    return null;
+  }
+}
+
+function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name);
+  } catch (failure) {
+    if ((failure as NodeJS.ErrnoException).code !== 'ESRCH') throw failure;
+  }
+}

@@ -1,0 +1,82 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { findLowPort } from './ports.ts';
+
+/** A Redis of the test's own, that keeps nothing on disk: one that was stopped comes back empty. */
+export interface RedisServer {
+  readonly host: string;
+  readonly port: number;
+  readonly url: string;
+  start(): Promise<void>;
+  /** As `kill -9` does. */
+  stop(): Promise<void>;
+  /** Stands still: connections stay, and nothing is answered. */
+  freeze(): void;
+  thaw(): void;
+  /** Forgets everything. */
+  flush(): Promise<void>;
+  /** A command, as redis-cli takes it; the lines of its answer. */
+  run(...command: string[]): Promise<string[]>;
+  close(): Promise<void>;
+}
+
+const execute = promisify(execFile);
+
+/** The environment that leads a server to the Redis of the tests, if there is one, under a prefix of its own. */
+export function redisSettings(): Record<string, string> {
+  const url = process.env.TEST_REDIS_URL;
+  return url ? { REDIS_URL: url, REDIS_PREFIX: `portico-test-${randomBytes(6).toString('hex')}` } : {};
+}
+
+export async function openRedis(): Promise<RedisServer> {
+  const folder = mkdtempSync(join(tmpdir(), 'portico-redis-'));
+  const host = '127.0.0.1';
+  const port = await findLowPort();
+  let server: ChildProcess | null = null;
+
+  const run = async (...command: string[]) => {
+    const { stdout } = await execute('redis-cli', ['-h', host, '-p', String(port), ...command], { timeout: 5_000, maxBuffer: 2 ** 28 });
+    return stdout.split('\n').filter((line) => line !== '');
+  };
+  const start = async () => {
+    if (server) return;
+    const options = { port, bind: host, dir: folder, save: '', appendonly: 'no', 'protected-mode': 'no' };
+    const args = Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)]);
+    server = spawn('redis-server', args, { stdio: 'ignore' });
+    for (let tries = 0; ; tries += 1) {
+      const [answer] = await run('PING').catch(() => []);
+      if (answer === 'PONG') return;
+      if (tries === 100) throw new Error('redis-server does not answer');
+      await sleep(50);
+    }
+  };
+  const stop = async () => {
+    const stopping = server;
+    server = null;
+    if (!stopping) return;
+    const exited = new Promise((resolve) => stopping.once('exit', resolve));
+    stopping.kill('SIGKILL');
+    await exited;
+  };
+  await start();
+  return {
+    host,
+    port,
+    url: `redis://${host}:${port}`,
+    run,
+    start,
+    stop,
+    freeze: () => void server?.kill('SIGSTOP'),
+    thaw: () => void server?.kill('SIGCONT'),
+    flush: async () => void (await run('FLUSHALL')),
+    async close() {
+      await stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,179 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import type { DemoFile } from '../../src/demo/file.ts';
+import { findLowPort } from './ports.ts';
+import { openProxy, type TcpProxy } from './proxy.ts';
+
+/** A server process of several; it keeps its port, its proxies and its log through restarts. */
+export interface Replica {
+  readonly name: string;
+  readonly port: number;
+  readonly baseUrl: string;
+  /** Between this replica and PostgreSQL. */
+  readonly database: TcpProxy;
+  /** Between this replica and Redis; null without one. */
+  readonly redis: TcpProxy | null;
+  /** Every line that it has printed, on either output. */
+  readonly lines: string[];
+  readonly isRunning: boolean;
+  readonly pid: number | undefined;
+  /** Resolves once it is ready. */
+  start(): Promise<void>;
+  /** Ends it as `kill -9` does. */
+  kill(): Promise<void>;
+  /** Asks it to end; resolves with its exit code. */
+  stop(): Promise<number | null>;
+  /** Whether /health/ready says 200 now. */
+  isReady(): Promise<boolean>;
+  /** Resident memory, in MiB. */
+  memory(): number;
+}
+
+export interface Fleet {
+  readonly replicas: readonly Replica[];
+  readonly demo: DemoFile;
+  /** With which the keys and channels of these replicas begin. */
+  readonly redisPrefix: string;
+  /** `/v1/…` of the demo's main project. */
+  readonly projectPath: string;
+  close(): Promise<void>;
+}
+
+export interface FleetOptions {
+  readonly count: number;
+  /** A database with the demo. */
+  readonly databaseUrl: string;
+  readonly redisUrl: string | null;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+/** Replicas of one installation: they share the folder, the database and Redis, each through proxies of its own. */
+export async function openFleet({ count, databaseUrl, redisUrl, env = {} }: FleetOptions): Promise<Fleet> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'portico-test-'));
+  const redisPrefix = `portico-test-${randomBytes(6).toString('hex')}`;
+  const replicas: Replica[] = [];
+  for (let index = 0; index < count; index += 1) {
+    const database = await proxyTo(databaseUrl, 5432);
+    const redis = redisUrl === null ? null : await proxyTo(redisUrl, 6379);
+    const replica = await openReplica(`replica ${index + 1}`, database.proxy, redis?.proxy ?? null, {
+      DATA_DIR: dataDir,
+      LOG_LEVEL: 'info',
+      DRAIN_SECONDS: '1',
+      RATE_LIMIT_USER: '100000000',
+      RATE_LIMIT_ANONYMOUS: '100000000',
+      DATABASE_URL: database.url,
+      ...(redis && { REDIS_URL: redis.url, REDIS_PREFIX: redisPrefix }),
+      ...env,
+    });
+    replicas.push(replica);
+  }
+  const close = async () => {
+    await Promise.all(replicas.map((replica) => replica.kill()));
+    await Promise.all(replicas.flatMap(({ database, redis }) => [database.close(), redis?.close()]));
+    rmSync(dataDir, { recursive: true, force: true });
+  };
+  try {
+    // The first compiles what is stale and makes the keys of the demo: the others find both.
+    await replicas[0]?.start();
+    await Promise.all(replicas.slice(1).map((replica) => replica.start()));
+  } catch (failure) {
+    await close();
+    throw failure;
+  }
+  const demo = JSON.parse(readFileSync(join(dataDir, 'demo.json'), 'utf8')) as DemoFile;
+  return { replicas, demo, redisPrefix, projectPath: `/v1/organizations/${demo.organization_id}/projects/${demo.project_id}`, close };
+}
+
+async function proxyTo(target: string, usualPort: number): Promise<{ proxy: TcpProxy; url: string }> {
+  const url = new URL(target);
+  const proxy = await openProxy({ host: url.hostname, port: Number(url.port || usualPort) });
+  url.hostname = '127.0.0.1';
+  url.port = String(proxy.port);
+  return { proxy, url: url.href };
+}
+
+const READY_WITHIN_MS = 60_000;
+
+async function openReplica(name: string, database: TcpProxy, redis: TcpProxy | null, env: Record<string, string>): Promise<Replica> {
+  const port = await findLowPort();
+  const baseUrl = `http://127.0.0.1:${port}`;
+  const lines: string[] = [];
+  const { PATH = '', HOME = '' } = process.env;
+  let running: { readonly child: ChildProcess; readonly exit: Promise<number | null> } | null = null;
+
+  const isReady = async () => {
+    const answer = await fetch(`${baseUrl}/health/ready`, { signal: AbortSignal.timeout(2_000) }).catch(() => null);
+    await answer?.arrayBuffer();
+    return answer?.status === 200;
+  };
+  const end = async (signal: NodeJS.Signals) => {
+    const ending = running;
+    if (!ending) return null;
+    ending.child.kill(signal);
+    const code = await ending.exit;
+    if (running === ending) running = null;
+    return code;
+  };
+  return {
+    name,
+    port,
+    baseUrl,
+    database,
+    redis,
+    lines,
+    get isRunning() {
+      return running !== null;
+    },
+    get pid() {
+      return running?.child.pid;
+    },
+    async start() {
+      if (running) return;
+      const child = spawn(process.execPath, ['launch.mjs', 'main'], {
+        cwd: root,
+        env: { PATH, HOME, HOST: '127.0.0.1', PORT: String(port), ...env },
+      });
+      let isGone = false;
+      const exit = new Promise<number | null>((resolve) => {
+        child.once('close', (code) => {
+          isGone = true;
+          resolve(code);
+        });
+      });
+      running = { child, exit };
+      for (const output of [child.stdout, child.stderr]) keepLines(output, lines);
+      for (const deadline = Date.now() + READY_WITHIN_MS; !(await isReady()); await sleep(50)) {
+        if (!isGone && Date.now() < deadline) continue;
+        await end('SIGKILL');
+        throw new Error(`${name} did not become ready: ${lines.slice(-20).join('\n')}`);
+      }
+    },
+    kill: async () => void (await end('SIGKILL')),
+    stop: () => end('SIGTERM'),
+    isReady,
+    memory: () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${running?.child.pid}/status`, 'utf8'))?.[1]) / 1024,
+  };
+}
+
+/** What the replicas logged as mistakes of their own: behind each is an answer of 500. */
+export function findInternalErrors({ replicas }: Fleet): string[] {
+  return replicas.flatMap(({ name, lines }) =>
+    lines.filter((line) => line.includes('"internal error"')).map((line) => `${name}: ${line.slice(0, 1_500)}`),
+  );
+}
+
+function keepLines(output: NodeJS.ReadableStream | null, lines: string[]): void {
+  let rest = '';
+  output?.setEncoding('utf8').on('data', (text: string) => {
+    const parts = (rest + text).split('\n');
+    rest = parts.pop() ?? '';
+    lines.push(...parts);
+  });
+}
