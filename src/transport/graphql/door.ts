@@ -19,6 +19,7 @@ import { Documents, noErrors } from './documents.ts';
 import { documentGuards, toGraphqlError } from './guards.ts';
 import { maskError } from './mask.ts';
 import { describeOperation } from './operation.ts';
+import { graphiqlPolicy, renderPage } from './page.ts';
 
 /** One operation's way through Yoga's plugins, for doors that are not HTTP. */
 export interface Enveloped {
@@ -81,7 +82,10 @@ export function createGraphqlDoor(parts: ContextParts & { schema: GraphQLSchema;
     async page(request, response, next) {
       if (request.accepts(['json', 'html']) !== 'html' || request.query.query !== undefined) return next();
       graphiql ??= renderPage();
-      response.type('html').send(await graphiql);
+      response
+        .type('html')
+        .set('Content-Security-Policy', graphiqlPolicy)
+        .send(await graphiql);
     },
     async handler(request, response) {
       const exchange = exchangeOf(request);
@@ -108,12 +112,6 @@ export function createGraphqlDoor(parts: ContextParts & { schema: GraphQLSchema;
 function nameExchange(exchange: Exchange, { document, operationName }: ExecutionArgs): void {
   exchange.operation = describeOperation(document, operationName);
   exchange.operationName = getOperationAST(document, operationName)?.name?.value.slice(0, 100) ?? null;
-}
-
-/** The page has all its assets within, some nine megabytes: they are loaded when somebody first asks for them. */
-async function renderPage(): Promise<string> {
-  const { renderGraphiQL } = await import('@graphql-yoga/render-graphiql');
-  return renderGraphiQL({ title: 'Portico', headers: '{\n  "Authorization": "Bearer "\n}', defaultQuery: welcome });
 }
 
 const noStream = 'A subscription needs a client that takes text/event-stream, or a WebSocket.';
@@ -149,24 +147,3 @@ function checkParameters(query: URLSearchParams): void {
     }
   }
 }
-
-const welcome = `# Set the header Authorization below to "Bearer <token>"; demo.json in the data folder has tokens.
-{
-  viewer {
-    name
-    organizations {
-      nodes {
-        id
-        name
-        projects {
-          nodes {
-            id
-            name
-            role
-          }
-        }
-      }
-    }
-  }
-}
-`;
