@@ -15,6 +15,7 @@ import { readJsonObject } from '../body.ts';
 import { type ContextParts, openContext } from '../context.ts';
 import { type Exchange, exchangeOf } from '../exchange.ts';
 import { readQueryString } from '../query.ts';
+import { Documents, noErrors } from './documents.ts';
 import { documentGuards, toGraphqlError } from './guards.ts';
 import { maskError } from './mask.ts';
 import { describeOperation } from './operation.ts';
@@ -42,6 +43,7 @@ export interface GraphqlDoor {
 /** GraphQL over HTTP, by Yoga. */
 export function createGraphqlDoor(parts: ContextParts & { schema: GraphQLSchema; log: Log }): GraphqlDoor {
   const { schema, log } = parts;
+  const documents = new Documents();
   const yoga = createYoga<{ exchange?: Exchange; canStream?: boolean; openContext: () => Context }, Context>({
     schema,
     graphqlEndpoint: '/graphql',
@@ -52,12 +54,13 @@ export function createGraphqlDoor(parts: ContextParts & { schema: GraphQLSchema;
     cors: false,
     graphiql: false,
     landingPage: false,
+    parserAndValidationCache: { documentCache: documents, errorCache: noErrors },
     healthCheckEndpoint: '/graphql/never',
     logging: false,
     maskedErrors: { maskError: (error) => maskError(error, log) },
     context: ({ openContext }) => openContext(),
     plugins: [
-      ...documentGuards(),
+      ...documentGuards(documents),
       {
         onExecute({ args }: { args: ExecutionArgs }) {
           const { exchange, log } = args.contextValue as Context & { exchange?: Exchange };
