@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { GraphQLNonNull, GraphQLObjectType, GraphQLSchema, GraphQLString, printSchema } from 'graphql';
+import fc from 'fast-check';
+import { GraphQLNonNull, GraphQLObjectType, type GraphQLScalarType, GraphQLSchema, GraphQLString, printSchema } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { deprecate } from '../src/graph/deprecation.ts';
 import { root } from '../src/kernel/root.ts';
@@ -66,6 +67,29 @@ describe('the documents', () => {
       '',
     ];
     await expect(file.join('\n')).toMatchFileSnapshot('../src/transport/rest/examples.ts');
+  });
+});
+
+describe('the patterns of the document', () => {
+  const text = fc.string({ unit: fc.constantFrom('a', ' ', '\n', '\u0000', '\ufeff', '\u00a0', '😀', 'é'), maxLength: 4 });
+
+  it.each(['Name', 'Text'])('of %s say what the scalar takes', (name) => {
+    const scalar = schema.getType(name) as GraphQLScalarType;
+    const { pattern, minLength = 0 } = scalar.extensions.jsonSchema as { pattern: string; minLength?: number };
+    const isTaken = (value: string) => {
+      try {
+        scalar.parseValue(value);
+        return true;
+      } catch {
+        return false;
+      }
+    };
+    fc.assert(
+      fc.property(text, (value) => {
+        expect(new RegExp(pattern, 'u').test(value) && value.length >= minLength, JSON.stringify(value)).toBe(isTaken(value));
+      }),
+      { numRuns: 2000 },
+    );
   });
 });
 

@@ -32,14 +32,28 @@ const StatusCount = builder.simpleObject('StatusCount', {
 });
 
 const ComputeAttention = builder.simpleObject('ComputeAttention', {
-  description: 'What needs attention. Each figure is the length of a list: `instances` or `tasks` with the filter `attention`.',
+  description: 'What needs attention. Each figure is the length of a list.',
   fields: (t) => ({
-    instancesWithoutHypervisor: t.int({ description: 'Without a hypervisor: `instances(filter: {attention: without_hypervisor})`' }),
-    instancesSuspended: t.int({ description: 'Suspended: `instances(filter: {attention: suspended})`' }),
-    instancesThrottled: t.int({ description: 'Throttled: `instances(filter: {attention: throttled})`' }),
-    cancellationsScheduled: t.int({ description: 'In the future: `instances(filter: {attention: cancellation_scheduled})`' }),
-    tasksFailed24h: t.int({ description: 'Within 24 hours: `tasks(filter: {attention: failed_24h})`' }),
-    tasksStuck: t.int({ description: 'Not finished an hour after their creation: `tasks(filter: {attention: stuck})`' }),
+    instancesWithoutHypervisor: t.int({
+      description:
+        'Instances to which no hypervisor is assigned. GraphQL lists them: `instances(filter: {attention: without_hypervisor})`.',
+    }),
+    instancesSuspended: t.int({
+      description: 'Instances that are suspended. GraphQL lists them: `instances(filter: {attention: suspended})`.',
+    }),
+    instancesThrottled: t.int({
+      description: 'Instances that are throttled. GraphQL lists them: `instances(filter: {attention: throttled})`.',
+    }),
+    cancellationsScheduled: t.int({
+      description:
+        'Instances whose cancellation lies in the future. GraphQL lists them: `instances(filter: {attention: cancellation_scheduled})`.',
+    }),
+    tasksFailed24h: t.int({
+      description: 'Tasks that failed within 24 hours. GraphQL lists them: `tasks(filter: {attention: failed_24h})`.',
+    }),
+    tasksStuck: t.int({
+      description: 'Tasks that have not finished an hour after their creation. GraphQL lists them: `tasks(filter: {attention: stuck})`.',
+    }),
   }),
 });
 
@@ -48,7 +62,7 @@ const ResourcesAllocated = builder.simpleObject('ResourcesAllocated', {
   fields: (t) => ({
     vcpu: t.field({ type: 'SafeInt', description: 'Virtual processors.' }),
     ramMb: t.field({ type: 'SafeInt', description: 'Memory in MiB.' }),
-    ramGb: t.field({ type: 'SafeInt', description: '`ramMb / 1024`, rounded down.' }),
+    ramGb: t.field({ type: 'SafeInt', description: 'The same in GiB, rounded down.' }),
     storageGb: t.field({ type: 'SafeInt', description: 'Their root disks, in GB.' }),
   }),
 });
@@ -80,7 +94,7 @@ const ComputeOverviewRef = builder.objectRef<ComputeOverview>('ComputeOverview')
       type: [StatusCount],
       description: 'Tasks created within 24 hours, by status in alphabetical order.',
     }),
-    tasksRecentCount: t.exposeInt('tasksRecentCount', { description: 'Tasks created within 24 hours: the sum of `tasksByStatus`.' }),
+    tasksRecentCount: t.exposeInt('tasksRecentCount', { description: 'Tasks created within 24 hours: the sum over all statuses.' }),
   }),
 });
 

@@ -188,8 +188,8 @@ builder.subscriptionField('notificationFeed', (t) =>
   t.field({
     type: FeedEventRef,
     description:
-      'The project’s notifications, each once and in order: those after the cursor, one `FeedReady`, then those that come. ' +
-      'Without `after` it starts with `FeedReady`.',
+      'The project’s notifications, each once and in order: those after the cursor, the boundary (`FeedReady`, in plain JSON ' +
+      '`ready`), then those that come. Without `after` it starts with the boundary.',
     args: {
       organizationId: t.arg.id({ required: true, description: 'The organization that the project belongs to.' }),
       projectId: t.arg.id({ required: true, description: 'The project.' }),

@@ -113,6 +113,16 @@ describe('GraphiQL', () => {
       .poll(() => page.locator('.graphiql-query-editor').innerText(), { timeout: 30_000 })
       .toMatch(/Every.request.takes.one.header/);
     await look('graphiql');
+    const tabs = () => page.locator('.graphiql-tab').allInnerTexts();
+    expect(await tabs()).toEqual(['WhoAmI', 'Overview', 'Feed', 'Publish']);
+    await page.locator('.graphiql-query-editor .view-lines').click();
+    await page.keyboard.press('Control+Home');
+    await page.keyboard.insertText('# Mine\n');
+    const stored = () => page.evaluate('localStorage.getItem("graphiql:tabState")');
+    await expect.poll(stored, { timeout: 30_000 }).toContain('Mine');
+    await page.reload();
+    await expect.poll(() => page.locator('.graphiql-query-editor').innerText(), { timeout: 30_000 }).toMatch(/Mine/);
+    expect(await tabs()).toHaveLength(4);
     await open('Overview');
     await expect.poll(shown, { timeout: 30_000 }).toContain('"name": "Production"');
     expect(await shown()).toContain('"unreadNotificationCount": 50');

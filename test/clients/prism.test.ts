@@ -30,9 +30,25 @@ const templates = Object.entries(operations).map(([name, { method, path }]) => (
   method: method.toUpperCase(),
   pattern: new RegExp(`^${path.replace(/:\w+/g, '[^/]+')}$`),
 }));
-const { paths } = JSON.parse(readFileSync(join(checkout, 'openapi.json'), 'utf8'));
-const documented = ({ name, method }: { name: string; method: string }): object =>
+const { paths, components } = JSON.parse(readFileSync(join(checkout, 'openapi.json'), 'utf8'));
+const documented = ({ name, method }: { name: string; method: string }) =>
   paths[operations[name as keyof typeof operations].path.replace(/:(\w+)/g, '{$1}')][method.toLowerCase()].responses;
+const resolve = (part: { $ref?: string } | undefined) => {
+  const [, , section = '', name = ''] = part?.$ref?.split('/') ?? [];
+  return part?.$ref ? components[section][name] : part;
+};
+
+/** What Prism lets pass: a status of which the document says nothing, and headers that are there or missing against it. */
+function headerViolations(exchange: Exchange, response: { headers: Record<string, { $ref: string }> } | undefined): unknown[] {
+  if (!response) return [{ exchange, status: 'not documented' }];
+  const ours = ['etag', 'cache-control', 'retry-after', 'www-authenticate', 'deprecation', 'sunset', 'ratelimit', 'ratelimit-policy'];
+  const known = Object.keys(response.headers).map((name) => name.toLowerCase());
+  const undocumented = ours.filter((name) => exchange.headers[name] !== undefined && !known.includes(name));
+  const required = Object.keys(response.headers).filter((name) => resolve(response.headers[name]).required);
+  const missing = required.filter((name) => exchange.headers[name.toLowerCase()] === undefined);
+  return undocumented.length + missing.length > 0 ? [{ exchange, undocumented, missing }] : [];
+}
+
 const operationAt = ({ method, path }: Exchange) =>
   templates.find((one) => one.method === method && one.pattern.test(path.replace(/\?.*/s, '')));
 
@@ -45,8 +61,7 @@ async function judge(exchange: Exchange): Promise<void> {
   if (!operation) return;
   const number = exchanges.push(exchange) - 1;
   seen.add(`${operation.name} ${exchange.status}`);
-  // Prism lets a status pass of which the document says nothing.
-  if (!(exchange.status in documented(operation))) violations.push({ exchange, status: 'not documented' });
+  violations.push(...headerViolations(exchange, resolve(documented(operation)[exchange.status])));
   const { pathname } = new URL(exchange.path, prismUrl);
   const answer = await fetch(prismUrl + pathname, {
     method: exchange.method,
@@ -103,10 +118,21 @@ async function readAll(request: IncomingMessage): Promise<string> {
 it('Prism would have refused a wrong answer', async () => {
   const path = templatePath('compute_overview');
   const headers = { 'content-type': 'application/json', 'x-request-id': 'x' };
-  const body = [{ attention: {} }];
-  await judge({ method: 'GET', path, status: 200, headers, text: JSON.stringify(body) });
+  await judge({ method: 'GET', path, status: 200, headers, text: '[{"attention":{}}]' });
   await judge({ method: 'GET', path, status: 418, headers, text: '{}' });
-  expect(violations.splice(0)).toHaveLength(2);
+  const refusal = { detail: 'No.', code: 'not_authenticated', error: 'No.' };
+  await judge({
+    method: 'GET',
+    path,
+    status: 401,
+    headers: { ...headers, 'www-authenticate': 'Bearer', 'retry-after': '1' },
+    text: JSON.stringify(refusal),
+  });
+  expect(violations.splice(0)).toEqual([
+    expect.objectContaining({ prism: expect.stringContaining('VIOLATIONS') }),
+    expect.objectContaining({ status: 'not documented' }),
+    expect.objectContaining({ undocumented: ['retry-after'], missing: [] }),
+  ]);
   exchanges.splice(0);
   seen.clear();
 });

@@ -84,7 +84,8 @@ export function createGraphqlDoor(parts: ContextParts & { schema: GraphQLSchema;
       graphiql ??= renderPage();
       response
         .type('html')
-        .set('Content-Security-Policy', graphiqlPolicy)
+        .vary('Accept')
+        .set({ 'Content-Security-Policy': graphiqlPolicy, 'Cache-Control': 'max-age=300' })
         .send(await graphiql);
     },
     async handler(request, response) {

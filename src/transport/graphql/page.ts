@@ -14,8 +14,27 @@ export const graphiqlPolicy = contentPolicy({
 /** GraphiQL, some nine megabytes: loaded when somebody first asks for it. */
 export async function renderPage(): Promise<string> {
   const { renderGraphiQL } = await import('@graphql-yoga/render-graphiql');
-  return renderGraphiQL({ title: 'Portico', headers, defaultTabs: tabs.map((tab) => ({ headers, ...tab })), inputValueDeprecation: true });
+  // Without this the page would write each query into its address, which answers with JSON when it is reloaded.
+  const keepAddress = { onEditQuery: null };
+  const page = renderGraphiQL({
+    title: 'Portico',
+    headers,
+    defaultTabs: tabs.map((tab) => ({ headers, ...tab })),
+    inputValueDeprecation: true,
+    ...keepAddress,
+  });
+  return page.replace('<div id="root"></div>', `<div id="root"></div><script>${recall}</script>`);
 }
+
+/** GraphiQL remembers its tabs, but opens an empty one beside them unless what it remembers last is what the active one has. */
+const recall = `{
+  const { tabs = [], activeTabIndex = 0 } = JSON.parse(localStorage.getItem('graphiql:tabState') || '{}');
+  for (const name of ['query', 'variables', 'headers']) {
+    const value = tabs[activeTabIndex]?.[name];
+    if (value) localStorage.setItem('graphiql:' + name, value);
+    else localStorage.removeItem('graphiql:' + name);
+  }
+}`;
 
 /** As a comment, so that the schema is there before there is a token. */
 const headers = `{
