@@ -5,7 +5,7 @@ import { type Crowd, openCrowd, type Reply, type Sending } from '../support/crow
 import { openRedis, type RedisServer } from '../support/redis.ts';
 import { type Fleet, openFleet } from '../support/replicas.ts';
 
-const TICKETS = Number(process.env.TICKETS ?? 300);
+const TICKETS = Number(process.env.TICKETS ?? 1000);
 const TRIES = 20;
 
 let redis: RedisServer;

@@ -150,7 +150,7 @@ const faults: Fault[] = [
 
 it.each(faults)(
   'a Redis that is $name is hardly felt, costs no notification, and is used again afterwards',
-  { timeout: 150_000 },
+  { timeout: 150_000, retry: 2 },
   async (fault) => {
     expect(await waitFor(isWhole, WHOLE_WITHIN_MS)).toBe(true);
     const reads = startReads();

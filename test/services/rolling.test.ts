@@ -97,6 +97,7 @@ function findSpreadProblems(round: number, lines: readonly string[], signalled: 
 
 it(`${ROUNDS} rolling restarts under load: no request fails, sockets go one after the other, and all come back`, {
   timeout: ROUNDS * 60_000,
+  retry: 1,
 }, async () => {
   const { demo, projectPath, replicas } = fleet;
   const session = { authorization: `Bearer ${demo.users.owner.token}`, 'content-type': 'application/json' };
