@@ -4,6 +4,7 @@ import { ConfigError, demoFile, readConfig } from './config.ts';
 import { type DemoFile, refreshDemoFile } from './demo/file.ts';
 import { seedDemo } from './demo/seed.ts';
 import { Fault } from './kernel/fault.ts';
+import { whenDatabaseAnswers } from './platform/database.ts';
 import { FolderOwnedError } from './platform/ownership.ts';
 
 /** Environment → config → app → demo → listen → signal → close. */
@@ -14,17 +15,21 @@ async function main(): Promise<void> {
   collectDefaultMetrics({ register: app.metrics.registry });
   const isFirstStart = config.database === null && (await app.database.user.count()) === 0;
   if (isFirstStart) await seedDemo(app.database);
-  const describe = (port: number) =>
-    refreshDemoFile({
-      database: app.database,
-      tokens: app.tokens,
-      baseUrl: config.publicUrl ?? `http://localhost:${port}`,
-      path: demoFile(config),
-    });
+  const writeDemo = (port: number) =>
+    whenDatabaseAnswers(
+      () =>
+        refreshDemoFile({
+          database: app.database,
+          tokens: app.tokens,
+          baseUrl: config.publicUrl ?? `http://localhost:${port}`,
+          path: demoFile(config),
+        }),
+      app.log,
+    );
   // The file is there before the port opens; only a port that the system chooses must be known first.
-  const before = config.port === 0 ? null : await describe(config.port);
+  const before = config.port === 0 ? null : await writeDemo(config.port);
   const { port } = await app.listen(config.port, config.host);
-  const demo = before ?? (await describe(port));
+  const demo = before ?? (await writeDemo(port));
   console.log(`Portico listens on ${config.publicUrl ?? `http://localhost:${port}`}`);
   // Where there is an operator's PostgreSQL, standard output is kept somewhere: no key belongs there.
   if (demo) console.log(config.database ? `Demo users, keys and ids: ${demoFile(config)}` : invite(demo, demoFile(config)));

@@ -100,7 +100,7 @@ async function createEmbedded(folder: string): Promise<void> {
 }
 
 async function openPool({ url, pool: size }: { url: string; pool: number }, lifecycle: Lifecycle, log: Log): Promise<Pool> {
-  await migrateWhenReady(url, log);
+  await whenDatabaseAnswers(() => migratePostgres(url), log);
   const pool = new Pool({ url, size, log });
   lifecycle.onClose(() => pool.end());
   return pool;
@@ -110,11 +110,12 @@ async function openPool({ url, pool: size }: { url: string; pool: number }, life
 const START_PATIENCE_MS = 60_000;
 const START_RETRY_MS = 500;
 
-async function migrateWhenReady(url: string, log: Log): Promise<void> {
+/** Work of the start, which may be done more than once: again, as long as the database is out of reach. */
+export async function whenDatabaseAnswers<Result>(work: () => Promise<Result>, log: Log): Promise<Result> {
   const deadline = Date.now() + START_PATIENCE_MS;
   for (;;) {
     try {
-      return await migratePostgres(url);
+      return await work();
     } catch (failure) {
       if (Fault.from(failure).code !== 'service_unavailable' || Date.now() > deadline) throw failure;
       log.warn({ err: failure }, 'waiting for the database');
