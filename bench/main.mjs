@@ -2,13 +2,13 @@ import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { cpus, release, totalmem } from 'node:os';
 import { parseArgs } from 'node:util';
-import { compare } from './compare.mjs';
 import { provideDatabase, query, root } from './database.mjs';
-import { restOperations } from './rest.mjs';
-import { makeKey, start } from './servers.mjs';
-import { comparison, verdict } from './table.mjs';
+import { measureGraphql } from './graphql.mjs';
+import { measureRest } from './rest.mjs';
+import { makeKey } from './servers.mjs';
+import { verdict } from './table.mjs';
 
-const sections = { rest };
+const sections = { rest: measureRest, graphql: measureGraphql };
 
 /**
  * @typedef {object} Bench
@@ -75,26 +75,4 @@ async function describeMachine(databaseUrl) {
     `${new Date().toISOString().slice(0, 16)}Z, commit ${commit}. Node.js ${process.version}, PostgreSQL ${version}, Linux ${release()}; ` +
     `${cpus().length} × ${cpu?.model.trim()}, ${Math.round(totalmem() / 2 ** 30)} GiB. Servers, database and load share these cores.`
   );
-}
-
-/** The five operations of v1 against the same by hand. @param {Bench} bench @returns {Promise<Section>} */
-async function rest({ databaseUrl, scale, key, ...options }) {
-  const names = ['portico', 'floor', 'express-pg'];
-  const servers = await Promise.all(names.map((name) => start(name, { databaseUrl, key })));
-  try {
-    const operations = restOperations(scale).map(({ requests, ...operation }) => {
-      const made = requests(key.tokenOf);
-      return { ...operation, requestsOf: () => made };
-    });
-    const rows = await compare(operations, servers, { databaseUrl, ...options });
-    const cpu = (/** @type {string} */ operation, /** @type {string} */ server) =>
-      rows.find((row) => row.operation === operation && row.server === server)?.figures.cpuMicros ?? Number.NaN;
-    const claims = operations.flatMap(({ name }) => [
-      { what: `${name}: CPU against hand-written Express + pg`, figure: cpu(name, 'portico') / cpu(name, 'express-pg'), bound: 1 },
-      { what: `${name}: CPU against the floor`, figure: cpu(name, 'portico') / cpu(name, 'floor'), bound: 1.8 },
-    ]);
-    return { title: 'v1 REST', text: comparison(rows), claims };
-  } finally {
-    await Promise.all(servers.map((server) => server.stop()));
-  }
 }

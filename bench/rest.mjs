@@ -1,5 +1,8 @@
 // The five operations of v1: the requests, and what of an answer may differ.
+import { compare } from './compare.mjs';
 import { idOf, ORGANIZATIONS, PROJECTS, sizesOf, USERS } from './fill.mjs';
+import { startAll } from './servers.mjs';
+import { comparison } from './table.mjs';
 
 const PROJECTS_EACH = PROJECTS / ORGANIZATIONS;
 const USERS_EACH = USERS / ORGANIZATIONS;
@@ -27,7 +30,7 @@ export function pairOf(index) {
  */
 
 /** @param {number} scale @returns {Operation[]} */
-export function restOperations(scale) {
+function restOperations(scale) {
   const size = sizesOf(scale);
   const make =
     (/** @type {string} */ method, /** @type {(index: number) => {user: number, path: string, body?: unknown}} */ describe) =>
@@ -96,4 +99,27 @@ export function restOperations(scale) {
       comparable: (body) => body,
     },
   ];
+}
+
+/** The same by hand, and with nothing at all between. @param {import('./main.mjs').Bench} bench @returns {Promise<import('./main.mjs').Section>} */
+export async function measureRest({ databaseUrl, scale, key, ...options }) {
+  const servers = await startAll(['portico', 'floor', 'express-pg', 'express-prisma'], { databaseUrl, key });
+  try {
+    const operations = await Promise.all(
+      restOperations(scale).map(async ({ requests, ...operation }) => {
+        const made = await requests(key.tokenOf);
+        return { ...operation, requestsOf: async () => made };
+      }),
+    );
+    const rows = await compare(operations, servers, { databaseUrl, ...options });
+    const cpu = (/** @type {string} */ operation, /** @type {string} */ server) =>
+      rows.find((row) => row.operation === operation && row.server === server)?.figures.cpuMicros ?? Number.NaN;
+    const claims = operations.flatMap(({ name }) => [
+      { what: `v1, ${name}: CPU against hand-written Express + pg`, figure: cpu(name, 'portico') / cpu(name, 'express-pg'), bound: 1 },
+      { what: `v1, ${name}: CPU against the floor`, figure: cpu(name, 'portico') / cpu(name, 'floor'), bound: 1.8 },
+    ]);
+    return { title: 'v1 REST', text: comparison(rows), claims };
+  } finally {
+    await Promise.all(servers.map((server) => server.stop()));
+  }
 }

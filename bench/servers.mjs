@@ -1,6 +1,6 @@
 // Portico and its peers, each a process of its own.
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { exportJWK, generateKeyPair, importJWK, SignJWT } from 'jose';
@@ -52,6 +52,14 @@ const entries = {
   portico: ['launch.mjs', 'main'],
 };
 
+/** Prisma's client, as the product's last build has it. */
+function prismaClient() {
+  const dist = join(root, 'dist');
+  const builds = readdirSync(dist).filter((name) => !name.startsWith('.'));
+  const byAge = builds.map((name) => join(dist, name)).sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs);
+  return join(String(byAge[0]), 'generated/prisma/client.js');
+}
+
 /**
  * Starts a server and waits until it says where it listens.
  * @param {string} name @param {{databaseUrl?: string, key: Key, env?: Record<string, string>, node?: string, arguments?: string[]}} options
@@ -73,6 +81,7 @@ export async function start(name, { databaseUrl, key, env = {}, node = process.e
     DATA_DIR: key.folder,
     DRAIN_SECONDS: '0',
     JWKS: key.jwks,
+    PRISMA_CLIENT: prismaClient(),
     ...env,
   };
   const { PATH = '', HOME = '' } = process.env;
@@ -100,6 +109,16 @@ export async function start(name, { databaseUrl, key, env = {}, node = process.e
     clearTimeout(timer);
   };
   return { name, baseUrl, pid: Number(child.pid), stop };
+}
+
+/** All of them, or none. @param {string[]} names @param {Parameters<typeof start>[1]} options */
+export async function startAll(names, options) {
+  const started = await Promise.allSettled(names.map((name) => start(name, options)));
+  const servers = started.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+  const failed = started.find((result) => result.status === 'rejected');
+  if (!failed) return servers;
+  await Promise.all(servers.map((server) => server.stop()));
+  throw /** @type {PromiseRejectedResult} */ (failed).reason;
 }
 
 const TICK_US = 10_000;
