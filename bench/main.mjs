@@ -4,11 +4,14 @@ import { cpus, release, totalmem } from 'node:os';
 import { parseArgs } from 'node:util';
 import { provideDatabase, query, root } from './database.mjs';
 import { measureGraphql } from './graphql.mjs';
+import { measureGrowth } from './growth.mjs';
 import { measureRest } from './rest.mjs';
 import { makeKey } from './servers.mjs';
+import { measureSockets } from './sockets.mjs';
+import { measureStarts } from './starts.mjs';
 import { verdict } from './table.mjs';
 
-const sections = { rest: measureRest, graphql: measureGraphql };
+const sections = { rest: measureRest, graphql: measureGraphql, growth: measureGrowth, sockets: measureSockets, start: measureStarts };
 
 /**
  * @typedef {object} Bench
