@@ -1,8 +1,11 @@
 // Four reads by GraphQL over HTTP, under the project that was checked once.
+import { readFileSync } from 'node:fs';
 import { compare } from './compare.mjs';
+import { query } from './database.mjs';
 import { idOf } from './fill.mjs';
+import { overview } from './peers/statements.mjs';
 import { pairOf } from './rest.mjs';
-import { startAll } from './servers.mjs';
+import { newerNode, start, startAll } from './servers.mjs';
 import { comparison } from './table.mjs';
 
 const pageInfo = 'pageInfo { hasNextPage endCursor }';
@@ -32,6 +35,20 @@ const selections = {
   }`,
 };
 
+/** The same in the words of PostGraphile, whose schema is the database's. */
+const ofDatabase = {
+  overview: 'computeOverview',
+  notifications: `notifications: logEntries(first: 20) {
+    nodes { id: rowId sequence kind severity title body resourceType resourceId data created read } ${pageInfo}
+  }`,
+  dashboards: `dashboards: visibleDashboards(first: 20) {
+    nodes { id: rowId name description widgets isDefault isPublic version created modified createdById: createdBy } ${pageInfo}
+  }`,
+  instances: `instances: presentInstances(first: 20) {
+    nodes { id: rowId name status plan region vcpu ramMb storageGb hypervisor created backupTrial } ${pageInfo}
+  }`,
+};
+
 const names = /** @type {const} */ ({
   overview: 'compute overview',
   notifications: '20 notifications',
@@ -46,28 +63,48 @@ const pairs = Array.from({ length: COUNT * 20 }, (_, index) => pairOf(index))
   .filter(({ project }) => hasManyDashboards(project))
   .slice(0, COUNT);
 
-/** @param {keyof typeof selections} read @param {(user: number) => Promise<string>} tokenOf */
-function requestsOf(read, tokenOf) {
-  const query = `query Read($organizationId: ID!, $id: ID!) { project(organizationId: $organizationId, id: $id) { ${selections[read]} } }`;
+/** @param {keyof typeof selections} read */
+const documentOf = (read) =>
+  `query Read($organizationId: ID!, $id: ID!) { project(organizationId: $organizationId, id: $id) { ${selections[read]} } }`;
+
+/** @param {keyof typeof selections} read */
+const documentOfDatabase = (read) =>
+  `query Read($organizationId: UUID!, $id: UUID!) { project: openProject(organizationId: $organizationId, projectId: $id) { ${ofDatabase[read]} } }`;
+
+/** @param {string} document @param {(user: number) => Promise<string>} tokenOf */
+function requestsOf(document, tokenOf) {
   return Promise.all(
     pairs.map(async ({ user, organization, project }) => ({
       method: 'POST',
       path: '/graphql',
       headers: { authorization: `Bearer ${await tokenOf(user)}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ query, variables: { organizationId: idOf('organization', organization), id: idOf('project', project) } }),
+      body: JSON.stringify({
+        query: document,
+        variables: { organizationId: idOf('organization', organization), id: idOf('project', project) },
+      }),
     })),
   );
 }
 
 /** @param {import('./main.mjs').Bench} bench @returns {Promise<import('./main.mjs').Section>} */
 export async function measureGraphql({ databaseUrl, key, ...options }) {
-  const peers = ['mercurius', 'apollo'];
-  const servers = await startAll(['portico', ...peers], { databaseUrl, key });
+  const peers = ['mercurius', 'apollo', 'postgraphile'];
+  await query(databaseUrl, readFileSync(new URL('peers/postgraphile.sql', import.meta.url), 'utf8'));
+  const figures = overview.text.replaceAll('$1', 'project.id');
+  await query(
+    databaseUrl,
+    `CREATE OR REPLACE FUNCTION projects_compute_overview(project projects) RETURNS json LANGUAGE sql STABLE AS $$ ${figures} $$`,
+  );
+  const servers = await startAll(['portico', 'mercurius', 'apollo'], { databaseUrl, key });
   try {
+    servers.push(await start('postgraphile', { databaseUrl, key, node: newerNode() }));
     const operations = await Promise.all(
-      Object.entries(names).map(async ([read, name]) => {
-        const made = await requestsOf(/** @type {keyof typeof selections} */ (read), key.tokenOf);
-        return { name, requestsOf: async () => made, comparable };
+      Object.entries(names).map(async ([name, title]) => {
+        const read = /** @type {keyof typeof selections} */ (name);
+        const ours = await requestsOf(documentOf(read), key.tokenOf);
+        const theirs = await requestsOf(documentOfDatabase(read), key.tokenOf);
+        const requests = async (/** @type {string} */ server) => (server === 'postgraphile' ? theirs : ours);
+        return { name: title, requestsOf: requests, comparable };
       }),
     );
     const rows = await compare(operations, servers, { databaseUrl, ...options });
@@ -87,8 +124,27 @@ export async function measureGraphql({ databaseUrl, key, ...options }) {
   }
 }
 
-/** Cursors are everybody's own. @param {any} answer */
+/**
+ * Cursors are everybody's own, and PostGraphile's words are the database's: snake_case within JSON, enums in capitals,
+ * 64-bit numbers as text, moments with an offset. The values must be the same.
+ * @param {any} answer
+ */
 function comparable({ data, errors }) {
   if (errors) throw new Error(JSON.stringify(errors));
-  return JSON.parse(JSON.stringify(data), (name, value) => (name === 'endCursor' ? typeof value : value));
+  return canonical(data);
+}
+
+/** @param {any} value @param {string} [name] @returns {any} */
+function canonical(value, name) {
+  if (name === 'endCursor') return typeof value;
+  if (name === 'computeOverview' && Array.isArray(value)) return canonical(value[0]);
+  if (Array.isArray(value)) return value.map((item) => canonical(item));
+  if (typeof value === 'object' && value !== null) {
+    const camel = (/** @type {string} */ key) => key.replace(/_(\w)/g, (_, letter) => letter.toUpperCase());
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [camel(key), canonical(item, camel(key))]));
+  }
+  if (typeof value !== 'string') return value;
+  if (/^\d{4}-\d\d-\d\dT/.test(value)) return new Date(value).toISOString();
+  if (/^[A-Z_]+$/.test(value)) return value.toLowerCase();
+  return /^\d{1,15}$/.test(value) ? Number(value) : value;
 }

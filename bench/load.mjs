@@ -1,8 +1,10 @@
 // One stretch of load on one server.
+import { setTimeout as sleep } from 'node:timers/promises';
 import autocannon from 'autocannon';
 import { cpuOf, memoryOf } from './servers.mjs';
 
 export const CONNECTIONS = 32;
+const EDGE_MS = 100;
 
 /**
  * @typedef {{method: string, path: string, headers: Record<string, string>, body?: string}} Request
@@ -18,13 +20,11 @@ export async function drive(server, requests, { seconds, connections = CONNECTIO
   let next = 0;
   /** @type {number[]} */
   const latencies = [];
-  const cpuBefore = cpuOf(server.pid);
-  const result = await autocannon({
+  const look = () => ({ cpu: cpuOf(server.pid), count: latencies.length, at: performance.now() });
+  const running = autocannon({
     url: server.baseUrl,
     connections,
     duration: seconds,
-    // At this rate a sample every 10 ms costs nothing, and the window ends when it should.
-    sampleInt: 100,
     setupClient(client) {
       const own = requests.filter((_request, index) => index % connections === next % connections);
       next += 1;
@@ -33,15 +33,23 @@ export async function drive(server, requests, { seconds, connections = CONNECTIO
       client.on('response', (/** @type {number} */ _status, /** @type {number} */ _bytes, /** @type {number} */ ms) => latencies.push(ms));
     },
   });
-  const cpu = cpuOf(server.pid) - cpuBefore;
+  // The figures are of what lies between: as many requests are under way at its end as at its beginning.
+  await sleep(EDGE_MS);
+  const begun = look();
+  await sleep(seconds * 1000 - 2 * EDGE_MS);
+  const ended = look();
+  const result = await running;
   const failed = result.non2xx + result.errors + result.timeouts;
   if (failed > 0)
     throw new Error(`${server.name}: ${failed} of ${result.requests.total} failed: ${JSON.stringify(result.statusCodeStats)}`);
+  // What was under way when the load ended is still being worked on.
+  await sleep(EDGE_MS);
+  const count = ended.count - begun.count;
   latencies.sort((a, b) => a - b);
   const at = (/** @type {number} */ share) => Number(latencies[Math.floor(latencies.length * share)]);
   return {
-    requestsPerSecond: result.requests.total / result.duration,
-    cpuMicros: cpu / result.requests.total,
+    requestsPerSecond: count / ((ended.at - begun.at) / 1000),
+    cpuMicros: (ended.cpu - begun.cpu) / count,
     p50: at(0.5),
     p99: at(0.99),
     memory: memoryOf(server.pid),

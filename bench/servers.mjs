@@ -1,5 +1,5 @@
 // Portico and its peers, each a process of its own.
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -109,6 +109,19 @@ export async function start(name, { databaseUrl, key, env = {}, node = process.e
     clearTimeout(timer);
   };
   return { name, baseUrl, pid: Number(child.pid), stop };
+}
+
+const NEWER_NODE = 24;
+
+/**
+ * A Node.js for those that do not run on ours: this one where it is new enough. The package `node` would fetch the
+ * program by an install script; this is the one that it fetches.
+ */
+export function newerNode() {
+  if (Number(process.versions.node.split('.')[0]) >= NEWER_NODE) return process.execPath;
+  const program = `node-${process.platform}-${process.arch}@${NEWER_NODE}`;
+  const command = ['-y', '-p', program, 'node', '-p', 'process.execPath'];
+  return execFileSync('npx', command, { cwd: tmpdir(), encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
 }
 
 /** All of them, or none. @param {string[]} names @param {Parameters<typeof start>[1]} options */
