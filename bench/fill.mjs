@@ -68,7 +68,7 @@ export function fillSteps(scale) {
     [
       'billing',
       `INSERT INTO backup_options (plan, monthly_price, currency, trial_days)
-         VALUES ('vps-s', 2, 'EUR', 14), ('vps-m', 4, 'EUR', 14), ('vps-l', 8, 'EUR', 30);
+         VALUES ('bench-s', 2, 'EUR', 14), ('bench-m', 4, 'EUR', 14), ('bench-l', 8, 'EUR', 30);
        INSERT INTO backup_option_prices (plan, cycle, price)
          SELECT plan, cycle, monthly_price * months FROM backup_options, (VALUES ('monthly', 1), ('yearly', 12)) AS sold (cycle, months);
        INSERT INTO billing_clients (id, organization_id, name)
@@ -82,7 +82,7 @@ export function fillSteps(scale) {
            cancellation_at, billing_service_id, created, modified)
          SELECT ${id('instance', 'n')}, ${id('project', projectOf('n'))}, 'instance-' || n,
            (ARRAY['active', 'active', 'active', 'active', 'active', 'active', 'stopped', 'active', 'active', 'deleted'])[1 + n % 10]::instance_status,
-           (ARRAY['vps-s', 'vps-m', 'vps-l', 'gpu'])[1 + n % 4], (ARRAY['eu-central-1', 'eu-north-1', 'us-east-1'])[1 + n % 3],
+           (ARRAY['bench-s', 'bench-m', 'bench-l', 'bench-gpu'])[1 + n % 4], (ARRAY['eu-central-1', 'eu-north-1', 'us-east-1'])[1 + n % 3],
            1 + n % 8, 1024 * (1 + n % 16), 20 * (1 + n % 10), CASE WHEN n % 500 <> 1 THEN 'hv-' || n % 400 END, n % 500 = 2, n % 20 = 3,
            CASE WHEN n % 1000 = 4 THEN now() + '10 days' END, CASE WHEN n % 50 <> 5 THEN 1 + n % 10000 END, now() - '400 days'::interval, now()
          FROM generate_series(1, ${size.instances}) AS n`,
