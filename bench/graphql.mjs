@@ -50,7 +50,7 @@ const ofDatabase = {
 };
 
 const names = /** @type {const} */ ({
-  overview: 'compute overview',
+  overview: 'compute overview (GraphQL)',
   notifications: '20 notifications',
   dashboards: '20 dashboards',
   instances: '20 instances with backup trial',
@@ -85,6 +85,14 @@ function requestsOf(document, tokenOf) {
     })),
   );
 }
+
+/** The reads as Portico is asked for them. */
+export const graphqlOperations = () =>
+  Object.entries(names).map(([name, title]) => ({
+    name: title,
+    requests: (/** @type {(user: number) => Promise<string>} */ tokenOf) =>
+      requestsOf(documentOf(/** @type {keyof typeof selections} */ (name)), tokenOf),
+  }));
 
 /** @param {import('./main.mjs').Bench} bench @returns {Promise<import('./main.mjs').Section>} */
 export async function measureGraphql({ databaseUrl, key, ...options }) {

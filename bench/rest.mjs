@@ -30,7 +30,7 @@ export function pairOf(index) {
  */
 
 /** @param {number} scale @returns {Operation[]} */
-function restOperations(scale) {
+export function restOperations(scale) {
   const size = sizesOf(scale);
   const make =
     (/** @type {string} */ method, /** @type {(index: number) => {user: number, path: string, body?: unknown}} */ describe) =>
