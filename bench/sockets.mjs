@@ -8,9 +8,12 @@ import { drive, median } from './load.mjs';
 import { memoryOf, start } from './servers.mjs';
 import { short, table } from './table.mjs';
 
-const SOCKETS = 5_000;
-const MORE_SOCKETS = 10_000;
-const PUBLISHING_SOCKETS = 1_000;
+/** At a scale below 1, which is a quick look, there are a tenth of them. @param {number} scale */
+function countsOf(scale) {
+  const share = scale < 1 ? 0.1 : 1;
+  return { sockets: 5_000 * share, moreSockets: 10_000 * share, publishingSockets: 1_000 * share };
+}
+
 /** Told one by one, each when the one before has reached everybody. */
 const SINGLE_EVENTS = 20;
 /** Told as fast as they are taken. */
@@ -176,7 +179,8 @@ async function tellStream({ server, crowd, request, token, count }) {
 }
 
 /** @param {string} name @param {import('./main.mjs').Bench} bench */
-async function measureDoor(name, { databaseUrl, key, rounds, say }) {
+async function measureDoor(name, { databaseUrl, scale, key, rounds, say }) {
+  const { sockets, moreSockets } = countsOf(scale);
   const { entry, opening, publish: describe } = doors[/** @type {keyof typeof doors} */ (name)];
   const server = await start(entry, { databaseUrl, key });
   const crowd = openCrowd();
@@ -194,20 +198,20 @@ async function measureDoor(name, { databaseUrl, key, rounds, say }) {
       return memoryOf(server.pid);
     };
     const began = now();
-    const memory = await grow(SOCKETS);
-    say(`  ${name}: ${SOCKETS} sockets in ${((now() - began - SETTLE_MS) / 1000).toFixed(1)} s`);
+    const memory = await grow(sockets);
+    say(`  ${name}: ${sockets} sockets in ${((now() - began - SETTLE_MS) / 1000).toFixed(1)} s`);
     const parts = { server, crowd, request, token };
-    const single = await tellOneByOne({ ...parts, count: SOCKETS });
+    const single = await tellOneByOne({ ...parts, count: sockets });
     const streams = [];
-    for (let round = 0; round < rounds; round += 1) streams.push(await tellStream({ ...parts, count: SOCKETS }));
+    for (let round = 0; round < rounds; round += 1) streams.push(await tellStream({ ...parts, count: sockets }));
     const perSecond = median(streams);
     say(`  ${name}: ${Math.round(perSecond)} deliveries/s`);
-    const measured = { name, perSocket: ((memory - empty) * 1024) / SOCKETS, single, perSecond };
+    const measured = { name, perSocket: ((memory - empty) * 1024) / sockets, single, perSecond };
     // To open so many takes long, and only ours and the barest are asked about.
-    if (name !== 'portico' && name !== 'ws') return measured;
-    const moreMemory = await grow(MORE_SOCKETS - SOCKETS);
-    const more = await tellOneByOne({ ...parts, count: MORE_SOCKETS });
-    say(`  ${name}: p99 of one event to ${MORE_SOCKETS}: ${more.p99.toFixed(0)} ms`);
+    if (name !== 'portico' && name !== 'ws') return { ...measured, moreMemory: null, more: null };
+    const moreMemory = await grow(moreSockets - sockets);
+    const more = await tellOneByOne({ ...parts, count: moreSockets });
+    say(`  ${name}: p99 of one event to ${moreSockets}: ${more.p99.toFixed(0)} ms`);
     return { ...measured, moreMemory, more };
   } finally {
     await crowd.stop();
@@ -216,13 +220,13 @@ async function measureDoor(name, { databaseUrl, key, rounds, say }) {
 }
 
 /** Publishing to a project that many listen to, and to one that nobody does. @param {import('./main.mjs').Bench} bench */
-async function measurePublishing({ databaseUrl, key, rounds, seconds }) {
+async function measurePublishing({ databaseUrl, scale, key, rounds, seconds }) {
   const server = await start('portico', { databaseUrl, key });
   const crowd = openCrowd();
   try {
     const tokens = await Promise.all(Array.from({ length: 320 }, (_, index) => key.tokenOf(index + 1)));
     const { hostname: host, port } = new URL(server.baseUrl);
-    await crowd.open({ ...doors.portico.opening, host, port: Number(port), tokens, count: PUBLISHING_SOCKETS });
+    await crowd.open({ ...doors.portico.opening, host, port: Number(port), tokens, count: countsOf(scale).publishingSockets });
     await crowd.reset('counted');
     const requestsTo = (/** @type {number} */ project) =>
       tokens.map((token) => {
@@ -263,10 +267,12 @@ async function forget(databaseUrl, kept) {
 
 /** @param {import('./main.mjs').Bench} bench @returns {Promise<import('./main.mjs').Section>} */
 export async function measureSockets(bench) {
+  const { sockets, moreSockets, publishingSockets } = countsOf(bench.scale);
   const [{ last }] = await query(bench.databaseUrl, 'SELECT last_sequence::int AS last FROM notification_logs WHERE project_id = $1', [
     idOf('project', told),
   ]);
   try {
+    /** @type {Array<Awaited<ReturnType<typeof measureDoor>>>} */
     const rows = [];
     for (const name of Object.keys(doors)) rows.push(await measureDoor(name, bench));
     const publishing = await measurePublishing(bench);
@@ -276,11 +282,11 @@ export async function measureSockets(bench) {
       table(
         [
           'server',
-          `deliveries/s to ${SOCKETS}`,
+          `deliveries/s to ${sockets}`,
           'one event: p50 ms',
           'p99 ms',
           'KiB a socket',
-          `RSS MiB at ${MORE_SOCKETS}`,
+          `RSS MiB at ${moreSockets}`,
           'one event: p99 ms',
         ],
         rows.map(({ name, perSecond, single, perSocket, moreMemory, more }) => [
@@ -293,25 +299,25 @@ export async function measureSockets(bench) {
           more ? short(more.p99) : '–',
         ]),
       ),
-      `Publishing: ${short(publishing.nobody)}/s to a project that nobody listens to, ${short(publishing.many)}/s to one with ${PUBLISHING_SOCKETS} subscribers.`,
+      `Publishing: ${short(publishing.nobody)}/s to a project that nobody listens to, ${short(publishing.many)}/s to one with ${publishingSockets} subscribers.`,
     ].join('\n\n');
     return {
       title: 'Sockets',
       text,
       claims: [
         {
-          what: `publishing with ${PUBLISHING_SOCKETS} subscribers against none`,
+          what: `publishing with ${publishingSockets} subscribers against none`,
           figure: publishing.many / publishing.nobody,
           bound: 0.9,
           atLeast: true,
         },
-        { what: `fan-out to ${SOCKETS}, plain JSON against bare ws`, figure: plain.perSecond / bare.perSecond, bound: 0.8, atLeast: true },
-        { what: `fan-out to ${SOCKETS}, GraphQL against bare ws`, figure: ours.perSecond / bare.perSecond, bound: 0.8, atLeast: true },
-        { what: `fan-out to ${SOCKETS} against graphql-ws and Yoga`, figure: ours.perSecond / yoga.perSecond, bound: 3, atLeast: true },
+        { what: `fan-out to ${sockets}, plain JSON against bare ws`, figure: plain.perSecond / bare.perSecond, bound: 0.8, atLeast: true },
+        { what: `fan-out to ${sockets}, GraphQL against bare ws`, figure: ours.perSecond / bare.perSecond, bound: 0.8, atLeast: true },
+        { what: `fan-out to ${sockets} against graphql-ws and Yoga`, figure: ours.perSecond / yoga.perSecond, bound: 3, atLeast: true },
         { what: 'memory of an idle socket, plain JSON against bare ws', figure: plain.perSocket / bare.perSocket, bound: 1.5 },
         { what: 'memory of an idle socket, GraphQL against bare ws', figure: ours.perSocket / bare.perSocket, bound: 1.5 },
-        { what: `${MORE_SOCKETS} subscribed sockets`, figure: ours.moreMemory ?? Number.NaN, bound: 350, unit: ' MiB' },
-        { what: `one event to ${MORE_SOCKETS}: p99`, figure: ours.more?.p99 ?? Number.NaN, bound: 180, unit: ' ms' },
+        { what: `${moreSockets} subscribed sockets`, figure: ours.moreMemory ?? Number.NaN, bound: 350, unit: ' MiB' },
+        { what: `one event to ${moreSockets}: p99`, figure: ours.more?.p99 ?? Number.NaN, bound: 180, unit: ' ms' },
       ],
     };
   } finally {

@@ -41,6 +41,7 @@ async function updateDashboard({ ids, rest, userId, request }) {
   const { name, description = '', widgets = [], is_default = false, is_public = false } = await readBody(request);
   if (typeof name !== 'string' || name === '') throw new Refusal(400, 'invalid_request', 'name');
   const version = /^"(\d+)"$/.exec(request.headers['if-match'] ?? '')?.[1] ?? null;
+  if (is_default) await pool.query({ ...floor.clearDefault, values: [...ids, userId, rest[0]] });
   const values = [...ids, userId, rest[0], name, description, JSON.stringify(widgets), is_default, is_public, version];
   const row = await ask(floor.dashboard, values);
   return { status: 200, text: row.answer, etag: `"${row.version}"` };

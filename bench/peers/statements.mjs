@@ -169,6 +169,15 @@ export const floor = {
         'created_by', created_by, 'created', ${iso('created')}, 'modified', ${iso('modified')}, 'description', description,
         'project', dashboard.project_id, 'widgets', widgets, 'is_default', is_default, 'is_public', is_public)::text AS answer`,
   },
+  /** The one thing that takes a second statement: a new default takes the place of the old one. */
+  clearDefault: {
+    name: 'clear default',
+    text: `WITH ${allowed}
+      UPDATE dashboards AS old SET is_default = false, version = old.version + 1, modified = now()
+      FROM allowed JOIN dashboards AS dashboard ON dashboard.id = $4 AND dashboard.project_id = allowed.project_id
+      WHERE old.project_id = allowed.project_id AND old.is_default AND old.id <> $4
+        AND (allowed.role = 'admin' OR allowed.role = 'member' AND dashboard.created_by = allowed.user_id)`,
+  },
   backupTrial: {
     name: 'backup trial',
     text: `WITH ${allowed}
