@@ -18,6 +18,24 @@ async function ask(server, { path, ...request }) {
 }
 
 const SAMPLES = 12;
+const COMPARED = 5_555;
+
+/**
+ * What they refuse: no credential, a bad one, and somebody else's project. By status, or, of GraphQL, with data that
+ * is null.
+ * @param {import('./servers.mjs').Server} server @param {import('./load.mjs').Request} request @param {string} stranger
+ */
+async function refusalsOf(server, { path, headers, ...request }, stranger) {
+  const { authorization, ...others } = headers;
+  const refusals = [];
+  for (const credential of [{}, { authorization: `${authorization}x` }, { authorization: `Bearer ${stranger}` }]) {
+    const response = await fetch(server.baseUrl + path, { ...request, headers: { ...others, ...credential } });
+    const { data } = /** @type {any} */ (await response.json());
+    const isRefused = !response.ok || Object.values(data ?? {}).every((value) => value === null);
+    refusals.push(path === '/graphql' ? isRefused : response.status);
+  }
+  return refusals;
+}
 
 /**
  * @typedef {{name: string, requestsOf: (server: string) => Promise<import('./load.mjs').Request[]>, comparable: (body: any, server: string) => unknown}} Measured
@@ -26,10 +44,10 @@ const SAMPLES = 12;
 
 /**
  * @param {Measured[]} operations @param {import('./servers.mjs').Server[]} servers
- * @param {{databaseUrl: string, rounds: number, seconds: number, say: (line: string) => void}} options
+ * @param {{databaseUrl: string, key: import('./servers.mjs').Key, rounds: number, seconds: number, say: (line: string) => void}} options
  * @returns {Promise<Row[]>}
  */
-export async function compare(operations, servers, { databaseUrl, rounds, seconds, say }) {
+export async function compare(operations, servers, { databaseUrl, key, rounds, seconds, say }) {
   /** @type {Row[]} */
   const rows = [];
   for (const operation of operations) {
@@ -49,6 +67,12 @@ export async function compare(operations, servers, { databaseUrl, rounds, second
       return answers;
     };
     const expected = await answersOf(first);
+    // The first user reaches the first organization alone, and this request is of another.
+    const stranger = await key.tokenOf(1);
+    const refused = (/** @type {import('./servers.mjs').Server} */ server) => refusalsOf(server, of(server.name)[COMPARED], stranger);
+    const refusals = await refused(first);
+    for (const other of others)
+      assert.deepEqual(await refused(other), refusals, `${operation.name}: ${other.name} refuses otherwise than ${first.name}`);
     for (const other of others)
       assert.deepEqual(await answersOf(other), expected, `${operation.name}: ${other.name} answers otherwise than ${first.name}`);
 

@@ -115,7 +115,7 @@ export async function measureGraphql({ databaseUrl, key, ...options }) {
         return { name: title, requestsOf: requests, comparable };
       }),
     );
-    const rows = await compare(operations, servers, { databaseUrl, ...options });
+    const rows = await compare(operations, servers, { databaseUrl, key, ...options });
     const cpu = (/** @type {string} */ operation, /** @type {string} */ server) =>
       rows.find((row) => row.operation === operation && row.server === server)?.figures.cpuMicros ?? Number.NaN;
     const bounds = { mercurius: 1, apollo: 0.5, postgraphile: 0.7 };

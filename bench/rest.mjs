@@ -111,7 +111,7 @@ export async function measureRest({ databaseUrl, scale, key, ...options }) {
         return { ...operation, requestsOf: async () => made };
       }),
     );
-    const rows = await compare(operations, servers, { databaseUrl, ...options });
+    const rows = await compare(operations, servers, { databaseUrl, key, ...options });
     const cpu = (/** @type {string} */ operation, /** @type {string} */ server) =>
       rows.find((row) => row.operation === operation && row.server === server)?.figures.cpuMicros ?? Number.NaN;
     const claims = operations.flatMap(({ name }) => [

@@ -1,9 +1,11 @@
 // Portico and its peers, each a process of its own.
 import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { exportJWK, generateKeyPair, importJWK, SignJWT } from 'jose';
+import { WebSocket } from 'ws';
 import { root } from './database.mjs';
 import { idOf } from './fill.mjs';
 
@@ -44,7 +46,7 @@ export async function makeKey() {
 
 /**
  * @typedef {Awaited<ReturnType<typeof makeKey>>} Key
- * @typedef {{name: string, baseUrl: string, pid: number, stop: () => Promise<void>}} Server
+ * @typedef {{name: string, baseUrl: string, pid: number, inspector: string | null, stop: () => Promise<void>}} Server
  */
 
 /** The commands by name. `node` is the program to run it with. */
@@ -62,10 +64,10 @@ function prismaClient() {
 
 /**
  * Starts a server and waits until it says where it listens.
- * @param {string} name @param {{databaseUrl?: string, key: Key, env?: Record<string, string>, node?: string, arguments?: string[]}} options
+ * @param {string} name @param {{databaseUrl?: string, key: Key, env?: Record<string, string>, node?: string, arguments?: string[], inspect?: boolean}} options
  * @returns {Promise<Server>}
  */
-export async function start(name, { databaseUrl, key, env = {}, node = process.execPath, arguments: nodeArguments = [] }) {
+export async function start(name, { databaseUrl, key, env = {}, node = process.execPath, arguments: nodeArguments = [], inspect = false }) {
   const command = entries[/** @type {keyof typeof entries} */ (name)] ?? [join(root, `bench/peers/${name}.mjs`)];
   const settings = {
     NODE_ENV: 'production',
@@ -85,16 +87,19 @@ export async function start(name, { databaseUrl, key, env = {}, node = process.e
     ...env,
   };
   const { PATH = '', HOME = '' } = process.env;
-  const child = spawn(node, [...nodeArguments, ...command], {
+  const child = spawn(node, [...nodeArguments, ...(inspect ? ['--inspect=127.0.0.1:0'] : []), ...command], {
     cwd: root,
     env: { PATH, HOME, ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let printed = '';
+  /** @type {string | null} */
+  let inspector = null;
   const exit = new Promise((resolve) => child.once('close', resolve));
   const baseUrl = await new Promise((resolve, reject) => {
     const read = (/** @type {Buffer} */ bytes) => {
       printed = (printed + bytes).slice(-4000);
+      inspector ??= /Debugger listening on (\S+)/.exec(printed)?.[1] ?? null;
       const port = /listens on http:\/\/[^:]+:(\d+)/.exec(printed)?.[1];
       if (port) resolve(`http://127.0.0.1:${port}`);
     };
@@ -108,7 +113,7 @@ export async function start(name, { databaseUrl, key, env = {}, node = process.e
     await exit;
     clearTimeout(timer);
   };
-  return { name, baseUrl, pid: Number(child.pid), stop };
+  return { name, baseUrl, pid: Number(child.pid), inspector, stop };
 }
 
 const NEWER_NODE = 24;
@@ -132,6 +137,19 @@ export async function startAll(names, options) {
   if (!failed) return servers;
   await Promise.all(servers.map((server) => server.stop()));
   throw /** @type {PromiseRejectedResult} */ (failed).reason;
+}
+
+/**
+ * Has a server that was started with `inspect` collect its garbage: what is left is what it needs.
+ * @param {Server} server
+ */
+export async function collectGarbage({ inspector }) {
+  const socket = new WebSocket(String(inspector));
+  await once(socket, 'open');
+  const answered = once(socket, 'message');
+  socket.send(JSON.stringify({ id: 1, method: 'HeapProfiler.collectGarbage' }));
+  await answered;
+  socket.close();
 }
 
 const TICK_US = 10_000;

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { query } from './database.mjs';
 import { idOf } from './fill.mjs';
 import { drive, median } from './load.mjs';
-import { memoryOf, start } from './servers.mjs';
+import { collectGarbage, memoryOf, start } from './servers.mjs';
 import { short, table } from './table.mjs';
 
 /** At a scale below 1, which is a quick look, there are a tenth of them. @param {number} scale */
@@ -182,13 +182,14 @@ async function tellStream({ server, crowd, request, token, count }) {
 async function measureDoor(name, { databaseUrl, scale, key, rounds, say }) {
   const { sockets, moreSockets } = countsOf(scale);
   const { entry, opening, publish: describe } = doors[/** @type {keyof typeof doors} */ (name)];
-  const server = await start(entry, { databaseUrl, key });
+  const server = await start(entry, { databaseUrl, key, inspect: true });
   const crowd = openCrowd();
   try {
     const tokens = await Promise.all(Array.from({ length: 1_000 }, (_, index) => key.tokenOf(index + 1)));
     const token = String(tokens[0]);
     const request = describe(told);
     await publish(server, request, token);
+    await collectGarbage(server);
     await sleep(SETTLE_MS);
     const empty = memoryOf(server.pid);
     const { hostname: host, port } = new URL(server.baseUrl);
@@ -198,8 +199,11 @@ async function measureDoor(name, { databaseUrl, scale, key, rounds, say }) {
       return memoryOf(server.pid);
     };
     const began = now();
-    const memory = await grow(sockets);
+    await grow(sockets);
     say(`  ${name}: ${sockets} sockets in ${((now() - began - SETTLE_MS) / 1000).toFixed(1)} s`);
+    await collectGarbage(server);
+    await sleep(SETTLE_MS);
+    const memory = memoryOf(server.pid);
     const parts = { server, crowd, request, token };
     const single = await tellOneByOne({ ...parts, count: sockets });
     const streams = [];
