@@ -10,7 +10,7 @@ const organization = idOf('organization', 1);
 const [big, small] = [idOf('project', 1), idOf('project', 2)];
 const WARMUPS = 100;
 /** As many as there are users: each marks all as read once. */
-const REPEATS = 400;
+const REPEATS = 300;
 
 /** @param {import('./main.mjs').Bench} bench @returns {Promise<import('./main.mjs').Section>} */
 export async function measureGrowth({ databaseUrl, scale, key, say }) {
