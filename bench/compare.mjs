@@ -48,47 +48,55 @@ async function refusalsOf(server, { path, headers, ...request }, stranger) {
  * @returns {Promise<Row[]>}
  */
 export async function compare(operations, servers, { databaseUrl, key, rounds, seconds, say }) {
-  /** @type {Row[]} */
-  const rows = [];
+  const stranger = await key.tokenOf(1);
+  const measured = [];
   for (const operation of operations) {
-    const requests = new Map(
-      await Promise.all(servers.map(async ({ name }) => /** @type {const} */ ([name, await operation.requestsOf(name)]))),
-    );
-    const of = (/** @type {string} */ name) => /** @type {import('./load.mjs').Request[]} */ (requests.get(name));
-    const [first, ...others] = /** @type {[import('./servers.mjs').Server, ...import('./servers.mjs').Server[]]} */ (servers);
-    const answersOf = async (/** @type {import('./servers.mjs').Server} */ server) => {
+    for (const server of servers)
+      measured.push({
+        operation,
+        server,
+        requests: await operation.requestsOf(server.name),
+        figures: /** @type {import('./load.mjs').Figures[]} */ ([]),
+      });
+    await compareAnswers(measured.slice(-servers.length), databaseUrl, stranger);
+  }
+  // All are warm before the first is measured, and what else the machine does meets all of them.
+  for (const { server, requests } of measured) await drive(server, requests, { seconds: Math.min(1, seconds) });
+  for (let round = 0; round < rounds; round += 1) {
+    for (const { server, requests, figures } of measured) {
       await reset(databaseUrl);
-      const answers = [];
-      for (let index = 0; index < SAMPLES; index += 1) {
-        const own = of(server.name);
-        const { status, body } = await ask(server, own[Math.floor((index * own.length) / SAMPLES)]);
-        answers.push({ status, body: operation.comparable(body, server.name) });
-      }
-      return answers;
-    };
-    const expected = await answersOf(first);
-    // The first user reaches the first organization alone, and this request is of another.
-    const stranger = await key.tokenOf(1);
-    const refused = (/** @type {import('./servers.mjs').Server} */ server) => refusalsOf(server, of(server.name)[COMPARED], stranger);
-    const refusals = await refused(first);
-    for (const other of others)
-      assert.deepEqual(await refused(other), refusals, `${operation.name}: ${other.name} refuses otherwise than ${first.name}`);
-    for (const other of others)
-      assert.deepEqual(await answersOf(other), expected, `${operation.name}: ${other.name} answers otherwise than ${first.name}`);
-
-    /** @type {Map<string, import('./load.mjs').Figures[]>} */
-    const measured = new Map(servers.map(({ name }) => [name, []]));
-    for (const server of servers) await drive(server, of(server.name), { seconds: Math.min(1, seconds) });
-    for (let round = 0; round < rounds; round += 1) {
-      for (const server of servers) {
-        await reset(databaseUrl);
-        measured.get(server.name)?.push(await drive(server, of(server.name), { seconds }));
-      }
+      figures.push(await drive(server, requests, { seconds }));
     }
-    for (const [server, figures] of measured) rows.push({ operation: operation.name, server, figures: medians(figures) });
-    say(
-      `  ${operation.name}: ${servers.map(({ name }) => `${name} ${Math.round(medians(measured.get(name) ?? []).cpuMicros)} µs`).join(', ')}`,
-    );
+  }
+  const rows = measured.map(({ operation, server, figures }) => ({
+    operation: operation.name,
+    server: server.name,
+    figures: medians(figures),
+  }));
+  for (const { name } of operations) {
+    const own = rows.filter(({ operation }) => operation === name);
+    say(`  ${name}: ${own.map(({ server, figures }) => `${server} ${Math.round(figures.cpuMicros)} µs`).join(', ')}`);
   }
   return rows;
+}
+
+/**
+ * Throws where they answer or refuse otherwise than the first of them.
+ * @param {Array<{operation: Measured, server: import('./servers.mjs').Server, requests: import('./load.mjs').Request[]}>} peers
+ * @param {string} databaseUrl @param {string} stranger
+ */
+async function compareAnswers(peers, databaseUrl, stranger) {
+  const heard = [];
+  for (const { operation, server, requests } of peers) {
+    await reset(databaseUrl);
+    const answers = [];
+    for (let index = 0; index < SAMPLES; index += 1) {
+      const { status, body } = await ask(server, /** @type {any} */ (requests[Math.floor((index * requests.length) / SAMPLES)]));
+      answers.push({ status, body: operation.comparable(body, server.name) });
+    }
+    // The stranger reaches the first organization alone, and this request is of another.
+    const refusals = await refusalsOf(server, /** @type {any} */ (requests[COMPARED]), stranger);
+    heard.push({ answers, refusals });
+    assert.deepEqual(heard.at(-1), heard[0], `${operation.name}: ${server.name} answers otherwise than ${peers[0]?.server.name}`);
+  }
 }
