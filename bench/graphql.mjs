@@ -50,7 +50,7 @@ const ofDatabase = {
 };
 
 const names = /** @type {const} */ ({
-  overview: 'compute overview (GraphQL)',
+  overview: 'compute overview',
   notifications: '20 notifications',
   dashboards: '20 dashboards',
   instances: '20 instances with backup trial',
@@ -89,7 +89,7 @@ function requestsOf(document, tokenOf) {
 /** The reads as Portico is asked for them. */
 export const graphqlOperations = () =>
   Object.entries(names).map(([name, title]) => ({
-    name: title,
+    name: `GraphQL, ${title}`,
     requests: (/** @type {(user: number) => Promise<string>} */ tokenOf) =>
       requestsOf(documentOf(/** @type {keyof typeof selections} */ (name)), tokenOf),
   }));

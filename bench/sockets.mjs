@@ -17,7 +17,7 @@ function countsOf(scale) {
 /** Told one by one, each when the one before has reached everybody. */
 const SINGLE_EVENTS = 10;
 /** Told as fast as they are taken. */
-const STREAM_EVENTS = 20;
+const STREAM_EVENTS = 10;
 const SETTLE_MS = 3_000;
 const PATIENCE_MS = 30_000;
 
