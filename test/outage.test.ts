@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { type Answer, copyTemplate, isPostgres, startApp, type TestApp } from './support/app.ts';
-import { openPlainFeed, publish } from './support/feed.ts';
+import { openPlainFeed, openSocket, publish } from './support/feed.ts';
 import { openProxy, type TcpProxy } from './support/proxy.ts';
 
 const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
@@ -33,6 +33,12 @@ describe.each(onPostgres)('a PostgreSQL %s', () => {
   it('is 503 with Retry-After within 1.5 s at every door, loses no socket, and is over by itself', { timeout: 60_000 }, async () => {
     const feed = openPlainFeed(app);
     await feed.until(({ type }) => type === 'ready');
+    const graphql = openSocket(app, '/graphql', {
+      protocol: 'graphql-transport-ws',
+      headers: { authorization: `Bearer ${app.demo.users.owner.token}` },
+    });
+    graphql.socket.once('open', () => graphql.socket.send('{"type":"connection_init"}'));
+    await graphql.until(({ type }) => type === 'connection_ack');
     proxy.cut();
     const ask = async (question: () => Promise<Answer>) => {
       const began = performance.now();
@@ -57,6 +63,11 @@ describe.each(onPostgres)('a PostgreSQL %s', () => {
       expect(took).toBeLessThan(1_500);
     }
     expect(feed.socket.readyState).toBe(feed.socket.OPEN);
+    // A subscription that cannot begin closes its socket: an error would be the end of it, for its client, for good.
+    const { organization_id, project_id } = app.demo;
+    const query = `subscription { notificationFeed(organizationId: "${organization_id}", projectId: "${project_id}") { __typename } }`;
+    graphql.socket.send(JSON.stringify({ id: '1', type: 'subscribe', payload: { query } }));
+    expect(await graphql.closed).toEqual({ code: 1013, reason: 'service_unavailable' });
     proxy.mend();
     const mended = Date.now();
     while ((await app.ask('GET', `${app.projectPath}/compute/overview`)).status !== 200 && Date.now() - mended < 10_000) await sleep(50);

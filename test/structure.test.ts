@@ -48,7 +48,7 @@ describe('floors', () => {
     demo: ['access', 'platform', ...ground],
     'config.ts': [],
     'schema.ts': ['domain', 'graph'],
-    'sdl.ts': ['schema.ts'],
+    'print.ts': ['schema.ts', 'transport', ...ground],
     'app.ts': ['schema.ts', 'config.ts', 'transport', 'domain', 'graph', 'access', 'platform', ...ground],
     'main.ts': ['app.ts', 'config.ts', 'demo', 'access', 'platform', ...ground],
     'cli.ts': ['app.ts', 'config.ts', 'demo', 'domain', 'access', 'platform', ...ground],

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import {
   createLocalJWKSet,
   createRemoteJWKSet,
+  customFetch,
   exportJWK,
   generateKeyPair,
   importJWK,
@@ -14,6 +15,7 @@ import {
   jwtVerify,
   SignJWT,
 } from 'jose';
+import { LRUCache } from 'lru-cache';
 import { Fault } from '../kernel/fault.ts';
 import type { Lifecycle } from '../kernel/lifecycle.ts';
 import { parseUuid } from '../kernel/uuid.ts';
@@ -54,10 +56,11 @@ export async function openTokens({ dataDir, identityProvider }: TokenSettings, l
   const { d: _private, ...publicJwk } = jwk;
   const jwks = { keys: [publicJwk] };
   const keys = createLocalJWKSet(jwks);
+  const checked = new CheckedTokens(() => true);
   const signingKey = await importJWK(jwk, 'EdDSA');
   return {
     isAway: false,
-    verify: (token) => verify(token, keys, LOCAL),
+    verify: (token) => checked.verify(token, () => verify(token, keys, LOCAL)),
     local: {
       jwks,
       sign: (userId, seconds) =>
@@ -84,7 +87,13 @@ function openProvider(provider: Provider, lifecycle: Lifecycle, log: Log): Token
     timeoutDuration: 1_000,
     cooldownDuration: 1_000,
     cacheMaxAge: Number.POSITIVE_INFINITY,
+    [customFetch]: async (...request: Parameters<typeof fetch>) => {
+      const response = await fetch(...request);
+      checked.forget();
+      return response;
+    },
   });
+  const checked = new CheckedTokens(() => !keys.reloading);
   let isAway = false;
   const refresh = async () => {
     try {
@@ -99,12 +108,40 @@ function openProvider(provider: Provider, lifecycle: Lifecycle, log: Log): Token
   let timer = setTimeout(refresh, 0).unref();
   lifecycle.onClose(() => clearTimeout(timer));
   return {
-    verify: (token) => verify(token, keys, provider),
+    verify: (token) => checked.verify(token, () => verify(token, keys, provider)),
     local: null,
     get isAway() {
       return isAway;
     },
   };
+}
+
+const REMEMBERED_TOKENS = 10_000;
+
+/**
+ * A signature is checked once: its token is good until it expires, or until keys were fetched again. What may change at
+ * any moment, the user, is not remembered.
+ */
+class CheckedTokens {
+  readonly #known = new LRUCache<string, SessionClaims>({ max: REMEMBERED_TOKENS });
+  readonly #isSettled: () => boolean;
+
+  /** While `isSettled` says no, other keys are on their way, and nothing is kept. */
+  constructor(isSettled: () => boolean) {
+    this.#isSettled = isSettled;
+  }
+
+  async verify(token: string, check: () => Promise<SessionClaims>): Promise<SessionClaims> {
+    const known = this.#known.get(token);
+    if (known && known.expires.getTime() > Date.now()) return known;
+    const claims = await check();
+    if (this.#isSettled()) this.#known.set(token, claims);
+    return claims;
+  }
+
+  forget(): void {
+    this.#known.clear();
+  }
 }
 
 /** The last second of the year 9999: an `exp` beyond it is not a date that PostgreSQL would read. */

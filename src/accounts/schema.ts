@@ -33,6 +33,7 @@ const ProjectSummaryRef = builder.objectRef<ProjectSummary>('ProjectSummary').im
 });
 
 const OrganizationRef = builder.objectRef<Membership>('Organization').implement({
+  description: 'An organization that the viewer belongs to.',
   fields: (t) => ({
     id: t.exposeID('id'),
     name: t.exposeString('name'),
@@ -95,31 +96,42 @@ builder.queryFields((t) => ({
   organization: t.field({
     type: OrganizationRef,
     nullable: true,
-    args: { id: t.arg.id({ required: true }) },
+    description: 'An organization that the viewer belongs to; any other is `not_found`.',
+    args: { id: t.arg.id({ required: true, description: 'The organization.' }) },
     resolve: (_root, { id }, context) => getOrganization(context.database, context.requireViewer(), id),
   }),
 }));
 
 const CreateApiKeyInput = builder.inputType('CreateApiKeyInput', {
+  description: 'An API key to be made.',
   fields: (t) => ({
-    name: t.field({ type: 'Name', required: true }),
+    name: t.field({ type: 'Name', required: true, description: 'To tell it from the others.' }),
     expires: t.field({ type: 'DateTime', description: 'Without it the key is good until it is revoked.' }),
   }),
 });
 const CreateApiKeyPayload = builder.simpleObject('CreateApiKeyPayload', {
+  description: 'What `createApiKey` answers.',
   fields: (t) => ({
     key: t.string({ description: 'The key itself: shown once, here.' }),
-    apiKey: t.field({ type: ApiKeyRef }),
+    apiKey: t.field({ type: ApiKeyRef, description: 'What is kept of it.' }),
   }),
 });
 
-const RevokeApiKeyInput = builder.inputType('RevokeApiKeyInput', { fields: (t) => ({ id: t.id({ required: true }) }) });
-const RevokeApiKeyPayload = builder.simpleObject('RevokeApiKeyPayload', { fields: (t) => ({ apiKey: t.field({ type: ApiKeyRef }) }) });
+const RevokeApiKeyInput = builder.inputType('RevokeApiKeyInput', {
+  description: 'An API key to be revoked.',
+  fields: (t) => ({ id: t.id({ required: true, description: 'The key’s id.' }) }),
+});
+const RevokeApiKeyPayload = builder.simpleObject('RevokeApiKeyPayload', {
+  description: 'What `revokeApiKey` answers.',
+  fields: (t) => ({ apiKey: t.field({ type: ApiKeyRef, description: 'The key, revoked.' }) }),
+});
 
 const RenewCredentialInput = builder.inputType('RenewCredentialInput', {
+  description: 'A fresh credential for an open socket.',
   fields: (t) => ({ token: t.field({ type: 'Text', required: true, description: 'A session token of the same user.' }) }),
 });
 const RenewCredentialPayload = builder.simpleObject('RenewCredentialPayload', {
+  description: 'What `renewCredential` answers.',
   fields: (t) => ({ expires: t.field({ type: 'DateTime', description: 'Until when the socket stays open.' }) }),
 });
 

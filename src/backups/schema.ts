@@ -10,27 +10,27 @@ const BackupTrialBlocker = builder.enumType('BackupTrialBlocker', {
 const BackupTrialRef = builder.objectRef<BackupTrial>('BackupTrial').implement({
   description: 'A trial of the daily backup option. Prices are decimal numbers, as strings.',
   fields: (t) => ({
-    id: t.exposeID('id'),
-    instanceId: t.exposeID('instanceId'),
-    instanceName: t.exposeString('instanceName'),
-    legacyServiceId: t.exposeInt('legacyServiceId', { nullable: true }),
-    legacyOrderId: t.exposeInt('legacyOrderId', { nullable: true }),
-    legacyInvoiceId: t.exposeInt('legacyInvoiceId', { nullable: true }),
+    id: t.exposeID('id', { description: 'The trial.' }),
+    instanceId: t.exposeID('instanceId', { description: 'The instance that it is for.' }),
+    instanceName: t.exposeString('instanceName', { description: 'The name of the instance when the trial was made.' }),
+    legacyServiceId: t.exposeInt('legacyServiceId', { nullable: true, description: 'The service of the legacy side; null where unknown.' }),
+    legacyOrderId: t.exposeInt('legacyOrderId', { nullable: true, description: 'The order of the legacy side; null where unknown.' }),
+    legacyInvoiceId: t.exposeInt('legacyInvoiceId', { nullable: true, description: 'The invoice of the legacy side; null where unknown.' }),
     status: t.exposeString('status', {
       description: 'Known are pending, active, converted, cancelled, expired and failed; the legacy side may add others.',
     }),
-    source: t.exposeString('source'),
-    trial: t.exposeBoolean('trial'),
-    cycle: t.exposeString('cycle'),
-    monthlyPrice: t.exposeString('monthlyPrice'),
-    cyclePrice: t.exposeString('cyclePrice'),
-    credited: t.exposeString('credited'),
-    startedAt: t.expose('startedAt', { type: 'DateTime', nullable: true }),
-    endsAt: t.expose('endsAt', { type: 'DateTime', nullable: true }),
-    remindedAt: t.expose('remindedAt', { type: 'DateTime', nullable: true }),
-    resolvedAt: t.expose('resolvedAt', { type: 'DateTime', nullable: true }),
+    source: t.exposeString('source', { description: 'Where it was asked for: `panel`, `api`, … An open list.' }),
+    trial: t.exposeBoolean('trial', { description: 'Whether it began as a trial, rather than as an order.' }),
+    cycle: t.exposeString('cycle', { description: 'The billing cycle: `monthly`, `quarterly`, …' }),
+    monthlyPrice: t.exposeString('monthlyPrice', { description: 'A decimal number: the price of a month.' }),
+    cyclePrice: t.exposeString('cyclePrice', { description: 'A decimal number: the price of a cycle.' }),
+    credited: t.exposeString('credited', { description: 'A decimal number: what was credited.' }),
+    startedAt: t.expose('startedAt', { type: 'DateTime', nullable: true, description: 'Null until it has started.' }),
+    endsAt: t.expose('endsAt', { type: 'DateTime', nullable: true, description: 'Null until it has started.' }),
+    remindedAt: t.expose('remindedAt', { type: 'DateTime', nullable: true, description: 'Null until the user was reminded of its end.' }),
+    resolvedAt: t.expose('resolvedAt', { type: 'DateTime', nullable: true, description: 'Null while it is open.' }),
     failureReason: t.exposeString('failureReason', { description: 'Empty where nothing failed.' }),
-    created: t.expose('created', { type: 'DateTime' }),
+    created: t.expose('created', { type: 'DateTime', description: 'When it was made.' }),
   }),
 });
 
@@ -38,18 +38,31 @@ const BackupTrialStateRef = builder.objectRef<BackupTrialState>('BackupTrialStat
   description: 'Whether the daily backup option can be offered on an instance, and the latest trial of it.',
   fields: (t) => ({
     trial: t.expose('trial', { type: BackupTrialRef, nullable: true, description: 'The latest; null where there never was one.' }),
-    eligible: t.boolean({ resolve: ({ blockers }) => blockers.length === 0 }),
-    reason: t.string({ description: 'The first of `blockers`; empty when eligible.', resolve: ({ blockers }) => blockers[0] ?? '' }),
-    blockers: t.expose('blockers', { type: [BackupTrialBlocker], description: 'All that stands in the way.' }),
-    monthlyPrice: t.exposeString('monthlyPrice', { description: 'A decimal number: "0.00" where the option is not known.' }),
+    eligible: t.boolean({
+      description: 'Whether the daily backup option can be offered.',
+      resolve: ({ blockers }) => blockers.length === 0,
+    }),
+    reason: t.string({
+      description: 'Why it cannot be offered: the first reason that holds, empty when eligible.',
+      extensions: { values: ['', ...reasons] },
+      resolve: ({ blockers }) => blockers[0] ?? '',
+    }),
+    blockers: t.expose('blockers', {
+      type: [BackupTrialBlocker],
+      description: 'All reasons that hold, in the order in which they are tested.',
+    }),
+    monthlyPrice: t.exposeString('monthlyPrice', {
+      description: 'A decimal number: what the option costs a month, "0.00" where it is not known.',
+    }),
     currency: t.exposeString('currency', { description: 'ISO 4217.' }),
-    trialDays: t.exposeInt('trialDays'),
+    trialDays: t.exposeInt('trialDays', { description: 'The length of a trial, 0 where the option is not known.' }),
   }),
 });
 
 builder.prismaObjectField('Instance', 'backupTrial', (t) =>
   t.field({
     type: BackupTrialStateRef,
+    description: 'Whether the daily backup option can be offered on the instance, and its latest trial.',
     resolve: ({ id }, _args, { database, loadBatched }) => loadBatched('backup trial', id, (ids) => readTrialStates(database, ids)),
   }),
 );

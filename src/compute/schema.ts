@@ -13,8 +13,8 @@ import {
   taskAttentions,
 } from './service.ts';
 
-const InstanceStatusEnum = builder.enumType(InstanceStatus, { name: 'InstanceStatus' });
-const TaskStatusEnum = builder.enumType(TaskStatus, { name: 'TaskStatus' });
+const InstanceStatusEnum = builder.enumType(InstanceStatus, { name: 'InstanceStatus', description: 'What state an instance is in.' });
+const TaskStatusEnum = builder.enumType(TaskStatus, { name: 'TaskStatus', description: 'How far a task has come.' });
 const InstanceAttention = builder.enumType('InstanceAttention', {
   description: 'The instances that a figure of the overview’s `attention` counts.',
   values: instanceAttentions,
@@ -26,55 +26,80 @@ const TaskAttention = builder.enumType('TaskAttention', {
 
 const byId = { keyOf: (node: { id: string }) => node.id, parseKey: parseUuid };
 
-const StatusCount = builder.simpleObject('StatusCount', { fields: (t) => ({ status: t.string(), count: t.int() }) });
+const StatusCount = builder.simpleObject('StatusCount', {
+  description: 'How many have a status.',
+  fields: (t) => ({ status: t.string({ description: 'The status.' }), count: t.int({ description: 'How many have it.' }) }),
+});
 
 const ComputeAttention = builder.simpleObject('ComputeAttention', {
-  description: 'What needs attention. Each figure is the length of a list: `instances` or `tasks` with the filter `attention`.',
+  description: 'What needs attention. Each figure is the length of a list.',
   fields: (t) => ({
-    instancesWithoutHypervisor: t.int({ description: '`instances(filter: {attention: without_hypervisor})`' }),
-    instancesSuspended: t.int({ description: '`instances(filter: {attention: suspended})`' }),
-    instancesThrottled: t.int({ description: '`instances(filter: {attention: throttled})`' }),
-    cancellationsScheduled: t.int({ description: 'In the future: `instances(filter: {attention: cancellation_scheduled})`' }),
-    tasksFailed24h: t.int({ description: 'Within 24 hours: `tasks(filter: {attention: failed_24h})`' }),
-    tasksStuck: t.int({ description: 'Not finished an hour after their creation: `tasks(filter: {attention: stuck})`' }),
+    instancesWithoutHypervisor: t.int({
+      description:
+        'Instances to which no hypervisor is assigned. GraphQL lists them: `instances(filter: {attention: without_hypervisor})`.',
+    }),
+    instancesSuspended: t.int({
+      description: 'Instances that are suspended. GraphQL lists them: `instances(filter: {attention: suspended})`.',
+    }),
+    instancesThrottled: t.int({
+      description: 'Instances that are throttled. GraphQL lists them: `instances(filter: {attention: throttled})`.',
+    }),
+    cancellationsScheduled: t.int({
+      description:
+        'Instances whose cancellation lies in the future. GraphQL lists them: `instances(filter: {attention: cancellation_scheduled})`.',
+    }),
+    tasksFailed24h: t.int({
+      description: 'Tasks that failed within 24 hours. GraphQL lists them: `tasks(filter: {attention: failed_24h})`.',
+    }),
+    tasksStuck: t.int({
+      description: 'Tasks that have not finished an hour after their creation. GraphQL lists them: `tasks(filter: {attention: stuck})`.',
+    }),
   }),
 });
 
 const ResourcesAllocated = builder.simpleObject('ResourcesAllocated', {
   description: 'What the instances have, deleted ones left out.',
   fields: (t) => ({
-    vcpu: t.field({ type: 'SafeInt' }),
-    ramMb: t.field({ type: 'SafeInt' }),
-    ramGb: t.field({ type: 'SafeInt', description: '`ramMb / 1024`, rounded down.' }),
-    storageGb: t.field({ type: 'SafeInt', description: 'Their root disks.' }),
+    vcpu: t.field({ type: 'SafeInt', description: 'Virtual processors.' }),
+    ramMb: t.field({ type: 'SafeInt', description: 'Memory in MiB.' }),
+    ramGb: t.field({ type: 'SafeInt', description: 'The same in GiB, rounded down.' }),
+    storageGb: t.field({ type: 'SafeInt', description: 'Their root disks, in GB.' }),
   }),
 });
 
 const ResourcesCount = builder.simpleObject('ResourcesCount', {
+  description: 'How many resources of each kind the project has.',
   fields: (t) => ({
-    volumes: t.int(),
-    vpcs: t.int(),
-    sshKeys: t.int(),
-    snapshots: t.int(),
-    backups: t.int(),
-    storageGb: t.field({ type: 'SafeInt', description: 'The size of all volumes.' }),
+    volumes: t.int({ description: 'Volumes.' }),
+    vpcs: t.int({ description: 'Virtual private clouds.' }),
+    sshKeys: t.int({ description: 'SSH keys.' }),
+    snapshots: t.int({ description: 'Snapshots.' }),
+    backups: t.int({ description: 'Backups.' }),
+    storageGb: t.field({ type: 'SafeInt', description: 'The size of all volumes, in GB.' }),
   }),
 });
 
 const ComputeOverviewRef = builder.objectRef<ComputeOverview>('ComputeOverview').implement({
   description: 'Figures of a project’s compute resources, all of one moment.',
   fields: (t) => ({
-    attention: t.expose('attention', { type: ComputeAttention }),
-    instancesByStatus: t.expose('instancesByStatus', { type: [StatusCount], description: 'By status, in alphabetical order.' }),
-    instancesTotal: t.exposeInt('instancesTotal', { description: 'Deleted ones left out.' }),
-    resourcesAllocated: t.expose('resourcesAllocated', { type: ResourcesAllocated }),
-    resourcesCount: t.expose('resourcesCount', { type: ResourcesCount }),
-    tasksByStatus: t.expose('tasksByStatus', { type: [StatusCount], description: 'Tasks created within 24 hours.' }),
-    tasksRecentCount: t.exposeInt('tasksRecentCount', { description: 'Tasks created within 24 hours: the sum of `tasksByStatus`.' }),
+    attention: t.expose('attention', { type: ComputeAttention, description: 'What needs attention.' }),
+    instancesByStatus: t.expose('instancesByStatus', {
+      type: [StatusCount],
+      description: 'Instances by status, in alphabetical order; deleted ones left out.',
+    }),
+    instancesTotal: t.exposeInt('instancesTotal', { description: 'All instances; deleted ones left out.' }),
+    resourcesAllocated: t.expose('resourcesAllocated', { type: ResourcesAllocated, description: 'What the instances have.' }),
+    resourcesCount: t.expose('resourcesCount', { type: ResourcesCount, description: 'How many other resources there are.' }),
+    tasksByStatus: t.expose('tasksByStatus', {
+      type: [StatusCount],
+      description: 'Tasks created within 24 hours, by status in alphabetical order.',
+    }),
+    tasksRecentCount: t.exposeInt('tasksRecentCount', { description: 'Tasks created within 24 hours: the sum over all statuses.' }),
   }),
 });
 
 const InstanceRef = builder.prismaObject('Instance', {
+  description: 'A virtual server.',
   fields: (t) => ({
     id: t.exposeID('id'),
     name: t.exposeString('name'),
@@ -94,6 +119,7 @@ const InstanceRef = builder.prismaObject('Instance', {
 });
 
 const TaskRef = builder.prismaObject('Task', {
+  description: 'Something that is done to an instance or to the project.',
   fields: (t) => ({
     id: t.exposeID('id'),
     instanceId: t.exposeID('instanceId', { nullable: true }),
@@ -107,6 +133,7 @@ const TaskRef = builder.prismaObject('Task', {
 });
 
 const InstanceFilterInput = builder.inputType('InstanceFilter', {
+  description: 'What holds for all instances of a list.',
   fields: (t) => ({
     status: t.field({ type: InstanceStatusEnum, description: 'Without it all but the deleted ones.' }),
     attention: t.field({ type: InstanceAttention }),
@@ -114,6 +141,7 @@ const InstanceFilterInput = builder.inputType('InstanceFilter', {
 });
 
 const TaskFilterInput = builder.inputType('TaskFilter', {
+  description: 'What holds for all tasks of a list.',
   fields: (t) => ({
     status: t.field({ type: TaskStatusEnum }),
     attention: t.field({ type: TaskAttention }),
@@ -121,22 +149,27 @@ const TaskFilterInput = builder.inputType('TaskFilter', {
 });
 
 builder.objectFields(ProjectRef, (t) => ({
-  computeOverview: t.field({ type: ComputeOverviewRef, resolve: readOverview }),
+  computeOverview: t.field({
+    type: ComputeOverviewRef,
+    description: 'Figures of the project’s compute resources, all of one moment.',
+    resolve: readOverview,
+  }),
   instances: t.connection({
     type: InstanceRef,
-    description: 'The oldest first.',
+    description: 'The instances, the oldest first.',
     args: { filter: t.arg({ type: InstanceFilterInput }) },
     resolve: (scope, args) => resolveKeyset({ args, ...byId }, (slice) => listInstances(scope, args.filter ?? {}, slice)),
   }),
   instance: t.field({
     type: InstanceRef,
     nullable: true,
-    args: { id: t.arg.id({ required: true }) },
+    description: 'One instance.',
+    args: { id: t.arg.id({ required: true, description: 'The instance.' }) },
     resolve: (scope, { id }) => getInstance(scope, id),
   }),
   tasks: t.connection({
     type: TaskRef,
-    description: 'The newest first.',
+    description: 'The tasks, the newest first.',
     args: { filter: t.arg({ type: TaskFilterInput }) },
     resolve: (scope, args) => resolveKeyset({ args, ...byId }, (slice) => listTasks(scope, args.filter ?? {}, slice)),
   }),

@@ -24,7 +24,10 @@ builder.queryFields((t) => ({
     type: ProjectRef,
     nullable: true,
     description: 'Absent and forbidden look the same: `not_found`.',
-    args: { organizationId: t.arg.id({ required: true }), id: t.arg.id({ required: true }) },
+    args: {
+      organizationId: t.arg.id({ required: true, description: 'The organization that the project belongs to.' }),
+      id: t.arg.id({ required: true, description: 'The project.' }),
+    },
     resolve: (_root, { organizationId, id }, context) => context.openProject({ organizationId, projectId: id }),
   }),
 }));

@@ -7,6 +7,9 @@ import { builder } from './builder.ts';
 /** The largest JSON value that is kept: 256 KiB as JSON text. */
 const MAX_JSON_BYTES = 256 * 1024;
 const MAX_NAME_LENGTH = 255;
+/** What the parsers below refuse, as far as a pattern can tell: null characters, a byte order mark in front, only spaces. */
+const TEXT_PATTERN = '^([^\u0000\ufeff][^\u0000]*)?$';
+const NAME_PATTERN = '^([^\u0000\ufeff][^\u0000]*)?[^\\s\u0000][^\u0000]*$';
 
 /** A value that its scalar refuses. The message is shown to clients of every door, so it names no type. */
 function refuse(message: string): never {
@@ -67,42 +70,49 @@ function parseMoment(value: unknown): Date {
 
 builder.scalarType('DateTime', {
   description: 'A moment, as ISO 8601 in UTC with milliseconds: `2026-01-31T12:00:00.000Z`.',
+  extensions: { jsonSchema: { type: 'string', format: 'date-time' } },
   serialize: (value) => value.toISOString(),
   ...parsers(parseMoment),
 });
 
 builder.scalarType('UUID', {
   description: 'A UUID in its canonical spelling.',
+  extensions: { jsonSchema: { type: 'string', format: 'uuid' } },
   serialize: (value) => value,
   ...parsers((value) => parseUuid(value) ?? refuse('Must be a valid UUID.')),
 });
 
 builder.scalarType('Name', {
   description: `A line of 1 to ${MAX_NAME_LENGTH} characters (code points), not blank.`,
+  extensions: { jsonSchema: { type: 'string', minLength: 1, maxLength: MAX_NAME_LENGTH, pattern: NAME_PATTERN } },
   serialize: (value) => value,
   ...parsers(parseName),
 });
 
 builder.scalarType('Text', {
-  description: 'Text, without null characters and lone surrogates.',
+  description: 'Text, without null characters and lone surrogates, and with no byte order mark in front.',
+  extensions: { jsonSchema: { type: 'string', pattern: TEXT_PATTERN } },
   serialize: (value) => value,
   ...parsers(parseText),
 });
 
 builder.scalarType('JSON', {
   description: 'Any JSON value of up to 256 KiB, kept as it was sent.',
+  extensions: { jsonSchema: {} },
   serialize: (value) => value,
   ...parsers(parseJson),
 });
 
 builder.scalarType('JSONObject', {
   description: 'A JSON object of up to 256 KiB, kept as it was sent.',
+  extensions: { jsonSchema: { type: 'object', additionalProperties: true } },
   serialize: (value) => value,
   ...parsers(parseJsonObject),
 });
 
 builder.scalarType('SafeInt', {
   description: 'An integer that may pass 32 bits: up to 2^53 - 1.',
+  extensions: { jsonSchema: { type: 'integer', format: 'int64' } },
   serialize: (value) => Number(value),
   ...parsers((value) => (Number.isSafeInteger(value) ? (value as number) : refuse('A valid integer is required.'))),
 });

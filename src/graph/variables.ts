@@ -28,6 +28,8 @@ export interface FieldConstraints {
   readonly minimum?: number;
   /** For a field that may be left out, but not be null. */
   readonly refusesNull?: boolean;
+  /** The value of another field that makes this one required: told to clients, and checked by the service. */
+  readonly requiredFor?: { readonly field: string; readonly value: string };
 }
 
 /** Where a variable of an operation stands. */

@@ -1,21 +1,53 @@
 /**
- * The catalogue of faults: every way in which Portico refuses, with its HTTP status (§7).
- * The codes are stable and stand on the wire, in v1 bodies as `code` and in GraphQL as `extensions.code`.
+ * The catalogue of faults: every way in which Portico refuses, with its HTTP status (§7), and when and where a client
+ * meets it. The codes are stable and stand on the wire; docs/errors.md is printed from here.
  */
-export const statusOf = {
-  invalid_request: 400,
-  validation_failed: 400,
-  not_authenticated: 401,
-  permission_denied: 403,
-  session_required: 403,
-  not_found: 404,
-  conflict: 409,
-  rate_limited: 429,
-  internal_error: 500,
-  service_unavailable: 503,
+export const faults = {
+  invalid_request: {
+    status: 400,
+    when: 'the request cannot be read: not HTTP, not JSON, too large, of another media type, or a document that GraphQL refuses',
+    where: 'every door',
+  },
+  validation_failed: {
+    status: 400,
+    when: 'fields are missing or not valid: all of them at once, each with its messages',
+    where: 'v1 as the bare map of fields, without a code; GraphQL in `extensions.fields`',
+  },
+  not_authenticated: { status: 401, when: 'there is no credential, or one that is not valid', where: 'every door' },
+  permission_denied: {
+    status: 403,
+    when: 'the role in the project is too low, or the origin of a socket is not allowed',
+    where: 'writes, console tickets, and WebSocket upgrades',
+  },
+  session_required: {
+    status: 403,
+    when: 'an API key asks for what only a user session may do',
+    where: 'tickets, and the management of API keys',
+  },
+  not_found: {
+    status: 404,
+    when: 'it does not exist, its id is malformed, or the caller may not know of it: the answers are the same',
+    where: 'every door',
+  },
+  conflict: {
+    status: 409,
+    when: 'the dashboard is not at the version that `If-Match` or `expectedVersion` names; `context.version` is the current one',
+    where: 'changes and deletions of dashboards',
+  },
+  rate_limited: { status: 429, when: 'the budget is spent; `Retry-After` tells for how long', where: 'every door' },
+  internal_error: { status: 500, when: 'a mistake of ours', where: 'every door' },
+  service_unavailable: {
+    status: 503,
+    when: 'the database or the identity provider is out of reach; `Retry-After` tells when to try again',
+    where: 'every door',
+  },
 } as const;
 
-export type FaultCode = keyof typeof statusOf;
+export type FaultCode = keyof typeof faults;
+
+export const statusOf = Object.fromEntries(Object.entries(faults).map(([code, { status }]) => [code, status])) as {
+  readonly [Code in FaultCode]: (typeof faults)[Code]['status'];
+};
 
 /** Messages by field: `{ name: ["This field is required."] }`. */
 export type FieldErrors = Readonly<Record<string, readonly string[]>>;

@@ -5,20 +5,26 @@ import { checkTicketRequest, createTicket } from './service.ts';
 const TicketTargetEnum = builder.enumType(TicketTarget, { name: 'TicketTarget', description: 'Which WebSocket a ticket opens.' });
 
 const CreateWebsocketTicketInput = builder.inputType('CreateWebsocketTicketInput', {
+  description: 'What a ticket is for.',
   fields: (t) => ({
-    organizationId: t.id({ required: true }),
-    projectId: t.id({ required: true }),
-    target: t.field({ type: TicketTargetEnum, required: true }),
-    instanceId: t.field({ type: 'UUID', description: 'Required for `console`.' }),
+    organizationId: t.id({ required: true, description: 'The organization that the project belongs to.' }),
+    projectId: t.id({ required: true, description: 'The project.' }),
+    target: t.field({ type: TicketTargetEnum, required: true, description: 'Which WebSocket the ticket is for.' }),
+    instanceId: t.field({
+      type: 'UUID',
+      description: 'The instance of a console session: required for `console`.',
+      extensions: { requiredFor: { field: 'target', value: 'console' } },
+    }),
     sessionId: t.field({ type: 'UUID', description: 'The console session to attach to again.' }),
   }),
 });
 
 const CreateWebsocketTicketPayload = builder.simpleObject('CreateWebsocketTicketPayload', {
+  description: 'A ticket: it opens one WebSocket of the project, once, within 30 seconds.',
   fields: (t) => ({
-    ticket: t.string({ description: 'Passed as the query parameter `ticket` of the WebSocket’s URL. It opens one socket, once.' }),
+    ticket: t.string({ description: 'The query parameter `ticket` of the WebSocket’s URL.' }),
     path: t.string({ description: 'The absolute path of the WebSocket, without host or query.' }),
-    expiresIn: t.int({ description: 'Seconds.' }),
+    expiresIn: t.int({ description: 'For how many seconds the ticket is good.' }),
   }),
 });
 

@@ -17,7 +17,10 @@ import { sendFault } from './faults.ts';
 import type { GraphqlDoor } from './graphql/door.ts';
 import { createHealthDoor, type HealthParts } from './health.ts';
 import { allowOrigins, type ClientAddresses, requestOrigin } from './peer.ts';
+import { createReference } from './reference.ts';
 import { createRestDoor } from './rest/door.ts';
+import { bindRoute } from './rest/route.ts';
+import { routes } from './rest/routes.ts';
 import { readTrace } from './trace.ts';
 
 export interface DoorParts extends ContextParts, HealthParts {
@@ -42,6 +45,7 @@ export function createHttpApp(parts: DoorParts): express.Express {
   app.enable('case sensitive routing');
   app.enable('strict routing');
   const { graphql } = parts;
+  const bound = routes.map((route) => bindRoute(parts.schema, route));
 
   app.use(beginExchange(parts));
   app.use(helmet({ contentSecurityPolicy: false, crossOriginResourcePolicy: { policy: 'cross-origin' } }));
@@ -49,7 +53,7 @@ export function createHttpApp(parts: DoorParts): express.Express {
   app.use(requireHost);
   app.use(answerOptions);
   app.use(createHealthDoor(parts));
-  app.get('/', (_request, response) => sendJson(response, 200, index));
+  app.use(createReference(parts.schema, bound));
   if (parts.tokens.local) {
     const { jwks } = parts.tokens.local;
     app.get('/.well-known/jwks.json', (_request, response) => sendJson(response, 200, jwks, { 'Cache-Control': 'max-age=300' }));
@@ -58,15 +62,14 @@ export function createHttpApp(parts: DoorParts): express.Express {
 
   app.use(admit(parts));
   app.all('/graphql', graphql.handler);
-  app.use('/v1', requireCredential, createRestDoor(parts));
+  app.use('/v1', requireCredential, createRestDoor(bound, parts));
   app.use((_request, _response, next) => next(Fault.notFound()));
   app.use(answerFailure);
   return app;
 }
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'];
-const exposedHeaders = ['RateLimit', 'RateLimit-Policy', 'Retry-After', 'ETag', 'X-Request-Id'];
-const index = { name: 'Portico', graphql: '/graphql', rest: '/v1' };
+const exposedHeaders = ['RateLimit', 'RateLimit-Policy', 'Retry-After', 'ETag', 'X-Request-Id', 'Deprecation', 'Sunset'];
 
 /** RFC 9112 has it so; Node's own refusal has no body. */
 const requireHost: RequestHandler = (request, _response, next) => {

@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-const exposed = 'RateLimit,RateLimit-Policy,Retry-After,ETag,X-Request-Id';
+const exposed = 'RateLimit,RateLimit-Policy,Retry-After,ETag,X-Request-Id,Deprecation,Sunset';
 const corsHeaders = ({ headers }: Answer) => Object.keys(headers).filter((name) => name.startsWith('access-control-'));
 const overview = (ask: Ask = {}) => app.ask('GET', `${app.projectPath}/compute/overview`, ask);
 const targetOf = (path: string) => path.replace(/:(\w+)/g, (_, name: 'project_id') => homeOf(app)[name]);

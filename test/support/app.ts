@@ -10,6 +10,7 @@ import { type DemoFile, refreshDemoFile } from '../../src/demo/file.ts';
 import { createLog } from '../../src/platform/log.ts';
 import { databaseUrl, execute } from './database.ts';
 import { redisSettings } from './redis.ts';
+import { witness } from './witness.ts';
 
 export const isPostgres = 'template' in inject('origin');
 
@@ -70,7 +71,7 @@ export async function startApp(env: Record<string, string> = {}): Promise<TestAp
   if (!demo) throw new Error('the test database has no demo');
   statements.length = 0;
 
-  const ask = (method: string, path: string, { as = 'owner', headers = {}, body }: Ask = {}) => {
+  const ask = async (method: string, path: string, { as = 'owner', headers = {}, body }: Ask = {}) => {
     const bearer = as === null ? undefined : typeof as === 'string' ? demo.users[as].token : as.bearer;
     const isText = typeof body === 'string' || Buffer.isBuffer(body);
     const payload = body === undefined ? undefined : isText ? body : JSON.stringify(body);
@@ -81,7 +82,7 @@ export async function startApp(env: Record<string, string> = {}): Promise<TestAp
           ...(payload !== undefined && { 'content-type': 'application/json' }),
           ...headers,
         };
-    return send(baseUrl, method, path, all, payload);
+    return witness(method, path, await send(baseUrl, method, path, all, payload));
   };
   return {
     app,

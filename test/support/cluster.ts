@@ -49,10 +49,20 @@ export async function openCluster(): Promise<Cluster> {
     for (const pid of frozen) signal(pid, 'SIGCONT');
     frozen = [];
   };
-  await start();
+  const close = async () => {
+    thaw();
+    if (existsSync(join(data, 'postmaster.pid'))) await stop('immediate');
+    rmSync(folder, { recursive: true, force: true });
+  };
   const url = databaseUrl(`postgresql://postgres@${host}:${port}/postgres`, 'portico');
-  await run('createdb', ['-h', host, '-p', String(port), '-U', 'postgres', 'portico']);
-  await fillDemo(url);
+  try {
+    await start();
+    await run('createdb', ['-h', host, '-p', String(port), '-U', 'postgres', 'portico']);
+    await fillDemo(url);
+  } catch (failure) {
+    await close();
+    throw failure;
+  }
   return {
     host,
     port,
@@ -67,11 +77,7 @@ export async function openCluster(): Promise<Cluster> {
       for (const pid of frozen) signal(pid, 'SIGSTOP');
     },
     thaw,
-    async close() {
-      thaw();
-      if (existsSync(join(data, 'postmaster.pid'))) await stop('immediate');
-      rmSync(folder, { recursive: true, force: true });
-    },
+    close,
   };
 }
 

@@ -67,6 +67,11 @@ function readCode(text: string): string | undefined {
   }
 }
 
+/** The first requests to a process take long: it compiles what they need. Sends each of them thirty times. */
+export async function warmUp(crowds: readonly Crowd[], sendings: readonly Sending[]): Promise<void> {
+  for (let round = 0; round < 30; round += 1) await Promise.all(crowds.map((crowd) => crowd.sendAll(sendings)));
+}
+
 /** An answer other than a good one, in a line. */
 export function describeOutcome({ sending, status, code, text, took }: Outcome): string {
   return `${sending.method ?? 'GET'} ${sending.path}: ${status} ${code ?? text.slice(0, 200)} after ${Math.round(took)} ms`;

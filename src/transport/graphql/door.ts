@@ -15,9 +15,11 @@ import { readJsonObject } from '../body.ts';
 import { type ContextParts, openContext } from '../context.ts';
 import { type Exchange, exchangeOf } from '../exchange.ts';
 import { readQueryString } from '../query.ts';
+import { Documents, noErrors } from './documents.ts';
 import { documentGuards, toGraphqlError } from './guards.ts';
 import { maskError } from './mask.ts';
 import { describeOperation } from './operation.ts';
+import { graphiqlPolicy, renderPage } from './page.ts';
 
 /** One operation's way through Yoga's plugins, for doors that are not HTTP. */
 export interface Enveloped {
@@ -41,6 +43,7 @@ export interface GraphqlDoor {
 /** GraphQL over HTTP, by Yoga. */
 export function createGraphqlDoor(parts: ContextParts & { schema: GraphQLSchema; log: Log }): GraphqlDoor {
   const { schema, log } = parts;
+  const documents = new Documents();
   const yoga = createYoga<{ exchange?: Exchange; canStream?: boolean; openContext: () => Context }, Context>({
     schema,
     graphqlEndpoint: '/graphql',
@@ -51,12 +54,13 @@ export function createGraphqlDoor(parts: ContextParts & { schema: GraphQLSchema;
     cors: false,
     graphiql: false,
     landingPage: false,
+    parserAndValidationCache: { documentCache: documents, errorCache: noErrors },
     healthCheckEndpoint: '/graphql/never',
     logging: false,
     maskedErrors: { maskError: (error) => maskError(error, log) },
     context: ({ openContext }) => openContext(),
     plugins: [
-      ...documentGuards(),
+      ...documentGuards(documents),
       {
         onExecute({ args }: { args: ExecutionArgs }) {
           const { exchange, log } = args.contextValue as Context & { exchange?: Exchange };
@@ -78,7 +82,11 @@ export function createGraphqlDoor(parts: ContextParts & { schema: GraphQLSchema;
     async page(request, response, next) {
       if (request.accepts(['json', 'html']) !== 'html' || request.query.query !== undefined) return next();
       graphiql ??= renderPage();
-      response.type('html').send(await graphiql);
+      response
+        .type('html')
+        .vary('Accept')
+        .set({ 'Content-Security-Policy': graphiqlPolicy, 'Cache-Control': 'max-age=300' })
+        .send(await graphiql);
     },
     async handler(request, response) {
       const exchange = exchangeOf(request);
@@ -105,12 +113,6 @@ export function createGraphqlDoor(parts: ContextParts & { schema: GraphQLSchema;
 function nameExchange(exchange: Exchange, { document, operationName }: ExecutionArgs): void {
   exchange.operation = describeOperation(document, operationName);
   exchange.operationName = getOperationAST(document, operationName)?.name?.value.slice(0, 100) ?? null;
-}
-
-/** The page has all its assets within, some nine megabytes: they are loaded when somebody first asks for them. */
-async function renderPage(): Promise<string> {
-  const { renderGraphiQL } = await import('@graphql-yoga/render-graphiql');
-  return renderGraphiQL({ title: 'Portico', headers: '{\n  "Authorization": "Bearer "\n}', defaultQuery: welcome });
 }
 
 const noStream = 'A subscription needs a client that takes text/event-stream, or a WebSocket.';
@@ -146,24 +148,3 @@ function checkParameters(query: URLSearchParams): void {
     }
   }
 }
-
-const welcome = `# Set the header Authorization below to "Bearer <token>"; demo.json in the data folder has tokens.
-{
-  viewer {
-    name
-    organizations {
-      nodes {
-        id
-        name
-        projects {
-          nodes {
-            id
-            name
-            role
-          }
-        }
-      }
-    }
-  }
-}
-`;

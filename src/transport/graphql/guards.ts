@@ -26,6 +26,7 @@ import { constraintError, readBindings, type VariableBindings, variableErrors } 
 import { Fault, statusOf } from '../../kernel/fault.ts';
 import { exceedsDepth } from '../../kernel/json.ts';
 import { graphqlExtensions } from '../faults.ts';
+import type { Documents } from './documents.ts';
 
 const MAX_TOKENS = 2_000;
 const MAX_ALIASES = 50;
@@ -33,7 +34,7 @@ const MAX_VARIABLE_DEPTH = 520;
 const MAX_DOCUMENT_DEPTH = 520;
 
 /** What a client's document is held to before it runs; its cost is judged by the schema (graph/builder.ts). */
-export function documentGuards(): Plugin[] {
+export function documentGuards(documents: Documents): Plugin[] {
   return [
     maxTokensPlugin({ n: MAX_TOKENS }) as Plugin,
     maxAliasesPlugin({ n: MAX_ALIASES }) as Plugin,
@@ -50,8 +51,9 @@ export function documentGuards(): Plugin[] {
         addValidationRule(MaxIntrospectionDepthRule);
         addValidationRule(constraintRule);
         return ({ result, setResult }) => {
-          // What Yoga has kept of an earlier validation has been gathered then.
-          if (!Array.isArray(result) || result.length === 0 || result.some(({ extensions }) => extensions.http)) return;
+          if (!Array.isArray(result) || result.length === 0) return;
+          documents.forget(params.documentAST as DocumentNode);
+          if (result.some(({ extensions }) => extensions.http)) return;
           setResult(gatherFieldErrors(params.documentAST as DocumentNode, result));
         };
       },

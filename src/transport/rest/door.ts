@@ -1,24 +1,23 @@
 import express, { type Router } from 'express';
-import type { GraphQLSchema } from 'graphql';
 import { readJsonObject } from '../body.ts';
 import { type ContextParts, openContext } from '../context.ts';
 import { exchangeOf, sendEmpty, sendJson } from '../exchange.ts';
 import { queryText, readQueryString } from '../query.ts';
-import { type BoundRoute, bindRoute } from './route.ts';
-import { routes } from './routes.ts';
+import type { BoundRoute } from './route.ts';
 
-/** The v1 door: the table's routes, bound to the schema. */
-export function createRestDoor(parts: ContextParts & { schema: GraphQLSchema }): Router {
+/** The v1 door: the table's routes, as they are bound to the schema. */
+export function createRestDoor(bound: readonly BoundRoute[], parts: ContextParts): Router {
   const router = express.Router({ caseSensitive: true, strict: true });
-  for (const route of routes) mount(router, bindRoute(parts.schema, route), parts);
+  for (const route of bound) mount(router, route, parts);
   return router;
 }
 
-function mount(router: Router, { route, name, serve }: BoundRoute, parts: ContextParts): void {
+function mount(router: Router, { route, name, headers, serve }: BoundRoute, parts: ContextParts): void {
   router[route.method](route.path.replace(/^\/v1/, ''), async (request, response) => {
     const exchange = exchangeOf(request);
     exchange.operation = name;
     const { origin } = exchange;
+    for (const [header, value] of Object.entries(headers)) response.setHeader(header, value);
     const answer = await serve(
       {
         pathParameters: request.params as Record<string, string>,

@@ -11,6 +11,7 @@ import {
   validate,
 } from 'graphql';
 import type { Context } from '../../graph/context.ts';
+import { type Deprecation, deprecationHeaders, findDeprecations } from '../../graph/deprecation.ts';
 import { readBindings, type VariableBindings, variableErrors } from '../../graph/variables.ts';
 import { Fault, type FieldErrors } from '../../kernel/fault.ts';
 import { parseUuid } from '../../kernel/uuid.ts';
@@ -20,11 +21,19 @@ import { withLinks } from './links.ts';
 // biome-ignore lint/suspicious/noExplicitAny: the shape of the data is written in the document beside each use
 export type Data = any;
 
+export type Tag = 'Compute' | 'Projects';
+
 export interface Route {
   readonly method: 'get' | 'post' | 'put' | 'delete';
   /** Parameters are named after the variables that take them; all of them are UUIDs. */
   readonly path: string;
   readonly status: 200 | 201 | 204;
+  /** The area of §1 that it belongs to. */
+  readonly tag: Tag;
+  readonly summary: string;
+  /** How it refuses, beyond what any route does. */
+  readonly refuses?: ReadonlyArray<'permission_denied' | 'session_required' | 'conflict'>;
+  readonly deprecated?: Deprecation;
   /** Whether the answer carries a secret, and must be kept nowhere. */
   readonly isSecret?: boolean;
   readonly operation: string;
@@ -49,21 +58,29 @@ export interface RouteAnswer {
   readonly body: unknown;
 }
 
-export interface BoundRoute {
+export interface BoundRoute extends BoundOperation {
   readonly route: Route;
   readonly name: string;
+  /** The variables that come with the body, or on GET with the query. */
+  readonly declared: readonly string[];
+  /** The headers of every answer, refusals included. */
+  readonly headers: Readonly<Record<string, string>>;
   /** Throws a Fault whose fields have v1's names. */
   serve(request: RouteRequest, openContext: () => Context): Promise<RouteAnswer>;
 }
 
 /** Checks a route against the schema, once, at the start: throws for one that does not fit, so it never serves. */
 export function bindRoute(schema: GraphQLSchema, route: Route): BoundRoute {
-  const { document, operation, bindings } = bindOperation(schema, `${route.method} ${route.path}`, route.operation);
+  const bound = bindOperation(schema, `${route.method} ${route.path}`, route.operation);
+  const { document, operation, bindings } = bound;
   const inPath = new Set([...route.path.matchAll(/:(\w+)/g)].map(([, name = '']) => name));
   const declared = [...bindings.keys()].filter((name) => !inPath.has(name) && name !== 'if_match');
   return {
+    ...bound,
     route,
     name: operation.name?.value ?? route.path,
+    declared,
+    headers: deprecationHeaders(route.deprecated, ...findDeprecations(schema, document)),
     async serve(request, openContext) {
       const located = readPath(request.pathParameters);
       const given = route.method === 'get' ? readQuery(bindings, declared, request.readQuery()) : pick(await request.readBody(), declared);

@@ -26,6 +26,9 @@ export const routes: readonly Route[] = [
     path: `${project}/websocket-tickets`,
     status: 201,
     isSecret: true,
+    tag: 'Projects',
+    summary: 'Issue a WebSocket ticket',
+    refuses: ['session_required', 'permission_denied'],
     operation: `mutation create_websocket_ticket(
       $organization_id: ID!, $project_id: ID!, $target: TicketTarget!, $instance_id: UUID, $session_id: UUID
     ) {
@@ -39,6 +42,8 @@ export const routes: readonly Route[] = [
     method: 'get',
     path: dashboards,
     status: 200,
+    tag: 'Projects',
+    summary: 'List monitoring dashboards',
     operation: `query list_dashboards($organization_id: ID!, $project_id: ID!, $page: Int! = 1, $page_size: Int! = 20) {
       project(organizationId: $organization_id, id: $project_id) {
         answer: dashboardPage(page: $page, pageSize: $page_size) { ${page(dashboard.replace('etag: version', ''))} }
@@ -50,6 +55,9 @@ export const routes: readonly Route[] = [
     method: 'post',
     path: dashboards,
     status: 201,
+    tag: 'Projects',
+    summary: 'Create a monitoring dashboard',
+    refuses: ['permission_denied'],
     operation: `mutation create_dashboard(
       $organization_id: ID!, $project_id: ID!, $name: Name!, $description: Text! = "", $widgets: JSON,
       $is_default: Boolean! = false, $is_public: Boolean! = false
@@ -65,6 +73,8 @@ export const routes: readonly Route[] = [
     method: 'get',
     path: `${dashboards}/:dashboard_id`,
     status: 200,
+    tag: 'Projects',
+    summary: 'Get a monitoring dashboard',
     operation: `query get_dashboard($organization_id: ID!, $project_id: ID!, $dashboard_id: ID!) {
       project(organizationId: $organization_id, id: $project_id) { answer: dashboard(id: $dashboard_id) { ${dashboard} } }
     }`,
@@ -75,6 +85,9 @@ export const routes: readonly Route[] = [
     method: 'put',
     path: `${dashboards}/:dashboard_id`,
     status: 200,
+    tag: 'Projects',
+    summary: 'Update a monitoring dashboard',
+    refuses: ['permission_denied', 'conflict'],
     operation: `mutation update_dashboard(
       $organization_id: ID!, $project_id: ID!, $dashboard_id: ID!, $name: Name!, $description: Text! = "", $widgets: JSON,
       $is_default: Boolean! = false, $is_public: Boolean! = false, $project: UUID, $if_match: Int
@@ -90,6 +103,9 @@ export const routes: readonly Route[] = [
     method: 'delete',
     path: `${dashboards}/:dashboard_id`,
     status: 204,
+    tag: 'Projects',
+    summary: 'Delete a monitoring dashboard',
+    refuses: ['permission_denied', 'conflict'],
     operation: `mutation delete_dashboard($organization_id: ID!, $project_id: ID!, $dashboard_id: ID!, $if_match: Int) {
       deleteDashboard(input: {
         organizationId: $organization_id, projectId: $project_id, id: $dashboard_id, expectedVersion: $if_match
@@ -102,6 +118,8 @@ export const routes: readonly Route[] = [
     method: 'get',
     path: `${project}/compute/instances/:instance_id/backup-trial`,
     status: 200,
+    tag: 'Compute',
+    summary: 'Backup trial state and eligibility for an instance',
     operation: `query backup_trial_state($organization_id: ID!, $project_id: ID!, $instance_id: ID!) {
       project(organizationId: $organization_id, id: $project_id) {
         instance(id: $instance_id) {
@@ -124,6 +142,8 @@ export const routes: readonly Route[] = [
     method: 'get',
     path: `${project}/compute/overview`,
     status: 200,
+    tag: 'Compute',
+    summary: 'Compute overview',
     operation: `query compute_overview($organization_id: ID!, $project_id: ID!) {
       project(organizationId: $organization_id, id: $project_id) {
         answer: computeOverview {
@@ -147,6 +167,8 @@ export const routes: readonly Route[] = [
     method: 'get',
     path: `${project}/notifications`,
     status: 200,
+    tag: 'Projects',
+    summary: 'List notifications',
     operation: `query list_notifications(
       $organization_id: ID!, $project_id: ID!, $page: Int! = 1, $page_size: Int! = 20, $unread: Boolean, $severity: Severity, $kind: Text
     ) {
@@ -163,6 +185,8 @@ export const routes: readonly Route[] = [
     method: 'post',
     path: `${project}/notifications/read`,
     status: 200,
+    tag: 'Projects',
+    summary: 'Mark notifications as read',
     operation: `mutation mark_notifications_read($organization_id: ID!, $project_id: ID!, $notification_ids: [UUID!]) {
       answer: markNotificationsRead(input: {
         organizationId: $organization_id, projectId: $project_id, notificationIds: $notification_ids
@@ -171,6 +195,13 @@ export const routes: readonly Route[] = [
     answer: (data) => data.answer,
   },
 ];
+
+/** v1's names of what the schema calls otherwise (§2.1, §2.2); all else keeps its name. */
+export const schemaNames: Readonly<Record<string, string>> = {
+  CreateWebsocketTicketRequest: 'WebSocketTicketRequest',
+  CreateWebsocketTicketPayload: 'WebSocketTicket',
+  MarkNotificationsReadPayload: 'MarkNotificationsReadResult',
+};
 
 /** The plain-JSON sockets (§6): each event of the subscription is one frame. */
 export const streams: readonly Stream[] = [

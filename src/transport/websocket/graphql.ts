@@ -64,7 +64,12 @@ interface PreparedArgs extends ExecutionArgs {
 async function follow(args: PreparedArgs): Promise<AsyncGenerator<never> | ExecutionResult> {
   const { connection, id, form } = args;
   const sources = await openSources(args);
-  if (!(Symbol.asyncIterator in sources)) return sources;
+  if (!(Symbol.asyncIterator in sources)) {
+    // To its client an error is the end of a subscription for good; a closed socket makes it come back.
+    const isOutage = sources.errors?.some((error) => maskError(error, connection.log).extensions.code === 'service_unavailable');
+    if (isOutage) connection.close(closeCodes.tryAgainLater, 'service_unavailable');
+    return sources;
+  }
   const toText = (result: ExecutionResult) =>
     JSON.stringify(result.errors ? { ...result, errors: toMessages(result.errors, connection) } : result);
   const head = `{"id":${JSON.stringify(id)},"type":"next","payload":`;

@@ -1,4 +1,0 @@
-import { lexicographicSortSchema, printSchema } from 'graphql';
-import { schema } from './schema.ts';
-
-process.stdout.write(`${printSchema(lexicographicSortSchema(schema))}\n`);

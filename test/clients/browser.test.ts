@@ -1,0 +1,146 @@
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type BrowserContext, chromium, type Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startApp, type TestApp } from '../support/app.ts';
+import { publish } from '../support/feed.ts';
+import { folder } from './tools.ts';
+
+const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
+const screenshots = join(folder, 'generated/screenshots');
+const profile = mkdtempSync(join(tmpdir(), 'portico-chromium-'));
+const quiet = ['--disable-background-networking', '--disable-component-update', '--disable-sync', '--disable-quic', '--no-first-run'];
+
+let app: TestApp;
+let browser: BrowserContext;
+let page: Page;
+const elsewhere: string[] = [];
+const complaints: string[] = [];
+
+beforeAll(async () => {
+  expect(existsSync(executablePath), `${executablePath}: apt-get install chromium`).toBe(true);
+  mkdirSync(screenshots, { recursive: true });
+  app = await startApp();
+  browser = await chromium.launchPersistentContext(profile, {
+    executablePath,
+    viewport: { width: 1400, height: 1000 },
+    // No name is resolved: whatever is not on this machine would fail, and be seen below.
+    args: ['--no-sandbox', '--disable-gpu', '--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1', ...quiet],
+  });
+  page = browser.pages()[0] ?? (await browser.newPage());
+  browser.on('request', (request) => {
+    const { protocol, origin } = new URL(request.url());
+    if (!['data:', 'blob:'].includes(protocol) && origin !== app.baseUrl) elsewhere.push(request.url());
+  });
+  browser.on('requestfailed', (request) => void complaints.push(`${request.url()}: ${request.failure()?.errorText}`));
+  page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()));
+  page.on('pageerror', (failure) => void complaints.push(failure.message));
+});
+afterAll(async () => {
+  await browser.close();
+  await app.close();
+  rmSync(profile, { recursive: true, force: true });
+});
+
+const look = (name: string) => page.screenshot({ path: join(screenshots, `${name}.png`) });
+
+it('/ leads to what there is', async () => {
+  await page.goto(app.baseUrl);
+  await look('home');
+  await page.getByRole('link', { name: 'Reference of v1 REST' }).click();
+  await page.waitForURL(`${app.baseUrl}/docs`);
+  await page.goBack();
+  await page.getByRole('link', { name: 'GraphiQL' }).click();
+  await page.waitForURL(`${app.baseUrl}/graphql`);
+});
+
+describe('/docs', () => {
+  /** Opens an operation and sends it as it stands: its fields have the examples in them. */
+  async function execute(id: string) {
+    const operation = page.locator(`[id="${id}"]`);
+    await operation.locator('.opblock-summary').click();
+    await operation.locator('.execute').click();
+    const live = operation.locator('.live-responses-table');
+    await live.waitFor();
+    return { operation, status: await live.locator('tbody .response-col_status').first().innerText(), body: await live.innerText() };
+  }
+
+  it('shows every operation', async () => {
+    await page.goto(`${app.baseUrl}/docs`);
+    await page.locator('.opblock').first().waitFor();
+    expect(await page.locator('.opblock').count()).toBe(10);
+    await look('docs');
+  });
+
+  it('sends a request with the demo’s token, and shows its answer', async () => {
+    await page.locator('.auth-wrapper .authorize').click();
+    await page.locator('.auth-container input').fill(app.demo.users.owner.token ?? '');
+    await page.locator('.auth-btn-wrapper .authorize').click();
+    await page.locator('.btn-done').click();
+    const overview = await execute('operations-Compute-compute_overview');
+    expect([overview.status.split(/\s/)[0], overview.body]).toEqual(['200', expect.stringContaining('"instances_total": 51')]);
+    await overview.operation.locator('.live-responses-table').scrollIntoViewIfNeeded();
+    await look('docs-answer');
+  });
+
+  it('sends a body from its example, and shows what it has changed', async () => {
+    const updated = await execute('operations-Projects-update_dashboard');
+    expect([updated.status.split(/\s/)[0], updated.body]).toEqual(['200', expect.stringContaining('Requests of the web tier, by status.')]);
+    expect(updated.body).toContain('etag: "3"');
+  });
+});
+
+describe('GraphiQL', () => {
+  async function open(tab: string) {
+    await page.goto(`${app.baseUrl}/graphql`);
+    await page.locator('.graphiql-tab', { hasText: tab }).click();
+    await page.getByRole('button', { name: 'Headers', exact: true }).click();
+    const editor = page.locator('.graphiql-editor-tool .graphiql-editor:not(.hidden) .monaco-editor').last();
+    await expect.poll(() => editor.innerText(), { timeout: 30_000 }).toContain('Authorization');
+    await editor.click();
+    await page.keyboard.press('Control+A');
+    // The editor closes the quotation mark and the bracket by itself.
+    await page.keyboard.insertText(`{"Authorization": "Bearer ${app.demo.users.owner.token}`);
+    await page.locator('.graphiql-execute-button').click();
+  }
+  const shown = async () => (await page.locator('.result-window').innerText()).replace(/\s+/g, ' ');
+
+  it('explains the header, and runs a query', async () => {
+    await page.goto(`${app.baseUrl}/graphql`);
+    await page.locator('.graphiql-query-editor .view-lines').waitFor();
+    await expect
+      .poll(() => page.locator('.graphiql-query-editor').innerText(), { timeout: 30_000 })
+      .toMatch(/Every.request.takes.one.header/);
+    await look('graphiql');
+    const tabs = () => page.locator('.graphiql-tab').allInnerTexts();
+    expect(await tabs()).toEqual(['WhoAmI', 'Overview', 'Feed', 'Publish']);
+    await page.locator('.graphiql-query-editor .view-lines').click();
+    await page.keyboard.press('Control+Home');
+    await page.keyboard.insertText('# Mine\n');
+    const stored = () => page.evaluate('localStorage.getItem("graphiql:tabState")');
+    await expect.poll(stored, { timeout: 30_000 }).toContain('Mine');
+    await page.reload();
+    await expect.poll(() => page.locator('.graphiql-query-editor').innerText(), { timeout: 30_000 }).toMatch(/Mine/);
+    expect(await tabs()).toHaveLength(4);
+    await open('Overview');
+    await expect.poll(shown, { timeout: 30_000 }).toContain('"name": "Production"');
+    expect(await shown()).toContain('"unreadNotificationCount": 50');
+    await look('graphiql-query');
+  });
+
+  it('runs a subscription, and shows an event as it comes', async () => {
+    await open('Feed');
+    await expect.poll(shown, { timeout: 30_000 }).toContain('"__typename": "FeedReady"');
+    await publish(app, 'Seen in the browser');
+    await expect.poll(shown, { timeout: 30_000 }).toContain('"title": "Seen in the browser"');
+    await look('graphiql-feed');
+    await page.locator('.graphiql-execute-button').click();
+  });
+});
+
+it('no page has asked for anything elsewhere, or complained', () => {
+  expect(elsewhere).toEqual([]);
+  // A stream that is ended by its reader, and a page that is left while it loads.
+  expect(complaints.filter((text) => !text.endsWith('net::ERR_ABORTED'))).toEqual([]);
+});

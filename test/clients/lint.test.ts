@@ -1,0 +1,63 @@
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Parser } from '@asyncapi/parser';
+import { describe, expect, it } from 'vitest';
+import { checkout, folder, runTool } from './tools.ts';
+
+const path = (name: string) => join(checkout, name);
+mkdirSync(join(folder, 'generated'), { recursive: true });
+
+describe('openapi.json', () => {
+  it('has nothing that Redocly, with its recommended rules, has to say against it', async () => {
+    const { code, out } = await runTool('@redocly/cli', ['lint', path('openapi.json'), '--extends', 'recommended', '--format', 'json']);
+    const { totals, problems } = JSON.parse(out);
+    expect(problems).toEqual([]);
+    expect([code, totals]).toEqual([0, { errors: 0, warnings: 0, ignored: 0 }]);
+  });
+
+  it('has nothing that Spectral, with the rules of spectral:oas, has to say against it', async () => {
+    const rules = join(folder, 'generated/spectral.json');
+    writeFileSync(rules, '{"extends":["spectral:oas"]}');
+    const { code, out } = await runTool('@stoplight/spectral-cli', [
+      'lint',
+      path('openapi.json'),
+      '--ruleset',
+      rules,
+      '--format',
+      'json',
+      '--fail-severity',
+      'hint',
+    ]);
+    expect([code, out]).toEqual([0, expect.stringMatching(/^\[\]/)]);
+  });
+});
+
+it('asyncapi.json is accepted by AsyncAPI’s parser, without a diagnostic', async () => {
+  const { document, diagnostics } = await new Parser().parse(readFileSync(path('asyncapi.json'), 'utf8'));
+  expect(diagnostics).toEqual([]);
+  const [channel] = document?.channels().all() ?? [];
+  expect(channel?.address()).toMatch(/\/notifications\/ws$/);
+  expect(
+    channel
+      ?.messages()
+      .all()
+      .map((message) => message.name())
+      .sort(),
+  ).toEqual(['gap', 'notification', 'read', 'ready']);
+});
+
+describe('schema.graphql', () => {
+  it('has nothing that graphql-eslint’s recommended rules for schemas have to say against it', async () => {
+    const copy = join(folder, 'generated/schema.graphql');
+    copyFileSync(path('schema.graphql'), copy);
+    const { code, out } = await runTool('eslint', ['--max-warnings', '0', copy]);
+    expect([code, out]).toEqual([0, '']);
+  });
+
+  it('would be told what is wrong', async () => {
+    const copy = join(folder, 'generated/broken.graphql');
+    writeFileSync(copy, readFileSync(path('schema.graphql'), 'utf8').replace('"""The user who asks."""', ''));
+    const { code, out } = await runTool('eslint', [copy]);
+    expect([code, out]).toEqual([1, expect.stringContaining('Description is required for type "Viewer"')]);
+  });
+});

@@ -1,0 +1,46 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { root } from '../src/kernel/root.ts';
+
+const checkout = fileURLToPath(root);
+const pages = ['README.md', ...readdirSync(join(checkout, 'docs')).flatMap((name) => (name.endsWith('.md') ? [`docs/${name}`] : []))];
+const read = (path: string) => readFileSync(join(checkout, path), 'utf8');
+
+/** As GitHub names them. */
+const anchorsOf = (page: string) =>
+  [...page.matchAll(/^#+ (.+)$/gm)].map(([, title = '']) =>
+    title
+      .toLowerCase()
+      .replace(/[^\w\- ]/g, '')
+      .replaceAll(' ', '-'),
+  );
+
+describe('the documentation', () => {
+  it.each(pages)('%s links to what there is', (path) => {
+    const links = [...read(path).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = '']) => link).filter((link) => !/^https?:/.test(link));
+    for (const link of links) {
+      const [file = '', anchor] = link.split('#', 2);
+      const target = file === '' ? path : normalize(join(dirname(path), file));
+      const page = read(target);
+      if (anchor !== undefined) expect(anchorsOf(page), link).toContain(anchor);
+    }
+  });
+
+  it('is reached from the README', () => {
+    const readme = read('README.md');
+    for (const page of pages.slice(1)) expect(readme).toContain(`](${page})`);
+  });
+
+  it('has no paragraph twice', () => {
+    const paragraphs = pages.flatMap((path) =>
+      read(path)
+        .replace(/```[\s\S]*?```/g, '')
+        .split(/\n\s*\n/)
+        .map((text) => text.replace(/\s+/g, ' ').trim())
+        .filter((text) => text.length > 80),
+    );
+    expect(paragraphs.filter((text, index) => paragraphs.indexOf(text) !== index)).toEqual([]);
+  });
+});

@@ -1,0 +1,177 @@
+import { readFileSync } from 'node:fs';
+import fc from 'fast-check';
+import { GraphQLNonNull, GraphQLObjectType, type GraphQLScalarType, GraphQLSchema, GraphQLString, printSchema } from 'graphql';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { deprecate } from '../src/graph/deprecation.ts';
+import { root } from '../src/kernel/root.ts';
+import { schema } from '../src/schema.ts';
+import { examples } from '../src/transport/rest/examples.ts';
+import { describeApi } from '../src/transport/rest/openapi.ts';
+import { bindRoute, type Data, type Route } from '../src/transport/rest/route.ts';
+import { routes } from '../src/transport/rest/routes.ts';
+import { type Answer, startApp, type TestApp } from './support/app.ts';
+import { operations } from './support/contract.ts';
+import { expandRefusal, expectSecurityHeaders, refusals } from './support/doors.ts';
+import { recordExamples } from './support/examples.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startApp({ PUBLIC_URL: 'http://localhost:4000' });
+});
+afterAll(() => app.close());
+
+const read = (path: string) => readFileSync(new URL(path, root), 'utf8');
+const html = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
+const get = (path: string, headers = {}) => app.ask('GET', path, { as: null, headers });
+
+/** Open to everybody, free of charge, and the same for HEAD. */
+async function expectOpen(path: string, headers = {}): Promise<Answer> {
+  const answer = await get(path, headers);
+  expect(answer.status, path).toBe(200);
+  expect(answer.headers).not.toHaveProperty('ratelimit');
+  expectSecurityHeaders(answer.headers);
+  const head = await app.ask('HEAD', path, { as: null, headers });
+  expect([head.status, head.text, head.headers['content-length']]).toEqual([200, '', answer.headers['content-length']]);
+  return answer;
+}
+
+describe('the documents', () => {
+  for (const name of ['openapi.json', 'asyncapi.json']) {
+    it(`/v1/${name} is what is checked in`, async () => {
+      const { text, headers } = await expectOpen(`/v1/${name}`);
+      expect(text).toBe(read(name));
+      expect(headers['content-type']).toBe('application/json; charset=utf-8');
+      expect(headers['cache-control']).toBe('max-age=300');
+    });
+  }
+
+  it('have the operations of the contract, by their names', async () => {
+    const { paths } = JSON.parse(read('openapi.json'));
+    const described = Object.entries<Record<string, { operationId: string }>>(paths).flatMap(([path, item]) =>
+      Object.entries(item).map(([method, { operationId }]) => [operationId, method, path.replace(/\{(\w+)\}/g, ':$1')]),
+    );
+    expect(described.sort()).toEqual(
+      Object.entries(operations)
+        .map(([name, { method, path }]) => [name, method, path])
+        .sort(),
+    );
+  });
+
+  it('have as examples what the demo answers', async () => {
+    const recorded = await recordExamples(app);
+    const file = [
+      '// Recorded from the demo: `npx vitest run test/documents.test.ts --update` writes it anew.',
+      "import type { Examples } from './openapi.ts';",
+      '',
+      `export const examples: Examples = ${JSON.stringify(recorded, null, 2)};`,
+      '',
+    ];
+    await expect(file.join('\n')).toMatchFileSnapshot('../src/transport/rest/examples.ts');
+  });
+});
+
+describe('the patterns of the document', () => {
+  const text = fc.string({ unit: fc.constantFrom('a', ' ', '\n', '\u0000', '\ufeff', '\u00a0', '😀', 'é'), maxLength: 4 });
+
+  it.each(['Name', 'Text'])('of %s say what the scalar takes', (name) => {
+    const scalar = schema.getType(name) as GraphQLScalarType;
+    const { pattern, minLength = 0 } = scalar.extensions.jsonSchema as { pattern: string; minLength?: number };
+    const isTaken = (value: string) => {
+      try {
+        scalar.parseValue(value);
+        return true;
+      } catch {
+        return false;
+      }
+    };
+    fc.assert(
+      fc.property(text, (value) => {
+        expect(new RegExp(pattern, 'u').test(value) && value.length >= minLength, JSON.stringify(value)).toBe(isTaken(value));
+      }),
+      { numRuns: 2000 },
+    );
+  });
+});
+
+describe('the pages', () => {
+  it('/ says what runs here, to browsers as a page and to others as JSON', async () => {
+    const page = await expectOpen('/', html);
+    expect(page.headers['content-type']).toBe('text/html; charset=utf-8');
+    expect(page.headers.vary).toContain('Accept');
+    for (const link of linksOf(page.text)) await expectOpen(`/${link}`, html);
+    for (const accept of ['*/*', 'application/json', 'application/json, text/html;q=0.5']) {
+      expect((await get('/', { accept })).json).toEqual({ name: 'Portico', graphql: '/graphql', rest: '/v1' });
+    }
+  });
+
+  it('/docs has all that it loads, from this server alone', async () => {
+    const page = await expectOpen('/docs', html);
+    const loaded = linksOf(page.text);
+    expect(loaded.length).toBeGreaterThan(3);
+    for (const link of loaded) {
+      const asset = await expectOpen(`/${link}`);
+      expect(asset.headers['cache-control']).toMatch(/max-age=300$/);
+    }
+    expect(page.headers['content-security-policy']).toMatch(/default-src 'none'.*script-src 'self';.*connect-src 'self'/);
+  });
+
+  it('have nothing below them', async () => {
+    for (const path of [
+      '/docs/',
+      '/docs/swagger-ui.js',
+      '/docs/../package.json',
+      '/docs/start.js/x',
+      '/v1/openapi.json/',
+      '/v1/openapi.yaml',
+    ]) {
+      const answer = await app.ask('GET', path);
+      expect([answer.status, answer.json], path).toEqual([404, expandRefusal(refusals.notFound)]);
+    }
+    for (const path of ['/', '/docs', '/v1/openapi.json']) expect((await app.ask('POST', path)).status, path).toBe(404);
+  });
+});
+
+function linksOf(page: string): string[] {
+  return [...page.matchAll(/\b(?:src|href)="([^"]+)"/g)].map(([, link = '']) => link);
+}
+
+describe('deprecation', () => {
+  const flag = { since: '2026-11-01', sunset: '2027-05-01', reason: 'Use the other.' };
+  const headers = { Deprecation: `@${Date.UTC(2026, 10, 1) / 1000}`, Sunset: 'Sat, 01 May 2027 00:00:00 GMT' };
+  const document = (from: typeof schema, route: Route) => JSON.parse(JSON.stringify(describeApi(from, [bindRoute(from, route)], examples)));
+  const operationOf = ({ paths }: Data): Data => Object.values<Data>(Object.values<Data>(paths)[0])[0];
+
+  it('of a route: the operation says so, and every answer has the headers', () => {
+    const [route] = routes.filter(({ path }) => path.endsWith('/compute/overview'));
+    if (!route) throw new Error('no such route');
+    expect(bindRoute(schema, route).headers).toEqual({});
+    const old = { ...route, deprecated: flag };
+    expect(bindRoute(schema, old).headers).toEqual(headers);
+    const operation = operationOf(document(schema, old));
+    expect([operation.deprecated, operation.description]).toEqual([true, expect.stringContaining('Use the other.')]);
+    expect(Object.keys(operation.responses[200].headers)).toEqual(expect.arrayContaining(['Deprecation', 'Sunset']));
+    expect(operationOf(document(schema, route))).not.toHaveProperty('deprecated');
+  });
+
+  it('of a field: the SDL says so, the document says so, and the routes that select it have the headers', () => {
+    const text = { type: new GraphQLNonNull(GraphQLString) };
+    const thing = new GraphQLObjectType({ name: 'Thing', fields: { fresh: text, stale: { ...text, ...deprecate(flag) } } });
+    const own = new GraphQLSchema({ query: new GraphQLObjectType({ name: 'Query', fields: { thing: { type: thing } } }) });
+    expect(printSchema(own)).toContain(
+      'stale: String! @deprecated(reason: "Use the other. Deprecated since 2026-11-01. Gone from 2027-05-01.")',
+    );
+    const select = (field: string): Route => ({
+      method: 'get',
+      path: '/v1/thing',
+      status: 200,
+      tag: 'Compute',
+      summary: 'A thing',
+      operation: `query thing { answer: thing { ${field} } }`,
+      answer: (data) => data.answer,
+    });
+    expect(bindRoute(own, select('fresh')).headers).toEqual({});
+    expect(bindRoute(own, select('fresh stale')).headers).toEqual(headers);
+    const { properties } = document(own, select('fresh stale')).components.schemas.Thing;
+    expect([properties.stale.deprecated, properties.fresh.deprecated]).toEqual([true, undefined]);
+  });
+});

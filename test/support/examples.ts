@@ -1,0 +1,143 @@
+import { createHash } from 'node:crypto';
+import { trialExamples } from '../../src/demo/backups.ts';
+import { dashboards } from '../../src/demo/dashboards.ts';
+import { demoId } from '../../src/demo/identity.ts';
+import { notificationIds } from '../../src/demo/notifications.ts';
+import { organization, project } from '../../src/demo/people.ts';
+import { Fault } from '../../src/kernel/fault.ts';
+import { restBody } from '../../src/transport/faults.ts';
+import type { Examples, OperationExample } from '../../src/transport/rest/openapi.ts';
+import type { Answer, TestApp } from './app.ts';
+import { type OperationName, operations } from './contract.ts';
+import { openPlainFeed } from './feed.ts';
+import { seededAt } from './world.ts';
+
+/** All times of the examples lie around this moment, as those of the demo lie around the moment of its making. */
+const TOLD_AT = Date.parse('2026-06-01T12:00:00.000Z');
+
+const place = { organization_id: organization.id, project_id: project.id };
+const dashboard = { ...place, dashboard_id: dashboards.public };
+
+/** What the documents show, in an order in which each finds the demo as it should be. */
+const requests: Readonly<Record<OperationName, Omit<OperationExample, 'answer' | 'etag'>>> = {
+  list_dashboards: { parameters: { ...place, page: 1, page_size: 2 } },
+  get_dashboard: { parameters: dashboard },
+  backup_trial_state: { parameters: { ...place, instance_id: trialExamples.trial_already_open } },
+  compute_overview: { parameters: place },
+  list_notifications: { parameters: { ...place, page: 1, page_size: 2, unread: true, severity: 'critical', kind: 'backup.failed' } },
+  create_websocket_ticket: { parameters: place, body: { target: 'notifications' } },
+  mark_notifications_read: { parameters: place, body: { notification_ids: notificationIds.slice(-2) } },
+  update_dashboard: {
+    parameters: { ...dashboard, 'If-Match': '*' },
+    body: {
+      name: 'Traffic',
+      description: 'Requests of the web tier, by status.',
+      project: project.id,
+      widgets: [{ type: 'timeseries', title: 'Requests per second', query: { metric: 'http.requests', group_by: ['status'] } }],
+      is_default: false,
+      is_public: true,
+    },
+  },
+  create_dashboard: {
+    parameters: place,
+    body: {
+      name: 'Databases',
+      description: '',
+      widgets: [{ type: 'gauge', title: 'Disk', query: { metric: 'disk.used' } }],
+      is_default: false,
+      is_public: true,
+    },
+  },
+  delete_dashboard: { parameters: { ...dashboard, 'If-Match': '*' } },
+};
+
+/** What a run draws by lot. */
+const madeUp: Partial<Record<OperationName, object>> = {
+  create_websocket_ticket: { ticket: createHash('sha256').update('ticket').digest('base64url') },
+  create_dashboard: { id: demoId('dashboard/databases', 4) },
+};
+
+/** Sends every example to the demo; what it answers, with what differs from run to run set to what never does. */
+export async function recordExamples(app: TestApp): Promise<Examples> {
+  const began = Date.now();
+  const made = (await seededAt(app)).getTime();
+  const settle = (value: unknown) => settleValue(value, (time) => TOLD_AT + (time >= began ? 0 : time - made));
+  const recorded: Record<string, OperationExample> = {};
+  for (const [name, request] of Object.entries(requests)) {
+    const { status, json, headers } = await sendExample(app, name as OperationName, request);
+    if (status >= 300) throw new Error(`${name}: ${status} ${JSON.stringify(json)}`);
+    const { etag } = headers;
+    const answer = settle({ ...json, ...madeUp[name as OperationName] });
+    recorded[name] = {
+      ...request,
+      ...(json !== undefined && { answer: Array.isArray(json) ? settle(json) : answer }),
+      ...(etag && { etag: String(etag) }),
+    };
+  }
+  return {
+    operations: recorded,
+    refusals: settle(await recordRefusals(app)) as Examples['refusals'],
+    events: await recordEvents(app, settle),
+  };
+}
+
+export function sendExample(app: TestApp, name: OperationName, { parameters, body }: Omit<OperationExample, 'answer'>): Promise<Answer> {
+  const { method, path } = operations[name];
+  const target = path.replace(/:(\w+)/g, (_, parameter: string) => String(parameters[parameter]));
+  const ifMatch = parameters['If-Match'];
+  const inQuery = Object.entries(parameters).filter(([parameter]) => parameter !== 'If-Match' && !path.includes(`:${parameter}`));
+  const query = new URLSearchParams(inQuery.map(([parameter, value]) => [parameter, String(value)])).toString();
+  const headers = ifMatch === undefined ? {} : { 'if-match': String(ifMatch) };
+  return app.ask(method.toUpperCase(), query ? `${target}?${query}` : target, { headers, body });
+}
+
+/** One refusal of each kind; an outage and a mistake of ours are not made for this. */
+async function recordRefusals(app: TestApp): Promise<Examples['refusals']> {
+  const path = `${app.projectPath}/monitoring/dashboards`;
+  const json = async (answer: Promise<Answer>) => (await answer).json;
+  const board = `${path}/${dashboards.default}`;
+  return {
+    invalid_request: await json(app.ask('POST', path, { body: '{' })),
+    validation_failed: await json(app.ask('POST', path, { body: { is_public: 'perhaps' } })),
+    not_authenticated: await json(app.ask('GET', path, { as: null })),
+    permission_denied: await json(app.ask('POST', path, { as: 'viewer', body: { name: 'Mine' } })),
+    session_required: await json(
+      app.ask('POST', `${app.projectPath}/websocket-tickets`, {
+        as: { bearer: app.demo.users.owner.api_key },
+        body: { target: 'notifications' },
+      }),
+    ),
+    not_found: await json(app.ask('GET', `${path}/${demoId('nothing')}`)),
+    conflict: await json(app.ask('PUT', board, { headers: { 'if-match': '"3"' }, body: { name: 'Operations' } })),
+    rate_limited: await exhaust(app, path),
+    internal_error: restBody(Fault.from(new Error('a mistake of ours'))),
+    service_unavailable: restBody(Fault.unavailable('an outage')),
+  };
+}
+
+async function exhaust(app: TestApp, path: string): Promise<unknown> {
+  for (;;) {
+    const { status, json } = await app.ask('GET', path, { as: null });
+    if (status === 429) return { ...json, context: { ...json.context, retry_after_seconds: 30 } };
+  }
+}
+
+/** One event of each kind. */
+async function recordEvents(app: TestApp, settle: (value: unknown) => unknown): Promise<Examples['events']> {
+  const feed = openPlainFeed(app, { after: notificationIds.length - 1 });
+  await feed.until(({ type }) => type === 'ready');
+  await app.ask('POST', `${app.projectPath}/notifications/read`, { body: { notification_ids: [notificationIds[119]] } });
+  await feed.until(({ type }) => type === 'read');
+  const ahead = openPlainFeed(app, { after: notificationIds.length + 5 });
+  await ahead.until(({ type }) => type === 'gap');
+  const events = [...feed.frames, ...ahead.frames.filter(({ type }) => type === 'gap')];
+  for (const { socket } of [feed, ahead]) socket.terminate();
+  return { notification_feed: settle(events) as unknown[] };
+}
+
+function settleValue(value: unknown, settleTime: (time: number) => number): unknown {
+  if (Array.isArray(value)) return value.map((item) => settleValue(item, settleTime));
+  if (typeof value === 'string' && /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(value)) return new Date(settleTime(Date.parse(value))).toISOString();
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, settleValue(item, settleTime)]));
+}
