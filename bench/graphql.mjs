@@ -1,0 +1,158 @@
+// Four reads by GraphQL over HTTP, under the project that was checked once.
+import { readFileSync } from 'node:fs';
+import { compare } from './compare.mjs';
+import { query } from './database.mjs';
+import { idOf } from './fill.mjs';
+import { overview } from './peers/statements.mjs';
+import { pairOf } from './rest.mjs';
+import { newerNode, start, startAll } from './servers.mjs';
+import { comparison } from './table.mjs';
+
+const pageInfo = 'pageInfo { hasNextPage endCursor }';
+
+/** What hangs under the project. Lists are of 20, which is everybody's default too. */
+const selections = {
+  overview: `computeOverview {
+    attention {
+      instancesWithoutHypervisor instancesSuspended instancesThrottled cancellationsScheduled tasksFailed24h tasksStuck
+    }
+    instancesByStatus { status count } instancesTotal resourcesAllocated { vcpu ramMb ramGb storageGb }
+    resourcesCount { volumes vpcs sshKeys snapshots backups storageGb } tasksByStatus { status count } tasksRecentCount
+  }`,
+  notifications: `notifications(first: 20) {
+    nodes { id sequence kind severity title body resourceType resourceId data created read } ${pageInfo}
+  }`,
+  dashboards: `dashboards(first: 20) {
+    nodes { id name description widgets isDefault isPublic version created modified createdById } ${pageInfo}
+  }`,
+  instances: `instances(first: 20) {
+    nodes {
+      id name status plan region vcpu ramMb storageGb hypervisor created
+      backupTrial {
+        eligible reason monthlyPrice currency trialDays trial { id status source cycle monthlyPrice startedAt endsAt created }
+      }
+    } ${pageInfo}
+  }`,
+};
+
+/** The same in the words of PostGraphile, whose schema is the database's. */
+const ofDatabase = {
+  overview: 'computeOverview',
+  notifications: `notifications: logEntries(first: 20) {
+    nodes { id: rowId sequence kind severity title body resourceType resourceId data created read } ${pageInfo}
+  }`,
+  dashboards: `dashboards: visibleDashboards(first: 20) {
+    nodes { id: rowId name description widgets isDefault isPublic version created modified createdById: createdBy } ${pageInfo}
+  }`,
+  instances: `instances: presentInstances(first: 20) {
+    nodes { id: rowId name status plan region vcpu ramMb storageGb hypervisor created backupTrial } ${pageInfo}
+  }`,
+};
+
+const names = /** @type {const} */ ({
+  overview: 'compute overview',
+  notifications: '20 notifications',
+  dashboards: '20 dashboards',
+  instances: '20 instances with backup trial',
+});
+
+const COUNT = 9_984;
+/** Those that have more than a page of dashboards; the figures are the same for every list, so all lists are of these. */
+const hasManyDashboards = (/** @type {number} */ project) => project % 10 === 0;
+const pairs = Array.from({ length: COUNT * 20 }, (_, index) => pairOf(index))
+  .filter(({ project }) => hasManyDashboards(project))
+  .slice(0, COUNT);
+
+/** @param {keyof typeof selections} read */
+const documentOf = (read) =>
+  `query Read($organizationId: ID!, $id: ID!) { project(organizationId: $organizationId, id: $id) { ${selections[read]} } }`;
+
+/** @param {keyof typeof selections} read */
+const documentOfDatabase = (read) =>
+  `query Read($organizationId: UUID!, $id: UUID!) { project: openProject(organizationId: $organizationId, projectId: $id) { ${ofDatabase[read]} } }`;
+
+/** @param {string} document @param {(user: number) => Promise<string>} tokenOf */
+function requestsOf(document, tokenOf) {
+  return Promise.all(
+    pairs.map(async ({ user, organization, project }) => ({
+      method: 'POST',
+      path: '/graphql',
+      headers: { authorization: `Bearer ${await tokenOf(user)}`, 'content-type': 'application/json' },
+      body: JSON.stringify({
+        query: document,
+        variables: { organizationId: idOf('organization', organization), id: idOf('project', project) },
+      }),
+    })),
+  );
+}
+
+/** The reads as Portico is asked for them. */
+export const graphqlOperations = () =>
+  Object.entries(names).map(([name, title]) => ({
+    name: `GraphQL, ${title}`,
+    requests: (/** @type {(user: number) => Promise<string>} */ tokenOf) =>
+      requestsOf(documentOf(/** @type {keyof typeof selections} */ (name)), tokenOf),
+  }));
+
+/** @param {import('./main.mjs').Bench} bench @returns {Promise<import('./main.mjs').Section>} */
+export async function measureGraphql({ databaseUrl, key, ...options }) {
+  const peers = ['mercurius', 'apollo', 'postgraphile'];
+  await query(databaseUrl, readFileSync(new URL('peers/postgraphile.sql', import.meta.url), 'utf8'));
+  const figures = overview.text.replaceAll('$1', 'project.id');
+  await query(
+    databaseUrl,
+    `CREATE OR REPLACE FUNCTION projects_compute_overview(project projects) RETURNS json LANGUAGE sql STABLE AS $$ ${figures} $$`,
+  );
+  const servers = await startAll(['portico', 'mercurius', 'apollo'], { databaseUrl, key });
+  try {
+    servers.push(await start('postgraphile', { databaseUrl, key, node: newerNode() }));
+    const operations = await Promise.all(
+      Object.entries(names).map(async ([name, title]) => {
+        const read = /** @type {keyof typeof selections} */ (name);
+        const ours = await requestsOf(documentOf(read), key.tokenOf);
+        const theirs = await requestsOf(documentOfDatabase(read), key.tokenOf);
+        const requests = async (/** @type {string} */ server) => (server === 'postgraphile' ? theirs : ours);
+        return { name: title, requestsOf: requests, comparable };
+      }),
+    );
+    const rows = await compare(operations, servers, { databaseUrl, key, ...options });
+    const cpu = (/** @type {string} */ operation, /** @type {string} */ server) =>
+      rows.find((row) => row.operation === operation && row.server === server)?.figures.cpuMicros ?? Number.NaN;
+    const bounds = { mercurius: 1, apollo: 0.5, postgraphile: 0.7 };
+    const claims = operations.flatMap(({ name }) =>
+      peers.map((peer) => ({
+        what: `GraphQL, ${name}: CPU against ${peer}`,
+        figure: cpu(name, 'portico') / cpu(name, peer),
+        bound: bounds[/** @type {keyof typeof bounds} */ (peer)],
+      })),
+    );
+    return { title: 'GraphQL over HTTP', text: comparison(rows), claims };
+  } finally {
+    await Promise.all(servers.map((server) => server.stop()));
+  }
+}
+
+/**
+ * Cursors are everybody's own, and PostGraphile's words are the database's: snake_case within JSON, enums in capitals,
+ * 64-bit numbers as text, moments with an offset. The values must be the same.
+ * @param {any} answer
+ */
+function comparable({ data, errors }) {
+  if (errors) throw new Error(JSON.stringify(errors));
+  return canonical(data);
+}
+
+/** @param {any} value @param {string} [name] @returns {any} */
+function canonical(value, name) {
+  if (name === 'endCursor') return typeof value;
+  if (name === 'computeOverview' && Array.isArray(value)) return canonical(value[0]);
+  if (Array.isArray(value)) return value.map((item) => canonical(item));
+  if (typeof value === 'object' && value !== null) {
+    const camel = (/** @type {string} */ key) => key.replace(/_(\w)/g, (_, letter) => letter.toUpperCase());
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [camel(key), canonical(item, camel(key))]));
+  }
+  if (typeof value !== 'string') return value;
+  if (/^\d{4}-\d\d-\d\dT/.test(value)) return new Date(value).toISOString();
+  if (/^[A-Z_]+$/.test(value)) return value.toLowerCase();
+  return /^\d{1,15}$/.test(value) ? Number(value) : value;
+}

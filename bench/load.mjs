@@ -1,0 +1,70 @@
+// One stretch of load on one server.
+import { setTimeout as sleep } from 'node:timers/promises';
+import autocannon from 'autocannon';
+import { cpuOf, memoryOf } from './servers.mjs';
+
+export const CONNECTIONS = 32;
+const EDGE_MS = 100;
+
+/**
+ * @typedef {{method: string, path: string, headers: Record<string, string>, body?: string}} Request
+ * @typedef {{requestsPerSecond: number, cpuMicros: number, p50: number, p99: number, memory: number}} Figures
+ */
+
+/**
+ * Each connection takes its own share of the requests, so that no two ask for the same at once.
+ * @param {import('./servers.mjs').Server} server @param {Request[]} requests @param {{seconds: number, connections?: number}} options
+ * @returns {Promise<Figures>}
+ */
+export async function drive(server, requests, { seconds, connections = CONNECTIONS }) {
+  let next = 0;
+  /** @type {number[]} */
+  const latencies = [];
+  const look = () => ({ cpu: cpuOf(server.pid), count: latencies.length, at: performance.now() });
+  const running = autocannon({
+    url: server.baseUrl,
+    connections,
+    duration: seconds,
+    setupClient(client) {
+      const own = requests.filter((_request, index) => index % connections === next % connections);
+      next += 1;
+      client.setRequests(own);
+      // autocannon's own figures are whole milliseconds.
+      client.on('response', (/** @type {number} */ _status, /** @type {number} */ _bytes, /** @type {number} */ ms) => latencies.push(ms));
+    },
+  });
+  // The figures are of what lies between: as many requests are under way at its end as at its beginning.
+  await sleep(EDGE_MS);
+  const begun = look();
+  await sleep(seconds * 1000 - 2 * EDGE_MS);
+  const ended = look();
+  const result = await running;
+  const failed = result.non2xx + result.errors + result.timeouts;
+  if (failed > 0)
+    throw new Error(`${server.name}: ${failed} of ${result.requests.total} failed: ${JSON.stringify(result.statusCodeStats)}`);
+  // What was under way when the load ended is still being worked on.
+  await sleep(EDGE_MS);
+  const count = ended.count - begun.count;
+  latencies.sort((a, b) => a - b);
+  const at = (/** @type {number} */ share) => Number(latencies[Math.floor(latencies.length * share)]);
+  return {
+    requestsPerSecond: count / ((ended.at - begun.at) / 1000),
+    cpuMicros: (ended.cpu - begun.cpu) / count,
+    p50: at(0.5),
+    p99: at(0.99),
+    memory: memoryOf(server.pid),
+  };
+}
+
+/** @param {number[]} values */
+export function median(values) {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? Number(sorted[middle]) : (Number(sorted[middle - 1]) + Number(sorted[middle])) / 2;
+}
+
+/** The median of each figure. @param {Figures[]} rounds @returns {Figures} */
+export function medians(rounds) {
+  const of = (/** @type {keyof Figures} */ name) => median(rounds.map((round) => round[name]));
+  return { requestsPerSecond: of('requestsPerSecond'), cpuMicros: of('cpuMicros'), p50: of('p50'), p99: of('p99'), memory: of('memory') };
+}

@@ -1,0 +1,169 @@
+// Portico and its peers, each a process of its own.
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { exportJWK, generateKeyPair, importJWK, SignJWT } from 'jose';
+import { WebSocket } from 'ws';
+import { root } from './database.mjs';
+import { idOf } from './fill.mjs';
+
+export const POOL = 10;
+const ISSUER = 'portico';
+
+/** A signing key in a folder that Portico takes for its own; the peers are told the public half. */
+export async function makeKey() {
+  const folder = mkdtempSync(join(tmpdir(), 'portico-bench-'));
+  const { privateKey } = await generateKeyPair('EdDSA', { extractable: true });
+  const jwk = { ...(await exportJWK(privateKey)), kid: 'bench', alg: 'EdDSA', use: 'sig' };
+  writeFileSync(join(folder, 'key.json'), JSON.stringify(jwk), { mode: 0o600 });
+  const { d: _private, ...publicJwk } = jwk;
+  const signingKey = await importJWK(jwk, 'EdDSA');
+  /** @type {Map<number, Promise<string>>} */
+  const tokens = new Map();
+  const sign = (/** @type {number} */ user) =>
+    new SignJWT()
+      .setProtectedHeader({ alg: 'EdDSA', kid: 'bench', typ: 'JWT' })
+      .setIssuer(ISSUER)
+      .setAudience(ISSUER)
+      .setSubject(idOf('user', user))
+      .setIssuedAt()
+      .setExpirationTime('12h')
+      .sign(signingKey);
+  return {
+    folder,
+    jwks: JSON.stringify({ keys: [publicJwk] }),
+    /** @param {number} user */
+    tokenOf(user) {
+      const token = tokens.get(user) ?? sign(user);
+      tokens.set(user, token);
+      return token;
+    },
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}
+
+/**
+ * @typedef {Awaited<ReturnType<typeof makeKey>>} Key
+ * @typedef {{name: string, baseUrl: string, pid: number, inspector: string | null, stop: () => Promise<void>}} Server
+ */
+
+/** The commands by name. `node` is the program to run it with. */
+const entries = {
+  portico: ['launch.mjs', 'main'],
+};
+
+/** Prisma's client, as the product's last build has it. */
+function prismaClient() {
+  const dist = join(root, 'dist');
+  const builds = readdirSync(dist).filter((name) => !name.startsWith('.'));
+  const byAge = builds.map((name) => join(dist, name)).sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs);
+  return join(String(byAge[0]), 'generated/prisma/client.js');
+}
+
+/**
+ * Starts a server and waits until it says where it listens.
+ * @param {string} name @param {{databaseUrl?: string, key: Key, env?: Record<string, string>, node?: string, arguments?: string[], inspect?: boolean}} options
+ * @returns {Promise<Server>}
+ */
+export async function start(name, { databaseUrl, key, env = {}, node = process.execPath, arguments: nodeArguments = [], inspect = false }) {
+  const command = entries[/** @type {keyof typeof entries} */ (name)] ?? [join(root, `bench/peers/${name}.mjs`)];
+  const settings = {
+    NODE_ENV: 'production',
+    HOST: '127.0.0.1',
+    PORT: '0',
+    ...(databaseUrl && { DATABASE_URL: databaseUrl }),
+    DATABASE_POOL: String(POOL),
+    // High enough not to be met; they are counted all the same, by everybody.
+    RATE_LIMIT_USER: '1000000000',
+    RATE_LIMIT_ANONYMOUS: '1000000000',
+    // The peers keep no log of requests either.
+    LOG_LEVEL: 'warn',
+    DATA_DIR: key.folder,
+    DRAIN_SECONDS: '0',
+    JWKS: key.jwks,
+    PRISMA_CLIENT: prismaClient(),
+    ...env,
+  };
+  const { PATH = '', HOME = '' } = process.env;
+  const child = spawn(node, [...nodeArguments, ...(inspect ? ['--inspect=127.0.0.1:0'] : []), ...command], {
+    cwd: root,
+    env: { PATH, HOME, ...settings },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let printed = '';
+  /** @type {string | null} */
+  let inspector = null;
+  const exit = new Promise((resolve) => child.once('close', resolve));
+  const baseUrl = await new Promise((resolve, reject) => {
+    const read = (/** @type {Buffer} */ bytes) => {
+      printed = (printed + bytes).slice(-4000);
+      inspector ??= /Debugger listening on (\S+)/.exec(printed)?.[1] ?? null;
+      const port = /listens on http:\/\/[^:]+:(\d+)/.exec(printed)?.[1];
+      if (port) resolve(`http://127.0.0.1:${port}`);
+    };
+    child.stdout.on('data', read);
+    child.stderr.on('data', read);
+    exit.then((code) => reject(new Error(`${name} ended with ${code}: ${printed}`)));
+  });
+  const stop = async () => {
+    child.kill('SIGTERM');
+    const timer = setTimeout(() => child.kill('SIGKILL'), 5_000);
+    await exit;
+    clearTimeout(timer);
+  };
+  return { name, baseUrl, pid: Number(child.pid), inspector, stop };
+}
+
+const NEWER_NODE = 24;
+
+/**
+ * A Node.js for those that do not run on ours: this one where it is new enough. The package `node` would fetch the
+ * program by an install script; this is the one that it fetches.
+ */
+export function newerNode() {
+  if (Number(process.versions.node.split('.')[0]) >= NEWER_NODE) return process.execPath;
+  const program = `node-${process.platform}-${process.arch}@${NEWER_NODE}`;
+  const command = ['-y', '-p', program, 'node', '-p', 'process.execPath'];
+  return execFileSync('npx', command, { cwd: tmpdir(), encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
+}
+
+/** All of them, or none. @param {string[]} names @param {Parameters<typeof start>[1]} options */
+export async function startAll(names, options) {
+  const started = await Promise.allSettled(names.map((name) => start(name, options)));
+  const servers = started.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+  const failed = started.find((result) => result.status === 'rejected');
+  if (!failed) return servers;
+  await Promise.all(servers.map((server) => server.stop()));
+  throw /** @type {PromiseRejectedResult} */ (failed).reason;
+}
+
+/**
+ * Has a server that was started with `inspect` collect its garbage: what is left is what it needs.
+ * @param {Server} server
+ */
+export async function collectGarbage({ inspector }) {
+  const socket = new WebSocket(String(inspector));
+  await once(socket, 'open');
+  const answered = once(socket, 'message');
+  socket.send(JSON.stringify({ id: 1, method: 'HeapProfiler.collectGarbage' }));
+  await answered;
+  socket.close();
+}
+
+const TICK_US = 10_000;
+
+/** User and system time of a process so far, in microseconds. @param {number} pid */
+export function cpuOf(pid) {
+  // After the name, which may have blanks in it.
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    .replace(/^.*\) /s, '')
+    .split(' ');
+  return (Number(fields[11]) + Number(fields[12])) * TICK_US;
+}
+
+/** Resident memory in MiB. @param {number} pid */
+export function memoryOf(pid) {
+  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
+}

@@ -1,0 +1,330 @@
+// What an open socket costs, and how fast an event reaches many.
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { query } from './database.mjs';
+import { idOf } from './fill.mjs';
+import { drive, median } from './load.mjs';
+import { collectGarbage, memoryOf, start } from './servers.mjs';
+import { short, table } from './table.mjs';
+
+/** At a scale below 1, which is a quick look, there are a tenth of them. @param {number} scale */
+function countsOf(scale) {
+  const share = scale < 1 ? 0.1 : 1;
+  return { sockets: 5_000 * share, moreSockets: 10_000 * share, publishingSockets: 1_000 * share };
+}
+
+/** Told one by one, each when the one before has reached everybody. */
+const SINGLE_EVENTS = 10;
+/** Told as fast as they are taken. */
+const STREAM_EVENTS = 10;
+const SETTLE_MS = 3_000;
+const PATIENCE_MS = 30_000;
+
+/** The first organization, to which every user belongs; its third project is told to many, its fourth to nobody. */
+const organization = idOf('organization', 1);
+const [told, untold] = [3, 4];
+const content = {
+  kind: 'instance.started',
+  severity: 'info',
+  title: 'Something happened to an instance',
+  body: 'A sentence or two that say what it was.',
+};
+
+const publishDocument = `mutation Publish($input: PublishNotificationInput!) { publishNotification(input: $input) { notification { id } } }`;
+const feedDocument = `subscription Feed($organizationId: ID!, $projectId: ID!) {
+  notificationFeed(organizationId: $organizationId, projectId: $projectId) {
+    ... on FeedReady { sequence }
+    ... on NotificationAdded { sequence notification { id sequence kind severity title body created read } }
+  }
+}`;
+const init = JSON.stringify({ type: 'connection_init' });
+const subscribe = (/** @type {string} */ document, /** @type {Record<string, string>} */ variables) =>
+  JSON.stringify({ id: '1', type: 'subscribe', payload: { query: document, variables } });
+
+/** How each of them is subscribed to and published to. */
+const doors = {
+  portico: {
+    entry: 'portico',
+    opening: {
+      path: '/graphql',
+      protocol: 'graphql-transport-ws',
+      first: init,
+      second: subscribe(feedDocument, { organizationId: organization, projectId: idOf('project', told) }),
+      ready: 'second',
+    },
+    publish: (/** @type {number} */ project) => ({
+      path: '/graphql',
+      body: {
+        query: publishDocument,
+        variables: { input: { organizationId: organization, projectId: idOf('project', project), ...content } },
+      },
+    }),
+  },
+  'portico, plain JSON': {
+    entry: 'portico',
+    opening: {
+      path: `/v1/organizations/${organization}/projects/${idOf('project', told)}/notifications/ws`,
+      protocol: null,
+      first: null,
+      second: null,
+      // It tells that it is ready.
+      ready: 'first',
+    },
+    publish: (/** @type {number} */ project) => doors.portico.publish(project),
+  },
+  ws: {
+    entry: 'ws',
+    opening: { path: '/', protocol: null, first: null, second: null, ready: 'open' },
+    publish: () => ({
+      path: '/',
+      body: {
+        type: 'next',
+        sequence: 1,
+        notification: { id: idOf('notification', 1), sequence: 1, ...content, created: new Date(0), read: false },
+      },
+    }),
+  },
+  'graphql-ws': {
+    entry: 'graphql-ws',
+    opening: {
+      path: '/graphql',
+      protocol: 'graphql-transport-ws',
+      first: init,
+      second: subscribe(
+        'subscription Feed($projectId: ID!) { notificationFeed(projectId: $projectId) { sequence notification { id sequence kind severity title body created read } } }',
+        { projectId: idOf('project', told) },
+      ),
+      // Nothing tells that a subscription has begun.
+      ready: 'first',
+    },
+    publish: (/** @type {number} */ project) => ({
+      path: '/graphql',
+      body: {
+        query: 'mutation Publish($input: NewNotification!) { publishNotification(input: $input) { id } }',
+        variables: { input: { projectId: idOf('project', project), ...content } },
+      },
+    }),
+  },
+};
+
+/** A process of subscribers. */
+function openCrowd() {
+  const child = fork(new URL('subscribers.mjs', import.meta.url), { stdio: 'inherit' });
+  /** @type {{resolve: (answer: any) => void, reject: (failure: Error) => void} | null} */
+  let asked = null;
+  child.on('message', (answer) => asked?.resolve(answer));
+  child.on('exit', () => asked?.reject(new Error('the subscribers ended')));
+  /** @param {any} message @returns {Promise<any>} */
+  const ask = (message) =>
+    new Promise((resolve, reject) => {
+      asked = { resolve, reject };
+      child.send(message);
+    });
+  return {
+    open: (/** @type {any} */ opening) => ask({ open: opening }),
+    reset: (/** @type {'timed' | 'counted'} */ mode) => ask({ reset: mode }),
+    report: () => ask({ report: true }),
+    stop: async () => {
+      asked = null;
+      child.kill();
+      await once(child, 'exit');
+    },
+  };
+}
+
+const now = () => Number(process.hrtime.bigint()) / 1e6;
+
+/** @param {import('./servers.mjs').Server} server @param {{path: string, body: unknown}} request @param {string} token */
+async function publish(server, { path, body }, token) {
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  const response = await fetch(server.baseUrl + path, { method: 'POST', headers, body: JSON.stringify(body) });
+  const text = await response.text();
+  if (!response.ok || text.includes('"errors"')) throw new Error(`${server.name} published nothing: ${response.status} ${text}`);
+}
+
+/** Waits until so many frames have come; returns what the crowd reports. @param {ReturnType<typeof openCrowd>} crowd @param {number} count */
+async function awaitFrames(crowd, count) {
+  const deadline = Date.now() + PATIENCE_MS;
+  for (;;) {
+    await sleep(20);
+    const report = await crowd.report();
+    if (report.received >= count) return report;
+    if (Date.now() > deadline) throw new Error(`of ${count} deliveries ${report.received} came`);
+  }
+}
+
+/** One event at a time: how long until it has reached each. @param {any} parts */
+async function tellOneByOne({ server, crowd, request, token, count }) {
+  /** @type {number[]} */
+  const delays = [];
+  for (let index = 0; index < SINGLE_EVENTS; index += 1) {
+    await crowd.reset('timed');
+    const began = now();
+    await publish(server, request, token);
+    const { arrivals } = await awaitFrames(crowd, count);
+    for (const arrival of arrivals) delays.push(arrival - began);
+  }
+  delays.sort((a, b) => a - b);
+  return { p50: Number(delays[delays.length >> 1]), p99: Number(delays[Math.floor(delays.length * 0.99)]) };
+}
+
+/** Many events, as fast as they are taken: deliveries a second. @param {any} parts */
+async function tellStream({ server, crowd, request, token, count }) {
+  await crowd.reset('timed');
+  const began = now();
+  for (let index = 0; index < STREAM_EVENTS; index += 1) await publish(server, request, token);
+  const { arrivals } = await awaitFrames(crowd, count * STREAM_EVENTS);
+  return (count * STREAM_EVENTS) / ((arrivals.at(-1) - began) / 1000);
+}
+
+/** @param {string} name @param {import('./main.mjs').Bench} bench */
+async function measureDoor(name, { databaseUrl, scale, key, rounds, say }) {
+  const { sockets, moreSockets } = countsOf(scale);
+  const { entry, opening, publish: describe } = doors[/** @type {keyof typeof doors} */ (name)];
+  const server = await start(entry, { databaseUrl, key, inspect: true });
+  const crowd = openCrowd();
+  try {
+    const tokens = await Promise.all(Array.from({ length: 1_000 }, (_, index) => key.tokenOf(index + 1)));
+    const token = String(tokens[0]);
+    const request = describe(told);
+    await publish(server, request, token);
+    await collectGarbage(server);
+    await sleep(SETTLE_MS);
+    const empty = memoryOf(server.pid);
+    const { hostname: host, port } = new URL(server.baseUrl);
+    const grow = async (/** @type {number} */ by) => {
+      await crowd.open({ ...opening, host, port: Number(port), tokens, count: by });
+      await sleep(SETTLE_MS);
+      return memoryOf(server.pid);
+    };
+    const began = now();
+    await grow(sockets);
+    say(`  ${name}: ${sockets} sockets in ${((now() - began - SETTLE_MS) / 1000).toFixed(1)} s`);
+    await collectGarbage(server);
+    await sleep(SETTLE_MS);
+    const memory = memoryOf(server.pid);
+    const parts = { server, crowd, request, token };
+    const single = await tellOneByOne({ ...parts, count: sockets });
+    const streams = [];
+    for (let round = 0; round < rounds; round += 1) streams.push(await tellStream({ ...parts, count: sockets }));
+    const perSecond = median(streams);
+    say(`  ${name}: ${Math.round(perSecond)} deliveries/s`);
+    const measured = { name, perSocket: ((memory - empty) * 1024) / sockets, single, perSecond };
+    // To open so many takes long, and only ours and the barest are asked about.
+    if (name !== 'portico' && name !== 'ws') return { ...measured, moreMemory: null, more: null };
+    const moreMemory = await grow(moreSockets - sockets);
+    const more = await tellOneByOne({ ...parts, count: moreSockets });
+    say(`  ${name}: p99 of one event to ${moreSockets}: ${more.p99.toFixed(0)} ms`);
+    return { ...measured, moreMemory, more };
+  } finally {
+    await crowd.stop();
+    await server.stop();
+  }
+}
+
+/** Publishing to a project that many listen to, and to one that nobody does. @param {import('./main.mjs').Bench} bench */
+async function measurePublishing({ databaseUrl, scale, key, rounds, seconds }) {
+  const server = await start('portico', { databaseUrl, key });
+  const crowd = openCrowd();
+  try {
+    const tokens = await Promise.all(Array.from({ length: 320 }, (_, index) => key.tokenOf(index + 1)));
+    const { hostname: host, port } = new URL(server.baseUrl);
+    await crowd.open({ ...doors.portico.opening, host, port: Number(port), tokens, count: countsOf(scale).publishingSockets });
+    await crowd.reset('counted');
+    const requestsTo = (/** @type {number} */ project) =>
+      tokens.map((token) => {
+        const { path, body } = doors.portico.publish(project);
+        return {
+          method: 'POST',
+          path,
+          headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+          body: JSON.stringify(body),
+        };
+      });
+    const [withMany, withNobody] = [requestsTo(told), requestsTo(untold)];
+    await drive(server, withNobody, { seconds: Math.min(1, seconds) });
+    const figures = { many: /** @type {number[]} */ ([]), nobody: /** @type {number[]} */ ([]) };
+    for (let round = 0; round < rounds; round += 1) {
+      figures.nobody.push((await drive(server, withNobody, { seconds })).requestsPerSecond);
+      figures.many.push((await drive(server, withMany, { seconds })).requestsPerSecond);
+      // What is still on its way belongs to nobody else.
+      await sleep(SETTLE_MS);
+    }
+    return { many: median(figures.many), nobody: median(figures.nobody) };
+  } finally {
+    await crowd.stop();
+    await server.stop();
+  }
+}
+
+/** Takes away what was published, so that the next run finds what this one found. @param {string} databaseUrl @param {number} kept */
+async function forget(databaseUrl, kept) {
+  const projects = `ARRAY['${idOf('project', told)}', '${idOf('project', untold)}']::uuid[]`;
+  await query(
+    databaseUrl,
+    `SET session_replication_role = replica;
+     DELETE FROM notifications WHERE project_id = ANY (${projects}) AND sequence > ${kept};
+     UPDATE notification_logs SET last_sequence = ${kept} WHERE project_id = ANY (${projects})`,
+  );
+}
+
+/** @param {import('./main.mjs').Bench} bench @returns {Promise<import('./main.mjs').Section>} */
+export async function measureSockets(bench) {
+  const { sockets, moreSockets, publishingSockets } = countsOf(bench.scale);
+  const [{ last }] = await query(bench.databaseUrl, 'SELECT last_sequence::int AS last FROM notification_logs WHERE project_id = $1', [
+    idOf('project', told),
+  ]);
+  try {
+    /** @type {Array<Awaited<ReturnType<typeof measureDoor>>>} */
+    const rows = [];
+    for (const name of Object.keys(doors)) rows.push(await measureDoor(name, bench));
+    const publishing = await measurePublishing(bench);
+    const of = (/** @type {string} */ name) => /** @type {(typeof rows)[number]} */ (rows.find((row) => row.name === name));
+    const [ours, plain, bare, yoga] = [of('portico'), of('portico, plain JSON'), of('ws'), of('graphql-ws')];
+    const text = [
+      table(
+        [
+          'server',
+          `deliveries/s to ${sockets}`,
+          'one event: p50 ms',
+          'p99 ms',
+          'KiB a socket',
+          `RSS MiB at ${moreSockets}`,
+          'one event: p99 ms',
+        ],
+        rows.map(({ name, perSecond, single, perSocket, moreMemory, more }) => [
+          name,
+          short(perSecond),
+          short(single.p50),
+          short(single.p99),
+          short(perSocket),
+          moreMemory ? short(moreMemory) : '–',
+          more ? short(more.p99) : '–',
+        ]),
+      ),
+      `Publishing: ${short(publishing.nobody)}/s to a project that nobody listens to, ${short(publishing.many)}/s to one with ${publishingSockets} subscribers.`,
+    ].join('\n\n');
+    return {
+      title: 'Sockets',
+      text,
+      claims: [
+        {
+          what: `publishing with ${publishingSockets} subscribers against none`,
+          figure: publishing.many / publishing.nobody,
+          bound: 0.9,
+          atLeast: true,
+        },
+        { what: `fan-out to ${sockets}, plain JSON against bare ws`, figure: plain.perSecond / bare.perSecond, bound: 0.8, atLeast: true },
+        { what: `fan-out to ${sockets}, GraphQL against bare ws`, figure: ours.perSecond / bare.perSecond, bound: 0.8, atLeast: true },
+        { what: `fan-out to ${sockets} against graphql-ws and Yoga`, figure: ours.perSecond / yoga.perSecond, bound: 3, atLeast: true },
+        { what: 'memory of an idle socket, plain JSON against bare ws', figure: plain.perSocket / bare.perSocket, bound: 1.5 },
+        { what: 'memory of an idle socket, GraphQL against bare ws', figure: ours.perSocket / bare.perSocket, bound: 1.5 },
+        { what: `${moreSockets} subscribed sockets`, figure: ours.moreMemory ?? Number.NaN, bound: 350, unit: ' MiB' },
+        { what: `one event to ${moreSockets}: p99`, figure: ours.more?.p99 ?? Number.NaN, bound: 180, unit: ' ms' },
+      ],
+    };
+  } finally {
+    await forget(bench.databaseUrl, last);
+  }
+}

@@ -1,0 +1,177 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { tmpdir } from 'node:os';
+import pg from 'pg';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { databaseUrl as benchUrl, isFilled } from '../../bench/database.mjs';
+import { fill, idOf } from '../../bench/fill.mjs';
+import { Lifecycle } from '../../src/kernel/lifecycle.ts';
+import { readEntries, readLast, readStands, readState } from '../../src/notifications/log.ts';
+import { pruneNotifications } from '../../src/notifications/retention.ts';
+import { openDatabase } from '../../src/platform/database.ts';
+import { deleteOldTickets, redeemTicket } from '../../src/tickets/service.ts';
+import { startApp, type TestApp } from '../support/app.ts';
+import { databaseUrl, execute, fillDemo } from '../support/database.ts';
+import { codeOf, send } from '../support/matrix.ts';
+import { graphqlOperations, type Operation, routeOperations, variantsOf } from '../support/operations.ts';
+import { explain, recordStatements, type Statement } from '../support/plans.ts';
+
+/** The tables that have many rows: none of them may be read from end to end, by any statement of any operation. */
+const large = [
+  'instances',
+  'tasks',
+  'notifications',
+  'dashboards',
+  'backup_trials',
+  'project_members',
+  'instance_counters',
+  'resource_counters',
+];
+
+/** Where the bench has left its database, that is copied; a tenth of it is made otherwise, which the planner treats alike. */
+const SCALE = 0.1;
+
+/** The project that has nearly a third of everything, and an ordinary one. */
+const organizationId = idOf('organization', 1);
+const projects = { big: idOf('project', 1), ordinary: idOf('project', 10) };
+const userId = idOf('user', 1);
+
+let app: TestApp;
+let recorded: Statement[];
+let dropDatabase: () => Promise<unknown>;
+let token: string;
+
+beforeAll(async () => {
+  const origin = inject('origin');
+  if (!('server' in origin)) throw new Error('this needs a PostgreSQL');
+  const name = `portico_plans_${randomBytes(6).toString('hex')}`;
+  dropDatabase = () => execute(origin.server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+  const url = databaseUrl(origin.server, name);
+  const isCopied = process.env.BENCH_DATABASE_URL !== undefined && (await isFilled(1));
+  await execute(origin.server, `CREATE DATABASE ${name} ${isCopied ? `TEMPLATE ${new URL(benchUrl(1)).pathname.slice(1)}` : ''}`);
+  if (!isCopied) await makeTenth(url);
+  // An app of the tests has the demo's users.
+  await fillDemo(url);
+  app = await startApp({ DATABASE_URL: url, RATE_LIMIT_USER: '1000000' });
+  token = (await app.app.tokens.local?.sign(userId, 3600)) ?? '';
+  recorded = recordStatements(app);
+}, 300_000);
+
+afterAll(async () => {
+  await app?.close();
+  await dropDatabase?.();
+});
+
+async function makeTenth(url: string): Promise<void> {
+  const lifecycle = new Lifecycle();
+  await openDatabase({ dataDir: tmpdir(), database: { url, pool: 1 } }, lifecycle);
+  await lifecycle.close();
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    await fill(client, { scale: SCALE });
+  } finally {
+    await client.end();
+  }
+}
+
+const seen = new Set<string>();
+
+/** The large tables that statements of `work` scan: each statement is looked at once. */
+async function findScans(name: string, work: () => Promise<unknown>): Promise<string[]> {
+  recorded.length = 0;
+  await work();
+  const problems: string[] = [];
+  for (const statement of recorded.slice()) {
+    const key = JSON.stringify(statement);
+    if (seen.has(key) || /COMMIT|ROLLBACK|BEGIN/.test(statement.sql)) continue;
+    seen.add(key);
+    const { scanned, readings } = await explain(app, statement);
+    const scans = [...scanned, ...readings.filter(({ scans }) => scans > 0).map(({ table }) => table)].filter((table) =>
+      large.includes(table),
+    );
+    if (scans.length > 0) problems.push(`${name} scans ${[...new Set(scans)].join(', ')}: ${statement.sql.replace(/\s+/g, ' ').trim()}`);
+  }
+  return problems;
+}
+
+async function ask(operation: Operation, ids: Record<string, unknown>, values: Record<string, unknown>) {
+  const located = Object.fromEntries(operation.variables.filter(({ name }) => name in ids).map(({ name }) => [name, ids[name]]));
+  const caller = { name: 'user', bearer: token, user: 'owner', isSession: true } as const;
+  const answer = await send(app, { caller, operation, values: { ...values, ...located } });
+  expect(codeOf(operation, answer), `${operation.name}: ${answer.text.slice(0, 300)}`).toBeNull();
+  return answer;
+}
+
+const operations = [...routeOperations(), ...graphqlOperations()];
+
+async function idsOf(projectId: string): Promise<Record<string, unknown>> {
+  const { database } = app.app;
+  const instance = await database.instance.findFirstOrThrow({ where: { projectId, status: 'active' } });
+  const data = { projectId, createdById: userId, name: 'Made for a test', isPublic: true };
+  const { id } = await database.dashboard.create({ data });
+  const rows = await database.notification.findMany({ where: { projectId }, orderBy: { sequence: 'desc' }, take: 20 });
+  return {
+    organization_id: organizationId,
+    project_id: projectId,
+    instance_id: instance.id,
+    dashboard_id: id,
+    notification_ids: rows.map((row) => row.id),
+  };
+}
+
+test.each(['big', 'ordinary'] as const)('no query scans a large table, in the %s project', async (which) => {
+  const ids = await idsOf(projects[which]);
+  const problems: string[] = [];
+  for (const operation of operations.filter(({ isMutation }) => !isMutation))
+    for (const { label, values } of variantsOf(operation))
+      problems.push(...(await findScans(`${operation.name} (${label})`, () => ask(operation, ids, values))));
+  expect(problems).toEqual([]);
+});
+
+test('no list does behind a cursor, before one, or at its end', async () => {
+  const ids = await idsOf(projects.big);
+  const problems: string[] = [];
+  for (const operation of operations.filter(({ variables }) => variables.some(({ name }) => name === 'after'))) {
+    const list = operation.name.replace(/.*\./, '');
+    const { data } = (await ask(operation, ids, { first: 10 })).json;
+    const cursor = (data.project ?? data.viewer ?? data.organization)[list].pageInfo.endCursor;
+    for (const values of [{ first: 10, after: cursor }, { last: 10, before: cursor }, { last: 10 }])
+      problems.push(...(await findScans(`${operation.name} (${Object.keys(values)})`, () => ask(operation, ids, values))));
+  }
+  expect(problems).toEqual([]);
+});
+
+test.each(['big', 'ordinary'] as const)('no mutation scans a large table, in the %s project', async (which) => {
+  const problems: string[] = [];
+  for (const operation of operations.filter(({ isMutation, descriptions }) => isMutation && !descriptions.includes('On a WebSocket'))) {
+    for (const { label, values } of variantsOf(operation)) {
+      const key = await app.app.database.apiKey.create({
+        data: { userId, name: 'Made for a test', hint: 'hint', secretHash: randomBytes(32) },
+      });
+      const ids = { ...(await idsOf(projects[which])), api_key_id: key.id };
+      problems.push(...(await findScans(`${operation.name} (${label})`, () => ask(operation, ids, values))));
+    }
+  }
+  expect(problems).toEqual([]);
+});
+
+test('neither do the feed, tickets and the jobs', async () => {
+  const { database } = app.app;
+  const projectId = projects.big;
+  const reader = { projectId, userId };
+  const problems = [
+    await findScans('readLast', () => readLast(database, projectId)),
+    await findScans('readEntries', () => readEntries(database, projectId, { after: 20, limit: 50 })),
+    await findScans('readState', () => readState(database, { ...reader, sinceVersion: 0 })),
+    await findScans('readStands', () => readStands(database, [projectId], [reader])),
+    await findScans('redeemTicket', () => redeemTicket(database, randomUUID())),
+    await findScans('deleteOldTickets', () => deleteOldTickets(database)),
+    await findScans('pruneNotifications', () => pruneNotifications(database, 36_500)),
+  ];
+  expect(problems.flat()).toEqual([]);
+});
+
+test('a scan is seen where there is one', async () => {
+  const scan = await findScans('scan', () => app.app.database.task.findMany({ where: { error: 'nothing like it' } }));
+  expect(scan.map((problem) => problem.replace(/:.*/, ''))).toEqual(['scan scans tasks']);
+});
