@@ -70,6 +70,7 @@ export function followFeed({ baseUrl, getToken, organizationId, projectId, after
   );
   return () => {
     isEnded = true;
-    return client.dispose();
+    // While it is connecting, this ends as the connection does: perhaps with an error.
+    client.dispose().catch(() => {});
   };
 }
