@@ -65,9 +65,9 @@ program
     }),
   );
 
-const user = program.command('user').description('the people who may sign in');
-
-user
+program
+  .command('user')
+  .description('the people who may sign in')
   .command('add <email>')
   .description('add a user and print the id')
   .requiredOption('--name <name>', 'as others see it')

@@ -143,13 +143,15 @@ function verifiesServer(parameters: URLSearchParams): boolean {
   return mode === 'verify-full' || (!likeLibpq && ['prefer', 'require', 'verify-ca'].includes(mode));
 }
 
+/** Where a connection really goes: for PostgreSQL the parameter `host` counts before the URL's own. */
 function hostOf(url: URL): string {
-  return url.hostname.toLowerCase().replace(/^\[|\]$/g, '');
+  const parameter = url.protocol.startsWith('postgres') ? url.searchParams.get('host') : null;
+  return parameter || decodeURIComponent(url.hostname.toLowerCase().replace(/^\[|\]$/g, ''));
 }
 
-/** Also a Unix socket: PostgreSQL's URL names its folder as the host. */
+/** Also a Unix socket: its folder stands for the host. */
 function isLoopback(url: URL): boolean {
-  const host = (url.protocol.startsWith('postgres') && url.searchParams.get('host')) || decodeURIComponent(hostOf(url));
+  const host = hostOf(url);
   return host === '' || host === 'localhost' || host === '::1' || host.startsWith('/') || /^127(\.\d{1,3}){3}$/.test(host);
 }
 

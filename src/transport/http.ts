@@ -27,8 +27,6 @@ export interface DoorParts extends ContextParts, HealthParts {
   readonly schema: GraphQLSchema;
   readonly addresses: ClientAddresses;
   readonly graphql: GraphqlDoor;
-  readonly database: Database;
-  readonly tokens: Tokens;
   readonly limits: Limits;
   readonly log: Log;
   readonly config: {
