@@ -4,7 +4,13 @@ const globalSetup = 'test/support/database.ts';
 
 const app: TestProjectInlineConfiguration = {
   extends: true,
-  test: { name: 'app', globalSetup, include: ['test/**/*.test.ts'], exclude: ['test/services/**', 'test/clients/**'], maxWorkers: 2 },
+  test: {
+    name: 'app',
+    globalSetup,
+    include: ['test/**/*.test.ts'],
+    exclude: ['test/services/**', 'test/clients/**', 'test/console/**'],
+    maxWorkers: 2,
+  },
 };
 
 /** On a PostgreSQL alone. They measure, and break what they run on: nothing else runs beside them. */

@@ -17,6 +17,8 @@ async function ask(server, { path, ...request }) {
   return { status: response.status, body: JSON.parse(text) };
 }
 
+/** V8 compiles what is hot within the first few thousand requests of an operation. */
+const WARM_SECONDS = 2;
 const SAMPLES = 12;
 const COMPARED = 5_555;
 
@@ -61,7 +63,7 @@ export async function compare(operations, servers, { databaseUrl, key, rounds, s
     await compareAnswers(measured.slice(-servers.length), databaseUrl, stranger);
   }
   // All are warm before the first is measured, and what else the machine does meets all of them.
-  for (const { server, requests } of measured) await drive(server, requests, { seconds: Math.min(1, seconds) });
+  for (const { server, requests } of measured) await drive(server, requests, { seconds: Math.min(WARM_SECONDS, 2 * seconds) });
   for (let round = 0; round < rounds; round += 1) {
     for (const { server, requests, figures } of measured) {
       await reset(databaseUrl);

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { cpus, release, totalmem } from 'node:os';
 import { parseArgs } from 'node:util';
+import { measureConsole } from './console.mjs';
 import { provideDatabase, query, root } from './database.mjs';
 import { measureGraphql } from './graphql.mjs';
 import { measureGrowth } from './growth.mjs';
@@ -11,7 +12,14 @@ import { measureSockets } from './sockets.mjs';
 import { measureStarts } from './starts.mjs';
 import { verdict } from './table.mjs';
 
-const sections = { rest: measureRest, graphql: measureGraphql, growth: measureGrowth, sockets: measureSockets, start: measureStarts };
+const sections = {
+  rest: measureRest,
+  graphql: measureGraphql,
+  growth: measureGrowth,
+  sockets: measureSockets,
+  console: measureConsole,
+  start: measureStarts,
+};
 
 /**
  * @typedef {object} Bench
@@ -31,7 +39,7 @@ export async function main(args) {
     options: {
       only: { type: 'string' },
       rounds: { type: 'string', default: '3' },
-      seconds: { type: 'string', default: '2' },
+      seconds: { type: 'string', default: '1' },
       scale: { type: 'string', default: '1' },
     },
   });

@@ -1,4 +1,4 @@
-// npm run bench -- [--only rest,graphql,growth,sockets,start] [--rounds n] [--seconds n] [--scale n]: measures Portico
+// npm run bench -- [--only rest,graphql,growth,sockets,console,start] [--rounds n] [--seconds n] [--scale n]: measures Portico
 // beside its peers, and writes results.md. What the peers need is installed into this folder on the first use.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';

@@ -1,10 +1,11 @@
 // Portico and its peers, each a process of its own.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { exportJWK, generateKeyPair, importJWK, SignJWT } from 'jose';
+import { build as rolldown } from 'rolldown';
 import { WebSocket } from 'ws';
 import { root } from './database.mjs';
 import { idOf } from './fill.mjs';
@@ -54,12 +55,16 @@ const entries = {
   portico: ['launch.mjs', 'main'],
 };
 
-/** Prisma's client, as the product's last build has it. */
-function prismaClient() {
-  const dist = join(root, 'dist');
-  const builds = readdirSync(dist).filter((name) => !name.startsWith('.'));
-  const byAge = builds.map((name) => join(dist, name)).sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs);
-  return join(String(byAge[0]), 'generated/prisma/client.js');
+/** @type {Promise<string> | null} */
+let prismaClient = null;
+
+/** Prisma's client, compiled for the peer that uses it: the product's own build has it among all else. */
+async function compilePrismaClient() {
+  execFileSync('npm', ['run', '--silent', 'generate'], { cwd: root });
+  const file = join(root, 'dist/.bench/prisma.js');
+  const input = join(root, 'src/generated/prisma/client.ts');
+  await rolldown({ input, platform: 'node', external: /^@prisma\//, output: { file, codeSplitting: false } });
+  return file;
 }
 
 /**
@@ -83,7 +88,7 @@ export async function start(name, { databaseUrl, key, env = {}, node = process.e
     DATA_DIR: key.folder,
     DRAIN_SECONDS: '0',
     JWKS: key.jwks,
-    PRISMA_CLIENT: prismaClient(),
+    ...(name === 'express-prisma' && { PRISMA_CLIENT: await (prismaClient ??= compilePrismaClient()) }),
     ...env,
   };
   const { PATH = '', HOME = '' } = process.env;

@@ -1,6 +1,6 @@
 // A process full of subscribers: sockets that speak just enough of WebSocket to count what comes. A library's client
 // would cost more than the servers that are measured.
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { connect } from 'node:net';
 
 /**
@@ -9,11 +9,16 @@ import { connect } from 'node:net';
  */
 
 const AT_ONCE = 50;
+/** In a message to be sent: an id of each socket's own, as clients make them. */
+const ID = '$id';
+/** What all sockets read into, one after another: a buffer for each would be a client's largest cost. */
+const reading = Buffer.alloc(64 * 1024);
 /** @type {import('node:net').Socket[]} */
 const sockets = [];
-/** When frames came, since the last question. @type {number[]} */
+/** When frames came, since the last reset. @type {number[]} */
 let arrivals = [];
 let received = 0;
+let expected = Number.POSITIVE_INFINITY;
 let isTimed = false;
 
 /** Milliseconds of a clock that all processes of the machine share. */
@@ -26,13 +31,23 @@ process.on('message', async (/** @type {any} */ message) => {
   } else if (message.reset) {
     arrivals = [];
     received = 0;
+    expected = Number.POSITIVE_INFINITY;
     isTimed = message.reset === 'timed';
     process.send?.({ reset: true });
-  } else if (message.report) {
-    process.send?.({ received, arrivals });
+  } else if (message.expect) {
+    expected = message.expect;
+    if (received >= expected) report();
+    else setTimeout(() => expected < Number.POSITIVE_INFINITY && report(), message.patienceMs).unref();
   }
 });
+
 process.on('disconnect', () => process.exit());
+
+/** Told once, when all have come: to be asked while they come would take time from reading them. */
+function report() {
+  expected = Number.POSITIVE_INFINITY;
+  process.send?.({ received, arrivals });
+}
 
 /** @param {Opening} opening */
 async function openAll(opening) {
@@ -49,9 +64,14 @@ async function openAll(opening) {
 /** @param {Opening} opening @param {string} token @returns {Promise<void>} */
 function open({ host, port, path, protocol, first, second, ready }, token) {
   return new Promise((resolve, reject) => {
-    const socket = connect(port, host).setNoDelay();
-    /** @type {Buffer} */
-    let rest = Buffer.alloc(0);
+    const socket = connect({
+      port,
+      host,
+      noDelay: true,
+      onread: { buffer: reading, callback: (length) => read(reading.subarray(0, length)) },
+    });
+    /** The beginning of a frame whose end has not come. @type {Buffer | null} */
+    let rest = null;
     let stage = 'upgrade';
     const reached = (/** @type {string} */ name) => {
       stage = name;
@@ -75,62 +95,70 @@ function open({ host, port, path, protocol, first, second, ready }, token) {
         ].join('\r\n'),
       );
     });
-    socket.on('data', (chunk) => {
-      let data = rest.length > 0 ? Buffer.concat([rest, chunk]) : chunk;
+    const hear = (/** @type {number} */ opcode, /** @type {Buffer} */ payload) => {
+      if (opcode === 9) socket.write(frame(10, payload));
+      if (opcode === 8 && stage !== 'ready') reject(new Error(`closed: ${payload.subarray(2)}`));
+      if (opcode !== 1) return;
+      if (stage === 'open') {
+        if (second) socket.write(frame(1, second.replace(ID, randomUUID())));
+        reached('first');
+      } else reached('second');
+    };
+    const read = (/** @type {Buffer} */ chunk) => {
+      let data = rest ? Buffer.concat([rest, chunk]) : chunk;
+      let at = 0;
       if (stage === 'upgrade') {
         const end = data.indexOf('\r\n\r\n');
         if (end < 0) {
-          rest = data;
-          return;
+          rest = Buffer.from(data);
+          return true;
         }
         if (!data.subarray(0, 12).equals(Buffer.from('HTTP/1.1 101'))) {
           reject(new Error(data.toString()));
           socket.destroy();
-          return;
+          return false;
         }
         data = data.subarray(end + 4);
         reached('open');
         if (first) socket.write(frame(1, first));
       }
-      rest = readFrames(data, (opcode, payload) => {
-        if (opcode === 9) socket.write(frame(10, payload));
-        if (opcode === 8 && stage !== 'ready') reject(new Error(`closed: ${payload.subarray(2)}`));
-        if (opcode !== 1) return;
-        if (stage === 'ready') {
-          received += 1;
-          if (isTimed) arrivals.push(now());
-        } else if (stage === 'open') {
-          if (second) socket.write(frame(1, second));
-          reached('first');
-        } else reached('second');
-      });
-    });
+      const before = received;
+      for (let size = sizeOfFrame(data, at); size > 0; size = sizeOfFrame(data, at)) {
+        if (stage === 'ready' && data[at] === 0x81) received += 1;
+        else hear(Number(data[at]) & 15, payloadOf(data, at, size));
+        at += size;
+      }
+      rest = at < data.length ? Buffer.from(data.subarray(at)) : null;
+      if (isTimed && received > before) {
+        const moment = now();
+        for (let index = before; index < received; index += 1) arrivals.push(moment);
+      }
+      if (received >= expected) report();
+      return true;
+    };
     socket.on('error', reject);
     socket.on('close', () => reject(new Error('closed while it opened')));
     sockets.push(socket);
   });
 }
 
-/** Calls back for every whole frame; returns what is left. Servers do not mask. @param {Buffer} data @param {(opcode: number, payload: Buffer) => void} onFrame */
-function readFrames(data, onFrame) {
-  let at = 0;
-  while (data.length - at >= 2) {
-    let length = Number(data[at + 1]) & 127;
-    let start = at + 2;
-    if (length === 126) {
-      if (data.length - at < 4) break;
-      length = data.readUInt16BE(at + 2);
-      start = at + 4;
-    } else if (length === 127) {
-      if (data.length - at < 10) break;
-      length = Number(data.readBigUInt64BE(at + 2));
-      start = at + 10;
-    }
-    if (data.length < start + length) break;
-    onFrame(Number(data[at]) & 15, data.subarray(start, start + length));
-    at = start + length;
-  }
-  return data.subarray(at);
+/** How many bytes the frame has that begins there; 0 where it has not come whole. Servers do not mask. @param {Buffer} data @param {number} at */
+function sizeOfFrame(data, at) {
+  const left = data.length - at;
+  if (left < 2) return 0;
+  const short = Number(data[at + 1]) & 127;
+  let size = 2 + short;
+  if (short === 126) size = left < 4 ? Number.POSITIVE_INFINITY : 4 + data.readUInt16BE(at + 2);
+  if (short === 127) size = left < 10 ? Number.POSITIVE_INFINITY : 10 + Number(data.readBigUInt64BE(at + 2));
+  return size <= left ? size : 0;
+}
+
+/** @param {Buffer} data @param {number} at @param {number} size */
+function payloadOf(data, at, size) {
+  const short = Number(data[at + 1]) & 127;
+  const head = short < 126 ? 2 : short === 126 ? 4 : 10;
+  // What is read next is read into the same memory.
+  return Buffer.from(data.subarray(at + head, at + size));
 }
 
 /** A short frame of a client: masked with zeros, which leave it as it is. @param {number} opcode @param {string | Buffer} content */

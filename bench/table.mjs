@@ -7,8 +7,9 @@ export function table(head, rows) {
   return [line(head), line(head.map((_, column) => (isNumber(column) ? '---:' : '---'))), ...rows.map(line)].join('\n');
 }
 
-/** @param {number} value */
+/** A dash for what there is none of: where no request was answered within the time, for instance. @param {number} value */
 export function short(value) {
+  if (!Number.isFinite(value)) return '–';
   return value >= 100 ? value.toLocaleString('en', { maximumFractionDigits: 0 }) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
 }
 
@@ -28,7 +29,9 @@ export function comparison(rows) {
       short(figures.p50),
       short(figures.p99),
       short(figures.memory),
-      server === 'portico' ? '–' : short((portico.get(operation)?.cpuMicros ?? Number.NaN) / figures.cpuMicros),
+      server === 'portico'
+        ? '–'
+        : short(Number(portico.get(operation)?.cpuMicros) / (figures.requestsPerSecond > 0 ? figures.cpuMicros : Number.NaN)),
     ]),
   );
 }

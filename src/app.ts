@@ -6,19 +6,20 @@ import { type Limits, openLimits } from './access/limits.ts';
 import { openTokens, type Tokens } from './access/tokens.ts';
 import { AccessWatch } from './access/watch.ts';
 import type { Config } from './config.ts';
+import { Consoles } from './consoles/consoles.ts';
 import { Lifecycle } from './kernel/lifecycle.ts';
 import { Hubs } from './notifications/hubs.ts';
 import { pruneNotifications } from './notifications/retention.ts';
-import { type Connections, type Database, type DatabaseOptions, openDatabase } from './platform/database.ts';
+import { type Database, type DatabaseOptions, openDatabase } from './platform/database.ts';
+import type { Connections } from './platform/driver.ts';
 import { scheduleJob } from './platform/jobs.ts';
 import { createLog, type Log } from './platform/log.ts';
 import { type Metrics, openMetrics } from './platform/metrics.ts';
-import { openRedis } from './platform/redis.ts';
 import { openLocalWakeups, openSharedWakeups } from './platform/wakeups.ts';
 import { schema } from './schema.ts';
 import { deleteOldTickets } from './tickets/service.ts';
 import { createGraphqlDoor } from './transport/graphql/door.ts';
-import { createHttpApp } from './transport/http.ts';
+import { createHttpHandler } from './transport/http.ts';
 import { allowOrigins, readAddresses } from './transport/peer.ts';
 import { createHttpServer } from './transport/server.ts';
 import { createSocketDoor, type SocketDoor } from './transport/websocket/upgrade.ts';
@@ -53,7 +54,7 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     const log = overrides.log ?? createLog(config.logLevel);
     const metrics = openMetrics();
     const { database, connections } = await openDatabase(config, lifecycle, { log, ...overrides.database });
-    const redis = config.redis && openRedis(config.redis, lifecycle, log);
+    const redis = config.redis && (await import('./platform/redis.ts')).openRedis(config.redis, lifecycle, log);
     const tokens = await openTokens(config, lifecycle, log);
     const limits = openLimits({ limits: config.limits, redis, metrics });
     const watch = new AccessWatch({ database, log });
@@ -64,12 +65,14 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
       if (config.retentionDays !== null) await pruneNotifications(database, config.retentionDays);
     };
     lifecycle.onClose(scheduleJob('tidy', TIDY_INTERVAL_MS, tidy, log));
-    const services = { notifications: hubs };
+    const consoles = new Consoles({ database, watch, log, limits: config.consoles });
+    lifecycle.onClose(() => consoles.close());
+    const services = { notifications: hubs, consoles };
     const addresses = readAddresses(config.trustedProxies);
     const health = { lifecycle, connections, redis, metrics };
     const parts = { schema, database, services, watch, tokens, limits, log, config, addresses, ...health };
     const graphql = createGraphqlDoor(parts);
-    const server = createHttpServer(createHttpApp({ ...parts, graphql }), config);
+    const server = createHttpServer(createHttpHandler({ ...parts, graphql }), config);
     const sockets = createSocketDoor({ ...parts, getEnveloped: graphql.getEnveloped, isAllowedOrigin: allowOrigins(parts) });
     server.on('upgrade', sockets.upgrade);
     lifecycle.onClose(() => closeServer(server));
@@ -78,7 +81,7 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     // Of several replicas one that stops lets its balancer notice; an embedded database has only this one.
     const drainMs = config.drainSeconds * 1000;
     lifecycle.onClose(() => Promise.all([sockets.drain(drainMs), config.database && sleep(drainMs)]));
-    measure({ metrics, connections, hubs, sockets });
+    measure({ metrics, connections, hubs, consoles, sockets });
     return {
       database,
       tokens,
@@ -99,10 +102,11 @@ interface Measured {
   readonly metrics: Metrics;
   readonly connections: Connections | null;
   readonly hubs: Hubs;
+  readonly consoles: Consoles;
   readonly sockets: SocketDoor;
 }
 
-function measure({ metrics, connections, hubs, sockets }: Measured): void {
+function measure({ metrics, connections, hubs, consoles, sockets }: Measured): void {
   metrics.gauge('portico_sockets', 'WebSockets open.', () => sockets.count());
   metrics.gauge('portico_feed_hubs', 'Projects whose notifications are being streamed.', () => hubs.count().hubs);
   metrics.gauge('portico_feed_followers', 'Feeds open, over WebSockets and server-sent events.', () => hubs.count().followers);
@@ -121,6 +125,7 @@ function measure({ metrics, connections, hubs, sockets }: Measured): void {
     'Feeds that wait for their turn to read the log for themselves.',
     () => hubs.measure().waiting,
   );
+  metrics.gauges('portico_consoles', 'Console sessions open, with somebody attached and without.', 'state', () => consoles.count());
   if (connections) {
     metrics.gauges('portico_database_connections', 'The pool: busy and idle connections, and queries that wait for one.', 'state', () =>
       connections.count(),

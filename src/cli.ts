@@ -3,6 +3,7 @@ import { generateKey } from './access/apikey.ts';
 import { addMember, addOrganization, addProject, addUser, findActiveUser, ProvisionError } from './accounts/provision.ts';
 import { type App, createApp } from './app.ts';
 import { ConfigError, demoFile, readConfig } from './config.ts';
+import { EndpointError, removeEndpoint, setEndpoint } from './consoles/endpoint.ts';
 import { refreshDemoFile } from './demo/file.ts';
 import { seedDemo } from './demo/seed.ts';
 import { FolderOwnedError } from './platform/ownership.ts';
@@ -109,8 +110,25 @@ program
     withApp(({ database }) => addMember(database, { email, ...options })),
   );
 
+const consoleCommands = program.command('console').description('where the consoles of instances listen');
+
+consoleCommands
+  .command('set <instance>')
+  .description('say where the console of an instance listens; a second time changes it, and closes what is open')
+  .requiredOption('--kind <kind>', 'serial or vnc')
+  .option('--tcp <host:port>', 'a TCP port; an IPv6 address stands in brackets')
+  .option('--unix <path>', 'a Unix socket')
+  .action((instance: string, options: { kind: string; tcp?: string; unix?: string }) =>
+    withApp(({ database }) => setEndpoint(database, instance, options)),
+  );
+
+consoleCommands
+  .command('remove <instance>')
+  .description('leave an instance without a console')
+  .action((instance: string) => withApp(({ database }) => removeEndpoint(database, instance)));
+
 program.parseAsync().catch((failure: unknown) => {
-  const isExpected = [ConfigError, FolderOwnedError, CommandError, ProvisionError].some((kind) => failure instanceof kind);
+  const isExpected = [ConfigError, FolderOwnedError, CommandError, EndpointError, ProvisionError].some((kind) => failure instanceof kind);
   console.error(isExpected ? (failure as Error).message : failure);
   process.exitCode = 1;
 });

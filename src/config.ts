@@ -30,6 +30,8 @@ const environment = z.object({
   ALLOWED_ORIGINS: list.pipe(z.array(z.url({ protocol: /^https?$/ }))).default([]),
   TRUST_PROXY: list.pipe(z.array(z.string().refine(isProxy, 'Not an address, a subnet, loopback, linklocal or uniquelocal'))).default([]),
   NOTIFICATION_RETENTION_DAYS: z.coerce.number().positive().optional(),
+  CONSOLES_PER_USER: positive.max(1000).default(10),
+  CONSOLE_IDLE_SECONDS: positive.max(604_800).default(1800),
   DRAIN_SECONDS: z.coerce.number().min(0).max(600).default(10),
   MAX_CONNECTIONS: positive.default(20000),
   RATE_LIMIT_ANONYMOUS: positive.default(60),
@@ -55,6 +57,8 @@ export interface Config {
   readonly limits: { readonly anonymousPerMinute: number; readonly userPerHour: number };
   /** After how many days notifications are removed; null: never. */
   readonly retentionDays: number | null;
+  /** How many consoles a user may have open at once, and for how long nothing may pass in one. */
+  readonly consoles: { readonly perUser: number; readonly idleMs: number };
   /** How long a stopping process lets its clients go elsewhere. */
   readonly drainSeconds: number;
   /** TCP connections that are open at once; one more is hung up on. */
@@ -93,6 +97,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     trustedProxies: settings.TRUST_PROXY,
     limits: { anonymousPerMinute: settings.RATE_LIMIT_ANONYMOUS, userPerHour: settings.RATE_LIMIT_USER },
     retentionDays: settings.NOTIFICATION_RETENTION_DAYS ?? null,
+    consoles: { perUser: settings.CONSOLES_PER_USER, idleMs: settings.CONSOLE_IDLE_SECONDS * 1000 },
     drainSeconds: settings.DRAIN_SECONDS,
     maxConnections: settings.MAX_CONNECTIONS,
     logLevel: settings.LOG_LEVEL,

@@ -1,8 +1,9 @@
 import { collectDefaultMetrics } from 'prom-client';
 import { createApp } from './app.ts';
 import { ConfigError, demoFile, readConfig } from './config.ts';
+import { openDemoConsole } from './demo/console.ts';
 import { type DemoFile, refreshDemoFile } from './demo/file.ts';
-import { seedDemo } from './demo/seed.ts';
+import { hasDemo, seedDemo } from './demo/seed.ts';
 import { Fault } from './kernel/fault.ts';
 import { whenDatabaseAnswers } from './platform/database.ts';
 import { FolderOwnedError } from './platform/ownership.ts';
@@ -13,8 +14,10 @@ async function main(): Promise<void> {
   const app = await createApp(config);
   // Of the process, not of the app: memory, event-loop delay, garbage collections.
   collectDefaultMetrics({ register: app.metrics.registry });
-  const isFirstStart = config.database === null && (await app.database.user.count()) === 0;
+  const isFirstStart = config.database === null && (await app.database.query`SELECT 1 FROM users LIMIT 1`).length === 0;
   if (isFirstStart) await seedDemo(app.database);
+  // With an operator's PostgreSQL there may be other replicas, to which a port of this machine means nothing.
+  if (config.database === null && (await hasDemo(app.database))) await openDemoConsole(app.database);
   const writeDemo = (port: number) =>
     whenDatabaseAnswers(
       () =>
@@ -50,7 +53,7 @@ async function main(): Promise<void> {
   }
 }
 
-/** Three commands that work when pasted: one for each door, and one that writes. */
+/** Commands that work when pasted: one for each door, one that writes, and one that shows a console. */
 function invite(demo: DemoFile, file: string): string {
   const { base_url, organization_id, project_id } = demo;
   const bearer = `-H "Authorization: Bearer ${demo.users.owner.api_key}"`;
@@ -63,6 +66,7 @@ function invite(demo: DemoFile, file: string): string {
     `  curl ${bearer} ${project}/compute/overview`,
     `  curl ${bearer} -H "Content-Type: application/json" -d '${JSON.stringify({ query })}' ${base_url}/graphql`,
     `  curl -X POST ${bearer} ${project}/notifications/read`,
+    `  node docs/clients/console.mjs ${file}`,
     '',
   ].join('\n');
 }

@@ -28,12 +28,13 @@ let server: Started | null = null;
 
 beforeAll(async () => {
   checkout = copyCheckout();
+  await command(checkout, [], {});
   if (!('server' in origin)) return;
   const name = `${origin.template}_commands`;
   await execute(origin.server, `CREATE DATABASE ${name}`);
   env = { DATA_DIR: dataDir, DATABASE_URL: databaseUrl(origin.server, name) };
   server = await start(checkout, env);
-}, 120_000);
+}, 180_000);
 
 afterAll(async () => {
   await server?.kill();
@@ -153,6 +154,35 @@ describe('a first installation', () => {
     [['project', 'add', 'P', '--organization', '0192a0b0-0000-7000-8000-00000000dead'], 'There is no such organization.'],
   ])('%j is refused', async (words, complaint) => {
     expect(await portico(...words)).toEqual({ code: 1, out: '', err: `${complaint}\n` });
+  });
+});
+
+describe('console', () => {
+  const instance = '019b76da-a800-7a53-8b0a-0d2b9a6f4c11';
+
+  test('set writes down where a console listens, a second time somewhere else, and remove takes it away', async () => {
+    const demo = JSON.parse(readFileSync(demoPath, 'utf8')) as { instances: { console: string } };
+    const { console } = demo.instances;
+    const steps: Array<[string[], string]> = [
+      [['set', console, '--kind', 'serial', '--tcp', '[fd00::17]:4555'], 'The serial console of the instance is [fd00::17]:4555.\n'],
+      [['set', console, '--kind', 'vnc', '--unix', '/run/vm-17.sock'], 'The vnc console of the instance is /run/vm-17.sock.\n'],
+      [['remove', console], 'The instance has no console any more.\n'],
+    ];
+    for (const [words, out] of steps) expect(await portico('console', ...words)).toEqual({ code: 0, out, err: '' });
+  }, 60_000);
+
+  test.each([
+    [['set', instance, '--kind', 'serial', '--tcp', 'host:1'], 'There is no such instance.'],
+    [['set', 'vm-17', '--kind', 'serial', '--tcp', 'host:1'], 'vm-17 is no UUID.'],
+    [['set', instance, '--kind', 'spice', '--tcp', 'host:1'], 'spice is no kind of console: one of serial, vnc.'],
+    [['set', instance, '--kind', 'vnc'], 'Give either --tcp or --unix.'],
+    [['set', instance, '--kind', 'vnc', '--tcp', 'host:1', '--unix', '/x'], 'Give either --tcp or --unix.'],
+    [['set', instance, '--kind', 'vnc', '--tcp', 'host:65536'], 'host:65536 is no host and port.'],
+    [['set', instance, '--kind', 'vnc', '--tcp', 'fd00::17:4555'], 'fd00::17:4555 is no host and port.'],
+    [['set', instance, '--kind', 'vnc', '--unix', 'vm.sock'], 'vm.sock is no absolute path.'],
+    [['remove', instance], 'The instance has no console.'],
+  ])('%j is refused', async (words, complaint) => {
+    expect(await portico('console', ...words)).toEqual({ code: 1, out: '', err: `${complaint}\n` });
   });
 });
 

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { generateKey } from '../src/access/apikey.ts';
@@ -30,8 +31,8 @@ const graphqlStatuses = [200, 204, 400, 401, 405];
 
 /** Enough of them that there are some left when many have been deleted. */
 async function makeSpare(): Promise<Spare> {
-  const { project_id: projectId, users } = app.demo;
-  const { dashboard, apiKey } = app.app.database;
+  const { project_id: projectId, users, instances } = app.demo;
+  const { dashboard, apiKey, consoleSession } = app.app.database;
   const data = Array.from({ length: 150 }, (_, index) => ({
     projectId,
     createdById: index % 2 ? users.owner.id : users.member.id,
@@ -44,8 +45,19 @@ async function makeSpare(): Promise<Spare> {
       return { ...stored, userId, name: 'spare' };
     }),
   );
-  const [dashboards, apiKeys] = [await dashboard.createManyAndReturn({ data }), await apiKey.createManyAndReturn({ data: keys })];
-  return { dashboards: dashboards.map(({ id }) => id), apiKeys: apiKeys.map(({ id }) => id) };
+  const sessions = Object.values(users).flatMap(({ id: userId, email: userEmail }) =>
+    Object.entries(instances).map(([instanceName, instanceId]) => {
+      const instance = { projectId, instanceId, instanceName };
+      return { id: randomUUID(), ...instance, userId, userEmail, kind: 'serial' as const, owner: randomUUID(), ended: new Date() };
+    }),
+  );
+  const [dashboards, apiKeys, consoleSessions] = [
+    await dashboard.createManyAndReturn({ data }),
+    await apiKey.createManyAndReturn({ data: keys }),
+    await consoleSession.createManyAndReturn({ data: sessions.map((session) => ({ ...session, endReason: 'idle' as const })) }),
+  ];
+  const idsOf = (rows: ReadonlyArray<{ id: string }>) => rows.map(({ id }) => id);
+  return { dashboards: idsOf(dashboards), apiKeys: idsOf(apiKeys), consoleSessions: idsOf(consoleSessions) };
 }
 
 /** How often what was seen. */

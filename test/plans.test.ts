@@ -1,5 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import {
+  claimSession,
+  endSilentSessions,
+  enterAttachment,
+  findInstance,
+  insertSession,
+  putHandover,
+  readStandings,
+  saveEnd,
+  saveSessions,
+  takeHandover,
+} from '../src/consoles/record.ts';
 import { readEntries, readLast, readStands, readState } from '../src/notifications/log.ts';
 import { pruneNotifications } from '../src/notifications/retention.ts';
 import { deleteOldTickets, redeemTicket } from '../src/tickets/service.ts';
@@ -19,6 +31,7 @@ const growing = [
   'backup_trials',
   'websocket_tickets',
   'api_keys',
+  'console_sessions',
 ];
 
 /** What a statement may read of one table: a page of 20 takes no more, a longer one five times its rows. */
@@ -122,7 +135,13 @@ test('what is written is found by an index', async () => {
       const data = { projectId, createdById: users.owner.id, name: 'Made for a test' };
       const { id } = await database.dashboard.create({ data });
       const key = await database.apiKey.findFirstOrThrow({ where: { userId: users.owner.id } });
-      const ids: Record<string, unknown> = { dashboard_id: id, api_key_id: key.id, notification_ids: rows.map((row) => row.id) };
+      const session = await database.consoleSession.findFirstOrThrow({ where: { projectId, userId: users.owner.id } });
+      const ids: Record<string, unknown> = {
+        dashboard_id: id,
+        api_key_id: key.id,
+        notification_ids: rows.map((row) => row.id),
+        console_session_id: session.id,
+      };
       const own = Object.fromEntries(operation.variables.filter(({ name }) => name in ids).map(({ name }) => [name, ids[name]]));
       const work = () => ask('owner', operation, { ...values, ...own });
       // Of 200 notifications that are marked as read, each is looked at, and its number written down.
@@ -146,6 +165,38 @@ test('the feed, tickets and the jobs find what they look for by an index', async
     // The oldest of every log is looked at.
     await findProblems('pruneNotifications', () => pruneNotifications(database, 36_500), 250),
     await findProblems('a key', () => app.ask('GET', `${app.projectPath}/compute/overview`, { as: { bearer: users.owner.api_key } })),
+  ];
+  expect(problems.flat()).toEqual([]);
+});
+
+test('consoles find what they look for by an index', async () => {
+  const { database } = app.app;
+  const { project_id: projectId, users, instances } = app.demo;
+  const [id, owner] = [randomUUID(), randomUUID()];
+  const [instanceId, userId] = [instances.eligible, users.member.id];
+  const session = {
+    id,
+    projectId,
+    instanceId,
+    instanceName: 'x',
+    userId,
+    userEmail: 'x',
+    kind: 'serial',
+    clientAddress: 'x',
+    owner,
+  } as const;
+  const tally = { id, bytesIn: 1, bytesOut: 2 };
+  const problems = [
+    await findProblems('findInstance', () => findInstance(database, projectId, instanceId)),
+    await findProblems('insertSession', () => insertSession(database, session, 10)),
+    await findProblems('claimSession', () => claimSession(database, session)),
+    await findProblems('enterAttachment', () => enterAttachment(database, session, 10)),
+    await findProblems('saveSessions', () => saveSessions(database, owner, [{ ...tally, isDetached: false }])),
+    await findProblems('readStandings', () => readStandings(database, [id])),
+    await findProblems('putHandover', () => putHandover(database, owner, tally, { position: 2, scrollback: Buffer.alloc(32) })),
+    await findProblems('takeHandover', () => takeHandover(database, id, owner)),
+    await findProblems('saveEnd', () => saveEnd(database, tally, 'idle', new Date())),
+    await findProblems('endSilentSessions', () => endSilentSessions(database)),
   ];
   expect(problems.flat()).toEqual([]);
 });

@@ -9,13 +9,14 @@ import { command, copyCheckout, start } from './support/launch.ts';
 
 // On a copy of the checkout, in which each test breaks something.
 let checkout: string;
-beforeAll(() => {
+beforeAll(async () => {
   checkout = copyCheckout();
+  await command(checkout, [], {});
   mkdirSync(join(checkout, 'docs'));
   for (const name of ['schema.graphql', 'openapi.json', 'asyncapi.json', 'docs/errors.md']) {
     cpSync(fileURLToPath(new URL(name, root)), join(checkout, name));
   }
-});
+}, 180_000);
 afterAll(() => rmSync(checkout, { recursive: true, force: true }));
 
 /** Runs something while a source has another text, and puts it back. */

@@ -1,9 +1,11 @@
 import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { Agent, get } from 'node:http';
+import { isBuiltin } from 'node:module';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { DemoFile } from '../src/demo/file.ts';
@@ -70,8 +72,26 @@ const projectPath = ({ organization_id, project_id } = readDemo()) => `/v1/organ
 const dashboardPath = () => `${projectPath()}/monitoring/dashboards/${readDemo().dashboards.private}`;
 
 describe('the first start', () => {
-  test('two at once that find nothing compiled both serve, and leave one build', () => {
-    expect(readdirSync(join(checkout, 'dist'))).toEqual([expect.stringMatching(/^[0-9a-f]{16}$/)]);
+  test('two at once that find nothing compiled both serve, and leave one build and one empty database', () => {
+    expect(readdirSync(join(checkout, 'dist'))).toEqual([
+      expect.stringMatching(/^\.database-[0-9a-f]{16}$/),
+      expect.stringMatching(/^[0-9a-f]{16}$/),
+    ]);
+  });
+
+  test('reads a handful of files, and nothing of a database or of pages that it may not need', () => {
+    const build = join(checkout, 'dist', readdirSync(join(checkout, 'dist'))[1] ?? '');
+    const files = new Set(['main.js']);
+    const packages = new Set<string>();
+    for (const file of files) {
+      const text = readFileSync(join(build, file), 'utf8');
+      for (const [, name = ''] of text.matchAll(/^import\b[^'"`;]*?"([^"]+)";$/gm)) {
+        if (name.startsWith('./')) files.add(name.slice(2));
+        else if (!name.startsWith('node:')) packages.add(name);
+      }
+    }
+    expect([...files].sort()).toEqual(['main.js', 'packages.js', 'rolldown-runtime.js', 'shared.js']);
+    expect([...packages].filter((name) => !isBuiltin(name))).toEqual([]);
   });
 
   test('writes the demo file before the port opens, for its owner alone', () => {
@@ -101,6 +121,7 @@ describe('the first start', () => {
         trial_already_open: isId,
         backup_option_unavailable: isId,
         unsupported_billing_cycle: isId,
+        console: isId,
       },
       dashboards: { public: isId, private: isId, default: isId },
       notification_ids: Array.from({ length: 150 }, () => isId),
@@ -117,13 +138,13 @@ describe('the first start', () => {
     }
   });
 
-  test('prints the address and three commands, which work when pasted', async () => {
+  test('prints the address and four commands, which work when pasted', async () => {
     const lines = server.printed.out.split('\n');
     expect(lines[0]).toBe(`Portico listens on http://localhost:${port}`);
     const commands = lines.slice(lines.indexOf('Try:') + 1).filter((line) => line.startsWith('  '));
-    expect(commands).toHaveLength(3);
+    expect(commands).toHaveLength(4);
     const answers: unknown[] = [];
-    for (const pasted of commands) {
+    for (const pasted of commands.slice(0, 3)) {
       const { stdout } = await run('bash', ['-c', pasted.replace('curl', 'curl --silent --fail')]);
       answers.push(JSON.parse(stdout));
     }
@@ -132,6 +153,10 @@ describe('the first start', () => {
       { data: { project: { name: 'Production', unreadNotificationCount: 50 } } },
       { marked: 50, unread_count: 0 },
     ]);
+    // In the project's folder; it greets at once, and what is typed is answered.
+    const typed = `(sleep 1; printf 'uname -a\\r'; sleep 1; printf 'exit\\r'; sleep 5) | ${commands[3]?.trim()}`;
+    const shown = await run('bash', ['-c', typed], { cwd: fileURLToPath(new URL('..', import.meta.url)) });
+    expect(shown.stdout).toMatch(/This is web-02[\s\S]*root@web-02:~# uname -a\r\nLinux web-02 [\s\S]*logout\r\n$/);
     expect(server.printed.err).toBe('');
   });
 });

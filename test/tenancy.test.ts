@@ -98,7 +98,14 @@ test('every operation was tried by every caller on every target', () => {
 test('the search for leaks finds what one caller may see and another may not', async () => {
   const bySibling = (exchanges.get('owner') ?? []).filter(({ asked }) => asked.target.name === 'sibling');
   const leaks = await findLeaks(bySibling, callerOf('viewer'));
-  for (const text of ['sibling-instance-1', 'sibling error 2', 'Sibling title 3', 'Sibling dashboard 1', 'sibling failure']) {
+  for (const text of [
+    'sibling-instance-1',
+    'sibling error 2',
+    'Sibling title 3',
+    'Sibling dashboard 1',
+    'sibling failure',
+    'once called sibling by owner',
+  ]) {
     expect(leaks.some((leak) => leak.endsWith(` shows ${text}`))).toBe(true);
   }
   expect(await findLeaks(exchanges.get('outsider') ?? [], callerOf('owner'))).not.toEqual([]);

@@ -37,6 +37,8 @@ export function followFeed({ baseUrl, getToken, organizationId, projectId, after
         await wait(tries);
       }
     }
+    // It was ended meanwhile: nothing is to be opened any more.
+    return new Promise(() => {});
   };
   const client = createClient({
     url: takeUrl,

@@ -1,3 +1,4 @@
+import { batchByOwner } from '../kernel/batch.ts';
 import { Fault } from '../kernel/fault.ts';
 import type { Database } from '../platform/database.ts';
 import { hashSecret, isWellFormedKey, looksLikeKey } from './apikey.ts';
@@ -31,26 +32,65 @@ export function requireSession(viewer: Viewer): Session {
   return viewer as Session;
 }
 
-async function identifySession(database: Database, { userId, expires }: SessionClaims): Promise<Viewer> {
-  const user = await database.user.findUnique({ where: { id: userId } });
+async function identifySession(database: Database, claims: SessionClaims): Promise<Viewer> {
+  const user = await findUser(database, claims.userId);
   if (!user || user.disabledAt) throw invalid();
-  return { userId, email: user.email, name: user.name, created: user.created, credential: { kind: 'session', expires } };
+  const { email, name, created } = user;
+  const known = viewers.get(claims);
+  if (known && known.email === email && known.name === name && known.created.getTime() === created.getTime()) return known;
+  const viewer: Viewer = { userId: claims.userId, email, name, created, credential: { kind: 'session', expires: claims.expires } };
+  viewers.set(claims, viewer);
+  return viewer;
 }
+
+/** One object for all sockets of one token, as long as its user is the same: of many sockets, what each has for itself counts. */
+const viewers = new WeakMap<SessionClaims, Viewer>();
+
+interface UserRow {
+  readonly id: string;
+  readonly email: string;
+  readonly name: string;
+  readonly created: Date;
+  readonly disabledAt: Date | null;
+}
+
+const findUser = batchByOwner(async (database: Database, ids: readonly string[]) => {
+  const rows = await database.query<UserRow>`
+    SELECT id, email, name, created, disabled_at AS "disabledAt" FROM users WHERE id = ANY (${ids}::uuid[])`;
+  const users = new Map(rows.map((row) => [row.id, row]));
+  return ids.map((id) => users.get(id) ?? null);
+});
 
 async function identifyKey(database: Database, credential: string): Promise<Viewer> {
   if (!isWellFormedKey(credential)) throw invalid();
-  const key = await database.apiKey.findUnique({
-    where: { secretHash: hashSecret(credential) },
-    select: { id: true, revoked: true, expires: true, lastUsed: true, user: true },
-  });
+  const key = await findKey(database, hashSecret(credential));
   const now = new Date();
-  if (!key || key.revoked || (key.expires && key.expires <= now) || key.user.disabledAt) throw invalid();
+  if (!key || key.revoked || (key.expires && key.expires <= now) || key.disabledAt) throw invalid();
   if (!key.lastUsed || now.getTime() - key.lastUsed.getTime() >= LAST_USED_STEP_MS) {
-    await database.apiKey.update({ where: { id: key.id }, data: { lastUsed: now }, select: { id: true } });
+    await database.query`UPDATE api_keys SET last_used = ${now} WHERE id = ${key.id}::uuid`;
   }
-  const { id: userId, email, name, created } = key.user;
+  const { userId, email, name, created } = key;
   return { userId, email, name, created, credential: { kind: 'api_key', id: key.id } };
 }
+
+interface KeyRow extends Omit<UserRow, 'id'> {
+  readonly id: string;
+  readonly userId: string;
+  readonly hash: string;
+  readonly revoked: Date | null;
+  readonly expires: Date | null;
+  readonly lastUsed: Date | null;
+}
+
+const findKey = batchByOwner(async (database: Database, hashes: ReadonlyArray<Uint8Array>) => {
+  const rows = await database.query<KeyRow>`
+    SELECT key.id, encode(key.secret_hash, 'hex') AS hash, key.revoked, key.expires, key.last_used AS "lastUsed",
+      users.id AS "userId", users.email, users.name, users.created, users.disabled_at AS "disabledAt"
+    FROM api_keys AS key JOIN users ON users.id = key.user_id
+    WHERE key.secret_hash = ANY (${hashes}::bytea[])`;
+  const keys = new Map(rows.map((row) => [row.hash, row]));
+  return hashes.map((hash) => keys.get(Buffer.from(hash).toString('hex')) ?? null);
+});
 
 function invalid(): Fault {
   return Fault.notAuthenticated('The credential is not valid.');

@@ -59,9 +59,7 @@ export async function listProjects(
   organizationIds: readonly string[],
   slice: Slice<string>,
 ): Promise<ProjectSummary[][]> {
-  const rows = await database.$queryRaw<
-    Array<Omit<ProjectSummary, 'role'> & { organizationRole: OrganizationRole; listedRole: ProjectRole | null }>
-  >`
+  const rows = await database.query<Omit<ProjectSummary, 'role'> & { organizationRole: OrganizationRole; listedRole: ProjectRole | null }>`
     SELECT project.*
     FROM organization_members AS organization_member
     CROSS JOIN LATERAL (

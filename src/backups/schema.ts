@@ -1,6 +1,6 @@
 import { builder } from '../graph/builder.ts';
 import { reasons } from './eligibility.ts';
-import { type BackupTrial, type BackupTrialState, readTrialStates } from './service.ts';
+import { type BackupTrial, type BackupTrialState, readTrialState } from './service.ts';
 
 const BackupTrialBlocker = builder.enumType('BackupTrialBlocker', {
   description: 'Why the daily backup cannot be offered, in the order in which the reasons are tested.',
@@ -63,6 +63,6 @@ builder.prismaObjectField('Instance', 'backupTrial', (t) =>
   t.field({
     type: BackupTrialStateRef,
     description: 'Whether the daily backup option can be offered on the instance, and its latest trial.',
-    resolve: ({ id }, _args, { database, loadBatched }) => loadBatched('backup trial', id, (ids) => readTrialStates(database, ids)),
+    resolve: ({ id }, _args, { database }) => readTrialState(database, id),
   }),
 );

@@ -1,3 +1,5 @@
+import { batchByOwner } from '../kernel/batch.ts';
+import { Fault } from '../kernel/fault.ts';
 import type { Database } from '../platform/database.ts';
 import { findBlockers, type Reason, type TrialFacts } from './eligibility.ts';
 
@@ -34,58 +36,53 @@ export interface BackupTrialState {
 }
 
 /**
- * The states of the instances, in their order, by two statements however many they are.
- * The ids are those of instances that the caller was given through a ProjectScope.
+ * The state of an instance that the caller was given through a ProjectScope; of many by one statement. Throws `not_found`
+ * where it has gone meanwhile.
  */
-export async function readTrialStates(database: Database, instanceIds: readonly string[]): Promise<BackupTrialState[]> {
-  const [facts, trials] = await Promise.all([readFacts(database, instanceIds), readLatestTrials(database, instanceIds)]);
-  const factsById = new Map(facts.map((row) => [row.instanceId, row]));
-  const trialsById = new Map(trials.map((row) => [row.instanceId, row]));
-  return instanceIds.map((id) => {
-    const row = factsById.get(id);
-    if (!row) throw new Error(`instance ${id} has gone`);
-    const { monthlyPrice, currency, trialDays } = row;
-    return { trial: trialsById.get(id) ?? null, blockers: findBlockers(row), monthlyPrice, currency, trialDays };
-  });
+export async function readTrialState(database: Database, instanceId: string): Promise<BackupTrialState> {
+  const state = await findTrialState(database, instanceId);
+  if (!state) throw Fault.notFound();
+  return state;
 }
 
-type FactsRow = TrialFacts & {
-  readonly instanceId: string;
-  readonly monthlyPrice: string;
-  readonly currency: string;
-  readonly trialDays: number;
-};
-
-function readFacts(database: Database, instanceIds: readonly string[]) {
-  return database.$queryRaw<FactsRow[]>`
+const findTrialState = batchByOwner(async (database: Database, instanceIds: readonly string[]) => {
+  const rows = await database.query<StateRow>`
     SELECT instance.id AS "instanceId", instance.status::text AS "instanceStatus", instance.daily_backup AS "dailyBackup",
       EXISTS (
         SELECT FROM backup_trials AS open WHERE open.instance_id = instance.id AND open.status IN ('pending', 'active')
       ) AS "hasOpenTrial",
       service.id IS NOT NULL AS "hasBillingService", service.client_id IS NOT NULL AS "hasBillingClient",
       option.plan IS NOT NULL AS "hasOption", price.plan IS NOT NULL AS "isCycleSold",
-      coalesce(option.monthly_price, 0)::numeric(12, 2)::text AS "monthlyPrice",
-      coalesce(option.currency, organization.currency) AS currency,
-      coalesce(option.trial_days, 0) AS "trialDays"
+      coalesce(option.monthly_price, 0)::numeric(12, 2)::text AS "optionPrice",
+      coalesce(option.currency, organization.currency) AS currency, coalesce(option.trial_days, 0) AS "trialDays",
+      trial.id, trial.instance_name AS "instanceName", trial.legacy_service_id AS "legacyServiceId",
+      trial.legacy_order_id AS "legacyOrderId", trial.legacy_invoice_id AS "legacyInvoiceId", trial.status, trial.source, trial.trial,
+      trial.cycle, trial.monthly_price::text AS "monthlyPrice", trial.cycle_price::text AS "cyclePrice",
+      trial.credited::text AS credited, trial.started_at AS "startedAt", trial.ends_at AS "endsAt",
+      trial.reminded_at AS "remindedAt", trial.resolved_at AS "resolvedAt", trial.failure_reason AS "failureReason", trial.created
     FROM instances AS instance
     JOIN projects AS project ON project.id = instance.project_id
     JOIN organizations AS organization ON organization.id = project.organization_id
     LEFT JOIN billing_services AS service ON service.id = instance.billing_service_id
     LEFT JOIN backup_options AS option ON option.plan = instance.plan
     LEFT JOIN backup_option_prices AS price ON price.plan = option.plan AND price.cycle = service.cycle
+    LEFT JOIN LATERAL (
+      SELECT * FROM backup_trials WHERE instance_id = instance.id ORDER BY created DESC, id DESC LIMIT 1
+    ) AS trial ON true
     WHERE instance.id = ANY (${instanceIds}::uuid[])`;
+  const states = new Map(rows.map((row) => [row.instanceId, toState(row)]));
+  return instanceIds.map((id) => states.get(id) ?? null);
+});
+
+function toState(row: StateRow): BackupTrialState {
+  const { currency, trialDays } = row;
+  return { trial: row.id === null ? null : row, blockers: findBlockers(row), monthlyPrice: row.optionPrice, currency, trialDays };
 }
 
-function readLatestTrials(database: Database, instanceIds: readonly string[]) {
-  return database.$queryRaw<BackupTrial[]>`
-    SELECT trial.id, trial.instance_id AS "instanceId", trial.instance_name AS "instanceName",
-      trial.legacy_service_id AS "legacyServiceId", trial.legacy_order_id AS "legacyOrderId",
-      trial.legacy_invoice_id AS "legacyInvoiceId", trial.status, trial.source, trial.trial, trial.cycle,
-      trial.monthly_price::text AS "monthlyPrice", trial.cycle_price::text AS "cyclePrice", trial.credited::text AS credited,
-      trial.started_at AS "startedAt", trial.ends_at AS "endsAt", trial.reminded_at AS "remindedAt",
-      trial.resolved_at AS "resolvedAt", trial.failure_reason AS "failureReason", trial.created
-    FROM unnest(${instanceIds}::uuid[]) AS wanted (id)
-    CROSS JOIN LATERAL (
-      SELECT * FROM backup_trials WHERE instance_id = wanted.id ORDER BY created DESC, id DESC LIMIT 1
-    ) AS trial`;
-}
+/** The facts, the option, and the latest trial, whose columns are all null where there never was one. */
+type StateRow = TrialFacts & {
+  readonly instanceId: string;
+  readonly optionPrice: string;
+  readonly currency: string;
+  readonly trialDays: number;
+} & (BackupTrial | { readonly id: null });

@@ -1,9 +1,11 @@
 import type { ProjectScope } from '../access/scope.ts';
 import { type Instance, Prisma, type Task } from '../generated/prisma/client.ts';
 import type { InstanceStatus, TaskStatus } from '../generated/prisma/enums.ts';
-import type { Slice } from '../graph/connection.ts';
+import { inSlice, type Slice } from '../graph/connection.ts';
+import { batchByOwner } from '../kernel/batch.ts';
 import { Fault } from '../kernel/fault.ts';
 import { parseUuid } from '../kernel/uuid.ts';
+import type { Database } from '../platform/database.ts';
 
 export interface StatusCount {
   readonly status: string;
@@ -49,7 +51,7 @@ function windows(now: Date) {
 export async function readOverview({ database, projectId }: ProjectScope): Promise<ComputeOverview> {
   const now = new Date();
   const { dayAgo, hourAgo } = windows(now);
-  const [row] = await database.$queryRaw<Array<{ overview: ComputeOverview }>>`
+  const [row] = await database.query<{ overview: ComputeOverview }>`
     WITH by_status AS (
       SELECT status::text COLLATE "C" AS status, sum(instances) AS instances, sum(vcpu) AS vcpu, sum(ram_mb) AS ram_mb,
         sum(storage_gb) AS storage_gb, sum(without_hypervisor) AS without_hypervisor, sum(throttled) AS throttled
@@ -121,41 +123,39 @@ export interface TaskFilter {
 
 /** The project's instances, the oldest first; deleted ones only when their status is asked for. */
 export function listInstances({ database, projectId }: ProjectScope, { status, attention }: InstanceFilter, slice: Slice<string>) {
-  return database.$queryRaw<Instance[]>`
-    SELECT id, project_id AS "projectId", name, status::text, plan, region, vcpu, ram_mb AS "ramMb", storage_gb AS "storageGb", hypervisor,
-      throttled, daily_backup AS "dailyBackup", cancellation_at AS "cancellationAt", billing_service_id AS "billingServiceId",
-      created, modified
-    FROM instances
+  return database.query<Instance>`
+    SELECT ${columns} FROM instances
     WHERE project_id = ${projectId}::uuid AND ${status ? Prisma.sql`status = ${status}::instance_status` : Prisma.sql`status <> 'deleted'`}
       ${attention ? Prisma.sql`AND ${instanceConditions[attention]()}` : Prisma.empty}
       ${inSlice(slice, 'asc')}`;
 }
 
+const columns = Prisma.sql`id, project_id AS "projectId", name, status::text, plan, region, vcpu, ram_mb AS "ramMb",
+  storage_gb AS "storageGb", hypervisor, throttled, daily_backup AS "dailyBackup", cancellation_at AS "cancellationAt",
+  billing_service_id AS "billingServiceId", created, modified`;
+
 /** Throws `not_found` for a malformed id, and for an instance of another project. */
-export async function getInstance({ database, projectId }: ProjectScope, id: string) {
+export async function getInstance({ database, projectId }: ProjectScope, id: string): Promise<Instance> {
   const instanceId = parseUuid(id);
-  const instance = instanceId && (await database.instance.findFirst({ where: { id: instanceId, projectId } }));
-  if (!instance) throw Fault.notFound();
+  const instance = instanceId && (await findInstance(database, instanceId));
+  if (!instance || instance.projectId !== projectId) throw Fault.notFound();
   return instance;
 }
 
+const findInstance = batchByOwner(async (database: Database, ids: readonly string[]) => {
+  const rows = await database.query<Instance>`SELECT ${columns} FROM instances WHERE id = ANY (${ids}::uuid[])`;
+  const instances = new Map(rows.map((row) => [row.id, row]));
+  return ids.map((id) => instances.get(id) ?? null);
+});
+
 /** The project's tasks, the newest first. */
 export function listTasks({ database, projectId }: ProjectScope, { status, attention }: TaskFilter, slice: Slice<string>) {
-  return database.$queryRaw<Task[]>`
+  return database.query<Task>`
     SELECT id, project_id AS "projectId", instance_id AS "instanceId", kind, status::text, error, created, started, finished
     FROM tasks
     WHERE project_id = ${projectId}::uuid ${status ? Prisma.sql`AND status = ${status}::task_status` : Prisma.empty}
       ${attention ? Prisma.sql`AND ${taskConditions[attention]()}` : Prisma.empty}
       ${inSlice(slice, 'desc')}`;
-}
-
-/** The end of a statement that lists rows by id. */
-function inSlice({ after, before, limit, backwards }: Slice<string>, order: 'asc' | 'desc'): Prisma.Sql {
-  const isAscending = (order === 'asc') !== backwards;
-  const [behind, ahead] = order === 'asc' ? [after, before] : [before, after];
-  return Prisma.sql`${behind ? Prisma.sql`AND id > ${behind}::uuid` : Prisma.empty}
-    ${ahead ? Prisma.sql`AND id < ${ahead}::uuid` : Prisma.empty}
-    ORDER BY id ${isAscending ? Prisma.empty : Prisma.sql`DESC`} LIMIT ${limit}`;
 }
 
 /**

@@ -130,6 +130,10 @@ export function findInstance(name: string): DemoInstance {
   return found;
 }
 
+export function sizeOf({ plan }: DemoInstance): { vcpu: number; ramMb: number; storageGb: number } {
+  return sizes[plan];
+}
+
 export function instanceRows(now: Date): Prisma.InstanceCreateManyInput[] {
   return [...fleet, ...foreignFleet].map(({ id, projectId, name, status, plan, region, ...instance }) => ({
     id,

@@ -7,6 +7,7 @@ import type { Tokens } from '../access/tokens.ts';
 import type { Database } from '../platform/database.ts';
 import { type TrialExample, trialExamples } from './backups.ts';
 import { findInstance } from './compute.ts';
+import { consoleInstance } from './console.ts';
 import { dashboards, foreignDashboardId } from './dashboards.ts';
 import { notificationIds } from './notifications.ts';
 import { type DemoRole, emptyProject, foreignOrganization, foreignProject, organization, project, users } from './people.ts';
@@ -25,8 +26,8 @@ export interface DemoFile {
     readonly dashboard_id: string;
   };
   readonly users: Readonly<Record<DemoRole, DemoUser>>;
-  /** Of the main project: one that may have the trial, and one for each reason why not. */
-  readonly instances: Readonly<Record<TrialExample, string>>;
+  /** Of the main project: one that may have the trial, one for each reason why not, and the one whose console answers. */
+  readonly instances: Readonly<Record<TrialExample | 'console', string>>;
   readonly dashboards: Readonly<Record<'public' | 'private' | 'default', string>>;
   /** Of the main project, the oldest first. */
   readonly notification_ids: readonly string[];
@@ -76,7 +77,7 @@ export async function refreshDemoFile({ database, tokens, baseUrl, path }: DemoF
       dashboard_id: foreignDashboardId,
     },
     users: Object.fromEntries(credentials) as Record<DemoRole, DemoUser>,
-    instances: trialExamples,
+    instances: { ...trialExamples, console: consoleInstance.id },
     dashboards: { public: dashboards.public, private: dashboards.private, default: dashboards.default },
     notification_ids: notificationIds,
   };
@@ -99,11 +100,12 @@ async function readKeys(path: string): Promise<Partial<Record<string, string>>> 
 
 /** A key for every user: the known one where it still counts, otherwise a new one. Two statements, however many users. */
 async function provideKeys(database: Database, known: Partial<Record<string, string>>): Promise<Record<DemoRole, string>> {
-  const candidates = roles.map((role) => ({ userId: users[role].id, secretHash: hashSecret(known[role] ?? '') }));
-  const valid = await database.apiKey.findMany({
-    where: { revoked: null, AND: [{ OR: candidates }, { OR: [{ expires: null }, { expires: { gt: new Date() } }] }] },
-    select: { userId: true },
-  });
+  const ids = roles.map((role) => users[role].id);
+  const hashes = roles.map((role) => hashSecret(known[role] ?? ''));
+  const valid = await database.query<{ userId: string }>`
+    SELECT user_id AS "userId" FROM api_keys
+    WHERE (user_id, secret_hash) IN (SELECT * FROM unnest(${ids}::uuid[], ${hashes}::bytea[]))
+      AND revoked IS NULL AND (expires IS NULL OR expires > ${new Date()})`;
   const keys = roles.map((role) => {
     const userId = users[role].id;
     const kept = valid.some((row) => row.userId === userId) ? known[role] : undefined;

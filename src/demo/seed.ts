@@ -1,4 +1,4 @@
-import type { Prisma } from '../generated/prisma/client.ts';
+import { Prisma } from '../generated/prisma/client.ts';
 import type { Database } from '../platform/database.ts';
 import { backupOptionPriceRows, backupOptionRows, backupTrialRows, billingClientRows, billingServiceRows } from './backups.ts';
 import { instanceRows } from './compute.ts';
@@ -26,7 +26,7 @@ export async function seedDemo(database: Database, now = new Date()): Promise<bo
     async (transaction) => {
       // Two replicas that start together: the second waits here, and then finds the demo of the first.
       await transaction.$executeRaw`SELECT pg_advisory_xact_lock(7046029255)`;
-      if (await hasDemo(transaction)) return false;
+      if ((await transaction.$queryRaw<unknown[]>(anyDemo)).length > 0) return false;
       await insertPeople(transaction, now);
       await insertCompute(transaction, now);
       await insertMessages(transaction, now);
@@ -36,9 +36,11 @@ export async function seedDemo(database: Database, now = new Date()): Promise<bo
   );
 }
 
+const anyDemo = Prisma.sql`SELECT 1 FROM organizations WHERE id = ${organization.id}::uuid`;
+
 /** Whether the demo is in the database. */
-export async function hasDemo(database: Pick<Database, 'organization'>): Promise<boolean> {
-  return (await database.organization.count({ where: { id: organization.id } })) > 0;
+export async function hasDemo(database: Database): Promise<boolean> {
+  return (await database.query(anyDemo)).length > 0;
 }
 
 async function insertPeople(database: Prisma.TransactionClient, now: Date): Promise<void> {

@@ -1,15 +1,10 @@
 import SchemaBuilder from '@pothos/core';
-import ComplexityPlugin from '@pothos/plugin-complexity';
 import PrismaPlugin from '@pothos/plugin-prisma';
 import RelayPlugin from '@pothos/plugin-relay';
 import SimpleObjectsPlugin from '@pothos/plugin-simple-objects';
 import type PrismaTypes from '../generated/pothos.ts';
 import { getDatamodel } from '../generated/pothos.ts';
-import { Fault } from '../kernel/fault.ts';
 import type { Context } from './context.ts';
-
-/** What a client's document may cost. A field costs one; what hangs under a page costs as often as the page has items. */
-export const documentLimits = { depth: 12, breadth: 500, complexity: 20_000 };
 
 export type Scalars = {
   ID: { Input: string; Output: string };
@@ -31,21 +26,8 @@ export const builder = new SchemaBuilder<{
   DefaultEdgesNullability: false;
   DefaultNodeNullability: false;
 }>({
-  plugins: [ComplexityPlugin, RelayPlugin, SimpleObjectsPlugin, PrismaPlugin],
+  plugins: [RelayPlugin, SimpleObjectsPlugin, PrismaPlugin],
   defaultFieldNullability: false,
-  complexity: {
-    defaultListMultiplier: 1,
-    fieldComplexity: ({ first, last, pageSize }, _context, { args }) => {
-      const isPaged = args.some(({ name }) => name === 'first' || name === 'pageSize');
-      const size = Number(first ?? last ?? pageSize ?? 20);
-      return { field: 1, multiplier: isPaged ? Math.min(Math.max(size, 1), 100) : 1 };
-    },
-    limit: (context: Context) => (context.isClientDocument ? documentLimits : {}),
-    complexityError: (kind, result) =>
-      Fault.invalidRequest(
-        `The document is too large: ${kind.toLowerCase()} ${result[kind.toLowerCase() as Lowercase<typeof kind>]}, at most ${result[`max${kind}`]}.`,
-      ),
-  },
   relay: {
     cursorType: 'String',
     clientMutationId: 'omit',

@@ -1,4 +1,5 @@
 import { resolveCursorConnection } from '@pothos/plugin-relay';
+import { Prisma } from '../generated/prisma/client.ts';
 import { Fault } from '../kernel/fault.ts';
 
 /** What a keyset query needs: keys to start behind, how many rows, and whether to walk backwards. */
@@ -62,6 +63,15 @@ export function sliceById(slice: Slice<string>, order: 'asc' | 'desc' = 'asc') {
   const [behind, ahead] = order === 'asc' ? [slice.after, slice.before] : [slice.before, slice.after];
   const direction: 'asc' | 'desc' = (order === 'asc') === slice.backwards ? 'desc' : 'asc';
   return { where: { id: { gt: behind, lt: ahead } }, orderBy: { id: direction }, take: slice.limit };
+}
+
+/** The end of a statement for the same slice: it goes on from `WHERE …`. */
+export function inSlice({ after, before, limit, backwards }: Slice<string>, order: 'asc' | 'desc'): Prisma.Sql {
+  const isAscending = (order === 'asc') !== backwards;
+  const [behind, ahead] = order === 'asc' ? [after, before] : [before, after];
+  return Prisma.sql`${behind ? Prisma.sql`AND id > ${behind}::uuid` : Prisma.empty}
+    ${ahead ? Prisma.sql`AND id < ${ahead}::uuid` : Prisma.empty}
+    ORDER BY id ${isAscending ? Prisma.empty : Prisma.sql`DESC`} LIMIT ${limit}`;
 }
 
 function encode(key: string | number): string {

@@ -17,7 +17,7 @@ export const faults = {
   permission_denied: {
     status: 403,
     when: 'the role in the project is too low, or the origin of a socket is not allowed',
-    where: 'writes, console tickets, and WebSocket upgrades',
+    where: 'writes, consoles and their tickets, and WebSocket upgrades',
   },
   session_required: {
     status: 403,

@@ -1,5 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ProjectScope } from '../access/scope.ts';
+import type { Watched } from '../access/watch.ts';
+import type { WatchAccess } from '../graph/context.ts';
+import { Source } from '../graph/source.ts';
 import { Fault } from '../kernel/fault.ts';
 import type { Follower } from './hub.ts';
 import type { Hubs } from './hubs.ts';
@@ -15,147 +18,160 @@ export type FeedEvent =
 
 const REPLAY_SIZE = 50;
 const RETRY_MS = 500;
+/** Of all feeds that have read nothing. */
+const nothing: FeedEvent[] = [];
 
 /**
  * The project's notifications from a cursor on, each once and in order: first what the log has, then one `ready`, then
  * what comes. Without a cursor it starts with `ready`. What retention has removed, and a cursor beyond the end of the
- * log, are told as a `gap`. The caller ends it by `return()`, at any moment, also while a `next()` is waiting.
+ * log, are told as a `gap`. Nothing is opened before the first event is asked for.
  */
-export function openFeed(scope: ProjectScope, sources: FeedSources, after: number | null): AsyncIterableIterator<FeedEvent> {
+export function openFeed(scope: ProjectScope, sources: FeedSources, after: number | null): Source<FeedEvent> {
   return new Feed(scope, sources, after);
 }
 
 interface FeedSources {
   readonly hubs: Hubs;
-  /** Calls back when the scope no longer holds: the feed then ends with that fault. */
-  readonly watchAccess: (scope: ProjectScope, onLost: (fault: Fault) => void) => () => void;
+  /** Ends the feed when the scope no longer holds. */
+  readonly watchAccess: WatchAccess;
 }
 
-class Feed implements AsyncIterableIterator<FeedEvent> {
+interface Beginning {
+  readonly watchAccess: WatchAccess;
+  readonly after: number | null;
+}
+
+/**
+ * What comes is taken from the hub. Whatever a hub does not have (the log from the cursor up to where the hub stood when
+ * the feed joined it, the `ready` behind that, and what a slow reader has missed) is read a page at a time, and a page
+ * only when the one before has been taken.
+ */
+class Feed extends Source<FeedEvent> {
   readonly #scope: ProjectScope;
-  readonly #sources: FeedSources;
-  readonly #after: number | null;
-  readonly #events: AsyncGenerator<FeedEvent, undefined>;
+  readonly #hubs: Hubs;
+  /** What it begins with; null when it has begun. */
+  #beginning: Beginning | null;
   #follower: Follower | null = null;
+  #watched: Watched | null = null;
+  /** Where the hub stood when the feed joined it. */
+  #boundary = 0;
+  #isReady = false;
+  /** What has been read, and is still to be taken. */
+  #page: FeedEvent[] = nothing;
+  #isReading = false;
   /** Retention's watermark, as it was told last. */
   #prunedThrough = 0;
-  #isClosed = false;
-  #failure: Fault | null = null;
 
-  constructor(scope: ProjectScope, sources: FeedSources, after: number | null) {
+  constructor(scope: ProjectScope, { hubs, watchAccess }: FeedSources, after: number | null) {
+    super();
     this.#scope = scope;
-    this.#sources = sources;
-    this.#after = after;
-    this.#events = this.#tell();
+    this.#hubs = hubs;
+    this.#beginning = { watchAccess, after };
   }
 
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-
-  next(): Promise<IteratorResult<FeedEvent, undefined>> {
-    return this.#events.next();
-  }
-
-  /** Ends the feed now: a generator alone would first wait for the event that it is waiting for. */
-  async return(): Promise<IteratorResult<FeedEvent, undefined>> {
-    this.#close();
-    return this.#events.return(undefined);
-  }
-
-  #close(): void {
-    this.#isClosed = true;
-    this.#follower?.leave();
-  }
-
-  async *#tell(): AsyncGenerator<FeedEvent, undefined> {
-    const { hubs, watchAccess } = this.#sources;
-    const stopWatching = watchAccess(this.#scope, (fault) => {
-      this.#failure = fault;
-      this.#close();
-    });
-    try {
-      const follower = await hubs.follow(this.#scope.projectId, this.#scope.viewer.userId);
-      this.#follower = follower;
-      if (this.#isClosed) follower.leave();
-      const boundary = follower.horizon;
-      yield* this.#begin(follower, boundary);
-      while (follower.position < boundary && !follower.isGone) yield* this.#replay(follower, boundary);
-      yield* this.#tellReady(follower);
-      while (!follower.isGone) {
-        const entry = follower.take();
-        if (entry === 'behind') {
-          yield* this.#replay(follower, follower.horizon);
-        } else if (entry) {
-          follower.position = entry.sequence;
-          yield entry.event;
-        } else {
-          yield* this.#tellState(follower);
-          // What came while the last was being told has called already.
-          if (follower.position >= follower.horizon && !this.#hasNewState(follower)) await follower.wait();
-        }
-      }
-      if (this.#failure) throw this.#failure;
-      return undefined;
-    } finally {
-      stopWatching();
-      this.#follower?.leave();
+  override take(): FeedEvent | null {
+    if (this.isEnded || this.#isReading) return null;
+    const event = this.#page.shift();
+    if (event) {
+      if (this.#page.length === 0) this.#page = nothing;
+      if (event.type === 'notification') this.#moveTo(event.sequence);
+      return event;
     }
+    const entry = this.#isReady && this.#follower ? this.#follower.take() : 'behind';
+    if (entry === null) return this.#takeState();
+    if (entry !== 'behind') {
+      this.#moveTo(entry.sequence);
+      return entry.event;
+    }
+    this.#isReading = true;
+    this.#readPage().then(
+      (page) => {
+        this.#page = page;
+        this.#isReading = false;
+        this.hear();
+      },
+      (failure) => this.end(failure),
+    );
+    return null;
   }
 
-  /** Sets the position to the reader's cursor; one beyond the end of the log is a gap. */
-  async *#begin(follower: Follower, boundary: number): AsyncGenerator<FeedEvent> {
-    follower.position = this.#after ?? boundary;
-    if (follower.position <= boundary) return;
+  override end(failure: unknown = null): void {
+    this.#watched?.stop();
+    this.#follower?.leave();
+    super.end(failure);
+  }
+
+  #moveTo(sequence: number): void {
+    if (this.#follower) this.#follower.position = sequence;
+  }
+
+  /** What comes next, and is not to be had from the hub. */
+  async #readPage(): Promise<FeedEvent[]> {
+    if (this.#beginning) return this.#join(this.#beginning);
+    if (!this.#follower) return [];
+    if (this.#isReady) return this.#replay(this.#follower, this.#follower.horizon);
+    if (this.#follower.position < this.#boundary) return this.#replay(this.#follower, this.#boundary);
+    return this.#readReady(this.#follower);
+  }
+
+  /** Joins the hub, with the reader's cursor for a position; one beyond the end of the log is a gap. */
+  async #join({ watchAccess, after }: Beginning): Promise<FeedEvent[]> {
+    const { database, projectId, viewer } = this.#scope;
+    this.#beginning = null;
+    this.#watched = watchAccess(this.#scope, this);
+    const follower = await this.#hubs.follow(projectId, viewer.userId, this);
+    this.#follower = follower;
+    if (this.isEnded) follower.leave();
+    this.#boundary = follower.position;
+    if (after === null) return [];
+    follower.position = after;
+    if (after <= this.#boundary) return [];
     // Another process may have shown the reader more than the hub has read so far.
-    const last = await readLast(this.#scope.database, this.#scope.projectId);
-    if (follower.position <= last) return;
-    const to = follower.position;
+    const last = await readLast(database, projectId);
+    if (after <= last) return [];
     follower.position = last;
-    yield { type: 'gap', from: last + 1, to };
+    return [{ type: 'gap', from: last + 1, to: after }];
   }
 
   /** The next of what the log has between the position and a number that is in it. */
-  async *#replay(follower: Follower, upTo: number): AsyncGenerator<FeedEvent> {
-    const range = { after: follower.position, upTo, limit: REPLAY_SIZE };
-    const entries = await this.#persist(() => this.#sources.hubs.inTurn(() => listEntries(this.#scope, range)));
+  async #replay(follower: Follower, upTo: number): Promise<FeedEvent[]> {
+    const { position } = follower;
+    const range = { after: position, upTo, limit: REPLAY_SIZE };
+    const entries = await this.#persist(() => this.#hubs.inTurn(() => listEntries(this.#scope, range)));
+    const page: FeedEvent[] = [];
+    let told = position;
     for (const notification of entries) {
-      if (follower.isGone) return;
       const { sequence } = notification;
-      if (sequence > follower.position + 1) yield { type: 'gap', from: follower.position + 1, to: sequence - 1 };
-      follower.position = sequence;
-      yield { type: 'notification', sequence, notification };
+      if (sequence > told + 1) page.push({ type: 'gap', from: told + 1, to: sequence - 1 });
+      page.push({ type: 'notification', sequence, notification });
+      told = sequence;
     }
-    if (entries.length === 0 && !follower.isGone) {
-      yield { type: 'gap', from: follower.position + 1, to: upTo };
-      follower.position = upTo;
-    }
+    if (page.length > 0) return page;
+    follower.position = upTo;
+    return [{ type: 'gap', from: position + 1, to: upTo }];
   }
 
-  async *#tellReady(follower: Follower): AsyncGenerator<FeedEvent> {
-    if (follower.isGone) return;
+  async #readReady(follower: Follower): Promise<FeedEvent[]> {
     const { database, projectId, viewer } = this.#scope;
     const request = { projectId, userId: viewer.userId, sinceVersion: Number.MAX_SAFE_INTEGER, upTo: follower.position };
     const { version, prunedThrough, readThrough, unread } = await this.#persist(() => readState(database, request));
     follower.version = version;
     this.#prunedThrough = prunedThrough;
-    if (!follower.isGone) yield { type: 'ready', sequence: follower.position, readThrough, unreadCount: unread };
+    this.#isReady = true;
+    return [{ type: 'ready', sequence: follower.position, readThrough, unreadCount: unread }];
   }
 
-  #hasNewState(follower: Follower): boolean {
-    const state = follower.takeState();
-    if (!state || state.version < follower.version) return false;
-    return state.version > follower.version || state.prunedThrough > this.#prunedThrough;
-  }
-
-  async *#tellState(follower: Follower): AsyncGenerator<FeedEvent> {
-    const state = follower.takeState();
-    if (!state || !this.#hasNewState(follower)) return;
+  /** What the user has read, where that is news. */
+  #takeState(): FeedEvent | null {
+    const follower = this.#follower;
+    const state = follower?.takeState();
+    if (!follower || !state || state.version < follower.version) return null;
+    if (state.version === follower.version && state.prunedThrough <= this.#prunedThrough) return null;
     follower.version = state.version;
     this.#prunedThrough = state.prunedThrough;
     // What has been told since the state was read is unread by it.
     const unreadCount = state.unread + (follower.position - state.last);
-    yield { type: 'read', readThrough: state.readThrough, notificationIds: state.notificationIds, unreadCount };
+    return { type: 'read', readThrough: state.readThrough, notificationIds: state.notificationIds, unreadCount };
   }
 
   /** A feed that has begun outlives an outage of the database: it goes on when the database is back. */
@@ -164,7 +180,7 @@ class Feed implements AsyncIterableIterator<FeedEvent> {
       try {
         return await work();
       } catch (failure) {
-        if (this.#isClosed || Fault.from(failure).code !== 'service_unavailable') throw failure;
+        if (this.isEnded || Fault.from(failure).code !== 'service_unavailable') throw failure;
         await sleep(RETRY_MS * (0.5 + Math.random()));
       }
     }

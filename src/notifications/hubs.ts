@@ -3,8 +3,9 @@ import type { Database } from '../platform/database.ts';
 import { scheduleJob } from '../platform/jobs.ts';
 import type { Log } from '../platform/log.ts';
 import type { Wakeup, Wakeups } from '../platform/wakeups.ts';
-import { type Follower, Hub } from './hub.ts';
+import { type Followed, type Follower, Hub } from './hub.ts';
 import { readStands } from './log.ts';
+import { Pace } from './pace.ts';
 
 const LOOK_INTERVAL_MS = 750;
 /** Followers that have fallen behind read the log for themselves: not all at once, or they would take every connection. */
@@ -16,6 +17,7 @@ export class Hubs {
   readonly #wakeups: Wakeups;
   readonly #log: Log;
   readonly #hubs = new Map<string, Hub>();
+  readonly #pace = new Pace();
   readonly #stopListening: () => void;
   readonly #stopLooking: () => void;
   /** Runs a read of the log that serves a single follower, when its turn has come. */
@@ -35,12 +37,12 @@ export class Hubs {
   }
 
   /** Follows a project for a user, from where its hub stands now. */
-  async follow(projectId: string, userId: string): Promise<Follower> {
+  async follow(projectId: string, userId: string, listener: Followed): Promise<Follower> {
     const hub = this.#hubs.get(projectId) ?? this.#open(projectId);
     hub.joining += 1;
     try {
       await hub.open();
-      return hub.follow(userId, () => this.#forget(hub));
+      return hub.follow(userId, listener);
     } finally {
       hub.joining -= 1;
       this.#forget(hub);
@@ -69,12 +71,14 @@ export class Hubs {
   close(): void {
     this.#stopLooking();
     this.#stopListening();
-    for (const hub of this.#hubs.values()) for (const follower of hub.followers) follower.leave();
+    for (const hub of this.#hubs.values()) for (const { listener } of hub.followers) listener.end();
   }
 
   #open(projectId: string): Hub {
-    const hub = new Hub(this.#database, projectId, (failure) => {
-      this.#log.warn({ err: failure }, 'could not read on: the next look tries again');
+    const hub = new Hub(this.#database, projectId, {
+      pace: this.#pace,
+      onFailure: (failure) => this.#log.warn({ err: failure }, 'could not read on: the next look tries again'),
+      onEmpty: (empty) => this.#forget(empty),
     });
     this.#hubs.set(projectId, hub);
     return hub;

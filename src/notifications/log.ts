@@ -49,7 +49,7 @@ export interface ReadState {
 
 /** The entries after a number, in order: at most `limit`. */
 export function readEntries(database: Database, projectId: string, { after, limit }: { after: number; limit: number }) {
-  return database.$queryRaw<LogEntry[]>`
+  return database.query<LogEntry>`
     SELECT ${columns} FROM notifications AS notification
     WHERE notification.project_id = ${projectId}::uuid AND notification.sequence > ${after}
     ORDER BY notification.sequence LIMIT ${limit}`;
@@ -57,7 +57,7 @@ export function readEntries(database: Database, projectId: string, { after, limi
 
 /** The last number in the project's log. */
 export async function readLast(database: Database, projectId: string): Promise<number> {
-  const [row] = await database.$queryRaw<Array<{ last: number }>>`
+  const [row] = await database.query<{ last: number }>`
     SELECT last_sequence::int AS last FROM notification_logs WHERE project_id = ${projectId}::uuid`;
   return row?.last ?? 0;
 }
@@ -72,7 +72,7 @@ interface StateRequest {
 /** The user's read state, by one statement, so that its figures agree. */
 export async function readState(database: Database, { projectId, userId, sinceVersion, upTo }: StateRequest): Promise<ReadState> {
   const bound = upTo === undefined ? Prisma.sql`log.last_sequence` : Prisma.sql`least(log.last_sequence, ${upTo}::bigint)`;
-  const [state] = await database.$queryRaw<ReadState[]>`
+  const [state] = await database.query<ReadState>`
     SELECT coalesce(state.version, 0)::int AS version, coalesce(state.read_through, 0)::int AS "readThrough",
       log.pruned_through::int AS "prunedThrough", log.last_sequence::int AS last,
       (greatest(mark.up_to - mark.through, 0) - (
@@ -109,7 +109,7 @@ export function readStands(
   projectIds: readonly string[],
   readers: ReadonlyArray<{ projectId: string; userId: string }>,
 ): Promise<Stand[]> {
-  return database.$queryRaw<Stand[]>`
+  return database.query<Stand>`
     SELECT project_id AS "projectId", NULL::uuid AS "userId", last_sequence::int AS stand, pruned_through::int AS "prunedThrough"
     FROM notification_logs WHERE project_id = ANY (${projectIds}::uuid[])
     UNION ALL

@@ -8,7 +8,7 @@ export async function pruneNotifications(database: Database, days: number): Prom
   const before = new Date(Date.now() - days * 86_400_000);
   let total = 0;
   for (;;) {
-    const [row] = await database.$queryRaw<Array<{ pruned: number }>>`
+    const [row] = await database.query<{ pruned: number }>`
       SELECT prune_notifications(${before}, ${BATCH_SIZE}::int)::int AS pruned`;
     const pruned = row?.pruned ?? 0;
     total += pruned;

@@ -47,7 +47,7 @@ export async function pageNotifications(
 
 /** How many notifications of the project the viewer has not read. */
 export async function countUnread({ database, projectId, viewer }: ProjectScope): Promise<number> {
-  const [row] = await database.$queryRaw<Array<{ unread: number }>>`
+  const [row] = await database.query<{ unread: number }>`
     SELECT unread_notifications(${projectId}::uuid, ${viewer.userId}::uuid)::int AS unread`;
   return row?.unread ?? 0;
 }
@@ -69,7 +69,7 @@ export interface MarkResult {
  */
 export async function markRead({ database, projectId, viewer }: ProjectScope, hubs: Hubs, request: MarkRequest): Promise<MarkResult> {
   const ids = request.notificationIds?.length ? request.notificationIds : null;
-  const [result] = await database.$queryRaw<MarkResult[]>`
+  const [result] = await database.query<MarkResult>`
     SELECT marked::int, unread_count::int AS "unreadCount"
     FROM mark_notifications_read(
       ${projectId}::uuid, ${viewer.userId}::uuid, ${ids}::uuid[], ${request.throughSequence ?? null}::bigint)`;
@@ -93,7 +93,7 @@ export async function publishNotification(scope: ProjectScope, hubs: Hubs, input
   requireRole(scope, 'admin');
   const { kind, severity, title, body, resourceType = null, resourceId = null } = input;
   // The JSON goes as text: Prisma's own way would drop a key named __proto__.
-  const [notification] = await scope.database.$queryRaw<Notification[]>`
+  const [notification] = await scope.database.query<Notification>`
     INSERT INTO notifications AS notification (project_id, kind, severity, title, body, resource_type, resource_id, data, created)
     VALUES (${scope.projectId}::uuid, ${kind}, ${severity}::severity, ${title}, ${body}, ${resourceType}, ${resourceId},
       ${JSON.stringify(input.data ?? {})}::json, ${new Date()})
@@ -122,7 +122,7 @@ function isRead(scope: ProjectScope): Prisma.Sql {
 }
 
 function selectNotifications(scope: ProjectScope, conditions: readonly Prisma.Sql[], order: Prisma.Sql) {
-  return scope.database.$queryRaw<Notification[]>`
+  return scope.database.query<Notification>`
     SELECT ${columns}, ${isRead(scope)} AS read
     FROM ${withReads(scope)}
     WHERE ${Prisma.join([Prisma.sql`notification.project_id = ${scope.projectId}::uuid`, ...conditions], ' AND ')}
@@ -140,7 +140,7 @@ function filterConditions(scope: ProjectScope, { unread, severity, kind }: Notif
 
 /** The length of the list, and the last number in the log. */
 async function countNotifications(scope: ProjectScope, filter: NotificationFilter) {
-  const [row] = await scope.database.$queryRaw<Array<{ count: number; last: number }>>`
+  const [row] = await scope.database.query<{ count: number; last: number }>`
     SELECT (${lengthOf(scope, filter)})::int AS count, log.last_sequence::int AS last
     FROM notification_logs AS log WHERE log.project_id = ${scope.projectId}::uuid`;
   return row ?? { count: 0, last: 0 };

@@ -1,25 +1,17 @@
-import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { PGlite } from '@electric-sql/pglite';
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
-import { PrismaPGlite } from 'pglite-prisma-adapter';
 import { PrismaClient } from '../generated/prisma/client.ts';
 import { Fault } from '../kernel/fault.ts';
 import type { Lifecycle } from '../kernel/lifecycle.ts';
+import type { Connections, Driver } from './driver.ts';
 import { createLog, type Log } from './log.ts';
 import { migrate } from './migrate.ts';
-import { ownFolder } from './ownership.ts';
 import { Pool } from './pool.ts';
+import { createQuery, type Query } from './query.ts';
 
-export type Database = PrismaClient;
-
-/** The connections to PostgreSQL, for those who look after them. */
-export interface Connections {
-  readonly isAway: boolean;
-  count(): { busy: number; idle: number; waiting: number };
-}
+/** Prisma's client, and a shorter way for the statements that are written by hand. */
+export type Database = PrismaClient & { readonly query: Query };
 
 export interface OpenedDatabase {
   readonly database: Database;
@@ -36,8 +28,8 @@ export interface DatabaseOptions {
   /** A copy of a data folder to start from (PGlite's `dumpDataDir`), in memory: for tests. */
   readonly snapshot?: Blob;
   readonly log?: Log;
-  /** Called with every SQL statement: for tests that count them. */
-  readonly onStatement?: (sql: string) => void;
+  /** Called with every SQL statement and its values: for tests. Prisma tells its values as JSON has them. */
+  readonly onStatement?: (sql: string, values: readonly unknown[]) => void;
 }
 
 /** Keeps quiet: for commands and tests that have no log. */
@@ -52,51 +44,36 @@ export async function openDatabase(
   lifecycle: Lifecycle,
   options: DatabaseOptions = {},
 ): Promise<OpenedDatabase> {
-  const pool = settings.database ? await openPool(settings.database, lifecycle, options.log ?? noLog) : null;
-  const adapter = pool ? new PrismaPg(pool) : await openEmbedded(settings.dataDir, lifecycle, options.snapshot);
+  const { onStatement } = options;
+  const { adapter, run, connections } = settings.database
+    ? describePool(await openPool(settings.database, lifecycle, options.log ?? noLog))
+    : await (await import('./embedded.ts')).openEmbedded(settings.dataDir, lifecycle, options.snapshot);
   const client = new PrismaClient({
     adapter,
-    log: [{ emit: 'event', level: 'query' }],
+    // Each event costs Prisma work, also where nobody listens.
+    log: onStatement ? [{ emit: 'event', level: 'query' }] : [],
     transactionOptions: { maxWait: 3_000, timeout: 5_000 },
   });
   lifecycle.onClose(() => client.$disconnect());
-  const { onStatement } = options;
-  if (onStatement) client.$on('query', (event) => onStatement(event.query));
-  return { database: client, connections: pool && describe(pool) };
-}
-
-function describe(pool: Pool): Connections {
-  return {
-    get isAway() {
-      return pool.breaker.isOpen;
-    },
-    count: () => ({ busy: pool.totalCount - pool.idleCount, idle: pool.idleCount, waiting: pool.waitingCount }),
-  };
-}
-
-async function openEmbedded(dataDir: string, lifecycle: Lifecycle, snapshot: Blob | undefined) {
-  const folder = join(dataDir, 'database');
-  if (!snapshot) {
-    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-    lifecycle.onClose(await ownFolder(dataDir));
-    if (!existsSync(folder)) await createEmbedded(folder);
-  }
-  const embedded = await PGlite.create({ dataDir: snapshot ? 'memory://' : folder, loadDataDir: snapshot });
-  lifecycle.onClose(() => embedded.close());
-  await migrate({
-    runScript: async (sql) => void (await embedded.exec(sql)),
-    query: async (sql, values) => (await embedded.query<Record<string, unknown>>(sql, [...values])).rows,
+  if (onStatement) client.$on('query', ({ query, params }) => onStatement(query, JSON.parse(params)));
+  const query = createQuery((statement, values) => {
+    onStatement?.(statement.text, values);
+    return run(statement, values);
   });
-  return new PrismaPGlite(embedded);
+  return { database: Object.assign(client, { query }), connections };
 }
 
-/** An empty database that appears whole: PGlite could not go on with one whose making was broken off. */
-async function createEmbedded(folder: string): Promise<void> {
-  const draft = `${folder}.draft`;
-  rmSync(draft, { recursive: true, force: true });
-  const embedded = await PGlite.create(draft);
-  await embedded.close();
-  renameSync(draft, folder);
+function describePool(pool: Pool): Driver {
+  return {
+    adapter: new PrismaPg(pool),
+    run: (statement, values) => pool.run(statement, values),
+    connections: {
+      get isAway() {
+        return pool.breaker.isOpen;
+      },
+      count: () => ({ busy: pool.totalCount - pool.idleCount, idle: pool.idleCount, waiting: pool.waitingCount }),
+    },
+  };
 }
 
 async function openPool({ url, pool: size }: { url: string; pool: number }, lifecycle: Lifecycle, log: Log): Promise<Pool> {

@@ -2,6 +2,8 @@ import pg from 'pg';
 import { DATABASE_AWAY } from '../kernel/fault.ts';
 import { Breaker } from './breaker.ts';
 import type { Log } from './log.ts';
+import { Prepared, type Row } from './prepared.ts';
+import type { Statement } from './query.ts';
 
 /** How long PostgreSQL may be silent, while something is asked of it, before it is suspected. */
 const SILENCE_MS = 500;
@@ -91,6 +93,12 @@ export class Pool extends pg.Pool {
       else callback(failure, client, release);
     });
     return undefined;
+  }
+
+  /** Runs a prepared statement on the next connection that is free. */
+  run(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
+    // The driver calls back with what the query gives it: the rows.
+    return this.query(new Prepared(statement, values)) as unknown as Promise<Row[]>;
   }
 
   override async end(): Promise<void> {

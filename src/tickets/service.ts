@@ -38,20 +38,11 @@ export async function createTicket(scope: ProjectScope, request: TicketRequest):
   requireRole(scope, request.target === 'console' ? 'member' : 'viewer');
   const ticket = randomBytes(32).toString('base64url');
   const created = new Date();
-  await database.websocketTicket.create({
-    data: {
-      ticketHash: hashSecret(ticket),
-      target: request.target,
-      projectId,
-      userId: session.userId,
-      instanceId,
-      sessionId: instanceId && (request.sessionId ?? null),
-      created,
-      expires: new Date(created.getTime() + TICKET_SECONDS * 1000),
-      sessionExpires: session.credential.expires,
-    },
-    select: { target: true },
-  });
+  await database.query`
+    INSERT INTO websocket_tickets (ticket_hash, target, project_id, user_id, instance_id, session_id, created, expires, session_expires)
+    VALUES (${hashSecret(ticket)}, ${request.target}::ticket_target, ${projectId}::uuid, ${session.userId}::uuid, ${instanceId}::uuid,
+      ${instanceId && (request.sessionId ?? null)}::uuid, ${created}, ${new Date(created.getTime() + TICKET_SECONDS * 1000)},
+      ${session.credential.expires})`;
   const project = `/v1/organizations/${organizationId}/projects/${projectId}`;
   const path = instanceId ? `${project}/compute/instances/${instanceId}/console/ws` : `${project}/notifications/ws`;
   return { ticket, path, expiresIn: TICKET_SECONDS };
@@ -77,7 +68,7 @@ export type TicketRefusal = 'ticket_unknown' | 'ticket_used' | 'ticket_expired';
 export async function redeemTicket(database: Database, ticket: string): Promise<Redemption | TicketRefusal> {
   const now = new Date();
   const ticketHash = hashSecret(ticket);
-  const [row] = await database.$queryRaw<RedeemedRow[]>`
+  const [row] = await database.query<RedeemedRow>`
     UPDATE websocket_tickets AS ticket SET used_at = ${now}
     FROM users, projects AS project
     WHERE ticket.ticket_hash = ${ticketHash} AND ticket.used_at IS NULL
@@ -86,7 +77,8 @@ export async function redeemTicket(database: Database, ticket: string): Promise<
       ticket.instance_id AS "instanceId", ticket.session_id AS "sessionId", ticket.expires,
       ticket.session_expires AS "sessionExpires", users.id AS "userId", users.email, users.name, users.created`;
   if (!row) {
-    const known = await database.websocketTicket.findUnique({ where: { ticketHash }, select: { usedAt: true } });
+    const [known] = await database.query<{ usedAt: Date | null }>`
+      SELECT used_at AS "usedAt" FROM websocket_tickets WHERE ticket_hash = ${ticketHash}`;
     return known?.usedAt ? 'ticket_used' : 'ticket_unknown';
   }
   const { target, organizationId, projectId, instanceId, sessionId, expires, sessionExpires, ...user } = row;
@@ -99,11 +91,12 @@ type RedeemedRow = Omit<Redemption, 'viewer'> & Omit<Viewer, 'credential'> & { r
 
 /** Deletes tickets that expired an hour ago: until then they still say that they were used. */
 export async function deleteOldTickets(database: Database): Promise<void> {
-  await database.websocketTicket.deleteMany({ where: { expires: { lt: new Date(Date.now() - 3_600_000) } } });
+  await database.query`DELETE FROM websocket_tickets WHERE expires < ${new Date(Date.now() - 3_600_000)}`;
 }
 
 async function findConsoleInstance({ database, projectId }: ProjectScope, { instanceId }: TicketRequest): Promise<string> {
-  const instance = instanceId && (await database.instance.findFirst({ where: { id: instanceId, projectId }, select: { id: true } }));
+  const [instance] = await database.query<{ id: string }>`
+    SELECT id FROM instances WHERE id = ${instanceId ?? null}::uuid AND project_id = ${projectId}::uuid`;
   if (!instance) throw Fault.notFound();
   return instance.id;
 }

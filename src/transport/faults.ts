@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Fault, statusOf } from '../kernel/fault.ts';
 import { exchangeOf, sendJson } from './exchange.ts';
+import { readPath } from './query.ts';
 
 /** The headers that go with a fault, whatever the door. */
 export function faultHeaders(fault: Fault): Record<string, string> {
@@ -23,9 +24,10 @@ export function graphqlExtensions({ code, fields, context }: Fault): Record<stri
 /** Answers a request with a fault, in the form of the door that it came through. */
 export function sendFault(request: IncomingMessage, response: ServerResponse, fault: Fault): void {
   logFault(request, fault);
-  // The target may be a whole URL, as to a proxy.
-  const isGraphql = /^([A-Za-z]+:\/\/[^/?]*)?\/graphql(\?|$)/.test(request.url ?? '');
-  const body = isGraphql ? { errors: [{ message: fault.message, extensions: graphqlExtensions(fault) }] } : restBody(fault);
+  const body =
+    readPath(request.url ?? '') === '/graphql'
+      ? { errors: [{ message: fault.message, extensions: graphqlExtensions(fault) }] }
+      : restBody(fault);
   sendJson(response, statusOf[fault.code], body, faultHeaders(fault));
 }
 

@@ -2,7 +2,8 @@ import { Router } from 'express';
 import type { Tokens } from '../access/tokens.ts';
 import { foldCalls } from '../kernel/fold.ts';
 import type { Lifecycle } from '../kernel/lifecycle.ts';
-import type { Connections, Database } from '../platform/database.ts';
+import type { Database } from '../platform/database.ts';
+import type { Connections } from '../platform/driver.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import type { Redis } from '../platform/redis.ts';
 import { exchangeOf, sendJson } from './exchange.ts';
@@ -59,7 +60,7 @@ function watchDatabase({ database }: HealthParts): () => Promise<'up' | 'down'> 
   let state: 'up' | 'down' = 'up';
   const ask = foldCalls(async () => {
     try {
-      await database.$queryRaw`SELECT 1`;
+      await database.query`SELECT 1`;
       state = 'up';
     } catch {
       state = 'down';

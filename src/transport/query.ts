@@ -1,5 +1,15 @@
 import { Fault } from '../kernel/fault.ts';
 
+/** The path of a request's target, which may be a whole URL, as to a proxy. */
+export function readPath(url: string): string {
+  return /^(?:[A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?#]*)?([^?#]*)/.exec(url)?.[1] ?? '';
+}
+
+/** The paths that a path of the tables stands for; its parameters are named groups. */
+export function pathPattern(path: string): RegExp {
+  return new RegExp(`^${path.replace(/:(\w+)/g, '(?<$1>[^/]+)')}$`);
+}
+
 /** A URL's query string, from its question mark on; empty without one. */
 export function queryText(url: string): string {
   const start = url.indexOf('?');

@@ -122,6 +122,8 @@ void client.GET(\`\${project}/compute/overview\`, { params: { path } }).then(({ 
       isDeleted: true,
       isRevoked: true,
       isRenewed: true,
+      consoles: 0,
+      endsNothing: true,
       told: ['FeedReady', 'Told live', 'NotificationsRead'],
     });
   });

@@ -65,7 +65,33 @@ describe('a document beyond a limit', () => {
       message: expect.stringMatching(/^The document is too large: \w+ \d+, at most \d+\.$/),
       extensions: { code: 'invalid_request' },
     });
-    expect(answer.json.data).toEqual({ project: null });
+    expect(answer.json).not.toHaveProperty('data');
+  });
+
+  it('cost, by a variable that says how long a page is', async () => {
+    const inner = 'consoleSessions(first: 100) { nodes { id created kind } }';
+    const document = `query($first: Int) { ${project} { instances(first: $first) { nodes { ${inner} } } } }`;
+    for (let round = 0; round < 4; round += 1) {
+      expect((await app.graphql(document, { first: 1 })).json.data.project.instances.nodes).toHaveLength(1);
+      expect((await app.graphql(document)).json).toHaveProperty('data');
+      const { json } = await app.graphql(document, { first: 100 });
+      expect(json).toEqual(graphqlInvalid('The document is too large: complexity 40202, at most 20000.'));
+    }
+  });
+
+  it('null for how long a page is, where it cannot be null', async () => {
+    const document = `query($size: Int, $page: Int) { ${project} { dashboardPage(page: $page, pageSize: $size) { count } } }`;
+    for (let round = 0; round < 4; round += 1) {
+      for (const [variable, argument] of [
+        ['size', 'pageSize'],
+        ['page', 'page'],
+      ] as const) {
+        const { status, json } = await app.graphql(document, { [variable]: null });
+        expect(status).toBe(200);
+        expect(json).toEqual(graphqlInvalid(`Argument "${argument}" of non-null type "Int!" must not be null.`));
+      }
+      expect((await app.graphql(document)).json.data.project.dashboardPage.count).toBeGreaterThan(0);
+    }
   });
 
   it('variables of 5,000 levels', async () => {
@@ -111,9 +137,10 @@ describe('fragments and introspection', () => {
   it('a fragment in itself', () => expectTwice('{ ...A } fragment A on Query { __typename ...A }', cycle('A', '', [43])));
   it('two fragments in each other', () =>
     expectTwice('{ ...A } fragment A on Query { ...B } fragment B on Query { ...A }', cycle('A', ' via "B"', [32, 61])));
-  it('fragments that double 25 times are one selection', () => {
+  it('fragments that double 25 times are counted, not walked', () => {
     const fragments = repeat(25, (index) => `fragment A${index} on Query { ...A${index + 1} ...A${index + 1} }`);
-    return expectTwice(`{ ...A0 } ${fragments} fragment A25 on Query { __typename }`, { data: { __typename: 'Query' } });
+    const tooWide = graphqlInvalid('The document is too large: breadth 33554432, at most 500.');
+    return expectTwice(`{ ...A0 } ${fragments} fragment A25 on Query { __typename }`, tooWide);
   });
   it('deep introspection', async () => {
     const { status, json } = await app.graphql(`{ __schema { types ${'{ fields { type '.repeat(6)} { name } ${'} }'.repeat(6)} } }`);

@@ -1,16 +1,18 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import WebSocket from 'ws';
+import { endSilentSessions, putHandover, takeHandover } from '../../src/consoles/record.ts';
 import { Lifecycle } from '../../src/kernel/lifecycle.ts';
 import { pruneNotifications } from '../../src/notifications/retention.ts';
 import { openDatabase } from '../../src/platform/database.ts';
 import { deleteOldTickets } from '../../src/tickets/service.ts';
 import { routes } from '../../src/transport/rest/routes.ts';
 import { copyTemplate, startApp, type TestApp } from '../support/app.ts';
+import { openConsole, openGuest } from '../support/console.ts';
 import { databaseUrl, execute } from '../support/database.ts';
 
 // docs/operations.md is what is tested: its scripts are run as they stand there, on roles that have a name of this run.
@@ -135,7 +137,7 @@ function readColumns(): Column[] {
 it('the guide names every column of the tables, with its type and its default', async () => {
   const said = readColumns();
   const tables = [...new Set(said.map(({ table }) => table))];
-  expect(tables).toHaveLength(18);
+  expect(tables).toHaveLength(19);
   const there = await as(
     null,
     `SELECT attrelid::regclass::text AS table, attname::text AS name, format_type(atttypid, atttypmod) AS type,
@@ -199,6 +201,38 @@ describe('the gateway, with its own role', () => {
     await as('notifier', insert, [app.demo.project_id, 'test.live', 'info', 'Live']);
     await expect.poll(() => told.at(-1)?.notification?.title, { timeout: 10_000 }).toBe('Live');
     socket.terminate();
+  });
+
+  it('carries a console where the compute service has written that one listens, which the gateway could not', async () => {
+    const { database } = app.app;
+    const instance = app.demo.instances.eligible;
+    const guest = await openGuest((line) => line.write('hello'));
+    const write = `INSERT INTO console_endpoints (instance_id, kind, host, port) VALUES ('${instance}', 'serial', '127.0.0.1', ${guest.port})`;
+    for (const role of ['gateway', 'accounts', 'billing', 'notifier'] as const)
+      expect(await refusal(role, write)).toBe(INSUFFICIENT_PRIVILEGE);
+    await as('compute', write);
+    expect(await refusal('gateway', 'UPDATE console_endpoints SET port = 22')).toBe(INSUFFICIENT_PRIVILEGE);
+    expect(await refusal('gateway', 'DELETE FROM console_sessions')).toBe(INSUFFICIENT_PRIVILEGE);
+    const first = await openConsole(app, instance);
+    await first.until('hello');
+    first.socket.terminate();
+    const again = await openConsole(app, instance, { sessionId: first.sessionId(), after: 0 });
+    await again.until('hello');
+    const { organization_id: organizationId, project_id: projectId } = app.demo;
+    const ended = await app.graphql(
+      'mutation ($input: EndConsoleSessionInput!) { endConsoleSession(input: $input) { consoleSession { endReason bytesOut } } }',
+      { input: { organizationId, projectId, id: first.sessionId() } },
+    );
+    expect(ended.json.data.endConsoleSession.consoleSession).toEqual({ endReason: 'ended', bytesOut: 5 });
+    const left = await openConsole(app, instance);
+    await left.until('hello');
+    const tally = { id: left.sessionId(), bytesIn: 0, bytesOut: 5 };
+    const owner = randomUUID();
+    await putHandover(database, owner, tally, { position: 5, scrollback: Buffer.from('hello') });
+    expect(await takeHandover(database, tally.id, owner)).toMatchObject({ position: 5 });
+    await endSilentSessions(database);
+    left.socket.terminate();
+    await guest.close();
   });
 
   it('makes, uses and revokes keys, publishes, and tidies up', async () => {

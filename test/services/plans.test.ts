@@ -109,12 +109,15 @@ async function idsOf(projectId: string): Promise<Record<string, unknown>> {
   const instance = await database.instance.findFirstOrThrow({ where: { projectId, status: 'active' } });
   const data = { projectId, createdById: userId, name: 'Made for a test', isPublic: true };
   const { id } = await database.dashboard.create({ data });
+  const session = { id: randomUUID(), projectId, instanceId: instance.id, instanceName: instance.name, kind: 'serial' } as const;
+  await database.consoleSession.create({ data: { ...session, userId, userEmail: '', owner: randomUUID() } });
   const rows = await database.notification.findMany({ where: { projectId }, orderBy: { sequence: 'desc' }, take: 20 });
   return {
     organization_id: organizationId,
     project_id: projectId,
     instance_id: instance.id,
     dashboard_id: id,
+    console_session_id: session.id,
     notification_ids: rows.map((row) => row.id),
   };
 }

@@ -41,6 +41,8 @@ export interface TestApp {
   readonly databaseUrl: string | null;
   /** Every SQL statement since the last `splice`. */
   readonly statements: string[];
+  /** Calls back with every statement from now on, and its values. */
+  listen(listener: (sql: string, values: readonly unknown[]) => void): void;
   /** Every line of the log. */
   readonly logLines: string[];
   /** `/v1/…` of the demo's main project, without the trailing slash. */
@@ -57,11 +59,14 @@ export async function startApp(env: Record<string, string> = {}): Promise<TestAp
   const url = 'template' in origin ? await copyTemplate(origin) : null;
   const config = readConfig({ DATA_DIR: dataDir, DRAIN_SECONDS: '0', ...(url && { DATABASE_URL: url, ...redisSettings() }), ...env });
   const statements: string[] = [];
+  const listeners: Array<(sql: string, values: readonly unknown[]) => void> = [(sql) => void statements.push(sql)];
   const logLines: string[] = [];
   const app = await createApp(config, {
     log: createLog('debug', { write: (line) => void logLines.push(line) }),
     database: {
-      onStatement: (sql) => void statements.push(sql),
+      onStatement: (sql, values) => {
+        for (const listener of listeners) listener(sql, values);
+      },
       ...('snapshot' in origin && { snapshot: new Blob([readFileSync(origin.snapshot)]) }),
     },
   });
@@ -91,6 +96,7 @@ export async function startApp(env: Record<string, string> = {}): Promise<TestAp
     baseUrl,
     databaseUrl: url,
     statements,
+    listen: (listener) => void listeners.push(listener),
     logLines,
     projectPath: `/v1/organizations/${demo.organization_id}/projects/${demo.project_id}`,
     ask,

@@ -14,3 +14,16 @@ declare module '*-feed.mjs' {
   }
   export function followFeed(options: FollowOptions): () => void;
 }
+
+declare module '*/console.mjs' {
+  interface ConsoleOptions {
+    readonly baseUrl: string;
+    readonly getToken: () => Promise<string | undefined>;
+    readonly organizationId: string;
+    readonly projectId: string;
+    readonly instanceId: string;
+    readonly onOutput: (bytes: Buffer) => void;
+    readonly onEnd?: (how: { readonly code: number; readonly reason: string }) => void;
+  }
+  export function openConsole(options: ConsoleOptions): { type(bytes: Buffer | string): void; close(): void };
+}

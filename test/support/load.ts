@@ -43,6 +43,13 @@ export async function loadMany({ app }: TestApp): Promise<void> {
     `INSERT INTO backup_trials (instance_id, instance_name, status, source, cycle, monthly_price, cycle_price, created)
      SELECT id, name, 'expired', 'panel', 'monthly', 4, 4, now() - n * interval '30 days' FROM instances, generate_series(1, 2) AS n`,
   );
+  await run(
+    `INSERT INTO console_sessions (id, project_id, instance_id, instance_name, user_id, user_email, kind, owner, ended, end_reason)
+     SELECT uuid_v7(), project_id, id, name, CASE WHEN n % 2 = 0 THEN $1::uuid ELSE $2::uuid END, 'x', 'serial', uuid_v7(), now(), 'idle'
+     FROM instances, generate_series(1, 2) AS n`,
+    users.owner.id,
+    users.member.id,
+  );
   await loadPeople(run);
   await run('ANALYZE');
 }

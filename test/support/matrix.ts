@@ -60,6 +60,12 @@ export async function takeInventory(world: World, userIds: Readonly<Record<strin
     );
     rows.set(`${user} api_key`, key);
   }
+  const sessions = await world.query('SELECT id::text, project_id::text, user_id::text FROM console_sessions');
+  for (const { id, project_id, user_id } of sessions) {
+    const place = Object.values(world.places).find(({ projectId }) => projectId === project_id);
+    const [user] = Object.entries(userIds).find(([, own]) => own === user_id) ?? [];
+    rows.set(`${place?.name} console_session of ${user}`, String(id));
+  }
   const shared = new Map<string, Promise<string>>();
   return {
     rows,
@@ -135,6 +141,20 @@ async function listResources(
     const other = caller.user === 'owner' ? 'admin' : 'owner';
     const mine = { label: 'mine', id: keyOf(caller.user ?? 'viewer'), isThere: caller.user !== null };
     return [mine, { label: `the ${other}'s`, id: keyOf(other), isThere: false }, absent, malformed];
+  }
+  if (model === 'console_session' && target.place) {
+    const { place } = target;
+    const ofUser = (user: string, at = place) => inventory.rows.get(`${at.name} console_session of ${user}`) ?? absent.id;
+    const other = Object.keys(place.roles).find((user) => user !== caller.user) ?? 'owner';
+    const isAdmin = roleOf(caller, target) === 'admin';
+    const elsewhere = places.filter((one) => one !== place && roleOf(caller, { ...target, place: one }));
+    return [
+      { label: 'mine', id: ofUser(caller.user ?? ''), isThere: roleOf(caller, target) !== undefined },
+      { label: `the ${other}'s`, id: ofUser(other), isThere: isAdmin && other !== caller.user && other in place.roles },
+      ...elsewhere.map((one) => ({ label: `mine of ${one.name}`, id: ofUser(caller.user ?? '', one), isThere: false })),
+      absent,
+      malformed,
+    ];
   }
   const find = async (place: Place, kind: DashboardKind) =>
     model === 'dashboard' ? inventory.dashboard(place, kind, caller, false) : inventory.rows.get(`${place.name} ${model}`);

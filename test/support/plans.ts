@@ -1,6 +1,6 @@
 import type { TestApp } from './app.ts';
 
-/** A statement as Prisma sent it. */
+/** A statement as it was sent. */
 export interface Statement {
   readonly sql: string;
   readonly values: readonly unknown[];
@@ -19,22 +19,17 @@ interface PlanNode {
   readonly Plans?: readonly PlanNode[];
 }
 
-type Queries = { $on(event: 'query', listen: (event: { query: string; params: string }) => void): void };
-
 /** Every statement from now on, with its values. */
-export function recordStatements({ app }: TestApp): Statement[] {
+export function recordStatements({ listen }: TestApp): Statement[] {
   const recorded: Statement[] = [];
-  (app.database as unknown as Queries).$on('query', ({ query, params }) =>
-    recorded.push({ sql: query, values: readValues(query, params) }),
-  );
+  listen((sql, values) => recorded.push({ sql, values: values.map((value) => readValue(sql, value)) }));
   return recorded;
 }
 
-/** Prisma tells the values as JSON: bytes in base64, which only hashes are. */
-function readValues(sql: string, params: string): unknown[] {
-  const values = JSON.parse(params) as unknown[];
-  const isHash = (value: unknown) => /secret_hash|ticket_hash/.test(sql) && typeof value === 'string' && /^[\w+/]{43}=$/.test(value);
-  return values.map((value) => (isHash(value) ? Buffer.from(value as string, 'base64') : value));
+/** Prisma tells bytes in base64, which hashes are, and a scrollback of as many bytes. */
+function readValue(sql: string, value: unknown): unknown {
+  const isHash = /secret_hash|ticket_hash|scrollback/.test(sql) && typeof value === 'string' && /^[\w+/]{43}=$/.test(value);
+  return isHash ? Buffer.from(value, 'base64') : value;
 }
 
 class Undo extends Error {}
@@ -55,12 +50,28 @@ export async function explain({ app }: TestApp, { sql, values }: Statement): Pro
       const [root] = (typeof plan === 'string' ? JSON.parse(plan) : plan) as Array<{ Plan: PlanNode }>;
       if (root) collectScans(root.Plan, found.scanned);
       found.readings.push(...compare(before, after));
+      const general = await planForAny(transaction, sql);
+      if (general) collectScans(general.Plan, found.scanned);
       throw new Undo();
     });
   } catch (failure) {
     if (!(failure instanceof Undo)) throw failure;
   }
   return found;
+}
+
+type Transaction = Parameters<Parameters<TestApp['app']['database']['$transaction']>[0]>[0];
+
+/** The plan that PostgreSQL may settle on for a prepared statement, whatever the values. */
+async function planForAny(transaction: Transaction, sql: string): Promise<{ Plan: PlanNode } | undefined> {
+  const count = Math.max(0, ...[...sql.matchAll(/\$(\d+)/g)].map(([, index]) => Number(index)));
+  const values = count > 0 ? `(${Array.from({ length: count }, () => 'NULL').join(', ')})` : '';
+  await transaction.$executeRawUnsafe('SET LOCAL plan_cache_mode = force_generic_plan');
+  await transaction.$executeRawUnsafe(`PREPARE general AS ${sql}`);
+  const [row] = await transaction.$queryRawUnsafe<Array<Record<string, unknown>>>(`EXPLAIN (FORMAT JSON) EXECUTE general${values}`);
+  await transaction.$executeRawUnsafe('DEALLOCATE general');
+  const plan = Object.values(row ?? {})[0] as string | Array<{ Plan: PlanNode }>;
+  return ((typeof plan === 'string' ? JSON.parse(plan) : plan) as Array<{ Plan: PlanNode }>)[0];
 }
 
 interface Count {

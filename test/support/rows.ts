@@ -17,6 +17,13 @@ export async function addRows({ app }: TestApp): Promise<void> {
      SELECT id, name, 'expired', 'panel', 'monthly', 4, 4 FROM instances WHERE project_id = $1::uuid`,
     project.id,
   );
+  await run(
+    `INSERT INTO console_sessions (id, project_id, instance_id, instance_name, user_id, user_email, kind, owner, ended, end_reason)
+     SELECT uuid_v7(), project_id, id, name, $2::uuid, $3, 'serial', uuid_v7(), now(), 'idle' FROM instances WHERE project_id = $1::uuid`,
+    project.id,
+    users.owner.id,
+    users.owner.email,
+  );
   await run(`INSERT INTO tasks (project_id, kind, status) SELECT $1::uuid, 'test', 'running' ${numbers}`, project.id);
   await run(
     `INSERT INTO notifications (project_id, kind, severity, title) SELECT $1::uuid, 'test', 'info', 'Title ' || number ${numbers}`,

@@ -52,6 +52,7 @@ export async function prepareWorld(test: TestApp): Promise<World> {
   const { organization_id: organizationId, project_id: projectId } = demo.foreign;
   const foreign: Place = { name: 'foreign', organizationId, projectId, roles: { outsider: 'admin' }, people: ['outsider'] };
   await fillSibling(query, sibling, demo.users.owner.id);
+  for (const place of [own, sibling, foreign]) await fillConsoles(test, query, place);
   return {
     places: { own, sibling, foreign },
     targets: listTargets(own, sibling, foreign),
@@ -89,6 +90,27 @@ async function fillSibling(query: World['query'], { projectId }: Place, creatorI
      SELECT id, name, 'failed', 'sibling-panel', 'monthly', 4, 4, 'sibling failure' FROM instances WHERE project_id = $1::uuid`,
     projectId,
   );
+}
+
+/** A console with an address, and a session of everybody who may have one, or had one before. */
+async function fillConsoles({ demo }: TestApp, query: World['query'], { name, projectId, roles }: Place): Promise<void> {
+  await query(
+    `INSERT INTO console_endpoints (instance_id, kind, host, port)
+     SELECT id, 'serial', 'console-of-' || name || '.internal', 4555 FROM instances WHERE project_id = $1::uuid`,
+    projectId,
+  );
+  for (const user of Object.keys(roles) as DemoRole[]) {
+    await query(
+      `INSERT INTO console_sessions (id, project_id, instance_id, instance_name, user_id, user_email, kind, client_addresses, owner, ended, end_reason)
+       SELECT uuid_v7(), $1::uuid, id, $2, $3::uuid, $4, 'serial', ARRAY[$5], uuid_v7(), now(), 'idle'
+       FROM instances WHERE project_id = $1::uuid ORDER BY id LIMIT 1`,
+      projectId,
+      `once called ${name} by ${user}`,
+      demo.users[user].id,
+      demo.users[user].email,
+      `console address of ${user} in ${name}`,
+    );
+  }
 }
 
 /** Whatever is not one of the three places must look the same to everyone: absent. */
@@ -218,7 +240,10 @@ export function visibility(world: World, { user }: Caller, userId: string | null
   const owners = new Set(['', userId, ...reached.map(({ projectId }) => projectId), ...organizations.map((place) => place.organizationId)]);
   const adminOf = new Set(reached.filter(({ roles }) => user && roles[user] === 'admin').map(({ projectId }) => projectId));
   return ({ table, owner, content }: OwnedRow): boolean => {
-    const isPrivate = table === 'dashboards' && content.is_public === false && content.created_by !== userId && !adminOf.has(owner);
-    return owners.has(owner) && !isPrivate;
+    const isPrivateBoard = table === 'dashboards' && content.is_public === false && content.created_by !== userId;
+    const isOthersSession = table === 'console_sessions' && content.user_id !== userId;
+    const isPrivate = (isPrivateBoard || isOthersSession) && !adminOf.has(owner);
+    // Where consoles listen is nobody's business.
+    return owners.has(owner) && !isPrivate && table !== 'console_endpoints';
   };
 }

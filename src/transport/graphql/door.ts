@@ -1,3 +1,5 @@
+import type { IncomingMessage } from 'node:http';
+import accepts from 'accepts';
 import type { RequestHandler } from 'express';
 import {
   type DocumentNode,
@@ -13,8 +15,9 @@ import { Fault } from '../../kernel/fault.ts';
 import type { Log } from '../../platform/log.ts';
 import { readJsonObject } from '../body.ts';
 import { type ContextParts, openContext } from '../context.ts';
-import { type Exchange, exchangeOf } from '../exchange.ts';
+import { type Exchange, exchangeOf, type Middleware, sendText, showHeaders } from '../exchange.ts';
 import { readQueryString } from '../query.ts';
+import { chooseMediaType, executeDirectly } from './direct.ts';
 import { Documents, noErrors } from './documents.ts';
 import { documentGuards, toGraphqlError } from './guards.ts';
 import { maskError } from './mask.ts';
@@ -33,18 +36,27 @@ export interface Enveloped {
 
 export type GetEnveloped = (initial: { openContext: () => Context }) => Enveloped;
 
+/** What an HTTP request brings along. */
+interface ServerContext {
+  readonly exchange?: Exchange;
+  readonly canStream?: boolean;
+  /** The result, where it is known already. */
+  readonly found?: ExecutionResult | null;
+  readonly openContext: () => Context;
+}
+
 export interface GraphqlDoor {
   /** Answers a browser with GraphiQL; leaves every other GET to the handler. */
   readonly page: RequestHandler;
-  readonly handler: RequestHandler;
+  readonly handler: Middleware;
   readonly getEnveloped: GetEnveloped;
 }
 
 /** GraphQL over HTTP, by Yoga. */
 export function createGraphqlDoor(parts: ContextParts & { schema: GraphQLSchema; log: Log }): GraphqlDoor {
   const { schema, log } = parts;
-  const documents = new Documents();
-  const yoga = createYoga<{ exchange?: Exchange; canStream?: boolean; openContext: () => Context }, Context>({
+  const documents = new Documents(schema);
+  const yoga = createYoga<ServerContext, Context>({
     schema,
     graphqlEndpoint: '/graphql',
     batching: false,
@@ -62,10 +74,15 @@ export function createGraphqlDoor(parts: ContextParts & { schema: GraphQLSchema;
     plugins: [
       ...documentGuards(documents),
       {
+        // Found the short way: what is left is to word it.
+        onParams({ setResult, context }) {
+          const { found } = context as ServerContext;
+          if (found) setResult(found);
+        },
         onExecute({ args }: { args: ExecutionArgs }) {
-          const { exchange, log } = args.contextValue as Context & { exchange?: Exchange };
+          const { exchange, openLog } = args.contextValue as Context & { exchange?: Exchange };
           if (exchange) nameExchange(exchange, args);
-          return { onExecuteDone: (done: ExecutionDone) => maskResult(done, log) };
+          return { onExecuteDone: (done: ExecutionDone) => maskResult(done, openLog) };
         },
         onSubscribe({ args, setResultAndStopExecution }: Subscribing) {
           const { canStream, exchange } = args.contextValue as { canStream?: boolean; exchange?: Exchange };
@@ -92,22 +109,34 @@ export function createGraphqlDoor(parts: ContextParts & { schema: GraphQLSchema;
       const exchange = exchangeOf(request);
       exchange.operation = 'graphql';
       // Any answer may hold a ticket or a new key.
-      response.setHeader('Cache-Control', 'no-store');
+      exchange.headers.push('Cache-Control', 'no-store');
+      const { accept } = request.headers;
+      const open = () => openContext(parts, exchange);
+      let found: ExecutionResult | null = null;
       if (request.method === 'POST') {
         const body = await readJsonObject(request);
         if (Object.keys(body).length === 0) throw Fault.invalidRequest('The body must name a `query`.');
-        request.body = body;
-      } else checkParameters(readQueryString(request.url));
+        const mediaType = hasQuery(request) ? null : chooseMediaType(accept);
+        if (mediaType) found = await executeDirectly({ schema, documents }, body, exchange, open);
+        if (mediaType && found && !found.errors) return sendText(response, 200, JSON.stringify(found), `${mediaType}; charset=utf-8`);
+        Object.assign(request, { body });
+      } else checkParameters(readQueryString(request.url ?? ''));
+      showHeaders(response);
+      const accepted = accepts(request);
       // A client that takes none of what there is gets JSON, rather than nothing.
-      if (!request.accepts(mediaTypes)) request.headers.accept = 'application/json';
+      if (!accepted.type(mediaTypes)) request.headers.accept = 'application/json';
       const { method } = request;
       // HEAD is GET without a body, which Node leaves out; Yoga knows no HEAD.
       if (method === 'HEAD') request.method = 'GET';
-      const canStream = method !== 'HEAD' && Boolean(request.accepts('text/event-stream'));
-      await yoga(request, response, { exchange, canStream, openContext: () => openContext(parts, exchange, true) });
+      const canStream = method !== 'HEAD' && Boolean(accepted.type('text/event-stream'));
+      await yoga(request, response, { exchange, canStream, found, openContext: open });
       request.method = method;
     },
   };
+}
+
+function hasQuery({ url = '' }: IncomingMessage): boolean {
+  return url.includes('?');
 }
 
 function nameExchange(exchange: Exchange, { document, operationName }: ExecutionArgs): void {
@@ -128,9 +157,9 @@ interface ExecutionDone {
 }
 
 /** Masked here, with the log of the request; Yoga masks what goes wrong outside of an execution. */
-function maskResult({ result, setResult }: ExecutionDone, log: Log): void {
+function maskResult({ result, setResult }: ExecutionDone, openLog: () => Log): void {
   const { errors } = result as ExecutionResult;
-  if (errors) setResult({ ...(result as ExecutionResult), errors: errors.map((error) => maskError(error, log)) });
+  if (errors) setResult({ ...(result as ExecutionResult), errors: errors.map((error) => maskError(error, openLog())) });
 }
 
 const mediaTypes = ['application/json', 'application/graphql-response+json', 'text/event-stream'];

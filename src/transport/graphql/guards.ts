@@ -7,6 +7,7 @@ import {
   type ExecutionArgs,
   execute,
   GraphQLError,
+  type GraphQLSchema,
   getNamedType,
   getOperationAST,
   isInputObjectType,
@@ -22,6 +23,7 @@ import {
 } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import type { Context } from '../../graph/context.ts';
+import { createCostJudge, type JudgeCost } from '../../graph/cost.ts';
 import { constraintError, readBindings, type VariableBindings, variableErrors } from '../../graph/variables.ts';
 import { Fault, statusOf } from '../../kernel/fault.ts';
 import { exceedsDepth } from '../../kernel/json.ts';
@@ -30,10 +32,10 @@ import type { Documents } from './documents.ts';
 
 const MAX_TOKENS = 2_000;
 const MAX_ALIASES = 50;
-const MAX_VARIABLE_DEPTH = 520;
+export const MAX_VARIABLE_DEPTH = 520;
 const MAX_DOCUMENT_DEPTH = 520;
 
-/** What a client's document is held to before it runs; its cost is judged by the schema (graph/builder.ts). */
+/** What a client's document is held to before it runs. */
 export function documentGuards(documents: Documents): Plugin[] {
   return [
     maxTokensPlugin({ n: MAX_TOKENS }) as Plugin,
@@ -51,7 +53,8 @@ export function documentGuards(documents: Documents): Plugin[] {
         addValidationRule(MaxIntrospectionDepthRule);
         addValidationRule(constraintRule);
         return ({ result, setResult }) => {
-          if (!Array.isArray(result) || result.length === 0) return;
+          if (!Array.isArray(result)) return;
+          if (result.length === 0) return documents.accept(params.documentAST as DocumentNode);
           documents.forget(params.documentAST as DocumentNode);
           if (result.some(({ extensions }) => extensions.http)) return;
           setResult(gatherFieldErrors(params.documentAST as DocumentNode, result));
@@ -60,12 +63,12 @@ export function documentGuards(documents: Documents): Plugin[] {
       onExecute({ args, setExecuteFn, setResultAndStopExecution }) {
         // The reference executor keeps the fields of an answer in the order of the document; Yoga's own does not.
         setExecuteFn(execute);
-        const error = checkVariables(args);
+        const error = checkOperation(args);
         if (error) setResultAndStopExecution({ errors: [error] });
       },
       onSubscribe({ args, setSubscribeFn, setResultAndStopExecution }) {
         setSubscribeFn(subscribe);
-        const error = checkVariables(args);
+        const error = checkOperation(args);
         if (error) setResultAndStopExecution({ errors: [error] });
       },
     } satisfies Plugin,
@@ -133,18 +136,34 @@ function gatherFieldErrors(document: DocumentNode, errors: readonly GraphQLError
   return [toGraphqlError(Fault.invalidFields(fields))];
 }
 
-/** Yoga keeps parsed documents: what is read of one is kept as long. */
-const bindingsByOperation = new WeakMap<OperationDefinitionNode, VariableBindings>();
+/** What an operation is held to, whoever asks for it. */
+interface Demands {
+  readonly bindings: VariableBindings;
+  readonly judgeCost: JudgeCost;
+}
 
-/** The field errors of an operation's variables, or null. Who may not ask at all is told only that. */
-export function checkVariables({ schema, document, operationName, variableValues, contextValue }: ExecutionArgs): GraphQLError | null {
+/** Yoga keeps parsed documents: what is read of one is kept as long. */
+const demandsOf = new WeakMap<OperationDefinitionNode, Demands>();
+
+/**
+ * Why an operation is not run: the field errors of its variables, or its cost; null where nothing is wrong. Whose
+ * variables are wrong, and who may not ask at all, is told only that.
+ */
+export function checkOperation({ schema, document, operationName, variableValues, contextValue }: ExecutionArgs): GraphQLError | null {
   const operation = getOperationAST(document, operationName);
   if (!operation) return null;
-  const bindings = bindingsByOperation.get(operation) ?? readBindings(schema, document, operation);
-  bindingsByOperation.set(operation, bindings);
-  const fields = variableErrors(bindings, variableValues ?? {});
-  if (!fields) return null;
-  return toGraphqlError((contextValue as Context).viewer ? Fault.invalidFields(fields) : Fault.notAuthenticated());
+  const { bindings, judgeCost } = demandsOf.get(operation) ?? readDemands(schema, document, operation);
+  const variables = variableValues ?? {};
+  const fields = variableErrors(bindings, variables);
+  if (fields) return toGraphqlError((contextValue as Context).viewer ? Fault.invalidFields(fields) : Fault.notAuthenticated());
+  const excess = judgeCost(variables);
+  return excess === null ? null : toGraphqlError(Fault.invalidRequest(excess));
+}
+
+function readDemands(schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode): Demands {
+  const demands = { bindings: readBindings(schema, document, operation), judgeCost: createCostJudge(schema, document, operation) };
+  demandsOf.set(operation, demands);
+  return demands;
 }
 
 /** A refusal before the execution: 400, except to clients that speak the older media type, which has 200 for all. */

@@ -1,11 +1,12 @@
 import { type GraphQLNamedType, type GraphQLSchema, getNamedType, isUnionType, Kind } from 'graphql';
 import { bindOperation } from './route.ts';
+import { consolePath } from './routes.ts';
 import { inputSchema, type JsonSchema, NamedSchemas, objectOf, objectSchema, shapeOf } from './shape.ts';
 import type { Stream } from './stream.ts';
 
 type Part = Readonly<Record<string, unknown>>;
 
-/** The plain-JSON sockets as an AsyncAPI 3 document, from the table that is served: each event is a message. */
+/** The sockets of v1 as an AsyncAPI 3 document: the feeds from the table that is served, each event a message, and the console. */
 export function describeStreams(schema: GraphQLSchema, streams: readonly Stream[], examples: Readonly<Record<string, readonly unknown[]>>) {
   const schemas = new NamedSchemas();
   const messages: Record<string, Part> = {};
@@ -26,15 +27,21 @@ export function describeStreams(schema: GraphQLSchema, streams: readonly Stream[
       messages: Object.values(referAll(`#/channels/${name}/messages`, names)),
     };
   }
+  Object.assign(messages, consoleMessages);
+  channels[CONSOLE] = { ...describeConsole(), messages: referAll('#/components/messages', Object.keys(consoleMessages)) };
+  Object.assign(operations, consoleOperations());
   return {
     asyncapi: '3.1.0',
     info: {
-      title: 'Portico: live feeds',
+      title: 'Portico: live feeds and consoles',
       version: 'v1',
       description: introduction,
       contact: { name: 'Portico' },
       license: { name: 'Proprietary' },
-      tags: [{ name: 'Projects', description: 'What belongs to a project.' }],
+      tags: [
+        { name: 'Projects', description: 'What belongs to a project.' },
+        { name: 'Compute', description: 'Instances, and their consoles.' },
+      ],
     },
     defaultContentType: 'application/json',
     servers: {
@@ -52,12 +59,19 @@ export function describeStreams(schema: GraphQLSchema, streams: readonly Stream[
   };
 }
 
-const introduction = `One JSON object a frame; the client has nothing to say. Every committed event is told once and in order, through
+const introduction = `**Feeds.** One JSON object a frame; the client has nothing to say. Every committed event is told once and in order, through
 reconnects, as long as the client comes back with the last \`sequence\` (or \`to\`) that it has as \`after\`.
 
 A socket is closed with 1001 or 1012 (\`restart\`: come back at once), 1013 (come back later), 4400 (mend the client),
 4401 (take a new ticket, or sign in) or 4403 (come back with a fresh ticket or token). Over GraphQL the same feed is the
-subscription \`notificationFeed\`.`;
+subscription \`notificationFeed\`.
+
+**Consoles.** The frames are pieces of a stream of bytes, the same that the console of the instance speaks: where one ends means
+nothing. The answer to the upgrade names the session (\`X-Console-Session-Id\`) and the position in its output at which it
+begins (\`X-Console-Offset\`). A client that was cut off comes back with a ticket for that session, and with the position
+that it has reached as \`after\`. A console is closed with 1000 (it has hung up), 1003 (a screen takes binary frames alone), 4404
+(the instance or the session is gone), 4408 (idle), 4409 (taken over), 4410 (ended), 4416 (\`after\` is not kept any more), 4429
+(too many consoles), 4502 (the console is not to be reached), or as a feed is.`;
 
 const securitySchemes = {
   bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT or API Key', description: 'A session token (JWT), or an API key.' },
@@ -69,6 +83,73 @@ const securitySchemes = {
     description: 'A ticket of `POST …/websocket-tickets`: good for 30 seconds, once, and for its project alone.',
   },
 };
+
+const CONSOLE = 'instance_console';
+const bytes = { type: 'string', format: 'binary' };
+const mediaType = 'application/octet-stream';
+
+const consoleMessages: Readonly<Record<string, Part>> = {
+  console_input: {
+    name: 'console_input',
+    title: 'console_input',
+    summary: 'What is typed: binary frames, or text frames where the console is serial. At most 1 MiB each.',
+    contentType: mediaType,
+    payload: bytes,
+  },
+  console_output: {
+    name: 'console_output',
+    title: 'console_output',
+    summary: 'What the console says: binary frames.',
+    contentType: mediaType,
+    payload: bytes,
+  },
+};
+
+function describeConsole(): Part {
+  const inPath = {
+    organization_id: 'The organization that the project belongs to.',
+    project_id: 'The project.',
+    instance_id: 'The instance.',
+  };
+  const inQuery = {
+    ticket: { type: 'string', description: securitySchemes.ticket.description },
+    session_id: { type: 'string', format: 'uuid', description: 'The session to attach to, where there is no ticket: that names its own.' },
+    after: {
+      type: 'integer',
+      minimum: 0,
+      description: 'How many bytes of the session’s output the client has; without it, all that is kept comes.',
+    },
+  };
+  return {
+    address: consolePath.replace(/:(\w+)/g, '{$1}'),
+    title: 'Instance console',
+    description:
+      'The console of an instance, as bytes: a serial line, or a screen by the protocol RFB. The subprotocol `binary` is accepted.',
+    parameters: Object.fromEntries(Object.entries(inPath).map(([name, description]) => [name, { description }])),
+    bindings: { ws: { method: 'GET', query: { type: 'object', properties: inQuery }, bindingVersion: '0.1.0' } },
+  };
+}
+
+function consoleOperations(): Record<string, Part> {
+  const channel = { $ref: `#/channels/${CONSOLE}` };
+  const message = (name: string) => [{ $ref: `#/channels/${CONSOLE}/messages/${name}` }];
+  return {
+    console_input: {
+      action: 'receive',
+      title: 'Console input',
+      description: 'What the client types goes to the console as it is.',
+      channel,
+      messages: message('console_input'),
+    },
+    console_output: {
+      action: 'send',
+      title: 'Console output',
+      description: 'What the console says goes to the client as it is.',
+      channel,
+      messages: message('console_output'),
+    },
+  };
+}
 
 function describeStream(schemas: NamedSchemas, schema: GraphQLSchema, stream: Stream, examples: readonly unknown[]) {
   const { operation, bindings } = bindOperation(schema, stream.path, stream.operation);

@@ -1,6 +1,5 @@
 import {
   type DocumentNode,
-  execute,
   type GraphQLSchema,
   getNamedType,
   getNullableType,
@@ -10,6 +9,7 @@ import {
   parse,
   validate,
 } from 'graphql';
+import { compileOperation, type Operation } from '../../graph/compile.ts';
 import type { Context } from '../../graph/context.ts';
 import { type Deprecation, deprecationHeaders, findDeprecations } from '../../graph/deprecation.ts';
 import { readBindings, type VariableBindings, variableErrors } from '../../graph/variables.ts';
@@ -45,7 +45,7 @@ export interface RouteRequest {
   readonly pathParameters: Readonly<Record<string, string>>;
   readonly ifMatch: string | undefined;
   /** Where the client sees the list: its page links are made from it. */
-  readonly url: string;
+  readUrl(): string;
   /** Both are read only once the path is found good; they throw `invalid_request`. */
   readQuery(): URLSearchParams;
   readBody(): Promise<Readonly<Record<string, unknown>>>;
@@ -73,6 +73,7 @@ export interface BoundRoute extends BoundOperation {
 export function bindRoute(schema: GraphQLSchema, route: Route): BoundRoute {
   const bound = bindOperation(schema, `${route.method} ${route.path}`, route.operation);
   const { document, operation, bindings } = bound;
+  const execute = compileOperation(schema, document, operation.name?.value);
   const inPath = new Set([...route.path.matchAll(/:(\w+)/g)].map(([, name = '']) => name));
   const declared = [...bindings.keys()].filter((name) => !inPath.has(name) && name !== 'if_match');
   return {
@@ -88,7 +89,7 @@ export function bindRoute(schema: GraphQLSchema, route: Route): BoundRoute {
       const variables = { ...given, ...located, ...(bindings.has('if_match') && readIfMatch(request.ifMatch)) };
       const errors = variableErrors(bindings, variables);
       if (errors) throw Fault.invalidFields(errors);
-      const data = await run(schema, document, operation, bindings, variables, openContext());
+      const data = await run(execute, bindings, variables, openContext());
       return makeAnswer(route, route.answer(data), request);
     },
   };
@@ -111,15 +112,8 @@ export function bindOperation(schema: GraphQLSchema, place: string, text: string
   return { document, operation, bindings: readBindings(schema, document, operation) };
 }
 
-async function run(
-  schema: GraphQLSchema,
-  document: DocumentNode,
-  operation: OperationDefinitionNode,
-  bindings: VariableBindings,
-  variableValues: Record<string, unknown>,
-  contextValue: Context,
-): Promise<Data> {
-  const { data, errors } = await execute({ schema, document, operationName: operation.name?.value, variableValues, contextValue });
+async function run(execute: Operation, bindings: VariableBindings, variables: Record<string, unknown>, context: Context): Promise<Data> {
+  const { data, errors } = await execute(context, variables);
   const [error] = errors ?? [];
   if (!error) return data;
   const fault = Fault.from(error.originalError ?? error);
@@ -185,6 +179,6 @@ function makeAnswer(route: Route, answer: Data, request: RouteRequest): RouteAns
     const { etag, ...body } = answer;
     return { status: route.status, headers: { ...headers, ETag: `"${etag}"` }, body };
   }
-  const body = answer && 'total_pages' in answer ? withLinks(answer, request.url) : answer;
+  const body = answer && 'total_pages' in answer ? withLinks(answer, request.readUrl()) : answer;
   return { status: route.status, headers, body };
 }

@@ -203,6 +203,9 @@ export const schemaNames: Readonly<Record<string, string>> = {
   MarkNotificationsReadPayload: 'MarkNotificationsReadResult',
 };
 
+/** The console of an instance (§6): no events, which a document could describe, but bytes. */
+export const consolePath = `${project}/compute/instances/:instance_id/console/ws`;
+
 /** The plain-JSON sockets (§6): each event of the subscription is one frame. */
 export const streams: readonly Stream[] = [
   {

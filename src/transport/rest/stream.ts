@@ -1,8 +1,9 @@
 import type { ExecutionResult, GraphQLSchema } from 'graphql';
 import type { Context } from '../../graph/context.ts';
+import { Source } from '../../graph/source.ts';
 import { variableErrors } from '../../graph/variables.ts';
 import { Fault } from '../../kernel/fault.ts';
-import { openSources, tellEvent } from '../fanout.ts';
+import { type Form, Forms, openSource } from '../fanout.ts';
 import { bindOperation, type Data, readQuery, rename } from './route.ts';
 
 export interface Stream {
@@ -12,46 +13,27 @@ export interface Stream {
 }
 
 export interface BoundStream {
-  readonly path: string;
-  /** The events as JSON, in v1's names. Throws a Fault before the first, or when the stream breaks off. */
-  open(path: Readonly<Record<string, string>>, query: URLSearchParams, context: Context): Promise<AsyncIterableIterator<string>>;
+  /** The events, and how they are told as JSON in v1's names. Throws a Fault; telling throws one where a result has errors. */
+  open(path: Readonly<Record<string, string>>, query: URLSearchParams, context: Context): Promise<{ source: Source; form: Form }>;
 }
 
 /** Checks a stream against the schema, once, at the start. */
 export function bindStream(schema: GraphQLSchema, stream: Stream): BoundStream {
   const { document, bindings } = bindOperation(schema, stream.path, stream.operation);
   const inQuery = [...bindings.keys()].filter((name) => !stream.path.includes(`:${name}`));
+  const forms = new Forms();
+  const toText = (result: ExecutionResult) => JSON.stringify(stream.event(dataOf(result)));
   return {
-    path: stream.path,
     async open(path, query, contextValue) {
       const variableValues = { ...readQuery(bindings, inQuery, query), ...path };
       const errors = variableErrors(bindings, variableValues);
       if (errors) throw Fault.invalidFields(errors);
       const args = { schema, document, variableValues, contextValue };
-      const sources = await openSources(args);
-      if (Symbol.asyncIterator in sources) {
-        const toText = (result: ExecutionResult) => JSON.stringify(stream.event(dataOf(result)));
-        return mapEvents(sources, (event) => tellEvent(args, stream.path, event, toText));
-      }
-      const fault = faultOf(sources);
+      const source = await openSource(args);
+      // The variables are the path's and the cursor's: they do not change what is told of an event.
+      if (source instanceof Source) return { source, form: forms.of(stream.path, args, toText) };
+      const fault = faultOf(source);
       throw fault.fields ? Fault.invalidFields(rename(bindings, fault.fields)) : fault;
-    },
-  };
-}
-
-/** Not a generator: its `return()` would wait for the event that it is waiting for. */
-function mapEvents(sources: AsyncIterableIterator<unknown>, tell: (event: unknown) => Promise<string>): AsyncIterableIterator<string> {
-  return {
-    [Symbol.asyncIterator]() {
-      return this;
-    },
-    async next() {
-      const { done, value } = await sources.next();
-      return done ? { done, value: undefined } : { done: false, value: await tell(value) };
-    },
-    async return() {
-      await sources.return?.();
-      return { done: true, value: undefined };
     },
   };
 }

@@ -1,7 +1,9 @@
 import { Fault } from '../../kernel/fault.ts';
 import type { BoundStream } from '../rest/stream.ts';
 import { closeCodes } from './close.ts';
-import type { Connection } from './connection.ts';
+import type { Connection, Protocol } from './connection.ts';
+import { Delivery, type DeliveryOwner } from './delivery.ts';
+import type { Envelope } from './frames.ts';
 
 /** Tells a stream's events to a client without a GraphQL subprotocol: one JSON object a frame. It has nothing to say back. */
 export async function servePlain(
@@ -10,18 +12,41 @@ export async function servePlain(
   path: Readonly<Record<string, string>>,
   query: URLSearchParams,
 ) {
-  connection.socket.on('message', () => connection.countMessage());
   try {
-    const events = await stream.open(path, query, connection.openContext());
-    connection.socket.once('close', () => void events.return?.());
-    if (!connection.isOpen) return void events.return?.();
-    for await (const event of events) {
-      await connection.send(event);
-      if (!connection.isOpen) return;
-    }
-    connection.close(closeCodes.restart, 'restart');
+    const opened = await stream.open(path, query, connection.openContext());
+    new PlainSocket(connection, opened).begin();
   } catch (failure) {
     closeWith(connection, Fault.from(failure));
+  }
+}
+
+/** Each text is a message of its own. */
+const envelope: Envelope = { head: () => '', tail: '' };
+
+class PlainSocket implements Protocol, DeliveryOwner {
+  readonly #connection: Connection;
+  readonly #delivery: Delivery;
+
+  constructor(connection: Connection, opened: Awaited<ReturnType<BoundStream['open']>>) {
+    this.#connection = connection;
+    this.#delivery = new Delivery(connection, { ...opened, id: '', envelope, owner: this });
+  }
+
+  begin(): void {
+    if (!this.#connection.isOpen) return this.finish();
+    this.#connection.speak(this);
+    this.#delivery.hear();
+  }
+
+  receive(): void {}
+
+  finish(): void {
+    this.#delivery.stop();
+  }
+
+  endDelivery(_delivery: Delivery, failure: unknown): void {
+    if (failure) closeWith(this.#connection, Fault.from(failure));
+    else this.#connection.close(closeCodes.restart, 'restart');
   }
 }
 

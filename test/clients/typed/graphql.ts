@@ -15,6 +15,7 @@ const project = graphql(`query Project($organizationId: ID!, $id: ID!) {
     unreadNotificationCount
     computeOverview { instancesTotal attention { tasksStuck } }
     instances(first: 2, filter: { attention: suspended }) { nodes { name status backupTrial { eligible blockers } } pageInfo { hasNextPage endCursor } }
+    consoleSessions(first: 1, filter: { running: true }) { nodes { id userEmail kind clientAddresses bytesIn } }
     notifications(first: 3) { edges { cursor node { sequence severity title data created } } }
   }
 }`);
@@ -36,6 +37,9 @@ const publish = graphql(`mutation Publish($input: PublishNotificationInput!) {
 }`);
 const createKey = graphql(`mutation CreateKey($input: CreateApiKeyInput!) { createApiKey(input: $input) { key apiKey { id name } } }`);
 const revokeKey = graphql(`mutation RevokeKey($input: RevokeApiKeyInput!) { revokeApiKey(input: $input) { apiKey { revoked } } }`);
+const endSession = graphql(`mutation End($input: EndConsoleSessionInput!) {
+  endConsoleSession(input: $input) { consoleSession { id state endReason } }
+}`);
 const renew = graphql(`mutation Renew($input: RenewCredentialInput!) { renewCredential(input: $input) { expires } }`);
 const feed = graphql(`subscription Feed($organizationId: ID!, $projectId: ID!, $after: Int) {
   notificationFeed(organizationId: $organizationId, projectId: $projectId, after: $after) {
@@ -58,6 +62,7 @@ export const documents = [
   deleteDashboard,
   markRead,
   publish,
+  endSession,
   createKey,
   revokeKey,
   renew,
@@ -97,6 +102,10 @@ export async function useEveryField({ baseUrl, token, webSocketImpl, ...place }:
   const { deleteDashboard: deleted } = await send(deleteDashboard, { input: { ...place, id } });
   const { createApiKey: key } = await send(createKey, { input: { name: 'typed' } });
   const { revokeApiKey: revoked } = await send(revokeKey, { input: { id: key?.apiKey.id ?? '' } });
+  const endsNothing = await send(endSession, { input: { ...place, id: place.projectId } }).then(
+    () => false,
+    ({ message }: Error) => message.includes('not_found'),
+  );
 
   const socket = createClient({
     url: `${baseUrl.replace('http', 'ws')}/graphql`,
@@ -136,6 +145,8 @@ export async function useEveryField({ baseUrl, token, webSocketImpl, ...place }:
     isDeleted: deleted?.deletedId === id,
     isRevoked: revoked?.apiKey.revoked !== null,
     isRenewed,
+    consoles: opened?.consoleSessions.nodes.length,
+    endsNothing,
     told,
   };
 }

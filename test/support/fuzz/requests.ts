@@ -16,6 +16,7 @@ export interface FuzzRequest extends Sending {
 export interface Spare {
   readonly dashboards: readonly string[];
   readonly apiKeys: readonly string[];
+  readonly consoleSessions: readonly string[];
 }
 
 /** Requests for all routes of the table and all of the schema, by the demo's users and others. */
@@ -49,6 +50,7 @@ function idsIn(
     [/organization/i, mostly(organization_id, foreign.organization_id)],
     [/notification/i, notification_ids.slice(0, 50)],
     [/dashboard/i, [...spare.dashboards, ...Object.values(dashboards), foreign.dashboard_id]],
+    [/session/i, spare.consoleSessions],
     [/instance/i, [...Object.values(instances), foreign.instance_id]],
     [/key/i, spare.apiKeys],
     [/project/i, projects],

@@ -1,0 +1,124 @@
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type BrowserContext, chromium, type Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openDemoConsole } from '../../src/demo/console.ts';
+import { startApp, type TestApp } from '../support/app.ts';
+import { openConsole, setEndpoint, takeConsoleTicket } from '../support/console.ts';
+import { type Machine, qemu, startMachine } from './machine.ts';
+import { servePage } from './page.ts';
+
+const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
+const screenshots = fileURLToPath(new URL('generated/screenshots', import.meta.url));
+const profile = mkdtempSync(join(tmpdir(), 'portico-chromium-'));
+
+let app: TestApp;
+let machine: Machine;
+let site: Awaited<ReturnType<typeof servePage>>;
+let browser: BrowserContext;
+let page: Page;
+const complaints: string[] = [];
+
+beforeAll(async () => {
+  expect(existsSync(qemu), `${qemu}: apt-get install qemu-system-x86`).toBe(true);
+  expect(existsSync(executablePath), `${executablePath}: apt-get install chromium`).toBe(true);
+  mkdirSync(screenshots, { recursive: true });
+  site = await servePage();
+  app = await startApp({ ALLOWED_ORIGINS: site.origin });
+  machine = await startMachine();
+  await openDemoConsole(app.app.database);
+  await setEndpoint(app, app.demo.instances.eligible, { port: machine.serialPort });
+  await setEndpoint(app, app.demo.instances.trial_already_open, { kind: 'vnc', port: machine.vncPort });
+  browser = await chromium.launchPersistentContext(profile, {
+    executablePath,
+    viewport: { width: 1000, height: 1100 },
+    args: [
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+      '--no-first-run',
+    ],
+  });
+  page = browser.pages()[0] ?? (await browser.newPage());
+  page.on('pageerror', (failure) => void complaints.push(failure.message));
+});
+afterAll(async () => {
+  await browser?.close();
+  await machine?.stop();
+  await app?.close();
+  await site?.close();
+  rmSync(profile, { recursive: true, force: true });
+  expect(complaints).toEqual([]);
+});
+
+/** The URL of a ticket for the console of an instance. */
+async function urlOf(instanceId: string): Promise<string> {
+  const { path, ticket } = await takeConsoleTicket(app, instanceId);
+  return `${app.baseUrl.replace('http', 'ws')}${path}?ticket=${ticket}`;
+}
+
+async function openPage(): Promise<void> {
+  await page.goto(site.origin);
+  await page.waitForFunction('window.isReady');
+}
+
+const readTerminal = () => page.evaluate('window.readTerminal()') as Promise<string>;
+
+describe('the serial console of a real machine', () => {
+  it('says what its firmware says', async () => {
+    const console = await openConsole(app, app.demo.instances.eligible);
+    await console.until('SeaBIOS (version ');
+    await console.until('No bootable device.');
+    console.socket.close();
+    await console.closed;
+  });
+
+  it('is shown by xterm.js, as it is published', async () => {
+    await openPage();
+    await page.evaluate(`window.openTerminal(${JSON.stringify(await urlOf(app.demo.instances.eligible))})`);
+    await expect.poll(readTerminal, { timeout: 60_000 }).toMatch(/SeaBIOS \(version [\s\S]*No bootable device\./);
+    await page.screenshot({ path: join(screenshots, 'serial.png') });
+  });
+});
+
+it('the console of the demo is typed into with xterm.js, as it is published', async () => {
+  await openPage();
+  await page.evaluate(`window.openTerminal(${JSON.stringify(await urlOf(app.demo.instances.console))})`);
+  await expect.poll(readTerminal, { timeout: 20_000 }).toContain('root@web-02:~#');
+  await page.keyboard.type('unamee');
+  await page.keyboard.press('Backspace');
+  await page.keyboard.type(' -a\n');
+  await expect.poll(readTerminal, { timeout: 20_000 }).toMatch(/root@web-02:~# uname -a\nLinux web-02 \S+ #1 SMP x86_64 GNU\/Linux\n/);
+  await page.screenshot({ path: join(screenshots, 'demo.png') });
+  await page.keyboard.type('exit\n');
+  expect(await page.evaluate('window.terminal.closed')).toEqual({ code: 1000, reason: 'console_closed' });
+});
+
+it('the screen of a real machine is shown by noVNC, as it is published: a handshake, a first picture, and what comes', async () => {
+  await openPage();
+  await page.evaluate(`window.openScreen(${JSON.stringify(await urlOf(app.demo.instances.trial_already_open))})`);
+  const events = () => page.evaluate('window.screenEvents.map(([name]) => name)');
+  await expect.poll(events, { timeout: 20_000 }).toContain('connect');
+  expect(await page.evaluate('window.screenEvents.find(([name]) => name === "desktopname")[1].name')).toContain('QEMU');
+  // The firmware writes in grey on black, at 720 by 400. Before that, and again each time the machine begins anew, the screen is another.
+  const read = () => page.evaluate('window.readScreen()') as Promise<{ width: number; height: number; lit: number }>;
+  await expect
+    .poll(
+      async () => {
+        const { width, height, lit } = await read();
+        return { width, height, isLit: lit > 500 };
+      },
+      { timeout: 60_000 },
+    )
+    .toEqual({ width: 720, height: 400, isLit: true });
+  await page.screenshot({ path: join(screenshots, 'screen.png') });
+  // It begins again every second: the picture goes on changing.
+  const pictures = new Set<number>();
+  await expect.poll(async () => pictures.add((await read()).lit).size, { timeout: 30_000, interval: 100 }).toBeGreaterThan(2);
+  await page.evaluate('window.vnc.disconnect()');
+  await expect.poll(events).toContain('disconnect');
+});

@@ -1,0 +1,18 @@
+import { defineConfig } from 'vitest/config';
+import base from '../../vitest.config.ts';
+
+const { projects: _, ...test } = base.test ?? {};
+
+// These tests run a real machine (Debian's qemu-system-x86) and a browser (Debian's chromium): `npm run test:console`.
+export default defineConfig({
+  resolve: base.resolve,
+  root: new URL('../..', import.meta.url).pathname,
+  test: {
+    ...test,
+    globalSetup: 'test/support/database.ts',
+    include: ['test/console/*.test.ts'],
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+    maxWorkers: 1,
+  },
+});

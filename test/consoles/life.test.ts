@@ -1,0 +1,259 @@
+import { createHash } from 'node:crypto';
+import { type AddressInfo, createServer } from 'node:net';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { startApp, type TestApp } from '../support/app.ts';
+import { type ConsoleSocket, type Guest, openConsole, openConsoleSocket, openGuest, setEndpoint } from '../support/console.ts';
+
+let app: TestApp;
+let guest: Guest;
+let instance: string;
+let path: string;
+beforeAll(async () => {
+  app = await startApp({ RATE_LIMIT_USER: '100000000', CONSOLE_IDLE_SECONDS: '3' });
+});
+afterAll(() => app.close());
+beforeEach(async () => {
+  guest = await openGuest();
+  instance = await addInstance();
+  path = `${app.projectPath}/compute/instances/${instance}/console/ws`;
+  await setEndpoint(app, instance, { port: guest.port });
+});
+afterEach(() => guest.close());
+
+/** An instance of the main project, so that what is done to it is seen by one test alone. */
+async function addInstance(): Promise<string> {
+  const size = { vcpu: 1, ramMb: 1024, storageGb: 10 };
+  const data = {
+    projectId: app.demo.project_id,
+    name: 'of a test',
+    status: 'active' as const,
+    plan: 'vps-s',
+    region: 'eu-test-1',
+    ...size,
+  };
+  return (await app.app.database.instance.create({ data })).id;
+}
+
+async function readEnd(sessionId: string): Promise<string | null> {
+  const row = await app.app.database.consoleSession.findUnique({ where: { id: sessionId } });
+  return row?.endReason ?? null;
+}
+
+const byHeader = (token: string) => openConsoleSocket(app.baseUrl, path, { headers: { authorization: `Bearer ${token}` } });
+
+/** How a console ended, and within how many milliseconds of what was done. */
+async function endBy(console: ConsoleSocket, act: () => Promise<unknown>) {
+  await console.opened;
+  await guest.called();
+  const began = Date.now();
+  await act();
+  const closed = await console.closed;
+  const within = Date.now() - began;
+  await expect.poll(() => guest.lines.size).toBe(0);
+  await expect.poll(() => readEnd(console.sessionId())).not.toBeNull();
+  return { ...closed, end: await readEnd(console.sessionId()), within };
+}
+
+describe('who loses the access is out within 5 s', () => {
+  const membership = () => ({ projectId: app.demo.project_id, userId: app.demo.users.member.id });
+  const lost = { code: 4403, reason: 'access_lost', end: 'access_lost' };
+
+  it('a member who is removed from the project, or made a viewer', async () => {
+    const projectId_userId = membership();
+    const demoted = await endBy(await openConsole(app, instance), () =>
+      app.app.database.projectMember.update({ where: { projectId_userId }, data: { role: 'viewer' } }),
+    );
+    expect(demoted).toMatchObject(lost);
+    await app.app.database.projectMember.update({ where: { projectId_userId }, data: { role: 'member' } });
+    const removed = await endBy(await openConsole(app, instance), () =>
+      app.app.database.projectMember.delete({ where: { projectId_userId } }),
+    );
+    expect(removed).toMatchObject(lost);
+    await app.app.database.projectMember.create({ data: { ...projectId_userId, role: 'member' } });
+    expect(Math.max(demoted.within, removed.within)).toBeLessThan(5_000);
+  });
+
+  it('a user who is disabled', async () => {
+    const where = { id: app.demo.users.admin.id };
+    const ended = await endBy(await openConsole(app, instance, { as: 'admin' }), () =>
+      app.app.database.user.update({ where, data: { disabledAt: new Date() } }),
+    );
+    expect(ended).toMatchObject(lost);
+    expect(ended.within).toBeLessThan(5_000);
+    await app.app.database.user.update({ where, data: { disabledAt: null } });
+  });
+
+  it('a key that is revoked', async () => {
+    const secretHash = Uint8Array.from(createHash('sha256').update(app.demo.users.owner.api_key).digest());
+    const ended = await endBy(byHeader(app.demo.users.owner.api_key), () =>
+      app.app.database.apiKey.updateMany({ where: { secretHash }, data: { revoked: new Date() } }),
+    );
+    expect(ended).toMatchObject(lost);
+    expect(ended.within).toBeLessThan(5_000);
+  });
+
+  it('a token that expires: who comes back with a fresh one goes on with the session', async () => {
+    const console = byHeader((await app.app.tokens.local?.sign(app.demo.users.member.id, 2)) ?? '');
+    await console.opened;
+    await guest.called();
+    expect(await console.closed).toEqual({ code: 4403, reason: 'credential_expired' });
+    guest.say('meanwhile');
+    const again = await openConsole(app, instance, { sessionId: console.sessionId(), after: 0 });
+    await again.until('meanwhile');
+    expect(guest.connections()).toBe(1);
+    again.socket.terminate();
+  });
+});
+
+describe('an instance that changes while its console is open', () => {
+  const where = () => ({ where: { id: instance } });
+  const status = (value: 'deleted' | 'stopped' | 'suspended') => () =>
+    app.app.database.instance.update({ ...where(), data: { status: value } });
+  const cases: Array<[string, () => Promise<unknown>, number, string]> = [
+    ['is stopped', status('stopped'), 4404, 'instance_not_running'],
+    ['is suspended', status('suspended'), 4404, 'instance_not_running'],
+    ['is deleted', status('deleted'), 4404, 'instance_gone'],
+    ['is removed from the database', () => app.app.database.instance.delete(where()), 4404, 'instance_gone'],
+    [
+      'is moved to another project',
+      () => app.app.database.instance.update({ ...where(), data: { projectId: app.demo.empty_project_id } }),
+      4404,
+      'instance_gone',
+    ],
+    ['gets its console elsewhere', () => setEndpoint(app, instance, { port: 1 }), 4502, 'console_moved'],
+    ['gets a console of another kind', () => setEndpoint(app, instance, { kind: 'vnc', port: guest.port }), 4502, 'console_moved'],
+    ['loses its console', () => app.app.database.consoleEndpoint.delete({ where: { instanceId: instance } }), 4502, 'console_moved'],
+  ];
+  it.each(cases)('%s', async (_name, act, code, reason) => {
+    const ended = await endBy(await openConsole(app, instance), act);
+    expect(ended).toMatchObject({ code, reason, end: reason });
+    expect(ended.within).toBeLessThan(2_000);
+  });
+});
+
+describe('an instance of which nothing is to be had', () => {
+  /** By a ticket, and then by a header. */
+  const openBoth = async () => {
+    const ticket = await (await openConsole(app, instance)).closed;
+    const header = byHeader(app.demo.users.member.token ?? '');
+    return [ticket, await Promise.race([header.closed, header.refused.then(({ status }) => status)])];
+  };
+
+  it('is refused when it is stopped, and looks absent when it is deleted', async () => {
+    await app.app.database.instance.update({ where: { id: instance }, data: { status: 'stopped' } });
+    const still = { code: 4404, reason: 'instance_not_running' };
+    expect(await openBoth()).toEqual([still, still]);
+    await app.app.database.instance.update({ where: { id: instance }, data: { status: 'deleted' } });
+    expect(await openBoth()).toEqual([{ code: 4404, reason: 'instance_gone' }, 404]);
+    expect(guest.connections()).toBe(0);
+  });
+
+  it('has no console: none is written down, nobody listens there, or whoever does says nothing', { timeout: 30_000 }, async () => {
+    const unreachable = { code: 4502, reason: 'console_unreachable' };
+    await app.app.database.consoleEndpoint.delete({ where: { instanceId: instance } });
+    expect(await openBoth()).toEqual([unreachable, unreachable]);
+    await setEndpoint(app, instance, { port: await closedPort() });
+    expect(await openBoth()).toEqual([unreachable, unreachable]);
+    await setEndpoint(app, instance, { path: '/nowhere/at/all.sock' });
+    expect(await openBoth()).toEqual([unreachable, unreachable]);
+    // An address that is for documentation: nothing answers, and nothing refuses.
+    await app.app.database.consoleEndpoint.update({
+      where: { instanceId: instance },
+      data: { host: '192.0.2.1', port: 9, socketPath: null },
+    });
+    const silent = await openConsole(app, instance);
+    expect(await silent.closed).toEqual(unreachable);
+    await expect.poll(() => readEnd(silent.sessionId())).toBe('console_unreachable');
+  });
+
+  it('hangs up, or breaks off', async () => {
+    const hungUp = await endBy(await openConsole(app, instance), async () => (await guest.called()).end());
+    expect(hungUp).toMatchObject({ code: 1000, reason: 'console_closed', end: 'console_closed' });
+    const broken = await endBy(await openConsole(app, instance), async () => (await guest.called()).resetAndDestroy());
+    expect(broken).toMatchObject({ code: 4502, reason: 'console_unreachable', end: 'console_unreachable' });
+  });
+
+  it('hangs up because it was stopped: that is what is told', async () => {
+    const ended = await endBy(await openConsole(app, instance), async () => {
+      await app.app.database.instance.update({ where: { id: instance }, data: { status: 'stopped' } });
+      for (const line of guest.lines) line.end();
+    });
+    expect(ended).toMatchObject({ code: 4404, reason: 'instance_not_running', end: 'instance_not_running' });
+  });
+});
+
+describe('a console', () => {
+  it('in which nothing passes is closed; what passes, in either direction, keeps it open', { timeout: 30_000 }, async () => {
+    const console = await openConsole(app, instance);
+    await console.opened;
+    await guest.called();
+    const began = Date.now();
+    for (let round = 0; round < 3; round += 1) {
+      await new Promise((resolve) => setTimeout(resolve, 1_500));
+      if (round % 2 === 0) guest.say('.');
+      else console.socket.send('x');
+    }
+    expect(await console.closed).toEqual({ code: 4408, reason: 'idle' });
+    expect(Date.now() - began).toBeGreaterThan(7_000);
+    expect(Date.now() - began).toBeLessThan(10_000);
+    await expect.poll(() => readEnd(console.sessionId())).toBe('idle');
+  });
+
+  it('leaves nothing behind, at whatever moment its client goes', { timeout: 60_000 }, async () => {
+    const ids = new Set<string>();
+    const comeAndGo = async (run: number) => {
+      const known = run % 3 === 0 ? [...ids].at(-1) : undefined;
+      const console = await openConsole(app, instance, { as: run % 2 === 0 ? 'member' : 'admin', sessionId: known });
+      if (run % 4 < 2) await Promise.race([console.opened, console.closed]);
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * 30));
+      // Those that were opened at all: some of them were taken over at once.
+      if (console.sessionId() !== 'undefined') ids.add(console.sessionId());
+      if (run % 2 === 0) console.socket.terminate();
+      else console.socket.close();
+      await console.closed;
+    };
+    let next = 0;
+    const lane = async () => {
+      while (next < 120) await comeAndGo(next++);
+    };
+    await Promise.all(Array.from({ length: 4 }, lane));
+    expect(ids.size).toBeGreaterThan(20);
+    await app.app.database.$executeRaw`UPDATE console_sessions SET ended = now(), end_reason = 'ended' WHERE ended IS NULL`;
+    const figures = async () => {
+      const { text } = await app.ask('GET', '/metrics', { as: null });
+      return [...text.matchAll(/^portico_consoles\{state="\w+"\} (\d+)$/gm)].map(([, figure]) => Number(figure));
+    };
+    await expect.poll(figures, { timeout: 10_000 }).toEqual([0, 0]);
+    await expect.poll(() => [guest.lines.size, app.app.count().sockets, app.app.count().watched], { timeout: 10_000 }).toEqual([0, 0, 0]);
+  });
+
+  it('listens on a Unix socket as well', async () => {
+    const socketPath = `${app.config.dataDir}/guest.sock`;
+    const own = await openGuest((line) => line.write('by a socket'), { path: socketPath });
+    await setEndpoint(app, instance, { path: socketPath });
+    const console = await openConsole(app, instance);
+    await console.until('by a socket');
+    console.socket.terminate();
+    await own.close();
+  });
+
+  it('of which a frame is too large is closed, and lives on', async () => {
+    const console = await openConsole(app, instance);
+    await console.opened;
+    console.socket.send(Buffer.alloc(1024 * 1024 + 1));
+    expect((await console.closed).code).toBe(1009);
+    const again = await openConsole(app, instance, { sessionId: console.sessionId() });
+    guest.say('still there');
+    await again.until('still there');
+    again.socket.terminate();
+  });
+});
+
+/** A port at which nobody listens. */
+async function closedPort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}

@@ -1,0 +1,68 @@
+import { randomBytes } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { startApp, type TestApp } from '../support/app.ts';
+import { type Guest, openConsole, openConsoleSocket, openGuest, setEndpoint } from '../support/console.ts';
+
+let app: TestApp;
+let guest: Guest;
+let instance: string;
+beforeAll(async () => {
+  app = await startApp({ RATE_LIMIT_USER: '100000000', RATE_LIMIT_ANONYMOUS: '100000000' });
+  instance = app.demo.instances.eligible;
+});
+afterAll(() => app.close());
+beforeEach(async () => {
+  guest = await openGuest();
+  await setEndpoint(app, instance, { port: guest.port });
+});
+afterEach(() => guest.close());
+
+const everyByte = Buffer.from(Array.from({ length: 256 }, (_, value) => value));
+
+describe('a console', () => {
+  it.each([[[]], [['binary']], [['something', 'binary']]])(
+    'passes every byte as it is, both ways, with the subprotocols %j',
+    async (protocols) => {
+      const console = await openConsole(app, instance, { protocols });
+      await console.opened;
+      expect(console.socket.protocol).toBe(protocols.length > 0 ? 'binary' : '');
+      expect(console.socket.extensions).toBe('');
+      await guest.called();
+      const [said, typed] = [Buffer.concat([everyByte, randomBytes(300_000)]), Buffer.concat([everyByte, randomBytes(900_000)])];
+      guest.say(said);
+      console.socket.send(typed);
+      await expect.poll(() => console.output().length, { timeout: 10_000 }).toBe(said.length);
+      await expect.poll(() => guest.heard().length, { timeout: 10_000 }).toBe(typed.length);
+      expect(console.output().equals(said)).toBe(true);
+      expect(guest.heard().equals(typed)).toBe(true);
+      expect(console.texts).toEqual([]);
+      console.socket.terminate();
+    },
+  );
+
+  it('takes text frames for what is typed, where it is a serial one', async () => {
+    const console = await openConsole(app, instance);
+    await console.opened;
+    console.socket.send('grüße\r');
+    await expect.poll(() => guest.heard().toString()).toBe('grüße\r');
+    console.socket.terminate();
+  });
+
+  it('refuses text frames where it is a screen', async () => {
+    await setEndpoint(app, instance, { kind: 'vnc', port: guest.port });
+    const console = await openConsole(app, instance);
+    await console.opened;
+    console.socket.send('text');
+    expect(await console.closed).toEqual({ code: 1003, reason: 'binary_only' });
+  });
+
+  it('is opened by a header as by a ticket', async () => {
+    const path = `${app.projectPath}/compute/instances/${instance}/console/ws`;
+    const console = openConsoleSocket(app.baseUrl, path, { headers: { authorization: `Bearer ${app.demo.users.member.api_key}` } });
+    await console.opened;
+    await guest.called();
+    guest.say('login:');
+    await console.until('login:');
+    console.socket.terminate();
+  });
+});

@@ -1,0 +1,353 @@
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { openConsole as followConsole } from '../../docs/clients/console.mjs';
+import { endSilentSessions } from '../../src/consoles/record.ts';
+import { makeUuid } from '../../src/kernel/uuid.ts';
+import { startApp, type TestApp } from '../support/app.ts';
+import { type ConsoleSocket, type Guest, openConsole, openConsoleSocket, openGuest, setEndpoint } from '../support/console.ts';
+import { openProxy } from '../support/proxy.ts';
+
+const SCROLLBACK_BYTES = 256 * 1024;
+
+let app: TestApp;
+let guest: Guest;
+let instance: string;
+let other: string;
+const opened: ConsoleSocket[] = [];
+beforeAll(async () => {
+  app = await startApp({ RATE_LIMIT_USER: '100000000', RATE_LIMIT_ANONYMOUS: '100000000', CONSOLES_PER_USER: '3' });
+  instance = app.demo.instances.eligible;
+  other = app.demo.instances.console;
+});
+afterAll(() => app.close());
+beforeEach(async () => {
+  guest = await openGuest();
+  await setEndpoint(app, instance, { port: guest.port });
+  await setEndpoint(app, other, { port: guest.port });
+});
+afterEach(async () => {
+  for (const { socket } of opened.splice(0)) socket.terminate();
+  await guest.close();
+  // What a test leaves running takes no place in the next.
+  await app.app.database.$executeRaw`UPDATE console_sessions SET ended = now(), end_reason = 'ended' WHERE ended IS NULL`;
+  await expect.poll(() => app.app.database.$queryRaw`SELECT id FROM console_sessions WHERE ended IS NULL`).toEqual([]);
+});
+
+async function open(of: string, options: Parameters<typeof openConsole>[2] = {}): Promise<ConsoleSocket> {
+  const console = await openConsole(app, of, options);
+  opened.push(console);
+  await console.opened;
+  return console;
+}
+
+interface SessionView {
+  readonly id: string;
+  readonly state: string;
+  readonly endReason: string | null;
+  readonly userEmail: string;
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+}
+
+async function list(as: 'owner' | 'admin' | 'member' | 'viewer', of = instance): Promise<SessionView[]> {
+  const query = `query ($o: ID!, $p: ID!, $i: ID!) { project(organizationId: $o, id: $p) { instance(id: $i) { consoleSessions {
+    nodes { id instanceId instanceName userId userEmail kind state clientAddresses created ended durationSeconds endReason bytesIn bytesOut } } } } }`;
+  const answer = await app.graphql(query, { o: app.demo.organization_id, p: app.demo.project_id, i: of }, { as });
+  return answer.json.data.project.instance.consoleSessions.nodes;
+}
+
+async function end(id: string, as: 'owner' | 'admin' | 'member' | 'viewer') {
+  const query = 'mutation ($input: EndConsoleSessionInput!) { endConsoleSession(input: $input) { consoleSession { id state endReason } } }';
+  const input = { organizationId: app.demo.organization_id, projectId: app.demo.project_id, id };
+  const { json } = await app.graphql(query, { input }, { as });
+  return json.errors?.[0].extensions.code ?? json.data.endConsoleSession.consoleSession;
+}
+
+describe('a session', () => {
+  it('has its id in the answer to the upgrade and in GraphQL, where members see their own and admins all', async () => {
+    const [mine, theirs] = [await open(instance), await open(other, { as: 'admin' })];
+    expect([mine.offset(), theirs.offset()]).toEqual([0, 0]);
+    expect((await list('member')).map(({ id }) => id)).toEqual([mine.sessionId()]);
+    expect(await list('member', other)).toEqual([]);
+    expect(await list('viewer')).toEqual([]);
+    for (const admin of ['admin', 'owner'] as const) {
+      expect((await list(admin))[0]?.id).toBe(mine.sessionId());
+      expect((await list(admin, other))[0]?.id).toBe(theirs.sessionId());
+    }
+    const inProject = '{ project(organizationId: "o", id: "p") { consoleSessions(filter: { running: true }) { nodes { id } } } }';
+    const { demo } = app;
+    const ask = async (as: 'admin' | 'member' | 'viewer') =>
+      (await app.graphql(inProject.replace('"o"', `"${demo.organization_id}"`).replace('"p"', `"${demo.project_id}"`), {}, { as })).json
+        .data.project.consoleSessions.nodes;
+    expect(await ask('admin')).toEqual([{ id: theirs.sessionId() }, { id: mine.sessionId() }]);
+    expect(await ask('member')).toEqual([{ id: mine.sessionId() }]);
+    expect(await ask('viewer')).toEqual([]);
+  });
+
+  it('leaves a record of who, from where, when, how much and why it ended, and nothing of what was said', async () => {
+    const [said, typed] = [`said-${randomUUID()}`, `typed-${randomUUID()}`];
+    const console = await open(instance);
+    await guest.called();
+    guest.say(said);
+    console.socket.send(typed);
+    await console.until(said);
+    await expect.poll(() => guest.heard().toString()).toBe(typed);
+    const began = Date.now();
+    expect(await end(console.sessionId(), 'member')).toEqual({ id: console.sessionId(), state: 'over', endReason: 'ended' });
+    expect(await console.closed).toEqual({ code: 4410, reason: 'ended' });
+    expect(Date.now() - began).toBeLessThan(1_000);
+    await expect.poll(() => guest.lines.size).toBe(0);
+    expect((await list('admin'))[0]).toEqual({
+      id: console.sessionId(),
+      instanceId: instance,
+      instanceName: 'web-01',
+      userId: app.demo.users.member.id,
+      userEmail: app.demo.users.member.email,
+      kind: 'serial',
+      state: 'over',
+      clientAddresses: ['127.0.0.1'],
+      created: expect.any(String),
+      ended: expect.any(String),
+      durationSeconds: expect.any(Number),
+      endReason: 'ended',
+      bytesIn: typed.length,
+      bytesOut: said.length,
+    });
+    const rows = await app.app.database.$queryRaw`
+      SELECT t::text FROM console_sessions AS t UNION ALL SELECT t::text FROM console_handovers AS t`;
+    for (const text of [said, typed]) {
+      expect(JSON.stringify(rows)).not.toContain(text);
+      expect(app.logLines.join('')).not.toContain(text);
+    }
+  });
+
+  it('is ended by its user and by admins, and is not there for others', async () => {
+    const mine = await open(other, { as: 'admin' });
+    expect(await end(mine.sessionId(), 'member')).toBe('not_found');
+    expect(await end(mine.sessionId(), 'viewer')).toBe('not_found');
+    expect(await end(randomUUID(), 'admin')).toBe('not_found');
+    expect(mine.socket.readyState).toBe(mine.socket.OPEN);
+    expect(await end(mine.sessionId(), 'owner')).toMatchObject({ endReason: 'ended' });
+    expect(await end(mine.sessionId(), 'owner')).toMatchObject({ endReason: 'ended' });
+    expect(await mine.closed).toEqual({ code: 4410, reason: 'ended' });
+  });
+
+  it('is one of so many that a user may have', async () => {
+    await setEndpoint(app, instance, { kind: 'vnc', port: guest.port });
+    const consoles = [await open(instance), await open(instance), await open(instance)];
+    const refused = await open(instance);
+    expect(await refused.closed).toEqual({ code: 4429, reason: 'too_many_consoles' });
+    await open(instance, { as: 'admin' });
+    consoles[0]?.socket.terminate();
+    await expect.poll(async () => (await list('member')).filter(({ state }) => state === 'attached').length).toBe(2);
+    const again = await open(instance);
+    await guest.called();
+    expect(again.socket.readyState).toBe(again.socket.OPEN);
+    const attached = await open(instance, { sessionId: consoles[0]?.sessionId() });
+    expect(await attached.closed).toEqual({ code: 4429, reason: 'too_many_consoles' });
+  });
+});
+
+describe('attached to again', () => {
+  it('goes on in the middle of the output, with what came meanwhile', async () => {
+    const output = randomBytes(200_000);
+    const first = await open(instance);
+    await guest.called();
+    guest.say(output.subarray(0, 50_000));
+    await expect.poll(() => first.output().length).toBe(50_000);
+    first.socket.terminate();
+    guest.say(output.subarray(50_000, 150_000));
+    const id = first.sessionId();
+    await expect.poll(async () => (await list('member')).find((one) => one.id === id)?.state).toBe('detached');
+    const second = await open(instance, { sessionId: id, after: 40_000 });
+    guest.say(output.subarray(150_000));
+    await expect.poll(() => second.output().length).toBe(160_000);
+    expect([second.sessionId(), second.offset()]).toEqual([id, 40_000]);
+    expect(second.output().equals(output.subarray(40_000))).toBe(true);
+    const third = await open(instance, { sessionId: id });
+    await expect.poll(() => third.output().length).toBe(200_000);
+    expect([third.offset(), third.output().equals(output)]).toEqual([0, true]);
+    expect(await second.closed).toEqual({ code: 4409, reason: 'taken_over' });
+    expect(guest.connections()).toBe(1);
+  });
+
+  it('has the last 256 KiB, says where they begin, and refuses what it does not have', async () => {
+    const output = randomBytes(SCROLLBACK_BYTES + 70_001);
+    const first = await open(instance);
+    await guest.called();
+    for (let from = 0; from < output.length; from += 33_333) guest.say(output.subarray(from, from + 33_333));
+    await expect.poll(() => first.output().length).toBe(output.length);
+    first.socket.terminate();
+    const id = first.sessionId();
+    for (const after of [70_000, output.length + 1]) {
+      const refused = await open(instance, { sessionId: id, after });
+      expect(await refused.closed).toEqual({ code: 4416, reason: 'after_not_kept' });
+    }
+    for (const after of ['x', '-1', '1.5', '', '1&after=2', '99999999999999999']) {
+      const refused = await open(instance, { sessionId: id, after });
+      expect(await refused.closed, after).toEqual({ code: 4400, reason: 'invalid_after' });
+    }
+    const all = await open(instance, { sessionId: id });
+    await expect.poll(() => all.output().length).toBe(SCROLLBACK_BYTES);
+    expect([all.offset(), all.output().equals(output.subarray(70_001))]).toEqual([70_001, true]);
+    const end = await open(instance, { sessionId: id, after: output.length });
+    guest.say('next');
+    await end.until('next');
+    expect(end.output().toString()).toBe('next');
+  });
+
+  it('by the documented client, loses and doubles nothing through 25 cuts in the middle of output', { timeout: 120_000 }, async () => {
+    const proxy = await openProxy({ host: '127.0.0.1', port: Number(new URL(app.baseUrl).port) });
+    const hash = createHash('sha256');
+    let said = 0;
+    const speak = setInterval(() => {
+      const bytes = randomBytes(1 + Math.floor(Math.random() * 4_000));
+      if (guest.lines.size === 0) return;
+      hash.update(bytes);
+      said += bytes.length;
+      guest.say(bytes);
+    }, 2);
+    const heard = createHash('sha256');
+    let received = 0;
+    const ends: unknown[] = [];
+    const { organization_id: organizationId, project_id: projectId, users } = app.demo;
+    const console = followConsole({
+      baseUrl: `http://127.0.0.1:${proxy.port}`,
+      getToken: async () => users.member.token,
+      organizationId,
+      projectId,
+      instanceId: instance,
+      onOutput: (bytes: Buffer) => {
+        received += bytes.length;
+        heard.update(bytes);
+      },
+      onEnd: (how: unknown) => void ends.push(how),
+    });
+    for (let cut = 0; cut < 25; cut += 1) {
+      const before = received;
+      await expect.poll(() => received, { timeout: 20_000, interval: 5 }).toBeGreaterThan(before + 5_000);
+      proxy.cut();
+      await sleep(Math.random() * 50);
+      await proxy.mend();
+    }
+    clearInterval(speak);
+    await expect.poll(() => received, { timeout: 20_000 }).toBe(said);
+    expect(heard.digest('hex')).toBe(hash.digest('hex'));
+    expect([ends, guest.connections()]).toEqual([[], 1]);
+    console.close();
+    await proxy.close();
+  });
+
+  it('hears the end of what a console said that has hung up meanwhile, and then that it has', async () => {
+    const first = await open(instance);
+    await guest.called();
+    guest.say('one ');
+    await first.until('one ');
+    first.socket.terminate();
+    await expect.poll(async () => (await list('member'))[0]?.state).toBe('detached');
+    guest.say('two');
+    for (const line of guest.lines) line.end();
+    await sleep(200);
+    const second = await open(instance, { sessionId: first.sessionId(), after: 4 });
+    expect(await second.closed).toEqual({ code: 1000, reason: 'console_closed' });
+    expect(second.output().toString()).toBe('two');
+    await expect.poll(async () => (await list('member'))[0]).toMatchObject({ endReason: 'console_closed', bytesOut: 7 });
+  });
+
+  it('is for its user alone, on its instance alone, and while it runs', async () => {
+    const theirs = await open(other, { as: 'admin' });
+    const mine = await open(instance);
+    const path = `${app.projectPath}/compute/instances/${instance}/console/ws`;
+    const gone = { code: 4404, reason: 'session_gone' };
+    const attach = async (sessionId: string, as: 'member' | 'admin' = 'member', of = instance) => {
+      const console = await open(of, { sessionId, as });
+      return console.closed;
+    };
+    expect(await attach(theirs.sessionId(), 'member', other)).toEqual(gone);
+    expect(await attach(mine.sessionId(), 'admin')).toEqual(gone);
+    expect(await attach(mine.sessionId(), 'member', other)).toEqual(gone);
+    expect(await attach(randomUUID())).toEqual(gone);
+    const headers = { authorization: `Bearer ${app.demo.users.member.api_key}` };
+    for (const id of ['x', '', `${mine.sessionId()}&session_id=${mine.sessionId()}`]) {
+      const console = openConsoleSocket(app.baseUrl, `${path}?session_id=${id}`, { headers });
+      expect(await console.closed, id).toEqual({ code: 4400, reason: 'invalid_session_id' });
+    }
+    expect([mine, theirs].map(({ socket }) => socket.readyState)).toEqual([1, 1]);
+    const byKey = openConsoleSocket(app.baseUrl, `${path}?session_id=${mine.sessionId()}&after=0`, { headers });
+    opened.push(byKey);
+    await byKey.opened;
+    expect(byKey.sessionId()).toBe(mine.sessionId());
+    expect(await mine.closed).toEqual({ code: 4409, reason: 'taken_over' });
+    await end(mine.sessionId(), 'member');
+    expect(await attach(mine.sessionId())).toEqual(gone);
+  });
+
+  it('lives for a minute with nobody attached, and is heard of by nobody after that', { timeout: 90_000 }, async () => {
+    const console = await open(instance);
+    await guest.called();
+    const cut = Date.now();
+    console.socket.terminate();
+    await expect.poll(() => guest.lines.size, { timeout: 75_000, interval: 200 }).toBe(0);
+    expect(Date.now() - cut).toBeGreaterThan(59_000);
+    expect(Date.now() - cut).toBeLessThan(65_000);
+    await expect
+      .poll(async () => (await list('member'))[0])
+      .toMatchObject({ id: console.sessionId(), state: 'over', endReason: 'detached' });
+  });
+});
+
+it('whose process has fallen silent for a minute is over: lost, or detached where nobody was attached', async () => {
+  const { database } = app.app;
+  const row = (id: string, detachedAt: Date | null) => ({
+    ...{ id, projectId: app.demo.project_id, instanceId: instance, instanceName: 'web-01' },
+    ...{ userId: app.demo.users.member.id, userEmail: app.demo.users.member.email, kind: 'serial' as const, owner: randomUUID() },
+    ...{ seen: new Date(Date.now() - 61_000), detachedAt },
+  });
+  const [attached, detached, fresh] = [makeUuid(), makeUuid(), makeUuid()];
+  await database.consoleSession.createMany({
+    data: [row(attached, null), row(detached, new Date()), { ...row(fresh, null), seen: new Date() }],
+  });
+  await database.consoleHandover.create({
+    data: { sessionId: fresh, owner: randomUUID(), position: 1, scrollback: Buffer.from('x'), created: new Date(Date.now() - 61_000) },
+  });
+  await endSilentSessions(database);
+  const ends = await database.consoleSession.findMany({ where: { id: { in: [attached, detached, fresh] } } });
+  const endOf = (id: string) => ends.find((one) => one.id === id)?.endReason;
+  expect([attached, detached, fresh].map(endOf)).toEqual(['lost', 'detached', null]);
+  expect(await database.consoleHandover.count()).toBe(0);
+});
+
+describe('of one instance', () => {
+  it('a serial console is one wire: who begins a session takes it over', async () => {
+    const first = await open(instance);
+    await guest.called();
+    const second = await open(instance, { as: 'admin' });
+    expect(await first.closed).toEqual({ code: 4409, reason: 'taken_over' });
+    await expect.poll(() => guest.lines.size).toBe(1);
+    guest.say('to the second');
+    await second.until('to the second');
+    await expect.poll(async () => (await list('member'))[0]).toMatchObject({ id: first.sessionId(), endReason: 'taken_over' });
+  });
+
+  it('a screen is shown to many, each with a connection of its own; one that comes back gets a new one', async () => {
+    await setEndpoint(app, instance, { kind: 'vnc', port: guest.port });
+    const [first, second] = [await open(instance), await open(instance, { as: 'admin' })];
+    await expect.poll(() => guest.lines.size).toBe(2);
+    guest.say('RFB 003.008\n');
+    await Promise.all([first, second].map((console) => console.until('RFB 003.008\n')));
+    first.socket.terminate();
+    await expect.poll(() => guest.lines.size).toBe(1);
+    const again = await open(instance, { sessionId: first.sessionId() });
+    await expect.poll(() => guest.connections()).toBe(3);
+    expect(again.sessionId()).toBe(first.sessionId());
+    expect(again.output().length).toBe(0);
+  });
+});
+
+it('has the documented client word for word', () => {
+  const page = readFileSync(new URL('../../docs/consoles.md', import.meta.url), 'utf8');
+  const code = readFileSync(new URL('../../docs/clients/console.mjs', import.meta.url), 'utf8');
+  expect(page).toContain(code.trimEnd());
+});

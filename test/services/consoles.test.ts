@@ -1,0 +1,232 @@
+import { createHash, randomBytes } from 'node:crypto';
+import type { Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
+import { type Answer, copyTemplate } from '../support/app.ts';
+import { type ConsoleSocket, type Guest, openConsole, openGuest } from '../support/console.ts';
+import { execute } from '../support/database.ts';
+import { type Fleet, findInternalErrors, openFleet, type Replica } from '../support/replicas.ts';
+
+// Two replicas behind which one console speaks: a client may come back to either at any moment.
+let databaseUrl: string;
+let fleet: Fleet;
+let guest: Guest;
+let instance: string;
+const MOST = 5;
+
+beforeAll(async () => {
+  const origin = inject('origin');
+  if (!('template' in origin)) throw new Error('needs PostgreSQL');
+  databaseUrl = await copyTemplate(origin);
+  fleet = await openFleet({ count: 2, databaseUrl, redisUrl: null, env: { CONSOLES_PER_USER: String(MOST), DRAIN_SECONDS: '1' } });
+  instance = fleet.demo.instances.eligible;
+}, 180_000);
+afterAll(async () => {
+  expect(findInternalErrors(fleet)).toEqual([]);
+  await fleet.close();
+}, 60_000);
+beforeEach(async () => {
+  guest = await openGuest();
+  await setEndpoint('serial');
+});
+afterEach(async () => {
+  await guest.close();
+  await execute(databaseUrl, `UPDATE console_sessions SET ended = now(), end_reason = 'ended' WHERE ended IS NULL`);
+});
+
+const setEndpoint = (kind: 'serial' | 'vnc') =>
+  execute(
+    databaseUrl,
+    `INSERT INTO console_endpoints (instance_id, kind, host, port) VALUES ('${instance}', '${kind}', '127.0.0.1', ${guest.port})
+     ON CONFLICT (instance_id) DO UPDATE SET kind = excluded.kind, port = excluded.port`,
+  );
+
+type Role = 'admin' | 'member';
+
+/** A replica as the helpers for consoles want it. */
+function door({ baseUrl }: Replica) {
+  const { demo, projectPath } = fleet;
+  const ask = async (method: string, path: string, { as, body }: { as?: unknown; body?: unknown } = {}) => {
+    const response = await fetch(baseUrl + path, {
+      method,
+      headers: { authorization: `Bearer ${demo.users[(as ?? 'member') as Role].token}`, 'content-type': 'application/json' },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    return { status: response.status, headers: {}, text, json: text === '' ? undefined : JSON.parse(text) } as Answer;
+  };
+  return { ask, baseUrl, projectPath };
+}
+
+const replica = (index: number) => fleet.replicas[index % fleet.replicas.length] as Replica;
+
+async function open(index: number, options: Parameters<typeof openConsole>[2] = {}): Promise<ConsoleSocket> {
+  const console = await openConsole(door(replica(index)), instance, { as: 'member', ...options });
+  await console.opened;
+  return console;
+}
+
+async function readSession(id: string): Promise<Record<string, unknown>> {
+  const [row] = await execute(databaseUrl, `SELECT *, bytes_out::int AS out, bytes_in::int AS in FROM console_sessions WHERE id = '${id}'`);
+  return row ?? {};
+}
+
+/** Speaks to whoever is connected, as long as they are, and slowly enough for the scrollback; tells how much it has said, and the checksum. */
+function speakOn() {
+  const hash = createHash('sha256');
+  let said = 0;
+  const isListening = ({ writable, readableEnded }: Socket) => writable && !readableEnded;
+  const timer = setInterval(() => {
+    const [line] = [...guest.lines].filter(isListening);
+    if (!line) return;
+    const bytes = randomBytes(1 + Math.floor(Math.random() * 400));
+    line.write(bytes);
+    hash.update(bytes);
+    said += bytes.length;
+  }, 2);
+  return {
+    said: () => said,
+    stop: () => {
+      clearInterval(timer);
+      return hash.digest('hex');
+    },
+  };
+}
+
+describe('a session', () => {
+  it('is taken over by whichever replica its client comes back to, and of its output nothing is lost or doubled', {
+    timeout: 120_000,
+  }, async () => {
+    const speaker = speakOn();
+    const heard: Buffer[] = [];
+    const received = () => heard.reduce((sum, { length }) => sum + length, 0);
+    let console = await open(0);
+    const id = console.sessionId();
+    const delays: number[] = [];
+    for (let turn = 1; turn <= 8; turn += 1) {
+      const before = console.output().length;
+      await expect.poll(() => console.output().length, { timeout: 10_000, interval: 5 }).toBeGreaterThan(before + 5_000);
+      // Half of them while the client is still there, half after its connection was cut.
+      if (turn % 2 === 0) console.socket.terminate();
+      const part = () => console.output();
+      const former = console;
+      const has = received() + part().length;
+      const own = part();
+      const began = performance.now();
+      const next = await open(turn, { sessionId: id, after: has });
+      delays.push(performance.now() - began);
+      heard.push(own);
+      if (turn % 2 === 1) expect(await former.closed).toEqual({ code: 4409, reason: 'taken_over' });
+      expect([next.sessionId(), next.offset()]).toEqual([id, has]);
+      console = next;
+    }
+    await sleep(200);
+    const checksum = speaker.stop();
+    await expect.poll(() => received() + console.output().length, { timeout: 10_000 }).toBe(speaker.said());
+    const all = Buffer.concat([...heard, console.output()]);
+    expect(createHash('sha256').update(all).digest('hex')).toBe(checksum);
+    expect(Math.max(...delays)).toBeLessThan(2_000);
+    expect(await readSession(id)).toMatchObject({ ended: null });
+    console.socket.terminate();
+  });
+
+  it('goes on at another replica when its own stops, before it has stopped and after', { timeout: 120_000 }, async () => {
+    for (const isAfter of [false, true]) {
+      const calls = guest.connections();
+      const console = await open(0);
+      await expect.poll(() => [guest.connections(), guest.lines.size], { timeout: 5_000 }).toEqual([calls + 1, 1]);
+      guest.say('before ');
+      await console.until('before ');
+      const stopped = replica(0).stop();
+      expect(await console.closed).toEqual({ code: 1012, reason: 'restart' });
+      if (isAfter) await stopped;
+      const again = await open(1, { sessionId: console.sessionId(), after: 'before '.length });
+      await expect.poll(() => [guest.connections(), guest.lines.size], { timeout: 5_000 }).toEqual([calls + 2, 1]);
+      guest.say('after');
+      await again.until('after');
+      expect([again.output().toString(), again.offset()]).toEqual(['after', 'before '.length]);
+      expect(await stopped).toBe(0);
+      const whole = await open(1, { sessionId: console.sessionId() });
+      await whole.until('before after');
+      whole.socket.terminate();
+      await replica(0).start();
+    }
+  });
+
+  it('outlives its replica: what that kept is lost, and that is told', { timeout: 120_000 }, async () => {
+    const console = await open(0);
+    await guest.called();
+    guest.say('lost with it');
+    await console.until('lost with it');
+    await replica(0).kill();
+    await console.closed;
+    const refused = await open(1, { sessionId: console.sessionId(), after: 'lost with it'.length });
+    expect(await refused.closed).toEqual({ code: 4416, reason: 'after_not_kept' });
+    const again = await open(1, { sessionId: console.sessionId() });
+    expect(again.offset()).toBeGreaterThan('lost with it'.length);
+    await expect.poll(() => guest.lines.size).toBe(1);
+    guest.say('here again');
+    await again.until('here again');
+    expect(again.output().toString()).toBe('here again');
+    again.socket.terminate();
+    await replica(0).start();
+  });
+
+  it('is ended by way of any replica, within a second, and counted to the end', async () => {
+    const console = await open(0);
+    await guest.called();
+    guest.say('twelve bytes');
+    console.socket.send('four');
+    await console.until('twelve bytes');
+    await expect.poll(() => guest.heard().toString()).toBe('four');
+    const began = performance.now();
+    const { organization_id: organizationId, project_id: projectId } = fleet.demo;
+    const query = 'mutation ($input: EndConsoleSessionInput!) { endConsoleSession(input: $input) { consoleSession { state endReason } } }';
+    const variables = { input: { organizationId, projectId, id: console.sessionId() } };
+    const answer = await door(replica(1)).ask('POST', '/graphql', { as: 'admin', body: { query, variables } });
+    expect(answer.json).toEqual({ data: { endConsoleSession: { consoleSession: { state: 'over', endReason: 'ended' } } } });
+    expect(await console.closed).toEqual({ code: 4410, reason: 'ended' });
+    expect(performance.now() - began).toBeLessThan(1_500);
+    await expect.poll(() => readSession(console.sessionId())).toMatchObject({ end_reason: 'ended', in: 4, out: 12 });
+  });
+
+  it('of a serial console is the only one, also among replicas', async () => {
+    const first = await open(0);
+    await guest.called();
+    const began = performance.now();
+    const second = await open(1, { as: 'admin' });
+    expect(await first.closed).toEqual({ code: 4409, reason: 'taken_over' });
+    expect(performance.now() - began).toBeLessThan(1_500);
+    await expect.poll(() => guest.lines.size).toBe(1);
+    guest.say('to the second');
+    await second.until('to the second');
+    second.socket.terminate();
+  });
+
+  it('is one of so many that a user may have, however many ask for one at once', async () => {
+    await setEndpoint('vnc');
+    const consoles = await Promise.all(Array.from({ length: 20 }, (_, index) => open(index)));
+    const closed = (console: ConsoleSocket) => Promise.race([console.closed, sleep(2_000)]);
+    const outcomes = await Promise.all(consoles.map(closed));
+    expect(outcomes.filter((outcome) => outcome === undefined)).toHaveLength(MOST);
+    expect(outcomes.filter((outcome) => outcome?.code === 4429 && outcome.reason === 'too_many_consoles')).toHaveLength(20 - MOST);
+    for (const { socket } of consoles) socket.terminate();
+  });
+});
+
+it('while the database is away a console goes on, and what happens to it is entered afterwards', { timeout: 60_000 }, async () => {
+  const console = await open(0);
+  await guest.called();
+  replica(0).database.cut();
+  await sleep(2_000);
+  guest.say('heard');
+  console.socket.send('typed');
+  await console.until('heard');
+  await expect.poll(() => guest.heard().toString()).toBe('typed');
+  for (const line of guest.lines) line.end();
+  expect(await console.closed).toEqual({ code: 1000, reason: 'console_closed' });
+  await replica(0).database.mend();
+  await expect
+    .poll(() => readSession(console.sessionId()), { timeout: 20_000 })
+    .toMatchObject({ end_reason: 'console_closed', in: 5, out: 5 });
+});

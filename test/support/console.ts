@@ -1,0 +1,176 @@
+import type { AddressInfo } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
+import WebSocket from 'ws';
+import type { Ask, TestApp } from './app.ts';
+
+/** Something that listens where a console would. */
+export interface Guest {
+  readonly port: number;
+  /** The connections that it has now. */
+  readonly lines: Set<Socket>;
+  /** How many connections it ever had. */
+  readonly connections: () => number;
+  /** All that came from its connections, in the order of coming. */
+  readonly heard: () => Buffer;
+  /** Says something to everybody who is connected. */
+  say(bytes: Buffer | string): void;
+  /** Resolves once somebody is connected. */
+  called(): Promise<Socket>;
+  close(): Promise<void>;
+}
+
+/** A console that keeps quiet unless `onLine` makes it speak. */
+export async function openGuest(
+  onLine: (line: Socket) => void = () => {},
+  listenAt: { path?: string; port?: number } = {},
+): Promise<Guest> {
+  const lines = new Set<Socket>();
+  const parts: Buffer[] = [];
+  let connections = 0;
+  const server: Server = createServer((line) => {
+    connections += 1;
+    lines.add(line);
+    line.on('data', (bytes: Buffer) => parts.push(bytes));
+    line.on('error', () => {});
+    line.on('close', () => lines.delete(line));
+    onLine(line);
+  });
+  await new Promise<void>((resolve) =>
+    server.listen(listenAt.path ? { path: listenAt.path } : { port: listenAt.port ?? 0, host: '127.0.0.1' }, resolve),
+  );
+  return {
+    port: listenAt.path ? 0 : (server.address() as AddressInfo).port,
+    lines,
+    connections: () => connections,
+    heard: () => Buffer.concat(parts),
+    say: (bytes) => {
+      for (const line of lines) line.write(bytes);
+    },
+    async called() {
+      for (let tries = 0; tries < 200; tries += 1) {
+        const [line] = lines;
+        if (line) return line;
+        await new Promise((resolve) => setTimeout(resolve, 10));
+      }
+      throw new Error('nobody has called the console');
+    },
+    async close() {
+      for (const line of lines) line.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+/** Writes where the console of an instance listens, as an operator does. */
+export async function setEndpoint(
+  { app }: Pick<TestApp, 'app'>,
+  instanceId: string,
+  { kind = 'serial', port, path }: { kind?: 'serial' | 'vnc'; port?: number; path?: string },
+): Promise<void> {
+  const address =
+    path === undefined ? { host: '127.0.0.1', port: port ?? 0, socketPath: null } : { host: null, port: null, socketPath: path };
+  await app.database.consoleEndpoint.upsert({
+    where: { instanceId },
+    create: { instanceId, kind, ...address },
+    update: { kind, ...address },
+  });
+}
+
+export interface ConsoleSocket {
+  readonly socket: WebSocket;
+  /** The session's id, of the upgrade's answer. */
+  readonly sessionId: () => string;
+  /** The position of the first byte that came. */
+  readonly offset: () => number;
+  /** All that came in binary frames. */
+  readonly output: () => Buffer;
+  /** Frames that were text. */
+  readonly texts: string[];
+  readonly opened: Promise<void>;
+  readonly closed: Promise<{ code: number; reason: string }>;
+  /** Status and body where the upgrade was refused. */
+  readonly refused: Promise<{ status: number; body: string }>;
+  /** Resolves once the output contains the text. */
+  until(text: string): Promise<void>;
+}
+
+/** Opens a socket at a path of an app, and keeps what comes. */
+export function openConsoleSocket(
+  baseUrl: string,
+  path: string,
+  { protocols = [], headers = {} }: { protocols?: string[]; headers?: Record<string, string> } = {},
+): ConsoleSocket {
+  const socket = new WebSocket(baseUrl.replace('http', 'ws') + path, protocols, { headers, perMessageDeflate: false });
+  const parts: Buffer[] = [];
+  const texts: string[] = [];
+  let answer: Record<string, unknown> = {};
+  const waiting = new Set<() => void>();
+  socket.on('upgrade', (response) => {
+    answer = response.headers;
+  });
+  socket.on('message', (data, isBinary) => {
+    if (isBinary) parts.push(data as Buffer);
+    else texts.push(String(data));
+    for (const look of waiting) look();
+  });
+  socket.on('error', () => {});
+  const opened = new Promise<void>((resolve) => socket.once('open', resolve));
+  const closed = new Promise<{ code: number; reason: string }>((resolve) =>
+    socket.once('close', (code, reason) => resolve({ code, reason: String(reason) })),
+  );
+  const refused = new Promise<{ status: number; body: string }>((resolve) =>
+    socket.once('unexpected-response', (_request, response) => {
+      let body = '';
+      response.on('data', (chunk) => {
+        body += chunk;
+      });
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, body }));
+    }),
+  );
+  const output = () => Buffer.concat(parts);
+  return {
+    socket,
+    sessionId: () => String(answer['x-console-session-id']),
+    offset: () => Number(answer['x-console-offset']),
+    output,
+    texts,
+    opened,
+    closed,
+    refused,
+    until: (text) =>
+      new Promise((resolve, reject) => {
+        const look = () => {
+          if (!output().includes(text)) return;
+          waiting.delete(look);
+          resolve();
+        };
+        waiting.add(look);
+        look();
+        closed.then(({ code, reason }) => reject(new Error(`closed with ${code} ${reason} before "${text}" came`)));
+      }),
+  };
+}
+
+type Role = 'owner' | 'admin' | 'member' | 'viewer';
+
+export async function takeConsoleTicket(
+  app: Pick<TestApp, 'ask' | 'projectPath'>,
+  instanceId: string,
+  { as = 'member', sessionId }: { as?: Ask['as']; sessionId?: string } = {},
+): Promise<{ ticket: string; path: string }> {
+  const body = { target: 'console', instance_id: instanceId, ...(sessionId && { session_id: sessionId }) };
+  const answer = await app.ask('POST', `${app.projectPath}/websocket-tickets`, { as, body });
+  if (answer.status !== 201) throw new Error(answer.text);
+  return answer.json;
+}
+
+/** Opens a console by a ticket. */
+export async function openConsole(
+  app: Pick<TestApp, 'ask' | 'projectPath' | 'baseUrl'>,
+  instanceId: string,
+  { as, sessionId, after, protocols }: { as?: Role; sessionId?: string; after?: number | string; protocols?: string[] } = {},
+): Promise<ConsoleSocket> {
+  const { path, ticket } = await takeConsoleTicket(app, instanceId, { as, sessionId });
+  const query = after === undefined ? '' : `&after=${after}`;
+  return openConsoleSocket(app.baseUrl, `${path}?ticket=${ticket}${query}`, { protocols });
+}
