@@ -48,12 +48,12 @@ export class Form {
   }
 }
 
-/** Characters of the forms' names; beyond that the one used longest ago is forgotten, and no longer shared. */
-const MAX_CHARACTERS = 500_000;
+/** Forms, and characters of their names; beyond that the one used longest ago is forgotten, and no longer shared. */
+const bounds = { max: 1_000, maxSize: 500_000 };
 
 /** The forms by name: two subscriptions that have the same would be told the same. */
 export class Forms {
-  readonly #known = new LRUCache<string, Form>({ maxSize: MAX_CHARACTERS, sizeCalculation: (_form, name) => name.length });
+  readonly #known = new LRUCache<string, Form>({ ...bounds, sizeCalculation: (_form, name) => name.length });
 
   of(name: string, args: ExecutionArgs, toText: ToText): Form {
     const form = this.#known.get(name) ?? new Form(args, toText);

@@ -185,7 +185,7 @@ async function churn(milliseconds: number, random: Random): Promise<void> {
 /** The server keeps the last thousand documents that it has read: they are no leak, but take their room first. */
 async function fillCaches(): Promise<void> {
   const headers = { authorization: `Bearer ${fleet.demo.users.owner.token}`, 'content-type': 'application/json' };
-  const bodies = Array.from({ length: 1_200 }, (_, index) =>
+  const bodies = Array.from({ length: 2_400 }, (_, index) =>
     JSON.stringify({ query: index % 2 === 0 ? `{ a${index}: __typename }` : `{ nothing${index} }` }),
   );
   await crowd.sendAll(bodies.map((body) => ({ method: 'POST', path: '/graphql', headers, body })));
