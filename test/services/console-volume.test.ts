@@ -7,8 +7,8 @@ import { type Guest, openGuest } from '../support/console.ts';
 import { execute } from '../support/database.ts';
 import { type ServerProcess, startServer } from '../support/process.ts';
 
-/** How much passes each way: `CONSOLE_MEBIBYTES=1024` for a whole GiB. */
-const VOLUME = Number(process.env.CONSOLE_MEBIBYTES ?? 256) * 2 ** 20;
+/** How much passes each way. */
+const VOLUME = Number(process.env.CONSOLE_MEBIBYTES ?? 1024) * 2 ** 20;
 const WARM_UP = 64 * 2 ** 20;
 const BLOCK = randomBytes(64 * 1024);
 const GROWTH_MIB = 32;
