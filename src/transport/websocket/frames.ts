@@ -46,9 +46,10 @@ function areSame(some: readonly Buffer[], others: readonly Buffer[]): boolean {
 }
 
 function makeRun(texts: readonly Buffer[], envelope: Envelope, id: string): Run {
-  const head = Buffer.from(envelope.head(id));
-  const tail = Buffer.from(envelope.tail);
-  const around = head.length + tail.length;
+  const { tail } = envelope;
+  const head = envelope.head(id);
+  const headSize = Buffer.byteLength(head);
+  const around = headSize + Buffer.byteLength(tail);
   let size = 0;
   for (const text of texts) size += sizeOfHeader(around + text.length) + around + text.length;
   const bytes = Buffer.allocUnsafe(size);
@@ -57,21 +58,23 @@ function makeRun(texts: readonly Buffer[], envelope: Envelope, id: string): Run 
   for (const text of texts) {
     at = writeHeader(bytes, at, around + text.length);
     headsAt.push(at);
-    for (const part of [head, text, tail]) {
-      bytes.set(part, at);
-      at += part.length;
-    }
+    at += bytes.write(head, at);
+    at += text.copy(bytes, at);
+    at += bytes.write(tail, at);
   }
-  return { texts, envelope, id, bytes, headSize: head.length, headsAt, isHeld: false };
+  return { texts, envelope, id, bytes, headSize, headsAt, isHeld: false };
 }
 
 /** A head that is as long leaves all else as it is. */
 function changeId(run: Run, id: string): Run {
-  const head = Buffer.from(run.envelope.head(id));
-  if (head.length !== run.headSize) return makeRun(run.texts, run.envelope, id);
+  const head = run.envelope.head(id);
+  if (Buffer.byteLength(head) !== run.headSize) return makeRun(run.texts, run.envelope, id);
   if (run.isHeld) run.bytes = Buffer.from(run.bytes);
-  // As bytes: this is done for each event and socket, and to write text takes four times as long.
-  for (const at of run.headsAt) run.bytes.set(head, at);
+  // Once as text; to copy the bytes to the other frames takes a third of the time.
+  const [first = 0] = run.headsAt;
+  run.bytes.write(head, first);
+  for (let index = 1; index < run.headsAt.length; index += 1)
+    run.bytes.copyWithin(run.headsAt[index] as number, first, first + run.headSize);
   run.isHeld = false;
   run.id = id;
   return run;
