@@ -22,7 +22,7 @@ const STREAM_EVENTS = 20;
 const FIRST_SOCKETS = 1_000;
 const SETTLE_MS = 3_000;
 const MEMORY_LOOKS = 5;
-/** Of publishing there are more rounds: in any one of them the figure is a tenth too low or too high. */
+/** Publishing has so many times the rounds: in any one of them the figure is a tenth too low or too high. */
 const PUBLISHING_ROUNDS = 3;
 /** Until pages that were freed have been given back. */
 const COLLECTED_MS = 300;

@@ -7,9 +7,9 @@ import {
   type OperationDefinitionNode,
   visit,
 } from 'graphql';
-import { LRUCache } from 'lru-cache';
 import type { Context } from '../graph/context.ts';
 import { Source } from '../graph/source.ts';
+import { keepByText } from './kept.ts';
 
 /** The events of a subscription, before they are executed; or the errors that it begins with. */
 export async function openSource(args: ExecutionArgs): Promise<Source | ExecutionResult> {
@@ -48,12 +48,9 @@ export class Form {
   }
 }
 
-/** Forms, and characters of their names; beyond that the one used longest ago is forgotten, and no longer shared. */
-const bounds = { max: 1_000, maxSize: 500_000 };
-
-/** The forms by name: two subscriptions that have the same would be told the same. */
+/** The forms by name: two subscriptions that have the same would be told the same. One that is forgotten is no longer shared. */
 export class Forms {
-  readonly #known = new LRUCache<string, Form>({ ...bounds, sizeCalculation: (_form, name) => name.length });
+  readonly #known = keepByText<Form>();
 
   of(name: string, args: ExecutionArgs, toText: ToText): Form {
     const form = this.#known.get(name) ?? new Form(args, toText);

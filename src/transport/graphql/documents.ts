@@ -1,13 +1,7 @@
 import { type DocumentNode, type GraphQLSchema, getOperationAST, OperationTypeNode } from 'graphql';
-import { LRUCache } from 'lru-cache';
 import { compileOperation, type Operation, walkOperation } from '../../graph/compile.ts';
+import { keepByText } from '../kept.ts';
 import { describeOperation } from './operation.ts';
-
-/**
- * Characters of source text: what is made of it takes some forty times as much memory. A short document takes more than
- * its text tells, some 2.5 KiB, so that their number is bounded too.
- */
-const bounds = { max: 1_000, maxSize: 500_000 };
 
 /** A document that is asked for so often is worth compiling: that takes as long as walking it some fifty times. */
 const USES_BEFORE_COMPILING = 3;
@@ -27,12 +21,12 @@ interface Entry {
 }
 
 /**
- * The documents that were parsed and found valid, which Yoga asks by their text. Bounded by their number and the length
- * of their texts: a client may send ever new ones. Those with errors are not kept at all.
+ * The documents that were parsed and found valid, which Yoga asks by their text. Those with errors are not
+ * kept at all.
  */
 export class Documents {
   readonly #schema: GraphQLSchema;
-  readonly #cache = new LRUCache<string, Entry>({ ...bounds, sizeCalculation: (_entry, text) => text.length });
+  readonly #cache = keepByText<Entry>();
 
   constructor(schema: GraphQLSchema) {
     this.#schema = schema;
