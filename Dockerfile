@@ -1,27 +1,33 @@
-FROM node:24-bookworm-slim AS base
+# `@sha256:…`, as deploy/digests.sh prints it.
+ARG NODE_DIGEST=
+FROM node:24-bookworm-slim${NODE_DIGEST} AS base
 WORKDIR /portico
 
 FROM base AS build
-COPY package.json package-lock.json .npmrc ./
+# As the user that serves: what Node.js has compiled, which the build keeps, counts for the user who compiled it alone.
+RUN chown node:node .
+USER node
+COPY --chown=node:node package.json package-lock.json .npmrc ./
+COPY --chown=node:node clients/typescript/package.json clients/typescript/
+COPY --chown=node:node web/package.json web/
 RUN npm ci
-COPY tsconfig.json launch.mjs ./
-COPY prisma prisma
-COPY src src
+COPY --chown=node:node tsconfig.json rolldown.config.mjs openapi.json asyncapi.json ./
+COPY --chown=node:node scripts scripts
+COPY --chown=node:node prisma prisma
+COPY --chown=node:node src src
+COPY --chown=node:node demo demo
+COPY --chown=node:node reference reference
+COPY --chown=node:node docs docs
+COPY --chown=node:node clients/typescript clients/typescript
+COPY --chown=node:node web web
 RUN npm run build
 
-FROM base AS dependencies
-COPY package.json package-lock.json .npmrc ./
-# Without the optional ones too: that is how the lock file lists the tools of Prisma and the compiler, as peers that need not be there.
-RUN npm ci --omit=dev --omit=optional
-
+# A build has its packages within: neither npm's folder nor the sources are needed.
 FROM base
-ENV NODE_ENV=production DATA_DIR=/data HOST=0.0.0.0 PORT=4000
+ENV NODE_ENV=production NODE_COMPILE_CACHE=dist/current/compiled DATA_DIR=/data HOST=0.0.0.0 PORT=4000
 RUN install --directory --owner=node --group=node --mode=700 /data
-COPY --from=dependencies /portico/node_modules node_modules
-# launch.mjs takes the build whose name is the hash of these files: they must be those that it was made of.
-COPY --from=build /portico/package.json /portico/package-lock.json /portico/tsconfig.json /portico/launch.mjs ./
-COPY --from=build /portico/prisma prisma
-COPY --from=build /portico/src src
+COPY package.json ./
+COPY prisma/migrations prisma/migrations
 COPY --from=build /portico/dist dist
 USER node
 VOLUME /data
@@ -29,4 +35,4 @@ EXPOSE 4000
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=3s --start-period=60s --retries=3 \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/health/live`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
-CMD ["node", "launch.mjs", "main"]
+CMD ["node", "--heap-growing-percent=60", "dist/current/main.js"]

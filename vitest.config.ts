@@ -2,22 +2,50 @@ import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config
 
 const globalSetup = 'test/support/database.ts';
 
-const app: TestProjectInlineConfiguration = {
+/** They ask no database: in `npm test` alone. */
+const withoutDatabase = [
+  'compose',
+  'config',
+  'docs',
+  'feed/history',
+  'json-text',
+  'ownership',
+  'pipelining',
+  'signing-key',
+  'structure',
+].map((name) => `test/${name}.test.ts`);
+
+const project = (name: string, settings: TestProjectInlineConfiguration['test']): TestProjectInlineConfiguration => ({
   extends: true,
-  test: {
-    name: 'app',
-    globalSetup,
-    include: ['test/**/*.test.ts'],
-    exclude: ['test/services/**', 'test/clients/**', 'test/console/**'],
-    maxWorkers: 2,
-  },
-};
+  test: { name, ...settings },
+});
+
+/** The files of a worker share what they import, which would take each as long as its tests. */
+const shared = { isolate: false, maxWorkers: 3 } as const;
+
+const pure = project('pure', { include: withoutDatabase, ...shared });
+
+/** On each database: `npm test` has the embedded one, `npm run test:services` a PostgreSQL. */
+const app = project('app', {
+  globalSetup,
+  include: ['test/**/*.test.ts'],
+  exclude: [...withoutDatabase, 'test/slow/**', 'test/services/**', 'test/siege/**', 'test/clients/**', 'test/console/**', 'test/web/**'],
+  ...shared,
+});
+
+/** They build, start programs, measure, or wait for more than ten seconds: in `npm run test:services` alone. */
+const slow = project('slow', { globalSetup, include: ['test/slow/*.test.ts'], maxWorkers: 3 });
 
 /** On a PostgreSQL alone. They measure, and break what they run on: nothing else runs beside them. */
-const services: TestProjectInlineConfiguration = {
-  extends: true,
-  test: { name: 'services', globalSetup, include: ['test/services/*.test.ts'], maxWorkers: 1, sequence: { groupOrder: 1 } },
-};
+const services = project('services', {
+  globalSetup,
+  include: ['test/services/*.test.ts'],
+  maxWorkers: 1,
+  sequence: { groupOrder: 1 },
+});
+
+/** By hand: it measures for minutes, and wants a machine of its own. */
+const siege = project('siege', { globalSetup, include: ['test/siege/*.test.ts'], maxWorkers: 1 });
 
 export default defineConfig({
   // As Node resolves it: two copies of graphql-js do not know each other's types.
@@ -25,6 +53,6 @@ export default defineConfig({
   test: {
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    projects: process.env.TEST_DATABASE_URL ? [app, services] : [app],
+    projects: process.env.SIEGE_SECONDS ? [siege] : [pure, app, slow, ...(process.env.TEST_DATABASE_URL ? [services] : [])],
   },
 });

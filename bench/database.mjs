@@ -62,7 +62,7 @@ export async function provideDatabase(scale, say) {
   say(`filling ${name} at scale ${scale}`);
   await query(maintenanceUrl(url), `DROP DATABASE IF EXISTS ${pg.escapeIdentifier(name)} WITH (FORCE)`);
   await query(maintenanceUrl(url), `CREATE DATABASE ${pg.escapeIdentifier(name)}`);
-  execFileSync(process.execPath, ['launch.mjs', 'cli', 'migrate'], { cwd: root, env: { ...process.env, DATABASE_URL: url } });
+  execFileSync(process.execPath, ['dist/current/cli.js', 'migrate'], { cwd: root, env: { ...process.env, DATABASE_URL: url } });
   const client = new pg.Client(url);
   await client.connect();
   try {

@@ -119,6 +119,14 @@ export function fillSteps(scale) {
          FROM generate_series(1, ${Math.floor(size.instances / 4)}) AS n`,
     ],
     [
+      // The oldest instances of all but the first two projects have one volume, two or three: thirty or more of each project.
+      'volumes of instances',
+      `INSERT INTO volumes (project_id, instance_id, name, size_gb)
+         SELECT project_id, id, 'volume-' || n, 10 * n
+         FROM instances, LATERAL generate_series(1, 1 + ('x' || right(id::text, 4))::bit(16)::int % 3) AS n
+         WHERE id > ${id('instance', String(size.big + size.small))} AND id <= ${id('instance', String(size.big + size.small + 30 * PROJECTS))}`,
+    ],
+    [
       // Fifty-five in every tenth project, so that there are lists of more than a page; five in the others.
       'dashboards',
       `INSERT INTO dashboards (id, project_id, created_by, name, description, widgets, is_public)

@@ -1,4 +1,4 @@
-// Four reads by GraphQL over HTTP, under the project that was checked once.
+// Reads by GraphQL over HTTP, under the project that was checked once: four by themselves, and one along relations.
 import { readFileSync } from 'node:fs';
 import { compare } from './compare.mjs';
 import { query } from './database.mjs';
@@ -33,6 +33,16 @@ const selections = {
       }
     } ${pageInfo}
   }`,
+  relations: `instances(first: 20) {
+    nodes {
+      id name status plan region vcpu ramMb storageGb hypervisor created
+      tasks(first: 3) { nodes { id kind status created started finished } }
+      volumes(first: 20) { nodes { id name sizeGb created } }
+      backupTrial {
+        eligible reason monthlyPrice currency trialDays trial { id status source cycle monthlyPrice startedAt endsAt created }
+      }
+    } ${pageInfo}
+  }`,
 };
 
 /** The same in the words of PostGraphile, whose schema is the database's. */
@@ -47,6 +57,14 @@ const ofDatabase = {
   instances: `instances: presentInstances(first: 20) {
     nodes { id: rowId name status plan region vcpu ramMb storageGb hypervisor created backupTrial } ${pageInfo}
   }`,
+  relations: `instances: presentInstances(first: 20) {
+    nodes {
+      id: rowId name status plan region vcpu ramMb storageGb hypervisor created
+      tasks: tasksByInstanceId(first: 3, orderBy: PRIMARY_KEY_DESC) { nodes { id: rowId kind status created started finished } }
+      volumes: volumesByInstanceId(first: 20) { nodes { id: rowId name sizeGb created } }
+      backupTrial
+    } ${pageInfo}
+  }`,
 };
 
 const names = /** @type {const} */ ({
@@ -54,7 +72,13 @@ const names = /** @type {const} */ ({
   notifications: '20 notifications',
   dashboards: '20 dashboards',
   instances: '20 instances with backup trial',
+  relations: '20 instances, each with three tasks, its volumes and its trial',
 });
+/** Who is measured beside Portico, and what its CPU may be of theirs. */
+const bounds = {
+  lists: { mercurius: 1, apollo: 0.5, postgraphile: 0.7 },
+  relations: { postgraphile: 1.5, 'apollo-prisma': 0.6 },
+};
 
 const COUNT = 9_984;
 /** Those that have more than a page of dashboards; the figures are the same for every list, so all lists are of these. */
@@ -96,14 +120,13 @@ export const graphqlOperations = () =>
 
 /** @param {import('./main.mjs').Bench} bench @returns {Promise<import('./main.mjs').Section>} */
 export async function measureGraphql({ databaseUrl, key, ...options }) {
-  const peers = ['mercurius', 'apollo', 'postgraphile'];
   await query(databaseUrl, readFileSync(new URL('peers/postgraphile.sql', import.meta.url), 'utf8'));
   const figures = overview.text.replaceAll('$1', 'project.id');
   await query(
     databaseUrl,
     `CREATE OR REPLACE FUNCTION projects_compute_overview(project projects) RETURNS json LANGUAGE sql STABLE AS $$ ${figures} $$`,
   );
-  const servers = await startAll(['portico', 'mercurius', 'apollo'], { databaseUrl, key });
+  const servers = await startAll(['portico', 'mercurius', 'apollo', 'apollo-prisma'], { databaseUrl, key });
   try {
     servers.push(await start('postgraphile', { databaseUrl, key, node: newerNode() }));
     const operations = await Promise.all(
@@ -112,18 +135,22 @@ export async function measureGraphql({ databaseUrl, key, ...options }) {
         const ours = await requestsOf(documentOf(read), key.tokenOf);
         const theirs = await requestsOf(documentOfDatabase(read), key.tokenOf);
         const requests = async (/** @type {string} */ server) => (server === 'postgraphile' ? theirs : ours);
-        return { name: title, requestsOf: requests, comparable };
+        return { name: title, requestsOf: requests, comparable, bounds: read === 'relations' ? bounds.relations : bounds.lists };
       }),
     );
-    const rows = await compare(operations, servers, { databaseUrl, key, ...options });
+    const rows = [];
+    for (const peers of Object.values(bounds)) {
+      const measured = operations.filter((operation) => operation.bounds === peers);
+      const beside = servers.filter(({ name }) => name === 'portico' || name in peers);
+      rows.push(...(await compare(measured, beside, { databaseUrl, key, ...options })));
+    }
     const cpu = (/** @type {string} */ operation, /** @type {string} */ server) =>
       rows.find((row) => row.operation === operation && row.server === server)?.figures.cpuMicros ?? Number.NaN;
-    const bounds = { mercurius: 1, apollo: 0.5, postgraphile: 0.7 };
-    const claims = operations.flatMap(({ name }) =>
-      peers.map((peer) => ({
+    const claims = operations.flatMap(({ name, bounds: peers }) =>
+      Object.entries(peers).map(([peer, bound]) => ({
         what: `GraphQL, ${name}: CPU against ${peer}`,
         figure: cpu(name, 'portico') / cpu(name, peer),
-        bound: bounds[/** @type {keyof typeof bounds} */ (peer)],
+        bound,
       })),
     );
     return { title: 'GraphQL over HTTP', text: comparison(rows), claims };

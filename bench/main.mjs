@@ -48,7 +48,7 @@ export async function main(args) {
   if (unknown.length > 0) throw new Error(`--only ${unknown}: there are ${Object.keys(sections)}`);
   const say = (/** @type {string} */ line) => console.error(line);
   const began = performance.now();
-  execFileSync(process.execPath, ['launch.mjs'], { cwd: root });
+  execFileSync(process.execPath, ['scripts/build.mjs'], { cwd: root });
   const scale = Number(values.scale);
   const databaseUrl = await provideDatabase(scale, say);
   const filled = performance.now();

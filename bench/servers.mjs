@@ -50,15 +50,15 @@ export async function makeKey() {
  * @typedef {{name: string, baseUrl: string, pid: number, inspector: string | null, stop: () => Promise<void>}} Server
  */
 
-/** The commands by name. `node` is the program to run it with. */
+/** The commands by name. `node` is the program to run it with. Portico's is what `npm start` runs once the build is fresh. */
 const entries = {
-  portico: ['launch.mjs', 'main'],
+  portico: ['--heap-growing-percent=60', 'dist/current/main.js'],
 };
 
 /** @type {Promise<string> | null} */
 let prismaClient = null;
 
-/** Prisma's client, compiled for the peer that uses it: the product's own build has it among all else. */
+/** Prisma's client, compiled for the peers that use it: the product's own build has it among all else. */
 async function compilePrismaClient() {
   execFileSync('npm', ['run', '--silent', 'generate'], { cwd: root });
   const file = join(root, 'dist/.bench/prisma.js');
@@ -83,12 +83,17 @@ export async function start(name, { databaseUrl, key, env = {}, node = process.e
     // High enough not to be met; they are counted all the same, by everybody.
     RATE_LIMIT_USER: '1000000000',
     RATE_LIMIT_ANONYMOUS: '1000000000',
+    // All sockets of a bench come from one address, and one process reads them all, as fast as it can.
+    MAX_CONNECTIONS_PER_ADDRESS: '20000',
+    MAX_UNREAD_MIB: '1024',
+    MAX_UNREAD_MIB_PER_ADDRESS: '1024',
     // The peers keep no log of requests either.
     LOG_LEVEL: 'warn',
     DATA_DIR: key.folder,
     DRAIN_SECONDS: '0',
     JWKS: key.jwks,
-    ...(name === 'express-prisma' && { PRISMA_CLIENT: await (prismaClient ??= compilePrismaClient()) }),
+    ...(name.endsWith('-prisma') && { PRISMA_CLIENT: await (prismaClient ??= compilePrismaClient()) }),
+    ...(name === 'portico' && { NODE_COMPILE_CACHE: join(root, 'dist/current/compiled') }),
     ...env,
   };
   const { PATH = '', HOME = '' } = process.env;

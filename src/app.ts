@@ -1,49 +1,61 @@
-import { mkdir } from 'node:fs/promises';
+import { mkdir, readFile } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import pLimit from 'p-limit';
 import { type Limits, openLimits } from './access/limits.ts';
 import { openTokens, type Tokens } from './access/tokens.ts';
-import { AccessWatch } from './access/watch.ts';
+import { RevocationWatcher } from './access/watch.ts';
 import type { Config } from './config.ts';
 import { Consoles } from './consoles/consoles.ts';
+import { deleteOldAnswers } from './graph/kept.ts';
 import { Lifecycle } from './kernel/lifecycle.ts';
 import { Hubs } from './notifications/hubs.ts';
 import { pruneNotifications } from './notifications/retention.ts';
+import { createPipeline, type Pipeline } from './pipeline/pipeline.ts';
+import { readTrusted } from './pipeline/trusted.ts';
 import { type Database, type DatabaseOptions, openDatabase } from './platform/database.ts';
-import type { Connections } from './platform/driver.ts';
+import type { PoolState } from './platform/driver.ts';
+import { OperatorError } from './platform/failure.ts';
 import { scheduleJob } from './platform/jobs.ts';
-import { createLog, type Log } from './platform/log.ts';
+import { createLogger, type Logger } from './platform/logger.ts';
 import { type Metrics, openMetrics } from './platform/metrics.ts';
 import { openLocalWakeups, openSharedWakeups } from './platform/wakeups.ts';
 import { schema } from './schema.ts';
 import { deleteOldTickets } from './tickets/service.ts';
 import { createGraphqlDoor } from './transport/graphql/door.ts';
-import { createHttpHandler } from './transport/http.ts';
-import { allowOrigins, readAddresses } from './transport/peer.ts';
-import { createHttpServer } from './transport/server.ts';
-import { createSocketDoor, type SocketDoor } from './transport/websocket/upgrade.ts';
+import { Backlog } from './transport/http/backlog.ts';
+import type { DemoOffer } from './transport/http/desk.ts';
+import { createHttpHandler } from './transport/http/http.ts';
+import { allowOrigins, readAddresses } from './transport/http/peer.ts';
+import { createHttpServer } from './transport/http/server.ts';
+import { createSocketDoor, type SocketDoor } from './transport/sockets/upgrade.ts';
 
 export interface App {
   readonly database: Database;
   readonly tokens: Tokens;
   readonly limits: Limits;
-  readonly log: Log;
+  readonly log: Logger;
   readonly metrics: Metrics;
-  /** What is open now, besides the requests under way. */
+  /** The numbers of what is open now, besides the requests under way. */
   count(): { sockets: number; hubs: number; followers: number; watched: number };
+  /** Lets people of this machine sign in at the desk as one of the demo. */
+  offerDemo(offer: DemoOffer): void;
   /** Opens the port; returns the address with the port that was given. */
   listen(port: number, host: string): Promise<AddressInfo>;
   /** Stops taking requests, lets those under way finish, and closes everything in reverse order of opening. */
   close(): Promise<void>;
 }
 
-/** How often old tickets and, where a retention is set, old notifications are removed. */
+/** How often old tickets, old kept answers and, where a retention is set, old notifications are removed. */
 const TIDY_INTERVAL_MS = 600_000;
+/** Of answers that are larger than most: what they take of the memory and the database is what the others do not have. */
+const LARGE_ANSWERS_AT_ONCE = 1;
 
 interface Overrides {
-  readonly log?: Log;
+  readonly log?: Logger;
   readonly database?: DatabaseOptions;
+  readonly server?: { readonly patienceMs: number };
 }
 
 /** The composition root: opens everything once. On failure, what was opened before is closed again. */
@@ -51,37 +63,50 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
   const lifecycle = new Lifecycle();
   try {
     await mkdir(config.dataDir, { recursive: true, mode: 0o700 });
-    const log = overrides.log ?? createLog(config.logLevel);
+    const log = overrides.log ?? createLogger(config.logLevel);
+    const pipeline = await openPipeline(config.trusted);
     const metrics = openMetrics();
     const { database, connections } = await openDatabase(config, lifecycle, { log, ...overrides.database });
     const redis = config.redis && (await import('./platform/redis.ts')).openRedis(config.redis, lifecycle, log);
     const tokens = await openTokens(config, lifecycle, log);
     const limits = openLimits({ limits: config.limits, redis, metrics });
-    const watch = new AccessWatch({ database, log });
+    const watch = new RevocationWatcher({ database, log });
     lifecycle.onClose(() => watch.close());
     const hubs = new Hubs({ database, wakeups: redis ? openSharedWakeups(redis) : openLocalWakeups(), log });
     const tidy = async () => {
       await deleteOldTickets(database);
+      await deleteOldAnswers(database);
       if (config.retentionDays !== null) await pruneNotifications(database, config.retentionDays);
     };
     lifecycle.onClose(scheduleJob('tidy', TIDY_INTERVAL_MS, tidy, log));
     const consoles = new Consoles({ database, watch, log, limits: config.consoles });
     lifecycle.onClose(() => consoles.close());
-    const services = { notifications: hubs, consoles };
+    const { dashboards, keys, keptAnswers } = config;
+    const answers = { ...config.answers, inTurn: pLimit(LARGE_ANSWERS_AT_ONCE) };
+    const services = { notifications: hubs, consoles, answers, dashboards, keys, keptAnswers };
     const addresses = readAddresses(config.trustedProxies);
+    const backlog = new Backlog({ limits: config.unread, onEnd: () => metrics.unreadEnds.inc() });
     const health = { lifecycle, connections, redis, metrics };
-    const parts = { schema, database, services, watch, tokens, limits, log, config, addresses, ...health };
+    const parts = { schema, pipeline, database, services, watch, tokens, limits, log, config, addresses, backlog, ...health };
+    let demo: DemoOffer | null = null;
     const graphql = createGraphqlDoor(parts);
-    const server = createHttpServer(createHttpHandler({ ...parts, graphql }), config);
-    const sockets = createSocketDoor({ ...parts, getEnveloped: graphql.getEnveloped, isAllowedOrigin: allowOrigins(parts) });
-    server.on('upgrade', sockets.upgrade);
+    const sockets = createSocketDoor({ ...parts, ...pipeline, isAllowedOrigin: allowOrigins(parts) });
+    const server = createHttpServer({
+      handler: createHttpHandler({ ...parts, graphql, demoOffer: () => demo }),
+      upgrade: sockets.upgrade,
+      addresses,
+      backlog,
+      config,
+      onRefusedConnection: () => metrics.connectionRefusals.inc(),
+      ...overrides.server,
+    });
     lifecycle.onClose(() => closeServer(server));
     // The server waits for its answers: those that stream events must have ended before.
     lifecycle.onClose(() => hubs.close());
-    // Of several replicas one that stops lets its balancer notice; an embedded database has only this one.
+    // A replica that stops gives its balancer time to notice; with an embedded database there is no other replica.
     const drainMs = config.drainSeconds * 1000;
     lifecycle.onClose(() => Promise.all([sockets.drain(drainMs), config.database && sleep(drainMs)]));
-    measure({ metrics, connections, hubs, consoles, sockets });
+    measure({ metrics, connections, hubs, consoles, sockets, backlog });
     return {
       database,
       tokens,
@@ -89,6 +114,9 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
       log,
       metrics,
       count: () => ({ sockets: sockets.count(), ...hubs.count(), watched: watch.size }),
+      offerDemo: (offer) => {
+        demo = offer;
+      },
       listen: (port, host) => listen(server, port, host),
       close: () => lifecycle.close(),
     };
@@ -98,16 +126,30 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
   }
 }
 
+/** With the trusted documents of the file, if there is one: a file that is not good is told to the operator. */
+async function openPipeline(trusted: Config['trusted']): Promise<Pipeline> {
+  if (!trusted) return createPipeline(schema);
+  try {
+    const texts = readTrusted(await readFile(trusted.path, 'utf8'));
+    return createPipeline(schema, { texts, isOnly: trusted.isOnly });
+  } catch (failure) {
+    const { message } = failure as Error;
+    throw new OperatorError(`TRUSTED_DOCUMENTS: ${trusted.path} cannot be used. ${message}`);
+  }
+}
+
 interface Measured {
   readonly metrics: Metrics;
-  readonly connections: Connections | null;
+  readonly connections: PoolState | null;
   readonly hubs: Hubs;
   readonly consoles: Consoles;
   readonly sockets: SocketDoor;
+  readonly backlog: Backlog;
 }
 
-function measure({ metrics, connections, hubs, consoles, sockets }: Measured): void {
+function measure({ metrics, connections, hubs, consoles, sockets, backlog }: Measured): void {
   metrics.gauge('portico_sockets', 'WebSockets open.', () => sockets.count());
+  metrics.gauge('portico_unread_bytes', 'What waits in memory for peers that do not read.', () => backlog.bytes);
   metrics.gauge('portico_feed_hubs', 'Projects whose notifications are being streamed.', () => hubs.count().hubs);
   metrics.gauge('portico_feed_followers', 'Feeds open, over WebSockets and server-sent events.', () => hubs.count().followers);
   metrics.gauge(

@@ -1,21 +1,18 @@
 import { Command } from 'commander';
+import { refreshDemoFile } from '../demo/file.ts';
+import { seedDemo } from '../demo/seed.ts';
 import { generateKey } from './access/apikey.ts';
-import { addMember, addOrganization, addProject, addUser, findActiveUser, ProvisionError } from './accounts/provision.ts';
+import { addMember, addOrganization, addProject, addUser, findActiveUser } from './accounts/provision.ts';
 import { type App, createApp } from './app.ts';
 import { ConfigError, demoFile, readConfig } from './config.ts';
-import { EndpointError, removeEndpoint, setEndpoint } from './consoles/endpoint.ts';
-import { refreshDemoFile } from './demo/file.ts';
-import { seedDemo } from './demo/seed.ts';
-import { FolderOwnedError } from './platform/ownership.ts';
+import { removeEndpoint, setEndpoint } from './consoles/endpoint.ts';
+import { describeFailure, OperatorError } from './platform/failure.ts';
 
 const DAY_SECONDS = 86_400;
 
-/** A command that could not do what it was asked: its message is for the operator. */
-class CommandError extends Error {}
-
 /** Runs one command against the configured database, which is migrated on the way. */
 async function withApp(work: (app: App) => Promise<string>): Promise<void> {
-  const app = await createApp({ ...readConfig(process.env), redis: null, drainSeconds: 0, logLevel: 'error' });
+  const app = await createApp({ ...readConfig(process.env), redis: null, trusted: null, drainSeconds: 0, logLevel: 'error' });
   try {
     console.log(await work(app));
   } finally {
@@ -23,7 +20,12 @@ async function withApp(work: (app: App) => Promise<string>): Promise<void> {
   }
 }
 
-const program = new Command('portico').description('Works on the database that the environment names (see README.md).');
+const program = new Command('portico')
+  .description('The commands of who runs Portico: they work on the database that the environment names (see README.md).')
+  .addHelpText(
+    'after',
+    '\nThose who use a server have a program of the same name, which works with its address and a key: npx portico --help (docs/cli.md)',
+  );
 
 program
   .command('token <email>')
@@ -31,7 +33,7 @@ program
   .action((email: string) =>
     withApp(async (app) => {
       const { id } = await findActiveUser(app.database, email);
-      if (!app.tokens.local) throw new CommandError('The identity provider of JWT_JWKS_URL signs the tokens: ask it for one.');
+      if (!app.tokens.local) throw new OperatorError('The identity provider of JWT_JWKS_URL signs the tokens: ask it for one.');
       return app.tokens.local.sign(id, DAY_SECONDS);
     }),
   );
@@ -128,7 +130,7 @@ consoleCommands
   .action((instance: string) => withApp(({ database }) => removeEndpoint(database, instance)));
 
 program.parseAsync().catch((failure: unknown) => {
-  const isExpected = [ConfigError, FolderOwnedError, CommandError, EndpointError, ProvisionError].some((kind) => failure instanceof kind);
-  console.error(isExpected ? (failure as Error).message : failure);
-  process.exitCode = 1;
+  console.error(failure instanceof ConfigError ? failure.message : (describeFailure(failure) ?? failure));
+  // An embedded database that could not be opened keeps the process alive.
+  process.exit(1);
 });

@@ -8,6 +8,7 @@ const list = z.string().transform((text) =>
     .map((part) => part.trim())
     .filter(Boolean),
 );
+const MEBIBYTE = 2 ** 20;
 const positive = z.coerce.number().int().positive();
 
 /** Every setting, with its default: the table in README.md lists the same. */
@@ -27,6 +28,7 @@ const environment = z.object({
   JWT_JWKS_URL: z.url({ protocol: /^https?$/ }).optional(),
   JWT_ISSUER: z.string().min(1).optional(),
   JWT_AUDIENCE: z.string().min(1).optional(),
+  OIDC_CLIENT_ID: z.string().min(1).optional(),
   ALLOWED_ORIGINS: list.pipe(z.array(z.url({ protocol: /^https?$/ }))).default([]),
   TRUST_PROXY: list.pipe(z.array(z.string().refine(isProxy, 'Not an address, a subnet, loopback, linklocal or uniquelocal'))).default([]),
   NOTIFICATION_RETENTION_DAYS: z.coerce.number().positive().optional(),
@@ -34,36 +36,73 @@ const environment = z.object({
   CONSOLE_IDLE_SECONDS: positive.max(604_800).default(1800),
   DRAIN_SECONDS: z.coerce.number().min(0).max(600).default(10),
   MAX_CONNECTIONS: positive.default(20000),
+  MAX_CONNECTIONS_PER_ADDRESS: positive.default(1000),
+  MAX_UNREAD_MIB: positive.max(65_536).default(32),
+  MAX_UNREAD_MIB_PER_ADDRESS: positive.max(65_536).default(16),
+  MAX_ANSWER_BYTES: positive.min(65536).max(268435456).default(8388608),
+  DASHBOARDS_PER_PROJECT: positive.max(1000000).default(1000),
+  KEYS_PER_USER: positive.max(1000000).default(100),
+  IDEMPOTENCY_KEYS_PER_USER: positive.max(1000000).default(10000),
+  SOCKETS_PER_USER: positive.default(1000),
   RATE_LIMIT_ANONYMOUS: positive.default(60),
   RATE_LIMIT_USER: positive.default(5000),
+  RATE_LIMIT_PAGES: positive.default(600),
+  COMPRESS: z.enum(['true', 'false']).default('true'),
+  TRUSTED_DOCUMENTS: z.string().min(1).optional(),
+  TRUSTED_ONLY: z.enum(['true', 'false']).default('false'),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
 });
 
-export interface Config {
-  readonly port: number;
-  readonly host: string;
-  /** Where clients reach the service, without a slash at the end; null: the origin of each request. */
-  readonly publicUrl: string | null;
-  readonly dataDir: string;
-  /** PostgreSQL; null: the embedded database in `dataDir`. */
-  readonly database: { readonly url: string; readonly pool: number } | null;
-  /** Shared by the replicas: rate windows and wake-ups. Null: each process has its own. */
-  readonly redis: { readonly url: string; readonly prefix: string } | null;
-  /** The identity provider; null: tokens are signed with a key of our own in `dataDir`. */
-  readonly identityProvider: { readonly jwksUrl: string; readonly issuer: string; readonly audience: string } | null;
-  readonly allowedOrigins: readonly string[];
-  /** Proxies whose X-Forwarded-For counts: addresses, subnets, or the names loopback, linklocal, uniquelocal. */
-  readonly trustedProxies: readonly string[];
-  readonly limits: { readonly anonymousPerMinute: number; readonly userPerHour: number };
-  /** After how many days notifications are removed; null: never. */
-  readonly retentionDays: number | null;
-  /** How many consoles a user may have open at once, and for how long nothing may pass in one. */
-  readonly consoles: { readonly perUser: number; readonly idleMs: number };
-  /** How long a stopping process lets its clients go elsewhere. */
-  readonly drainSeconds: number;
-  /** TCP connections that are open at once; one more is hung up on. */
-  readonly maxConnections: number;
-  readonly logLevel: string;
+export type Config = Readonly<ReturnType<typeof toConfig>>;
+
+function toConfig(settings: z.output<typeof environment>) {
+  const { JWT_JWKS_URL: jwksUrl, JWT_ISSUER: issuer, JWT_AUDIENCE: audience, OIDC_CLIENT_ID: clientId = null } = settings;
+  return {
+    port: settings.PORT,
+    host: settings.HOST,
+    /** The URL at which clients reach the service, without a slash at the end; null: the origin of each request. */
+    publicUrl: settings.PUBLIC_URL?.replace(/\/+$/, '') ?? null,
+    dataDir: resolve(settings.DATA_DIR),
+    /** PostgreSQL; null: the embedded database in `dataDir`. */
+    database: settings.DATABASE_URL ? { url: settings.DATABASE_URL, pool: settings.DATABASE_POOL } : null,
+    /** Shared by the replicas: rate windows and wake-ups. Null: each process has its own. */
+    redis: settings.REDIS_URL ? { url: settings.REDIS_URL, prefix: settings.REDIS_PREFIX } : null,
+    /** The identity provider, and what the desk is called there; null: tokens are signed with a key of our own in `dataDir`. */
+    identityProvider: jwksUrl && issuer && audience ? { jwksUrl, issuer, audience, clientId } : null,
+    allowedOrigins: settings.ALLOWED_ORIGINS.map((origin) => new URL(origin).origin),
+    /** Proxies whose X-Forwarded-For counts: addresses, subnets, or the names loopback, linklocal, uniquelocal. */
+    trustedProxies: settings.TRUST_PROXY,
+    limits: {
+      anonymousPerMinute: settings.RATE_LIMIT_ANONYMOUS,
+      userPerHour: settings.RATE_LIMIT_USER,
+      pagesPerMinute: settings.RATE_LIMIT_PAGES,
+    },
+    /** The age in days at which notifications are removed; null: never. */
+    retentionDays: settings.NOTIFICATION_RETENTION_DAYS ?? null,
+    /** How many consoles a user may have open at once, and for how long nothing may pass in one. */
+    consoles: { perUser: settings.CONSOLES_PER_USER, idleMs: settings.CONSOLE_IDLE_SECONDS * 1000 },
+    /** How long a stopping process lets its clients go elsewhere. */
+    drainSeconds: settings.DRAIN_SECONDS,
+    /** TCP connections that are open at once, and those of one client address. */
+    maxConnections: settings.MAX_CONNECTIONS,
+    maxConnectionsPerAddress: settings.MAX_CONNECTIONS_PER_ADDRESS,
+    /** Bytes that may wait for peers that do not read: for one client address, and for all. */
+    unread: { perAddress: settings.MAX_UNREAD_MIB_PER_ADDRESS * MEBIBYTE, inAll: settings.MAX_UNREAD_MIB * MEBIBYTE },
+    /** The size of an answer, as JSON text. */
+    answers: { maxBytes: settings.MAX_ANSWER_BYTES },
+    /** Whether large answers are compressed for clients that take it. */
+    compresses: settings.COMPRESS === 'true',
+    dashboards: { perProject: settings.DASHBOARDS_PER_PROJECT },
+    /** How many API keys of a user may be good at a time. */
+    keys: { perUser: settings.KEYS_PER_USER },
+    /** How many answers are kept for a user, so that they can be given again. */
+    keptAnswers: { perUser: settings.IDEMPOTENCY_KEYS_PER_USER },
+    /** How many WebSockets a user may have open at once, in this process. */
+    socketsPerUser: settings.SOCKETS_PER_USER,
+    /** The file with the GraphQL documents that are trusted, and whether no others are run; null: there is none. */
+    trusted: settings.TRUSTED_DOCUMENTS ? { path: resolve(settings.TRUSTED_DOCUMENTS), isOnly: settings.TRUSTED_ONLY === 'true' } : null,
+    logLevel: settings.LOG_LEVEL as string,
+  };
 }
 
 /** Thrown by `readConfig`: one line for each problem, naming the variable. */
@@ -81,27 +120,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     ...findDangers(Object.fromEntries(Object.entries(given).filter(([name]) => !malformed.has(name)))),
   ];
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems.join('\n'));
-  const settings = parsed.data;
-  return {
-    port: settings.PORT,
-    host: settings.HOST,
-    publicUrl: settings.PUBLIC_URL?.replace(/\/+$/, '') ?? null,
-    dataDir: resolve(settings.DATA_DIR),
-    database: settings.DATABASE_URL ? { url: settings.DATABASE_URL, pool: settings.DATABASE_POOL } : null,
-    redis: settings.REDIS_URL ? { url: settings.REDIS_URL, prefix: settings.REDIS_PREFIX } : null,
-    identityProvider:
-      settings.JWT_JWKS_URL && settings.JWT_ISSUER && settings.JWT_AUDIENCE
-        ? { jwksUrl: settings.JWT_JWKS_URL, issuer: settings.JWT_ISSUER, audience: settings.JWT_AUDIENCE }
-        : null,
-    allowedOrigins: settings.ALLOWED_ORIGINS.map((origin) => new URL(origin).origin),
-    trustedProxies: settings.TRUST_PROXY,
-    limits: { anonymousPerMinute: settings.RATE_LIMIT_ANONYMOUS, userPerHour: settings.RATE_LIMIT_USER },
-    retentionDays: settings.NOTIFICATION_RETENTION_DAYS ?? null,
-    consoles: { perUser: settings.CONSOLES_PER_USER, idleMs: settings.CONSOLE_IDLE_SECONDS * 1000 },
-    drainSeconds: settings.DRAIN_SECONDS,
-    maxConnections: settings.MAX_CONNECTIONS,
-    logLevel: settings.LOG_LEVEL,
-  };
+  return toConfig(parsed.data);
 }
 
 type Given = Readonly<Record<string, string | undefined>>;
@@ -109,10 +128,18 @@ type Given = Readonly<Record<string, string | undefined>>;
 function findContradictions(given: Given): string[] {
   const provider = [given.JWT_JWKS_URL, given.JWT_ISSUER, given.JWT_AUDIENCE];
   const isHalf = provider.some(Boolean) && !provider.every(Boolean);
-  return isHalf ? ['JWT_JWKS_URL, JWT_ISSUER, JWT_AUDIENCE: set all three, or none'] : [];
+  const isNobody = given.OIDC_CLIENT_ID && !provider.every(Boolean);
+  const isNoUrl = given.OIDC_CLIENT_ID && given.JWT_ISSUER && !URL.canParse(given.JWT_ISSUER);
+  const trustsNothing = given.TRUSTED_ONLY === 'true' && !given.TRUSTED_DOCUMENTS;
+  return [
+    ...(isHalf ? ['JWT_JWKS_URL, JWT_ISSUER, JWT_AUDIENCE: set all three, or none'] : []),
+    ...(isNobody ? ['OIDC_CLIENT_ID: needs JWT_JWKS_URL, JWT_ISSUER, JWT_AUDIENCE'] : []),
+    ...(isNoUrl ? ['OIDC_CLIENT_ID: needs a JWT_ISSUER that is a URL'] : []),
+    ...(trustsNothing ? ['TRUSTED_ONLY: needs TRUSTED_DOCUMENTS'] : []),
+  ];
 }
 
-/** What would send secrets in the clear, or let clients say who they are. This machine itself is beyond suspicion. */
+/** Settings that would send secrets in the clear. Loopback addresses are allowed. */
 function findDangers(given: Given): string[] {
   const plaintextHosts = new Set((given.PLAINTEXT_HOSTS ?? '').split(',').map((host) => host.trim().toLowerCase()));
   const problems: string[] = [];
@@ -148,13 +175,13 @@ function verifiesServer(parameters: URLSearchParams): boolean {
   return mode === 'verify-full' || (!likeLibpq && ['prefer', 'require', 'verify-ca'].includes(mode));
 }
 
-/** Where a connection really goes: for PostgreSQL the parameter `host` counts before the URL's own. */
+/** The host of a connection: for PostgreSQL the parameter `host` counts before the URL's own. */
 function hostOf(url: URL): string {
   const parameter = url.protocol.startsWith('postgres') ? url.searchParams.get('host') : null;
   return parameter || decodeURIComponent(url.hostname.toLowerCase().replace(/^\[|\]$/g, ''));
 }
 
-/** Also a Unix socket: its folder stands for the host. */
+/** Whether a URL leads to this machine; a Unix socket, whose folder is the host, does too. */
 function isLoopback(url: URL): boolean {
   const host = hostOf(url);
   return host === '' || host === 'localhost' || host === '::1' || host.startsWith('/') || /^127(\.\d{1,3}){3}$/.test(host);

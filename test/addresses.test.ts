@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from 'vitest';
-import { foldAddress } from '../src/transport/peer.ts';
+import { foldAddress } from '../src/transport/http/peer.ts';
 import { startApp } from './support/app.ts';
 
 describe('a client address is charged as', () => {

@@ -28,11 +28,20 @@ describe('what is set', () => {
       identityProvider: null,
       allowedOrigins: [],
       trustedProxies: [],
-      limits: { anonymousPerMinute: 60, userPerHour: 5000 },
+      limits: { anonymousPerMinute: 60, userPerHour: 5000, pagesPerMinute: 600 },
       retentionDays: null,
       consoles: { perUser: 10, idleMs: 1_800_000 },
       drainSeconds: 10,
       maxConnections: 20_000,
+      maxConnectionsPerAddress: 1_000,
+      unread: { inAll: 32 * 2 ** 20, perAddress: 16 * 2 ** 20 },
+      answers: { maxBytes: 8_388_608 },
+      dashboards: { perProject: 1000 },
+      keys: { perUser: 100 },
+      keptAnswers: { perUser: 10_000 },
+      socketsPerUser: 1_000,
+      trusted: null,
+      compresses: true,
       logLevel: 'info',
     });
   });
@@ -48,6 +57,7 @@ describe('what is set', () => {
       REDIS_URL: 'rediss://:pw@redis.example',
       REDIS_PREFIX: 'staging',
       ...provider,
+      OIDC_CLIENT_ID: 'portico-desk',
       ALLOWED_ORIGINS: ' https://panel.example/, http://localhost:3000 ,',
       TRUST_PROXY: 'loopback, 10.0.0.0/8,2001:db8::1',
       NOTIFICATION_RETENTION_DAYS: '30.5',
@@ -55,8 +65,20 @@ describe('what is set', () => {
       CONSOLE_IDLE_SECONDS: '600',
       DRAIN_SECONDS: '0',
       MAX_CONNECTIONS: '7',
+      MAX_CONNECTIONS_PER_ADDRESS: '5',
+      MAX_UNREAD_MIB: '8',
+      MAX_UNREAD_MIB_PER_ADDRESS: '2',
+      MAX_ANSWER_BYTES: '65536',
+      DASHBOARDS_PER_PROJECT: '5',
+      KEYS_PER_USER: '2',
+      IDEMPOTENCY_KEYS_PER_USER: '60',
+      SOCKETS_PER_USER: '70',
       RATE_LIMIT_ANONYMOUS: '6',
       RATE_LIMIT_USER: '500',
+      RATE_LIMIT_PAGES: '50',
+      COMPRESS: 'false',
+      TRUSTED_DOCUMENTS: '/etc/portico/documents.json',
+      TRUSTED_ONLY: 'true',
       LOG_LEVEL: 'warn',
     });
     expect(config).toEqual({
@@ -66,14 +88,28 @@ describe('what is set', () => {
       dataDir: '/var/lib/portico',
       database: { url: 'postgresql://portico:pw@db.example:5433/portico?sslmode=require', pool: 40 },
       redis: { url: 'rediss://:pw@redis.example', prefix: 'staging' },
-      identityProvider: { jwksUrl: 'https://login.example/jwks', issuer: 'https://login.example', audience: 'portico' },
+      identityProvider: {
+        jwksUrl: 'https://login.example/jwks',
+        issuer: 'https://login.example',
+        audience: 'portico',
+        clientId: 'portico-desk',
+      },
       allowedOrigins: ['https://panel.example', 'http://localhost:3000'],
       trustedProxies: ['loopback', '10.0.0.0/8', '2001:db8::1'],
-      limits: { anonymousPerMinute: 6, userPerHour: 500 },
+      limits: { anonymousPerMinute: 6, userPerHour: 500, pagesPerMinute: 50 },
       retentionDays: 30.5,
       consoles: { perUser: 3, idleMs: 600_000 },
       drainSeconds: 0,
       maxConnections: 7,
+      maxConnectionsPerAddress: 5,
+      unread: { inAll: 8 * 2 ** 20, perAddress: 2 * 2 ** 20 },
+      answers: { maxBytes: 65_536 },
+      dashboards: { perProject: 5 },
+      keys: { perUser: 2 },
+      keptAnswers: { perUser: 60 },
+      socketsPerUser: 70,
+      compresses: false,
+      trusted: { path: '/etc/portico/documents.json', isOnly: true },
       logLevel: 'warn',
     });
     expect(demoFile(config)).toBe(join('/var/lib/portico', 'demo.json'));
@@ -98,9 +134,14 @@ describe('what is wrong', () => {
     ['TRUST_PROXY', 'true'],
     ['TRUST_PROXY', '10.0.0.0/8, 10.0.0.0/99'],
     ['NOTIFICATION_RETENTION_DAYS', '0'],
+    ['MAX_ANSWER_BYTES', '65535'],
+    ['DASHBOARDS_PER_PROJECT', '0'],
+    ['KEYS_PER_USER', '-1'],
     ['CONSOLES_PER_USER', '0'],
     ['CONSOLE_IDLE_SECONDS', '0'],
     ['DRAIN_SECONDS', '-1'],
+    ['IDEMPOTENCY_KEYS_PER_USER', '0'],
+    ['SOCKETS_PER_USER', '0'],
     ['RATE_LIMIT_ANONYMOUS', '0'],
     ['RATE_LIMIT_USER', '1.5'],
     ['LOG_LEVEL', 'loud'],
@@ -130,6 +171,13 @@ describe('what is wrong', () => {
 
   test.each(Object.keys(provider))('the identity provider without %s', (missing) => {
     expect(problemsOf({ ...provider, [missing]: '' })).toEqual(['JWT_JWKS_URL, JWT_ISSUER, JWT_AUDIENCE: set all three, or none']);
+  });
+
+  test('a client of no identity provider, or of one that has no address', () => {
+    expect(problemsOf({ OIDC_CLIENT_ID: 'desk' })).toEqual(['OIDC_CLIENT_ID: needs JWT_JWKS_URL, JWT_ISSUER, JWT_AUDIENCE']);
+    expect(problemsOf({ ...provider, OIDC_CLIENT_ID: 'desk', JWT_ISSUER: 'login' })).toEqual([
+      'OIDC_CLIENT_ID: needs a JWT_ISSUER that is a URL',
+    ]);
   });
 
   test('a password in an address is not repeated', () => {

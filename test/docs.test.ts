@@ -2,10 +2,14 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { root } from '../src/kernel/root.ts';
+import { root } from '../src/platform/root.ts';
 
 const checkout = fileURLToPath(root);
-const pages = ['README.md', ...readdirSync(join(checkout, 'docs')).flatMap((name) => (name.endsWith('.md') ? [`docs/${name}`] : []))];
+const pages = [
+  'README.md',
+  'clients/typescript/README.md',
+  ...readdirSync(join(checkout, 'docs')).flatMap((name) => (name.endsWith('.md') ? [`docs/${name}`] : [])),
+];
 const read = (path: string) => readFileSync(join(checkout, path), 'utf8');
 
 /** As GitHub names them. */

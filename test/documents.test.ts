@@ -2,14 +2,16 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { GraphQLNonNull, GraphQLObjectType, type GraphQLScalarType, GraphQLSchema, GraphQLString, printSchema } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { examples } from '../reference/examples.ts';
+import { describeApi } from '../reference/openapi.ts';
 import { deprecate } from '../src/graph/deprecation.ts';
-import { root } from '../src/kernel/root.ts';
+import { root } from '../src/platform/root.ts';
 import { schema } from '../src/schema.ts';
-import { examples } from '../src/transport/rest/examples.ts';
-import { describeApi } from '../src/transport/rest/openapi.ts';
+import { demoProject } from '../src/transport/graphql/graphiql.ts';
 import { bindRoute, type Data, type Route } from '../src/transport/rest/route.ts';
 import { routes } from '../src/transport/rest/routes.ts';
 import { type Answer, startApp, type TestApp } from './support/app.ts';
+import { countCases } from './support/cases.ts';
 import { operations } from './support/contract.ts';
 import { expandRefusal, expectSecurityHeaders, refusals } from './support/doors.ts';
 import { recordExamples } from './support/examples.ts';
@@ -34,6 +36,10 @@ async function expectOpen(path: string, headers = {}): Promise<Answer> {
   expect([head.status, head.text, head.headers['content-length']]).toEqual([200, '', answer.headers['content-length']]);
   return answer;
 }
+
+it('the queries of the GraphiQL page name the demo’s project', () => {
+  expect(demoProject).toEqual({ organizationId: app.demo.organization_id, projectId: app.demo.project_id });
+});
 
 describe('the documents', () => {
   for (const name of ['openapi.json', 'asyncapi.json']) {
@@ -66,11 +72,25 @@ describe('the documents', () => {
       `export const examples: Examples = ${JSON.stringify(recorded, null, 2)};`,
       '',
     ];
-    await expect(file.join('\n')).toMatchFileSnapshot('../src/transport/rest/examples.ts');
+    await expect(file.join('\n')).toMatchFileSnapshot('../reference/examples.ts');
   });
 });
 
+it('the document promises no bound of the numbers in a query, as the door takes any', async () => {
+  const { parameters } = JSON.parse(read('openapi.json')).components;
+  for (const name of ['page', 'page_size']) {
+    expect(parameters[name].schema).not.toHaveProperty('format');
+    expect((await app.ask('GET', `${app.projectPath}/notifications?${name}=${2 ** 31}`)).status).toBe(name === 'page' ? 404 : 200);
+  }
+});
+
 describe('the patterns of the document', () => {
+  it('have every character that nobody sees as an escape', () => {
+    const patterns = [...read('openapi.json').matchAll(/"pattern": (".*")/g)].map(([, text = '']) => JSON.parse(text) as string);
+    expect(patterns.length).toBeGreaterThan(3);
+    for (const pattern of patterns) expect(pattern).toMatch(/^[\x20-\x7e]*$/);
+  });
+
   const text = fc.string({ unit: fc.constantFrom('a', ' ', '\n', '\u0000', '\ufeff', '\u00a0', '😀', 'é'), maxLength: 4 });
 
   it.each(['Name', 'Text'])('of %s say what the scalar takes', (name) => {
@@ -88,7 +108,7 @@ describe('the patterns of the document', () => {
       fc.property(text, (value) => {
         expect(new RegExp(pattern, 'u').test(value) && value.length >= minLength, JSON.stringify(value)).toBe(isTaken(value));
       }),
-      { numRuns: 2000 },
+      { numRuns: countCases(2_000) },
     );
   });
 });
@@ -98,7 +118,11 @@ describe('the pages', () => {
     const page = await expectOpen('/', html);
     expect(page.headers['content-type']).toBe('text/html; charset=utf-8');
     expect(page.headers.vary).toContain('Accept');
-    for (const link of linksOf(page.text)) await expectOpen(`/${link}`, html);
+    const links = linksOf(page.text).map((link) => new URL(link, app.baseUrl).pathname);
+    expect(links).toEqual(expect.arrayContaining(['/icon.svg', '/guides', '/v1/openapi.json']));
+    expect(links.filter((link) => link.startsWith('/assets/')).length).toBeGreaterThan(1);
+    for (const link of links) await expectOpen(link, html);
+    expect(page.text).toMatch(/<meta name="description" content="[^"]*consoles[\s\S]*<noscript>\s*<main>/);
     for (const accept of ['*/*', 'application/json', 'application/json, text/html;q=0.5']) {
       expect((await get('/', { accept })).json).toEqual({ name: 'Portico', graphql: '/graphql', rest: '/v1' });
     }
@@ -132,7 +156,7 @@ describe('the pages', () => {
 });
 
 function linksOf(page: string): string[] {
-  return [...page.matchAll(/\b(?:src|href)="([^"]+)"/g)].map(([, link = '']) => link);
+  return [...page.matchAll(/\b(?:src|href)="(?!data:)([^"]+)"/g)].map(([, link = '']) => link);
 }
 
 describe('deprecation', () => {

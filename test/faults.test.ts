@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Fault } from '../src/kernel/fault.ts';
+import type { Fault } from '../src/kernel/fault.ts';
+import { toFault } from '../src/platform/errors.ts';
 import { startApp, type TestApp } from './support/app.ts';
 
 let app: TestApp;
@@ -14,7 +15,7 @@ async function faultOf(work: () => Promise<unknown>): Promise<Fault> {
   try {
     await work();
   } catch (failure) {
-    return Fault.from(failure);
+    return toFault(failure);
   }
   throw new Error('it did not fail');
 }
@@ -127,6 +128,6 @@ describe('an error without a statement', () => {
     ['not even an error', 'words', 'internal_error'],
     ['nothing', undefined, 'internal_error'],
   ])('%s', (_what, failure, code) => {
-    expect(Fault.from(failure).code).toBe(code);
+    expect(toFault(failure).code).toBe(code);
   });
 });

@@ -6,13 +6,14 @@ import { statusOf } from '../src/kernel/fault.ts';
 import { schema } from '../src/schema.ts';
 import { routes } from '../src/transport/rest/routes.ts';
 import { startApp, type TestApp } from './support/app.ts';
+import { countCases } from './support/cases.ts';
 import { type Crowd, openCrowd, type Reply } from './support/crowd.ts';
 import { type FuzzRequest, requestsFor, type Spare } from './support/fuzz/requests.ts';
 import { expectUnharmed } from './support/inputs.ts';
 import { routeOperations } from './support/operations.ts';
 
 const SEED = Number(process.env.FUZZ_SEED ?? 20_261_120);
-const RUNS = Number(process.env.FUZZ_RUNS ?? 20_000);
+const RUNS = countCases(20_000, 'FUZZ_RUNS');
 const BATCH = 50;
 
 let app: TestApp;

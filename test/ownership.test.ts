@@ -5,6 +5,7 @@ import { open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { OperatorError } from '../src/platform/failure.ts';
 import { FolderOwnedError, ownFolder } from '../src/platform/ownership.ts';
 
 let folder: string;
@@ -87,6 +88,22 @@ describe('one owner', () => {
     await expect(ownFolder(folder)).rejects.toBeInstanceOf(FolderOwnedError);
     await again();
     folder = top;
+  });
+});
+
+describe('a claim that cannot be read', () => {
+  test.each(['', '{"pid":', 'null', '{"pid":1}'])('%j: it is named in a sentence, and the folder is given to nobody', async (content) => {
+    const path = join(folder, 'owner.3');
+    writeFileSync(path, content);
+    const failure = await ownFolder(folder).catch((thrown) => thrown);
+    expect(failure).toBeInstanceOf(OperatorError);
+    expect(failure.message).toBe(
+      `${path} does not say which process has the folder: make sure that no Portico runs on it, delete the file, and start again.`,
+    );
+    expect(readdirSync(folder)).toEqual(['owner.3']);
+    rmSync(path);
+    const release = await ownFolder(folder);
+    await release();
   });
 });
 

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Prisma } from '../src/generated/prisma/client.ts';
 import { batchByOwner } from '../src/kernel/batch.ts';
 import { Fault } from '../src/kernel/fault.ts';
-import type { Query } from '../src/platform/query.ts';
+import { toFault } from '../src/platform/errors.ts';
+import { isRead, type Query } from '../src/platform/query.ts';
 import { isPostgres, startApp, type TestApp } from './support/app.ts';
 
 let app: TestApp;
@@ -50,13 +50,9 @@ describe('a statement', () => {
     expect(row?.day.toISOString()).toBe(`${text.slice(0, 10)}T00:00:00.000Z`);
   });
 
-  it('is made of fragments, and is another one with others', async () => {
-    const list = (condition: Prisma.Sql) =>
-      query<{ n: number }>`SELECT n FROM generate_series(1, ${5}::int) AS n WHERE ${condition} ORDER BY n`;
-    expect(await list(Prisma.sql`n > ${3}`)).toEqual([{ n: 4 }, { n: 5 }]);
-    expect(await list(Prisma.sql`n < ${2}`)).toEqual([{ n: 1 }]);
-    expect(await list(Prisma.sql`n > ${4}`)).toEqual([{ n: 5 }]);
-    expect(await query(Prisma.sql`SELECT ${1}::int AS n`)).toEqual([{ n: 1 }]);
+  it('takes whatever it is given as a value, and never as a part of its text', async () => {
+    const read = (value: string) => query<{ text: string }>`SELECT ${value}::text AS text`;
+    for (const value of ["'; SELECT 1 --", '$1', '{}', '\\', 'NULL']) expect(await read(value)).toEqual([{ text: value }]);
   });
 
   it('may answer nothing, or nothing this time', async () => {
@@ -71,7 +67,7 @@ describe('a statement', () => {
     for (let turn = 0; turn < 3; turn += 1) {
       const failure = await query`SELECT 1 / ${0}::int AS n`.then(
         () => null,
-        (thrown: unknown) => Fault.from(thrown).code,
+        (thrown: unknown) => toFault(thrown).code,
       );
       expect(failure).toBe('invalid_request');
       expect(await query`SELECT 1 / ${1}::int AS n`).toEqual([{ n: 1 }]);
@@ -92,12 +88,61 @@ describe('a statement', () => {
   });
 });
 
+describe('a transaction', () => {
+  const secret = Uint8Array.of(0, 255);
+  const read = (run: Query) =>
+    run`
+      SELECT 9007199254740991::bigint AS big, 1.50::numeric AS exact, ${new Date(5)}::timestamptz AS moment, ${['x', 'y']}::text[] AS list,
+        ${JSON.stringify({ b: 1, a: [null] })}::json AS json, 'info'::severity AS label, ${secret}::bytea AS bytes, NULL::int AS none`;
+
+  it('answers as a statement outside of one does', async () => {
+    const outside = await read(query);
+    const inside = await app.app.database.transact(async (run) => [await read(run), await read(run)]);
+    expect(inside).toEqual([outside, outside]);
+    expect(outside).toMatchObject([{ big: 2 ** 53 - 1, exact: '1.50', moment: new Date(5), list: ['x', 'y'], label: 'info' }]);
+  });
+
+  it('keeps all that it has done, or nothing', async () => {
+    const { transact } = app.app.database;
+    await query`CREATE TABLE kept (value int)`;
+    expect(
+      await transact(async (run) => {
+        await run`INSERT INTO kept VALUES (${1}::int)`;
+        return run`SELECT value FROM kept`;
+      }),
+    ).toEqual([{ value: 1 }]);
+    const failing = transact(async (run) => {
+      await run`INSERT INTO kept VALUES (${2}::int)`;
+      throw new Fault('conflict', 'not this time');
+    });
+    await expect(failing).rejects.toThrow('not this time');
+    const broken = transact(async (run) => {
+      await run`INSERT INTO kept VALUES (${3}::int)`;
+      await run`SELECT 1 / ${0}::int AS n`;
+    });
+    await expect(broken).rejects.toThrow('division by zero');
+    const careless = transact(async (run) => {
+      await run`INSERT INTO kept VALUES (${4}::int)`;
+      await run`SELECT 1 / ${0}::int AS n`.catch(() => {});
+    });
+    if (isPostgres) await expect(careless).rejects.toThrow('nothing of it was kept');
+    else await careless.catch(() => {});
+    // The pool has one connection: it is given back each time.
+    expect(await query`SELECT value FROM kept`).toEqual([{ value: 1 }]);
+    await query`DROP TABLE kept`;
+  });
+});
+
 describe('a question for many', () => {
   it('is asked once for those who come together, and once more for those who come meanwhile', async () => {
     const asked: number[][] = [];
+    let answer = () => {};
+    const answered = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
     const find = batchByOwner(async (_owner: object, keys: readonly number[]) => {
       asked.push([...keys]);
-      await sleep(20);
+      await answered;
       return keys.map((key) => key * 2);
     });
     const owner = {};
@@ -107,6 +152,8 @@ describe('a question for many', () => {
     await sleep(5);
     const third = find(owner, 1);
     const other = find({}, 9);
+    await sleep(5);
+    answer();
     expect(await Promise.all([first, second, third, other])).toEqual([[2, 4, 2], [6, 8], 2, 18]);
     expect(asked).toEqual([[1, 2, 1], [9], [3, 4, 1]]);
   });
@@ -126,5 +173,70 @@ describe('a question for many', () => {
     expect((await first).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
     expect(await second).toBe('c');
     expect(await find(owner, 'd')).toBe('d');
+  });
+
+  it('that is late holds nobody up: the next is asked, and it is asked once more itself', async () => {
+    const asked: string[][] = [];
+    const find = batchByOwner((_owner: object, keys: readonly string[]) => {
+      asked.push([...keys]);
+      // As on a connection that has fallen silent.
+      return asked.length === 1 ? new Promise<readonly string[]>(() => {}) : Promise.resolve(keys);
+    });
+    const owner = {};
+    const first = find(owner, 'a');
+    await sleep(20);
+    const next = Promise.all([find(owner, 'b'), find(owner, 'c')]);
+    expect(asked).toEqual([['a']]);
+    expect(await Promise.all([first, next])).toEqual(['a', ['b', 'c']]);
+    expect(asked).toEqual([['a'], ['a'], ['b', 'c']]);
+    expect(await find(owner, 'd')).toBe('d');
+  });
+
+  it('that is never answered is given up, however often it was asked, and asked three times at once at most', async () => {
+    let asked = 0;
+    const find = batchByOwner(() => {
+      asked += 1;
+      return new Promise<readonly never[]>(() => {});
+    });
+    const owner = {};
+    const first = find(owner, 'a');
+    first.catch(() => {});
+    await sleep(20);
+    const second = find(owner, 'b');
+    await expect(first).rejects.toMatchObject({ code: 'service_unavailable' });
+    await expect(second).rejects.toMatchObject({ code: 'service_unavailable' });
+    expect(asked).toBe(3);
+  });
+
+  it('that fails late has failed only when it has failed everywhere', async () => {
+    let turn = 0;
+    const find = batchByOwner(async (_owner: object, keys: readonly string[]) => {
+      turn += 1;
+      if (turn > 1) throw new Error('broken');
+      await sleep(400);
+      return keys;
+    });
+    expect(await find({}, 'a')).toBe('a');
+    expect(turn).toBe(2);
+  });
+});
+
+describe('a statement that may be run again', () => {
+  it('only reads: nothing that writes, locks, or calls a function of ours that is volatile', async () => {
+    const volatile = await query<{ name: string }>`
+      SELECT proname AS name FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND provolatile = 'v' AND prorettype <> 'trigger'::regtype`;
+    expect(volatile.map(({ name }) => name)).toContain('mark_notifications_read');
+    // A number that is drawn twice is drawn for nothing.
+    const harmless = ['uuid_v7'];
+    for (const { name } of volatile) expect([name, isRead(`SELECT * FROM ${name}($1)`)]).toEqual([name, harmless.includes(name)]);
+    for (const text of [
+      'INSERT INTO users VALUES ($1)',
+      'WITH gone AS (DELETE FROM users RETURNING id) SELECT * FROM gone',
+      'SELECT pg_advisory_xact_lock(1)',
+      'BEGIN',
+      'UPDATE users SET name = $1',
+    ])
+      expect([text, isRead(text)]).toEqual([text, false]);
+    for (const text of ['SELECT 1', '\n  WITH one AS (SELECT 1) SELECT * FROM one']) expect([text, isRead(text)]).toEqual([text, true]);
   });
 });

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Answer, startApp, type TestApp } from './support/app.ts';
+import { type Answer, startRestingApp, type TestApp } from './support/app.ts';
 import { send } from './support/matrix.ts';
 import { type Operation, routeOperations, variantsOf } from './support/operations.ts';
 import { addRows } from './support/rows.ts';
@@ -12,7 +12,7 @@ const PROJECT = SESSION + 1;
 let app: TestApp;
 
 beforeAll(async () => {
-  app = await startApp({ RATE_LIMIT_USER: '1000000' });
+  app = await startRestingApp({ RATE_LIMIT_USER: '1000000' });
   await addRows(app);
 });
 
@@ -41,12 +41,17 @@ test('every v1 route takes the number of statements that is written down here', 
   }
   expect(counted).toEqual({
     'POST …/websocket-tickets': PROJECT + 2,
+    'GET /v1/organizations': SESSION + 2,
+    'GET /v1/organizations/:organization_id/projects': SESSION + 3,
     'GET …/monitoring/dashboards': PROJECT + 2,
     'POST …/monitoring/dashboards': PROJECT + 1,
     'GET …/monitoring/dashboards/:dashboard_id': PROJECT + 1,
     'PUT …/monitoring/dashboards/:dashboard_id': PROJECT + 1,
     'DELETE …/monitoring/dashboards/:dashboard_id': PROJECT + 1,
+    'GET …/compute/instances': PROJECT + 2,
+    'GET …/compute/instances/:instance_id': PROJECT + 1,
     'GET …/compute/instances/:instance_id/backup-trial': PROJECT + 2,
+    'GET …/compute/tasks': PROJECT + 3,
     'GET …/compute/overview': PROJECT + 1,
     'GET …/notifications': PROJECT + 2,
     'POST …/notifications/read': PROJECT + 1,
@@ -103,6 +108,45 @@ const lists: Readonly<Record<string, List>> = {
     items: (data) => data.project.dashboards.nodes,
     statements: PROJECT + 1,
   },
+  'instances in an order': {
+    document: inProject(`instances(first: $n, orderBy: { field: name }) ${everything}`),
+    items: (data) => data.project.instances.nodes,
+    statements: PROJECT + 1,
+  },
+  'instances as filters leave them, in an order': {
+    // Whether there are few is looked at before.
+    document: inProject(
+      `instances(first: $n, filter: { statuses: [active, stopped], namePrefix: "active-" }, orderBy: { field: created }) ${everything}`,
+    ),
+    items: (data) => data.project.instances.nodes,
+    statements: PROJECT + 2,
+  },
+  'tasks in an order': {
+    document: inProject(`tasks(first: $n, orderBy: { field: status, direction: desc }) ${everything}`),
+    items: (data) => data.project.tasks.nodes,
+    statements: PROJECT + 1,
+  },
+  'dashboards in an order': {
+    document: inProject(`dashboards(first: $n, orderBy: { field: name }) ${everything}`),
+    items: (data) => data.project.dashboards.nodes,
+    statements: PROJECT + 1,
+  },
+  'the lists of the projects of an organization, in an order': {
+    document: `query($o: ID!, $n: Int!) { organization(id: $o) { projects(first: $n) { nodes { id
+      instances(first: 1, orderBy: { field: status }) { totalCount nodes { id } }
+      tasks(first: 1, orderBy: { field: created }) { nodes { id } }
+      volumes(first: 1, orderBy: { field: name }) { nodes { id } }
+      dashboards(first: 1, orderBy: { field: created, direction: desc }) { nodes { id } } } } } }`,
+    items: (data) => data.organization.projects.nodes,
+    statements: SESSION + 7,
+  },
+  'the tasks and volumes of instances in orders, and as a filter leaves them': {
+    document: inProject(`instances(first: $n) { nodes { id
+      tasks(first: 2, orderBy: { field: created }) { totalCount nodes { id } } volumes(first: 2, orderBy: { field: name }) { nodes { id } }
+      running: tasks(first: 2, filter: { statuses: [running, failed] }) { totalCount nodes { id } } } }`),
+    items: (data) => data.project.instances.nodes,
+    statements: PROJECT + 6,
+  },
   notifications: {
     document: inProject(`notifications(first: $n) ${everything}`),
     items: (data) => data.project.notifications.nodes,
@@ -112,6 +156,32 @@ const lists: Readonly<Record<string, List>> = {
     document: inProject('dashboardPage(pageSize: $n) { count totalPages results { id name widgets } }'),
     items: (data) => data.project.dashboardPage.results,
     statements: PROJECT + 2,
+  },
+  'pages of the projects of organizations': {
+    document: `query($o: ID!, $n: Int!) { organization(id: $o) { projects(first: $n) { nodes {
+      instancePage(pageSize: 2) { count results { id } } taskPage(pageSize: 2) { count results { id } } } } } }`,
+    items: (data) => data.organization.projects.nodes,
+    statements: SESSION + 6,
+  },
+  instancePage: {
+    document: inProject('instancePage(pageSize: $n, status: active) { count totalPages results { id name } }'),
+    items: (data) => data.project.instancePage.results,
+    statements: PROJECT + 2,
+  },
+  taskPage: {
+    document: inProject('taskPage(pageSize: $n) { count totalPages results { id kind } }'),
+    items: (data) => data.project.taskPage.results,
+    statements: PROJECT + 2,
+  },
+  organizationPage: {
+    document: inViewer('organizationPage(pageSize: $n) { count totalPages results { id name } }'),
+    items: (data) => data.viewer.organizationPage.results,
+    statements: SESSION + 2,
+  },
+  projectPage: {
+    document: 'query($o: ID!, $n: Int!) { organization(id: $o) { projectPage(pageSize: $n) { count results { id role } } } }',
+    items: (data) => data.organization.projectPage.results,
+    statements: SESSION + 3,
   },
   notificationPage: {
     document: inProject('notificationPage(pageSize: $n) { count totalPages results { id title data read } }'),
@@ -131,7 +201,7 @@ const lists: Readonly<Record<string, List>> = {
   'viewer.organizations': {
     document: inViewer(`organizations(first: $n) ${everything}`),
     items: (data) => data.viewer.organizations.nodes,
-    statements: SESSION + 2,
+    statements: SESSION + 1,
   },
   'viewer.apiKeys': {
     document: inViewer(`apiKeys(first: $n) ${everything}`),
@@ -141,7 +211,7 @@ const lists: Readonly<Record<string, List>> = {
   'organization.projects': {
     document: `query($o: ID!, $n: Int!) { organization(id: $o) { projects(first: $n) ${everything} } }`,
     items: (data) => data.organization.projects.nodes,
-    statements: SESSION + 3,
+    statements: SESSION + 2,
   },
   'a connection under many aliases': {
     document: inProject(`
@@ -174,13 +244,21 @@ const lists: Readonly<Record<string, List>> = {
   'the projects of organizations': {
     document: inViewer('organizations(first: $n) { nodes { id projects(first: 3) { nodes { id } } } }'),
     items: (data) => data.viewer.organizations.nodes,
-    statements: SESSION + 3,
+    statements: SESSION + 2,
   },
   'the projects of organizations, under three aliases': {
     document: inViewer(`organizations(first: $n) { nodes { id
       projects(first: 3) { nodes { id } } one: projects(first: 1) { nodes { name } } last: projects(last: 1) { nodes { name role } } } }`),
     items: (data) => data.viewer.organizations.nodes,
-    statements: SESSION + 5,
+    statements: SESSION + 4,
+  },
+  'the figures and lists of the projects of an organization': {
+    document: `query($o: ID!, $n: Int!) { organization(id: $o) { projects(first: $n) { nodes {
+      id name role unreadNotificationCount computeOverview { instancesTotal attention { tasksStuck } }
+      instances(first: 1) { nodes { id name } } active: instances(first: 1, filter: { status: active }) { nodes { id } }
+      tasks(first: 1) { nodes { id } } consoleSessions(first: 1) { nodes { id } } } } } }`,
+    items: (data) => data.organization.projects.nodes,
+    statements: SESSION + 8,
   },
   'the whole front page at once': {
     document: `query($o: ID!, $p: ID!, $n: Int!) {
@@ -193,7 +271,7 @@ const lists: Readonly<Record<string, List>> = {
       again: project(organizationId: $o, id: $p) { notifications(first: $n) { nodes { title } } }
     }`,
     items: (data) => data.project.notifications.nodes,
-    statements: PROJECT + 10,
+    statements: PROJECT + 8,
   },
 };
 
@@ -235,6 +313,17 @@ test('marking 200 notifications as read takes as many statements as marking one'
   const counted = [await mark({ notificationIds: ids.slice(0, 1) }), await mark({ notificationIds: ids.slice(1) }), await mark({})];
   expect(counted.map(({ statements }) => statements)).toEqual([PROJECT + 1, PROJECT + 1, PROJECT + 1]);
   expect(counted[1]?.data.markNotificationsRead.marked).toBeGreaterThan(100);
+});
+
+test('publishing 100 notifications takes as many statements as publishing one, and as publishing by itself', async () => {
+  const { organization_id: organizationId, project_id: projectId } = app.demo;
+  const document = `mutation($input: PublishNotificationsInput!) { publishNotifications(input: $input) { notifications { id sequence data read project { id } } } }`;
+  for (const length of [1, 100]) {
+    const notifications = Array.from({ length }, (_, index) => ({ kind: 'test', severity: 'info', title: `One of many ${index}` }));
+    const { data, statements } = await countDocument(document, { input: { organizationId, projectId, notifications } });
+    expect(data.publishNotifications.notifications).toHaveLength(length);
+    expect(statements).toBe(PROJECT + 1);
+  }
 });
 
 test('writing takes as many statements among 100 rows as among none', async () => {

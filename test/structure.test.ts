@@ -1,9 +1,21 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
-import { getOperationAST, lexicographicSortSchema, parse, printSchema } from 'graphql';
+import {
+  type GraphQLField,
+  type GraphQLInputField,
+  getOperationAST,
+  isEnumType,
+  isInterfaceType,
+  isObjectType,
+  isSpecifiedScalarType,
+  lexicographicSortSchema,
+  parse,
+  printSchema,
+} from 'graphql';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { pageCost } from '../src/graph/cost.ts';
 import { statusOf } from '../src/kernel/fault.ts';
-import { root } from '../src/kernel/root.ts';
+import { root } from '../src/platform/root.ts';
 import { schema } from '../src/schema.ts';
 import { routes } from '../src/transport/rest/routes.ts';
 import { type OperationName, operations } from './support/contract.ts';
@@ -15,17 +27,50 @@ const listFiles = (folder: string) =>
     .filter((path) => path.endsWith('.ts'))
     .sort();
 
+const shorten = (path: string) => path.replace(/^src\//, '');
+const lengthen = (path: string) => (path.startsWith('demo/') ? path : `src/${path}`);
+
 it('schema.graphql is the schema that is served, printed and sorted', () => {
   expect(read('schema.graphql')).toBe(`${printSchema(lexicographicSortSchema(schema))}\n`);
 });
 
+it('has a description for every type, field, argument and enum value', () => {
+  const own = Object.values(schema.getTypeMap()).filter((type) => !type.name.startsWith('__') && !isSpecifiedScalarType(type));
+  const parts = own.flatMap((type) => {
+    const fields = 'getFields' in type ? Object.values<GraphQLField<unknown, unknown> | GraphQLInputField>(type.getFields()) : [];
+    const values = isEnumType(type) ? type.getValues() : [];
+    const below = [...values, ...fields, ...fields.flatMap((field) => ('args' in field ? field.args : []))];
+    return [{ path: type.name, part: type }, ...below.map((part) => ({ path: `${type.name} ${part.name}`, part }))];
+  });
+  expect(parts.length).toBeGreaterThan(500);
+  expect(parts.filter(({ part }) => !part.description?.trim()).map(({ path }) => path)).toEqual([]);
+});
+
+it('whatever takes the size of a page costs as many times what hangs under it, and nothing else does', () => {
+  const fields = Object.values(schema.getTypeMap())
+    .filter((type) => isObjectType(type) || isInterfaceType(type))
+    .filter(({ name }) => !name.startsWith('__'))
+    .flatMap((type) => Object.values(type.getFields()).map((field) => ({ ...field, path: `${type.name}.${field.name}` })));
+  const paged = fields.filter(({ args }) => args.some(({ name }) => ['first', 'last', 'pageSize', 'ids'].includes(name)));
+  expect(paged.map(({ path }) => path)).toContain('Project.notificationPage');
+  expect(fields.filter(({ extensions }) => extensions.complexity === pageCost)).toEqual(paged);
+  // What was marked is named by at most as many ids, and of what is published there are at most so many.
+  const written = fields.filter(({ path }) => /^(Mark|Publish)Notifications\w*Payload\.notifications$/.test(path));
+  expect(written.map(({ extensions }) => extensions.complexity)).toEqual([200, 100].map((multiplier) => ({ field: 1, multiplier })));
+  const others = fields
+    .filter((field) => !written.includes(field) && !paged.includes(field))
+    .map(({ extensions }) => extensions.complexity);
+  for (const complexity of others) expect([1, { field: 1, multiplier: 1 }]).toContainEqual(complexity);
+});
+
 describe('floors', () => {
   const sources = new Map(
-    listFiles('src/')
-      .filter((path) => !path.startsWith('generated/'))
-      .map((path) => [path, read(`src/${path}`)]),
+    ['src', 'demo']
+      .flatMap((folder) => listFiles(`${folder}/`).map((path) => `${folder}/${path}`))
+      .filter((path) => !path.startsWith('src/generated/'))
+      .map((path) => [shorten(path), read(path)]),
   );
-  /** Our own files that a file imports, types included, as paths below src/. */
+  /** Our own files that a file imports, types included, as paths below src/ or as demo/…. */
   const importsOf = (path: string) => {
     const source = sources.get(path) ?? '';
     const forms = [
@@ -34,7 +79,7 @@ describe('floors', () => {
       /\bimport\(\s*['"]([^'"]+)['"]/g,
     ];
     const named = forms.flatMap((form) => [...source.matchAll(form)]);
-    return named.flatMap(([, target = '']) => (target.startsWith('.') ? [normalize(join(dirname(path), target))] : []));
+    return named.flatMap(([, target = '']) => (target.startsWith('.') ? [shorten(normalize(join(dirname(lengthen(path)), target)))] : []));
   };
 
   const ground = ['generated', 'kernel'];
@@ -44,19 +89,19 @@ describe('floors', () => {
     access: ['platform', ...ground],
     graph: ['access', 'platform', ...ground],
     domain: ['graph', 'access', 'platform', ...ground],
-    transport: ['graph', 'access', 'platform', ...ground],
+    pipeline: ['graph', 'platform', ...ground],
+    transport: ['pipeline', 'graph', 'access', 'platform', ...ground],
     demo: ['access', 'platform', ...ground],
     'config.ts': [],
     'schema.ts': ['domain', 'graph'],
-    'print.ts': ['schema.ts', 'transport', ...ground],
-    'app.ts': ['schema.ts', 'config.ts', 'transport', 'domain', 'graph', 'access', 'platform', ...ground],
+    'app.ts': ['schema.ts', 'config.ts', 'transport', 'pipeline', 'domain', 'graph', 'access', 'platform', ...ground],
     'main.ts': ['app.ts', 'config.ts', 'demo', 'access', 'platform', ...ground],
     'cli.ts': ['app.ts', 'config.ts', 'demo', 'domain', 'access', 'platform', ...ground],
   } satisfies Record<string, readonly string[]>;
   type Floor = keyof typeof below;
 
   /** A ticket is a credential that lives in a domain: it is redeemed at the upgrade, before there is any operation. */
-  const exceptions = ['transport/websocket/upgrade.ts → tickets/service.ts'];
+  const exceptions = ['transport/sockets/admission.ts → tickets/service.ts'];
 
   const placeOf = (path: string) => path.split('/')[0] ?? path;
   /** A folder with no floor of its own is a domain; a file beside the folders must be known. */
@@ -72,7 +117,7 @@ describe('floors', () => {
     expect(importsOf('main.ts')).toContain('app.ts');
     expect(importsOf('schema.ts')).toContain('tickets/schema.ts');
     expect(importsOf('transport/rest/route.ts')).toEqual(
-      expect.arrayContaining(['graph/context.ts', 'graph/variables.ts', 'kernel/fault.ts', 'transport/rest/links.ts']),
+      expect.arrayContaining(['graph/deprecation.ts', 'graph/variables.ts', 'kernel/fault.ts', 'transport/rest/links.ts']),
     );
     const domains = new Set([...sources.keys()].filter((path) => floorOf(path) === 'domain').map(placeOf));
     for (const domain of ['accounts', 'backups', 'compute', 'dashboards', 'notifications', 'tickets']) expect(domains).toContain(domain);
@@ -89,6 +134,13 @@ describe('floors', () => {
         .map((target) => `${path} → ${target}`);
     });
     expect(wrong).toEqual(exceptions);
+  });
+
+  it('begin with a kernel that knows neither the database nor the machine', () => {
+    const impure = /\bprisma\b|sqlstate|\bpg\b|\bP[12]\d{3}\b|'node:(?:fs|net|http|process|child_process)\b/i;
+    const kernel = [...sources].filter(([path]) => path.startsWith('kernel/'));
+    expect(kernel.length).toBeGreaterThan(5);
+    expect(kernel.filter(([, source]) => impure.test(source)).map(([path]) => path)).toEqual([]);
   });
 
   it('have no way in but a literal import', () => {
@@ -131,12 +183,17 @@ describe('the table of routes', () => {
   /** What each operation can answer, apart from outages and mistakes of ours. */
   const answers: Readonly<Record<OperationName, readonly number[]>> = {
     create_websocket_ticket: [201, 400, 401, 403, 404, 429],
+    list_organizations: [200, 400, 401, 404, 429],
+    list_projects: [200, 400, 401, 404, 429],
     list_dashboards: [200, 400, 401, 404, 429],
-    create_dashboard: [201, 400, 401, 403, 404, 429],
+    create_dashboard: [201, 400, 401, 403, 404, 409, 429],
     get_dashboard: [200, 401, 404, 429],
     update_dashboard: [200, 400, 401, 403, 404, 409, 429],
     delete_dashboard: [204, 400, 401, 403, 404, 409, 429],
+    list_instances: [200, 400, 401, 404, 429],
+    get_instance: [200, 401, 404, 429],
     backup_trial_state: [200, 401, 404, 429],
+    list_tasks: [200, 400, 401, 404, 429],
     compute_overview: [200, 401, 404, 429],
     list_notifications: [200, 400, 401, 404, 429],
     mark_notifications_read: [200, 400, 401, 404, 429],

@@ -37,6 +37,9 @@ CREATE OR REPLACE FUNCTION projects_present_instances(project projects) RETURNS 
   SELECT * FROM instances WHERE project_id = project.id AND status <> 'deleted' ORDER BY id
 $$;
 
+-- A volume outlives its instance, so that no constraint tells of the relation.
+COMMENT ON TABLE volumes IS E'@foreignKey (instance_id) references instances (id)';
+
 CREATE OR REPLACE FUNCTION instances_backup_trial(instance instances) RETURNS json LANGUAGE sql STABLE AS $$
   SELECT json_build_object('eligible', reason IS NULL, 'reason', coalesce(reason, ''),
     'monthlyPrice', coalesce(option.monthly_price, 0)::numeric(12, 2)::text,

@@ -5,7 +5,7 @@ const PREFIX = 'sk-portico-';
 const SECRET_BYTES = 24;
 const keyPattern = new RegExp(`^${PREFIX}([0-9a-f]{${SECRET_BYTES * 2}})([0-9a-f]{8})$`);
 
-export interface NewKey {
+interface NewKey {
   /** Shown once, and nowhere stored. */
   readonly key: string;
   readonly secretHash: Uint8Array<ArrayBuffer>;

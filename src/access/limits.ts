@@ -1,9 +1,10 @@
-import { RateLimiterMemory, RateLimiterRedis, type RateLimiterRes } from 'rate-limiter-flexible';
+import { RateLimiterRedis, type RateLimiterRes } from 'rate-limiter-flexible';
 import { Fault } from '../kernel/fault.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import type { Redis } from '../platform/redis.ts';
+import { type Spent, Windows } from './windows.ts';
 
-/** What is left of a budget after a request, and the headers that say so. */
+/** The rest of a budget after a request, for the headers of the answer. */
 export interface Allowance {
   readonly policy: string;
   readonly limit: number;
@@ -12,30 +13,29 @@ export interface Allowance {
   readonly resetSeconds: number;
 }
 
-/** A refusal for want of budget: it carries the allowance, so that the answer shows the same headers as any other. */
+/** The fault of a spent budget, with the allowance, so that the answer shows the same headers as any other. */
 export class LimitFault extends Fault {
-  readonly allowance: Allowance;
-
-  constructor(allowance: Allowance) {
+  constructor(readonly allowance: Allowance) {
     super('rate_limited', 'Request was throttled.', {
       retryAfterSeconds: allowance.resetSeconds,
       context: { limit: allowance.limit, window_seconds: allowance.windowSeconds, retry_after_seconds: allowance.resetSeconds },
     });
-    this.allowance = allowance;
   }
 }
 
 /** The budgets of §8. Each call spends one; throws a LimitFault when nothing is left. */
 export interface Limits {
-  /** By client address: requests without a credential, or with one that is not valid. */
+  /** Charges a client address for a request without a valid credential. */
   spendAnonymous(address: string): Promise<Allowance>;
-  /** By user: all the user's sessions and keys together. */
+  /** Charges a user, for all their sessions and keys together. */
   spendUser(userId: string): Promise<Allowance>;
+  /** Charges a client address for a page: a budget of its own, in each process. */
+  spendPage(address: string): Promise<Allowance>;
 }
 
 interface LimitParts {
-  readonly limits: { readonly anonymousPerMinute: number; readonly userPerHour: number };
-  /** Where the replicas count together; null: each for itself. */
+  readonly limits: { readonly anonymousPerMinute: number; readonly userPerHour: number; readonly pagesPerMinute: number };
+  /** The counters that the replicas share; null: each process counts for itself. */
   readonly redis: Redis | null;
   readonly metrics: Metrics;
 }
@@ -44,6 +44,7 @@ export function openLimits({ limits, ...parts }: LimitParts): Limits {
   return {
     spendAnonymous: openBudget({ policy: 'anonymous', limit: limits.anonymousPerMinute, windowSeconds: 60, ...parts }),
     spendUser: openBudget({ policy: 'user', limit: limits.userPerHour, windowSeconds: 3600, ...parts }),
+    spendPage: openBudget({ policy: 'pages', limit: limits.pagesPerMinute, windowSeconds: 60, ...parts, redis: null }),
   };
 }
 
@@ -58,35 +59,38 @@ interface BudgetParts extends Omit<LimitParts, 'limits'> {
  * away each process counts for itself: a limit may then be spent once in each of them, but there always is one.
  */
 function openBudget({ policy, limit, windowSeconds, redis, metrics }: BudgetParts): (key: string) => Promise<Allowance> {
-  const window = { points: limit, duration: windowSeconds };
-  const own = new RateLimiterMemory({ ...window, keyPrefix: policy });
-  const shared = redis && new RateLimiterRedis({ ...window, keyPrefix: `${redis.prefix}:${policy}`, storeClient: redis.commands });
-  const consume = async (key: string): Promise<RateLimiterRes> => {
-    if (!shared || !redis) return own.consume(key);
+  const own = new Windows(windowSeconds);
+  const shared =
+    redis &&
+    new RateLimiterRedis({ points: limit, duration: windowSeconds, keyPrefix: `${redis.prefix}:${policy}`, storeClient: redis.commands });
+  const count = async (key: string): Promise<Spent> => {
+    if (!shared || !redis) return own.count(key);
     try {
-      return await redis.ask(() => shared.consume(key));
+      return readState(await redis.ask(() => shared.consume(key)));
     } catch (failure) {
-      if (!(failure instanceof Error)) throw failure;
+      // The limiter throws its state, which is no Error, when the budget is spent.
+      if (!(failure instanceof Error)) return readState(failure as RateLimiterRes);
       metrics.limitFallbacks.inc();
-      return own.consume(key);
+      return own.count(key);
     }
   };
-  const allowance = (state: RateLimiterRes): Allowance => ({
-    policy,
-    limit,
-    windowSeconds,
-    remaining: Math.max(0, state.remainingPoints),
-    resetSeconds: Math.max(1, Math.ceil(state.msBeforeNext / 1000)),
-  });
   return async (key) => {
-    try {
-      return allowance(await consume(key));
-    } catch (refusal) {
-      if (refusal instanceof Error) throw refusal;
-      metrics.limited.inc({ policy });
-      throw new LimitFault(allowance(refusal as RateLimiterRes));
-    }
+    const spent = await count(key);
+    const allowance: Allowance = {
+      policy,
+      limit,
+      windowSeconds,
+      remaining: Math.max(0, limit - spent.count),
+      resetSeconds: Math.max(1, Math.ceil(spent.msLeft / 1000)),
+    };
+    if (spent.count <= limit) return allowance;
+    metrics.limited.inc({ policy });
+    throw new LimitFault(allowance);
   };
+}
+
+function readState({ consumedPoints, msBeforeNext }: RateLimiterRes): Spent {
+  return { count: consumedPoints, msLeft: msBeforeNext };
 }
 
 /** The fields of the IETF's draft for rate limits (draft-ietf-httpapi-ratelimit-headers). */

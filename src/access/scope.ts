@@ -3,7 +3,7 @@ import type { OrganizationRole, ProjectRole } from '../generated/prisma/enums.ts
 import { batchByOwner } from '../kernel/batch.ts';
 import { Fault } from '../kernel/fault.ts';
 import { parseUuid } from '../kernel/uuid.ts';
-import type { Database } from '../platform/database.ts';
+import type { Database, Statements } from '../platform/database.ts';
 import type { Viewer } from './viewer.ts';
 
 const rank: Readonly<Record<ProjectRole, number>> = { viewer: 0, member: 1, admin: 2 };
@@ -11,12 +11,13 @@ const rank: Readonly<Record<ProjectRole, number>> = { viewer: 0, member: 1, admi
 declare const proof: unique symbol;
 
 /**
- * The proof that the viewer may see a project, and the way to its data. Only `openProject` makes one, so that a read
- * without access does not compile.
+ * The proof that the viewer may see a project, and the way to its data. Only `openProject` and `listProjects` make one, so
+ * that a read without access does not compile. What writes takes a `ProjectScope<Statements>`, which may be within a
+ * transaction.
  */
-export interface ProjectScope {
+export interface ProjectScope<Way extends Statements = Database> {
   readonly [proof]: true;
-  readonly database: Database;
+  readonly database: Way;
   readonly viewer: Viewer;
   readonly organizationId: string;
   readonly projectId: string;
@@ -25,19 +26,94 @@ export interface ProjectScope {
   readonly organization: { readonly name: string; readonly currency: string };
 }
 
+/** The ids of a project. Its organization may be left out: then the project is the one of that id. */
+export interface ProjectIds {
+  readonly organizationId?: string | null | undefined;
+  readonly projectId: string;
+}
+
 /** Viewer + ids → scope. Throws one and the same `not_found` for a malformed id, an absent project and a foreign one. */
-export async function openProject(
-  database: Database,
-  viewer: Viewer,
-  ids: { organizationId: string; projectId: string },
-): Promise<ProjectScope> {
+export async function openProject<Way extends Statements>(database: Way, viewer: Viewer, ids: ProjectIds): Promise<ProjectScope<Way>> {
+  const isWithin = ids.organizationId !== null && ids.organizationId !== undefined;
   const organizationId = parseUuid(ids.organizationId);
   const projectId = parseUuid(ids.projectId);
-  if (!organizationId || !projectId) throw Fault.notFound();
+  if ((isWithin && !organizationId) || !projectId) throw Fault.notFound();
   const row = await findProject(database, { userId: viewer.userId, organizationId, projectId });
-  const role = row && projectRole(row.organization_role, row.project_role);
-  if (!row || !role) throw Fault.notFound();
-  return { database, viewer, role, ...describe(organizationId, projectId, row) } as ProjectScope;
+  const scope = row && makeScope(database, viewer, row);
+  if (!scope) throw Fault.notFound();
+  return scope;
+}
+
+/** The same scope, for statements within a transaction. */
+export function moveScope(scope: ProjectScope, within: Statements): ProjectScope<Statements> {
+  return { ...scope, database: within };
+}
+
+/** A part of a list in the order of its ids: those between two ids, from one end. */
+export interface IdRange {
+  readonly above: string;
+  readonly below: string;
+  readonly limit: number;
+  readonly isAscending: boolean;
+  /** How many of them are passed over, before `limit` is counted; none unless it says so. */
+  readonly offset?: number;
+}
+
+/** For each organization a part of the projects that the viewer may see, opened: one statement, however many organizations. */
+export async function listProjects(
+  database: Database,
+  viewer: Viewer,
+  organizationIds: readonly string[],
+  { above, below, limit, isAscending, offset = 0 }: IdRange,
+): Promise<ProjectScope[][]> {
+  const { userId } = viewer;
+  const rows = isAscending
+    ? await database.query<ProjectRow>`
+        SELECT project.id, project.organization_id, project.name, project.created, organization.name AS organization_name,
+          organization.currency, organization_member.role AS organization_role, listed.role AS project_role
+        FROM organization_members AS organization_member
+        JOIN organizations AS organization ON organization.id = organization_member.organization_id
+        CROSS JOIN LATERAL (
+          SELECT project.* FROM projects AS project
+          LEFT JOIN project_members AS project_member
+            ON project_member.project_id = project.id AND project_member.user_id = organization_member.user_id
+          WHERE project.organization_id = organization_member.organization_id
+            AND (organization_member.role <> 'member' OR project_member.role IS NOT NULL)
+            AND project.id > ${above}::uuid AND project.id < ${below}::uuid
+          ORDER BY project.id LIMIT ${limit} OFFSET ${offset}
+        ) AS project
+        LEFT JOIN project_members AS listed ON listed.project_id = project.id AND listed.user_id = organization_member.user_id
+        WHERE organization_member.user_id = ${userId}::uuid AND organization_member.organization_id = ANY (${organizationIds}::uuid[])
+        ORDER BY project.id`
+    : await database.query<ProjectRow>`
+        SELECT project.id, project.organization_id, project.name, project.created, organization.name AS organization_name,
+          organization.currency, organization_member.role AS organization_role, listed.role AS project_role
+        FROM organization_members AS organization_member
+        JOIN organizations AS organization ON organization.id = organization_member.organization_id
+        CROSS JOIN LATERAL (
+          SELECT project.* FROM projects AS project
+          LEFT JOIN project_members AS project_member
+            ON project_member.project_id = project.id AND project_member.user_id = organization_member.user_id
+          WHERE project.organization_id = organization_member.organization_id
+            AND (organization_member.role <> 'member' OR project_member.role IS NOT NULL)
+            AND project.id > ${above}::uuid AND project.id < ${below}::uuid
+          ORDER BY project.id DESC LIMIT ${limit} OFFSET ${offset}
+        ) AS project
+        LEFT JOIN project_members AS listed ON listed.project_id = project.id AND listed.user_id = organization_member.user_id
+        WHERE organization_member.user_id = ${userId}::uuid AND organization_member.organization_id = ANY (${organizationIds}::uuid[])
+        ORDER BY project.id DESC`;
+  const lists = new Map<string, ProjectScope[]>(organizationIds.map((id) => [id, []]));
+  for (const row of rows) {
+    const scope = makeScope(database, viewer, row);
+    if (scope) lists.get(row.organization_id)?.push(scope);
+  }
+  return organizationIds.map((id) => lists.get(id) ?? []);
+}
+
+/** Null where the viewer has no role in the project. */
+function makeScope<Way extends Statements>(database: Way, viewer: Viewer, row: ProjectRow): ProjectScope<Way> | null {
+  const role = projectRole(row.organization_role, row.project_role);
+  return role && ({ database, viewer, role, ...describe(row) } as ProjectScope<Way>);
 }
 
 /** What all scopes of a project have in common. */
@@ -46,7 +122,8 @@ type Description = Pick<ProjectScope, 'organizationId' | 'projectId' | 'project'
 /** Many sockets may show one project: as long as it stays as it is, they have its description together. */
 const descriptions = new LRUCache<string, Description>({ max: 1_000 });
 
-function describe(organizationId: string, projectId: string, row: ProjectRow): Description {
+function describe(row: ProjectRow): Description {
+  const { id: projectId, organization_id: organizationId } = row;
   const known = descriptions.get(projectId);
   if (
     known?.organizationId === organizationId &&
@@ -65,18 +142,20 @@ function describe(organizationId: string, projectId: string, row: ProjectRow): D
 
 interface Asked {
   readonly userId: string;
-  readonly organizationId: string;
+  /** Null: any. */
+  readonly organizationId: string | null;
   readonly projectId: string;
 }
 
 /** Each project with what its user is in it, null where they are nothing in its organization. */
-const findProject = batchByOwner(async (database: Database, asked: readonly Asked[]) => {
-  const rows = await database.query<ProjectRow & { index: number }>`
-    SELECT asked.index::int, project.name, project.created, organization.name AS organization_name, organization.currency,
-      organization_member.role::text AS organization_role, project_member.role::text AS project_role
+const findProject = batchByOwner(async (database: Statements, asked: readonly Asked[]) => {
+  const rows = await database.query<ProjectRow & { index: number | null }>`
+    SELECT asked.index, project.id, project.organization_id, project.name, project.created, organization.name AS organization_name,
+      organization.currency, organization_member.role AS organization_role, project_member.role AS project_role
     FROM unnest(${asked.map(({ userId }) => userId)}::uuid[], ${asked.map(({ organizationId }) => organizationId)}::uuid[],
       ${asked.map(({ projectId }) => projectId)}::uuid[]) WITH ORDINALITY AS asked (user_id, organization_id, project_id, index)
-    JOIN projects AS project ON project.id = asked.project_id AND project.organization_id = asked.organization_id
+    JOIN projects AS project
+      ON project.id = asked.project_id AND project.organization_id = coalesce(asked.organization_id, project.organization_id)
     JOIN organizations AS organization ON organization.id = project.organization_id
     JOIN organization_members AS organization_member
       ON organization_member.organization_id = project.organization_id AND organization_member.user_id = asked.user_id
@@ -87,11 +166,11 @@ const findProject = batchByOwner(async (database: Database, asked: readonly Aske
 });
 
 /** Throws `permission_denied` below the role: the viewer may see the project, but may not do this. */
-export function requireRole(scope: ProjectScope, role: ProjectRole): void {
+export function requireRole(scope: Pick<ProjectScope, 'role'>, role: ProjectRole): void {
   if (!hasRole(scope, role)) throw Fault.permissionDenied();
 }
 
-export function hasRole(scope: ProjectScope, role: ProjectRole): boolean {
+export function hasRole(scope: Pick<ProjectScope, 'role'>, role: ProjectRole): boolean {
   return rank[scope.role] >= rank[role];
 }
 
@@ -101,6 +180,8 @@ export function projectRole(organizationRole: OrganizationRole, listedRole: Proj
 }
 
 interface ProjectRow {
+  readonly id: string;
+  readonly organization_id: string;
   readonly name: string;
   readonly created: Date;
   readonly organization_name: string;

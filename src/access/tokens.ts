@@ -1,15 +1,9 @@
-import { randomUUID } from 'node:crypto';
-import { linkSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   createLocalJWKSet,
   createRemoteJWKSet,
   customFetch,
-  exportJWK,
-  generateKeyPair,
-  importJWK,
   type JSONWebKeySet,
-  type JWK,
   type JWTVerifyGetKey,
   errors as joseErrors,
   jwtVerify,
@@ -19,9 +13,10 @@ import { LRUCache } from 'lru-cache';
 import { Fault } from '../kernel/fault.ts';
 import type { Lifecycle } from '../kernel/lifecycle.ts';
 import { parseUuid } from '../kernel/uuid.ts';
-import type { Log } from '../platform/log.ts';
+import type { Logger } from '../platform/logger.ts';
+import { openSigningKey } from './signingkey.ts';
 
-/** What a valid session token says: who, and until when. */
+/** The claims of a valid session token. */
 export interface SessionClaims {
   readonly userId: string;
   readonly expires: Date;
@@ -45,22 +40,21 @@ interface TokenSettings {
 const algorithms = ['EdDSA', 'ES256', 'RS256'];
 const LOCAL = { issuer: 'portico', audience: 'portico' };
 
-/** How often the provider's keys are fetched anew: one that was withdrawn counts no longer then. */
+/** How often the provider's keys are fetched: a key that was withdrawn is no longer valid then. */
 const REFRESH_INTERVAL_MS = 300_000;
 const RETRY_INTERVAL_MS = 1_000;
 
 /** Session tokens of the identity provider, or of a key of our own that is kept in `dataDir`. */
-export async function openTokens({ dataDir, identityProvider }: TokenSettings, lifecycle: Lifecycle, log: Log): Promise<Tokens> {
+export async function openTokens({ dataDir, identityProvider }: TokenSettings, lifecycle: Lifecycle, log: Logger): Promise<Tokens> {
   if (identityProvider) return openProvider(identityProvider, lifecycle, log);
-  const jwk = await loadKey(join(dataDir, 'key.json'));
+  const { jwk, signingKey } = await openSigningKey(join(dataDir, 'key.json'));
   const { d: _private, ...publicJwk } = jwk;
   const jwks = { keys: [publicJwk] };
   const keys = createLocalJWKSet(jwks);
-  const checked = new CheckedTokens(() => true);
-  const signingKey = await importJWK(jwk, 'EdDSA');
+  const verified = new VerifiedTokens(() => true);
   return {
     isAway: false,
-    verify: (token) => checked.verify(token, () => verify(token, keys, LOCAL)),
+    verify: (token) => verified.verify(token, () => verify(token, keys, LOCAL)),
     local: {
       jwks,
       sign: (userId, seconds) =>
@@ -79,21 +73,21 @@ export async function openTokens({ dataDir, identityProvider }: TokenSettings, l
 type Provider = NonNullable<TokenSettings['identityProvider']>;
 
 /**
- * The keys that were fetched last count until others are: an outage of the provider is felt by nobody whose key is
- * known. A key that is not known is asked for at once, at most once a second.
+ * The keys that were fetched last count until new ones are: during an outage of the provider, tokens of known keys stay
+ * valid. An unknown key is fetched at once, at most once a second.
  */
-function openProvider(provider: Provider, lifecycle: Lifecycle, log: Log): Tokens {
+function openProvider(provider: Provider, lifecycle: Lifecycle, log: Logger): Tokens {
   const keys = createRemoteJWKSet(new URL(provider.jwksUrl), {
     timeoutDuration: 1_000,
     cooldownDuration: 1_000,
     cacheMaxAge: Number.POSITIVE_INFINITY,
     [customFetch]: async (...request: Parameters<typeof fetch>) => {
       const response = await fetch(...request);
-      checked.forget();
+      verified.forget();
       return response;
     },
   });
-  const checked = new CheckedTokens(() => !keys.reloading);
+  const verified = new VerifiedTokens(() => !keys.reloading);
   let isAway = false;
   const refresh = async () => {
     try {
@@ -108,7 +102,7 @@ function openProvider(provider: Provider, lifecycle: Lifecycle, log: Log): Token
   let timer = setTimeout(refresh, 0).unref();
   lifecycle.onClose(() => clearTimeout(timer));
   return {
-    verify: (token) => checked.verify(token, () => verify(token, keys, provider)),
+    verify: (token) => verified.verify(token, () => verify(token, keys, provider)),
     local: null,
     get isAway() {
       return isAway;
@@ -116,26 +110,23 @@ function openProvider(provider: Provider, lifecycle: Lifecycle, log: Log): Token
   };
 }
 
-const REMEMBERED_TOKENS = 10_000;
+const MAX_TOKENS = 10_000;
 
 /**
- * A signature is checked once: its token is good until it expires, or until keys were fetched again. What may change at
- * any moment, the user, is not remembered.
+ * A cache of verified tokens: a token stays verified until it expires, or until keys are fetched again. The user, who may
+ * change at any moment, is not cached.
  */
-class CheckedTokens {
-  readonly #known = new LRUCache<string, SessionClaims>({ max: REMEMBERED_TOKENS });
-  readonly #isSettled: () => boolean;
+class VerifiedTokens {
+  readonly #known = new LRUCache<string, SessionClaims>({ max: MAX_TOKENS });
 
-  /** While `isSettled` says no, other keys are on their way, and nothing is kept. */
-  constructor(isSettled: () => boolean) {
-    this.#isSettled = isSettled;
-  }
+  /** While `isSettled` returns false, keys are being fetched, and nothing is cached. */
+  constructor(private readonly isSettled: () => boolean) {}
 
   async verify(token: string, check: () => Promise<SessionClaims>): Promise<SessionClaims> {
     const known = this.#known.get(token);
     if (known && known.expires.getTime() > Date.now()) return known;
     const claims = await check();
-    if (this.#isSettled()) this.#known.set(token, claims);
+    if (this.isSettled()) this.#known.set(token, claims);
     return claims;
   }
 
@@ -171,31 +162,4 @@ function refuse(failure: unknown): never {
 
 function invalid(): Fault {
   return Fault.notAuthenticated('The credential is not valid.');
-}
-
-async function loadKey(path: string): Promise<JWK> {
-  const known = readKey(path);
-  if (known) return known;
-  const { privateKey } = await generateKeyPair('EdDSA', { extractable: true });
-  const jwk = { ...(await exportJWK(privateKey)), kid: randomUUID(), alg: 'EdDSA', use: 'sig' };
-  const draft = `${path}.${jwk.kid}`;
-  writeFileSync(draft, JSON.stringify(jwk), { mode: 0o600, flag: 'wx' });
-  try {
-    // Unlike a rename, this fails where another process was first: both then sign with its key.
-    linkSync(draft, path);
-  } catch (failure) {
-    if ((failure as NodeJS.ErrnoException).code !== 'EEXIST') throw failure;
-  } finally {
-    unlinkSync(draft);
-  }
-  return readKey(path) ?? jwk;
-}
-
-function readKey(path: string): JWK | null {
-  try {
-    return JSON.parse(readFileSync(path, 'utf8')) as JWK;
-  } catch (failure) {
-    if ((failure as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw failure;
-  }
 }

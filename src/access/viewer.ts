@@ -4,7 +4,7 @@ import type { Database } from '../platform/database.ts';
 import { hashSecret, isWellFormedKey, looksLikeKey } from './apikey.ts';
 import type { SessionClaims, Tokens } from './tokens.ts';
 
-/** Who asks: an active user, by a session token or by an API key that belongs to them. */
+/** The active user of a request, identified by a session token or an API key. */
 export interface Viewer {
   readonly userId: string;
   readonly email: string;
@@ -17,13 +17,33 @@ export interface Session extends Viewer {
   readonly credential: { readonly kind: 'session'; readonly expires: Date };
 }
 
-/** A key's last use is kept to the minute: one write a minute, not one a request. */
+/** The last use of a key is written once a minute, not once a request. */
 const LAST_USED_STEP_MS = 60_000;
 
 /** Credential → Viewer. Throws `not_authenticated` where it is not valid, or its user unknown or disabled. */
 export async function identify(database: Database, tokens: Tokens, credential: string): Promise<Viewer> {
   if (looksLikeKey(credential)) return identifyKey(database, credential);
   return identifySession(database, await tokens.verify(credential));
+}
+
+/**
+ * The viewer as they are now, for a connection that outlives the check of its credential: neither the token nor the key
+ * is needed for that, only whose it is. Throws `not_authenticated` where the credential no longer counts.
+ */
+export async function refreshViewer(database: Database, viewer: Viewer): Promise<Viewer> {
+  const { credential } = viewer;
+  const user =
+    credential.kind === 'api_key'
+      ? await admitKey(database, await findKeyById(database, credential.id))
+      : admitUser(await findUser(database, viewer.userId));
+  if (hasExpired(viewer)) throw invalid();
+  const { email, name, created } = user;
+  return isSameUser(viewer, user) ? viewer : { ...viewer, email, name, created };
+}
+
+/** Whether the session has expired. The expiry of a key is checked in the database. */
+export function hasExpired({ credential }: Viewer, now = new Date()): boolean {
+  return credential.kind === 'session' && credential.expires <= now;
 }
 
 /** The viewer as a user session; throws `session_required` for an API key (§5.5). */
@@ -33,17 +53,25 @@ export function requireSession(viewer: Viewer): Session {
 }
 
 async function identifySession(database: Database, claims: SessionClaims): Promise<Viewer> {
-  const user = await findUser(database, claims.userId);
-  if (!user || user.disabledAt) throw invalid();
+  const user = admitUser(await findUser(database, claims.userId));
   const { email, name, created } = user;
   const known = viewers.get(claims);
-  if (known && known.email === email && known.name === name && known.created.getTime() === created.getTime()) return known;
+  if (known && isSameUser(known, user)) return known;
   const viewer: Viewer = { userId: claims.userId, email, name, created, credential: { kind: 'session', expires: claims.expires } };
   viewers.set(claims, viewer);
   return viewer;
 }
 
-/** One object for all sockets of one token, as long as its user is the same: of many sockets, what each has for itself counts. */
+function admitUser(user: UserRow | null): UserRow {
+  if (!user || user.disabledAt) throw invalid();
+  return user;
+}
+
+function isSameUser(viewer: Viewer, { email, name, created }: Pick<Viewer, 'email' | 'name' | 'created'>): boolean {
+  return viewer.email === email && viewer.name === name && viewer.created.getTime() === created.getTime();
+}
+
+/** All sockets of one token share one viewer, as long as its user is unchanged: the memory of many sockets is what each has for itself. */
 const viewers = new WeakMap<SessionClaims, Viewer>();
 
 interface UserRow {
@@ -63,11 +91,15 @@ const findUser = batchByOwner(async (database: Database, ids: readonly string[])
 
 async function identifyKey(database: Database, credential: string): Promise<Viewer> {
   if (!isWellFormedKey(credential)) throw invalid();
-  const key = await findKey(database, hashSecret(credential));
+  return admitKey(database, await findKey(database, hashSecret(credential)));
+}
+
+async function admitKey(database: Database, key: KeyRow | null): Promise<Viewer> {
   const now = new Date();
   if (!key || key.revoked || (key.expires && key.expires <= now) || key.disabledAt) throw invalid();
   if (!key.lastUsed || now.getTime() - key.lastUsed.getTime() >= LAST_USED_STEP_MS) {
-    await database.query`UPDATE api_keys SET last_used = ${now} WHERE id = ${key.id}::uuid`;
+    // A full database still reads: the key is valid also where its last use cannot be written.
+    await database.query`UPDATE api_keys SET last_used = ${now} WHERE id = ${key.id}::uuid`.catch(() => {});
   }
   const { userId, email, name, created } = key;
   return { userId, email, name, created, credential: { kind: 'api_key', id: key.id } };
@@ -76,7 +108,7 @@ async function identifyKey(database: Database, credential: string): Promise<View
 interface KeyRow extends Omit<UserRow, 'id'> {
   readonly id: string;
   readonly userId: string;
-  readonly hash: string;
+  readonly hash: Uint8Array;
   readonly revoked: Date | null;
   readonly expires: Date | null;
   readonly lastUsed: Date | null;
@@ -84,13 +116,27 @@ interface KeyRow extends Omit<UserRow, 'id'> {
 
 const findKey = batchByOwner(async (database: Database, hashes: ReadonlyArray<Uint8Array>) => {
   const rows = await database.query<KeyRow>`
-    SELECT key.id, encode(key.secret_hash, 'hex') AS hash, key.revoked, key.expires, key.last_used AS "lastUsed",
+    SELECT key.id, key.secret_hash AS hash, key.revoked, key.expires, key.last_used AS "lastUsed",
       users.id AS "userId", users.email, users.name, users.created, users.disabled_at AS "disabledAt"
     FROM api_keys AS key JOIN users ON users.id = key.user_id
     WHERE key.secret_hash = ANY (${hashes}::bytea[])`;
-  const keys = new Map(rows.map((row) => [row.hash, row]));
-  return hashes.map((hash) => keys.get(Buffer.from(hash).toString('hex')) ?? null);
+  const keys = new Map(rows.map((row) => [toHex(row.hash), row]));
+  return hashes.map((hash) => keys.get(toHex(hash)) ?? null);
 });
+
+const findKeyById = batchByOwner(async (database: Database, ids: readonly string[]) => {
+  const rows = await database.query<KeyRow>`
+    SELECT key.id, key.secret_hash AS hash, key.revoked, key.expires, key.last_used AS "lastUsed",
+      users.id AS "userId", users.email, users.name, users.created, users.disabled_at AS "disabledAt"
+    FROM api_keys AS key JOIN users ON users.id = key.user_id
+    WHERE key.id = ANY (${ids}::uuid[])`;
+  const keys = new Map(rows.map((row) => [row.id, row]));
+  return ids.map((id) => keys.get(id) ?? null);
+});
+
+function toHex(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('hex');
+}
 
 function invalid(): Fault {
   return Fault.notAuthenticated('The credential is not valid.');

@@ -1,108 +1,103 @@
 import type { ProjectRole } from '../generated/prisma/enums.ts';
 import { Fault } from '../kernel/fault.ts';
+import { getOrInsert } from '../kernel/map.ts';
 import type { Database } from '../platform/database.ts';
 import { scheduleJob } from '../platform/jobs.ts';
-import type { Log } from '../platform/log.ts';
-import type { Viewer } from './viewer.ts';
+import type { Logger } from '../platform/logger.ts';
+import { hasExpired, type Viewer } from './viewer.ts';
 
-/** Who holds what is watched. */
-export interface Holder {
-  /** Looked at anew each time: a credential that was renewed counts from the next look on. */
+/** The owner of a lease: a socket or a stream, by the credential with which it was opened. */
+export interface Principal {
+  /** Read at each poll: a credential that was renewed counts from the next one on. */
   readonly viewer: Viewer | null;
-  /** Called when the credential has expired or was revoked, or when a project that was being shown is lost. */
-  onLost?(fault: Fault): void;
+  /** Called when the credential has expired or was revoked, or when access to a leased project is lost. */
+  onRevoked?(fault: Fault): void;
 }
 
-/** What shows a project, and ends when that is lost. */
-export interface Shown {
+/** A subscription to a project, which ends when access to the project is lost. */
+export interface Revocable {
   end(fault: Fault): void;
 }
 
-/** Something that lives on after its access was checked: a socket, or a stream of one project. */
-export class Watched {
-  readonly holder: Holder;
-  readonly project: { readonly organizationId: string; readonly projectId: string } | null;
-  readonly shown: Shown | null;
-  /** The least role in the project with which it may stay; null: any. */
-  readonly role: ProjectRole | null;
-  readonly #watch: AccessWatch;
-
-  constructor(watch: AccessWatch, { holder, project, shown, role }: Pick<Watched, 'holder' | 'project' | 'shown' | 'role'>) {
-    this.#watch = watch;
-    this.holder = holder;
-    this.project = project;
-    this.shown = shown;
-    this.role = role;
-  }
+/** The permission of a connection or a stream that stays open: checked when it was opened, and at every poll since. */
+export class Lease {
+  constructor(
+    private readonly watcher: RevocationWatcher,
+    readonly principal: Principal,
+    readonly project: { readonly organizationId: string; readonly projectId: string } | null,
+    readonly subscription: Revocable | null,
+    /** The least role in the project that it needs; null: any. */
+    readonly role: ProjectRole | null,
+  ) {}
 
   stop(): void {
-    this.#watch.delete(this);
+    this.watcher.delete(this);
   }
 }
 
-const LOOK_INTERVAL_MS = 1_000;
+const POLL_INTERVAL_MS = 1_000;
 
-/** Looks every second whether what was opened may stay open: one statement, however much there is. */
-export class AccessWatch {
+/** The revocation watcher asks the database every second which leases still hold: one statement, however many there are. */
+export class RevocationWatcher {
   readonly #database: Database;
-  readonly #watched = new Set<Watched>();
-  readonly #stopLooking: () => void;
+  readonly #leases = new Set<Lease>();
+  readonly #stopPolling: () => void;
 
-  constructor({ database, log }: { database: Database; log: Log }) {
+  constructor({ database, log }: { database: Database; log: Logger }) {
     this.#database = database;
-    this.#stopLooking = scheduleJob('look at the access', LOOK_INTERVAL_MS, () => this.#look(), log);
+    this.#stopPolling = scheduleJob('poll the leases', POLL_INTERVAL_MS, () => this.#poll(), log);
   }
 
-  /** Watches a credential, and the project that is shown to whoever holds it, if any, and their role in it. */
-  add(holder: Holder, project: Watched['project'] = null, shown: Shown | null = null, role: ProjectRole | null = null): Watched {
-    const watched = new Watched(this, { holder, project, shown, role });
-    this.#watched.add(watched);
-    return watched;
+  /** A lease on the principal's credential, and on a project with a role, if any. */
+  add(
+    principal: Principal,
+    project: Lease['project'] = null,
+    subscription: Revocable | null = null,
+    role: ProjectRole | null = null,
+  ): Lease {
+    const lease = new Lease(this, principal, project, subscription, role);
+    this.#leases.add(lease);
+    return lease;
   }
 
-  delete(watched: Watched): void {
-    this.#watched.delete(watched);
+  delete(lease: Lease): void {
+    this.#leases.delete(lease);
   }
 
   get size(): number {
-    return this.#watched.size;
+    return this.#leases.size;
   }
 
   close(): void {
-    this.#stopLooking();
-    this.#watched.clear();
+    this.#stopPolling();
+    this.#leases.clear();
   }
 
-  async #look(): Promise<void> {
-    if (this.#watched.size === 0) return;
+  async #poll(): Promise<void> {
+    if (this.#leases.size === 0) return;
     const now = new Date();
-    const current = [...this.#watched].filter((watched) => {
-      const credential = watched.holder.viewer?.credential;
-      const isExpired = !credential || (credential.kind === 'session' && credential.expires <= now);
-      if (isExpired) this.#lose(watched, new Fault('not_authenticated', 'credential_expired'));
+    // The newest lease ends first: a console's session learns why it ends before its socket closes.
+    const current = [...this.#leases].reverse().filter((lease) => {
+      const { viewer } = lease.principal;
+      const isExpired = !viewer || hasExpired(viewer, now);
+      if (isExpired) this.#revoke(lease, new Fault('not_authenticated', 'credential_expired'));
       return !isExpired;
     });
-    const lost = await this.#findLost(current, now);
-    for (const watched of lost) this.#lose(watched, new Fault('permission_denied', 'access_lost'));
+    for (const lease of await this.#findRevoked(current, now)) this.#revoke(lease, new Fault('permission_denied', 'access_lost'));
   }
 
-  #lose(watched: Watched, fault: Fault): void {
-    if (!this.#watched.delete(watched)) return;
-    watched.holder.onLost?.(fault);
-    watched.shown?.end(fault);
+  #revoke(lease: Lease, fault: Fault): void {
+    if (!this.#leases.delete(lease)) return;
+    lease.principal.onRevoked?.(fault);
+    lease.subscription?.end(fault);
   }
 
   /** Asked once for each (user, key, project, role), however many sockets share it. */
-  async #findLost(current: readonly Watched[], now: Date): Promise<Watched[]> {
-    const byAccess = new Map<string, Watched[]>();
-    for (const watched of current) {
-      const access = accessOf(watched);
-      const sharing = byAccess.get(access);
-      if (sharing) sharing.push(watched);
-      else byAccess.set(access, [watched]);
-    }
+  async #findRevoked(current: readonly Lease[], now: Date): Promise<Lease[]> {
+    const byAccess = new Map<string | null, Lease[]>();
+    for (const lease of current) getOrInsert(byAccess, accessOf(lease), () => []).push(lease);
     if (byAccess.size === 0) return [];
-    const good = await this.#database.query<{ access: string }>`
+    const good = await this.#database.query<{ access: string | null }>`
       SELECT wanted.access
       FROM unnest(${[...byAccess.keys()]}::text[]) AS wanted (access)
       CROSS JOIN LATERAL (
@@ -122,11 +117,13 @@ export class AccessWatch {
         AND (part.project_id IS NULL OR organization_member.role <> 'member' OR (
           organization_member.role = 'member' AND project_member.role >= part.least_role))`;
     for (const { access } of good) byAccess.delete(access);
-    return [...byAccess.values()].flat();
+    if (byAccess.size === 0) return [];
+    const revoked = new Set([...byAccess.values()].flat());
+    return current.filter((lease) => revoked.has(lease));
   }
 }
 
-function accessOf({ holder: { viewer }, project, role }: Watched): string {
+function accessOf({ principal: { viewer }, project, role }: Lease): string {
   const keyId = viewer?.credential.kind === 'api_key' ? viewer.credential.id : '';
   return `${viewer?.userId}/${keyId}/${project?.organizationId ?? ''}/${project?.projectId ?? ''}/${role ?? ''}`;
 }

@@ -1,23 +1,23 @@
 import { Prisma } from '../generated/prisma/client.ts';
 import { OrganizationRole, ProjectRole } from '../generated/prisma/enums.ts';
-import { textProblem } from '../kernel/text.ts';
+import { lengthProblem, textProblem } from '../kernel/text.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import type { Database } from '../platform/database.ts';
+import { OperatorError } from '../platform/failure.ts';
 
-/** What an operator asked for cannot be done: the message is for the operator. */
-export class ProvisionError extends Error {}
+const MAX_NAME_LENGTH = 255;
 
-export interface Provisioned {
+interface Provisioned {
   readonly id: string;
 }
 
 /** A user who can sign in, and is a member of nothing yet. Where the identity provider has an id for them, it is theirs here too. */
 export async function addUser(database: Database, { email, name, id }: { email: string; name: string; id?: string }): Promise<Provisioned> {
-  if (!/^[^\s@]+@[^\s@]+$/.test(email)) throw new ProvisionError(`${email} is no e-mail address.`);
+  if (!/^[^\s@]+@[^\s@]+$/.test(email)) throw new OperatorError(`${email} is no e-mail address.`);
   const data = { email, name: readName(name), ...(id !== undefined && { id: readId(id) }) };
   return database.user.create({ data, select: { id: true } }).catch((failure: unknown) => {
     const isTaken = failure instanceof Prisma.PrismaClientKnownRequestError && failure.code === 'P2002';
-    throw isTaken ? new ProvisionError(`There is a user with this e-mail address or id already.`) : failure;
+    throw isTaken ? new OperatorError(`There is a user with this e-mail address or id already.`) : failure;
   });
 }
 
@@ -26,7 +26,7 @@ export async function addOrganization(
   database: Database,
   { name, currency, owner }: { name: string; currency: string; owner: string },
 ): Promise<Provisioned> {
-  if (!/^[A-Z]{3}$/.test(currency)) throw new ProvisionError(`${currency} is no currency: three capital letters, such as EUR.`);
+  if (!/^[A-Z]{3}$/.test(currency)) throw new OperatorError(`${currency} is no currency: three capital letters, such as EUR.`);
   const { id: userId } = await findActiveUser(database, owner);
   return database.organization.create({
     data: { name: readName(name), currency, members: { create: { userId, role: 'owner' } } },
@@ -63,7 +63,7 @@ export async function addMember(database: Database, { email, organization, proje
   const given = readRole(ProjectRole, role);
   const projectId = readId(project);
   if (!(await database.project.findFirst({ where: { id: projectId, organizationId }, select: { id: true } }))) {
-    throw new ProvisionError('The organization has no such project.');
+    throw new OperatorError('The organization has no such project.');
   }
   await database.$transaction([
     database.organizationMember.createMany({ data: [{ organizationId, userId, role: 'member' }], skipDuplicates: true }),
@@ -76,35 +76,35 @@ export async function addMember(database: Database, { email, organization, proje
   return `${email} is ${given} of the project.`;
 }
 
-/** Throws a ProvisionError where there is none, or only a disabled one. */
+/** Throws an OperatorError where there is none, or only a disabled one. */
 export async function findActiveUser(database: Database, email: string): Promise<Provisioned> {
   const user = await database.user.findUnique({ where: { email }, select: { id: true, disabledAt: true } });
-  if (!user || user.disabledAt) throw new ProvisionError(`There is no active user ${email}.`);
+  if (!user || user.disabledAt) throw new OperatorError(`There is no active user ${email}.`);
   return { id: user.id };
 }
 
 async function findOrganization(database: Database, text: string): Promise<string> {
   const id = readId(text);
   if (!(await database.organization.findUnique({ where: { id }, select: { id: true } }))) {
-    throw new ProvisionError('There is no such organization.');
+    throw new OperatorError('There is no such organization.');
   }
   return id;
 }
 
 function readId(text: string): string {
   const id = parseUuid(text);
-  if (!id) throw new ProvisionError(`${text} is no UUID.`);
+  if (!id) throw new OperatorError(`${text} is no UUID.`);
   return id;
 }
 
 function readName(name: string): string {
-  const problem = name.trim() === '' ? 'The name is empty.' : textProblem(name);
-  if (problem) throw new ProvisionError(problem);
+  const problem = name.trim() === '' ? 'The name is empty.' : (textProblem(name) ?? lengthProblem(name, MAX_NAME_LENGTH));
+  if (problem) throw new OperatorError(problem);
   return name;
 }
 
 function readRole<Role extends string>(roles: Readonly<Record<string, Role>>, text: string): Role {
   const role = Object.values(roles).find((known) => known === text);
-  if (!role) throw new ProvisionError(`${text} is no role: one of ${Object.values(roles).join(', ')}.`);
+  if (!role) throw new OperatorError(`${text} is no role: one of ${Object.values(roles).join(', ')}.`);
   return role;
 }

@@ -1,13 +1,13 @@
 import { generateKey } from '../access/apikey.ts';
-import { projectRole } from '../access/scope.ts';
 import type { Session, Viewer } from '../access/viewer.ts';
-import { Prisma } from '../generated/prisma/client.ts';
-import type { OrganizationRole, ProjectRole } from '../generated/prisma/enums.ts';
+import type { ApiKey } from '../generated/prisma/client.ts';
+import type { OrganizationRole } from '../generated/prisma/enums.ts';
 import type { Slice } from '../graph/connection.ts';
 import { sliceById } from '../graph/connection.ts';
 import { Fault } from '../kernel/fault.ts';
+import { makePage, type Page, type PageRequest, pageOffset, readPage } from '../kernel/page.ts';
 import { parseUuid } from '../kernel/uuid.ts';
-import type { Database } from '../platform/database.ts';
+import type { Database, Statements } from '../platform/database.ts';
 
 /** An organization, as one of its members sees it. */
 export interface Membership {
@@ -16,15 +16,6 @@ export interface Membership {
   readonly currency: string;
   readonly created: Date;
   readonly role: OrganizationRole;
-}
-
-/** A project in a list: what is behind it hangs under the root field `project`. */
-export interface ProjectSummary {
-  readonly id: string;
-  readonly organizationId: string;
-  readonly name: string;
-  readonly created: Date;
-  readonly role: ProjectRole;
 }
 
 /** The viewer's organizations, by id. */
@@ -37,6 +28,28 @@ export async function listOrganizations(database: Database, viewer: Viewer, slic
     include: { organization: true },
   });
   return rows.map(({ organization, role }) => ({ ...organization, role }));
+}
+
+export function countOrganizations(database: Database, { userId }: Viewer): Promise<number> {
+  return database.organizationMember.count({ where: { userId } });
+}
+
+/** The viewer's organizations by page, in the same order. Throws `not_found` past the end, a field error for what is no page. */
+export async function pageOrganizations(database: Database, viewer: Viewer, paging: PageRequest): Promise<Page<Membership>> {
+  const request = readPage(paging);
+  const count = await countOrganizations(database, viewer);
+  const rows = await database.organizationMember.findMany({
+    where: { userId: viewer.userId },
+    orderBy: { organizationId: 'asc' },
+    skip: pageOffset(request, count),
+    take: request.pageSize,
+    include: { organization: true },
+  });
+  return makePage(
+    request,
+    count,
+    rows.map(({ organization, role }) => ({ ...organization, role })),
+  );
 }
 
 /** Throws `not_found` for a malformed id, and for an organization that the viewer is not a member of. */
@@ -52,35 +65,26 @@ export async function getOrganization(database: Database, viewer: Viewer, id: st
   return { ...row.organization, role: row.role };
 }
 
-/** For each organization the projects that the viewer may see, by id: one statement, however many organizations. */
-export async function listProjects(
-  database: Database,
-  viewer: Viewer,
-  organizationIds: readonly string[],
-  slice: Slice<string>,
-): Promise<ProjectSummary[][]> {
-  const rows = await database.query<Omit<ProjectSummary, 'role'> & { organizationRole: OrganizationRole; listedRole: ProjectRole | null }>`
-    SELECT project.*
-    FROM organization_members AS organization_member
-    CROSS JOIN LATERAL (
-      SELECT project.id, project.organization_id AS "organizationId", project.name, project.created,
-        organization_member.role::text AS "organizationRole", project_member.role::text AS "listedRole"
-      FROM projects AS project
-      LEFT JOIN project_members AS project_member
-        ON project_member.project_id = project.id AND project_member.user_id = organization_member.user_id
-      WHERE project.organization_id = organization_member.organization_id
-        AND (organization_member.role <> 'member' OR project_member.role IS NOT NULL)
-        ${slice.after ? Prisma.sql`AND project.id > ${slice.after}::uuid` : Prisma.empty}
-        ${slice.before ? Prisma.sql`AND project.id < ${slice.before}::uuid` : Prisma.empty}
-      ORDER BY project.id ${slice.backwards ? Prisma.sql`DESC` : Prisma.empty}
-      LIMIT ${slice.limit}
-    ) AS project
-    WHERE organization_member.user_id = ${viewer.userId}::uuid AND organization_member.organization_id = ANY (${organizationIds}::uuid[])`;
-  const projects = rows.flatMap(({ organizationRole, listedRole, ...project }) => {
-    const role = projectRole(organizationRole, listedRole);
-    return role ? [{ ...project, role }] : [];
+/** Organizations by their ids; null for one that the viewer is not a member of. */
+export async function findOrganizations(database: Database, { userId }: Viewer, ids: readonly string[]): Promise<Array<Membership | null>> {
+  const rows = await database.organizationMember.findMany({
+    where: { userId, organizationId: { in: [...ids] } },
+    include: { organization: true },
   });
-  return organizationIds.map((id) => projects.filter((project) => project.organizationId === id));
+  const found = new Map(rows.map(({ organization, role }) => [organization.id, { ...organization, role }]));
+  return ids.map((id) => found.get(id) ?? null);
+}
+
+/** The viewer's keys by their ids; null for any other, and for an API key, which is not told of keys. */
+export async function findApiKeys(
+  database: Database,
+  { userId, credential }: Viewer,
+  ids: readonly string[],
+): Promise<Array<ApiKey | null>> {
+  if (credential.kind !== 'session') return ids.map(() => null);
+  const rows = await database.apiKey.findMany({ where: { userId, id: { in: [...ids] } } });
+  const found = new Map(rows.map((row) => [row.id, row]));
+  return ids.map((id) => found.get(id) ?? null);
 }
 
 /** The viewer's keys, the newest first. */
@@ -89,13 +93,39 @@ export async function listApiKeys(database: Database, session: Session, slice: S
   return database.apiKey.findMany({ where: { userId: session.userId, ...where }, ...order });
 }
 
-/** Makes a key; its text is in the answer and nowhere else. Throws a field error for an expiry in the past. */
-export async function createApiKey(database: Database, session: Session, input: { name: string; expires?: Date | null }) {
-  if (input.expires && input.expires <= new Date()) throw Fault.invalidFields({ expires: ['Must be in the future.'] });
+/** All of them, also those that are not good any more. */
+export function countApiKeys(database: Database, { userId }: Session): Promise<number> {
+  return database.apiKey.count({ where: { userId } });
+}
+
+/** How many API keys of a user may be good at a time. */
+export interface KeyQuota {
+  readonly perUser: number;
+}
+
+/**
+ * Makes a key; its text is in the answer and nowhere else. Throws a field error for an expiry in the past,
+ * `session_required` for an API key, and `conflict` for a user who has as many good keys as they may.
+ */
+export async function createApiKey(
+  { database, requireViewer, requireSession }: { database: Statements; requireViewer(): Viewer; requireSession(): Session },
+  { name, expires = null }: { name: string; expires?: Date | null },
+  { perUser }: KeyQuota,
+) {
+  requireViewer();
+  if (expires && expires <= new Date()) throw Fault.invalidFields({ expires: ['Must be in the future.'] });
+  const { userId } = requireSession();
   const { key, secretHash, hint } = generateKey();
-  const apiKey = await database.apiKey.create({
-    data: { userId: session.userId, name: input.name, expires: input.expires ?? null, hint, secretHash },
-  });
+  const [apiKey] = await database.query<ApiKey>`
+    INSERT INTO api_keys (user_id, name, hint, secret_hash, expires)
+    SELECT ${userId}::uuid, ${name}::text, ${hint}::text, ${secretHash}::bytea, ${expires}::timestamptz
+    WHERE has_key_room(${userId}::uuid, ${perUser}::bigint)
+    RETURNING id, user_id AS "userId", name, hint, secret_hash AS "secretHash", created, last_used AS "lastUsed", expires, revoked`;
+  if (!apiKey) {
+    throw new Fault('conflict', 'The user has as many API keys as they may have.', {
+      context: { quota: 'keys_per_user', limit: perUser },
+    });
+  }
   return { key, apiKey };
 }
 

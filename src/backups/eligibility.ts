@@ -11,7 +11,7 @@ export const reasons = [
 
 export type Reason = (typeof reasons)[number];
 
-/** What the reasons depend on. */
+/** The facts that the reasons depend on. */
 export interface TrialFacts {
   readonly instanceStatus: string;
   readonly dailyBackup: boolean;

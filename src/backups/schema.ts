@@ -1,17 +1,39 @@
+import type { Instance } from '../generated/prisma/client.ts';
 import { builder } from '../graph/builder.ts';
-import { reasons } from './eligibility.ts';
-import { type BackupTrial, type BackupTrialState, readTrialState } from './service.ts';
+import { describeValues } from '../graph/enums.ts';
+import { loadInProject, NodeRef, registerNode } from '../graph/node.ts';
+import { ownProject } from '../graph/project.ts';
+import { InstanceRef } from '../graph/refs.ts';
+import { type Reason, reasons } from './eligibility.ts';
+import { type BackupTrial, type BackupTrialState, findTrials, readTrialState } from './service.ts';
 
 const BackupTrialBlocker = builder.enumType('BackupTrialBlocker', {
   description: 'Why the daily backup cannot be offered, in the order in which the reasons are tested.',
-  values: reasons,
+  values: describeValues<Reason>({
+    instance_not_active: 'The instance is not active.',
+    backup_already_enabled: 'Its daily backup is on, and not merely through an open trial.',
+    missing_billing_service: 'It has no billing service.',
+    missing_billing_client: 'Its billing service has no client.',
+    trial_already_open: 'A trial of it is pending or active.',
+    backup_option_unavailable: 'There is no daily backup for its plan.',
+    unsupported_billing_cycle: 'The daily backup is not sold for its billing cycle.',
+  }),
 });
 
 const BackupTrialRef = builder.objectRef<BackupTrial>('BackupTrial').implement({
   description: 'A trial of the daily backup option. Prices are decimal numbers, as strings.',
+  interfaces: [NodeRef],
   fields: (t) => ({
     id: t.exposeID('id', { description: 'The trial.' }),
+    project: t.field(ownProject),
     instanceId: t.exposeID('instanceId', { description: 'The instance that it is for.' }),
+    instance: t.field({
+      type: InstanceRef,
+      nullable: true,
+      description: 'The instance that it is for.',
+      resolve: ({ projectId, instanceId }, _args, context, info) =>
+        loadInProject<Instance>(context, 'Instance', { scope: context.findProject(projectId), id: instanceId }, info),
+    }),
     instanceName: t.exposeString('instanceName', { description: 'The name of the instance when the trial was made.' }),
     legacyServiceId: t.exposeInt('legacyServiceId', { nullable: true, description: 'The service of the legacy side; null where unknown.' }),
     legacyOrderId: t.exposeInt('legacyOrderId', { nullable: true, description: 'The order of the legacy side; null where unknown.' }),
@@ -58,6 +80,8 @@ const BackupTrialStateRef = builder.objectRef<BackupTrialState>('BackupTrialStat
     trialDays: t.exposeInt('trialDays', { description: 'The length of a trial, 0 where the option is not known.' }),
   }),
 });
+
+registerNode('BackupTrial', { inProject: ({ database }, asked) => findTrials(database, asked) });
 
 builder.prismaObjectField('Instance', 'backupTrial', (t) =>
   t.field({

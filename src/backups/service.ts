@@ -1,3 +1,4 @@
+import { type InProject, pickInProject } from '../graph/node.ts';
 import { batchByOwner } from '../kernel/batch.ts';
 import { Fault } from '../kernel/fault.ts';
 import type { Database } from '../platform/database.ts';
@@ -6,6 +7,8 @@ import { findBlockers, type Reason, type TrialFacts } from './eligibility.ts';
 /** A trial of the daily backup, as the legacy side wrote it. Prices are decimals, as text. */
 export interface BackupTrial {
   readonly id: string;
+  /** Of its instance. */
+  readonly projectId: string;
   readonly instanceId: string;
   readonly instanceName: string;
   readonly legacyServiceId: number | null;
@@ -47,7 +50,7 @@ export async function readTrialState(database: Database, instanceId: string): Pr
 
 const findTrialState = batchByOwner(async (database: Database, instanceIds: readonly string[]) => {
   const rows = await database.query<StateRow>`
-    SELECT instance.id AS "instanceId", instance.status::text AS "instanceStatus", instance.daily_backup AS "dailyBackup",
+    SELECT instance.id AS "instanceId", instance.project_id AS "projectId", instance.status::text AS "instanceStatus", instance.daily_backup AS "dailyBackup",
       EXISTS (
         SELECT FROM backup_trials AS open WHERE open.instance_id = instance.id AND open.status IN ('pending', 'active')
       ) AS "hasOpenTrial",
@@ -66,23 +69,45 @@ const findTrialState = batchByOwner(async (database: Database, instanceIds: read
     LEFT JOIN billing_services AS service ON service.id = instance.billing_service_id
     LEFT JOIN backup_options AS option ON option.plan = instance.plan
     LEFT JOIN backup_option_prices AS price ON price.plan = option.plan AND price.cycle = service.cycle
-    LEFT JOIN LATERAL (
-      SELECT * FROM backup_trials WHERE instance_id = instance.id ORDER BY created DESC, id DESC LIMIT 1
-    ) AS trial ON true
+    LEFT JOIN backup_trials AS trial ON trial.id = (
+      SELECT latest.id FROM backup_trials AS latest WHERE latest.instance_id = instance.id
+      ORDER BY latest.created DESC, latest.id DESC LIMIT 1)
     WHERE instance.id = ANY (${instanceIds}::uuid[])`;
   const states = new Map(rows.map((row) => [row.instanceId, toState(row)]));
   return instanceIds.map((id) => states.get(id) ?? null);
 });
 
+/** Trials by their ids; null for one of an instance that is none of the project that it is asked for in. */
+export async function findTrials(database: Database, asked: readonly InProject[]): Promise<Array<BackupTrial | null>> {
+  const rows = await database.backupTrial.findMany({
+    where: { id: { in: asked.map(({ id }) => id) } },
+    include: { instance: { select: { projectId: true } } },
+  });
+  const trials = rows.map(({ instance, monthlyPrice, cyclePrice, credited, ...trial }) => ({
+    ...trial,
+    projectId: instance.projectId,
+    monthlyPrice: monthlyPrice.toFixed(2),
+    cyclePrice: cyclePrice.toFixed(2),
+    credited: credited.toFixed(2),
+  }));
+  return pickInProject(asked, trials);
+}
+
 function toState(row: StateRow): BackupTrialState {
   const { currency, trialDays } = row;
-  return { trial: row.id === null ? null : row, blockers: findBlockers(row), monthlyPrice: row.optionPrice, currency, trialDays };
+  return { trial: hasTrial(row) ? row : null, blockers: findBlockers(row), monthlyPrice: row.optionPrice, currency, trialDays };
 }
 
 /** The facts, the option, and the latest trial, whose columns are all null where there never was one. */
 type StateRow = TrialFacts & {
   readonly instanceId: string;
+  readonly projectId: string;
   readonly optionPrice: string;
   readonly currency: string;
   readonly trialDays: number;
-} & (BackupTrial | { readonly id: null });
+} & { readonly [Name in Exclude<keyof BackupTrial, 'instanceId' | 'projectId'>]: BackupTrial[Name] | null };
+
+/** A trial's columns are absent together. */
+function hasTrial(row: StateRow): row is StateRow & BackupTrial {
+  return row.id !== null;
+}

@@ -1,165 +1,192 @@
-import { InstanceStatus, TaskStatus } from '../generated/prisma/enums.ts';
+import type { InputFieldBuilder } from '@pothos/core';
+import type { Instance } from '../generated/prisma/client.ts';
+import type { InstanceStatus, TaskStatus } from '../generated/prisma/enums.ts';
 import { builder } from '../graph/builder.ts';
-import { resolveKeyset } from '../graph/connection.ts';
-import { ProjectRef } from '../graph/project.ts';
-import { parseUuid } from '../kernel/uuid.ts';
-import {
-  type ComputeOverview,
-  getInstance,
-  instanceAttentions,
-  listInstances,
-  listTasks,
-  readOverview,
-  taskAttentions,
-} from './service.ts';
+import { pageCost } from '../graph/cost.ts';
+import { describeValues } from '../graph/enums.ts';
+import { implementConnection, resolveList } from '../graph/list.ts';
+import { loadInProject, NodeRef, registerNode } from '../graph/node.ts';
+import { implementOrder, inOrder } from '../graph/order.ts';
+import { implementPage, pageArgs } from '../graph/page.ts';
+import { ownProject, ProjectRef } from '../graph/project.ts';
+import { InstanceRef } from '../graph/refs.ts';
+import { loadText } from '../graph/text.ts';
+import type { instanceAttentions, taskAttentions } from './attention.ts';
+import { ComputeOverviewRef } from './figures.ts';
+import { countInstances, findInstances, getInstance, instanceOrder, listInstances } from './instances.ts';
+import { countInstanceTasks, listInstanceTasks } from './instancetasks.ts';
+import { readOverviews } from './overview.ts';
+import { pageInstances, pageTasks } from './pages.ts';
+import { instanceStatuses } from './search.ts';
+import { countTasks, findTasks, listTasks, readErrors, taskOrder, taskStatuses } from './tasks.ts';
 
-const InstanceStatusEnum = builder.enumType(InstanceStatus, { name: 'InstanceStatus', description: 'What state an instance is in.' });
-const TaskStatusEnum = builder.enumType(TaskStatus, { name: 'TaskStatus', description: 'How far a task has come.' });
+const InstanceStatusEnum = builder.enumType('InstanceStatus', {
+  description: 'What state an instance is in.',
+  values: describeValues<InstanceStatus>({
+    provisioning: 'It is being made.',
+    active: 'It runs.',
+    stopped: 'It is switched off.',
+    suspended: 'It is shut off, until what it was suspended for is settled.',
+    resizing: 'It gets another plan.',
+    rebuilding: 'It is made anew, from an image.',
+    error: 'What was done to it last has failed.',
+    deleted: 'It is gone. No figure counts it, and a list shows it only when it is asked for by this status.',
+  }),
+});
+const TaskStatusEnum = builder.enumType('TaskStatus', {
+  description: 'How far a task has come.',
+  values: describeValues<TaskStatus>({
+    pending: 'It waits.',
+    running: 'It is at work.',
+    succeeded: 'It is done.',
+    failed: 'It went wrong: `error` says how.',
+    cancelled: 'It was called off.',
+  }),
+});
 const InstanceAttention = builder.enumType('InstanceAttention', {
   description: 'The instances that a figure of the overview’s `attention` counts.',
-  values: instanceAttentions,
+  values: describeValues<(typeof instanceAttentions)[number]>({
+    without_hypervisor: 'No hypervisor is assigned to it.',
+    suspended: 'It is suspended.',
+    throttled: 'It is throttled.',
+    cancellation_scheduled: 'Its cancellation lies in the future.',
+  }),
 });
 const TaskAttention = builder.enumType('TaskAttention', {
   description: 'The tasks that a figure of the overview’s `attention` counts.',
-  values: taskAttentions,
-});
-
-const byId = { keyOf: (node: { id: string }) => node.id, parseKey: parseUuid };
-
-const StatusCount = builder.simpleObject('StatusCount', {
-  description: 'How many have a status.',
-  fields: (t) => ({ status: t.string({ description: 'The status.' }), count: t.int({ description: 'How many have it.' }) }),
-});
-
-const ComputeAttention = builder.simpleObject('ComputeAttention', {
-  description: 'What needs attention. Each figure is the length of a list.',
-  fields: (t) => ({
-    instancesWithoutHypervisor: t.int({
-      description:
-        'Instances to which no hypervisor is assigned. GraphQL lists them: `instances(filter: {attention: without_hypervisor})`.',
-    }),
-    instancesSuspended: t.int({
-      description: 'Instances that are suspended. GraphQL lists them: `instances(filter: {attention: suspended})`.',
-    }),
-    instancesThrottled: t.int({
-      description: 'Instances that are throttled. GraphQL lists them: `instances(filter: {attention: throttled})`.',
-    }),
-    cancellationsScheduled: t.int({
-      description:
-        'Instances whose cancellation lies in the future. GraphQL lists them: `instances(filter: {attention: cancellation_scheduled})`.',
-    }),
-    tasksFailed24h: t.int({
-      description: 'Tasks that failed within 24 hours. GraphQL lists them: `tasks(filter: {attention: failed_24h})`.',
-    }),
-    tasksStuck: t.int({
-      description: 'Tasks that have not finished an hour after their creation. GraphQL lists them: `tasks(filter: {attention: stuck})`.',
-    }),
+  values: describeValues<(typeof taskAttentions)[number]>({
+    failed_24h: 'It failed within 24 hours.',
+    stuck: 'It has not finished an hour after its creation.',
   }),
 });
 
-const ResourcesAllocated = builder.simpleObject('ResourcesAllocated', {
-  description: 'What the instances have, deleted ones left out.',
-  fields: (t) => ({
-    vcpu: t.field({ type: 'SafeInt', description: 'Virtual processors.' }),
-    ramMb: t.field({ type: 'SafeInt', description: 'Memory in MiB.' }),
-    ramGb: t.field({ type: 'SafeInt', description: 'The same in GiB, rounded down.' }),
-    storageGb: t.field({ type: 'SafeInt', description: 'Their root disks, in GB.' }),
+builder.prismaObjectFields('Instance', (t) => ({
+  name: t.exposeString('name', { description: 'How it is called.' }),
+  status: t.expose('status', { type: InstanceStatusEnum, description: 'What state it is in.' }),
+  plan: t.exposeString('plan', { description: 'What was ordered: `vps-m`, …' }),
+  region: t.exposeString('region', { description: 'Where it stands: `eu-central-1`, …' }),
+  vcpu: t.exposeInt('vcpu', { description: 'Virtual processors.' }),
+  ramMb: t.exposeInt('ramMb', { description: 'Memory in MiB.' }),
+  storageGb: t.exposeInt('storageGb', { description: 'The root disk, in GB.' }),
+  hypervisor: t.exposeString('hypervisor', { nullable: true, description: 'Null until one is assigned.' }),
+  throttled: t.exposeBoolean('throttled', { description: 'Whether it is slowed down.' }),
+  dailyBackup: t.exposeBoolean('dailyBackup', { description: 'Whether it is backed up daily.' }),
+  cancellationAt: t.expose('cancellationAt', {
+    type: 'DateTime',
+    nullable: true,
+    description: 'When it ends; null where no end is set.',
   }),
-});
-
-const ResourcesCount = builder.simpleObject('ResourcesCount', {
-  description: 'How many resources of each kind the project has.',
-  fields: (t) => ({
-    volumes: t.int({ description: 'Volumes.' }),
-    vpcs: t.int({ description: 'Virtual private clouds.' }),
-    sshKeys: t.int({ description: 'SSH keys.' }),
-    snapshots: t.int({ description: 'Snapshots.' }),
-    backups: t.int({ description: 'Backups.' }),
-    storageGb: t.field({ type: 'SafeInt', description: 'The size of all volumes, in GB.' }),
-  }),
-});
-
-const ComputeOverviewRef = builder.objectRef<ComputeOverview>('ComputeOverview').implement({
-  description: 'Figures of a project’s compute resources, all of one moment.',
-  fields: (t) => ({
-    attention: t.expose('attention', { type: ComputeAttention, description: 'What needs attention.' }),
-    instancesByStatus: t.expose('instancesByStatus', {
-      type: [StatusCount],
-      description: 'Instances by status, in alphabetical order; deleted ones left out.',
-    }),
-    instancesTotal: t.exposeInt('instancesTotal', { description: 'All instances; deleted ones left out.' }),
-    resourcesAllocated: t.expose('resourcesAllocated', { type: ResourcesAllocated, description: 'What the instances have.' }),
-    resourcesCount: t.expose('resourcesCount', { type: ResourcesCount, description: 'How many other resources there are.' }),
-    tasksByStatus: t.expose('tasksByStatus', {
-      type: [StatusCount],
-      description: 'Tasks created within 24 hours, by status in alphabetical order.',
-    }),
-    tasksRecentCount: t.exposeInt('tasksRecentCount', { description: 'Tasks created within 24 hours: the sum over all statuses.' }),
-  }),
-});
-
-const InstanceRef = builder.prismaObject('Instance', {
-  description: 'A virtual server.',
-  fields: (t) => ({
-    id: t.exposeID('id'),
-    name: t.exposeString('name'),
-    status: t.expose('status', { type: InstanceStatusEnum }),
-    plan: t.exposeString('plan'),
-    region: t.exposeString('region'),
-    vcpu: t.exposeInt('vcpu'),
-    ramMb: t.exposeInt('ramMb'),
-    storageGb: t.exposeInt('storageGb', { description: 'The root disk.' }),
-    hypervisor: t.exposeString('hypervisor', { nullable: true, description: 'Null until one is assigned.' }),
-    throttled: t.exposeBoolean('throttled'),
-    dailyBackup: t.exposeBoolean('dailyBackup'),
-    cancellationAt: t.expose('cancellationAt', { type: 'DateTime', nullable: true }),
-    created: t.expose('created', { type: 'DateTime' }),
-    modified: t.expose('modified', { type: 'DateTime' }),
-  }),
-});
+  created: t.expose('created', { type: 'DateTime', description: 'When it was made.' }),
+  modified: t.expose('modified', { type: 'DateTime', description: 'When it was changed last.' }),
+}));
 
 const TaskRef = builder.prismaObject('Task', {
   description: 'Something that is done to an instance or to the project.',
+  interfaces: [NodeRef],
   fields: (t) => ({
-    id: t.exposeID('id'),
-    instanceId: t.exposeID('instanceId', { nullable: true }),
-    kind: t.exposeString('kind'),
-    status: t.expose('status', { type: TaskStatusEnum }),
-    error: t.exposeString('error', { description: 'Empty where nothing failed.' }),
-    created: t.expose('created', { type: 'DateTime' }),
-    started: t.expose('started', { type: 'DateTime', nullable: true }),
-    finished: t.expose('finished', { type: 'DateTime', nullable: true }),
+    id: t.exposeID('id', { description: 'The task.' }),
+    project: t.field(ownProject),
+    instanceId: t.exposeID('instanceId', { nullable: true, description: 'The instance; null for a task of the project.' }),
+    instance: t.field({
+      type: InstanceRef,
+      nullable: true,
+      description: 'The instance; null for a task of the project, and where the instance is gone.',
+      resolve: ({ projectId, instanceId }, _args, context, info) =>
+        instanceId === null
+          ? null
+          : loadInProject<Instance>(context, 'Instance', { scope: context.findProject(projectId), id: instanceId }, info),
+    }),
+    kind: t.exposeString('kind', { description: 'What is done: `instance.reboot`, … An open list.' }),
+    status: t.expose('status', { type: TaskStatusEnum, description: 'How far it has come.' }),
+    error: t.string({
+      description: 'Empty where nothing failed.',
+      resolve: ({ id }, _args, context, info) =>
+        loadText(context, info, 'errors of tasks', id, (ids, bytesLeft) => readErrors(context.database, ids, bytesLeft)),
+    }),
+    created: t.expose('created', { type: 'DateTime', description: 'When it was asked for.' }),
+    started: t.expose('started', { type: 'DateTime', nullable: true, description: 'Null until it runs.' }),
+    finished: t.expose('finished', { type: 'DateTime', nullable: true, description: 'Null until it is over.' }),
   }),
 });
+
+const InstanceConnection = implementConnection('Instance', InstanceRef);
+const TaskConnection = implementConnection('Task', TaskRef);
+
+registerNode('Instance', { inProject: ({ database }, asked) => findInstances(database, asked) });
+registerNode('Task', { inProject: ({ database }, asked) => findTasks(database, asked) });
 
 const InstanceFilterInput = builder.inputType('InstanceFilter', {
   description: 'What holds for all instances of a list.',
   fields: (t) => ({
-    status: t.field({ type: InstanceStatusEnum, description: 'Without it all but the deleted ones.' }),
-    attention: t.field({ type: InstanceAttention }),
+    status: t.field({ type: InstanceStatusEnum, description: 'Of this status alone. Without any status all but the deleted ones.' }),
+    statuses: t.field({
+      type: [InstanceStatusEnum],
+      description: 'Of one of these statuses: at most 20. An empty list is the same as none. Beside `status`, both hold.',
+      extensions: { maxItems: 20 },
+    }),
+    attention: t.field({ type: InstanceAttention, description: 'Those that this figure counts.' }),
+    region: t.field({ type: 'Name', description: 'Those that stand there: at most 255 characters.', extensions: { maxLength: 255 } }),
+    plan: t.field({ type: 'Name', description: 'Those of this plan: at most 255 characters.', extensions: { maxLength: 255 } }),
+    namePrefix: t.field({
+      type: 'Text',
+      description: 'Those whose name begins with it, letter for letter: at most 255 characters. An empty one holds for all.',
+      extensions: { maxLength: 255 },
+    }),
   }),
 });
+const InstanceOrder = implementOrder('Instance', ['name', 'created', 'status']);
 
+const taskStatusFields = (t: InputFieldBuilder<typeof builder.$inferSchemaTypes, 'InputObject'>) => ({
+  status: t.field({ type: TaskStatusEnum, description: 'Of this status alone.' }),
+  statuses: t.field({
+    type: [TaskStatusEnum],
+    description: 'Of one of these statuses: at most 20. An empty list is the same as none. Beside `status`, both hold.',
+    extensions: { maxItems: 20 },
+  }),
+});
 const TaskFilterInput = builder.inputType('TaskFilter', {
   description: 'What holds for all tasks of a list.',
   fields: (t) => ({
-    status: t.field({ type: TaskStatusEnum }),
-    attention: t.field({ type: TaskAttention }),
+    ...taskStatusFields(t),
+    attention: t.field({ type: TaskAttention, description: 'Those that this figure counts.' }),
   }),
 });
+const InstanceTaskFilterInput = builder.inputType('InstanceTaskFilter', {
+  description: 'What holds for all tasks of an instance’s list.',
+  fields: taskStatusFields,
+});
+const TaskOrder = implementOrder('Task', ['created', 'status']);
 
 builder.objectFields(ProjectRef, (t) => ({
   computeOverview: t.field({
     type: ComputeOverviewRef,
     description: 'Figures of the project’s compute resources, all of one moment.',
-    resolve: readOverview,
+    resolve: (scope, _args, context) => context.loadByProject('overview', scope, readOverviews),
   }),
-  instances: t.connection({
-    type: InstanceRef,
-    description: 'The instances, the oldest first.',
-    args: { filter: t.arg({ type: InstanceFilterInput }) },
-    resolve: (scope, args) => resolveKeyset({ args, ...byId }, (slice) => listInstances(scope, args.filter ?? {}, slice)),
-  }),
+  instances: t.connection(
+    {
+      type: InstanceRef,
+      description: 'The instances, the oldest first unless ordered otherwise.',
+      complexity: pageCost,
+      args: {
+        filter: t.arg({ type: InstanceFilterInput, description: 'Only these.' }),
+        orderBy: t.arg({ type: InstanceOrder, description: 'In this order.' }),
+      },
+      resolve: (scope, { filter: given, orderBy, ...args }, context) => {
+        const filter = given ?? {};
+        const order = orderBy ?? instanceOrder;
+        const name = `instances ${JSON.stringify(filter)}`;
+        const count = () =>
+          context.loadByProject(`count of ${name}`, scope, (database, scopes) => countInstances(database, scopes, filter));
+        return resolveList({ args, ...inOrder(order, instanceStatuses), count }, (slice) =>
+          context.loadByProject(`${name} ${JSON.stringify([order, slice])}`, scope, (database, scopes) =>
+            listInstances(database, scopes, filter, order, slice),
+          ),
+        );
+      },
+    },
+    InstanceConnection,
+  ),
   instance: t.field({
     type: InstanceRef,
     nullable: true,
@@ -167,10 +194,79 @@ builder.objectFields(ProjectRef, (t) => ({
     args: { id: t.arg.id({ required: true, description: 'The instance.' }) },
     resolve: (scope, { id }) => getInstance(scope, id),
   }),
-  tasks: t.connection({
-    type: TaskRef,
-    description: 'The tasks, the newest first.',
-    args: { filter: t.arg({ type: TaskFilterInput }) },
-    resolve: (scope, args) => resolveKeyset({ args, ...byId }, (slice) => listTasks(scope, args.filter ?? {}, slice)),
+  tasks: t.connection(
+    {
+      type: TaskRef,
+      description: 'The tasks, the newest first unless ordered otherwise.',
+      complexity: pageCost,
+      args: {
+        filter: t.arg({ type: TaskFilterInput, description: 'Only these.' }),
+        orderBy: t.arg({ type: TaskOrder, description: 'In this order.' }),
+      },
+      resolve: (scope, { filter: given, orderBy, ...args }, context) => {
+        const filter = given ?? {};
+        const order = orderBy ?? taskOrder;
+        const name = `tasks ${JSON.stringify(filter)}`;
+        const count = () => context.loadByProject(`count of ${name}`, scope, (database, scopes) => countTasks(database, scopes, filter));
+        return resolveList({ args, ...inOrder(order, taskStatuses), count }, (slice) =>
+          context.loadByProject(`${name} ${JSON.stringify([order, slice])}`, scope, (database, scopes) =>
+            listTasks(database, scopes, filter, order, slice),
+          ),
+        );
+      },
+    },
+    TaskConnection,
+  ),
+}));
+
+builder.prismaObjectField('Instance', 'tasks', (t) =>
+  t.connection(
+    {
+      type: TaskRef,
+      description: 'What is done to the instance, the newest first unless ordered otherwise.',
+      complexity: pageCost,
+      args: {
+        filter: t.arg({ type: InstanceTaskFilterInput, description: 'Only these.' }),
+        orderBy: t.arg({ type: TaskOrder, description: 'In this order.' }),
+      },
+      resolve: (instance, { filter: given, orderBy, ...args }, { database, findProject, loadBatched }) => {
+        const filter = given ?? {};
+        const order = orderBy ?? taskOrder;
+        const key = `${instance.id} ${findProject(instance.projectId).projectId}`;
+        const name = `tasks of instances ${JSON.stringify(filter)}`;
+        const count = () => loadBatched(`count of ${name}`, key, (keys) => countInstanceTasks(database, keys.map(readKey), filter));
+        return resolveList({ args, ...inOrder(order, taskStatuses), count }, (slice) =>
+          loadBatched(`${name} ${JSON.stringify([order, slice])}`, key, (keys) =>
+            listInstanceTasks(database, keys.map(readKey), filter, order, slice),
+          ),
+        );
+      },
+    },
+    TaskConnection,
+  ),
+);
+
+const InstancePage = implementPage('InstancePage', InstanceRef);
+const TaskPage = implementPage('TaskPage', TaskRef);
+
+builder.objectFields(ProjectRef, (t) => ({
+  instancePage: t.field({
+    type: InstancePage,
+    description: 'The instances, the oldest first, by page.',
+    complexity: pageCost,
+    args: { ...pageArgs(t), status: t.arg({ type: InstanceStatusEnum, description: 'Without it all but the deleted ones.' }) },
+    resolve: (scope, { status, ...paging }, context) => pageInstances(context, scope, paging, status ?? null),
+  }),
+  taskPage: t.field({
+    type: TaskPage,
+    description: 'The tasks, the newest first, by page.',
+    complexity: pageCost,
+    args: { ...pageArgs(t), status: t.arg({ type: TaskStatusEnum, description: 'Of this status alone.' }) },
+    resolve: (scope, { status, ...paging }, context) => pageTasks(context, scope, paging, status ?? null),
   }),
 }));
+
+function readKey(key: string) {
+  const [instanceId = '', projectId = ''] = key.split(' ');
+  return { instanceId, projectId };
+}

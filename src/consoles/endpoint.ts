@@ -3,12 +3,13 @@ import { ConsoleKind } from '../generated/prisma/enums.ts';
 import { textProblem } from '../kernel/text.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import type { Database } from '../platform/database.ts';
+import { OperatorError } from '../platform/failure.ts';
 
 /** How long a console may take to accept a connection. */
 const CONNECT_TIMEOUT_MS = 5_000;
 const KEEP_ALIVE_MS = 30_000;
 
-/** Where the console of an instance listens: as an operator wrote it, whole. Nothing of it is ever a client's. */
+/** The address of an instance's console. An operator has set all of it, a client nothing. */
 export interface Endpoint {
   readonly kind: ConsoleKind;
   readonly host: string | null;
@@ -20,7 +21,7 @@ export function isSameEndpoint(one: Endpoint, other: Endpoint): boolean {
   return one.kind === other.kind && one.host === other.host && one.port === other.port && one.socketPath === other.socketPath;
 }
 
-/** What is read of a console, into whose memory: it is the reader's own, and nobody else's once it is filled. */
+/** The reader of a console's output: it provides the memory that is read into, and owns it once it is filled. */
 export interface Reader {
   /** The memory for the next bytes. */
   readonly buffer: () => Uint8Array;
@@ -28,8 +29,8 @@ export interface Reader {
 }
 
 /**
- * Begins to connect: what is written meanwhile goes out afterwards. Fails as a socket does, also for want of an answer in
- * time. What may wait to be written before the writer should is `waitingBytes`.
+ * Begins to connect: what is written meanwhile goes out afterwards. Fails as a socket does, also where no answer comes in
+ * time. `waitingBytes` is the high-water mark of writes.
  */
 export function connectEndpoint({ host, port, socketPath }: Endpoint, onread: Reader, waitingBytes: number): Socket {
   const address = socketPath === null ? { host: host ?? '', port: port ?? 0 } : { path: socketPath };
@@ -42,10 +43,7 @@ export function connectEndpoint({ host, port, socketPath }: Endpoint, onread: Re
   return line;
 }
 
-/** What an operator asked for cannot be done: the message is for the operator. */
-export class EndpointError extends Error {}
-
-/** Says where the console of an instance listens, in the place of what was said before. Throws an EndpointError. */
+/** Sets the address of an instance's console. Throws an OperatorError. */
 export async function setEndpoint(
   database: Database,
   instance: string,
@@ -54,36 +52,36 @@ export async function setEndpoint(
   const instanceId = readInstanceId(instance);
   const kinds = Object.values(ConsoleKind);
   const known = kinds.find((one) => one === kind);
-  if (!known) throw new EndpointError(`${kind} is no kind of console: one of ${kinds.join(', ')}.`);
+  if (!known) throw new OperatorError(`${kind} is no kind of console: one of ${kinds.join(', ')}.`);
   const address = readAddress(tcp, unix);
   if (!(await database.instance.findUnique({ where: { id: instanceId }, select: { id: true } })))
-    throw new EndpointError('There is no such instance.');
+    throw new OperatorError('There is no such instance.');
   const data = { kind: known, ...address };
   await database.consoleEndpoint.upsert({ where: { instanceId }, create: { instanceId, ...data }, update: data });
   return `The ${kind} console of the instance is ${unix ?? tcp}.`;
 }
 
-/** From now on the instance has no console. Throws an EndpointError where it had none. */
+/** Removes the address of an instance's console. Throws an OperatorError where it had none. */
 export async function removeEndpoint(database: Database, instance: string): Promise<string> {
   const { count } = await database.consoleEndpoint.deleteMany({ where: { instanceId: readInstanceId(instance) } });
-  if (count === 0) throw new EndpointError('The instance has no console.');
+  if (count === 0) throw new OperatorError('The instance has no console.');
   return 'The instance has no console any more.';
 }
 
 function readInstanceId(text: string): string {
   const id = parseUuid(text);
-  if (!id) throw new EndpointError(`${text} is no UUID.`);
+  if (!id) throw new OperatorError(`${text} is no UUID.`);
   return id;
 }
 
 function readAddress(tcp: string | undefined, unix: string | undefined): Omit<Endpoint, 'kind'> {
-  if ((tcp === undefined) === (unix === undefined)) throw new EndpointError('Give either --tcp or --unix.');
+  if ((tcp === undefined) === (unix === undefined)) throw new OperatorError('Give either --tcp or --unix.');
   if (unix !== undefined) {
-    if (!unix.startsWith('/') || textProblem(unix)) throw new EndpointError(`${unix} is no absolute path.`);
+    if (!unix.startsWith('/') || textProblem(unix)) throw new OperatorError(`${unix} is no absolute path.`);
     return { host: null, port: null, socketPath: unix };
   }
   const [, v6, name, digits] = /^(?:\[([^\]]+)\]|([^:\s]+)):(\d{1,5})$/.exec(tcp ?? '') ?? [];
   const [host, port] = [v6 ?? name, Number(digits)];
-  if (host === undefined || textProblem(host) || port < 1 || port > 65_535) throw new EndpointError(`${tcp} is no host and port.`);
+  if (host === undefined || textProblem(host) || port < 1 || port > 65_535) throw new OperatorError(`${tcp} is no host and port.`);
   return { host, port, socketPath: null };
 }

@@ -1,24 +1,22 @@
-import { Prisma } from '../generated/prisma/client.ts';
 import type { ConsoleEnd, ConsoleKind, InstanceStatus } from '../generated/prisma/enums.ts';
 import type { Database } from '../platform/database.ts';
+import type { Query } from '../platform/query.ts';
 import type { Endpoint } from './endpoint.ts';
 
-/** After how many seconds without a sign of life a running session counts as given up by its process. */
+/** A running session without a sign of life for so many seconds counts as abandoned by its process. */
 export const SILENT_SECONDS = 60;
-/** Sessions of a process that has not been heard of for so long take no place among those that a user may have. */
+/** A session whose process has given no sign of life for so long does not count towards the quota of its user. */
 const COUNTED_SECONDS = 20;
 
 /** An instance as its console needs it. */
-export interface ConsoleInstance {
+interface ConsoleInstance {
   readonly name: string;
   readonly status: InstanceStatus;
   /** Null: it has no console. */
   readonly endpoint: Endpoint | null;
 }
 
-/** The endpoint's columns under the names of the interface. */
-const endpointColumns = Prisma.sql`endpoint.kind::text, endpoint.host, endpoint.port, endpoint.socket_path AS "socketPath"`;
-
+/** The endpoint's columns are absent together. */
 type EndpointRow = { readonly [Name in keyof Endpoint]: Endpoint[Name] | null };
 
 function endpointOf({ kind, host, port, socketPath }: EndpointRow): Endpoint | null {
@@ -28,13 +26,13 @@ function endpointOf({ kind, host, port, socketPath }: EndpointRow): Endpoint | n
 /** Null where the project has no such instance, or it is deleted. */
 export async function findInstance(database: Database, projectId: string, instanceId: string): Promise<ConsoleInstance | null> {
   const [row] = await database.query<EndpointRow & { name: string; status: InstanceStatus }>`
-    SELECT instance.name, instance.status::text, ${endpointColumns}
+    SELECT instance.name, instance.status, endpoint.kind, endpoint.host, endpoint.port, endpoint.socket_path AS "socketPath"
     FROM instances AS instance LEFT JOIN console_endpoints AS endpoint ON endpoint.instance_id = instance.id
     WHERE instance.id = ${instanceId}::uuid AND instance.project_id = ${projectId}::uuid AND instance.status <> 'deleted'`;
   return row ? { name: row.name, status: row.status, endpoint: endpointOf(row) } : null;
 }
 
-export interface NewSession {
+interface NewSession {
   readonly id: string;
   readonly projectId: string;
   readonly instanceId: string;
@@ -46,9 +44,10 @@ export interface NewSession {
   readonly owner: string;
 }
 
-/** Until the transaction is over, no other enters anything of the same. In this order everywhere: the user first, then the instance. */
-function lockConsolesOf(transaction: Prisma.TransactionClient, whose: 'user' | 'instance', id: string): Promise<unknown> {
-  return transaction.$queryRaw`SELECT pg_advisory_xact_lock(hashtextextended(${`console of ${whose} ${id}`}, 0))::text`;
+/** Locks until the end of the transaction. The order is the same everywhere: the user first, then the instance. */
+function lockConsolesOf(query: Query, whose: 'user' | 'instance', id: string): Promise<unknown> {
+  const name = `console of ${whose} ${id}`;
+  return query<{ lock: string | null }>`SELECT pg_advisory_xact_lock(hashtextextended(${name}, 0))::text AS lock`;
 }
 
 /**
@@ -57,18 +56,20 @@ function lockConsolesOf(transaction: Prisma.TransactionClient, whose: 'user' | '
  */
 export function insertSession(database: Database, session: NewSession, most: number): Promise<string[] | null> {
   const { id, projectId, instanceId, instanceName, userId, userEmail, kind, clientAddress, owner } = session;
-  return database.$transaction(async (transaction) => {
-    await lockConsolesOf(transaction, 'user', userId);
-    await lockConsolesOf(transaction, 'instance', instanceId);
-    const wire = Prisma.sql`(instance_id = ${instanceId}::uuid AND kind = 'serial' AND ${kind} = 'serial')`;
-    const [{ count } = { count: 0 }] = await transaction.$queryRaw<Array<{ count: number }>>`
+  const takesWire = kind === 'serial';
+  return database.transact(async (query) => {
+    await lockConsolesOf(query, 'user', userId);
+    await lockConsolesOf(query, 'instance', instanceId);
+    const [row] = await query<{ count: number }>`
       SELECT count(*)::int AS count FROM console_sessions
       WHERE user_id = ${userId}::uuid AND ended IS NULL AND detached_at IS NULL
-        AND seen > now() - make_interval(secs => ${COUNTED_SECONDS}::int) AND NOT ${wire}`;
-    if (count >= most) return null;
-    const over = await transaction.$queryRaw<Array<{ id: string }>>`
-      UPDATE console_sessions SET ended = now(), end_reason = 'taken_over' WHERE ended IS NULL AND ${wire} RETURNING id`;
-    await transaction.$executeRaw`
+        AND seen > now() - make_interval(secs => ${COUNTED_SECONDS}::int)
+        AND NOT (instance_id = ${instanceId}::uuid AND kind = 'serial' AND ${takesWire}::boolean)`;
+    if ((row?.count ?? 0) >= most) return null;
+    const over = await query<{ id: string }>`
+      UPDATE console_sessions SET ended = now(), end_reason = 'taken_over'
+      WHERE ended IS NULL AND instance_id = ${instanceId}::uuid AND kind = 'serial' AND ${takesWire}::boolean RETURNING id`;
+    await query`
       INSERT INTO console_sessions (id, project_id, instance_id, instance_name, user_id, user_email, kind, client_addresses, owner)
       VALUES (${id}::uuid, ${projectId}::uuid, ${instanceId}::uuid, ${instanceName}, ${userId}::uuid, ${userEmail}, ${kind}::console_kind,
         ARRAY[${clientAddress}], ${owner}::uuid)`;
@@ -77,8 +78,8 @@ export function insertSession(database: Database, session: NewSession, most: num
 }
 
 /**
- * Makes a running session of the user this process's own, and returns whose it was: who hears of it at the next look.
- * Null where there is none.
+ * Makes a running session of the user this process's own, and returns the name of its former process, which learns of it at
+ * its next poll. Null where no such session runs.
  */
 export async function claimSession(
   database: Database,
@@ -99,33 +100,33 @@ export function enterAttachment(
   { id, userId, clientAddress }: Pick<NewSession, 'id' | 'userId' | 'clientAddress'>,
   most: number,
 ): Promise<'entered' | 'too_many_consoles' | 'session_gone'> {
-  return database.$transaction(async (transaction) => {
-    await lockConsolesOf(transaction, 'user', userId);
-    const [{ count } = { count: 0 }] = await transaction.$queryRaw<Array<{ count: number }>>`
+  return database.transact(async (query) => {
+    await lockConsolesOf(query, 'user', userId);
+    const [row] = await query<{ count: number }>`
       SELECT count(*)::int AS count FROM console_sessions
       WHERE user_id = ${userId}::uuid AND ended IS NULL AND detached_at IS NULL AND id <> ${id}::uuid
         AND seen > now() - make_interval(secs => ${COUNTED_SECONDS}::int)`;
-    if (count >= most) return 'too_many_consoles';
-    const entered = await transaction.$executeRaw`
+    if ((row?.count ?? 0) >= most) return 'too_many_consoles';
+    const entered = await query<{ id: string }>`
       UPDATE console_sessions SET detached_at = NULL, seen = now(),
         client_addresses = array_remove(client_addresses, ${clientAddress}) || ${clientAddress}::text
-      WHERE id = ${id}::uuid AND ended IS NULL`;
-    return entered > 0 ? 'entered' : 'session_gone';
+      WHERE id = ${id}::uuid AND ended IS NULL RETURNING id`;
+    return entered.length > 0 ? 'entered' : 'session_gone';
   });
 }
 
-/** What a session has counted. */
-export interface Tally {
+/** The bytes that have passed in a session. */
+export interface ByteCounts {
   readonly id: string;
   readonly bytesIn: number;
   readonly bytesOut: number;
 }
 
-/** Says that the process is alive, and what its sessions have counted. */
+/** Saves a sign of life of the process, and the byte counts of its sessions. */
 export async function saveSessions(
   database: Database,
   owner: string,
-  tallies: ReadonlyArray<Tally & { readonly isDetached: boolean }>,
+  tallies: ReadonlyArray<ByteCounts & { readonly isDetached: boolean }>,
 ): Promise<void> {
   await database.query`
     UPDATE console_sessions AS session SET seen = now(), bytes_in = tally.bytes_in, bytes_out = tally.bytes_out,
@@ -137,25 +138,25 @@ export async function saveSessions(
 }
 
 /** Enters that a session is over, with its last count: the first reason that was given stays. */
-export async function saveEnd(database: Database, { id, bytesIn, bytesOut }: Tally, reason: ConsoleEnd, ended: Date): Promise<void> {
+export async function saveEnd(database: Database, { id, bytesIn, bytesOut }: ByteCounts, reason: ConsoleEnd, ended: Date): Promise<void> {
   await database.query`
     UPDATE console_sessions SET ended = coalesce(ended, ${ended}), end_reason = coalesce(end_reason, ${reason}::console_end),
       bytes_in = ${bytesIn}, bytes_out = ${bytesOut}
     WHERE id = ${id}::uuid`;
 }
 
-/** What is put down with a session. */
+/** The output of a session, for the process that goes on with it. */
 export interface Handover {
-  /** Where the scrollback ends. */
+  /** The position at the end of the scrollback. */
   readonly position: number;
   readonly scrollback: Uint8Array;
 }
 
-/** Puts a session down, for whoever has claimed it or will. */
+/** Stores the output of a session for the process that has claimed it, or will. */
 export async function putHandover(
   database: Database,
   owner: string,
-  { id, bytesIn, bytesOut }: Tally,
+  { id, bytesIn, bytesOut }: ByteCounts,
   { position, scrollback }: Handover,
 ): Promise<void> {
   await database.query`
@@ -169,17 +170,17 @@ export async function putHandover(
     ON CONFLICT (session_id, owner) DO UPDATE SET position = excluded.position, scrollback = excluded.scrollback, created = now()`;
 }
 
-/** Takes what the former owner has put down; null as long as that is nothing. */
+/** Takes the output that the former process has stored; null as long as it has stored none. */
 export async function takeHandover(database: Database, id: string, formerOwner: string): Promise<Handover | null> {
   const [row] = await database.query<{ position: number; scrollback: Uint8Array }>`
     DELETE FROM console_handovers WHERE session_id = ${id}::uuid AND owner = ${formerOwner}::uuid RETURNING position, scrollback`;
   return row ? { position: row.position, scrollback: row.scrollback } : null;
 }
 
-/** How a session stands, and all that it depends on. */
-export interface Standing {
+/** A session as the database has it, with all that it depends on. */
+export interface SessionSnapshot {
   readonly id: string;
-  readonly owner: string | null;
+  readonly owner: string;
   readonly end: ConsoleEnd | null;
   /** Null: the instance is not in the session's project any more. */
   readonly status: InstanceStatus | null;
@@ -188,12 +189,12 @@ export interface Standing {
   readonly bytesOut: number;
 }
 
-/** How the sessions stand, in one statement. One that is not among them has gone with its project. */
-export async function readStandings(database: Database, ids: readonly string[]): Promise<Map<string, Standing>> {
-  type Row = EndpointRow & Omit<Standing, 'endpoint'>;
+/** Snapshots of sessions, by one statement. A session that is not among them has gone with its project. */
+export async function readSnapshots(database: Database, ids: readonly string[]): Promise<Map<string, SessionSnapshot>> {
+  type Row = EndpointRow & Omit<SessionSnapshot, 'endpoint'>;
   const rows = await database.query<Row>`
-    SELECT session.id, session.owner, session.end_reason::text AS end, instance.status::text, ${endpointColumns},
-      session.bytes_in AS "bytesIn", session.bytes_out AS "bytesOut"
+    SELECT session.id, session.owner, session.end_reason AS end, instance.status,
+      endpoint.kind, endpoint.host, endpoint.port, endpoint.socket_path AS "socketPath", session.bytes_in AS "bytesIn", session.bytes_out AS "bytesOut"
     FROM console_sessions AS session
     LEFT JOIN instances AS instance ON instance.id = session.instance_id AND instance.project_id = session.project_id
     LEFT JOIN console_endpoints AS endpoint ON endpoint.instance_id = instance.id
@@ -206,7 +207,7 @@ export async function readStandings(database: Database, ids: readonly string[]):
   );
 }
 
-/** Ends the sessions whose process has fallen silent, or which nobody has picked up; forgets what was put down with them. */
+/** Ends the sessions whose process gives no sign of life, or which no process has claimed; deletes their stored output. */
 export async function endSilentSessions(database: Database): Promise<void> {
   await database.query`
     UPDATE console_sessions SET ended = seen,

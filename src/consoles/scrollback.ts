@@ -2,18 +2,19 @@ const FIRST_BYTES = 4 * 1024;
 
 /**
  * The last bytes of an output, at most `capacity` of them. Every byte has a position, counted from the beginning of the
- * session: so whoever comes back can say which one comes next.
+ * session, by which a client that comes back names the next byte that it needs.
  */
 export class Scrollback {
-  readonly #capacity: number;
-  /** Full of what is kept before it is the first time overwritten from its beginning on. */
+  /** A ring buffer. It grows up to the capacity before anything in it is overwritten. */
   #ring = Buffer.alloc(0);
   #kept = 0;
   #write = 0;
   #end: number;
 
-  constructor(capacity: number, end = 0) {
-    this.#capacity = capacity;
+  constructor(
+    private readonly capacity: number,
+    end = 0,
+  ) {
     this.#end = end;
   }
 
@@ -29,8 +30,8 @@ export class Scrollback {
 
   append(bytes: Uint8Array): void {
     this.#end += bytes.length;
-    const last = bytes.length > this.#capacity ? bytes.subarray(bytes.length - this.#capacity) : bytes;
-    if (this.#kept + last.length > this.#ring.length && this.#ring.length < this.#capacity) this.#grow(this.#kept + last.length);
+    const last = bytes.length > this.capacity ? bytes.subarray(bytes.length - this.capacity) : bytes;
+    if (this.#kept + last.length > this.#ring.length && this.#ring.length < this.capacity) this.#grow(this.#kept + last.length);
     const size = this.#ring.length;
     if (size === 0) return;
     const untilEdge = last.subarray(0, size - this.#write);
@@ -40,7 +41,7 @@ export class Scrollback {
     this.#kept = Math.min(size, this.#kept + last.length);
   }
 
-  /** A copy of what is kept from a position on, which is one between `start` and `end`. */
+  /** A copy of the output from a position on, which lies between `start` and `end`. */
   readFrom(position: number): Buffer {
     const count = this.#end - position;
     const from = this.#write - count;
@@ -48,9 +49,9 @@ export class Scrollback {
     return Buffer.concat([this.#ring.subarray(from + this.#ring.length), this.#ring.subarray(0, this.#write)]);
   }
 
-  /** Only what never was overwritten is moved: it begins at the beginning. */
+  /** Nothing has been overwritten yet: the output begins at the beginning of the ring. */
   #grow(needed: number): void {
-    const ring = Buffer.alloc(Math.min(this.#capacity, Math.max(needed, this.#ring.length * 2, FIRST_BYTES)));
+    const ring = Buffer.alloc(Math.min(this.capacity, Math.max(needed, this.#ring.length * 2, FIRST_BYTES)));
     ring.set(this.#ring.subarray(0, this.#kept));
     this.#ring = ring;
     this.#write = this.#kept;

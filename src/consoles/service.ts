@@ -1,9 +1,18 @@
 import { hasRole, type ProjectScope, requireRole } from '../access/scope.ts';
-import { type ConsoleSession, Prisma } from '../generated/prisma/client.ts';
-import { inSlice, type Slice } from '../graph/connection.ts';
+import type { ConsoleSession as ConsoleSessionRow } from '../generated/prisma/client.ts';
+import { boundsOf, type Slice, sliceById } from '../graph/connection.ts';
+import { groupRows, pickCounts } from '../graph/level.ts';
+import { type InProject, pickInProject } from '../graph/node.ts';
 import { Fault } from '../kernel/fault.ts';
 import { parseUuid } from '../kernel/uuid.ts';
+import type { Database } from '../platform/database.ts';
 import type { Consoles } from './consoles.ts';
+
+/** A console session, as those see it who may: nothing of where it is held. */
+export interface ConsoleSession extends Omit<ConsoleSessionRow, 'bytesIn' | 'bytesOut' | 'owner' | 'seen'> {
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+}
 
 export interface ConsoleSessionFilter {
   readonly instanceId?: string | null;
@@ -11,39 +20,123 @@ export interface ConsoleSessionFilter {
   readonly running?: boolean | null;
 }
 
-/** The project's console sessions, the newest first: all for its admins, one's own for everybody else. */
-export function listSessions(
-  scope: ProjectScope,
+/** The console sessions of each project, the newest first: all for its admins, one's own for everybody else. */
+export async function listSessions(
+  database: Database,
+  scopes: readonly ProjectScope[],
   { instanceId, userId, running }: ConsoleSessionFilter,
   slice: Slice<string>,
-): Promise<ConsoleSession[]> {
-  const conditions = [
-    visible(scope),
-    instanceId ? Prisma.sql`session.instance_id = ${instanceId}::uuid` : null,
-    userId ? Prisma.sql`session.user_id = ${userId}::uuid` : null,
-    typeof running === 'boolean' ? Prisma.sql`(session.ended IS NULL) = ${running}` : null,
-  ];
-  const condition = Prisma.join(
-    conditions.filter((one) => one !== null),
-    ' AND ',
-  );
-  return scope.database.query<ConsoleSession>`
-    SELECT ${columns} FROM console_sessions AS session WHERE ${condition} ${inSlice(slice, 'desc')}`;
+): Promise<ConsoleSession[][]> {
+  const { where, ...order } = sliceById(slice, 'desc');
+  const ended = typeof running !== 'boolean' ? undefined : running ? null : { not: null };
+  const filter = { instanceId: instanceId ?? undefined, userId: userId ?? undefined, ended };
+  // Of all sessions and of one's own, each is found by an index of its own.
+  const read = async (within: readonly ProjectScope[]) => {
+    const [first] = within;
+    if (!first) return [];
+    const consoleSessions = { where: { AND: [visible(first), filter, where] }, ...order };
+    const ids = within.map(({ projectId }) => projectId);
+    return database.project.findMany({
+      relationLoadStrategy: 'join',
+      where: { id: { in: ids } },
+      select: { id: true, consoleSessions },
+    });
+  };
+  const isAdmin = (scope: ProjectScope) => hasRole(scope, 'admin');
+  const rows = await Promise.all([read(scopes.filter(isAdmin)), read(scopes.filter((scope) => !isAdmin(scope)))]);
+  const lists = new Map(rows.flat().map(({ id, consoleSessions }) => [id, consoleSessions.map(toSession)]));
+  return scopes.map(({ projectId }) => lists.get(projectId) ?? []);
+}
+
+/** How many there are in each of the lists. */
+export async function countSessions(
+  database: Database,
+  scopes: readonly ProjectScope[],
+  { instanceId, userId, running }: ConsoleSessionFilter,
+): Promise<number[]> {
+  const ended = typeof running !== 'boolean' ? undefined : running ? null : { not: null };
+  const filter = { instanceId: instanceId ?? undefined, userId: userId ?? undefined, ended };
+  const isAdmin = (scope: ProjectScope) => hasRole(scope, 'admin');
+  const read = async (within: readonly ProjectScope[]) => {
+    const [first] = within;
+    if (!first) return [];
+    const projectId = { in: within.map((scope) => scope.projectId) };
+    return database.consoleSession.groupBy({ by: 'projectId', where: { AND: [visible(first), filter], projectId }, _count: true });
+  };
+  const rows = await Promise.all([read(scopes.filter(isAdmin)), read(scopes.filter((scope) => !isAdmin(scope)))]);
+  const counts = new Map(rows.flat().map(({ projectId, _count }) => [projectId, _count]));
+  return scopes.map(({ projectId }) => counts.get(projectId) ?? 0);
+}
+
+/** An instance, and the scope in which its sessions are asked for. */
+export interface OfInstance {
+  readonly instanceId: string;
+  readonly scope: ProjectScope;
 }
 
 /** For each instance its console sessions, as `listSessions` has them: one statement, however many instances. */
 export async function listInstanceSessions(
-  scope: ProjectScope,
-  instanceIds: readonly string[],
+  database: Database,
+  instances: readonly OfInstance[],
   slice: Slice<string>,
 ): Promise<ConsoleSession[][]> {
-  const rows = await scope.database.query<ConsoleSession>`
-    SELECT listed.* FROM unnest(${instanceIds}::uuid[]) AS wanted (instance_id)
-    CROSS JOIN LATERAL (
-      SELECT ${columns} FROM console_sessions AS session
-      WHERE session.instance_id = wanted.instance_id AND ${visible(scope)} ${inSlice(slice, 'desc')}
-    ) AS listed`;
-  return instanceIds.map((id) => rows.filter(({ instanceId }) => instanceId === id));
+  const { above, below, limit, isAscending } = boundsOf(slice, 'desc');
+  const wanted = describeWanted(instances);
+  const rows = isAscending
+    ? await database.query<ConsoleSession>`
+        SELECT listed.* FROM unnest(${wanted.instanceIds}::uuid[], ${wanted.projectIds}::uuid[], ${wanted.userIds}::uuid[])
+          AS wanted (instance_id, project_id, user_id)
+        CROSS JOIN LATERAL (
+          SELECT session.id, session.project_id AS "projectId", session.instance_id AS "instanceId",
+            session.instance_name AS "instanceName", session.user_id AS "userId", session.user_email AS "userEmail", session.kind,
+            session.client_addresses AS "clientAddresses", session.created, session.ended, session.end_reason AS "endReason",
+            session.bytes_in AS "bytesIn", session.bytes_out AS "bytesOut", session.detached_at AS "detachedAt"
+          FROM console_sessions AS session
+          WHERE session.instance_id = wanted.instance_id AND session.project_id = wanted.project_id
+            AND (wanted.user_id IS NULL OR session.user_id = wanted.user_id)
+            AND session.id > ${above}::uuid AND session.id < ${below}::uuid
+          ORDER BY session.id LIMIT ${limit}
+        ) AS listed
+        ORDER BY listed.id`
+    : await database.query<ConsoleSession>`
+        SELECT listed.* FROM unnest(${wanted.instanceIds}::uuid[], ${wanted.projectIds}::uuid[], ${wanted.userIds}::uuid[])
+          AS wanted (instance_id, project_id, user_id)
+        CROSS JOIN LATERAL (
+          SELECT session.id, session.project_id AS "projectId", session.instance_id AS "instanceId",
+            session.instance_name AS "instanceName", session.user_id AS "userId", session.user_email AS "userEmail", session.kind,
+            session.client_addresses AS "clientAddresses", session.created, session.ended, session.end_reason AS "endReason",
+            session.bytes_in AS "bytesIn", session.bytes_out AS "bytesOut", session.detached_at AS "detachedAt"
+          FROM console_sessions AS session
+          WHERE session.instance_id = wanted.instance_id AND session.project_id = wanted.project_id
+            AND (wanted.user_id IS NULL OR session.user_id = wanted.user_id)
+            AND session.id > ${above}::uuid AND session.id < ${below}::uuid
+          ORDER BY session.id DESC LIMIT ${limit}
+        ) AS listed
+        ORDER BY listed.id DESC`;
+  return groupRows(wanted.instanceIds, rows, ({ instanceId }) => instanceId);
+}
+
+/** How many there are in each of these lists. */
+export async function countInstanceSessions(database: Database, instances: readonly OfInstance[]): Promise<number[]> {
+  const wanted = describeWanted(instances);
+  const rows = await database.query<{ instanceId: string | null; count: number | null }>`
+    SELECT wanted.instance_id AS "instanceId", (
+        SELECT count(*) FROM console_sessions AS session
+        WHERE session.instance_id = wanted.instance_id AND session.project_id = wanted.project_id
+          AND (wanted.user_id IS NULL OR session.user_id = wanted.user_id)
+      )::int AS count
+    FROM unnest(${wanted.instanceIds}::uuid[], ${wanted.projectIds}::uuid[], ${wanted.userIds}::uuid[])
+      AS wanted (instance_id, project_id, user_id)`;
+  return pickCounts(wanted.instanceIds, rows, ({ instanceId }) => instanceId);
+}
+
+/** Whose sessions are seen: null where all are. */
+function describeWanted(instances: readonly OfInstance[]) {
+  return {
+    instanceIds: instances.map(({ instanceId }) => instanceId),
+    projectIds: instances.map(({ scope }) => scope.projectId),
+    userIds: instances.map(({ scope }) => visible(scope).userId ?? null),
+  };
 }
 
 /**
@@ -60,22 +153,30 @@ export async function endSession(scope: ProjectScope, consoles: Consoles, { id }
   return findSession(scope, id);
 }
 
+/** Console sessions by their ids; null for one of another project, and for one of somebody else unless the viewer is an admin. */
+export async function findSessions(database: Database, asked: readonly InProject[]): Promise<Array<ConsoleSession | null>> {
+  const rows = await database.consoleSession.findMany({ where: { id: { in: asked.map(({ id }) => id) } } });
+  return pickInProject(asked, rows).map((row, index) => {
+    const scope = asked[index]?.scope;
+    const isSeen = row && scope && (hasRole(scope, 'admin') || row.userId === scope.viewer.userId);
+    return isSeen ? toSession(row) : null;
+  });
+}
+
 async function findSession(scope: ProjectScope, id: string): Promise<ConsoleSession> {
   const sessionId = parseUuid(id);
   if (!sessionId) throw Fault.notFound();
-  const [session] = await scope.database.query<ConsoleSession>`
-    SELECT ${columns} FROM console_sessions AS session WHERE session.id = ${sessionId}::uuid AND ${visible(scope)}`;
+  const where = { id: sessionId, projectId: scope.projectId, ...visible(scope) };
+  const session = await scope.database.consoleSession.findFirst({ where });
   if (!session) throw Fault.notFound();
-  return session;
+  return toSession(session);
 }
 
-/** What the viewer may know of: of the project, and their own unless they are its admin. */
-function visible(scope: ProjectScope): Prisma.Sql {
-  const own = hasRole(scope, 'admin') ? Prisma.empty : Prisma.sql`AND session.user_id = ${scope.viewer.userId}::uuid`;
-  return Prisma.sql`session.project_id = ${scope.projectId}::uuid ${own}`;
+/** What the viewer may know of within the project: their own, unless they are its admin. */
+function visible(scope: ProjectScope) {
+  return { userId: hasRole(scope, 'admin') ? undefined : scope.viewer.userId };
 }
 
-const columns = Prisma.sql`session.id, session.project_id AS "projectId", session.instance_id AS "instanceId",
-  session.instance_name AS "instanceName", session.user_id AS "userId", session.user_email AS "userEmail", session.kind::text,
-  session.client_addresses AS "clientAddresses", session.created, session.ended, session.end_reason::text AS "endReason",
-  session.bytes_in AS "bytesIn", session.bytes_out AS "bytesOut", session.detached_at AS "detachedAt", session.owner, session.seen`;
+function toSession({ bytesIn, bytesOut, ...row }: ConsoleSessionRow): ConsoleSession {
+  return { ...row, bytesIn: Number(bytesIn), bytesOut: Number(bytesOut) };
+}

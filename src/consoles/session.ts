@@ -1,30 +1,30 @@
 import type { Socket } from 'node:net';
 import type { ConsoleEnd } from '../generated/prisma/enums.ts';
-import { Blocks } from './blocks.ts';
+import { BufferPool } from './buffers.ts';
 import { connectEndpoint, type Endpoint } from './endpoint.ts';
 import { Scrollback } from './scrollback.ts';
 
-/** What is kept of the output of a serial console, for whoever comes back. */
-export const SCROLLBACK_BYTES = 256 * 1024;
-/** What may wait to go out to a client before its console is made to wait, and down to what it must have gone for the console to go on. */
+/** The output of a serial console that is kept for a client that comes back. */
+const SCROLLBACK_BYTES = 256 * 1024;
+/** Backpressure on a console: it is paused above the first number of bytes that wait for its client, and resumed at the second. */
 const MAX_WAITING_BYTES = 512 * 1024;
 const MIN_WAITING_BYTES = 128 * 1024;
-/** What may wait to go out to a console before its client is made to wait. */
+/** Backpressure on a client: it is paused above this number of bytes that wait for its console. */
 const MAX_TYPED_BYTES = 64 * 1024;
-/** How long a console may go on speaking when its line is being closed. */
+/** How long a console may still send while its line is being closed. */
 const HANG_UP_MS = 500;
-/** For how long a console is kept waiting for a client that is about to be attached. */
-const HOLD_MS = 5_000;
+/** How long the output of a console is paused for a client that is about to be attached. */
+const MAX_PAUSE_MS = 5_000;
 
-/** Why a client is sent away: with its session, or from a session that goes on. */
+/** Why a client's socket is closed: its session has ended, or goes on without the client. */
 export type Closing = ConsoleEnd | 'credential_expired' | 'restart';
 
 /** The socket that is attached to a session, as the session needs it. */
 export interface ConsoleClient {
-  /** Bytes that have not gone out yet. */
+  /** The bytes that have not gone out yet. */
   readonly waiting: number;
   send(bytes: Buffer, onSent: () => void): void;
-  /** Stops taking input, so that whoever types has to wait; and goes on. */
+  /** Stops and resumes the reading of input. */
   pause(): void;
   resume(): void;
   close(closing: Closing): void;
@@ -38,9 +38,9 @@ export interface SessionFacts {
   readonly endpoint: Endpoint;
 }
 
-/** How a session goes on that has run elsewhere before. */
+/** The state of a session that has run in another process before. */
 export interface Continuation {
-  /** Where its output stands. */
+  /** The position at the end of its output. */
   readonly position: number;
   readonly scrollback: Uint8Array;
   readonly bytesIn: number;
@@ -48,31 +48,31 @@ export interface Continuation {
 }
 
 /**
- * A running session: one line to a console, and the one client that is attached to it, or nobody. Bytes pass as they
- * are. Whichever side does not take them makes the other one wait.
+ * A running session: one line to a console, and one client that is attached to it, or none. Bytes pass unchanged, with
+ * backpressure both ways.
  */
-export class Session {
-  readonly facts: SessionFacts;
+export class LiveSession {
   readonly scrollback: Scrollback;
   bytesIn: number;
   bytesOut: number;
-  /** Since when nobody is attached, by the process's clock; null while somebody is. */
+  /** The moment at which the last client left, by the process's clock; null while a client is attached. */
   detachedAt: number | null = performance.now();
-  readonly #onLineOver: (failure: Error | null) => void;
-  readonly #blocks = new Blocks();
+  readonly #buffers = new BufferPool();
   #client: ConsoleClient | null = null;
   #line: Socket | null = null;
-  #isLineOver = false;
+  #isLineClosed = false;
   #isLinePaused = false;
-  #hold: NodeJS.Timeout | null = null;
+  #pauseTimer: NodeJS.Timeout | null = null;
   #hasMoved = true;
   #movedAt = 0;
 
-  /** `onLineOver` is called when the console ends the line by itself, or cannot be reached. */
-  constructor(facts: SessionFacts, onLineOver: (failure: Error | null) => void, before?: Continuation) {
+  /** `onLineClosed` runs when the console closes the line, or cannot be reached. */
+  constructor(
+    readonly facts: SessionFacts,
+    private readonly onLineClosed: (failure: Error | null) => void,
+    before?: Continuation,
+  ) {
     const { position = 0, scrollback = new Uint8Array(), bytesIn = 0, bytesOut = 0 } = before ?? {};
-    this.facts = facts;
-    this.#onLineOver = onLineOver;
     this.scrollback = new Scrollback(this.isSerial ? SCROLLBACK_BYTES : 0, position - scrollback.length);
     this.scrollback.append(scrollback);
     this.bytesIn = bytesIn;
@@ -87,12 +87,12 @@ export class Session {
     return this.#client;
   }
 
-  /** The line is over, and whoever comes back gets what is left of it. */
-  get isLineOver(): boolean {
-    return this.#isLineOver;
+  /** Whether the line is closed: a client that comes back gets the rest of the output. */
+  get isLineClosed(): boolean {
+    return this.#isLineClosed;
   }
 
-  /** For how long nothing has passed, as far as can be told: it is asked at every look. */
+  /** The milliseconds in which nothing has passed, to the accuracy of a poll. */
   countIdle(): number {
     const now = performance.now();
     if (this.#hasMoved) this.#movedAt = now;
@@ -100,31 +100,31 @@ export class Session {
     return now - this.#movedAt;
   }
 
-  /** Lets nothing more come, so that what is kept stays what it is until a client is attached. */
-  hold(): void {
-    if (this.#hold) clearTimeout(this.#hold);
-    this.#hold = setTimeout(() => this.#release(), HOLD_MS);
-    this.#hold.unref();
+  /** Pauses the output, so that the scrollback stays as it is until a client is attached. */
+  pauseUntilAttached(): void {
+    if (this.#pauseTimer) clearTimeout(this.#pauseTimer);
+    this.#pauseTimer = setTimeout(() => this.#endPause(), MAX_PAUSE_MS);
+    this.#pauseTimer.unref();
     this.#line?.pause();
   }
 
-  /** Tells the client what it has missed from a position on, and from then on what comes; whoever was attached has to go. */
+  /** Sends the client the output from a position on, and then live output; a client that was attached before is closed. */
   attach(client: ConsoleClient, from: number): void {
     const before = this.#client;
     this.#client = client;
     this.detachedAt = null;
     this.#hasMoved = true;
     before?.close('taken_over');
-    // A screen is drawn for one viewer from the beginning on: a new one cannot go on where another left off.
-    if (!this.isSerial) this.#dropLine();
+    // A screen is drawn for one viewer from the beginning: a second viewer cannot continue the stream of the first.
+    if (!this.isSerial) this.#destroyLine();
     const missed = this.scrollback.readFrom(from);
     if (missed.length > 0) client.send(missed, this.#onSent);
-    this.#release();
-    if (!this.#isLineOver) this.#line ??= this.#connect();
+    this.#endPause();
+    if (!this.#isLineClosed) this.#line ??= this.#connect();
     client.resume();
   }
 
-  /** What was typed. From a client that is not attached any more it is not taken. */
+  /** Input from a client. Input from a client that is not attached any more is ignored. */
   receive(client: ConsoleClient, bytes: Buffer): void {
     if (this.#client !== client || !this.#line) return;
     this.bytesIn += bytes.length;
@@ -132,30 +132,30 @@ export class Session {
     if (!this.#line.write(bytes)) client.pause();
   }
 
-  /** The client has gone. A serial console is listened to for as long as the session lives. Whether this client was the one attached. */
+  /** Detaches a client; returns whether it was attached. The line of a serial console stays open as long as the session lives. */
   detach(client: ConsoleClient): boolean {
     if (this.#client !== client) return false;
     this.#client = null;
     this.detachedAt = performance.now();
-    if (this.isSerial) this.#letGo();
-    else this.#dropLine();
+    if (this.isSerial) this.#resumeLine();
+    else this.#destroyLine();
     return true;
   }
 
-  /** Ends it here: sends the client away, and hangs up. */
+  /** Ends the session here: closes its client and its line. */
   stop(closing: Closing): void {
     const client = this.#client;
     this.#client = null;
-    if (this.#hold) clearTimeout(this.#hold);
-    this.#dropLine();
+    if (this.#pauseTimer) clearTimeout(this.#pauseTimer);
+    this.#destroyLine();
     client?.close(closing);
   }
 
-  /** Sends the client away and hangs up as who has said everything: what the console was saying still comes into the scrollback. */
+  /** Closes the client, and half-closes the line: what the console still sends comes into the scrollback. */
   async hangUp(closing: Closing): Promise<void> {
     const client = this.#client;
     this.#client = null;
-    this.#release();
+    this.#endPause();
     client?.close(closing);
     const line = this.#line;
     if (!line || line.destroyed) return;
@@ -173,8 +173,8 @@ export class Session {
 
   #connect(): Socket {
     const reader = {
-      buffer: () => this.#blocks.take(),
-      callback: (length: number, block: Uint8Array) => line.destroyed || this.#hear(length, block),
+      buffer: () => this.#buffers.acquire(),
+      callback: (length: number, buffer: Uint8Array) => line.destroyed || this.#onOutput(length, buffer),
     };
     const line: Socket = connectEndpoint(this.facts.endpoint, reader, MAX_TYPED_BYTES);
     let failure: Error | null = null;
@@ -185,48 +185,48 @@ export class Session {
     line.on('close', () => {
       if (this.#line !== line) return;
       this.#line = null;
-      this.#isLineOver = true;
-      this.#onLineOver(failure);
+      this.#isLineClosed = true;
+      this.onLineClosed(failure);
     });
     return line;
   }
 
-  /** Whether the console may go on speaking. */
-  #hear(length: number, block: Uint8Array): boolean {
+  /** Takes output; returns whether the console may go on sending. */
+  #onOutput(length: number, buffer: Uint8Array): boolean {
     this.bytesOut += length;
     this.#hasMoved = true;
-    const bytes = Buffer.from(block.buffer, block.byteOffset, length);
+    const bytes = Buffer.from(buffer.buffer, buffer.byteOffset, length);
     this.scrollback.append(bytes);
     const client = this.#client;
     if (!client) {
-      this.#blocks.giveBack(block, length);
-      return !this.#hold;
+      this.#buffers.release(buffer, length);
+      return !this.#pauseTimer;
     }
     client.send(bytes, () => {
-      this.#blocks.giveBack(block, length);
+      this.#buffers.release(buffer, length);
       this.#onSent();
     });
-    if (client.waiting <= MAX_WAITING_BYTES) return !this.#hold;
+    if (client.waiting <= MAX_WAITING_BYTES) return !this.#pauseTimer;
     this.#isLinePaused = true;
     return false;
   }
 
   readonly #onSent = (): void => {
-    if (this.#isLinePaused && (this.#client?.waiting ?? 0) <= MIN_WAITING_BYTES) this.#letGo();
+    if (this.#isLinePaused && (this.#client?.waiting ?? 0) <= MIN_WAITING_BYTES) this.#resumeLine();
   };
 
-  #release(): void {
-    if (this.#hold) clearTimeout(this.#hold);
-    this.#hold = null;
-    this.#letGo();
+  #endPause(): void {
+    if (this.#pauseTimer) clearTimeout(this.#pauseTimer);
+    this.#pauseTimer = null;
+    this.#resumeLine();
   }
 
-  #letGo(): void {
+  #resumeLine(): void {
     this.#isLinePaused = false;
-    if (!this.#hold) this.#line?.resume();
+    if (!this.#pauseTimer) this.#line?.resume();
   }
 
-  #dropLine(): void {
+  #destroyLine(): void {
     const line = this.#line;
     this.#line = null;
     line?.removeAllListeners('data');

@@ -1,25 +1,43 @@
+import { openReader, readLight } from '../graph/answer.ts';
 import { builder } from '../graph/builder.ts';
-import { resolveKeyset } from '../graph/connection.ts';
+import { pageCost } from '../graph/cost.ts';
+import { implementConnection, resolveList } from '../graph/list.ts';
+import type { Locate } from '../graph/locate.ts';
+import { NodeRef, registerNode } from '../graph/node.ts';
+import { idempotencyKey, once } from '../graph/once.ts';
+import { implementOrder, inOrder } from '../graph/order.ts';
 import { implementPage, pageArgs } from '../graph/page.ts';
 import { ProjectRef } from '../graph/project.ts';
-import { parseUuid } from '../kernel/uuid.ts';
-import {
-  createDashboard,
-  type Dashboard,
-  deleteDashboard,
-  getDashboard,
-  listDashboards,
-  pageDashboards,
-  updateDashboard,
-} from './service.ts';
+import { loadMember, UserRef } from '../graph/user.ts';
+import { countDashboards, dashboardOrder, findDashboards, listOfProjects, orderDashboards } from './find.ts';
+import { type Dashboard, getDashboard, heavyFields, listDashboards, pageDashboards } from './list.ts';
+import { createDashboard, type DashboardQuota, deleteDashboard, patchDashboard, updateDashboard } from './service.ts';
+
+declare module '../graph/context.ts' {
+  interface Services {
+    readonly dashboards: DashboardQuota;
+  }
+}
 
 const DashboardRef = builder.objectRef<Dashboard>('Dashboard').implement({
   description: 'A monitoring dashboard. Public ones are seen by everyone in the project, others by their creator and admins.',
+  interfaces: [NodeRef],
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Stays, also when the dashboard moves.' }),
     organizationId: t.exposeID('organizationId', { description: 'The organization of its project.' }),
     projectId: t.exposeID('projectId', { description: 'The project that it belongs to.' }),
     createdById: t.exposeID('createdById', { description: 'The user who made it.' }),
+    createdBy: t.field({
+      type: UserRef,
+      nullable: true,
+      description: 'Who made it; null where they have left the organization.',
+      resolve: (dashboard, _args, context) => loadMember(context, dashboard, dashboard.createdById),
+    }),
+    project: t.field({
+      type: ProjectRef,
+      description: 'The project that it belongs to.',
+      resolve: ({ projectId, organizationId }, _args, context) => context.openProject({ organizationId, projectId }),
+    }),
     name: t.exposeString('name', { description: 'At most 255 characters.' }),
     description: t.exposeString('description', { description: 'Empty where there is none.' }),
     widgets: t.expose('widgets', {
@@ -35,27 +53,46 @@ const DashboardRef = builder.objectRef<Dashboard>('Dashboard').implement({
   }),
 });
 
+registerNode('Dashboard', { inProject: ({ database }, asked, read) => findDashboards(database, asked, read), heavyFields });
+
+const DashboardConnection = implementConnection('Dashboard', DashboardRef);
+const DashboardOrder = implementOrder('Dashboard', ['name', 'created']);
 const DashboardPage = implementPage('DashboardPage', DashboardRef);
 
 builder.objectFields(ProjectRef, (t) => ({
-  dashboards: t.connection({
-    type: DashboardRef,
-    description: 'The dashboards that the viewer may see, the oldest first.',
-    resolve: (scope, args) =>
-      resolveKeyset({ args, keyOf: (node: Dashboard) => node.id, parseKey: parseUuid }, (slice) => listDashboards(scope, slice)),
-  }),
+  dashboards: t.connection(
+    {
+      type: DashboardRef,
+      description: 'The dashboards that the viewer may see, the oldest first unless ordered otherwise.',
+      complexity: pageCost,
+      args: { orderBy: t.arg({ type: DashboardOrder, description: 'In this order.' }) },
+      resolve: (scope, { orderBy, ...args }, context, info) => {
+        const order = orderBy ?? dashboardOrder;
+        const read = openReader(context, info, heavyFields);
+        const count = () => context.loadByProject('count of dashboards', scope, countDashboards);
+        return resolveList({ args, ...inOrder(order), count }, (slice) =>
+          context.loadByProject(`dashboards ${read === readLight} ${JSON.stringify([order, slice])}`, scope, async (database, scopes) => {
+            if (order !== dashboardOrder) return orderDashboards(database, scopes, order, slice, read);
+            return scopes.length === 1 ? [await listDashboards(scope, slice, read)] : listOfProjects(database, scopes, slice, read);
+          }),
+        );
+      },
+    },
+    DashboardConnection,
+  ),
   dashboardPage: t.field({
     type: DashboardPage,
     description: 'The dashboards that the viewer may see, the oldest first, by page.',
+    complexity: pageCost,
     args: pageArgs(t),
-    resolve: pageDashboards,
+    resolve: (scope, paging, context, info) => pageDashboards(scope, paging, openReader(context, info, heavyFields)),
   }),
   dashboard: t.field({
     type: DashboardRef,
     nullable: true,
     description: 'One dashboard. One that the viewer may not see is `not_found`.',
     args: { id: t.arg.id({ required: true, description: 'The dashboard.' }) },
-    resolve: (scope, { id }) => getDashboard(scope, id),
+    resolve: (scope, { id }, context, info) => getDashboard(scope, id, openReader(context, info, heavyFields)),
   }),
 }));
 
@@ -64,8 +101,14 @@ const CreateDashboardInput = builder.inputType('CreateDashboardInput', {
   fields: (t) => ({
     organizationId: t.id({ required: true, description: 'The organization that the project belongs to.' }),
     projectId: t.id({ required: true, description: 'The project.' }),
-    name: t.field({ type: 'Name', required: true, description: '1 to 255 characters, not blank.' }),
-    description: t.field({ type: 'Text', required: true, defaultValue: '', description: 'Empty when left out.' }),
+    name: t.field({ type: 'Name', required: true, description: '1 to 255 characters, not blank.', extensions: { maxLength: 255 } }),
+    description: t.field({
+      type: 'Text',
+      required: true,
+      defaultValue: '',
+      description: 'At most 10000 characters. Empty when left out.',
+      extensions: { maxLength: 10_000 },
+    }),
     widgets: t.field({
       type: 'JSON',
       description: 'The configuration of the widgets: any JSON value of up to 256 KiB. An empty list when left out.',
@@ -76,6 +119,7 @@ const CreateDashboardInput = builder.inputType('CreateDashboardInput', {
       description: 'Makes it the project’s default, in the place of the one that there was.',
     }),
     isPublic: t.boolean({ required: true, defaultValue: false, description: 'Shows it to everyone in the project.' }),
+    idempotencyKey: idempotencyKey(t),
   }),
 });
 
@@ -85,8 +129,14 @@ const UpdateDashboardInput = builder.inputType('UpdateDashboardInput', {
     organizationId: t.id({ required: true, description: 'The organization that the project belongs to.' }),
     projectId: t.id({ required: true, description: 'The project.' }),
     id: t.id({ required: true, description: 'The dashboard.' }),
-    name: t.field({ type: 'Name', required: true, description: '1 to 255 characters, not blank.' }),
-    description: t.field({ type: 'Text', required: true, defaultValue: '', description: 'Empty when left out.' }),
+    name: t.field({ type: 'Name', required: true, description: '1 to 255 characters, not blank.', extensions: { maxLength: 255 } }),
+    description: t.field({
+      type: 'Text',
+      required: true,
+      defaultValue: '',
+      description: 'At most 10000 characters. Empty when left out.',
+      extensions: { maxLength: 10_000 },
+    }),
     widgets: t.field({
       type: 'JSON',
       description: 'The configuration of the widgets: any JSON value of up to 256 KiB. An empty list when left out.',
@@ -103,6 +153,41 @@ const UpdateDashboardInput = builder.inputType('UpdateDashboardInput', {
       extensions: { refusesNull: true },
     }),
     expectedVersion: t.int({ description: 'Refuses with `conflict` when the dashboard is not at this version.' }),
+    idempotencyKey: idempotencyKey(t),
+  }),
+});
+
+const PatchDashboardInput = builder.inputType('PatchDashboardInput', {
+  description: 'Changes of a dashboard: what is left out stays as it is.',
+  fields: (t) => ({
+    organizationId: t.id({ required: true, description: 'The organization that the project belongs to.' }),
+    projectId: t.id({ required: true, description: 'The project.' }),
+    id: t.id({ required: true, description: 'The dashboard.' }),
+    name: t.field({
+      type: 'Name',
+      description: '1 to 255 characters, not blank. Not null.',
+      extensions: { maxLength: 255, refusesNull: true },
+    }),
+    description: t.field({
+      type: 'Text',
+      description: 'At most 10000 characters. Not null.',
+      extensions: { maxLength: 10_000, refusesNull: true },
+    }),
+    widgets: t.field({ type: 'JSON', description: 'The configuration of the widgets: any JSON value of up to 256 KiB.' }),
+    isDefault: t.boolean({
+      description: 'Makes it the project’s default, in the place of the one that there was. Not null.',
+      extensions: { refusesNull: true },
+    }),
+    isPublic: t.boolean({ description: 'Shows it to everyone in the project. Not null.', extensions: { refusesNull: true } }),
+    project: t.field({
+      type: 'UUID',
+      description:
+        'The project to move to: one of the same organization in which the caller may edit dashboards. Not null. A dashboard ' +
+        'that moves is not the default there, unless `isDefault` says so.',
+      extensions: { refusesNull: true },
+    }),
+    expectedVersion: t.int({ description: 'Refuses with `conflict` when the dashboard is not at this version.' }),
+    idempotencyKey: idempotencyKey(t),
   }),
 });
 
@@ -113,6 +198,7 @@ const DeleteDashboardInput = builder.inputType('DeleteDashboardInput', {
     projectId: t.id({ required: true, description: 'The project.' }),
     id: t.id({ required: true, description: 'The dashboard.' }),
     expectedVersion: t.int({ description: 'Refuses with `conflict` when the dashboard is not at this version.' }),
+    idempotencyKey: idempotencyKey(t),
   }),
 });
 
@@ -124,31 +210,59 @@ const UpdateDashboardPayload = builder.simpleObject('UpdateDashboardPayload', {
   description: 'What `updateDashboard` answers.',
   fields: (t) => ({ dashboard: t.field({ type: DashboardRef, description: 'The dashboard as it is now.' }) }),
 });
+const PatchDashboardPayload = builder.simpleObject('PatchDashboardPayload', {
+  description: 'What `patchDashboard` answers.',
+  fields: (t) => ({ dashboard: t.field({ type: DashboardRef, description: 'The dashboard as it is now.' }) }),
+});
 const DeleteDashboardPayload = builder.simpleObject('DeleteDashboardPayload', {
   description: 'What `deleteDashboard` answers.',
   fields: (t) => ({ deletedId: t.id({ description: 'The dashboard that was deleted.' }) }),
 });
+
+const locateDashboard: Locate = async ({ organizationId = '', projectId = '', id = '' }, context) =>
+  getDashboard(await context.openProject({ organizationId, projectId }), id, readLight);
 
 builder.mutationFields((t) => ({
   createDashboard: t.field({
     type: CreateDashboardPayload,
     nullable: true,
     description: 'Makes a monitoring dashboard. Needs the role `member`.',
-    args: { input: t.arg({ type: CreateDashboardInput, required: true }) },
-    resolve: async (_root, { input }, context) => ({ dashboard: await createDashboard(await context.openProject(input), input) }),
+    args: { input: t.arg({ type: CreateDashboardInput, required: true, description: 'What to make.' }) },
+    resolve: (_root, { input }, context, info) =>
+      once({ input, context, info }, async ({ openProject, services }) => ({
+        dashboard: await createDashboard(await openProject(input), input, services.dashboards),
+      })),
   }),
   updateDashboard: t.field({
     type: UpdateDashboardPayload,
     nullable: true,
     description: 'Replaces a monitoring dashboard. Needs the role `member` for one’s own dashboards, `admin` for others.',
-    args: { input: t.arg({ type: UpdateDashboardInput, required: true }) },
-    resolve: async (_root, { input }, context) => ({ dashboard: await updateDashboard(await context.openProject(input), input) }),
+    args: { input: t.arg({ type: UpdateDashboardInput, required: true, description: 'What takes the place of all that it was.' }) },
+    extensions: { locate: locateDashboard },
+    resolve: (_root, { input }, context, info) =>
+      once({ input, context, info }, async ({ openProject, services }) => ({
+        dashboard: await updateDashboard(await openProject(input), input, services.dashboards),
+      })),
+  }),
+  patchDashboard: t.field({
+    type: PatchDashboardPayload,
+    nullable: true,
+    description:
+      'Changes of a monitoring dashboard what is given, and nothing else. Needs the role `member` for one’s own dashboards, `admin` for others.',
+    args: { input: t.arg({ type: PatchDashboardInput, required: true, description: 'What to change.' }) },
+    extensions: { locate: locateDashboard },
+    resolve: (_root, { input }, context, info) =>
+      once({ input, context, info }, async ({ openProject, services }) => ({
+        dashboard: await patchDashboard(await openProject(input), input, services.dashboards),
+      })),
   }),
   deleteDashboard: t.field({
     type: DeleteDashboardPayload,
     nullable: true,
     description: 'Deletes a monitoring dashboard. Needs the role `member` for one’s own dashboards, `admin` for others.',
-    args: { input: t.arg({ type: DeleteDashboardInput, required: true }) },
-    resolve: async (_root, { input }, context) => deleteDashboard(await context.openProject(input), input),
+    args: { input: t.arg({ type: DeleteDashboardInput, required: true, description: 'What to delete.' }) },
+    extensions: { locate: locateDashboard },
+    resolve: (_root, { input }, context, info) =>
+      once({ input, context, info }, async ({ openProject }) => deleteDashboard(await openProject(input), input)),
   }),
 }));

@@ -1,19 +1,22 @@
 import SchemaBuilder from '@pothos/core';
+import ComplexityPlugin from '@pothos/plugin-complexity';
 import PrismaPlugin from '@pothos/plugin-prisma';
 import RelayPlugin from '@pothos/plugin-relay';
 import SimpleObjectsPlugin from '@pothos/plugin-simple-objects';
 import type PrismaTypes from '../generated/pothos.ts';
 import { getDatamodel } from '../generated/pothos.ts';
 import type { Context } from './context.ts';
+import { pageCost } from './cost.ts';
 
-export type Scalars = {
+type Scalars = {
   ID: { Input: string; Output: string };
   DateTime: { Input: Date; Output: Date };
   UUID: { Input: string; Output: string };
   Name: { Input: string; Output: string };
   Text: { Input: string; Output: string };
+  IdempotencyKey: { Input: string; Output: string };
   JSON: { Input: unknown; Output: unknown };
-  JSONObject: { Input: Record<string, unknown>; Output: unknown };
+  JSONObject: { Input: unknown; Output: unknown };
   SafeInt: { Input: number; Output: number };
 };
 
@@ -22,11 +25,13 @@ export const builder = new SchemaBuilder<{
   Context: Context;
   PrismaTypes: PrismaTypes;
   Scalars: Scalars;
+  /** What every list brings along besides its part: how many items there are in all. */
+  Connection: { count(): Promise<number> };
   DefaultFieldNullability: false;
   DefaultEdgesNullability: false;
   DefaultNodeNullability: false;
 }>({
-  plugins: [RelayPlugin, SimpleObjectsPlugin, PrismaPlugin],
+  plugins: [RelayPlugin, SimpleObjectsPlugin, PrismaPlugin, ComplexityPlugin],
   defaultFieldNullability: false,
   relay: {
     cursorType: 'String',
@@ -47,10 +52,13 @@ export const builder = new SchemaBuilder<{
     lastArgOptions: { description: 'How many items from the end, or before `before`: at most 100.' },
     afterArgOptions: { description: 'The cursor of the item to begin behind.' },
     beforeArgOptions: { description: 'The cursor of the item to end before.' },
+    defaultConnectionFieldOptions: { complexity: pageCost },
     defaultConnectionTypeOptions: { description: 'A part of a list.' },
     defaultEdgeTypeOptions: { description: 'An item of a list, with its cursor.' },
-    nodesOnConnection: true,
+    nodesOnConnection: { description: 'The items.' },
   },
+  // What a document costs is judged before any of its fields is resolved (`createCostJudge`).
+  complexity: { defaultComplexity: 1, defaultListMultiplier: 1, disabled: true },
   prisma: {
     client: (context) => context.database,
     dmmf: getDatamodel(),

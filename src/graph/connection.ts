@@ -1,5 +1,4 @@
 import { resolveCursorConnection } from '@pothos/plugin-relay';
-import { Prisma } from '../generated/prisma/client.ts';
 import { Fault } from '../kernel/fault.ts';
 
 /** What a keyset query needs: keys to start behind, how many rows, and whether to walk backwards. */
@@ -22,6 +21,8 @@ interface Keyset<Node, Key> {
   readonly keyOf: (node: Node) => Key;
   /** The key of its text, or null where the text is none. */
   readonly parseKey: (text: string) => Key | null;
+  /** What is said of a text that is none. */
+  readonly problem?: string;
 }
 
 /**
@@ -29,7 +30,7 @@ interface Keyset<Node, Key> {
  * as at its beginning. Throws a field error for a malformed cursor or a negative size.
  */
 export async function resolveKeyset<Node, Key extends string | number>(
-  { args, keyOf, parseKey }: Keyset<Node, Key>,
+  { args, keyOf, parseKey, problem = 'Not a valid cursor.' }: Keyset<Node, Key>,
   load: (slice: Slice<Key>) => Promise<Node[]>,
 ) {
   const fields: Record<string, string[]> = {};
@@ -40,7 +41,7 @@ export async function resolveKeyset<Node, Key extends string | number>(
     const cursor = args[name];
     if (cursor === null || cursor === undefined) return undefined;
     const key = parseKey(Buffer.from(cursor, 'base64url').toString('utf8'));
-    if (key === null || encode(key) !== cursor) fields[name] = ['Not a valid cursor.'];
+    if (key === null || encode(key) !== cursor) fields[name] = [problem];
     return key ?? undefined;
   };
   const after = decode('after');
@@ -65,13 +66,27 @@ export function sliceById(slice: Slice<string>, order: 'asc' | 'desc' = 'asc') {
   return { where: { id: { gt: behind, lt: ahead } }, orderBy: { id: direction }, take: slice.limit };
 }
 
-/** The end of a statement for the same slice: it goes on from `WHERE …`. */
-export function inSlice({ after, before, limit, backwards }: Slice<string>, order: 'asc' | 'desc'): Prisma.Sql {
-  const isAscending = (order === 'asc') !== backwards;
-  const [behind, ahead] = order === 'asc' ? [after, before] : [before, after];
-  return Prisma.sql`${behind ? Prisma.sql`AND id > ${behind}::uuid` : Prisma.empty}
-    ${ahead ? Prisma.sql`AND id < ${ahead}::uuid` : Prisma.empty}
-    ORDER BY id ${isAscending ? Prisma.empty : Prisma.sql`DESC`} LIMIT ${limit}`;
+/** Before and behind every id. */
+const FIRST = '00000000-0000-0000-0000-000000000000';
+const LAST = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+
+/** What a statement takes for a slice. */
+export interface Bounds {
+  readonly above: string;
+  readonly below: string;
+  readonly limit: number;
+  readonly isAscending: boolean;
+}
+
+/** The same slice for a statement: `id > above AND id < below ORDER BY id LIMIT limit`, with `DESC` unless it is ascending. */
+export function boundsOf({ after, before, limit, backwards }: Slice<string>, order: 'asc' | 'desc'): Bounds {
+  const [above = FIRST, below = LAST] = order === 'asc' ? [after, before] : [before, after];
+  return { above, below, limit, isAscending: (order === 'asc') !== backwards };
+}
+
+/** The bounds of a page of a whole list: it passes over as many rows as are before it. */
+export function boundsOfPage(pageSize: number, offset: number, order: 'asc' | 'desc' = 'asc'): Bounds & { readonly offset: number } {
+  return { ...boundsOf({ after: undefined, before: undefined, limit: pageSize, backwards: false }, order), offset };
 }
 
 function encode(key: string | number): string {

@@ -2,10 +2,7 @@ import { complexityFromQuery } from '@pothos/plugin-complexity';
 import {
   type DocumentNode,
   GraphQLError,
-  type GraphQLField,
   type GraphQLSchema,
-  isInterfaceType,
-  isObjectType,
   Kind,
   type OperationDefinitionNode,
   TypeInfo,
@@ -13,31 +10,35 @@ import {
   visitWithTypeInfo,
 } from 'graphql';
 
-/** What a client's document may cost. A field costs one; what hangs under a page costs as often as the page has items. */
-const limits = { depth: 12, breadth: 500, complexity: 20_000 };
+/**
+ * What a client's document may cost. A field costs one; what hangs under a page costs as often as the page has items. A
+ * document without lists in lists passes with the largest pages, as broad as it may be.
+ */
+const limits = { depth: 20, breadth: 500, complexity: 50_000 };
 
-const sizes: ReadonlySet<string> = new Set(['first', 'last', 'pageSize']);
-const single = { field: 1, multiplier: 1 };
+export const MAX_COST = limits.complexity;
 
-const ofPage = ({ first, last, pageSize }: Readonly<Record<string, unknown>>) => {
-  const size = Number(first ?? last ?? pageSize ?? 20);
-  return { field: 1, multiplier: Math.min(Math.max(size, 1), 100) };
-};
-
-const isPaged = ({ args }: GraphQLField<unknown, unknown>) => args.some(({ name }) => sizes.has(name));
-
-/** Tells each field what it costs: only of those that are paged do the arguments count. */
-export function declareCosts(schema: GraphQLSchema): GraphQLSchema {
-  for (const type of Object.values(schema.getTypeMap())) {
-    if (!isObjectType(type) && !isInterfaceType(type)) continue;
-    for (const field of Object.values(type.getFields()))
-      field.extensions = { ...field.extensions, complexity: isPaged(field) ? ofPage : single };
-  }
-  return schema;
+interface Sizes {
+  readonly first?: number | null;
+  readonly last?: number | null;
+  readonly pageSize?: number | null;
+  readonly ids?: readonly unknown[] | null;
 }
 
-/** Why an operation is not run with such variables; null when nothing is wrong. Variables fit their declared types (`variableErrors`). */
-export type JudgeCost = (variables: Readonly<Record<string, unknown>>) => string | null;
+/** The `complexity` of a field that is paged, or takes a list of ids: of no other field do the arguments count. */
+export function pageCost({ first, last, pageSize, ids }: Sizes) {
+  const size = ids ? ids.length : (first ?? last ?? pageSize ?? 20);
+  return { field: 1, multiplier: Math.min(Math.max(size, 1), 100) };
+}
+
+/** What an operation costs, and why it is not run at that; its cost is null where that cannot be told. */
+export interface Judgement {
+  readonly cost: number | null;
+  readonly excess: string | null;
+}
+
+/** Judges an operation with the variables of a request, which fit their declared types (`variableErrors`). */
+export type JudgeCost = (variables: Readonly<Record<string, unknown>>) => Judgement;
 
 /** Judges an operation of a valid document: once for all, where no page takes a variable. */
 export function createCostJudge(schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode): JudgeCost {
@@ -58,21 +59,22 @@ function takesVariables(schema: GraphQLSchema, document: DocumentNode): boolean 
     visitWithTypeInfo(types, {
       Variable() {
         const field = types.getFieldDef();
-        isTaken ||= Boolean(field && isPaged(field));
+        isTaken ||= field?.extensions.complexity === pageCost;
       },
     }),
   );
   return isTaken;
 }
 
-function judge(schema: GraphQLSchema, document: DocumentNode, variables: Readonly<Record<string, unknown>>): string | null {
+function judge(schema: GraphQLSchema, document: DocumentNode, variables: Readonly<Record<string, unknown>>): Judgement {
   try {
-    const cost = complexityFromQuery(document, { schema, variables: { ...variables } });
-    const exceeded = (['depth', 'breadth', 'complexity'] as const).find((name) => cost[name] > limits[name]);
-    return exceeded ? `The document is too large: ${exceeded} ${cost[exceeded]}, at most ${limits[exceeded]}.` : null;
+    const measured = complexityFromQuery(document, { schema, variables: { ...variables } });
+    const exceeded = (['depth', 'breadth', 'complexity'] as const).find((name) => measured[name] > limits[name]);
+    const excess = exceeded ? `The document is too large: ${exceeded} ${measured[exceeded]}, at most ${limits[exceeded]}.` : null;
+    return { cost: measured.complexity, excess };
   } catch (failure) {
     // A variable may be null, and yet stand where null may not be.
-    if (failure instanceof GraphQLError) return failure.message;
+    if (failure instanceof GraphQLError) return { cost: null, excess: failure.message };
     throw failure;
   }
 }

@@ -1,15 +1,31 @@
 import { GraphQLError, type ValueNode, valueFromASTUntyped } from 'graphql';
 import { jsonProblem } from '../kernel/json.ts';
-import { countCodePoints, textProblem } from '../kernel/text.ts';
+import { isPlain, JsonText } from '../kernel/jsontext.ts';
+import { lengthProblem, textProblem } from '../kernel/text.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import { builder } from './builder.ts';
+import { literalText } from './exact.ts';
 
-/** The largest JSON value that is kept: 256 KiB as JSON text. */
+/** The largest values that are kept, as JSON text. */
 const MAX_JSON_BYTES = 256 * 1024;
-const MAX_NAME_LENGTH = 255;
-/** What the parsers below refuse, as far as a pattern can tell: null characters, a byte order mark in front, only spaces. */
-const TEXT_PATTERN = '^([^\u0000\ufeff][^\u0000]*)?$';
-const NAME_PATTERN = '^([^\u0000\ufeff][^\u0000]*)?[^\\s\u0000][^\u0000]*$';
+const MAX_JSON_OBJECT_BYTES = 64 * 1024;
+/** In code points. Most fields take less (`maxLength`). */
+const MAX_NAME_LENGTH = 500;
+const MAX_TEXT_LENGTH = 20_000;
+/**
+ * What the parsers below refuse, as far as a pattern can tell: null characters, a byte order mark in front, only spaces. The
+ * characters are escaped in the patterns themselves: programs write them into sources and messages.
+ */
+const TEXT_PATTERN = '^([^\\u0000\\ufeff][^\\u0000]*)?$';
+const NAME_PATTERN = '^([^\\u0000\\ufeff][^\\u0000]*)?[^\\s\\u0000][^\\u0000]*$';
+
+/** What is sent as a header, too: no spaces, and neither `"` nor `\\`, which would have to be escaped there. */
+const KEY_PATTERN = '^[!#-\\[\\]-~]{16,255}$';
+const keyPattern = new RegExp(KEY_PATTERN);
+
+export function isIdempotencyKey(text: string): boolean {
+  return keyPattern.test(text);
+}
 
 /** A value that its scalar refuses. The message is shown to clients of every door, so it names no type. */
 function refuse(message: string): never {
@@ -17,16 +33,28 @@ function refuse(message: string): never {
 }
 
 /** A scalar's two ways in. A literal that is refused carries its node, so that the refusal can name the field. */
-function parsers<Value>(parseValue: (value: unknown) => Value) {
+function parsers<Value>(parseValue: (value: unknown) => Value, readLiteral = valueOfLiteral) {
   const parseLiteral = (node: ValueNode, variables?: Record<string, unknown> | null) => {
     try {
       // Without a prototype, in which a variable that was left out could be found by the name of its own.
-      return parseValue(valueFromASTUntyped(node, variables && Object.assign(Object.create(null), variables)));
+      return parseValue(readLiteral(node, variables && Object.assign(Object.create(null), variables)));
     } catch (refusal) {
       throw new GraphQLError((refusal as GraphQLError).message, { nodes: node, extensions: (refusal as GraphQLError).extensions });
     }
   };
   return { parseValue, parseLiteral };
+}
+
+type Variables = Readonly<Record<string, unknown>> | null | undefined;
+
+function valueOfLiteral(node: ValueNode, variables: Variables): unknown {
+  return valueFromASTUntyped(node, variables);
+}
+
+/** A literal of JSON: with its text, where JavaScript would give it back otherwise. */
+function jsonOfLiteral(node: ValueNode, variables: Variables): unknown {
+  const text = literalText(node, variables);
+  return text === undefined || isPlain(text) ? valueOfLiteral(node, variables) : new JsonText(text);
 }
 
 function parseText(value: unknown): string {
@@ -35,24 +63,26 @@ function parseText(value: unknown): string {
   if (problem) refuse(problem);
   // PGlite reads a column without it.
   if (value.startsWith('\ufeff')) refuse('A byte order mark at the beginning is not allowed.');
-  return value;
+  const excess = lengthProblem(value, MAX_TEXT_LENGTH);
+  return excess ? refuse(excess) : value;
 }
 
 function parseName(value: unknown): string {
   const name = parseText(value);
   if (name.trim() === '') refuse('This field may not be blank.');
-  if (countCodePoints(name) > MAX_NAME_LENGTH) refuse(`Ensure this field has no more than ${MAX_NAME_LENGTH} characters.`);
-  return name;
+  const excess = lengthProblem(name, MAX_NAME_LENGTH);
+  return excess ? refuse(excess) : name;
 }
 
-function parseJson(value: unknown): unknown {
-  const problem = jsonProblem(value, MAX_JSON_BYTES);
+function parseJson(value: unknown, maxBytes = MAX_JSON_BYTES): unknown {
+  const problem = jsonProblem(value, maxBytes);
   return problem ? refuse(problem) : value;
 }
 
-function parseJsonObject(value: unknown): Record<string, unknown> {
+function parseJsonObject(given: unknown): unknown {
+  const value = given instanceof JsonText ? given.value : given;
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return refuse('Must be a JSON object.');
-  return parseJson(value) as Record<string, unknown>;
+  return parseJson(given, MAX_JSON_OBJECT_BYTES);
 }
 
 const isoMoment = /^(\d{4})-(\d\d)-(\d\d)T\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/;
@@ -83,31 +113,53 @@ builder.scalarType('UUID', {
 });
 
 builder.scalarType('Name', {
-  description: `A line of 1 to ${MAX_NAME_LENGTH} characters (code points), not blank.`,
+  description: `Text that is not blank: of 1 to ${MAX_NAME_LENGTH} characters (code points), or of fewer where the field says so.`,
   extensions: { jsonSchema: { type: 'string', minLength: 1, maxLength: MAX_NAME_LENGTH, pattern: NAME_PATTERN } },
   serialize: (value) => value,
   ...parsers(parseName),
 });
 
 builder.scalarType('Text', {
-  description: 'Text, without null characters and lone surrogates, and with no byte order mark in front.',
-  extensions: { jsonSchema: { type: 'string', pattern: TEXT_PATTERN } },
+  description: `Text of at most ${MAX_TEXT_LENGTH} characters (code points), or of fewer where the field says so, without null characters and lone surrogates, and with no byte order mark in front.`,
+  extensions: { jsonSchema: { type: 'string', maxLength: MAX_TEXT_LENGTH, pattern: TEXT_PATTERN } },
   serialize: (value) => value,
   ...parsers(parseText),
 });
 
-builder.scalarType('JSON', {
-  description: 'Any JSON value of up to 256 KiB, kept as it was sent.',
-  extensions: { jsonSchema: {} },
+builder.scalarType('IdempotencyKey', {
+  description:
+    'A text of 16 to 255 visible ASCII characters, without `"` and `\\`, that nobody can guess: a random UUID, say. A client makes a ' +
+    'new one for each thing that it wants done, and sends the same one again with the same request.',
+  extensions: { jsonSchema: { type: 'string', minLength: 16, maxLength: 255, pattern: KEY_PATTERN } },
   serialize: (value) => value,
-  ...parsers(parseJson),
+  ...parsers((value) =>
+    typeof value === 'string' && isIdempotencyKey(value)
+      ? value
+      : refuse('Must be 16 to 255 visible ASCII characters, without quotation marks and backslashes.'),
+  ),
+});
+
+/** `keepsText`: a variable of it comes with the text of its value (`keepTexts`). */
+interface ScalarExtensions {
+  readonly jsonSchema: object;
+  readonly keepsText?: boolean;
+}
+
+const KEPT =
+  'which comes back as it was sent: its numbers to the digit, its keys in their order. A number beyond the range of a double is refused.';
+
+builder.scalarType('JSON', {
+  description: `Any JSON value of up to 256 KiB, ${KEPT}`,
+  extensions: { jsonSchema: {}, keepsText: true } satisfies ScalarExtensions,
+  serialize: (value) => value,
+  ...parsers((value) => parseJson(value), jsonOfLiteral),
 });
 
 builder.scalarType('JSONObject', {
-  description: 'A JSON object of up to 256 KiB, kept as it was sent.',
-  extensions: { jsonSchema: { type: 'object', additionalProperties: true } },
+  description: `A JSON object of up to 64 KiB, ${KEPT}`,
+  extensions: { jsonSchema: { type: 'object', additionalProperties: true }, keepsText: true } satisfies ScalarExtensions,
   serialize: (value) => value,
-  ...parsers(parseJsonObject),
+  ...parsers(parseJsonObject, jsonOfLiteral),
 });
 
 builder.scalarType('SafeInt', {

@@ -1,41 +1,57 @@
-/** Hears that there may be something new. */
-export interface Listener {
-  hear(): void;
+/** The reader of a source. */
+export interface Consumer {
+  /** Runs when there may be an event to read, and when the source has ended. */
+  onReadable(): void;
+}
+
+/** An event that many subscribers read as the same object: its text is worth keeping. */
+export interface Shareable {
+  readonly isShared?: boolean;
 }
 
 /**
- * The events of a subscription, for a door that takes them as it can send them: `take` has the next one or null, and
- * the listener hears when to ask again. So nothing waits between an event and the sockets of those who keep pace, and
- * one that does not keeps nothing but its place. As an iterator it is for doors that wait for each event.
+ * The events of a subscription as a pull stream. A consumer calls `read` until it returns null, and again after
+ * `onReadable`; where `needsFetch` is true, it calls `fetch` first. A consumer that stops reading holds no events but what
+ * it has fetched, and `release` drops that. As an async iterator the source serves consumers that wait for each event.
  */
-export abstract class Source<Event extends object = object> implements AsyncIterableIterator<Event, undefined>, Listener {
-  /** Hears when there may be something to take, and of the end. */
-  listener: Listener | null = null;
+export abstract class Source<Event extends object = object> implements AsyncIterableIterator<Event, undefined>, Consumer {
+  consumer: Consumer | null = null;
   #isEnded = false;
   #failure: unknown = null;
 
-  /** The next event; null while there is none, and after the end. */
-  abstract take(): Event | null;
+  /** The next event in memory; null while there is none, and after the end. */
+  abstract read(): Event | null;
+
+  /** Whether the next event has to be fetched before it can be read. */
+  get needsFetch(): boolean {
+    return false;
+  }
+
+  /** Fetches the next events into memory. Never rejects: a failure ends the source. */
+  async fetch(): Promise<void> {}
+
+  /** Drops the events that were fetched and not read; they can be fetched again. */
+  release(): void {}
 
   get isEnded(): boolean {
     return this.#isEnded;
   }
 
-  /** What has ended it; null for an end in order. */
+  /** The reason for the end; null for an end in order. */
   get failure(): unknown {
     return this.#failure;
   }
 
-  hear(): void {
-    this.listener?.hear();
+  onReadable(): void {
+    this.consumer?.onReadable();
   }
 
-  /** Ends it now: nothing is taken after that. */
+  /** Ends the source at once: no event is read after that. */
   end(failure: unknown = null): void {
     if (this.#isEnded) return;
     this.#isEnded = true;
     this.#failure = failure;
-    this.hear();
+    this.onReadable();
   }
 
   [Symbol.asyncIterator](): this {
@@ -44,12 +60,14 @@ export abstract class Source<Event extends object = object> implements AsyncIter
 
   async next(): Promise<IteratorResult<Event, undefined>> {
     for (;;) {
-      const value = this.take();
+      const value = this.read();
       if (value) return { done: false, value };
       if (this.#failure) throw this.#failure;
       if (this.#isEnded) return { done: true, value: undefined };
       await new Promise<void>((resolve) => {
-        this.listener = { hear: resolve };
+        this.consumer = { onReadable: resolve };
+        // The end of the source is not kept waiting by a fetch that is under way.
+        if (this.needsFetch) this.fetch().then(resolve);
       });
     }
   }

@@ -1,6 +1,8 @@
 import {
   coerceInputValue,
+  type DefinitionNode,
   type DocumentNode,
+  type FragmentDefinitionNode,
   type GraphQLArgument,
   type GraphQLError,
   type GraphQLInputField,
@@ -17,14 +19,18 @@ import {
   type OperationDefinitionNode,
   TypeInfo,
   typeFromAST,
+  type ValueNode,
   visit,
   visitWithTypeInfo,
 } from 'graphql';
 import type { FieldErrors } from '../kernel/fault.ts';
+import { lengthProblem } from '../kernel/text.ts';
 
 /** What an input field or argument declares in its `extensions`, beyond its type. */
 export interface FieldConstraints {
   readonly maxItems?: number;
+  /** Of a text, in code points, where its scalar takes more. */
+  readonly maxLength?: number;
   readonly minimum?: number;
   /** For a field that may be left out, but not be null. */
   readonly refusesNull?: boolean;
@@ -36,39 +42,64 @@ export interface FieldConstraints {
 export interface VariableBinding {
   readonly type: GraphQLInputType;
   readonly isRequired: boolean;
-  /** The input field or argument that takes it: a service names it so in a field error. */
-  readonly position: GraphQLInputField | GraphQLArgument | null;
+  /** The input fields and arguments that take it: a service names the last of them in a field error. */
+  readonly positions: readonly Position[];
+  readonly position: Position | null;
 }
+
+export type Position = GraphQLInputField | GraphQLArgument;
 
 /** An operation's variables: read once for each document. */
 export type VariableBindings = ReadonlyMap<string, VariableBinding>;
 
 export function readBindings(schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode): VariableBindings {
-  const positions = new Map<string, GraphQLInputField | GraphQLArgument>();
-  const types = new TypeInfo(schema);
-  visit(
-    document,
-    visitWithTypeInfo(types, {
-      Argument(node) {
-        const argument = types.getArgument();
-        if (argument && node.value.kind === Kind.VARIABLE) positions.set(node.value.name.value, argument);
-      },
-      ObjectField(node) {
-        const parent = getNamedType(types.getParentInputType());
-        const field = isInputObjectType(parent) ? parent.getFields()[node.name.value] : undefined;
-        if (field && node.value.kind === Kind.VARIABLE) positions.set(node.value.name.value, field);
-      },
-    }),
-  );
+  const positions = readPositions(schema, document, operation);
   const bindings = new Map<string, VariableBinding>();
   for (const { variable, type: typeNode, defaultValue } of operation.variableDefinitions ?? []) {
     const type = typeFromAST(schema, typeNode) as GraphQLInputType | undefined;
     const name = variable.name.value;
     if (!type) continue;
     const isRequired = isNonNullType(type) && !defaultValue;
-    bindings.set(name, { type, isRequired, position: positions.get(name) ?? null });
+    const taken = positions.get(name) ?? [];
+    bindings.set(name, { type, isRequired, positions: taken, position: taken.at(-1) ?? null });
   }
   return bindings;
+}
+
+/** Where the variables of an operation stand, by their names: in it, and in the fragments that it uses. */
+export function readPositions(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
+): ReadonlyMap<string, readonly Position[]> {
+  const positions = new Map<string, Position[]>();
+  const take = (value: ValueNode, position: Position | null | undefined) => {
+    if (value.kind !== Kind.VARIABLE || !position) return;
+    const name = value.name.value;
+    positions.set(name, [...(positions.get(name) ?? []), position]);
+  };
+  const used: Array<OperationDefinitionNode | FragmentDefinitionNode> = [operation];
+  for (const definition of used) {
+    const types = new TypeInfo(schema);
+    visit(
+      definition,
+      visitWithTypeInfo(types, {
+        Argument: (node) => take(node.value, types.getArgument()),
+        ObjectField: (node) => take(node.value, inputFieldOf(types.getParentInputType(), node.name.value)),
+        FragmentSpread({ name }) {
+          const isIt = (part: DefinitionNode) => part.kind === Kind.FRAGMENT_DEFINITION && part.name.value === name.value;
+          const fragment = document.definitions.find(isIt) as FragmentDefinitionNode | undefined;
+          if (fragment && !used.includes(fragment)) used.push(fragment);
+        },
+      }),
+    );
+  }
+  return positions;
+}
+
+export function inputFieldOf(parent: GraphQLInputType | null | undefined, name: string): GraphQLInputField | undefined {
+  const type = getNamedType(parent);
+  return isInputObjectType(type) ? type.getFields()[name] : undefined;
 }
 
 /**
@@ -95,7 +126,7 @@ export function variableErrors(bindings: VariableBindings, values: Readonly<Reco
     const hasFields =
       isInputObjectType(getNullableType(binding.type)) && typeof value === 'object' && value !== null && !Array.isArray(value);
     const prefix = hasFields ? [] : [name];
-    const constraint = constraintError(binding.position, value);
+    const constraint = findConstraintError(binding.positions, value);
     if (constraint) report(prefix, constraint);
     else checkValue(binding.type, value, prefix, report);
   }
@@ -104,22 +135,26 @@ export function variableErrors(bindings: VariableBindings, values: Readonly<Reco
 
 type Report = (path: ReadonlyArray<string | number>, message: string) => void;
 
-function checkValue(type: GraphQLInputType, value: unknown, prefix: readonly string[], report: Report): void {
+function checkValue(type: GraphQLInputType, value: unknown, prefix: ReadonlyArray<string | number>, report: Report): void {
   const nullable = getNullableType(type);
   if (isNonNullType(type) && value === null) return report(prefix, 'This field may not be null.');
   if (isListType(nullable) && value !== null && !Array.isArray(value)) return report(prefix, 'Expected a list of items.');
+  if (isListType(nullable) && isInputObjectType(getNullableType(nullable.ofType)) && Array.isArray(value)) {
+    for (const [index, item] of value.entries()) checkValue(nullable.ofType, item, [...prefix, index], report);
+    return;
+  }
   if (isInputObjectType(nullable) && value !== null) {
     if (typeof value !== 'object' || Array.isArray(value)) return report(prefix, 'Must be an object.');
     return checkObject(nullable.getFields(), value as Record<string, unknown>, prefix, report);
   }
-  coerceInputValue(value, type, (path, invalid, error) => report([...prefix, ...path], describe(type, path, invalid, error)));
+  coerceInputValue(value, type, (path, invalid, error) => report([...prefix, ...path], explainInvalid(type, path, invalid, error)));
 }
 
 /** Field by field, so that a list is never made of a single value, and every declared constraint is seen. */
 function checkObject(
   fields: Readonly<Record<string, GraphQLInputField>>,
   value: Record<string, unknown>,
-  prefix: readonly string[],
+  prefix: ReadonlyArray<string | number>,
   report: Report,
 ) {
   for (const name of Object.keys(value)) {
@@ -138,18 +173,28 @@ function checkObject(
   }
 }
 
+/** What one of the places refuses in which a value stands. */
+export function findConstraintError(positions: readonly Position[], value: unknown): string | null {
+  for (const position of positions) {
+    const problem = constraintError(position, value);
+    if (problem) return problem;
+  }
+  return null;
+}
+
 /** What a field's declaration refuses beyond its type. */
-export function constraintError(field: { extensions: FieldConstraints } | null, value: unknown): string | null {
-  const { maxItems, minimum, refusesNull } = field?.extensions ?? {};
+function constraintError(field: { extensions: FieldConstraints } | null, value: unknown): string | null {
+  const { maxItems, maxLength, minimum, refusesNull } = field?.extensions ?? {};
   if (refusesNull && value === null) return 'This field may not be null.';
   if (minimum !== undefined && typeof value === 'number' && value < minimum)
     return `Ensure this value is greater than or equal to ${minimum}.`;
+  if (maxLength !== undefined && typeof value === 'string') return lengthProblem(value, maxLength);
   if (maxItems !== undefined && Array.isArray(value) && value.length > maxItems)
     return `Ensure this field has no more than ${maxItems} items.`;
   return null;
 }
 
-function describe(type: GraphQLInputType, path: ReadonlyArray<string | number>, invalid: unknown, error: GraphQLError): string {
+function explainInvalid(type: GraphQLInputType, path: ReadonlyArray<string | number>, invalid: unknown, error: GraphQLError): string {
   if (error.extensions.code === 'validation_failed') return error.message;
   if (invalid === null || invalid === undefined) return 'This field may not be null.';
   const leaf = path.reduce<GraphQLInputType>((at) => (isListType(at) ? getNullableType(at.ofType) : at), getNullableType(type));

@@ -5,7 +5,7 @@
 export const faults = {
   invalid_request: {
     status: 400,
-    when: 'the request cannot be read: not HTTP, not JSON, too large, of another media type, or a document that GraphQL refuses',
+    when: 'the request cannot be read (not HTTP, not JSON, too large, of another media type, a document that GraphQL refuses), or its answer would be too large',
     where: 'every door',
   },
   validation_failed: {
@@ -31,14 +31,19 @@ export const faults = {
   },
   conflict: {
     status: 409,
-    when: 'the dashboard is not at the version that `If-Match` or `expectedVersion` names; `context.version` is the current one',
-    where: 'changes and deletions of dashboards',
+    when: 'the dashboard is not at the version that `If-Match` or `expectedVersion` names (`context.version` is the current one), or a quota is used up (`context.quota` is its name, `context.limit` how many there may be)',
+    where: 'dashboards, the making of API keys, writes with an idempotency key, and upgrades to a WebSocket',
+  },
+  idempotency_key_reused: {
+    status: 409,
+    when: 'the idempotency key has been sent with another request within the last 24 hours: nothing was done',
+    where: 'writes with `Idempotency-Key` or `idempotencyKey`',
   },
   rate_limited: { status: 429, when: 'the budget is spent; `Retry-After` tells for how long', where: 'every door' },
   internal_error: { status: 500, when: 'a mistake of ours', where: 'every door' },
   service_unavailable: {
     status: 503,
-    when: 'the database or the identity provider is out of reach; `Retry-After` tells when to try again',
+    when: 'the database or the identity provider is out of reach, or the client’s address has too much open; `Retry-After` tells when to try again',
     where: 'every door',
   },
 } as const;
@@ -56,11 +61,11 @@ interface FaultOptions {
   readonly context?: Readonly<Record<string, unknown>>;
   readonly fields?: FieldErrors;
   readonly retryAfterSeconds?: number;
-  /** What really happened: for the log, never for the client. */
+  /** The cause is for the log, never for the client. */
   readonly cause?: unknown;
 }
 
-/** A refusal that the client may see. Knows nothing of HTTP or GraphQL. */
+/** A refusal that the client may see. It knows nothing of HTTP, GraphQL or the database. */
 export class Fault extends Error {
   readonly code: FaultCode;
   readonly context: Readonly<Record<string, unknown>> | undefined;
@@ -68,7 +73,11 @@ export class Fault extends Error {
   readonly retryAfterSeconds: number | undefined;
 
   constructor(code: FaultCode, detail: string, options: FaultOptions = {}) {
+    // A refusal is part of the product: where in the code it was made, nobody asks, and to find out takes longer than to refuse.
+    const { stackTraceLimit } = Error;
+    Error.stackTraceLimit = 0;
     super(detail, options.cause === undefined ? undefined : { cause: options.cause });
+    Error.stackTraceLimit = stackTraceLimit;
     this.name = 'Fault';
     this.code = code;
     this.context = options.context;
@@ -93,76 +102,17 @@ export class Fault extends Error {
     return new Fault('permission_denied', detail);
   }
 
-  /** One wording for what is absent and for what the caller may not know of: the two must look the same. */
+  /** Absent and forbidden have one wording: the two must look the same. */
   static notFound(): Fault {
     return new Fault('not_found', 'Not found.');
   }
 
-  static unavailable(cause: unknown, retryAfterSeconds = 1): Fault {
-    return new Fault('service_unavailable', 'The service is temporarily unavailable.', { cause, retryAfterSeconds });
+  static unavailable(cause: unknown): Fault {
+    return new Fault('service_unavailable', 'The service is temporarily unavailable.', { cause, retryAfterSeconds: 1 });
   }
 
-  /** Any thrown value as a fault: what we did not throw ourselves is an outage of the database or our own mistake. */
-  static from(thrown: unknown): Fault {
-    if (thrown instanceof Fault) return thrown;
-    if (isOutage(thrown)) return Fault.unavailable(thrown);
-    const refusal = readRefusal(thrown);
-    if (refusal) return refusal;
-    return new Fault('internal_error', 'An internal error occurred.', { cause: thrown });
+  /** A mistake of ours; the client learns nothing of it. */
+  static internal(cause: unknown): Fault {
+    return new Fault('internal_error', 'An internal error occurred.', { cause });
   }
-}
-
-/** Prisma's codes: cannot reach, timed out, pool exhausted, transaction could not start, write conflict, too many clients. */
-const outageCodes = new Set(['P1001', 'P1002', 'P1008', 'P1017', 'P2024', 'P2028', 'P2034', 'P2037']);
-/** SQLSTATEs: shutting down, starting up, too many clients, not in the right state, cancelled by a timeout, deadlock. */
-const outageStates = /^(57P0[123]|53300|55000|57014|40001|40P01|25P0[34]|08...)$/;
-const outageErrnos = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
-const outageMessages = /timeout exceeded when trying to connect|Connection terminated|Query read timeout|DriverAdapterError: Timed out/;
-
-/** The message of the error that stands for a statement which was not even tried. */
-export const DATABASE_AWAY = 'the database is away';
-
-/** An error of the database, by whichever layer: Prisma's client, its adapter, the driver, the socket. */
-interface DatabaseError {
-  readonly code?: unknown;
-  readonly originalCode?: unknown;
-  readonly kind?: unknown;
-  readonly message?: unknown;
-  readonly cause?: unknown;
-  readonly meta?: { readonly driverAdapterError?: unknown };
-}
-
-/** Whether the database is out of reach, rather than the statement wrong. Looks through Prisma's wrapping. */
-function isOutage(thrown: unknown): boolean {
-  if (typeof thrown !== 'object' || thrown === null) return false;
-  const error = thrown as DatabaseError;
-  for (const code of [error.code, error.originalCode]) {
-    if (typeof code === 'string' && (outageCodes.has(code) || outageStates.test(code) || outageErrnos.has(code))) return true;
-  }
-  if (error.kind === 'DatabaseNotReachable' || error.kind === 'ConnectionClosed' || error.kind === 'SocketTimeout') return true;
-  if (typeof error.message === 'string' && (outageMessages.test(error.message) || error.message === DATABASE_AWAY)) return true;
-  return isOutage(error.cause) || isOutage(error.meta?.driverAdapterError);
-}
-
-/** What the database refuses for the sake of the data: Prisma's code or SQLSTATE → how the client is told. */
-const refusals: ReadonlyArray<readonly [RegExp, () => Fault]> = [
-  // What is named by a key does not exist, or no longer: it was removed while the request was under way.
-  [/^(P2003|P2025|P2001|P2018|23503|23001)$/, () => Fault.notFound()],
-  [/^(P2002|23505|23P01)$/, () => new Fault('conflict', 'Something else has it already.')],
-  // Values that no column takes: too long, out of range, malformed, text with NUL or half a character, a broken constraint.
-  [
-    /^(P2000|P2005|P2006|P2007|P2011|P2019|P2020|P2023|P2033|P2039|22...|23502|23514)$/,
-    () => Fault.invalidRequest('A value cannot be stored.'),
-  ],
-];
-
-/** The refusal behind a database error; the innermost code counts, as Prisma calls every raw statement's P2010. */
-function readRefusal(thrown: unknown): Fault | null {
-  if (typeof thrown !== 'object' || thrown === null) return null;
-  const error = thrown as DatabaseError;
-  const inner = readRefusal(error.cause) ?? readRefusal(error.meta?.driverAdapterError);
-  if (inner) return inner;
-  const codes = [error.originalCode, error.code].filter((code) => typeof code === 'string');
-  for (const [pattern, make] of refusals) if (codes.some((code) => pattern.test(code))) return make();
-  return null;
 }

@@ -1,23 +1,15 @@
+import { exceedsDepth } from './depth.ts';
+import { JsonText, sortedText, toJsonText } from './jsontext.ts';
 import { textProblem } from './text.ts';
 
 const MAX_DEPTH = 500;
-
-/** Whether a value is nested deeper than so many levels; walks without recursion. */
-export function exceedsDepth(value: unknown, maxDepth: number): boolean {
-  const open: Array<{ value: unknown; depth: number }> = [{ value, depth: 0 }];
-  for (let next = open.pop(); next; next = open.pop()) {
-    if (next.depth > maxDepth) return true;
-    if (typeof next.value !== 'object' || next.value === null) continue;
-    for (const part of Object.values(next.value)) open.push({ value: part, depth: next.depth + 1 });
-  }
-  return false;
-}
 
 /**
  * Why a JSON value could not be kept exactly as it was sent, or null.
  * Walks without recursion: a value nested deeper than the stack must be refused, not crash.
  */
-export function jsonProblem(value: unknown, maxBytes: number): string | null {
+export function jsonProblem(given: unknown, maxBytes: number): string | null {
+  const value = given instanceof JsonText ? given.value : given;
   if (exceedsDepth(value, MAX_DEPTH)) return `Nested deeper than ${MAX_DEPTH} levels.`;
   const open = [value];
   while (open.length > 0) {
@@ -36,6 +28,16 @@ export function jsonProblem(value: unknown, maxBytes: number): string | null {
       }
     }
   }
-  if (Buffer.byteLength(JSON.stringify(value)) > maxBytes) return `Ensure this value takes no more than ${maxBytes} bytes.`;
+  if (Buffer.byteLength(toJsonText(given)) > maxBytes) return `Ensure this value takes no more than ${maxBytes} bytes.`;
   return null;
+}
+
+/** The text of a JSON value, the same for equal values: of an object the fields stand in the order of their names. */
+export function canonicalJson(value: unknown): string {
+  if (value instanceof JsonText) return sortedText(value);
+  if (typeof value !== 'object' || value === null || value instanceof Date) return JSON.stringify(value) ?? 'null';
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join()}]`;
+  const fields = Object.entries(value).filter(([, item]) => item !== undefined);
+  const texts = fields.sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, item]) => `${JSON.stringify(name)}:${canonicalJson(item)}`);
+  return `{${texts.join()}}`;
 }

@@ -3,7 +3,7 @@ export class Lifecycle {
   readonly #closers: Array<() => unknown> = [];
   #isClosing = false;
 
-  /** From the first moment of the closing on. */
+  /** Whether the closing has begun. */
   get isClosing(): boolean {
     return this.#isClosing;
   }

@@ -17,7 +17,7 @@ export interface PageRequest {
 const MAX_PAGE_SIZE = 100;
 
 /** Checks what was asked for: positive integers, at most 100 a page (§8: more is cut). Throws a field error. */
-export function readPage(args: { page: number; pageSize: number }): PageRequest {
+export function readPage(args: PageRequest): PageRequest {
   const fields: Record<string, string[]> = {};
   if (args.page < 1) fields.page = ['Ensure this value is greater than or equal to 1.'];
   if (args.pageSize < 1) fields.pageSize = ['Ensure this value is greater than or equal to 1.'];
@@ -25,7 +25,7 @@ export function readPage(args: { page: number; pageSize: number }): PageRequest 
   return { page: args.page, pageSize: Math.min(args.pageSize, MAX_PAGE_SIZE) };
 }
 
-/** How many rows stand before the page. Throws `not_found` past the end; page 1 always exists. */
+/** The number of rows before the page. Throws `not_found` past the end; page 1 always exists. */
 export function pageOffset({ page, pageSize }: PageRequest, count: number): number {
   if (page > totalPages(count, pageSize)) throw Fault.notFound();
   return (page - 1) * pageSize;

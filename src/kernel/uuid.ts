@@ -11,9 +11,9 @@ export function parseUuid(text: unknown): string | null {
 }
 
 /** A new UUIDv7, which sorts by its moment: for a row whose id must be known before it is written. */
-export function makeUuid(now = Date.now()): string {
+export function makeUuid(): string {
   const bytes = randomBytes(16);
-  bytes.writeUIntBE(now, 0, 6);
+  bytes.writeUIntBE(Date.now(), 0, 6);
   bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x70, 6);
   bytes.writeUInt8((bytes.readUInt8(8) & 0x3f) | 0x80, 8);
   return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');

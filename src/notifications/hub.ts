@@ -1,131 +1,140 @@
 import { setImmediate } from 'node:timers/promises';
-import type { Listener } from '../graph/source.ts';
-import { foldCalls } from '../kernel/fold.ts';
+import type { Consumer } from '../graph/source.ts';
+import type { Evictable, MemoryBudget } from '../kernel/budget.ts';
+import { coalesceCalls } from '../kernel/coalesce.ts';
+import { getOrInsert } from '../kernel/map.ts';
 import type { Database } from '../platform/database.ts';
-import { type LogEntry, type NotificationEvent, type ReadState, readEntries, readLast, readState, type Stand } from './log.ts';
-import type { Pace } from './pace.ts';
+import { nextLimit, readEntries } from './batch.ts';
+import { type Position, type ReadState, readLast, readState } from './log.ts';
+import type { Throttle } from './throttle.ts';
+import { BATCH, type LiveEntry, Window } from './window.ts';
 
-/** An entry as it comes, with the event that tells it: one object for all feeds, so that a door can serialize it once. */
-export type LiveEntry = { readonly sequence: number; readonly event: NotificationEvent };
-
-const BATCH_SIZE = 128;
-/** The entries that a hub keeps for its followers: the batch that they are in, and the one before. */
-const WINDOW_SIZE = 2 * BATCH_SIZE;
-/** Who has taken nothing while the process has looked at the log so often is not waited for. */
-const STALLED_AFTER_LOOKS = 2;
-/** Telling goes on for so long without a break; then others have their turn. */
+/** A follower that has read nothing while the process has polled so often is not waited for. */
+const STALLED_AFTER_POLLS = 2;
+/** A broadcast yields to other work after so many milliseconds. */
 const TURN_MS = 0.5;
 
 /** A user whose read state is followed, by however many feeds. */
 interface Reader {
   readonly userId: string;
-  /** The newest that is known; null: none yet. */
+  /** The newest state that is known; null: none yet. */
   state: ReadState | null;
   readonly followers: Set<Follower>;
   isBeingRead: boolean;
-  /** Whether it has moved again while it was being read. */
-  hasMoved: boolean;
+  /** Whether the state has changed again while it was being read. */
+  hasChanged: boolean;
 }
 
-/** Who follows: hears when there is something new, and is ended when the process stops. */
-export interface Followed extends Listener {
+/** A subscriber. `onReadable` runs when entries are available; `end` runs at shutdown. */
+export interface Subscriber extends Consumer {
   end(): void;
 }
 
 /**
  * One feed's place in a hub. It keeps no entries of its own: it is a number, and the hub's window is shared. A feed that
- * falls behind the window reads the log, so a slow reader costs neither memory nor events.
+ * lags behind the window reads the log, so a slow reader costs neither memory nor events.
  */
 export class Follower {
-  /** The last number that the feed has told. */
+  /** The last number that the feed has delivered. */
   position: number;
-  /** The read state that the feed has told. */
+  /** The version of the read state that the feed has delivered; -1 before its first. */
   version = -1;
-  /** The hub's look in which the feed has taken something last. */
-  movedAt: number;
-  readonly listener: Followed;
-  readonly reader: Reader;
-  readonly #hub: Hub;
+  /** The hub's poll in which the feed has read something last. */
+  readAt: number;
 
-  constructor(hub: Hub, reader: Reader, listener: Followed) {
+  constructor(
+    private readonly hub: Hub,
+    readonly reader: Reader,
+    readonly subscriber: Subscriber,
+  ) {
     this.position = hub.position;
-    this.movedAt = hub.looks;
-    this.listener = listener;
-    this.reader = reader;
-    this.#hub = hub;
+    this.readAt = hub.polls;
   }
 
-  /** Where the hub stands: what is up to there can be told now. */
-  get horizon(): number {
-    return this.#hub.position;
+  /** The high watermark: the last number that the hub has read. */
+  get highWatermark(): number {
+    return this.hub.position;
   }
 
-  /** The entry after the position, null at the horizon, or `behind` where the window no longer has it. */
-  take(): LiveEntry | 'behind' | null {
-    this.movedAt = this.#hub.looks;
-    return this.#hub.entryAfter(this.position);
+  /** Whether the next entry is in the log, and no longer in the window. */
+  get isLagging(): boolean {
+    return this.hub.isLagging(this.position);
   }
 
-  /** A read state that speaks of nothing that is still to be told. */
-  takeState(): ReadState | null {
+  /** The entry after the position; null at the high watermark, and where the feed is lagging. */
+  read(): LiveEntry | null {
+    this.readAt = this.hub.polls;
+    return this.hub.entryAfter(this.position);
+  }
+
+  /** A read state that counts no entry which is still to be delivered. */
+  readState(): ReadState | null {
     const { state } = this.reader;
     return state && state.last <= this.position ? state : null;
   }
 
+  /**
+   * Whether the single reads of that state are to be fetched: they are too many for one event, or the feed has missed a
+   * state before it.
+   */
+  get lacksReads(): boolean {
+    const state = this.readState();
+    if (!state || state.version <= this.version) return false;
+    return state.notificationIds === null || state.sinceVersion > this.version;
+  }
+
   leave(): void {
-    this.#hub.drop(this);
+    this.hub.drop(this);
   }
 }
 
 interface HubParts {
-  readonly pace: Pace;
+  readonly database: Database;
+  readonly projectId: string;
+  readonly throttle: Throttle;
+  /** The budget of the windows of all hubs. */
+  readonly windows: MemoryBudget;
   readonly onFailure: (failure: unknown) => void;
   /** Called when the last follower has left. */
   readonly onEmpty: (hub: Hub) => void;
 }
 
-/** Reads one project's log once, however many feeds follow it, and no faster than they take it. */
-export class Hub {
+/** Reads one project's log once, however many feeds follow it, and no faster than they read. */
+export class Hub implements Evictable {
   readonly projectId: string;
   /** The last number that was read. */
   position = 0;
   /** Followers on their way in. */
   joining = 0;
-  /** How often the process has looked where the log stands. */
-  looks = 0;
+  /** How often the process has polled the log's position. */
+  polls = 0;
   readonly followers = new Set<Follower>();
-  readonly #database: Database;
-  readonly #pace: Pace;
-  readonly #onFailure: (failure: unknown) => void;
-  readonly #onEmpty: (hub: Hub) => void;
   readonly #readers = new Map<string, Reader>();
-  /** The last entries up to the position, without a gap between them. */
-  #window: LiveEntry[] = [];
+  /** The last entries up to the position. */
+  readonly #window = new Window();
   #hasMore = false;
-  /** How often word has come of something new. */
-  #news = 0;
-  /** Whether there was more in the log than the last batch took. */
-  #isBehind = false;
-  /** Where the log stood at the last look. */
-  #stand = 0;
+  /** How many wake-ups have announced an entry. */
+  #announced = 0;
+  /** Whether the log had more than the last batch took. */
+  #isLagging = false;
+  /** How many entries the next batch may have. */
+  #limit: number = BATCH.limit;
+  /** The last number in the log at the last poll. */
+  #logPosition = 0;
   #prunedThrough = 0;
   #opening: Promise<void> | null = null;
-  /** Whether a batch is being read, or told. */
+  /** Whether a batch is being read or broadcast. */
   #isReading = false;
   readonly #readBatch: () => Promise<void>;
 
-  constructor(database: Database, projectId: string, { pace, onFailure, onEmpty }: HubParts) {
-    this.#database = database;
-    this.#pace = pace;
-    this.#onFailure = onFailure;
-    this.#onEmpty = onEmpty;
-    this.projectId = projectId;
-    this.#readBatch = foldCalls(() => this.#read());
+  constructor(private readonly parts: HubParts) {
+    this.projectId = parts.projectId;
+    this.#readBatch = coalesceCalls(() => this.#read());
   }
 
   /** The first follower waits until the hub knows where the log ends; a failure leaves the next one to try again. */
   open(): Promise<void> {
-    this.#opening ??= readLast(this.#database, this.projectId).then(
+    this.#opening ??= readLast(this.parts.database, this.projectId).then(
       (last) => {
         this.position = last;
       },
@@ -137,10 +146,10 @@ export class Hub {
     return this.#opening;
   }
 
-  follow(userId: string, listener: Followed): Follower {
-    const reader = this.#readers.get(userId) ?? { userId, state: null, followers: new Set(), isBeingRead: false, hasMoved: false };
-    this.#readers.set(userId, reader);
-    const follower = new Follower(this, reader, listener);
+  follow(userId: string, subscriber: Subscriber): Follower {
+    const open = () => ({ userId, state: null, followers: new Set<Follower>(), isBeingRead: false, hasChanged: false });
+    const reader = getOrInsert<string, Reader>(this.#readers, userId, open);
+    const follower = new Follower(this, reader, subscriber);
     reader.followers.add(follower);
     this.followers.add(follower);
     return follower;
@@ -151,16 +160,22 @@ export class Hub {
     this.followers.delete(follower);
     reader.followers.delete(follower);
     if (reader.followers.size === 0 && this.#readers.get(reader.userId) === reader) this.#readers.delete(reader.userId);
-    if (this.followers.size === 0) this.#onEmpty(this);
+    if (this.followers.size === 0) this.parts.onEmpty(this);
   }
 
-  entryAfter(position: number): LiveEntry | 'behind' | null {
-    if (position >= this.position) {
-      if (this.#hasMore && !this.#isReading) this.readOn();
-      return null;
-    }
-    const first = this.#window[0];
-    return first === undefined || position + 1 < first.sequence ? 'behind' : (this.#window[position + 1 - first.sequence] ?? 'behind');
+  /** Gives the window up for those of other hubs: followers that need it read the log. */
+  evict(): void {
+    this.#window.clear();
+  }
+
+  isLagging(position: number): boolean {
+    return position < this.position && this.#window.lacks(position);
+  }
+
+  entryAfter(position: number): LiveEntry | null {
+    if (position < this.position) return this.#window.entryAfter(position);
+    if (this.#hasMore && !this.#isReading) this.readOn();
+    return null;
   }
 
   readers(): Array<{ projectId: string; userId: string }> {
@@ -171,107 +186,109 @@ export class Hub {
   measure(): { lag: number; backlog: number } {
     let slowest = this.position;
     for (const { position } of this.followers) slowest = Math.min(slowest, position);
-    return { lag: Math.max(0, this.#stand - this.position), backlog: this.position - slowest };
+    return { lag: Math.max(0, this.#logPosition - this.position), backlog: this.position - slowest };
   }
 
-  /** Reads the next batch, once those who keep pace have come far enough to make room for it. */
+  /** Reads the next batch, once the followers that keep up have read enough to make room for it. */
   readOn(): void {
-    this.#news += 1;
+    this.#announced += 1;
     this.#hasMore = true;
-    if (this.#hasRoom()) this.#readBatch().catch(this.#onFailure);
+    if (this.#hasRoom()) this.#readBatch().catch(this.parts.onFailure);
   }
 
   readStateOf(userId: string): void {
     const reader = this.#readers.get(userId);
     if (!reader) return;
-    reader.hasMoved = true;
-    if (!reader.isBeingRead) this.#readStateOf(reader).catch(this.#onFailure);
+    reader.hasChanged = true;
+    if (!reader.isBeingRead) this.#readStateOf(reader).catch(this.parts.onFailure);
   }
 
-  /** Reads what a look at the database has shown to be new. Retention changes the unread count of every reader. */
-  catchUp({ userId, stand, prunedThrough }: Stand): void {
+  /** Reads what a poll has shown to be new. Retention changes the unread count of every reader. */
+  catchUp({ userId, position, prunedThrough }: Position): void {
     if (userId !== null) {
-      if (stand > (this.#readers.get(userId)?.state?.version ?? 0)) this.readStateOf(userId);
+      if (position > (this.#readers.get(userId)?.state?.version ?? 0)) this.readStateOf(userId);
       return;
     }
-    this.looks += 1;
-    this.#stand = stand;
-    if (stand > this.position) this.readOn();
+    this.polls += 1;
+    this.#logPosition = position;
+    if (position > this.position) this.readOn();
     if (prunedThrough > this.#prunedThrough) for (const id of this.#readers.keys()) this.readStateOf(id);
     this.#prunedThrough = prunedThrough;
   }
 
-  /** Half of those who move have reached the newest batch: the others are close behind, and still find theirs. */
+  /** Half of the followers that keep up are in the newer half of the window: the others are close, and still find theirs. */
   #hasRoom(): boolean {
-    if (this.#window.length < WINDOW_SIZE) return true;
-    const since = this.looks - STALLED_AFTER_LOOKS;
-    let moving = 0;
-    let ahead = 0;
-    for (const { position, movedAt } of this.followers) {
-      if (movedAt <= since && position < this.position) continue;
-      moving += 1;
-      if (position >= this.position - BATCH_SIZE) ahead += 1;
+    if (!this.#window.isFull) return true;
+    const since = this.polls - STALLED_AFTER_POLLS;
+    let active = 0;
+    let recent = 0;
+    for (const { position, readAt } of this.followers) {
+      if (readAt <= since && position < this.position) continue;
+      active += 1;
+      if (this.#window.isRecent(position)) recent += 1;
     }
-    return ahead * 2 >= moving;
+    return recent * 2 >= active;
   }
 
   async #read(): Promise<void> {
     this.#isReading = true;
     try {
-      // Who is behind by more than a batch does not rest.
-      if (!this.#isBehind) await this.#pace.takeTurn(() => this.#news);
+      // A hub that lags by more than a batch does not rest.
+      if (!this.#isLagging) await this.parts.throttle.wait(() => this.#announced);
       this.#hasMore = false;
-      const entries = await readEntries(this.#database, this.projectId, { after: this.position, limit: BATCH_SIZE });
-      this.#isBehind = entries.length === BATCH_SIZE;
-      const [first] = entries;
-      if (!first) return;
-      // After a gap in the log the window begins anew: the followers find the gap when they read for themselves.
-      const isNext = first.sequence === this.position + 1;
-      const live = entries.map(toLive);
-      this.#window = isNext ? [...this.#window, ...live].slice(-WINDOW_SIZE) : live;
-      this.position = entries.at(-1)?.sequence ?? this.position;
-      this.#hasMore ||= this.#isBehind;
-      await this.#tell();
+      const { limit, maxBytes } = { ...BATCH, limit: this.#limit };
+      const batch = await readEntries(this.parts.database, this.projectId, { after: this.position, limit, maxBytes });
+      this.#isLagging = batch.hasMore;
+      const last = batch.entries.at(-1);
+      if (!last || this.followers.size + this.joining === 0) return;
+      this.#limit = nextLimit(batch, BATCH);
+      this.#window.add(batch);
+      this.position = last.sequence;
+      this.parts.windows.hold(this, this.#window.bytes);
+      this.#hasMore ||= batch.hasMore;
+      await this.#broadcast();
       if (this.#hasMore) this.readOn();
     } finally {
       this.#isReading = false;
     }
   }
 
-  /** Calls every follower; those who keep pace take what is new while they are called. */
-  async #tell(): Promise<void> {
+  /** Calls every subscriber; those that keep up read the new entries while they are called. */
+  async #broadcast(): Promise<void> {
     let began = performance.now();
-    for (const { listener } of this.followers) {
-      listener.hear();
+    for (const { subscriber } of this.followers) {
+      subscriber.onReadable();
       const tookMs = performance.now() - began;
       if (tookMs < TURN_MS) continue;
-      this.#pace.spend(tookMs);
+      this.parts.throttle.spend(tookMs);
       await setImmediate();
       began = performance.now();
     }
-    this.#pace.spend(performance.now() - began);
+    this.parts.throttle.spend(performance.now() - began);
+  }
+
+  /** One state for all feeds that are ready; or, where one of them has missed too much, for those that had the last one. */
+  async #readNewState({ userId, followers, state }: Reader): Promise<ReadState> {
+    const request = { projectId: this.projectId, userId };
+    let sinceVersion = Number.MAX_SAFE_INTEGER;
+    for (const { version } of followers) if (version >= 0) sinceVersion = Math.min(sinceVersion, version);
+    const read = await readState(this.parts.database, { ...request, sinceVersion });
+    if (read.notificationIds !== null || !state || state.version <= sinceVersion) return read;
+    return readState(this.parts.database, { ...request, sinceVersion: state.version });
   }
 
   async #readStateOf(reader: Reader): Promise<void> {
-    const { userId } = reader;
     reader.isBeingRead = true;
     try {
-      while (reader.hasMoved) {
-        reader.hasMoved = false;
-        const told = [...reader.followers].map(({ version }) => version);
-        const sinceVersion = told.length > 0 ? Math.max(Math.min(...told), 0) : 0;
-        reader.state = await readState(this.#database, { projectId: this.projectId, userId, sinceVersion });
-        // The state speaks of the log as it was: whatever of that has not been read yet comes before it.
+      while (reader.hasChanged) {
+        reader.hasChanged = false;
+        reader.state = await this.#readNewState(reader);
+        // The state counts the log as it was: entries of that log which have not been read yet are delivered before it.
         if (reader.state.last > this.position) this.readOn();
-        for (const { listener } of reader.followers) listener.hear();
+        for (const { subscriber } of reader.followers) subscriber.onReadable();
       }
     } finally {
       reader.isBeingRead = false;
     }
   }
-}
-
-function toLive(entry: LogEntry): LiveEntry {
-  const { sequence } = entry;
-  return { sequence, event: { type: 'notification', sequence, notification: { ...entry, read: false } } };
 }

@@ -1,48 +1,51 @@
 import pLimit from 'p-limit';
+import { MemoryBudget } from '../kernel/budget.ts';
 import type { Database } from '../platform/database.ts';
 import { scheduleJob } from '../platform/jobs.ts';
-import type { Log } from '../platform/log.ts';
+import type { Logger } from '../platform/logger.ts';
 import type { Wakeup, Wakeups } from '../platform/wakeups.ts';
-import { type Followed, type Follower, Hub } from './hub.ts';
-import { readStands } from './log.ts';
-import { Pace } from './pace.ts';
+import { type Follower, Hub, type Subscriber } from './hub.ts';
+import { readPositions } from './log.ts';
+import { Throttle } from './throttle.ts';
 
-const LOOK_INTERVAL_MS = 750;
-/** Followers that have fallen behind read the log for themselves: not all at once, or they would take every connection. */
+const POLL_INTERVAL_MS = 750;
+/** Lagging followers read the log for themselves: not all at once, or they would take every connection. */
 const READS_AT_ONCE = 4;
+/** The bytes of the windows of all hubs. */
+const MAX_WINDOW_BYTES = 32 * 1024 * 1024;
+/** The bytes of the batches that lagging feeds have fetched and not read. */
+const MAX_REPLAY_BYTES = 8 * 1024 * 1024;
 
 /** All hubs of a process: one for each project that is being streamed. */
 export class Hubs {
-  readonly #database: Database;
-  readonly #wakeups: Wakeups;
-  readonly #log: Log;
   readonly #hubs = new Map<string, Hub>();
-  readonly #pace = new Pace();
+  readonly #throttle = new Throttle();
+  readonly #windows = new MemoryBudget(MAX_WINDOW_BYTES);
   readonly #stopListening: () => void;
-  readonly #stopLooking: () => void;
+  readonly #stopPolling: () => void;
   /** Runs a read of the log that serves a single follower, when its turn has come. */
   readonly inTurn = pLimit(READS_AT_ONCE);
+  /** The batches that lagging feeds hold. */
+  readonly replays = new MemoryBudget(MAX_REPLAY_BYTES);
 
-  constructor({ database, wakeups, log }: { database: Database; wakeups: Wakeups; log: Log }) {
-    this.#database = database;
-    this.#wakeups = wakeups;
-    this.#log = log;
-    this.#stopListening = wakeups.listen((wakeup) => this.#hear(wakeup));
-    this.#stopLooking = scheduleJob('look at the logs', LOOK_INTERVAL_MS, () => this.#look(), log);
+  constructor(private readonly parts: { readonly database: Database; readonly wakeups: Wakeups; readonly log: Logger }) {
+    const { wakeups, log } = parts;
+    this.#stopListening = wakeups.listen((wakeup) => this.#wakeUp(wakeup));
+    this.#stopPolling = scheduleJob('poll the logs', POLL_INTERVAL_MS, () => this.#poll(), log);
   }
 
-  /** Tells every process that the project's log, or a user's read state in it, has moved. */
+  /** Wakes up every process: the project's log, or a user's read state in it, has moved. */
   wake(wakeup: Wakeup): void {
-    this.#wakeups.send(wakeup);
+    this.parts.wakeups.send(wakeup);
   }
 
-  /** Follows a project for a user, from where its hub stands now. */
-  async follow(projectId: string, userId: string, listener: Followed): Promise<Follower> {
+  /** Follows a project for a user, from the present position of its hub. */
+  async follow(projectId: string, userId: string, subscriber: Subscriber): Promise<Follower> {
     const hub = this.#hubs.get(projectId) ?? this.#open(projectId);
     hub.joining += 1;
     try {
       await hub.open();
-      return hub.follow(userId, listener);
+      return hub.follow(userId, subscriber);
     } finally {
       hub.joining -= 1;
       this.#forget(hub);
@@ -69,41 +72,46 @@ export class Hubs {
   }
 
   close(): void {
-    this.#stopLooking();
+    this.#stopPolling();
     this.#stopListening();
-    for (const hub of this.#hubs.values()) for (const { listener } of hub.followers) listener.end();
+    for (const hub of this.#hubs.values()) for (const { subscriber } of hub.followers) subscriber.end();
   }
 
   #open(projectId: string): Hub {
-    const hub = new Hub(this.#database, projectId, {
-      pace: this.#pace,
-      onFailure: (failure) => this.#log.warn({ err: failure }, 'could not read on: the next look tries again'),
+    const hub = new Hub({
+      database: this.parts.database,
+      projectId,
+      throttle: this.#throttle,
+      windows: this.#windows,
+      onFailure: (failure) => this.parts.log.warn({ err: failure }, 'could not read on: the next poll tries again'),
       onEmpty: (empty) => this.#forget(empty),
     });
     this.#hubs.set(projectId, hub);
     return hub;
   }
 
-  #hear({ projectId, userId }: Wakeup): void {
+  #wakeUp({ projectId, userId }: Wakeup): void {
     const hub = this.#hubs.get(projectId);
     if (userId) hub?.readStateOf(userId);
     else hub?.readOn();
   }
 
-  /** What wake-ups may have missed: where everything stands that is being streamed, in one statement. */
-  async #look(): Promise<void> {
+  /** Polls the positions of all that is being streamed, in one statement: wake-ups may have been missed. */
+  async #poll(): Promise<void> {
     const hubs = [...this.#hubs.values()].filter(({ followers }) => followers.size > 0);
     if (hubs.length === 0) return;
     const projectIds = hubs.map(({ projectId }) => projectId);
-    const stands = await readStands(
-      this.#database,
+    const positions = await readPositions(
+      this.parts.database,
       projectIds,
       hubs.flatMap((hub) => hub.readers()),
     );
-    for (const stand of stands) this.#hubs.get(stand.projectId)?.catchUp(stand);
+    for (const position of positions) this.#hubs.get(position.projectId)?.catchUp(position);
   }
 
   #forget(hub: Hub): void {
-    if (hub.followers.size === 0 && hub.joining === 0 && this.#hubs.get(hub.projectId) === hub) this.#hubs.delete(hub.projectId);
+    if (hub.followers.size > 0 || hub.joining > 0) return;
+    this.#windows.release(hub);
+    if (this.#hubs.get(hub.projectId) === hub) this.#hubs.delete(hub.projectId);
   }
 }

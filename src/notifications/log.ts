@@ -1,5 +1,5 @@
-import { Prisma } from '../generated/prisma/client.ts';
 import type { Severity } from '../generated/prisma/enums.ts';
+import type { Shareable } from '../graph/source.ts';
 import type { Database } from '../platform/database.ts';
 
 /** A notification, as one user sees it: `read` is that user's. */
@@ -17,16 +17,8 @@ export interface Notification {
   readonly read: boolean;
 }
 
-/** A notification's columns under their own names, the same for every reader. */
-export const columns = Prisma.sql`notification.id, notification.sequence::int, notification.kind, notification.severity::text,
-  notification.title, notification.body, notification.resource_type AS "resourceType",
-  notification.resource_id AS "resourceId", notification.data, notification.created`;
-
-/** A notification as the log has it, for every reader alike. */
-export type LogEntry = Omit<Notification, 'read'>;
-
-/** The event of a feed that tells a notification. */
-export interface NotificationEvent {
+/** The event of a feed that delivers a notification. */
+export interface NotificationEvent extends Shareable {
   readonly type: 'notification';
   readonly sequence: number;
   readonly notification: Notification;
@@ -43,17 +35,13 @@ export interface ReadState {
   readonly last: number;
   /** Unread among the numbers up to `upTo`, or up to `last`. */
   readonly unread: number;
-  /** What was read singly since `sinceVersion`, above the watermark. */
-  readonly notificationIds: readonly string[];
+  readonly sinceVersion: number;
+  /** What was read singly since `sinceVersion`, above the watermark; null where one event may not name them all. */
+  readonly notificationIds: readonly string[] | null;
 }
 
-/** The entries after a number, in order: at most `limit`. */
-export function readEntries(database: Database, projectId: string, { after, limit }: { after: number; limit: number }) {
-  return database.query<LogEntry>`
-    SELECT ${columns} FROM notifications AS notification
-    WHERE notification.project_id = ${projectId}::uuid AND notification.sequence > ${after}
-    ORDER BY notification.sequence LIMIT ${limit}`;
-}
+/** The most ids of a `read` event: 39 bytes each. */
+export const MAX_EVENT_IDS = 1_000;
 
 /** The last number in the project's log. */
 export async function readLast(database: Database, projectId: string): Promise<number> {
@@ -71,49 +59,87 @@ interface StateRequest {
 
 /** The user's read state, by one statement, so that its figures agree. */
 export async function readState(database: Database, { projectId, userId, sinceVersion, upTo }: StateRequest): Promise<ReadState> {
-  const bound = upTo === undefined ? Prisma.sql`log.last_sequence` : Prisma.sql`least(log.last_sequence, ${upTo}::bigint)`;
-  const [state] = await database.query<ReadState>`
+  const [state] = await database.query<Omit<ReadState, 'sinceVersion' | 'notificationIds'> & { ids: string[] }>`
     SELECT coalesce(state.version, 0)::int AS version, coalesce(state.read_through, 0)::int AS "readThrough",
-      log.pruned_through::int AS "prunedThrough", log.last_sequence::int AS last,
-      (greatest(mark.up_to - mark.through, 0) - (
-        SELECT count(*) FROM notification_reads AS single
-        WHERE single.project_id = log.project_id AND single.user_id = ${userId}::uuid
-          AND single.sequence > mark.through AND single.sequence <= mark.up_to
-      ))::int AS unread,
-      ARRAY (
-        SELECT notification.id::text FROM notification_reads AS single
+      log.pruned_through::int AS "prunedThrough", log.last_sequence::int AS last, coalesce(unread.length, 0)::int AS unread,
+      coalesce(news.ids, '{}') AS ids
+    FROM notification_logs AS log
+    LEFT JOIN notification_states AS state ON state.project_id = log.project_id AND state.user_id = ${userId}::uuid
+    CROSS JOIN LATERAL (
+      SELECT greatest(state.read_through, log.pruned_through) AS through, least(log.last_sequence, ${upTo ?? null}::bigint) AS up_to
+    ) AS mark
+    CROSS JOIN LATERAL (
+      SELECT (greatest(mark.up_to - mark.through, 0) - count(*))::bigint AS length FROM notification_reads AS single
+      WHERE single.project_id = log.project_id AND single.user_id = ${userId}::uuid
+        AND single.sequence > mark.through AND single.sequence <= mark.up_to
+    ) AS unread
+    CROSS JOIN LATERAL (
+      SELECT array_agg(id ORDER BY sequence) AS ids
+      FROM (
+        SELECT notification.id, notification.sequence FROM notification_reads AS single
         JOIN notifications AS notification
           ON notification.project_id = single.project_id AND notification.sequence = single.sequence
         WHERE single.project_id = log.project_id AND single.user_id = ${userId}::uuid
           AND single.sequence > mark.through AND single.version > ${sinceVersion}
-        ORDER BY single.sequence
-      ) AS "notificationIds"
-    FROM notification_logs AS log
-    LEFT JOIN notification_states AS state ON state.project_id = log.project_id AND state.user_id = ${userId}::uuid
-    CROSS JOIN LATERAL (SELECT greatest(state.read_through, log.pruned_through) AS through, ${bound} AS up_to) AS mark
+        ORDER BY single.sequence LIMIT ${MAX_EVENT_IDS + 1}
+      ) AS new
+    ) AS news
     WHERE log.project_id = ${projectId}::uuid`;
-  return state ?? { version: 0, readThrough: 0, prunedThrough: 0, last: 0, unread: 0, notificationIds: [] };
+  const { ids, ...figures } = state ?? { version: 0, readThrough: 0, prunedThrough: 0, last: 0, unread: 0, ids: [] };
+  return { ...figures, sinceVersion, notificationIds: ids.length > MAX_EVENT_IDS ? null : ids };
 }
 
-/** Where a log stands (`userId` null: its last number), or a read state (its version). */
-export interface Stand {
+/** The single reads of a user that came with the versions after one, up to another. */
+interface ReadRange {
+  readonly projectId: string;
+  readonly userId: string;
+  readonly sinceVersion: number;
+  readonly upToVersion: number;
+}
+
+export async function countReads(database: Database, { projectId, userId, sinceVersion, upToVersion }: ReadRange): Promise<number> {
+  const [row] = await database.query<{ count: number }>`
+    SELECT count(*)::int AS count FROM notification_reads
+    WHERE project_id = ${projectId}::uuid AND user_id = ${userId}::uuid
+      AND version > ${sinceVersion} AND version <= ${upToVersion}`;
+  return row?.count ?? 0;
+}
+
+/** The next of them behind a number, in the order of the log: as many as one event may name. */
+export function listReads(
+  database: Database,
+  { projectId, userId, sinceVersion, upToVersion, after }: ReadRange & { readonly after: number },
+): Promise<Array<{ id: string; sequence: number }>> {
+  return database.query<{ id: string; sequence: number }>`
+    SELECT notification.id, notification.sequence FROM notification_reads AS single
+    JOIN notifications AS notification
+      ON notification.project_id = single.project_id AND notification.sequence = single.sequence
+    WHERE single.project_id = ${projectId}::uuid AND single.user_id = ${userId}::uuid AND single.sequence > ${after}
+      AND single.version > ${sinceVersion} AND single.version <= ${upToVersion}
+    ORDER BY single.sequence LIMIT ${MAX_EVENT_IDS}`;
+}
+
+/** The position of a log (`userId` null: its last number), or of a read state (its version). */
+export interface Position {
   readonly projectId: string;
   readonly userId: string | null;
-  readonly stand: number;
+  readonly position: number;
   readonly prunedThrough: number;
 }
 
-/** Where everything stands that is being streamed, in one statement. */
-export function readStands(
+/** The positions of everything that is being streamed, in one statement. */
+export function readPositions(
   database: Database,
   projectIds: readonly string[],
   readers: ReadonlyArray<{ projectId: string; userId: string }>,
-): Promise<Stand[]> {
-  return database.query<Stand>`
-    SELECT project_id AS "projectId", NULL::uuid AS "userId", last_sequence::int AS stand, pruned_through::int AS "prunedThrough"
-    FROM notification_logs WHERE project_id = ANY (${projectIds}::uuid[])
-    UNION ALL
-    SELECT state.project_id, state.user_id, state.version::int, 0
-    FROM unnest(${readers.map(({ projectId }) => projectId)}::uuid[], ${readers.map(({ userId }) => userId)}::uuid[]) AS reader (project_id, user_id)
-    JOIN notification_states AS state USING (project_id, user_id)`;
+): Promise<Position[]> {
+  const projects = [...projectIds, ...readers.map(({ projectId }) => projectId)];
+  const users = [...projectIds.map(() => null), ...readers.map(({ userId }) => userId)];
+  return database.query<Position>`
+    SELECT log.project_id AS "projectId", state.user_id AS "userId", coalesce(state.version, log.last_sequence)::int AS position,
+      log.pruned_through::int AS "prunedThrough"
+    FROM unnest(${projects}::uuid[], ${users}::uuid[]) AS wanted (project_id, user_id)
+    JOIN notification_logs AS log ON log.project_id = wanted.project_id
+    LEFT JOIN notification_states AS state ON state.project_id = wanted.project_id AND state.user_id = wanted.user_id
+    WHERE wanted.user_id IS NULL OR state.user_id IS NOT NULL`;
 }

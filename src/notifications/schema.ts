@@ -1,12 +1,20 @@
-import { Severity } from '../generated/prisma/enums.ts';
+import type { ProjectScope } from '../access/scope.ts';
+import type { Severity } from '../generated/prisma/enums.ts';
+import { openReader, readLight } from '../graph/answer.ts';
 import { builder } from '../graph/builder.ts';
-import { resolveKeyset } from '../graph/connection.ts';
+import { pageCost } from '../graph/cost.ts';
+import { describeValues } from '../graph/enums.ts';
+import { implementConnection, resolveList } from '../graph/list.ts';
+import { loadInProject, loadNodeInProject, NodeRef, registerNode } from '../graph/node.ts';
+import { idempotencyKey, once } from '../graph/once.ts';
 import { implementPage, pageArgs } from '../graph/page.ts';
 import { ProjectRef } from '../graph/project.ts';
-import { type FeedEvent, openFeed } from './feed.ts';
+import { asksFor } from '../graph/selection.ts';
+import { countAbout, listAbout } from './about.ts';
+import { countNotifications, findNotifications, findUnread, listOfProjects } from './find.ts';
 import type { Hubs } from './hubs.ts';
 import type { Notification } from './log.ts';
-import { countUnread, listNotifications, markRead, pageNotifications, publishNotification } from './service.ts';
+import { countUnread, heavyFields, listNotifications, type MarkResult, markRead, pageNotifications } from './service.ts';
 
 declare module '../graph/context.ts' {
   interface Services {
@@ -17,12 +25,34 @@ declare module '../graph/context.ts' {
 /** What one call of `markNotificationsRead` may name (§8). */
 const MAX_NOTIFICATION_IDS = 200;
 
-const SeverityEnum = builder.enumType(Severity, { name: 'Severity', description: 'How urgent a notification is.' });
+export const SeverityEnum = builder.enumType('Severity', {
+  description: 'How urgent a notification is.',
+  values: describeValues<Severity>({
+    info: 'To be known.',
+    warning: 'To be looked at.',
+    critical: 'To be acted on at once.',
+  }),
+});
 
-const NotificationRef = builder.objectRef<Notification>('Notification').implement({
+/** The project of a notification is told by what it was reached through; the events of a feed are shared, and have none. */
+export type Reached = Notification & { readonly projectId?: string };
+
+export function inProject({ projectId }: Pick<ProjectScope, 'projectId'>, rows: readonly Notification[]): Reached[] {
+  return rows.map((row) => Object.assign(row, { projectId }));
+}
+
+export const NotificationRef = builder.objectRef<Reached>('Notification').implement({
   description: 'An entry of a project’s notification log. All who may see the project see it.',
+  interfaces: [NodeRef],
   fields: (t) => ({
     id: t.exposeID('id', { description: 'A UUIDv7.' }),
+    project: t.field({
+      type: ProjectRef,
+      nullable: true,
+      description:
+        'The project that it belongs to. Null in a feed, whose events are told to many: there it is the one that was subscribed to.',
+      resolve: ({ projectId }, _args, { findProject }) => (projectId === undefined ? null : findProject(projectId)),
+    }),
     sequence: t.exposeInt('sequence', { description: 'Counts up by one per project, without gaps, in the order of commits.' }),
     kind: t.exposeString('kind', { description: 'What has happened: `instance.suspended`, `backup.failed`, … An open list.' }),
     severity: t.expose('severity', { type: SeverityEnum, description: 'How urgent it is.' }),
@@ -30,12 +60,26 @@ const NotificationRef = builder.objectRef<Notification>('Notification').implemen
     body: t.exposeString('body', { description: 'The text below the title; empty where there is none.' }),
     resourceType: t.exposeString('resourceType', { nullable: true, description: 'What it is about: `instance`, `invoice`, …' }),
     resourceId: t.exposeString('resourceId', { nullable: true, description: 'Which one; not always a UUID.' }),
+    resource: t.field({
+      type: NodeRef,
+      nullable: true,
+      description:
+        'What it is about, within the project; null where that is gone, not to be seen, or nothing with an id of ours. ' +
+        'Always null in a feed, whose events are told without a look at anything else: `node(id)` finds it.',
+      resolve: ({ projectId, resourceId }, _args, context, info) =>
+        projectId === undefined || resourceId === null
+          ? null
+          : loadNodeInProject(context, { scope: context.findProject(projectId), id: resourceId }, info),
+    }),
     data: t.expose('data', { type: 'JSONObject', description: 'Details, by kind.' }),
     created: t.expose('created', { type: 'DateTime', description: 'When it was published.' }),
     read: t.exposeBoolean('read', { description: 'Whether the viewer has read it.' }),
   }),
 });
 
+registerNode('Notification', { inProject: ({ database }, asked, read) => findNotifications(database, asked, read), heavyFields });
+
+const NotificationConnection = implementConnection('Notification', NotificationRef);
 const NotificationPage = implementPage('NotificationPage', NotificationRef);
 
 const NotificationFilterInput = builder.inputType('NotificationFilter', {
@@ -43,28 +87,82 @@ const NotificationFilterInput = builder.inputType('NotificationFilter', {
   fields: (t) => ({
     unread: t.boolean({ description: 'true: what the viewer has not read; false: what they have.' }),
     severity: t.field({ type: SeverityEnum, description: 'Of this severity alone.' }),
-    kind: t.field({ type: 'Text', description: 'Of this kind alone.' }),
+    kind: t.field({
+      type: 'Text',
+      description: 'Of this kind alone: at most 255 characters.',
+      extensions: { maxLength: 255 },
+    }),
   }),
 });
 
 builder.objectFields(ProjectRef, (t) => ({
-  notifications: t.connection({
-    type: NotificationRef,
-    description: 'The notifications of the project, the newest first.',
-    args: { filter: t.arg({ type: NotificationFilterInput, description: 'Only these.' }) },
-    resolve: (scope, args) =>
-      resolveKeyset({ args, keyOf: (node: Notification) => node.sequence, parseKey: parseSequence }, (slice) =>
-        listNotifications(scope, args.filter ?? {}, slice),
-      ),
-  }),
+  notifications: t.connection(
+    {
+      type: NotificationRef,
+      description: 'The notifications of the project, the newest first.',
+      complexity: pageCost,
+      args: { filter: t.arg({ type: NotificationFilterInput, description: 'Only these.' }) },
+      resolve: (scope, { filter: given, ...args }, context, info) => {
+        const filter = given ?? {};
+        const read = openReader(context, info, heavyFields);
+        const name = `notifications ${JSON.stringify(filter)}`;
+        const count = () =>
+          context.loadByProject(`count of ${name}`, scope, (database, scopes) => countNotifications(database, scopes, filter));
+        const keyset = { args, keyOf: (node: Notification) => node.sequence, parseKey: parseSequence, count };
+        return resolveList(keyset, (slice) =>
+          context.loadByProject(`${name} ${read === readLight} ${JSON.stringify(slice)}`, scope, async (database, scopes) =>
+            scopes.length === 1
+              ? [inProject(scope, await listNotifications(scope, { filter, slice }, read))]
+              : listOfProjects(database, scopes, { filter, slice }, read),
+          ),
+        );
+      },
+    },
+    NotificationConnection,
+  ),
   notificationPage: t.field({
     type: NotificationPage,
     description: 'The notifications of the project, the newest first, by page.',
+    complexity: pageCost,
     args: { ...pageArgs(t), filter: t.arg({ type: NotificationFilterInput, description: 'Only these.' }) },
-    resolve: (scope, { filter, ...paging }) => pageNotifications(scope, { filter: filter ?? {}, ...paging }),
+    resolve: async (scope, { filter, ...paging }, context, info) => {
+      const page = await pageNotifications(scope, { filter: filter ?? {}, ...paging }, openReader(context, info, heavyFields));
+      return { ...page, results: inProject(scope, page.results) };
+    },
   }),
-  unreadNotificationCount: t.int({ description: 'How many notifications the viewer has not read.', resolve: countUnread }),
+  unreadNotificationCount: t.int({
+    description: 'How many notifications the viewer has not read.',
+    resolve: (scope, _args, context) => context.loadByProject('unread', scope, countUnread),
+  }),
 }));
+
+builder.prismaObjectField('Instance', 'notifications', (t) =>
+  t.connection(
+    {
+      type: NotificationRef,
+      description: 'The notifications about the instance, the newest first.',
+      complexity: pageCost,
+      resolve: (instance, args, context, info) => {
+        const { database, findProject, loadBatched } = context;
+        const key = `${instance.id} ${findProject(instance.projectId).projectId}`;
+        const subjects = (keys: readonly string[]) =>
+          keys.map((text) => {
+            const [id = '', projectId = ''] = text.split(' ');
+            return { id, scope: findProject(projectId) };
+          });
+        const read = openReader(context, info, heavyFields);
+        const count = () => loadBatched('count of notifications about', key, (keys) => countAbout(database, subjects(keys)));
+        const keyset = { args, keyOf: (node: Notification) => node.sequence, parseKey: parseSequence, count };
+        return resolveList(keyset, (slice) =>
+          loadBatched(`notifications about ${read === readLight} ${JSON.stringify(slice)}`, key, (keys) =>
+            listAbout(database, subjects(keys), slice, read),
+          ),
+        );
+      },
+    },
+    NotificationConnection,
+  ),
+);
 
 const MarkNotificationsReadInput = builder.inputType('MarkNotificationsReadInput', {
   description: 'Without `notificationIds` (or with none in it) and without `throughSequence`, all are marked.',
@@ -77,127 +175,52 @@ const MarkNotificationsReadInput = builder.inputType('MarkNotificationsReadInput
       extensions: { maxItems: MAX_NOTIFICATION_IDS },
     }),
     throughSequence: t.int({ description: 'Marks all up to this one, so that nothing is marked that was not shown.' }),
+    idempotencyKey: idempotencyKey(t),
   }),
 });
 
-const MarkNotificationsReadPayload = builder.simpleObject('MarkNotificationsReadPayload', {
+/** What marking has changed, and through which project. */
+interface Marking extends MarkResult {
+  readonly scope: ProjectScope;
+  /** Those among the named ones that were unread. */
+  readonly changedIds: readonly string[];
+}
+
+const MarkNotificationsReadPayload = builder.objectRef<Marking>('MarkNotificationsReadPayload').implement({
   description: 'What marking has changed.',
   fields: (t) => ({
-    marked: t.int({ description: 'How many of them were unread before.' }),
-    unreadCount: t.int({ description: 'How many notifications of the project are unread now.' }),
-  }),
-});
-
-const PublishNotificationInput = builder.inputType('PublishNotificationInput', {
-  description: 'A notification to be published.',
-  fields: (t) => ({
-    organizationId: t.id({ required: true, description: 'The organization that the project belongs to.' }),
-    projectId: t.id({ required: true, description: 'The project.' }),
-    kind: t.field({ type: 'Name', required: true, description: 'What has happened: `instance.suspended`, …' }),
-    severity: t.field({ type: SeverityEnum, required: true, description: 'How urgent it is.' }),
-    title: t.field({ type: 'Name', required: true, description: 'One line.' }),
-    body: t.field({ type: 'Text', required: true, defaultValue: '', description: 'The text below the title.' }),
-    resourceType: t.field({ type: 'Name', description: 'What it is about: `instance`, `invoice`, …' }),
-    resourceId: t.field({ type: 'Name', description: 'Which one.' }),
-    data: t.field({
-      type: 'JSONObject',
-      description: 'Details, by kind. An empty object when left out. Not null.',
-      extensions: { refusesNull: true },
+    marked: t.exposeInt('marked', { description: 'How many of them were unread before.' }),
+    unreadCount: t.exposeInt('unreadCount', { description: 'How many notifications of the project are unread now.' }),
+    project: t.expose('scope', { type: ProjectRef, description: 'The project, with its count of what is unread now.' }),
+    notifications: t.field({
+      type: [NotificationRef],
+      description: 'Those that were named and unread before. None where all were marked, or all up to a sequence.',
+      complexity: { field: 1, multiplier: MAX_NOTIFICATION_IDS },
+      resolve: async ({ scope, changedIds }, _args, context, info) => {
+        const rows = await Promise.all(changedIds.map((id) => loadInProject<Reached>(context, 'Notification', { scope, id }, info)));
+        return rows.filter((row) => row !== null);
+      },
     }),
   }),
 });
 
-const PublishNotificationPayload = builder.simpleObject('PublishNotificationPayload', {
-  description: 'What `publishNotification` answers.',
-  fields: (t) => ({ notification: t.field({ type: NotificationRef, description: 'The notification that was published.' }) }),
-});
+const changed: ReadonlySet<string> = new Set(['notifications']);
 
-builder.mutationFields((t) => ({
-  markNotificationsRead: t.field({
+builder.mutationField('markNotificationsRead', (t) =>
+  t.field({
     type: MarkNotificationsReadPayload,
     nullable: true,
     description: 'Marks notifications of the project as read by the viewer.',
-    args: { input: t.arg({ type: MarkNotificationsReadInput, required: true }) },
-    resolve: async (_root, { input }, context) => markRead(await context.openProject(input), context.services.notifications, input),
-  }),
-  publishNotification: t.field({
-    type: PublishNotificationPayload,
-    nullable: true,
-    description: 'Appends a notification to the project’s log. Needs the role `admin`.',
-    args: { input: t.arg({ type: PublishNotificationInput, required: true }) },
-    resolve: async (_root, { input }, context) => ({
-      notification: await publishNotification(await context.openProject(input), context.services.notifications, input),
-    }),
-  }),
-}));
-
-const FeedEventType = builder.enumType('FeedEventType', {
-  description: 'What a feed event is, as the plain-JSON feed spells it.',
-  values: ['ready', 'notification', 'read', 'gap'] as const,
-});
-
-type EventOf<Type> = Extract<FeedEvent, { type: Type }>;
-
-const FeedReady = builder.objectRef<EventOf<'ready'>>('FeedReady').implement({
-  description: 'The boundary between what the log had and what comes: told once, at the start.',
-  fields: (t) => ({
-    type: t.expose('type', { type: FeedEventType, description: 'Always `ready`.', extensions: { values: ['ready'] } }),
-    sequence: t.exposeInt('sequence', { description: 'The last number of the log at the boundary: a cursor.' }),
-    readThrough: t.exposeInt('readThrough', { description: 'All up to this one is read.' }),
-    unreadCount: t.exposeInt('unreadCount', { description: 'Unread among the numbers up to `sequence`.' }),
-  }),
-});
-
-const NotificationAdded = builder.objectRef<EventOf<'notification'>>('NotificationAdded').implement({
-  description: 'An entry of the log, in its order.',
-  fields: (t) => ({
-    type: t.expose('type', { type: FeedEventType, description: 'Always `notification`.', extensions: { values: ['notification'] } }),
-    sequence: t.exposeInt('sequence', { description: 'A cursor: pass the last one received as `after` to go on behind it.' }),
-    notification: t.expose('notification', { type: NotificationRef, description: 'The entry itself.' }),
-  }),
-});
-
-const NotificationsRead = builder.objectRef<EventOf<'read'>>('NotificationsRead').implement({
-  description: 'The viewer has read something, through whichever door.',
-  fields: (t) => ({
-    type: t.expose('type', { type: FeedEventType, description: 'Always `read`.', extensions: { values: ['read'] } }),
-    readThrough: t.exposeInt('readThrough', { description: 'All up to this one is read.' }),
-    notificationIds: t.exposeIDList('notificationIds', { description: 'What was read singly, above that.' }),
-    unreadCount: t.exposeInt('unreadCount', { description: 'Unread among all that the feed has told so far.' }),
-  }),
-});
-
-const FeedGap = builder.objectRef<EventOf<'gap'>>('FeedGap').implement({
-  description: 'Numbers that the feed cannot tell: retention has removed them, or the cursor was beyond the end of the log.',
-  fields: (t) => ({
-    type: t.expose('type', { type: FeedEventType, description: 'Always `gap`.', extensions: { values: ['gap'] } }),
-    from: t.exposeInt('from', { description: 'The first number that cannot be told.' }),
-    to: t.exposeInt('to', { description: 'The last one: a cursor.' }),
-  }),
-});
-
-const eventTypes = { ready: FeedReady, notification: NotificationAdded, read: NotificationsRead, gap: FeedGap };
-
-const FeedEventRef = builder.unionType('FeedEvent', {
-  description: 'What the feed tells.',
-  types: Object.values(eventTypes),
-  resolveType: (event) => eventTypes[(event as FeedEvent).type],
-});
-
-builder.subscriptionField('notificationFeed', (t) =>
-  t.field({
-    type: FeedEventRef,
-    description:
-      'The project’s notifications, each once and in order: those after the cursor, the boundary (`FeedReady`, in plain JSON ' +
-      '`ready`), then those that come. Without `after` it starts with the boundary.',
-    args: {
-      organizationId: t.arg.id({ required: true, description: 'The organization that the project belongs to.' }),
-      projectId: t.arg.id({ required: true, description: 'The project.' }),
-      after: t.arg.int({ description: 'The last `sequence` that the client has.', extensions: { minimum: 0 } }),
+    args: { input: t.arg({ type: MarkNotificationsReadInput, required: true, description: 'What to mark.' }) },
+    resolve: async (_root, { input }, context, info) => {
+      const marking = await once({ input, context, info }, async ({ openProject, services }) => {
+        const scope = await openProject(input);
+        const ids = input.throughSequence === null || input.throughSequence === undefined ? (input.notificationIds ?? []) : [];
+        const changedIds = ids.length > 0 && asksFor(info, changed) ? await findUnread(scope, ids) : [];
+        return { ...(await markRead(scope, services.notifications, input)), changedIds };
+      });
+      return marking && { ...marking, scope: await context.openProject(input) };
     },
-    subscribe: async (_root, { after, ...ids }, context) =>
-      openFeed(await context.openProject(ids), { hubs: context.services.notifications, watchAccess: context.watchAccess }, after ?? null),
-    resolve: (event) => event as FeedEvent,
   }),
 );
 

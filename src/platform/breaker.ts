@@ -1,37 +1,34 @@
-import type { Log } from './log.ts';
+import type { Logger } from './logger.ts';
 
 interface BreakerSettings {
   /** Names the dependency in the log. */
   readonly name: string;
-  /** Asks the dependency for a sign of life. */
+  /** Probes the dependency. */
   readonly ask: () => Promise<unknown>;
   /** How long an answer may take. */
   readonly deadlineMs: number;
   /** How long to wait after a bad answer before the next question. */
   readonly intervalMs: number;
   readonly onOpen?: () => void;
-  readonly log: Log;
+  readonly log: Logger;
 }
 
 /**
- * Finds out whether a dependency answers by asking it, once for all, so that requests need not wait for it one by one:
- * they are turned away while the breaker is open. It closes by itself at the first good answer.
+ * A circuit breaker, which probes its dependency by itself: while it is open, requests fail at once instead of waiting one by
+ * one. It closes at the first good answer to a probe.
  */
 export class Breaker {
-  readonly #settings: BreakerSettings;
   #isOpen = false;
   #isAsking = false;
   #isStopped = false;
 
-  constructor(settings: BreakerSettings) {
-    this.#settings = settings;
-  }
+  constructor(private readonly settings: BreakerSettings) {}
 
   get isOpen(): boolean {
     return this.#isOpen;
   }
 
-  /** Something went wrong that may mean an outage. */
+  /** Starts probing, after a failure that may mean an outage. */
   suspect(): void {
     if (!this.#isAsking && !this.#isStopped) void this.#askUntilGood();
   }
@@ -42,12 +39,12 @@ export class Breaker {
 
   async #askUntilGood(): Promise<void> {
     this.#isAsking = true;
-    while (!this.#isStopped && !(await this.#askOnce())) await rest(this.#settings.intervalMs);
+    while (!this.#isStopped && !(await this.#askOnce())) await rest(this.settings.intervalMs);
     this.#isAsking = false;
   }
 
   async #askOnce(): Promise<boolean> {
-    const { ask, deadlineMs } = this.#settings;
+    const { ask, deadlineMs } = this.settings;
     const answer = ask();
     try {
       await withinTime(answer, deadlineMs);
@@ -55,7 +52,7 @@ export class Breaker {
       return true;
     } catch (failure) {
       this.#open(failure);
-      // The next question only after the answer to this one, however late: they would pile up.
+      // The next probe waits for the end of this one, however late: they would pile up.
       await answer.catch(() => {});
       return false;
     }
@@ -64,7 +61,7 @@ export class Breaker {
   #open(failure: unknown): void {
     if (this.#isOpen || this.#isStopped) return;
     this.#isOpen = true;
-    const { name, log, onOpen } = this.#settings;
+    const { name, log, onOpen } = this.settings;
     log.warn({ dependency: name, err: failure }, 'a dependency is away');
     onOpen?.();
   }
@@ -72,11 +69,11 @@ export class Breaker {
   #close(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
-    this.#settings.log.warn({ dependency: this.#settings.name }, 'a dependency is back');
+    this.settings.log.warn({ dependency: this.settings.name }, 'a dependency is back');
   }
 }
 
-/** The answer, or a rejection when it has not come in time. A process that was busy first looks at what has arrived. */
+/** The answer, or a rejection when it is late. A process that was busy reads first what has arrived. */
 export function withinTime<Answer>(answer: Promise<Answer>, ms: number): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => setImmediate(() => reject(new Error(`no answer within ${ms} ms`))), ms);

@@ -1,7 +1,7 @@
-import type { Log } from './log.ts';
+import type { Logger } from './logger.ts';
 
 /** Runs a job again and again, never twice at once; a run that fails is logged, and the next one tries again. */
-export function scheduleJob(name: string, intervalMs: number, work: () => Promise<unknown>, log: Log): () => void {
+export function scheduleJob(name: string, intervalMs: number, work: () => Promise<unknown>, log: Logger): () => void {
   let isRunning = false;
   const timer = setInterval(async () => {
     if (isRunning) return;

@@ -1,37 +1,27 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 
-/** Seconds: most answers take a few milliseconds, and after a second and a half an outage is given up on. */
+/** In seconds: most answers take a few milliseconds, and in an outage a request fails after a second and a half. */
 const LATENCY_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
-/**
- * What Prometheus reads at /metrics. Every label has few values: a route's or a schema's name, a status, a code of ours,
- * never what a client can choose.
- */
-export interface Metrics {
-  readonly registry: Registry;
-  readonly requests: Counter<'operation' | 'status'>;
-  readonly requestSeconds: Histogram<'operation'>;
-  readonly socketOperations: Counter<'operation'>;
-  readonly socketCloses: Counter<'code'>;
-  readonly upgradeRefusals: Counter<'code'>;
-  readonly limited: Counter<'policy'>;
-  readonly limitFallbacks: Counter;
-  /** A figure that is read when it is asked for; `read` may tell several, by label. */
-  gauge(name: string, help: string, read: () => number): void;
-  gauges<Label extends string>(name: string, help: string, label: Label, read: () => Readonly<Record<string, number>>): void;
-}
+export type Metrics = ReturnType<typeof openMetrics>;
 
-export function openMetrics(): Metrics {
+/**
+ * The metrics that Prometheus scrapes at /metrics. Every label has few values: a route's or a schema's name, a status, a code
+ * of ours, never a text that a client chose.
+ */
+export function openMetrics() {
   const registry = new Registry();
   const registers = [registry];
+  const openCounter = <Label extends string = never>(name: string, help: string, ...labelNames: Label[]) =>
+    new Counter({ name, help, labelNames, registers });
   return {
     registry,
-    requests: new Counter({
-      name: 'portico_requests_total',
-      help: 'HTTP requests answered, by operation and status; status 0: the client left before the answer.',
-      labelNames: ['operation', 'status'],
-      registers,
-    }),
+    requests: openCounter(
+      'portico_requests_total',
+      'HTTP requests answered, by operation and status; status 0: the client left before the answer.',
+      'operation',
+      'status',
+    ),
     requestSeconds: new Histogram({
       name: 'portico_request_duration_seconds',
       help: 'From the first byte of a request to the last of its answer, by operation. Streams are not in it.',
@@ -39,36 +29,19 @@ export function openMetrics(): Metrics {
       buckets: LATENCY_BUCKETS,
       registers,
     }),
-    socketOperations: new Counter({
-      name: 'portico_socket_operations_total',
-      help: 'GraphQL operations begun on WebSockets.',
-      labelNames: ['operation'],
-      registers,
-    }),
-    socketCloses: new Counter({
-      name: 'portico_socket_closes_total',
-      help: 'WebSockets closed, by closing code; other: a code of the client’s own.',
-      labelNames: ['code'],
-      registers,
-    }),
-    upgradeRefusals: new Counter({
-      name: 'portico_upgrade_refusals_total',
-      help: 'WebSocket upgrades refused, by reason.',
-      labelNames: ['code'],
-      registers,
-    }),
-    limited: new Counter({
-      name: 'portico_rate_limited_total',
-      help: 'Requests refused for want of budget, by policy.',
-      labelNames: ['policy'],
-      registers,
-    }),
-    limitFallbacks: new Counter({
-      name: 'portico_rate_limit_fallbacks_total',
-      help: 'Requests that this process counted by itself, as Redis did not.',
-      registers,
-    }),
-    gauge(name, help, read) {
+    socketOperations: openCounter('portico_socket_operations_total', 'GraphQL operations begun on WebSockets.', 'operation'),
+    socketCloses: openCounter(
+      'portico_socket_closes_total',
+      'WebSockets closed, by closing code; other: a code of the client’s own.',
+      'code',
+    ),
+    upgradeRefusals: openCounter('portico_upgrade_refusals_total', 'WebSocket upgrades refused, by reason.', 'code'),
+    limited: openCounter('portico_rate_limited_total', 'Requests refused for want of budget, by policy.', 'policy'),
+    limitFallbacks: openCounter('portico_rate_limit_fallbacks_total', 'Requests that this process counted by itself, as Redis did not.'),
+    unreadEnds: openCounter('portico_unread_ends_total', 'Connections ended because their peers did not read what was sent to them.'),
+    connectionRefusals: openCounter('portico_connection_refusals_total', 'Connections refused because their address had too many.'),
+    /** Opens a gauge whose value is read at each scrape. */
+    gauge(name: string, help: string, read: () => number): void {
       new Gauge({
         name,
         help,
@@ -78,14 +51,15 @@ export function openMetrics(): Metrics {
         },
       });
     },
-    gauges(name, help, label, read) {
+    /** Opens a gauge with several values by label, which are read at each scrape. */
+    gauges<Label extends string>(name: string, help: string, label: Label, read: () => Readonly<Record<string, number>>): void {
       new Gauge({
         name,
         help,
         labelNames: [label],
         registers,
         collect() {
-          for (const [value, figure] of Object.entries(read())) this.set({ [label]: value } as Record<typeof label, string>, figure);
+          for (const [value, figure] of Object.entries(read())) this.set({ [label]: value } as Record<Label, string>, figure);
         },
       });
     },

@@ -1,8 +1,8 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
-import { root } from '../kernel/root.ts';
+import { root } from './root.ts';
 
-/** What the migrator needs of a database: scripts run whole, statements with values, all on one connection. */
+/** The connection of the migrator: it runs whole scripts, and statements with values. */
 export interface MigrationConnection {
   runScript(sql: string): Promise<void>;
   query(sql: string, values: readonly unknown[]): Promise<Array<Record<string, unknown>>>;

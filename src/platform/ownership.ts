@@ -2,9 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { link, open, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
+import { describeFileFailure, OperatorError } from './failure.ts';
 
-/** Another process has the folder: the message names it and says what to do. */
-export class FolderOwnedError extends Error {}
+/** The folder is owned by another process, which the message names. */
+export class FolderOwnedError extends OperatorError {}
 
 interface Owner {
   readonly pid: number;
@@ -15,7 +16,7 @@ interface Owner {
 
 /**
  * Makes this process the only owner of a folder, and returns the function that gives it up.
- * Throws a FolderOwnedError while another process has it.
+ * Throws a FolderOwnedError while another process has it, and an OperatorError where its claim cannot be read.
  *
  * The proof of life is a listening Unix socket in the folder: the kernel closes it with its process, so a dead owner
  * keeps nothing, and no process id is ever mistaken for another's. The claims are numbered files, `owner.1`,
@@ -33,9 +34,9 @@ export async function ownFolder(folder: string): Promise<() => Promise<void>> {
     await rm(join(folder, socket), { force: true });
     await directory.close();
   };
-  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(address(socket), resolve));
-  server.unref();
   try {
+    await new Promise<void>((resolve, reject) => server.once('error', reject).listen(address(socket), resolve));
+    server.unref();
     await claim(folder, address, {
       pid: process.pid,
       command: process.argv.slice(1, 4).join(' '),
@@ -44,7 +45,9 @@ export async function ownFolder(folder: string): Promise<() => Promise<void>> {
     });
   } catch (failure) {
     await release();
-    throw failure;
+    // A socket's failure names it by the open folder.
+    const { syscall } = failure as NodeJS.ErrnoException;
+    throw syscall === 'listen' ? new OperatorError(describeFileFailure(failure, folder) ?? folder, { cause: failure }) : failure;
   }
   return release;
 }
@@ -55,7 +58,7 @@ async function claim(folder: string, address: (name: string) => string, self: Ow
   if (last > 0) {
     const owner = await readClaim(join(folder, `owner.${last}`));
     if (!owner) return claim(folder, address, self);
-    if (await isListening(address(owner.socket))) throw new FolderOwnedError(describe(folder, owner));
+    if (await isListening(address(owner.socket))) throw new FolderOwnedError(explainOwner(folder, owner));
     await rm(join(folder, owner.socket), { force: true });
   }
   const number = last + 1;
@@ -91,13 +94,18 @@ async function listClaims(folder: string): Promise<number[]> {
     .sort((a, b) => a - b);
 }
 
-/** Null where a newer owner has just removed it. */
+/** The owner in a claim; null where a newer owner has just removed the claim. */
 async function readClaim(path: string): Promise<Owner | null> {
   try {
-    return JSON.parse(await readFile(path, 'utf8')) as Owner;
+    const owner: Partial<Owner> | null = JSON.parse(await readFile(path, 'utf8'));
+    if (typeof owner?.socket === 'string') return owner as Owner;
+    throw new Error('there is no owner in it');
   } catch (failure) {
     if ((failure as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw failure;
+    throw new OperatorError(
+      `${path} does not say which process has the folder: make sure that no Portico runs on it, delete the file, and start again.`,
+      { cause: failure },
+    );
   }
 }
 
@@ -110,7 +118,7 @@ function isListening(path: string): Promise<boolean> {
   });
 }
 
-function describe(folder: string, owner: Owner): string {
+function explainOwner(folder: string, owner: Owner): string {
   return [
     `${folder} is in use by process ${owner.pid} (${owner.command}), since ${owner.since}.`,
     'The embedded database serves one process at a time: stop that one first, choose another DATA_DIR,',

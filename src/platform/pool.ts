@@ -1,18 +1,19 @@
 import pg from 'pg';
-import { DATABASE_AWAY } from '../kernel/fault.ts';
-import { Breaker } from './breaker.ts';
-import type { Log } from './log.ts';
+import { Breaker, withinTime } from './breaker.ts';
+import { DATABASE_AWAY } from './errors.ts';
+import type { Logger } from './logger.ts';
 import { Prepared, type Row } from './prepared.ts';
-import type { Statement } from './query.ts';
+import { PROBE_DEADLINE_MS, Probe } from './probe.ts';
+import { isRead, type Statement } from './query.ts';
+import { SilenceWatch } from './silence.ts';
+import { CoalescingSocket } from './socket.ts';
 
-/** How long PostgreSQL may be silent, while something is asked of it, before it is suspected. */
+/** How long PostgreSQL may be silent, while statements wait for it, before it is suspected. */
 const SILENCE_MS = 500;
 const WATCH_INTERVAL_MS = 100;
-/** How long an empty statement may take then; together with the silence it stays below 1.5 s. */
-const PROBE_DEADLINE_MS = 700;
 const PROBE_INTERVAL_MS = 250;
 
-/** What every connection is opened with. A statement that takes longer is cancelled, first by the server. */
+/** The timeouts of every connection. A statement that takes longer is cancelled, first by the server. */
 const timeouts = {
   statement_timeout: 5_000,
   query_timeout: 6_000,
@@ -23,19 +24,25 @@ type Release = (failure?: Error | boolean) => void;
 type Connected = (failure: Error | undefined, client: pg.PoolClient | undefined, release: Release) => void;
 
 /**
- * A pool that notices when PostgreSQL has gone, also when it merely falls silent: no single statement has to be short for
- * that. Then whatever waits or runs fails at once with `service_unavailable`, and so does all that comes until the
- * server answers again. What was refused while it waited for a connection is never run.
+ * A pool that notices when PostgreSQL has gone, also when it merely falls silent, without a limit on the length of a single
+ * statement. Then every statement that waits or runs fails at once with `service_unavailable`, and so do new ones until the
+ * server answers again. A statement that was refused while it waited for a connection is never run.
+ *
+ * Where only one connection falls silent, it is replaced: its reads are run again on another connection, its writes fail, as
+ * it is unknown how far they came.
  */
 export class Pool extends pg.Pool {
   readonly breaker: Breaker;
   readonly #probe: Probe;
+  /** The probe of single connections: a late answer to it must not break off the probe of the server. */
+  readonly #silenceProbe: Probe;
   readonly #waiting = new Set<(failure: Error) => void>();
   readonly #busy = new Set<pg.Client>();
+  readonly #silence: SilenceWatch;
   readonly #watching: NodeJS.Timeout;
-  #heardAt = performance.now();
+  #activeAt = performance.now();
 
-  constructor({ url, size, log }: { url: string; size: number; log: Log }) {
+  constructor({ url, size, log }: { url: string; size: number; log: Logger }) {
     super({
       connectionString: url,
       max: size,
@@ -43,21 +50,26 @@ export class Pool extends pg.Pool {
       idleTimeoutMillis: 30_000,
       ...timeouts,
       keepAlive: true,
-      options: '-c timezone=UTC',
+      stream: () => new CoalescingSocket(),
+      // Compiling a statement takes longer than any of ours does.
+      options: '-c timezone=UTC -c jit=off',
       application_name: 'portico',
     });
     this.#probe = new Probe(url);
+    this.#silenceProbe = new Probe(url);
     this.breaker = new Breaker({
       name: 'database',
-      ask: () => this.#probe.ask().then(() => this.#hear()),
-      deadlineMs: PROBE_DEADLINE_MS,
+      ask: () => this.#probeServer(),
+      // It keeps its own; this one is for a process that was busy at that moment.
+      deadlineMs: PROBE_DEADLINE_MS + 100,
       intervalMs: PROBE_INTERVAL_MS,
       onOpen: () => this.#breakOff(),
       log,
     });
+    this.#silence = new SilenceWatch({ ask: (sql, values) => this.#silenceProbe.query(sql, values), log });
     this.on('connect', (client) => {
-      this.#hear();
-      client.on('drain', () => this.#hear());
+      this.#noteActivity();
+      client.on('drain', () => this.#noteActivity());
     });
     this.on('acquire', (client) => void this.#busy.add(client));
     this.on('release', (_failure, client) => void this.#busy.delete(client));
@@ -98,27 +110,49 @@ export class Pool extends pg.Pool {
   /** Runs a prepared statement on the next connection that is free. */
   run(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
     // The driver calls back with what the query gives it: the rows.
-    return this.query(new Prepared(statement, values)) as unknown as Promise<Row[]>;
+    const ask = () => super.query(new Prepared(statement, values)) as unknown as Promise<Row[]>;
+    return ask().catch((failure) => retryRead(failure, statement.text, ask));
+  }
+
+  /** The query of Prisma's adapter, which passes a statement with its values. */
+  override query(...given: readonly unknown[]): never {
+    // The driver declares many forms of a query, and `bind` keeps the last of them.
+    const ask = super.query.bind(this) as unknown as (...given: readonly unknown[]) => Promise<unknown>;
+    const { text } = given[0] as { text: string };
+    return ask(...given).catch((failure) => retryRead(failure, text, () => ask(...given))) as never;
   }
 
   override async end(): Promise<void> {
     clearInterval(this.#watching);
     this.breaker.stop();
     this.#probe.close();
+    this.#silenceProbe.close();
     await super.end();
   }
 
-  #hear(): void {
-    this.#heardAt = performance.now();
+  #noteActivity(): void {
+    this.#activeAt = performance.now();
+  }
+
+  /** A good answer on any connection counts, also where the probe's own connection has fallen silent. */
+  async #probeServer(): Promise<void> {
+    const askedAt = performance.now();
+    try {
+      await withinTime(this.#probe.ask(), PROBE_DEADLINE_MS);
+    } catch (failure) {
+      if (this.#activeAt <= askedAt) throw failure;
+    }
+    this.#noteActivity();
   }
 
   #watch(): void {
+    this.#silence.check(this.#busy);
     const isAsked = this.totalCount > this.idleCount || this.waitingCount > 0;
-    if (!isAsked) this.#hear();
-    else if (performance.now() - this.#heardAt > SILENCE_MS) this.breaker.suspect();
+    if (!isAsked) this.#noteActivity();
+    else if (performance.now() - this.#activeAt > SILENCE_MS) this.breaker.suspect();
   }
 
-  /** Every connection is given up: those of a server that has been replaced would never say that they are dead. */
+  /** Closes every connection: those to a server that has been replaced would never end by themselves. */
   #breakOff(): void {
     const failure = away();
     for (const refuse of this.#waiting) refuse(failure);
@@ -128,60 +162,14 @@ export class Pool extends pg.Pool {
   }
 }
 
+/** Runs a read again on another connection, where its own was closed. */
+function retryRead<Answer>(failure: unknown, text: string, ask: () => Promise<Answer>): Promise<Answer> {
+  // The driver's word for a connection that this side has ended; one that broke is terminated `unexpectedly`.
+  const isGivenUp = failure instanceof Error && failure.message === 'Connection terminated';
+  return isGivenUp && isRead(text) ? ask() : Promise.reject(failure);
+}
+
 /** No Fault: Prisma takes whatever has a `code` for an error of its own. */
 function away(): Error {
   return new Error(DATABASE_AWAY);
-}
-
-/**
- * A connection of its own, kept open once it was needed: on a machine under load, making one may take longer than a
- * server should be silent.
- */
-class Probe {
-  readonly #url: string;
-  #client: pg.Client | null = null;
-
-  constructor(url: string) {
-    this.#url = url;
-  }
-
-  /** Resolves when the server lives: also where it has an error to tell, unless that is that it is not there. */
-  async ask(): Promise<void> {
-    const client = this.#client ?? (await this.#connect());
-    if (client) await client.query('SELECT').catch((failure) => this.#judge(failure));
-  }
-
-  close(): void {
-    const client = this.#client;
-    this.#client = null;
-    client?.end().catch(() => {});
-  }
-
-  async #connect(): Promise<pg.Client | null> {
-    const client = new pg.Client({
-      connectionString: this.#url,
-      connectionTimeoutMillis: PROBE_DEADLINE_MS,
-      query_timeout: PROBE_DEADLINE_MS,
-      application_name: 'portico probe',
-    });
-    client.on('error', () => {});
-    client.once('end', () => {
-      if (this.#client === client) this.#client = null;
-    });
-    try {
-      await client.connect();
-    } catch (failure) {
-      this.#judge(failure);
-      return null;
-    }
-    this.#client = client;
-    return client;
-  }
-
-  #judge(failure: unknown): void {
-    this.close();
-    const { code } = failure as { code?: unknown };
-    const isAnswer = typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && !/^(57P|08)/.test(code);
-    if (!isAnswer) throw failure;
-  }
 }

@@ -1,16 +1,21 @@
-import pg from 'pg';
-import { prepareValue } from 'pg/lib/utils.js';
+import type pg from 'pg';
+import { getOrInsert } from '../kernel/map.ts';
+import { parserOf } from './decode.ts';
+import { type Encoded, encode } from './encode.ts';
 import type { Statement } from './query.ts';
 
-/** The part of a connection of `pg` that a query of one's own is given. */
-interface Connection {
-  readonly stream: { cork(): void; uncork(): void };
-  readonly parsedStatements: Readonly<Record<string, string>>;
+/**
+ * The part of a connection of `pg` that is used here, which pg-cursor, a package of pg's own, uses too: the messages of the
+ * protocol, and the events that come back.
+ */
+interface PgConnection {
   parse(statement: Statement): void;
-  bind(binding: { statement: string; values: readonly unknown[]; valueMapper: (value: unknown) => unknown }): void;
+  bind(binding: { statement: string; values: readonly Encoded[] }): void;
   describe(portal: { type: 'P'; name: string }): void;
   execute(portal: { portal: string }): void;
   sync(): void;
+  once(event: 'parseComplete', listener: () => void): void;
+  removeListener(event: 'parseComplete', listener: () => void): void;
 }
 
 interface Column {
@@ -20,47 +25,55 @@ interface Column {
 
 export type Row = Record<string, unknown>;
 
-/** What each connection's statements answer with: PostgreSQL refuses to run one whose columns have changed. */
-const columnsByConnection = new WeakMap<Connection, Map<string, readonly Column[]>>();
+/**
+ * The statements that each connection has parsed, with their columns, null until those are known: PostgreSQL refuses to run
+ * a statement whose columns have changed.
+ */
+const parsedByConnection = new WeakMap<PgConnection, Map<string, readonly Column[] | null>>();
 
 /**
- * A prepared statement on its way, for `pool.query`: resolves with the rows. Unlike the driver's own it asks only once a
- * connection what the columns are, which for a row or two is most of the work.
+ * A prepared statement on its way, for `client.query` and `pool.query`, which give it the callback: it is called with the
+ * rows. Unlike the driver's own it asks only once a connection what the columns are, which for a row or two is most of
+ * the work.
  */
 export class Prepared implements pg.Submittable {
-  /** Both are read by the driver, which keeps account of what each connection has parsed. */
-  readonly name: string;
-  readonly text: string;
   /** Set by the driver. */
   callback: ((failure: Error | null, rows?: Row[]) => void) | undefined;
-  readonly #values: readonly unknown[];
   readonly #rows: Row[] = [];
-  #columns: readonly Column[] | undefined;
+  #columns: readonly Column[] | null = null;
   #failure: Error | null = null;
+  #stopWaiting: (() => void) | null = null;
 
-  constructor({ name, text }: Statement, values: readonly unknown[]) {
-    this.name = name;
-    this.text = text;
-    this.#values = values;
-  }
+  constructor(
+    private readonly statement: Statement,
+    private readonly values: readonly unknown[],
+  ) {}
 
+  /** Returns the error of a value that cannot be encoded, before anything is sent. */
   submit(given: unknown): Error | undefined {
-    const connection = given as Connection;
-    const { name, text } = this;
-    this.#columns = columnsByConnection.get(connection)?.get(name);
-    connection.stream.cork();
+    const connection = given as PgConnection;
+    const { name } = this.statement;
+    const parsed = parsedOn(connection);
+    let values: readonly Encoded[];
     try {
-      if (connection.parsedStatements[name] === undefined) connection.parse({ name, text });
-      connection.bind({ statement: name, values: this.#values, valueMapper: toParameter });
-      if (!this.#columns) connection.describe({ type: 'P', name: '' });
-      connection.execute({ portal: '' });
-      connection.sync();
+      values = this.values.map(encode);
     } catch (failure) {
       return failure as Error;
-    } finally {
-      connection.stream.uncork();
     }
+    this.#columns = parsed.get(name) ?? null;
+    if (!parsed.has(name)) this.#parse(connection, parsed);
+    connection.bind({ statement: name, values });
+    if (!this.#columns) connection.describe({ type: 'P', name: '' });
+    connection.execute({ portal: '' });
+    connection.sync();
     return undefined;
+  }
+
+  #parse(connection: PgConnection, parsed: Map<string, readonly Column[] | null>): void {
+    const onParsed = () => void parsed.set(this.statement.name, null);
+    connection.once('parseComplete', onParsed);
+    this.#stopWaiting = () => connection.removeListener('parseComplete', onParsed);
+    connection.parse(this.statement);
   }
 
   handleRowDescription({ fields }: { fields: ReadonlyArray<{ name: string; dataTypeID: number; format: 'text' }> }): void {
@@ -83,10 +96,9 @@ export class Prepared implements pg.Submittable {
   }
 
   handleCommandComplete(_message: unknown, given: unknown): void {
-    const connection = given as Connection;
+    const parsed = parsedOn(given as PgConnection);
     // A statement that answers nothing has no columns.
-    const known = columnsByConnection.get(connection) ?? new Map<string, readonly Column[]>();
-    if (!known.has(this.name)) columnsByConnection.set(connection, known.set(this.name, this.#columns ?? []));
+    if (!parsed.get(this.statement.name)) parsed.set(this.statement.name, this.#columns ?? []);
   }
 
   handleReadyForQuery(): void {
@@ -95,6 +107,7 @@ export class Prepared implements pg.Submittable {
   }
 
   handleError(failure: Error): void {
+    this.#stopWaiting?.();
     this.callback?.(failure);
   }
 
@@ -103,28 +116,6 @@ export class Prepared implements pg.Submittable {
   handlePortalSuspended(): void {}
 }
 
-function toParameter(value: unknown): unknown {
-  return value instanceof Date ? value.toISOString() : prepareValue(value);
-}
-
-/** A `bigint` is a number here: none of ours comes near 2^53. */
-function parserOf(type: number, format: 'text'): (text: string) => unknown {
-  const { INT8, TIMESTAMPTZ } = pg.types.builtins;
-  const parse = pg.types.getTypeParser(type, format);
-  if (type === INT8) return Number;
-  return type === TIMESTAMPTZ ? (text) => parseMoment(text) ?? parse(text) : parse;
-}
-
-/**
- * A moment as PostgreSQL writes it in UTC, which all our connections are in: `2026-01-31 12:00:00.123456+00`. Null for one
- * that is written otherwise, as those of the first thousand years, which `Date.UTC` would take for later ones.
- */
-function parseMoment(text: string): Date | null {
-  const end = text.length - 3;
-  if (end < 19 || end > 26 || text[0] === '0' || text[4] !== '-' || text[10] !== ' ' || !text.endsWith('+00')) return null;
-  const digit = (at: number) => text.charCodeAt(at) - 48;
-  const two = (at: number) => digit(at) * 10 + digit(at + 1);
-  let ms = 0;
-  for (let at = 20, unit = 100; at < end && unit >= 1; at += 1, unit /= 10) ms += digit(at) * unit;
-  return new Date(Date.UTC(two(0) * 100 + two(2), two(5) - 1, two(8), two(11), two(14), two(17), ms));
+function parsedOn(connection: PgConnection): Map<string, readonly Column[] | null> {
+  return getOrInsert(parsedByConnection, connection, () => new Map());
 }

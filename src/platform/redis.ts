@@ -1,27 +1,27 @@
-import { Redis as Connection } from 'ioredis';
+import { Redis as RedisClient } from 'ioredis';
 import type { Lifecycle } from '../kernel/lifecycle.ts';
 import { Breaker, withinTime } from './breaker.ts';
-import type { Log } from './log.ts';
+import type { Logger } from './logger.ts';
 
-/** How long Redis may take to answer: who waits longer does better without it. */
+/** How long Redis may take to answer: the fallbacks are better than a longer wait. */
 const COMMAND_TIMEOUT_MS = 250;
 const PROBE_INTERVAL_MS = 250;
 const RECONNECT_MS = 250;
 
-/** Redis, which nothing depends on: whoever uses it has another way, for while it is away. */
+/** Redis, on which nothing depends: every use has a fallback for outages. */
 export interface Redis {
   readonly isAway: boolean;
-  /** What every key and channel begins with, so that several installations can share a server. */
+  /** The prefix of every key and channel, so that several installations can share a server. */
   readonly prefix: string;
-  readonly commands: Connection;
-  /** Listens: a connection that subscribes to anything can do nothing else. */
-  readonly subscriber: Connection;
+  readonly commands: RedisClient;
+  /** The connection for subscriptions: it can do nothing else. */
+  readonly subscriber: RedisClient;
   /** The answer to a command. Rejects with an Error where there is none in time; at once, while Redis is known to be away. */
   ask<Answer>(command: () => Promise<Answer>): Promise<Answer>;
 }
 
 /** Connects in the background: a Redis that is away keeps nothing from starting. */
-export function openRedis({ url, prefix }: { url: string; prefix: string }, lifecycle: Lifecycle, log: Log): Redis {
+export function openRedis({ url, prefix }: { url: string; prefix: string }, lifecycle: Lifecycle, log: Logger): Redis {
   const settings = {
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
@@ -34,8 +34,8 @@ export function openRedis({ url, prefix }: { url: string; prefix: string }, life
     keepAlive: 10_000,
     connectionName: 'portico',
   };
-  const commands = new Connection(url, settings);
-  const subscriber = new Connection(url, settings);
+  const commands = new RedisClient(url, settings);
+  const subscriber = new RedisClient(url, settings);
   const breaker = new Breaker({
     name: 'redis',
     ask: () => commands.ping(),
@@ -44,7 +44,7 @@ export function openRedis({ url, prefix }: { url: string; prefix: string }, life
     log,
   });
   commands.on('close', () => breaker.suspect());
-  // The breaker reports the outage; what is said of every single attempt would drown it.
+  // The breaker reports the outage; a line for every attempt would drown it.
   for (const connection of [commands, subscriber]) connection.on('error', (failure) => log.debug({ err: failure }, 'redis'));
   lifecycle.onClose(() => {
     breaker.stop();
@@ -62,7 +62,7 @@ export function openRedis({ url, prefix }: { url: string; prefix: string }, life
       try {
         return await withinTime(command(), COMMAND_TIMEOUT_MS);
       } catch (failure) {
-        // A refusal of the rate limiter is none.
+        // The rate limiter rejects with an object that is no Error when the budget is spent.
         if (failure instanceof Error) breaker.suspect();
         throw failure;
       }

@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import type { Redis } from './redis.ts';
 
-/** Word that something moved, nothing more: whoever hears it looks at the database. One that is lost costs time only. */
+/** A wake-up: its listeners read the database. One that is lost costs latency, never an event. */
 export interface Wakeup {
   readonly projectId: string;
-  /** Whose read state moved; without it, the project's log did. */
+  /** The user whose read state has moved; without it, the project's log has. */
   readonly userId?: string;
 }
 
@@ -15,7 +15,7 @@ export interface Wakeups {
   listen(listener: (wakeup: Wakeup) => void): () => void;
 }
 
-/** Within one process. */
+/** Wake-ups within one process. */
 export function openLocalWakeups(): Wakeups {
   const emitter = new EventEmitter();
   return {
@@ -27,7 +27,7 @@ export function openLocalWakeups(): Wakeups {
   };
 }
 
-/** Within this process at once, and in every other that shares the Redis as soon as it carries the word there. */
+/** Wake-ups within this process at once, and in every other process through Redis. */
 export function openSharedWakeups(redis: Redis): Wakeups {
   const local = openLocalWakeups();
   const channel = `${redis.prefix}:wakeups`;
@@ -36,7 +36,7 @@ export function openSharedWakeups(redis: Redis): Wakeups {
     const [sender, projectId = '', userId] = text.split(' ');
     if (sender !== ownName) local.send(userId ? { projectId, userId } : { projectId });
   });
-  // After every connection anew: the first may come late, and the library resubscribes only to what it once could.
+  // The subscription is renewed after every connect: the library resubscribes only to channels that it has subscribed to once.
   redis.subscriber.on('ready', () => void redis.subscriber.subscribe(channel).catch(() => {}));
   return {
     send(wakeup) {

@@ -1,8 +1,16 @@
-import { TicketTarget } from '../generated/prisma/enums.ts';
+import type { TicketTarget } from '../generated/prisma/enums.ts';
 import { builder } from '../graph/builder.ts';
+import { describeValues } from '../graph/enums.ts';
+import { idempotencyKey, once } from '../graph/once.ts';
 import { checkTicketRequest, createTicket } from './service.ts';
 
-const TicketTargetEnum = builder.enumType(TicketTarget, { name: 'TicketTarget', description: 'Which WebSocket a ticket opens.' });
+const TicketTargetEnum = builder.enumType('TicketTarget', {
+  description: 'Which WebSocket a ticket opens.',
+  values: describeValues<TicketTarget>({
+    notifications: 'The live feed of the project.',
+    console: 'The console of an instance.',
+  }),
+});
 
 const CreateWebsocketTicketInput = builder.inputType('CreateWebsocketTicketInput', {
   description: 'What a ticket is for.',
@@ -16,6 +24,7 @@ const CreateWebsocketTicketInput = builder.inputType('CreateWebsocketTicketInput
       extensions: { requiredFor: { field: 'target', value: 'console' } },
     }),
     sessionId: t.field({ type: 'UUID', description: 'The console session to attach to again.' }),
+    idempotencyKey: idempotencyKey(t),
   }),
 });
 
@@ -33,10 +42,16 @@ builder.mutationField('createWebsocketTicket', (t) =>
     type: CreateWebsocketTicketPayload,
     nullable: true,
     description: 'Issues a ticket for one WebSocket of the project. Only for a user session.',
-    args: { input: t.arg({ type: CreateWebsocketTicketInput, required: true }) },
-    resolve: async (_root, { input }, context) => {
-      checkTicketRequest(input);
-      return createTicket(await context.openProject(input), input);
-    },
+    args: { input: t.arg({ type: CreateWebsocketTicketInput, required: true, description: 'What the ticket is for.' }) },
+    resolve: (_root, { input }, context, info) =>
+      once(
+        { input, context, info },
+        async ({ openProject }) => {
+          const scope = await openProject(input);
+          checkTicketRequest(input);
+          return createTicket(scope, input);
+        },
+        { needsSession: true },
+      ),
   }),
 );

@@ -4,19 +4,19 @@ import { type ProjectScope, requireRole } from '../access/scope.ts';
 import { requireSession, type Viewer } from '../access/viewer.ts';
 import type { TicketTarget } from '../generated/prisma/enums.ts';
 import { Fault } from '../kernel/fault.ts';
-import type { Database } from '../platform/database.ts';
+import type { Database, Statements } from '../platform/database.ts';
 
 /** How long a ticket may be redeemed (§3.1). */
 const TICKET_SECONDS = 30;
 
-export interface TicketRequest {
+interface TicketRequest {
   readonly target: TicketTarget;
   readonly instanceId?: string | null;
   readonly sessionId?: string | null;
 }
 
 /** The ticket's text is in the answer and nowhere else: the database has its hash. */
-export interface WebsocketTicket {
+interface WebsocketTicket {
   readonly ticket: string;
   readonly path: string;
   readonly expiresIn: number;
@@ -31,7 +31,7 @@ export function checkTicketRequest({ target, instanceId }: TicketRequest): void 
  * A single-use ticket for one WebSocket of the project (§4.1). The instance of a console must be one of this project
  * (`not_found`), and the role `member` (`permission_denied`). Throws `session_required` for an API key (§5.5).
  */
-export async function createTicket(scope: ProjectScope, request: TicketRequest): Promise<WebsocketTicket> {
+export async function createTicket(scope: ProjectScope<Statements>, request: TicketRequest): Promise<WebsocketTicket> {
   const { database, organizationId, projectId } = scope;
   const instanceId = request.target === 'console' ? await findConsoleInstance(scope, request) : null;
   const session = requireSession(scope.viewer);
@@ -48,7 +48,7 @@ export async function createTicket(scope: ProjectScope, request: TicketRequest):
   return { ticket, path, expiresIn: TICKET_SECONDS };
 }
 
-/** What a ticket was good for, at the moment of its redemption. */
+/** The target of a redeemed ticket, and its viewer at that moment. */
 export interface Redemption {
   readonly target: TicketTarget;
   readonly organizationId: string;
@@ -59,13 +59,13 @@ export interface Redemption {
   readonly viewer: Viewer;
 }
 
-export type TicketRefusal = 'ticket_unknown' | 'ticket_used' | 'ticket_expired';
+type TicketRejection = 'ticket_unknown' | 'ticket_used' | 'ticket_expired';
 
 /**
  * Redeems a ticket: by one statement, so that of many who try at once, on whichever replica, one succeeds. Whoever
  * presents a ticket uses it up, also in the wrong place. A ticket of a user who has been disabled is unknown.
  */
-export async function redeemTicket(database: Database, ticket: string): Promise<Redemption | TicketRefusal> {
+export async function redeemTicket(database: Database, ticket: string): Promise<Redemption | TicketRejection> {
   const now = new Date();
   const ticketHash = hashSecret(ticket);
   const [row] = await database.query<RedeemedRow>`
@@ -73,7 +73,7 @@ export async function redeemTicket(database: Database, ticket: string): Promise<
     FROM users, projects AS project
     WHERE ticket.ticket_hash = ${ticketHash} AND ticket.used_at IS NULL
       AND users.id = ticket.user_id AND users.disabled_at IS NULL AND project.id = ticket.project_id
-    RETURNING ticket.target::text, project.organization_id AS "organizationId", ticket.project_id AS "projectId",
+    RETURNING ticket.target, project.organization_id AS "organizationId", ticket.project_id AS "projectId",
       ticket.instance_id AS "instanceId", ticket.session_id AS "sessionId", ticket.expires,
       ticket.session_expires AS "sessionExpires", users.id AS "userId", users.email, users.name, users.created`;
   if (!row) {
@@ -94,7 +94,7 @@ export async function deleteOldTickets(database: Database): Promise<void> {
   await database.query`DELETE FROM websocket_tickets WHERE expires < ${new Date(Date.now() - 3_600_000)}`;
 }
 
-async function findConsoleInstance({ database, projectId }: ProjectScope, { instanceId }: TicketRequest): Promise<string> {
+async function findConsoleInstance({ database, projectId }: ProjectScope<Statements>, { instanceId }: TicketRequest): Promise<string> {
   const [instance] = await database.query<{ id: string }>`
     SELECT id FROM instances WHERE id = ${instanceId ?? null}::uuid AND project_id = ${projectId}::uuid`;
   if (!instance) throw Fault.notFound();

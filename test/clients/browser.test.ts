@@ -48,7 +48,7 @@ const look = (name: string) => page.screenshot({ path: join(screenshots, `${name
 it('/ leads to what there is', async () => {
   await page.goto(app.baseUrl);
   await look('home');
-  await page.getByRole('link', { name: 'Reference of v1 REST' }).click();
+  await page.getByRole('link', { name: 'reference of v1' }).click();
   await page.waitForURL(`${app.baseUrl}/docs`);
   await page.goBack();
   await page.getByRole('link', { name: 'GraphiQL' }).click();
@@ -69,8 +69,14 @@ describe('/docs', () => {
   it('shows every operation', async () => {
     await page.goto(`${app.baseUrl}/docs`);
     await page.locator('.opblock').first().waitFor();
-    expect(await page.locator('.opblock').count()).toBe(10);
+    expect(await page.locator('.opblock').count()).toBe(15);
     await look('docs');
+  });
+
+  it('lists what reads and writes before what deletes', async () => {
+    const ofOne = page.locator('.opblock', { has: page.locator('[data-path$="{dashboard_id}"]') });
+    const methods = await ofOne.locator('.opblock-summary-method').allInnerTexts();
+    expect(methods).toEqual(['GET', 'PUT', 'DELETE']);
   });
 
   it('sends a request with the demo’s token, and shows its answer', async () => {
@@ -127,6 +133,32 @@ describe('GraphiQL', () => {
     await expect.poll(shown, { timeout: 30_000 }).toContain('"name": "Production"');
     expect(await shown()).toContain('"unreadNotificationCount": 50');
     await look('graphiql-query');
+  });
+
+  it('takes the first click on a tab, and sends with it the header of another', async () => {
+    // From another page: GraphiQL writes down its tabs as it is left.
+    await page.goto(app.baseUrl);
+    await page.evaluate('localStorage.clear()');
+    await page.goto(`${app.baseUrl}/graphql`);
+    await page.locator('.graphiql-query-editor .view-lines').waitFor();
+    const tab = await page.locator('.graphiql-tab', { hasText: 'Overview' }).boundingBox();
+    if (!tab) throw new Error('there is no such tab');
+    await page.mouse.move(tab.x + tab.width / 2, tab.y + tab.height / 2);
+    await page.mouse.down();
+    await page.waitForTimeout(300);
+    await page.mouse.up();
+    await expect.poll(() => page.locator('.graphiql-query-editor').innerText(), { timeout: 30_000 }).toMatch(/What.needs.attention/);
+    // It reads the operations of the tab a moment later.
+    await page.waitForTimeout(1_000);
+    await page.locator('.graphiql-execute-button').click();
+    await expect.poll(shown, { timeout: 30_000 }).toContain('not_authenticated');
+    await open('WhoAmI');
+    await expect.poll(shown, { timeout: 30_000 }).toContain(`"email": "${app.demo.users.owner.email}"`);
+    await page.waitForTimeout(1_000);
+    await page.locator('.graphiql-tab', { hasText: 'Overview' }).click();
+    await page.waitForTimeout(1_000);
+    await page.locator('.graphiql-execute-button').click();
+    await expect.poll(shown, { timeout: 30_000 }).toContain('"name": "Production"');
   });
 
   it('runs a subscription, and shows an event as it comes', async () => {

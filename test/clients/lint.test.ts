@@ -50,7 +50,7 @@ it('asyncapi.json is accepted by AsyncAPI’s parser, without a diagnostic', asy
 });
 
 describe('schema.graphql', () => {
-  it('has nothing that graphql-eslint’s recommended rules for schemas have to say against it', async () => {
+  it('has nothing that graphql-eslint’s recommended rules for schemas, and those for Relay, have to say against it', async () => {
     const copy = join(folder, 'generated/schema.graphql');
     copyFileSync(path('schema.graphql'), copy);
     const { code, out } = await runTool('eslint', ['--max-warnings', '0', copy]);

@@ -19,7 +19,7 @@ const seen = new Set<string>();
 const violations: unknown[] = [];
 let upstream: Server;
 let witness: Server;
-let prism: ReturnType<typeof spawn>;
+const prisms: Array<ReturnType<typeof spawn>> = [];
 let prismUrl: string;
 
 const addressOf = (server: Server) => `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -71,6 +71,20 @@ async function judge(exchange: Exchange): Promise<void> {
   if (answer.status !== exchange.status || text.includes('stoplight.io/prism/errors')) violations.push({ exchange, prism: text });
 }
 
+/** Prism before the upstream; returns its address. */
+async function openPrism(validatesRequests: boolean): Promise<string> {
+  const port = String(await findFreePort());
+  const document = join(checkout, 'openapi.json');
+  const args = ['proxy', document, addressOf(upstream), '--errors', '--validate-request', String(validatesRequests)];
+  const prism = spawn(process.execPath, [commandOf('@stoplight/prism-cli'), ...args, '--cors', 'false', '--port', port]);
+  prisms.push(prism);
+  await new Promise<void>((resolve, reject) => {
+    prism.stdout.on('data', (chunk) => String(chunk).includes('Prism is listening') && resolve());
+    prism.once('exit', (code) => reject(new Error(`Prism ended with ${code}`)));
+  });
+  return `http://127.0.0.1:${port}`;
+}
+
 beforeAll(async () => {
   upstream = createServer((request, response) => {
     const exchange = exchanges[Number(request.headers['x-exchange'])];
@@ -82,29 +96,10 @@ beforeAll(async () => {
     response.end();
   });
   await Promise.all([listen(upstream), listen(witness)]);
-  const port = await findFreePort();
-  prismUrl = `http://127.0.0.1:${port}`;
-  const document = join(checkout, 'openapi.json');
-  const args = [
-    'proxy',
-    document,
-    addressOf(upstream),
-    '--errors',
-    '--validate-request',
-    'false',
-    '--cors',
-    'false',
-    '--port',
-    String(port),
-  ];
-  prism = spawn(process.execPath, [commandOf('@stoplight/prism-cli'), ...args]);
-  await new Promise<void>((resolve, reject) => {
-    prism.stdout?.on('data', (chunk) => String(chunk).includes('Prism is listening') && resolve());
-    prism.once('exit', (code) => reject(new Error(`Prism ended with ${code}`)));
-  });
+  prismUrl = await openPrism(false);
 });
 afterAll(() => {
-  prism.kill();
+  for (const prism of prisms) prism.kill();
   upstream.close();
   witness.close();
 });
@@ -140,6 +135,17 @@ it('Prism would have refused a wrong answer', async () => {
 function templatePath(name: keyof typeof operations): string {
   return operations[name].path.replace(/:\w+/g, '019b76da-a800-7f80-b447-2b4165543001');
 }
+
+it('Prism tells bad requests from good ones by the document', async () => {
+  const url = (await openPrism(true)) + templatePath('create_dashboard');
+  const ask = async (body: unknown) => {
+    const headers = { authorization: 'Bearer token', 'content-type': 'application/json' };
+    const answer = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
+    return (await answer.text()).includes('#UNPROCESSABLE_ENTITY');
+  };
+  for (const name of ['', ' ', '\n', 'a\0b', '\ufeffa', 'n'.repeat(256)]) expect(await ask({ name }), JSON.stringify(name)).toBe(true);
+  for (const name of ['Operations', ' a ', 'a\ufeff', 'é'.repeat(255)]) expect(await ask({ name }), JSON.stringify(name)).toBe(false);
+});
 
 it('finds no violation in any answer of the contract suite', async () => {
   const vitest = join(checkout, 'node_modules/vitest/vitest.mjs');

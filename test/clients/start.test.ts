@@ -21,7 +21,7 @@ it('every command of docs/start.md works when it is pasted', async () => {
   const [prelude = '', ...blocks] = [...page.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block = '']) => block);
   const settings = prelude.replace('http://localhost:4000', app.baseUrl).replace('$PWD/.portico/demo.json', demoFile(app.config));
   const commands = blocks.flatMap((block) => block.trim().split('\n'));
-  expect(commands).toHaveLength(6);
+  expect(commands).toHaveLength(7);
   const answers: string[] = [];
   for (const command of commands) {
     const { code, out, err } = await run('bash', ['-c', `${settings}\n${command}`], { npm_config_offline: 'true' }, place);
@@ -30,6 +30,7 @@ it('every command of docs/start.md works when it is pasted', async () => {
   }
   const told = answers.flatMap((text) => (text.startsWith('{') ? [JSON.parse(text)] : []));
   expect(told).toEqual([
+    expect.objectContaining({ count: expect.any(Number), results: expect.any(Array) }),
     expect.objectContaining({ page_size: 3, results: expect.any(Array) }),
     expect.objectContaining({ name: 'Databases' }),
     { marked: 50, unread_count: 0 },

@@ -41,6 +41,11 @@ function castsIn(text: string): string[] {
 
 const compile = () => run(process.execPath, [join(folder, 'node_modules/typescript/bin/tsc'), '--project', join(folder, 'typed')]);
 
+it('the types of the client package are those of the document', () => {
+  const types = readFileSync(join(checkout, 'clients/typescript/src/v1.ts'), 'utf8');
+  expect(types === readFileSync(join(generated, 'v1.ts'), 'utf8'), 'stale: npm run client:v1').toBe(true);
+});
+
 describe('clients that are typed by what is published', () => {
   it('compile under strict, without a cast', async () => {
     const { code, out } = await compile();
@@ -85,6 +90,7 @@ void client.GET(\`\${project}/compute/overview\`, { params: { path } }).then(({ 
       listed: true,
       marked: [5, 5],
       instances: [48],
+      found: [[[true, 'owner']], true, true, true, ['failed']],
       reason: '',
       expiresIn: 30,
       stale: 'it is at version 2',
@@ -119,6 +125,10 @@ void client.GET(\`\${project}/compute/overview\`, { params: { path } }).then(({ 
       severities: 3,
       expiresIn: 30,
       updated: 'Typed again',
+      patched: { name: 'Typed again', widgets: ['patched'] },
+      found: 'Typed again',
+      many: ['Project', 'Dashboard', 'Organization'],
+      published: ['One', 'Two'],
       isDeleted: true,
       isRevoked: true,
       isRenewed: true,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type BrowserContext, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openDemoConsole } from '../../src/demo/console.ts';
+import { openDemoConsole } from '../../demo/console.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 import { openConsole, setEndpoint, takeConsoleTicket } from '../support/console.ts';
 import { type Machine, qemu, startMachine } from './machine.ts';

@@ -1,11 +1,17 @@
+import { spawn } from 'node:child_process';
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { connect } from 'portico-client';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { openConsole as followConsole } from '../../docs/clients/console.mjs';
 import { endSilentSessions } from '../../src/consoles/record.ts';
 import { makeUuid } from '../../src/kernel/uuid.ts';
-import { startApp, type TestApp } from '../support/app.ts';
+import { root } from '../../src/platform/root.ts';
+import { isPostgres, startApp, type TestApp } from '../support/app.ts';
 import { type ConsoleSocket, type Guest, openConsole, openConsoleSocket, openGuest, setEndpoint } from '../support/console.ts';
 import { openProxy } from '../support/proxy.ts';
 
@@ -94,10 +100,8 @@ describe('a session', () => {
     console.socket.send(typed);
     await console.until(said);
     await expect.poll(() => guest.heard().toString()).toBe(typed);
-    const began = Date.now();
     expect(await end(console.sessionId(), 'member')).toEqual({ id: console.sessionId(), state: 'over', endReason: 'ended' });
     expect(await console.closed).toEqual({ code: 4410, reason: 'ended' });
-    expect(Date.now() - began).toBeLessThan(1_000);
     await expect.poll(() => guest.lines.size).toBe(0);
     expect((await list('admin'))[0]).toEqual({
       id: console.sessionId(),
@@ -198,45 +202,87 @@ describe('attached to again', () => {
     expect(end.output().toString()).toBe('next');
   });
 
-  it('by the documented client, loses and doubles nothing through 25 cuts in the middle of output', { timeout: 120_000 }, async () => {
+  it.each([
+    ['a session token', () => app.demo.users.member.token ?? ''],
+    ['an API key', () => app.demo.users.member.api_key],
+  ])(
+    'by the client package with %s, loses and doubles nothing through cuts in the middle of output',
+    {
+      timeout: 120_000,
+    },
+    async (_what, credential) => {
+      const cuts = isPostgres ? 25 : 5;
+      const proxy = await openProxy({ host: '127.0.0.1', port: Number(new URL(app.baseUrl).port) });
+      const hash = createHash('sha256');
+      let said = 0;
+      const speak = setInterval(() => {
+        const bytes = randomBytes(1 + Math.floor(Math.random() * 4_000));
+        if (guest.lines.size === 0) return;
+        hash.update(bytes);
+        said += bytes.length;
+        guest.say(bytes);
+      }, 2);
+      const heard = createHash('sha256');
+      let received = 0;
+      const console = connect({ url: `http://127.0.0.1:${proxy.port}`, credential: credential() }).console({ instance });
+      const read = async () => {
+        for await (const bytes of console.readable) {
+          received += bytes.length;
+          heard.update(bytes);
+        }
+      };
+      const reading = read();
+      for (let cut = 0; cut < cuts; cut += 1) {
+        const before = received;
+        await expect.poll(() => received, { timeout: 20_000, interval: 5 }).toBeGreaterThan(before + 5_000);
+        proxy.cut();
+        await sleep(Math.random() * 50);
+        await proxy.mend();
+      }
+      clearInterval(speak);
+      await expect.poll(() => received, { timeout: 20_000 }).toBe(said);
+      expect(heard.digest('hex')).toBe(hash.digest('hex'));
+      expect([console.state.name, guest.connections()]).toEqual(['live', 1]);
+      const typing = console.writable.getWriter();
+      await typing.write(Buffer.from('typed'));
+      await expect.poll(() => guest.heard().toString()).toBe('typed');
+      console.close();
+      await reading;
+      await proxy.close();
+    },
+  );
+
+  it('by the client package, goes on with the session whose id was asked for in vain', async () => {
     const proxy = await openProxy({ host: '127.0.0.1', port: Number(new URL(app.baseUrl).port) });
-    const hash = createHash('sha256');
-    let said = 0;
-    const speak = setInterval(() => {
-      const bytes = randomBytes(1 + Math.floor(Math.random() * 4_000));
-      if (guest.lines.size === 0) return;
-      hash.update(bytes);
-      said += bytes.length;
-      guest.say(bytes);
-    }, 2);
-    const heard = createHash('sha256');
-    let received = 0;
-    const ends: unknown[] = [];
-    const { organization_id: organizationId, project_id: projectId, users } = app.demo;
-    const console = followConsole({
-      baseUrl: `http://127.0.0.1:${proxy.port}`,
-      getToken: async () => users.member.token,
-      organizationId,
-      projectId,
-      instanceId: instance,
-      onOutput: (bytes: Buffer) => {
-        received += bytes.length;
-        heard.update(bytes);
+    let failures = 0;
+    const client = connect({
+      url: `http://127.0.0.1:${proxy.port}`,
+      credential: app.demo.users.member.api_key,
+      async fetch(input, init) {
+        const isFirst = failures === 0 && (await (input as Request).clone().text()).includes('consoleSessions');
+        if (!isFirst) return fetch(input, init);
+        failures += 1;
+        throw new TypeError('fetch failed');
       },
-      onEnd: (how: unknown) => void ends.push(how),
     });
-    for (let cut = 0; cut < 25; cut += 1) {
-      const before = received;
-      await expect.poll(() => received, { timeout: 20_000, interval: 5 }).toBeGreaterThan(before + 5_000);
-      proxy.cut();
-      await sleep(Math.random() * 50);
-      await proxy.mend();
-    }
-    clearInterval(speak);
-    await expect.poll(() => received, { timeout: 20_000 }).toBe(said);
-    expect(heard.digest('hex')).toBe(hash.digest('hex'));
-    expect([ends, guest.connections()]).toEqual([[], 1]);
+    const console = client.console({ instance });
+    let output = '';
+    const read = async () => {
+      for await (const bytes of console.readable) output += Buffer.from(bytes).toString();
+    };
+    const reading = read();
+    await guest.called();
+    guest.say('one ');
+    await expect.poll(() => [output, failures]).toEqual(['one ', 1]);
+    proxy.cut();
+    guest.say('two ');
+    await proxy.mend();
+    await expect.poll(() => output).toBe('one two ');
+    guest.say('three');
+    await expect.poll(() => output).toBe('one two three');
+    expect(guest.connections()).toBe(1);
     console.close();
+    await reading;
     await proxy.close();
   });
 
@@ -282,19 +328,6 @@ describe('attached to again', () => {
     expect(await mine.closed).toEqual({ code: 4409, reason: 'taken_over' });
     await end(mine.sessionId(), 'member');
     expect(await attach(mine.sessionId())).toEqual(gone);
-  });
-
-  it('lives for a minute with nobody attached, and is heard of by nobody after that', { timeout: 90_000 }, async () => {
-    const console = await open(instance);
-    await guest.called();
-    const cut = Date.now();
-    console.socket.terminate();
-    await expect.poll(() => guest.lines.size, { timeout: 75_000, interval: 200 }).toBe(0);
-    expect(Date.now() - cut).toBeGreaterThan(59_000);
-    expect(Date.now() - cut).toBeLessThan(65_000);
-    await expect
-      .poll(async () => (await list('member'))[0])
-      .toMatchObject({ id: console.sessionId(), state: 'over', endReason: 'detached' });
   });
 });
 
@@ -346,8 +379,53 @@ describe('of one instance', () => {
   });
 });
 
-it('has the documented client word for word', () => {
-  const page = readFileSync(new URL('../../docs/consoles.md', import.meta.url), 'utf8');
-  const code = readFileSync(new URL('../../docs/clients/console.mjs', import.meta.url), 'utf8');
-  expect(page).toContain(code.trimEnd());
+describe('the documented example', () => {
+  it('ends with the reason where the credential is wrong', async () => {
+    const file = join(mkdtempSync(join(tmpdir(), 'portico-test-')), 'demo.json');
+    const { users } = app.demo;
+    writeFileSync(file, JSON.stringify({ ...app.demo, users: { ...users, member: { ...users.member, api_key: 'x' } } }));
+    const client = spawn(process.execPath, ['docs/clients/console.mjs', file], { cwd: fileURLToPath(root) });
+    let err = '';
+    client.stderr.on('data', (bytes) => {
+      err += bytes;
+    });
+    const [code] = await once(client, 'close');
+    rmSync(dirname(file), { recursive: true });
+    expect([code, err]).toEqual([1, expect.stringMatching(/^\n\[.+\.\]\n$/)]);
+  });
+
+  it('says in the terminal that the server is off, once, and shows the console when it is there', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'portico-test-'));
+    const proxy = await openProxy({ host: '127.0.0.1', port: Number(new URL(app.baseUrl).port) });
+    await proxy.refuse();
+    const file = join(folder, 'demo.json');
+    writeFileSync(file, JSON.stringify({ ...app.demo, base_url: `http://127.0.0.1:${proxy.port}` }));
+    const client = spawn(process.execPath, ['docs/clients/console.mjs', file], { cwd: fileURLToPath(root) });
+    let [out, err] = ['', ''];
+    client.stdout.on('data', (bytes) => {
+      out += bytes;
+    });
+    client.stderr.on('data', (bytes) => {
+      err += bytes;
+    });
+    try {
+      const complaint = `\r\n[127.0.0.1:${proxy.port} does not answer: ECONNREFUSED. Trying again; Ctrl-] leaves.]\r\n`;
+      await expect.poll(() => err, { timeout: 20_000 }).toBe(complaint);
+      await sleep(500);
+      expect(err).toBe(complaint);
+      await proxy.mend();
+      await expect.poll(() => guest.lines.size, { timeout: 20_000 }).toBe(1);
+      guest.say('here it is');
+      await expect.poll(() => out, { timeout: 20_000 }).toBe('here it is');
+      client.stdin.write('typed');
+      await expect.poll(() => guest.heard().toString()).toBe('typed');
+      client.stdin.write('\x1d');
+      const [code] = await once(client, 'exit');
+      expect([code, err]).toEqual([0, complaint]);
+    } finally {
+      client.kill();
+      await proxy.close();
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
 });

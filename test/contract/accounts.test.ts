@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { users } from '../../src/demo/people.ts';
+import { users } from '../../demo/people.ts';
 import { type Ask, startApp, type TestApp } from '../support/app.ts';
 import { credentialOf, expandRefusal, refusals, type Who } from '../support/doors.ts';
 import { anyMoment, anyUuid, expectExact } from '../support/exact.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { trialExamples } from '../../demo/backups.ts';
+import { fleet } from '../../demo/compute.ts';
 import { findBlockers, type Reason, type TrialFacts } from '../../src/backups/eligibility.ts';
-import { trialExamples } from '../../src/demo/backups.ts';
-import { fleet } from '../../src/demo/compute.ts';
 import { InstanceStatus } from '../../src/generated/prisma/enums.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 import { runCases } from '../support/doors.ts';

@@ -30,7 +30,12 @@ describe('an address at which there is nothing', () => {
     it(`${path} is spelled in one way`, async () => {
       const target = targetOf(path);
       const [method] = known;
-      for (const other of [`${target}/`, target.replace('/v1/', '/V1/'), target.replace('/projects/', '/Projects/'), `/${target}`]) {
+      for (const other of [
+        `${target}/`,
+        target.replace('/v1/', '/V1/'),
+        target.replace('/organizations', '/Organizations'),
+        `/${target}`,
+      ]) {
         const answer = await app.ask(String(method), other);
         expect([answer.status, answer.json], other).toEqual([404, expandRefusal(refusals.notFound)]);
       }
@@ -55,7 +60,7 @@ describe('the order of the checks', () => {
   const dashboard = () => `${app.projectPath}/monitoring/dashboards/${app.demo.dashboards.public}`;
   const put = (path: string, rest: object) => app.ask('PUT', path, rest);
 
-  it('credential, path, body, fields, access, state', async () => {
+  it('credential, body, access, fields, role, state', async () => {
     const malformed = `${app.projectPath}/monitoring/dashboards/x`;
     const foreign = dashboard().replace(app.demo.project_id, app.demo.foreign.project_id);
     const stale = { 'if-match': '"1"' };
@@ -63,17 +68,21 @@ describe('the order of the checks', () => {
       await put(malformed, { as: null, body: '{', headers: stale }),
       await put(malformed, { as: 'viewer', body: '{', headers: stale }),
       await put(foreign, { as: 'viewer', body: '{', headers: stale }),
+      await put(malformed, { as: 'viewer', body: { name: '' }, headers: stale }),
       await put(foreign, { as: 'viewer', body: { name: '' }, headers: stale }),
       await put(foreign, { as: 'viewer', body: { name: 'x' }, headers: stale }),
+      await put(dashboard(), { as: 'viewer', body: { name: '' }, headers: stale }),
       await put(dashboard(), { as: 'viewer', body: { name: 'x' }, headers: stale }),
       await put(dashboard(), { as: 'admin', body: { name: 'x' }, headers: stale }),
     ];
     expect(answers.map(({ status, json }) => [status, json.code ?? Object.keys(json)])).toEqual([
       [401, 'not_authenticated'],
-      [404, 'not_found'],
       [400, 'invalid_request'],
-      [400, ['name']],
+      [400, 'invalid_request'],
       [404, 'not_found'],
+      [404, 'not_found'],
+      [404, 'not_found'],
+      [400, ['name']],
       [403, 'permission_denied'],
       [409, 'conflict'],
     ]);

@@ -151,6 +151,117 @@ describe('publishNotification', () => {
   });
 });
 
+describe('publishNotifications', () => {
+  const fields = 'id sequence kind severity title body resourceType resourceId data created read';
+  const document = `mutation ($input: PublishNotificationsInput!) {
+    publishNotifications(input: $input) { notifications { ${fields} resource { id } project { id } } project { id unreadNotificationCount } }
+  }`;
+  const publish = (projectId: string, notifications: unknown, as: 'owner' | 'admin' | 'member' | 'outsider' | 'viewer' = 'admin') =>
+    app.graphql(document, { input: { ...located(projectId), notifications } }, { as });
+  const plain = (title: string) => ({ kind: 'k', severity: 'info', title });
+  const countAll = async (projectId: string) => (await app.ask('GET', pathOf(projectId))).json.count;
+
+  it('appends to the log in the order given, and gives back what it has appended, with the count of the project', async () => {
+    const projectId = await makeProject(app);
+    await makeNotifications(app, projectId, 2);
+    const full = {
+      severity: 'critical',
+      body: 'B\n',
+      resourceType: 'vpc',
+      resourceId: 'é-1',
+      data: { z: [null, { b: 1, a: 2 }], '2': '' },
+    };
+    const given = [plain('\u{1f600}"\\{},NULL'), { ...plain('z'), ...full }, plain('a'), plain('NULL')];
+    const { json } = await publish(projectId, given);
+    const around = {
+      id: anyUuid,
+      sequence: 0,
+      kind: '',
+      severity: '',
+      title: '',
+      body: '',
+      resourceType: null,
+      resourceId: null,
+      data: {},
+    };
+    const notifications = given.map((one, index) => ({
+      ...{ ...around, created: anyMoment, read: false, resource: null, project: { id: projectId } },
+      ...one,
+      sequence: 3 + index,
+    }));
+    expectExact(json, {
+      data: { publishNotifications: { notifications, project: { id: projectId, unreadNotificationCount: 6 } } },
+    });
+    const listed = await app.ask('GET', `${pathOf(projectId)}?page_size=4`);
+    const published: Array<{ id: string }> = json.data.publishNotifications.notifications;
+    expect(listed.json.results.map(({ id }: { id: string }) => id)).toEqual(published.map(({ id }) => id).reverse());
+  });
+
+  it('gives each call numbers that follow one another, also of calls that come at once', async () => {
+    const projectId = await makeProject(app);
+    const sizes = [100, 1, 37, 60, 2, 100, 25, 75];
+    const answers = await Promise.all(
+      sizes.map((size, call) =>
+        publish(
+          projectId,
+          Array.from({ length: size }, (_, index) => plain(`${call} ${index}`)),
+          'owner',
+        ),
+      ),
+    );
+    const seen: number[] = [];
+    for (const [call, { json }] of answers.entries()) {
+      const rows: Array<{ sequence: number; title: string }> = json.data.publishNotifications.notifications;
+      const [{ sequence: first } = { sequence: 0 }] = rows;
+      expect(rows.map(({ title }) => title)).toEqual(rows.map((_, index) => `${call} ${index}`));
+      expect(rows.map(({ sequence }) => sequence)).toEqual(rows.map((_, index) => first + index));
+      seen.push(...rows.map(({ sequence }) => sequence));
+    }
+    expect(seen.sort((a, b) => a - b)).toEqual(Array.from({ length: 400 }, (_, index) => index + 1));
+  });
+
+  it('refuses fields, and says which notification they are of; then access, as everywhere; and then none is published', async () => {
+    const projectId = await makeProject(app, { member: 'member' });
+    const errorOf = async (...call: Parameters<typeof publish>) => {
+      const { json } = await publish(...call);
+      expect(json.data ?? { publishNotifications: null }).toEqual({ publishNotifications: null });
+      return json.errors[0].extensions;
+    };
+    const refused = (refusal: Record<string, string[]>) => ({ code: 'validation_failed', fields: refusal });
+    expect(await errorOf(projectId, [plain('sound'), { title: '', severity: 'bad', data: null }, plain('x'.repeat(501))])).toEqual(
+      refused({
+        'notifications.kind': ['Item 2: This field is required.'],
+        'notifications.severity': ['Item 2: "bad" is not a valid choice.'],
+        'notifications.title': ['Item 2: This field may not be blank.', 'Item 3: Ensure this field has no more than 500 characters.'],
+        'notifications.data': ['Item 2: This field may not be null.'],
+      }),
+    );
+    const many = Array.from({ length: 101 }, () => plain('t'));
+    expect(await errorOf(projectId, many)).toEqual(refused({ notifications: ['Ensure this field has no more than 100 items.'] }));
+    const large = Array.from({ length: 5 }, () => ({ ...plain('t'), data: { x: 'x'.repeat(60_000) } }));
+    const tooLarge = refused({ notifications: ['Ensure this field takes no more than 262144 bytes.'] });
+    expect(await errorOf(projectId, large)).toEqual(tooLarge);
+    expect(await errorOf(projectId, large, 'member')).toEqual(tooLarge);
+    expect(await errorOf(projectId, plain('t'))).toEqual(refused({ notifications: ['Expected a list of items.'] }));
+    expect(await errorOf(projectId, [plain('t')], 'member')).toEqual({ code: 'permission_denied' });
+    expect(await errorOf(projectId, [plain('t')], 'viewer')).toEqual({ code: 'not_found' });
+    expect(await errorOf(projectId, [plain('')], 'outsider')).toEqual({ code: 'not_found' });
+    expect(await countAll(projectId)).toBe(0);
+    expect((await publish(projectId, large.slice(1))).json.errors).toBeUndefined();
+    const none = await publish(projectId, []);
+    expect(none.json.data).toEqual({ publishNotifications: { notifications: [], project: { id: projectId, unreadNotificationCount: 4 } } });
+    expect(await countAll(projectId)).toBe(4);
+  });
+
+  it('publishes the largest that may be published alone', async () => {
+    const projectId = await makeProject(app);
+    const data = { x: 'x'.repeat(65_536 - '{"x":""}'.length) };
+    const largest = { ...plain('\u{1f600}'.repeat(500)), body: '\u0001'.repeat(20_000), data };
+    const { json } = await publish(projectId, [largest]);
+    expect(json.data.publishNotifications.notifications[0]).toMatchObject(largest);
+  });
+});
+
 it('counts as unread what the list shows as unread, for everyone', async () => {
   const document = `query ($organizationId: ID!, $projectId: ID!) {
     project(organizationId: $organizationId, id: $projectId) { unreadNotificationCount }
@@ -164,4 +275,22 @@ it('counts as unread what the list shows as unread, for everyone', async () => {
     const answer = await app.graphql(document, located(app.demo.project_id), { as });
     expect(answer.json, as).toEqual({ data: { project: { unreadNotificationCount: unread } } });
   }
+});
+
+describe('the demo', () => {
+  it('tells of its instances what they are', async () => {
+    const rows = await app.app.database.$queryRaw<Array<{ kind: string; status: string; throttled: boolean; placed: boolean }>>`
+      SELECT kind, status::text AS status, throttled, hypervisor IS NOT NULL AS placed
+      FROM notifications JOIN instances ON instances.id::text = notifications.resource_id AND resource_type = 'instance'`;
+    const seen = new Set(rows.map(({ kind }) => kind));
+    expect(seen).toContain('backup.completed');
+    for (const { kind, status, throttled, placed } of rows) {
+      expect([kind, status], kind).not.toContain('deleted');
+      if (kind === 'instance.suspended') expect(status).toBe('suspended');
+      else expect(placed, kind).toBe(true);
+      if (kind === 'instance.throttled') expect(throttled).toBe(true);
+      if (kind === 'instance.started' || kind === 'instance.resized') expect(status).toBe('active');
+    }
+    for (const kind of ['instance.suspended', 'instance.throttled', 'instance.started', 'instance.resized']) expect(seen).toContain(kind);
+  });
 });

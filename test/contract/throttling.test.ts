@@ -5,7 +5,7 @@ import { throttledCases } from './cases/refusals.ts';
 
 let app: TestApp;
 beforeAll(async () => {
-  vi.useFakeTimers({ toFake: ['Date'] });
+  vi.useFakeTimers({ toFake: ['Date', 'performance'] });
   app = await startApp({ RATE_LIMIT_ANONYMOUS: '1', RATE_LIMIT_USER: '1', REDIS_URL: '' });
   await app.ask('GET', `${app.projectPath}/compute/overview`);
   await app.ask('GET', `${app.projectPath}/compute/overview`, { as: null });

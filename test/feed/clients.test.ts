@@ -1,141 +1,38 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { ApolloClient, gql, InMemoryCache } from '@apollo/client';
-import { GraphQLWsLink } from '@apollo/client/link/subscriptions';
-import { createClient } from 'graphql-ws';
-import { afterAll, beforeAll, expect, inject, it } from 'vitest';
-import WebSocket from 'ws';
-import { followFeed as followGraphql } from '../../docs/clients/graphql-feed.mjs';
-import { followFeed as followPlain } from '../../docs/clients/plain-feed.mjs';
-import { type App, createApp } from '../../src/app.ts';
-import { type Config, demoFile, readConfig } from '../../src/config.ts';
-import { type DemoFile, refreshDemoFile } from '../../src/demo/file.ts';
-import { seedDemo } from '../../src/demo/seed.ts';
-import { createLog } from '../../src/platform/log.ts';
-import { copyTemplate } from '../support/app.ts';
-import type { Frame } from '../support/feed.ts';
-import { checkHistory, type Entry } from '../support/history.ts';
+import { spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { demoFile } from '../../src/config.ts';
+import { root } from '../../src/platform/root.ts';
+import { startApp, type TestApp } from '../support/app.ts';
+import { publish } from '../support/feed.ts';
 
-const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
-
-let config: Config;
-let app: App;
-let port = 0;
-let demo: DemoFile;
-
-async function start(): Promise<void> {
-  app = await createApp(config, { log: createLog('error') });
-  port = (await app.listen(port, '127.0.0.1')).port;
-}
-
+let app: TestApp;
 beforeAll(async () => {
-  const origin = inject('origin');
-  config = readConfig({
-    DATA_DIR: mkdtempSync(join(tmpdir(), 'portico-test-')),
-    DRAIN_SECONDS: '0.2',
-    RATE_LIMIT_USER: '100000000',
-    ...('template' in origin && { DATABASE_URL: await copyTemplate(origin) }),
+  app = await startApp();
+});
+afterAll(() => app.close());
+
+// How feeds come back is in test/slow/feed-clients.test.ts.
+it('the documented example prints what was there and what comes, and its states', async () => {
+  const child = spawn(process.execPath, ['docs/clients/feed.mjs', demoFile(app.config)], { cwd: fileURLToPath(root) });
+  let [out, err] = ['', ''];
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    out += text;
   });
-  await start();
-  await seedDemo(app.database);
-  const baseUrl = `http://127.0.0.1:${port}`;
-  const file = await refreshDemoFile({ database: app.database, tokens: app.tokens, baseUrl, path: demoFile(config) });
-  if (!file) throw new Error('the database has no demo');
-  demo = file;
-});
-afterAll(async () => {
-  await app.close();
-  rmSync(config.dataDir, { recursive: true, force: true });
-});
-
-/** Publishes `count` notifications, and restarts the server twice on the way. */
-async function publishThroughRestarts(count: number): Promise<Entry[]> {
-  for (let index = 0; index < count; index += 1) {
-    if (index === Math.floor(count / 3) || index === Math.floor((2 * count) / 3)) {
-      await app.close();
-      await start();
-    }
-    await app.database.$executeRaw`
-      INSERT INTO notifications (project_id, kind, severity, title) VALUES (${demo.project_id}::uuid, 'test.sql', 'info', ${`no. ${index}`})`;
-    await sleep(Math.random() * 60);
-  }
-  return app.database.$queryRaw`
-    SELECT sequence::int AS sequence, id::text AS id FROM notifications WHERE project_id = ${demo.project_id}::uuid ORDER BY sequence`;
-}
-
-type Follow = (onEvent: (event: Frame) => void, after: number) => () => unknown;
-
-const options = (onEvent: (event: Frame) => void, after: number) => ({
-  baseUrl: demo.base_url,
-  getToken: async () => demo.users.member.token,
-  organizationId: demo.organization_id,
-  projectId: demo.project_id,
-  after,
-  onEvent,
-});
-
-function followApollo(onEvent: (event: Frame) => void, after: number): () => unknown {
-  let cursor = after;
-  const link = new GraphQLWsLink(
-    createClient({
-      url: `${demo.base_url.replace('http', 'ws')}/graphql`,
-      webSocketImpl: WebSocket,
-      connectionParams: { authorization: `Bearer ${demo.users.member.token}` },
-      shouldRetry: () => true,
-      retryAttempts: Number.POSITIVE_INFINITY,
-      // Apollo gives the variables once; at each connection the cursor of the moment takes their place.
-      jsonMessageReplacer: (key, value) => (key === 'after' ? cursor : value),
-    }),
-  );
-  const client = new ApolloClient({ link, cache: new InMemoryCache() });
-  const query = gql`
-    subscription Feed($organizationId: ID!, $projectId: ID!, $after: Int) {
-      notificationFeed(organizationId: $organizationId, projectId: $projectId, after: $after) {
-        ... on FeedReady { type sequence }
-        ... on NotificationAdded { type sequence notification { id title } }
-        ... on FeedGap { type from to }
-      }
-    }
-  `;
-  const variables = { organizationId: demo.organization_id, projectId: demo.project_id, after };
-  const subscription = client.subscribe<{ notificationFeed: Frame }>({ query, variables, fetchPolicy: 'no-cache' }).subscribe({
-    next({ data }) {
-      const event = data?.notificationFeed;
-      cursor = event.sequence ?? cursor;
-      onEvent(event);
-    },
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    err += text;
   });
-  return () => {
-    subscription.unsubscribe();
-    client.stop();
-  };
-}
-
-it.each<[string, Follow]>([
-  ['graphql-ws, as documented', (onEvent, after) => followGraphql({ ...options(onEvent, after), webSocketImpl: WebSocket })],
-  ['plain JSON, as documented', (onEvent, after) => followPlain({ ...options(onEvent, after), WebSocket })],
-  ['Apollo Client', followApollo],
-])('%s comes back through restarts of the server, and misses nothing', { timeout: 120_000 }, async (_name, follow) => {
-  const from = 145;
-  const received: Entry[] = [];
-  const gaps: Frame[] = [];
-  const end = follow((event) => {
-    if (event.type === 'gap') gaps.push(event);
-    if (event.type === 'notification') received.push({ sequence: event.sequence, id: event.notification.id });
-  }, from);
-  const committed = await publishThroughRestarts(60);
-  const deadline = Date.now() + 60_000;
-  while (received.length < committed.length - from && Date.now() < deadline) await sleep(50);
-  end();
-  expect(gaps).toEqual([]);
-  expect(checkHistory({ committed, from, received })).toEqual([]);
-});
-
-it('has the documented clients word for word', () => {
-  const page = readFileSync(new URL('../../docs/feed.md', import.meta.url), 'utf8');
-  for (const name of ['graphql-feed', 'plain-feed']) {
-    const code = readFileSync(new URL(`../../docs/clients/${name}.mjs`, import.meta.url), 'utf8');
-    expect(page).toContain(code.trimEnd());
+  const events = () =>
+    out
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => JSON.parse(line));
+  try {
+    await expect.poll(() => events().map(({ type }) => type), { timeout: 20_000 }).toEqual(['notification', 'notification', 'ready']);
+    const sequence = await publish(app, 'to the example');
+    await expect.poll(() => events().at(-1), { timeout: 10_000 }).toMatchObject({ sequence, notification: { title: 'to the example' } });
+    expect(err).toBe('[connecting]\n[live]\n');
+  } finally {
+    child.kill();
   }
 });

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import WebSocket from 'ws';
 import { startApp, type TestApp } from '../support/app.ts';
+import { countCases } from '../support/cases.ts';
 import { type FeedSocket, openSocket } from '../support/feed.ts';
 
 let app: TestApp;
@@ -98,6 +99,16 @@ it.each<[string, number, unknown]>([
   expect(await feed.closed).toMatchObject({ code });
 });
 
+it.each([undefined, {}, { headers: { authorization: 'Bearer x' } }, { apiKey: 'x' }])(
+  'says which form a connection_init takes, to one with %j',
+  async (payload) => {
+    const feed = await open(false);
+    say(feed, { type: 'connection_init', payload });
+    const reason = 'not_authenticated: connection_init takes {"authorization": "Bearer …"}';
+    expect(await feed.closed).toMatchObject({ code: 4401, reason });
+  },
+);
+
 it('closes a socket that never says who it is with 4408, and one of another protocol with 4406', async () => {
   const silent = await open(false);
   const other = openSocket(app, '/graphql', { protocol: 'graphql-ws', headers: { authorization: `Bearer ${app.demo.users.owner.token}` } });
@@ -147,7 +158,7 @@ it('carries fifty operations, and refuses the 51st; an id like __proto__ is an i
 
 it('survives fuzzed frames, and never closes with 4500', { timeout: 240_000 }, async () => {
   const seed = Number(process.env.FUZZ_SEED ?? 20261120);
-  const runs = Number(process.env.FUZZ_FRAMES ?? 50_000);
+  const runs = countCases(50_000, 'FUZZ_FRAMES');
   const types = ['connection_init', 'connection_ack', 'ping', 'pong', 'subscribe', 'next', 'error', 'complete', 'start', ''];
   const queries = [
     '{ __typename }',

@@ -12,6 +12,7 @@ const typename = { data: { __typename: 'Query' } };
 const ask = (body: string, headers = {}) => app.ask('POST', '/graphql', { body, headers });
 const get = (query: string, headers = {}) => app.ask('GET', `/graphql?${query}`, { headers });
 const undetermined = graphqlInvalid('Could not determine what operation to execute.');
+const notSupported = graphqlRefusal('PERSISTED_QUERY_NOT_SUPPORTED', 'PersistedQueryNotSupported');
 const noQuery = graphqlInvalid('Must provide query string.');
 const expected = (name: string, kind: string, given: string) =>
   graphqlInvalid(`Expected "${name}" param to be ${kind}, but given ${given}.`);
@@ -26,7 +27,8 @@ describe('a POST', () => {
     ['{"query":true}', 400, expected('query', 'a string', 'boolean')],
     ['{"query":null}', 200, noQuery],
     ['{"variables":{}}', 200, noQuery],
-    ['{"extensions":{"persistedQuery":{"version":1,"sha256Hash":"x"}}}', 200, noQuery],
+    ['{"extensions":{"persistedQuery":{"version":2,"sha256Hash":"x"}}}', 200, noQuery],
+    ['{"extensions":{"persistedQuery":{"version":1,"sha256Hash":"x"}}}', 200, notSupported],
     [`{${Q},"variables":[]}`, 400, expected('variables', 'empty or an object', 'array')],
     [`{${Q},"variables":"{}"}`, 400, expected('variables', 'empty or an object', 'string')],
     [`{${Q},"variables":5}`, 400, expected('variables', 'empty or an object', 'number')],
@@ -158,8 +160,8 @@ describe('another method', () => {
 });
 
 describe('Accept', () => {
-  const failing = '{"query":"{ nope }"}';
-  const refused = graphqlInvalid('Cannot query field "nope" on type "Query".', { locations: [{ line: 1, column: 3 }] });
+  const failing = '{"query":"{ xyzzy }"}';
+  const refused = graphqlInvalid('Cannot query field "xyzzy" on type "Query".', { locations: [{ line: 1, column: 3 }] });
 
   it.each([
     '*/*',

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { routes } from '../../src/transport/rest/routes.ts';
 import { startApp, type TestApp } from '../support/app.ts';
+import { isPicked } from '../support/cases.ts';
 import { expectRest, expectUnharmed, invalid, notFound, notProvided, notValid } from '../support/inputs.ts';
 
 let app: TestApp;
@@ -61,15 +62,21 @@ const wrong: Record<string, (path: string) => string> = {
   '500 segments': (path) => `${path}${'/a'.repeat(500)}`,
 };
 
-describe.each(Object.entries(wrong))('a path with %s', (_label, spoil) => {
-  it.each(paths)('%s', (path) => expectAbsent(spoil(fill(path, parameters()))));
+describe('a path with', () => {
+  const all = Object.entries(wrong).flatMap(([label, spoil], first) =>
+    paths.map((path, second) => ({ label, spoil, path, isTried: isPicked(first, second) })),
+  );
+  // Not every path has what is spoiled.
+  const spoilt = all.filter(({ spoil, path, isTried }) => isTried && spoil(path.replace(/:\w+/g, 'x')) !== path.replace(/:\w+/g, 'x'));
+  it.each(spoilt)('$label: $path', ({ spoil, path }) => expectAbsent(spoil(fill(path, parameters()))));
 });
 
 describe('a path beside the doors', () => {
   it.each([
     '/v1',
     '/v1/',
-    '/v1/organizations',
+    '/v1/projects',
+    '/v1/organizations/x',
     '/v1?page=1',
     '/%ff',
     '/favicon.ico',
@@ -106,8 +113,11 @@ const spellings: Record<string, (id: string) => string> = {
   'a prototype': () => '__proto__',
 };
 
-describe.each(Object.entries(spellings))('an id with %s', (_label, spell) => {
-  it.each(routes)('$method $path', async ({ method, path }) => {
+describe('an id with', () => {
+  const spelled = Object.entries(spellings).flatMap(([label, spell], first) =>
+    routes.filter((_, second) => isPicked(first, second)).map(({ method, path }) => ({ label, spell, method, path })),
+  );
+  it.each(spelled)('$label: $method $path', async ({ spell, method, path }) => {
     for (const name of namesIn(path)) {
       const values = parameters();
       const spelled = fill(path, { ...values, [name]: spell(values[name] ?? '') });

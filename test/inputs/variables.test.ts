@@ -22,6 +22,9 @@ const createDashboard = 'mutation($input: CreateDashboardInput!) { createDashboa
 const updateDashboard = 'mutation($input: UpdateDashboardInput!) { updateDashboard(input: $input) { dashboard { id } } }';
 const mark = 'mutation($input: MarkNotificationsReadInput!) { markNotificationsRead(input: $input) { marked } }';
 const publish = 'mutation($input: PublishNotificationInput!) { publishNotification(input: $input) { notification { id } } }';
+const publishMany = 'mutation($input: PublishNotificationsInput!) { publishNotifications(input: $input) { notifications { id } } }';
+const publishList = `mutation($o: ID!, $p: ID!, $list: [NewNotification!]!) {
+  publishNotifications(input: {organizationId: $o, projectId: $p, notifications: $list}) { notifications { id } } }`;
 const createKey = 'mutation($input: CreateApiKeyInput!) { createApiKey(input: $input) { apiKey { expires } } }';
 const page =
   'query($o: ID!, $p: ID!, $page: Int!, $size: Int! = 5) { project(organizationId: $o, id: $p) { dashboardPage(page: $page, pageSize: $size) { count } } }';
@@ -58,31 +61,31 @@ describe('a variable', () => {
     [
       '2^31 as a version',
       updateDashboard,
-      () => `{"input":{${ids()},"id":"x","name":"a","expectedVersion":2147483648}}`,
+      () => `{"input":{${ids()},"id":"${app.demo.dashboards.public}","name":"a","expectedVersion":2147483648}}`,
       { expectedVersion: integer },
     ],
     [
       '-2^31 - 1 as a version',
       updateDashboard,
-      () => `{"input":{${ids()},"id":"x","name":"a","expectedVersion":-2147483649}}`,
+      () => `{"input":{${ids()},"id":"${app.demo.dashboards.public}","name":"a","expectedVersion":-2147483649}}`,
       { expectedVersion: integer },
     ],
     [
       '1.5 as a version',
       updateDashboard,
-      () => `{"input":{${ids()},"id":"x","name":"a","expectedVersion":1.5}}`,
+      () => `{"input":{${ids()},"id":"${app.demo.dashboards.public}","name":"a","expectedVersion":1.5}}`,
       { expectedVersion: integer },
     ],
     [
       '1e400 as a version',
       updateDashboard,
-      () => `{"input":{${ids()},"id":"x","name":"a","expectedVersion":1e400}}`,
+      () => `{"input":{${ids()},"id":"${app.demo.dashboards.public}","name":"a","expectedVersion":1e400}}`,
       { expectedVersion: integer },
     ],
     [
       'a text as a version',
       updateDashboard,
-      () => `{"input":{${ids()},"id":"x","name":"a","expectedVersion":"1"}}`,
+      () => `{"input":{${ids()},"id":"${app.demo.dashboards.public}","name":"a","expectedVersion":"1"}}`,
       { expectedVersion: integer },
     ],
     ['true as a sequence', mark, () => `{"input":{${ids()},"throughSequence":true}}`, { throughSequence: integer }],
@@ -116,6 +119,27 @@ describe('a variable', () => {
       () => `{"input":{${ids()},"kind":"a","title":"a","severity":"info","body":null,"data":null}}`,
       { body: noNull, data: noNull },
     ],
+    [
+      'wrong items of a list',
+      publishMany,
+      () =>
+        `{"input":{${ids()},"notifications":[null,5,[],{"kind":"a","title":"a","severity":"info","data":[],"x":1},{"kind":"\\u0000"}]}}`,
+      {
+        notifications: ['Item 1: This field may not be null.', 'Item 2: Must be an object.', 'Item 3: Must be an object.'],
+        'notifications.x': ['Item 4: Unknown field.'],
+        'notifications.data': ['Item 4: Must be a JSON object.'],
+        'notifications.kind': ['Item 5: Null characters are not allowed.'],
+        'notifications.severity': ['Item 5: This field is required.'],
+        'notifications.title': ['Item 5: This field is required.'],
+      },
+    ],
+    [
+      'a list of its own, and a wrong item in it',
+      publishList,
+      () => `{${place()},"list":[{"kind":"a","title":" ","severity":"info","body":null}]}`,
+      { 'list.title': ['Item 1: This field may not be blank.'], 'list.body': ['Item 1: This field may not be null.'] },
+    ],
+    ['an object for the list', publishList, () => `{${place()},"list":{"kind":"a"}}`, { list: ['Expected a list of items.'] }],
     [
       'page 0',
       page,

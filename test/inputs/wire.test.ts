@@ -99,15 +99,34 @@ describe('what is no HTTP request', () => {
 });
 
 describe('what is an unusual HTTP request', () => {
+  const handshake = [
+    'Connection: Upgrade',
+    'Upgrade: websocket',
+    'Sec-WebSocket-Version: 13',
+    'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+  ];
+
   it('without Host', async () => {
     const missing = invalid('The header Host is missing.');
     expectAnswers(await exchange(lines(`GET ${overview} HTTP/1.1`, credential)), [400, missing]);
     expectAnswers(await exchange(lines('GET /graphql?query={__typename} HTTP/1.1', credential)), [400, graphqlInvalid(missing.detail)]);
   });
 
-  it('without a version', async () => {
-    const [answer] = await exchange('GET /\r\n\r\n');
-    expect(answer?.status).toBe(200);
+  it.each(['GET /\r\n\r\n', 'GET / HTTP/0.9\r\n\r\n', 'GET / HTTP/2.0\r\nHost: x\r\n\r\n'])(
+    'of a version that is not spoken: %j',
+    async (text) => {
+      const wire = await openWire(app.baseUrl);
+      wire.write(text);
+      expectAnswers(await wire.receive(1), [400, invalid('The request is not of HTTP/1.1 or HTTP/1.0.')]);
+      wire.socket.destroy();
+    },
+  );
+
+  it('with two hosts', async () => {
+    const twice = invalid('The header Host is given more than once.');
+    expectAnswers(await exchange(get(overview, 'Host: y')), [400, twice]);
+    expectAnswers(await exchange(get('/', 'Host: x')), [400, twice]);
+    expectAnswers(await exchange(get('/graphql', 'Host: x', ...handshake)), [400, twice]);
   });
 
   it('of HTTP/1.0', async () => {
@@ -152,13 +171,6 @@ describe('what is an unusual HTTP request', () => {
     expect([first?.status, second?.status]).toEqual([200, 200]);
   });
 
-  const handshake = [
-    'Connection: Upgrade',
-    'Upgrade: websocket',
-    'Sec-WebSocket-Version: 13',
-    'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
-  ];
-
   it.each(['/v1/nothing', '/', '//', '///', 'http://', 'http://[', '//x:99999/graphql', '*', '/%ff', '/v1/%ff'])(
     'that asks for a socket where there is none: %s',
     async (target) => {
@@ -167,20 +179,17 @@ describe('what is an unusual HTTP request', () => {
     },
   );
 
-  it.each(['Sec-WebSocket-Key: x', 'Sec-WebSocket-Version: 12', 'Upgrade: websocket2'])(
-    'that asks for a socket in a wrong way: %s',
-    async (header) => {
-      const [name = ''] = header.split(':');
-      const others = handshake.filter((line) => !line.startsWith(name));
-      const wire = await openWire(app.baseUrl);
-      wire.write(get(`${app.projectPath}/notifications/ws`, ...others, header));
-      const [answer] = await wire.receive(1);
-      expect(answer).toMatchObject({ status: 400, headers: { 'content-type': 'application/json' } });
-      const { detail, code, error } = JSON.parse(answer?.body ?? '');
-      expect({ code, error }).toEqual({ code: 'invalid_request', error: detail });
-      await wire.closed();
-    },
-  );
+  it.each(['Sec-WebSocket-Key: x', 'Sec-WebSocket-Version: 12'])('that asks for a socket in a wrong way: %s', async (header) => {
+    const [name = ''] = header.split(':');
+    const others = handshake.filter((line) => !line.startsWith(name));
+    const wire = await openWire(app.baseUrl);
+    wire.write(get(`${app.projectPath}/notifications/ws`, ...others, header));
+    const [answer] = await wire.receive(1);
+    expect(answer).toMatchObject({ status: 400, headers: { 'content-type': 'application/json' } });
+    const { detail, code, error } = JSON.parse(answer?.body ?? '');
+    expect({ code, error }).toEqual({ code: 'invalid_request', error: detail });
+    await wire.closed();
+  });
 });
 
 describe('several requests on one connection', () => {

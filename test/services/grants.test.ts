@@ -6,6 +6,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import WebSocket from 'ws';
 import { endSilentSessions, putHandover, takeHandover } from '../../src/consoles/record.ts';
+import { deleteOldAnswers } from '../../src/graph/kept.ts';
 import { Lifecycle } from '../../src/kernel/lifecycle.ts';
 import { pruneNotifications } from '../../src/notifications/retention.ts';
 import { openDatabase } from '../../src/platform/database.ts';
@@ -163,6 +164,7 @@ it('the guide names every column of the tables, with its type and its default', 
 describe('the gateway, with its own role', () => {
   it('answers every route of v1', async () => {
     const project = app.projectPath;
+    const organization = project.replace(/\/projects\/.*/, '');
     const dashboards = `${project}/monitoring/dashboards`;
     const created = await app.ask('POST', dashboards, { body: { name: 'Made', is_default: true } });
     const dashboard = `${dashboards}/${created.json.id}`;
@@ -173,6 +175,11 @@ describe('the gateway, with its own role', () => {
       ['GET', dashboard, 200],
       ['PUT', dashboard, 200, { name: 'Changed', is_default: true }],
       ['DELETE', dashboard, 204],
+      ['GET', '/v1/organizations', 200],
+      ['GET', `${organization}/projects`, 200],
+      ['GET', `${project}/compute/instances`, 200],
+      ['GET', `${project}/compute/instances/${app.demo.instances.eligible}`, 200],
+      ['GET', `${project}/compute/tasks`, 200],
       ['GET', `${project}/compute/instances/${app.demo.instances.eligible}/backup-trial`, 200],
       ['GET', `${project}/compute/overview`, 200],
       ['GET', `${project}/notifications?unread=true`, 200],
@@ -182,11 +189,13 @@ describe('the gateway, with its own role', () => {
     for (const [method, path, status, body] of asked) {
       expect(await app.ask(method, path, { body }), `${method} ${path}`).toMatchObject({ status });
     }
-    const ids: Record<string, string> = { ':dashboard_id': created.json.id, ':instance_id': app.demo.instances.eligible };
-    const all = routes.map(({ method, path }) => {
-      const below = path.slice(path.indexOf(':project_id') + ':project_id'.length).replace(/:\w+/g, (name) => ids[name] ?? name);
-      return `${method.toUpperCase()} ${project}${below}`;
-    });
+    const ids: Record<string, string> = {
+      ':organization_id': app.demo.organization_id,
+      ':project_id': app.demo.project_id,
+      ':dashboard_id': created.json.id,
+      ':instance_id': app.demo.instances.eligible,
+    };
+    const all = routes.map(({ method, path }) => `${method.toUpperCase()} ${path.replace(/:\w+/g, (name) => ids[name] ?? name)}`);
     expect(new Set(asked.map(([method, path]) => `${method} ${path.split('?')[0]}`))).toEqual(new Set(all));
   });
 
@@ -242,6 +251,14 @@ describe('the gateway, with its own role', () => {
       { as: { bearer: app.demo.users.owner.token ?? '' } },
     );
     const { key, apiKey } = made.data.createApiKey;
+    const idempotencyKey = randomUUID();
+    const keep = () =>
+      app.graphql('mutation ($key: IdempotencyKey) { createApiKey(input: { name: "kept", idempotencyKey: $key }) { apiKey { id } } }', {
+        key: idempotencyKey,
+      });
+    const kept = await keep();
+    expect(kept.json.errors).toBeUndefined();
+    expect((await keep()).text).toBe(kept.text);
     const { organization_id: organizationId, project_id: projectId } = app.demo;
     const input = { organizationId, projectId, kind: 'test.published', severity: 'info', title: 'Published' };
     const published = await app.graphql(
@@ -257,6 +274,9 @@ describe('the gateway, with its own role', () => {
     await as(null, `UPDATE websocket_tickets SET expires = now() - interval '1 day'`);
     await deleteOldTickets(app.app.database);
     expect(await as('gateway', 'SELECT FROM websocket_tickets')).toEqual([]);
+    await as(null, `UPDATE kept_answers SET created = now() - interval '2 days'`);
+    await deleteOldAnswers(app.app.database);
+    expect(await as('gateway', 'SELECT FROM kept_answers')).toEqual([]);
     expect(await pruneNotifications(app.app.database, 3)).toBeGreaterThan(0);
   });
 

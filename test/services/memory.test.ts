@@ -193,24 +193,27 @@ async function fillCaches(): Promise<void> {
 
 it(`holds no more after a long churn than before it (MEMORY_SEED=${seed})`, {
   timeout: WARM_UP_MS + CHURN_MS + 120_000,
-  retry: 1,
 }, async () => {
   const random = seededRandom(seed);
   const inspector = await openInspector(replica());
   await fillCaches();
   await churn(WARM_UP_MS, random);
-  const before = await inspector.measureHeap();
+  const heaps = [await inspector.measureHeap()];
   const resident = replica().memory();
   Object.assign(counts, { requests: 0, sockets: 0, publications: 0, cuts: 0 });
-  await churn(CHURN_MS, random);
-  const after = await inspector.measureHeap();
+  for (let half = 0; half < 2; half += 1) {
+    await churn(CHURN_MS / 2, random);
+    heaps.push(await inspector.measureHeap());
+  }
   inspector.close();
   const mebibytes = (bytes: number) => (bytes / 2 ** 20).toFixed(2);
   console.log(
     `${counts.requests} requests, ${counts.sockets} sockets, ${counts.publications} publications, ${counts.cuts} broken connections: ` +
-      `heap ${mebibytes(before)} → ${mebibytes(after)} MiB, resident ${resident.toFixed(0)} → ${replica().memory().toFixed(0)} MiB`,
+      `heap ${heaps.map(mebibytes).join(' → ')} MiB, resident ${resident.toFixed(0)} → ${replica().memory().toFixed(0)} MiB`,
   );
   expect(counts.requests).toBeGreaterThan(CHURN_MS / 50);
   expect(counts.sockets).toBeGreaterThan(CHURN_MS / 100);
-  expect(after).toBeLessThan(before * (1 + GROWTH));
+  // What is let go of too late has been once; what leaks leaks all the time.
+  const [before = 0, between = 0, after = 0] = heaps;
+  expect(Math.min(between / before, after / between)).toBeLessThan(1 + GROWTH / 2);
 });

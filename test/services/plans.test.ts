@@ -5,7 +5,8 @@ import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { databaseUrl as benchUrl, isFilled } from '../../bench/database.mjs';
 import { fill, idOf } from '../../bench/fill.mjs';
 import { Lifecycle } from '../../src/kernel/lifecycle.ts';
-import { readEntries, readLast, readStands, readState } from '../../src/notifications/log.ts';
+import { readEntries } from '../../src/notifications/batch.ts';
+import { countReads, listReads, readLast, readPositions, readState } from '../../src/notifications/log.ts';
 import { pruneNotifications } from '../../src/notifications/retention.ts';
 import { openDatabase } from '../../src/platform/database.ts';
 import { deleteOldTickets, redeemTicket } from '../../src/tickets/service.ts';
@@ -51,7 +52,7 @@ beforeAll(async () => {
   if (!isCopied) await makeTenth(url);
   // An app of the tests has the demo's users.
   await fillDemo(url);
-  app = await startApp({ DATABASE_URL: url, RATE_LIMIT_USER: '1000000' });
+  app = await startApp({ DATABASE_URL: url, RATE_LIMIT_USER: '1000000', KEYS_PER_USER: '100000', DASHBOARDS_PER_PROJECT: '100000' });
   token = (await app.app.tokens.local?.sign(userId, 3600)) ?? '';
   recorded = recordStatements(app);
 }, 300_000);
@@ -164,9 +165,11 @@ test('neither do the feed, tickets and the jobs', async () => {
   const reader = { projectId, userId };
   const problems = [
     await findScans('readLast', () => readLast(database, projectId)),
-    await findScans('readEntries', () => readEntries(database, projectId, { after: 20, limit: 50 })),
+    await findScans('readEntries', () => readEntries(database, projectId, { after: 20, limit: 50, maxBytes: 500_000 })),
     await findScans('readState', () => readState(database, { ...reader, sinceVersion: 0 })),
-    await findScans('readStands', () => readStands(database, [projectId], [reader])),
+    await findScans('countReads', () => countReads(database, { ...reader, sinceVersion: 0, upToVersion: 9 })),
+    await findScans('listReads', () => listReads(database, { ...reader, sinceVersion: 0, upToVersion: 9, after: 0 })),
+    await findScans('readPositions', () => readPositions(database, [projectId], [reader])),
     await findScans('redeemTicket', () => redeemTicket(database, randomUUID())),
     await findScans('deleteOldTickets', () => deleteOldTickets(database)),
     await findScans('pruneNotifications', () => pruneNotifications(database, 36_500)),

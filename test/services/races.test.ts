@@ -238,3 +238,40 @@ interface Row {
   readonly status: string;
   readonly count: number;
 }
+
+it('writers at once never go beyond a quota, however they come', { timeout: 300_000 }, async () => {
+  const { organization_id, users } = fleet.demo;
+  const [made] = await execute(
+    databaseUrl,
+    `INSERT INTO projects (organization_id, name) VALUES ('${organization_id}', 'Nearly full') RETURNING id::text`,
+  );
+  const projectId = String(made?.id);
+  await execute(
+    databaseUrl,
+    `INSERT INTO dashboards (project_id, created_by, name)
+     SELECT '${projectId}', '${users.owner.id}', 'One of many' FROM generate_series(1, 980)`,
+  );
+  const movable = await atOnce(30, () => createDashboard());
+  const full = `/v1/organizations/${organization_id}/projects/${projectId}/monitoring/dashboards`;
+  const answers = await atOnce(90, (index) =>
+    index < 30
+      ? send(index, 'PUT', `${dashboards()}/${movable[index]}`, { name: 'moved', project: projectId, is_default: index % 3 === 0 })
+      : send(index, 'POST', full, { name: 'raced', is_default: index % 3 === 0 }),
+  );
+  expect(answers.filter(({ status }) => status < 300)).toHaveLength(20);
+  expect(answers.filter(({ status }) => status === 409)).toHaveLength(70);
+  expect(await execute(databaseUrl, `SELECT count(*)::int AS count FROM dashboards WHERE project_id = '${projectId}'`)).toEqual([
+    { count: 1000 },
+  ]);
+
+  await execute(databaseUrl, `UPDATE api_keys SET revoked = now() WHERE user_id = '${users.owner.id}'`);
+  await execute(
+    databaseUrl,
+    `INSERT INTO api_keys (user_id, name, hint, secret_hash)
+     SELECT '${users.owner.id}', 'One of many', 'x', sha256(convert_to('quota' || number, 'UTF8')) FROM generate_series(1, 90) AS number`,
+  );
+  const query = 'mutation { createApiKey(input: {name: "raced"}) { apiKey { id } } }';
+  const keys = await atOnce(50, (index) => send(index, 'POST', '/graphql', { query }));
+  expect(keys.filter(({ json }) => json.data?.createApiKey)).toHaveLength(10);
+  expect(keys.filter(({ json }) => json.errors?.[0].extensions.code === 'conflict')).toHaveLength(40);
+});

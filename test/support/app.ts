@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { request as httpRequest, type OutgoingHttpHeaders } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { inject } from 'vitest';
+import { inject, vi } from 'vitest';
+import { type DemoFile, refreshDemoFile } from '../../demo/file.ts';
 import { type App, createApp } from '../../src/app.ts';
 import { type Config, demoFile, readConfig } from '../../src/config.ts';
-import { type DemoFile, refreshDemoFile } from '../../src/demo/file.ts';
-import { createLog } from '../../src/platform/log.ts';
-import { databaseUrl, execute } from './database.ts';
+import { createLogger } from '../../src/platform/logger.ts';
+import { databaseUrl, execute, openSnapshot } from './database.ts';
 import { redisSettings } from './redis.ts';
 import { witness } from './witness.ts';
 
@@ -52,6 +52,16 @@ export interface TestApp {
   close(): Promise<void>;
 }
 
+/** An app whose jobs rest: every statement that it sends is of a request. */
+export async function startRestingApp(env: Record<string, string> = {}): Promise<TestApp> {
+  vi.useFakeTimers({ toFake: ['setInterval'] });
+  try {
+    return await startApp(env);
+  } finally {
+    vi.useRealTimers();
+  }
+}
+
 /** Starts the real app on a copy of the demo's database, on a port of its own. */
 export async function startApp(env: Record<string, string> = {}): Promise<TestApp> {
   const dataDir = mkdtempSync(join(tmpdir(), 'portico-test-'));
@@ -62,12 +72,12 @@ export async function startApp(env: Record<string, string> = {}): Promise<TestAp
   const listeners: Array<(sql: string, values: readonly unknown[]) => void> = [(sql) => void statements.push(sql)];
   const logLines: string[] = [];
   const app = await createApp(config, {
-    log: createLog('debug', { write: (line) => void logLines.push(line) }),
+    log: createLogger('debug', { write: (line) => void logLines.push(line) }),
     database: {
       onStatement: (sql, values) => {
         for (const listener of listeners) listener(sql, values);
       },
-      ...('snapshot' in origin && { snapshot: new Blob([readFileSync(origin.snapshot)]) }),
+      ...('snapshot' in origin && { openEmbedded: () => openSnapshot(origin.snapshot) }),
     },
   });
   const { port } = await app.listen(0, '127.0.0.1');

@@ -5,7 +5,7 @@ const statuses = ['provisioning', 'active', 'stopped', 'suspended', 'resizing', 
 export const resources = { volumes: 'size_gb', snapshots: 'size_gb', backups: 'size_gb', vpcs: null, ssh_keys: null } as const;
 export const tables = Object.keys(resources) as Array<keyof typeof resources>;
 
-/** What the statements may touch: rows whose names begin with `owner`, in these projects. */
+/** What the statements may touch: rows whose names (of tasks, whose kinds) begin with `owner`, in these projects. */
 export interface Ground {
   readonly random: Random;
   readonly projects: readonly string[];
@@ -19,7 +19,7 @@ const list = <Item>(count: number, make: () => Item) => Array.from({ length: cou
 /** Some of the owner's rows: the same ones for the same salt. */
 function some(table: string, { owner, random, width }: Ground): string {
   const order = `ORDER BY md5(id::text || '${random.below(1e9)}') LIMIT ${1 + random.below(width)}`;
-  return `id IN (SELECT id FROM ${table} WHERE name LIKE '${owner}-%' ${order})`;
+  return `id IN (SELECT id FROM ${table} WHERE ${table === 'tasks' ? 'kind' : 'name'} LIKE '${owner}-%' ${order})`;
 }
 
 /** A project by the hash of the row's id, so that one statement touches several. */
@@ -75,3 +75,56 @@ function changeResources(ground: Ground): string {
 
 /** One random statement that changes what the overview counts. */
 export const change = (ground: Ground) => (ground.random.chance(0.6) ? changeInstances(ground) : changeResources(ground));
+
+const taskStatuses = ['pending', 'running', 'succeeded', 'failed', 'cancelled'];
+/** On either side of the windows of the overview, and well away from where they begin. */
+const ages = ['0 hours', '3 hours', '20 hours', '30 hours'];
+
+/** An instance of the project of a row, by the hash of the row's id. */
+const anyInstance = (row: string, salt: number) =>
+  `(SELECT id FROM instances WHERE project_id = ${row}.project_id ORDER BY md5(id::text || ${row}.id || '${salt}') LIMIT 1)`;
+
+/** A random statement that changes tasks, and what is done to which instance. */
+export function changeTasks(ground: Ground): string {
+  const { random, projects, owner, width } = ground;
+  const where = some('tasks', ground);
+  const ago = () => `now() - interval '${random.pick(ages)}'`;
+  const status = random.pick(taskStatuses);
+  return random.pick([
+    () => `INSERT INTO tasks (project_id, kind, status, created, finished)
+      SELECT '${random.pick(projects)}', '${owner}-t', '${status}', ${ago()}, CASE WHEN '${status}' = 'failed' THEN ${ago()} END
+      FROM generate_series(1, ${1 + random.below(width)})`,
+    () =>
+      `UPDATE tasks SET status = '${status}', finished = CASE WHEN '${status}' IN ('pending', 'running') THEN NULL ELSE ${ago()} END WHERE ${where}`,
+    () => `UPDATE tasks SET instance_id = ${anyInstance('tasks', random.below(1e9))} WHERE ${where}`,
+    () => `UPDATE tasks SET created = ${ago()} WHERE ${where}`,
+    () => `DELETE FROM tasks WHERE ${where}`,
+  ])();
+}
+
+/** A random statement that changes what else lists tell apart: ends of instances, names, and what belongs to which instance. */
+export function changeLinks(ground: Ground): string {
+  const { random } = ground;
+  const stored = random.pick(['volumes', 'snapshots', 'backups']);
+  const named = random.pick([...tables, 'instances']);
+  return random.pick([
+    () => `UPDATE ${stored} SET instance_id = ${anyInstance(stored, random.below(1e9))} WHERE ${some(stored, ground)}`,
+    () => `UPDATE ${named} SET name = left(name || '${random.pick(['a', 'B', '~', 'é'])}', 255) WHERE ${some(named, ground)}`,
+    () => `UPDATE instances SET cancellation_at = now() ${random.pick(['+', '-'])} interval '3 days' WHERE ${some('instances', ground)}`,
+  ])();
+}
+
+/** A random statement that publishes notifications, has a user read some, or prunes old ones. */
+export function changeNotifications({ random, projects, width }: Ground, userId: string): string {
+  const projectId = random.pick(projects);
+  const some = `SELECT id FROM notifications WHERE project_id = '${projectId}' ORDER BY md5(id::text || '${random.below(1e9)}') LIMIT ${width}`;
+  return random.pick([
+    () => `INSERT INTO notifications (project_id, kind, severity, title, created)
+      SELECT '${projectId}', 'counted', '${random.pick(['info', 'warning', 'critical'])}', 'Title', now() - interval '${random.pick(['0', '60'])} days'
+      FROM generate_series(1, ${1 + random.below(width)})`,
+    () => `SELECT marked::int FROM mark_notifications_read('${projectId}', '${userId}', ARRAY(${some}), NULL)`,
+    () => `SELECT marked::int FROM mark_notifications_read('${projectId}', '${userId}', NULL,
+      (SELECT last_sequence - ${random.below(20)} FROM notification_logs WHERE project_id = '${projectId}'))`,
+    () => `SELECT prune_notifications(now() - interval '30 days', ${1 + random.below(width)})::int`,
+  ])();
+}

@@ -46,6 +46,7 @@ export function camelize(value: unknown, names: Readonly<Record<string, string>>
 const dashboardNames = { organization: 'organizationId', created_by: 'createdById', project: 'projectId' };
 const dashboardFields = 'id name organizationId createdById created modified description projectId widgets isDefault isPublic';
 const notificationFields = 'id sequence kind severity title body resourceType resourceId data created read';
+const instanceFields = 'id name status plan region vcpu ramMb storageGb hypervisor throttled dailyBackup cancellationAt created modified';
 const trialFields = `id instanceId instanceName legacyServiceId legacyOrderId legacyInvoiceId status source trial cycle monthlyPrice
   cyclePrice credited startedAt endsAt remindedAt resolvedAt failureReason created`;
 
@@ -124,6 +125,25 @@ export const operations = {
     variables: asDashboardInput,
     data: (_body, { place }) => ({ answer: { deletedId: place.dashboard_id } }),
   },
+  list_instances: {
+    method: 'get',
+    path: `${project}/compute/instances`,
+    document: query(
+      '$page: Int! = 1, $pageSize: Int! = 20, $status: InstanceStatus',
+      `answer: instancePage(page: $page, pageSize: $pageSize, status: $status) {
+        count page pageSize totalPages results { ${instanceFields} }
+      }`,
+    ),
+    variables: asVariables,
+    data: (body) => withoutLinks(body),
+  },
+  get_instance: {
+    method: 'get',
+    path: `${project}/compute/instances/:instance_id`,
+    document: query('$id: ID!', `answer: instance(id: $id) { ${instanceFields} }`),
+    variables: (call) => ({ ...located(call), id: call.place.instance_id }),
+    data: (body) => ({ project: { answer: camelize(body) } }),
+  },
   backup_trial_state: {
     method: 'get',
     path: `${project}/compute/instances/:instance_id/backup-trial`,
@@ -133,6 +153,18 @@ export const operations = {
     ),
     variables: (call) => ({ ...located(call), id: call.place.instance_id }),
     data: (body) => ({ project: { instance: { answer: camelize(body, { instance: 'instanceId' }) } } }),
+  },
+  list_tasks: {
+    method: 'get',
+    path: `${project}/compute/tasks`,
+    document: query(
+      '$page: Int! = 1, $pageSize: Int! = 20, $status: TaskStatus',
+      `answer: taskPage(page: $page, pageSize: $pageSize, status: $status) {
+        count page pageSize totalPages results { id instanceId kind status error created started finished }
+      }`,
+    ),
+    variables: asVariables,
+    data: (body) => withoutLinks(body, { instance: 'instanceId' }),
   },
   compute_overview: {
     method: 'get',
@@ -169,6 +201,33 @@ export const operations = {
     variables: asInput,
     data: (body) => ({ answer: camelize(body) }),
   },
+  list_organizations: {
+    method: 'get',
+    path: '/v1/organizations',
+    document: `query ($page: Int! = 1, $pageSize: Int! = 20) {
+      viewer { answer: organizationPage(page: $page, pageSize: $pageSize) {
+        count page pageSize totalPages results { id name currency role created }
+      } }
+    }`,
+    variables: ({ input }) => camelize(input) as Fields,
+    data: (body) => ({ viewer: withoutLinks(body).project }),
+  },
+  list_projects: {
+    method: 'get',
+    path: '/v1/organizations/:organization_id/projects',
+    document: `query ($organizationId: ID!, $page: Int! = 1, $pageSize: Int! = 20) {
+      organization(id: $organizationId) { answer: projectPage(page: $page, pageSize: $pageSize) {
+        count page pageSize totalPages results { id name organizationId role created }
+      } }
+    }`,
+    variables: ({ place, input }) => ({ organizationId: place.organization_id, ...(camelize(input) as Fields) }),
+    data: (body) => ({ organization: withoutLinks(body, { organization: 'organizationId' }).project }),
+  },
 } as const satisfies Record<string, Operation>;
 
 export type OperationName = keyof typeof operations;
+
+/** Without a credential `viewer` is null, where v1 refuses: what stands there is the same refusal. */
+export function isAnonymous(data: unknown): boolean {
+  return (data as Fields | null | undefined)?.viewer === null;
+}

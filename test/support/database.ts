@@ -1,10 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PGlite } from '@electric-sql/pglite';
 import pg from 'pg';
 import type { TestProject } from 'vitest/node';
-import { seedDemo } from '../../src/demo/seed.ts';
+import { seedDemo } from '../../demo/seed.ts';
 import { Lifecycle } from '../../src/kernel/lifecycle.ts';
 import { openDatabase } from '../../src/platform/database.ts';
 
@@ -24,16 +24,43 @@ export default async function setup(project: TestProject): Promise<() => Promise
 async function prepareSnapshot(project: TestProject) {
   const folder = mkdtempSync(join(tmpdir(), 'portico-test-'));
   const lifecycle = new Lifecycle();
-  const { database } = await openDatabase({ dataDir: folder, database: null }, lifecycle);
+  const embedded = await PGlite.create('memory://');
+  const { database } = await openDatabase({ dataDir: folder, database: null }, lifecycle, { openEmbedded: async () => embedded });
   await seedDemo(database);
-  await lifecycle.close();
-  const embedded = await PGlite.create(join(folder, 'database'));
+  await slim(embedded);
   const dump = await embedded.dumpDataDir('none');
-  await embedded.close();
+  await lifecycle.close();
   const snapshot = join(folder, 'snapshot.tar');
   writeFileSync(snapshot, Buffer.from(await dump.arrayBuffer()));
   project.provide('origin', { snapshot });
   return async () => rmSync(folder, { recursive: true, force: true });
+}
+
+/** Each test app loads what is left: neither databases that nobody opens nor a log to be played back. */
+async function slim(embedded: PGlite): Promise<void> {
+  await embedded.exec(`UPDATE pg_database SET datistemplate = false, datallowconn = true`);
+  const { rows } = await embedded.query<{ datname: string }>('SELECT datname FROM pg_database WHERE datname <> current_database()');
+  for (const { datname } of rows) await embedded.exec(`DROP DATABASE ${datname}`);
+  await embedded.exec('CHECKPOINT');
+}
+
+/** A copy of the migrated and seeded database, in memory. */
+export function openSnapshot(path: string): Promise<PGlite> {
+  return PGlite.create({ dataDir: 'memory://', loadDataDir: new Snapshot(path) });
+}
+
+/** A file read whole: a Blob would hand it out in pieces, and have them put together again. */
+class Snapshot extends Blob {
+  readonly #bytes: Buffer<ArrayBuffer>;
+
+  constructor(path: string) {
+    super();
+    this.#bytes = readFileSync(path);
+  }
+
+  override async arrayBuffer(): Promise<ArrayBuffer> {
+    return this.#bytes.buffer;
+  }
 }
 
 async function prepareTemplate(project: TestProject, server: string) {

@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
-import { trialExamples } from '../../src/demo/backups.ts';
-import { dashboards } from '../../src/demo/dashboards.ts';
-import { demoId } from '../../src/demo/identity.ts';
-import { notificationIds } from '../../src/demo/notifications.ts';
-import { organization, project } from '../../src/demo/people.ts';
+import { trialExamples } from '../../demo/backups.ts';
+import { dashboards } from '../../demo/dashboards.ts';
+import { demoId } from '../../demo/identity.ts';
+import { notificationIds } from '../../demo/notifications.ts';
+import { organization, project } from '../../demo/people.ts';
+import type { Examples, OperationExample } from '../../reference/openapi.ts';
 import { Fault } from '../../src/kernel/fault.ts';
-import { restBody } from '../../src/transport/faults.ts';
-import type { Examples, OperationExample } from '../../src/transport/rest/openapi.ts';
+import { toFault } from '../../src/platform/errors.ts';
+import { restBody } from '../../src/transport/http/faults.ts';
 import type { Answer, TestApp } from './app.ts';
 import { type OperationName, operations } from './contract.ts';
 import { openPlainFeed } from './feed.ts';
@@ -16,15 +17,21 @@ import { seededAt } from './world.ts';
 const TOLD_AT = Date.parse('2026-06-01T12:00:00.000Z');
 
 const place = { organization_id: organization.id, project_id: project.id };
+const paging = { page: 1, page_size: 2 };
 const dashboard = { ...place, dashboard_id: dashboards.public };
 
 /** What the documents show, in an order in which each finds the demo as it should be. */
 const requests: Readonly<Record<OperationName, Omit<OperationExample, 'answer' | 'etag'>>> = {
-  list_dashboards: { parameters: { ...place, page: 1, page_size: 2 } },
+  list_organizations: { parameters: paging },
+  list_projects: { parameters: { organization_id: organization.id, ...paging } },
+  list_dashboards: { parameters: { ...place, ...paging } },
   get_dashboard: { parameters: dashboard },
+  list_instances: { parameters: { ...place, ...paging, status: 'suspended' } },
+  get_instance: { parameters: { ...place, instance_id: trialExamples.trial_already_open } },
   backup_trial_state: { parameters: { ...place, instance_id: trialExamples.trial_already_open } },
+  list_tasks: { parameters: { ...place, ...paging, status: 'failed' } },
   compute_overview: { parameters: place },
-  list_notifications: { parameters: { ...place, page: 1, page_size: 2, unread: true, severity: 'critical', kind: 'backup.failed' } },
+  list_notifications: { parameters: { ...place, ...paging, unread: true, severity: 'critical', kind: 'backup.failed' } },
   create_websocket_ticket: { parameters: place, body: { target: 'notifications' } },
   mark_notifications_read: { parameters: place, body: { notification_ids: notificationIds.slice(-2) } },
   update_dashboard: {
@@ -109,10 +116,18 @@ async function recordRefusals(app: TestApp): Promise<Examples['refusals']> {
     ),
     not_found: await json(app.ask('GET', `${path}/${demoId('nothing')}`)),
     conflict: await json(app.ask('PUT', board, { headers: { 'if-match': '"3"' }, body: { name: 'Operations' } })),
+    idempotency_key_reused: await reuseKey(app, board),
     rate_limited: await exhaust(app, path),
-    internal_error: restBody(Fault.from(new Error('a mistake of ours'))),
+    internal_error: restBody(toFault(new Error('a mistake of ours'))),
     service_unavailable: restBody(Fault.unavailable('an outage')),
   };
+}
+
+/** With a version that the dashboard does not have, so that neither request changes it. */
+async function reuseKey(app: TestApp, board: string): Promise<unknown> {
+  const headers = { 'if-match': '"3"', 'idempotency-key': '8e03978e-40d5-43dd-bc93-6894a57f9324' };
+  await app.ask('PUT', board, { headers, body: { name: 'Operations' } });
+  return (await app.ask('PUT', board, { headers, body: { name: 'Traffic' } })).json;
 }
 
 async function exhaust(app: TestApp, path: string): Promise<unknown> {

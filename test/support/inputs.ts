@@ -57,6 +57,8 @@ export interface Content {
   readonly name: string;
   readonly description?: string;
   readonly widgets?: unknown;
+  /** As they are expected to the byte, where that is not what `JSON.stringify` makes of them. */
+  readonly widgetsText?: string;
   readonly is_default?: boolean;
   readonly is_public?: boolean;
 }
@@ -73,8 +75,9 @@ export function expectDashboard(
   const { id, created, modified } = answer.json;
   const { name, description = '', widgets = [], is_default = false, is_public = false } = content;
   const place = { organization: demo.organization_id, created_by: createdBy, created, modified };
-  const body = { id, name, ...place, description, project: demo.project_id, widgets, is_default, is_public };
-  expectText(answer, status, JSON.stringify(body));
+  const head = JSON.stringify({ id, name, ...place, description, project: demo.project_id });
+  const { widgetsText = JSON.stringify(widgets) } = content;
+  expectText(answer, status, `${head.slice(0, -1)},"widgets":${widgetsText},"is_default":${is_default},"is_public":${is_public}}`);
 }
 
 /** Nothing that came was too much: the server still answers, and had nothing to hide in its log. */

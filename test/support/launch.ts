@@ -1,5 +1,5 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { cpSync, mkdtempSync, symlinkSync } from 'node:fs';
+import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, symlinkSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,8 +10,23 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 /** What a clone of the repository holds that a start needs: nothing is compiled in it yet. */
 export function copyCheckout(): string {
   const copy = mkdtempSync(join(tmpdir(), 'portico-checkout-'));
-  for (const name of ['package.json', 'package-lock.json', 'tsconfig.json', 'launch.mjs', 'prisma', 'src']) {
-    cpSync(join(root, name), join(copy, name), { recursive: true, filter: (path) => !path.endsWith('generated') });
+  for (const name of [
+    'package.json',
+    'package-lock.json',
+    'tsconfig.json',
+    'openapi.json',
+    'asyncapi.json',
+    'rolldown.config.mjs',
+    'scripts',
+    'prisma',
+    'src',
+    'demo',
+    'reference',
+    'docs',
+    'clients',
+    'web',
+  ]) {
+    cpSync(join(root, name), join(copy, name), { recursive: true, filter: (path) => !/\/(generated|dist|node_modules)$/.test(path) });
   }
   symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
   return copy;
@@ -24,10 +39,23 @@ export interface Launched {
   readonly exit: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>;
 }
 
-/** `node launch.mjs …`, which is what `npm start` and `npm run portico` are, in an environment of its own. */
-export function launch(checkout: string, args: readonly string[], env: Record<string, string>): Launched {
+/**
+ * `npm run <script> -- <arguments>` without npm: the shell becomes the last program of the script, which has its id and hears
+ * its signals.
+ */
+export function spawnScript(
+  checkout: string,
+  [script = '', ...args]: readonly string[],
+  env: NodeJS.ProcessEnv,
+): ChildProcessWithoutNullStreams {
+  const { scripts } = JSON.parse(readFileSync(join(checkout, 'package.json'), 'utf8')) as { scripts: Record<string, string> };
+  return spawn('sh', ['-c', `${scripts[script]} "$@"`, script, ...args], { cwd: checkout, env });
+}
+
+/** A script of package.json in an environment of its own. */
+export function launch(checkout: string, script: readonly string[], env: Record<string, string>): Launched {
   const { PATH = '', HOME = '' } = process.env;
-  const child = spawn(process.execPath, ['launch.mjs', ...args], { cwd: checkout, env: { PATH, HOME, ...env } });
+  const child = spawnScript(checkout, script, { PATH, HOME, ...env });
   const printed = { out: '', err: '' };
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     printed.out += text;
@@ -50,7 +78,7 @@ export interface Started extends Launched {
 
 /** `npm start`. Rejects, with what was printed, where it ends before it listens. */
 export async function start(checkout: string, env: Record<string, string>): Promise<Started> {
-  const launched = launch(checkout, ['main'], { HOST: '127.0.0.1', PORT: '0', LOG_LEVEL: 'error', ...env });
+  const launched = launch(checkout, ['start'], { HOST: '127.0.0.1', PORT: '0', LOG_LEVEL: 'error', ...env });
   const { process: child, printed, exit } = launched;
   const baseUrl = await new Promise<string>((resolve, reject) => {
     child.stdout?.on('data', () => {
@@ -66,9 +94,10 @@ export async function start(checkout: string, env: Record<string, string>): Prom
   return { ...launched, baseUrl, kill };
 }
 
-/** Runs a command to its end. */
-export async function command(checkout: string, args: readonly string[], env: Record<string, string>) {
-  const { printed, exit } = launch(checkout, args, env);
+/** Runs a script to its end; what the build before it says is not of interest. */
+export async function command(checkout: string, script: readonly string[], env: Record<string, string>) {
+  await launch(checkout, ['build'], env).exit;
+  const { printed, exit } = launch(checkout, script, env);
   const { code } = await exit;
   return { code, ...printed };
 }

@@ -1,4 +1,4 @@
-import { emptyProject, organization, project, users } from '../../src/demo/people.ts';
+import { emptyProject, organization, project, users } from '../../demo/people.ts';
 import type { TestApp } from './app.ts';
 
 /**

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { ProjectRole } from '../../src/generated/prisma/enums.ts';
 import { type FaultCode, statusOf } from '../../src/kernel/fault.ts';
 import type { Answer, TestApp } from './app.ts';
+import { isPicked } from './cases.ts';
 import { isList, isLocator, type Operation, pathVariables, type Variable, variantsOf } from './operations.ts';
 import type { Caller, Place, Target, World } from './tenancy.ts';
 
@@ -91,15 +92,31 @@ export async function takeInventory(world: World, userIds: Readonly<Record<strin
   };
 }
 
-/** Every case of one caller and one operation. */
-export async function listCases(world: World, inventory: Inventory, caller: Caller, operation: Operation): Promise<Case[]> {
+/** An operation, and its place among all. */
+export interface Numbered {
+  readonly operation: Operation;
+  readonly number: number;
+}
+
+/** On what an operation is tried: whoever has a credential tries it on all places. */
+export function targetsOf(world: World, caller: Caller, { operation, number }: Numbered): readonly Target[] {
+  // The caller's own things are the same wherever the caller stands.
+  const targets = operation.scope === 'viewer' ? world.targets.slice(0, 1) : world.targets;
+  const who = world.callers.indexOf(caller);
+  return targets.filter(({ place }, where) => (caller.user && place) || isPicked(who, number, where));
+}
+
+/** The cases of one caller and one operation. */
+export async function listCases(world: World, inventory: Inventory, caller: Caller, numbered: Numbered): Promise<Case[]> {
+  const { operation, number } = numbered;
+  const who = world.callers.indexOf(caller);
   const cases: Case[] = [];
   const places = Object.values(world.places);
-  // The caller's own things are the same wherever the caller stands.
-  for (const target of operation.scope === 'viewer' ? world.targets.slice(0, 1) : world.targets) {
+  for (const target of targetsOf(world, caller, numbered)) {
     // Which value a filter has matters only where there is something to filter; the sibling is reached as the own project is.
     const isReached = roleOf(caller, target) !== undefined && target.name !== 'sibling';
-    const variants = variantsOf(operation).slice(0, isReached ? undefined : 1);
+    const [base, ...others] = variantsOf(operation);
+    const variants = [...(base ? [base] : []), ...(isReached ? others.filter((_, which) => isPicked(who, number, which)) : [])];
     for (const variant of variants) {
       const resources = await listResources(inventory, caller, target, operation, places);
       for (const resource of variant.label === 'base' && caller.user ? resources : resources.slice(0, 1)) {
@@ -208,12 +225,12 @@ function expect(
   const isForSockets = descriptions.includes('On a WebSocket');
   const isConsole = values.target === 'console';
   if (!caller.user) return isPublic(caller, operation) ? 'granted' : 'not_authenticated';
-  if (resource?.isMalformed && variable && !isLocator(variable)) return 'validation_failed';
-  if (isForSockets) return 'invalid_request';
-  if (scope === 'viewer' && needsSession && !caller.isSession) return 'session_required';
   const role = roleOf(caller, target);
   if (scope === 'project' && !role) return 'not_found';
   if (scope === 'organization' && !places.some((place) => isMember(caller, target, place))) return 'not_found';
+  if (resource?.isMalformed && variable && !isLocator(variable)) return 'validation_failed';
+  if (isForSockets) return 'invalid_request';
+  if (scope === 'viewer' && needsSession && !caller.isSession) return 'session_required';
   if (variable && resource && !resource.isThere && (isLocator(variable) || isConsole)) return 'not_found';
   if (needsSession && !caller.isSession) return 'session_required';
   const [, own, others] = /Needs the role `(\w+)`(?:[^.]* `(\w+)` for others)?/.exec(descriptions) ?? [];
@@ -246,8 +263,12 @@ export function send({ ask }: TestApp, { caller, operation, values }: Pick<Case,
   if (!route) return ask('POST', '/graphql', { as, body: { query: document, variables: values } });
   const inPath = pathVariables(route.path);
   const path = inPath.reduce((text, name) => text.replace(`:${name}`, encodeURIComponent(String(values[name]))), route.path);
-  const { if_match: version, ...rest } = Object.fromEntries(Object.entries(values).filter(([name]) => !inPath.includes(name)));
-  const headers = version === undefined ? {} : { 'If-Match': `"${version}"` };
+  const given = Object.entries(values).filter(([name]) => !inPath.includes(name));
+  const { if_match: version, idempotency_key: key, ...rest } = Object.fromEntries(given);
+  const headers = {
+    ...(version !== undefined && { 'If-Match': `"${version}"` }),
+    ...(key !== undefined && { 'Idempotency-Key': String(key) }),
+  };
   if (route.method !== 'GET') return ask(route.method, path, { as, headers, body: Object.keys(rest).length > 0 ? rest : undefined });
   const query = new URLSearchParams(Object.entries(rest).map(([name, value]) => [name, String(value)]));
   return ask('GET', `${path}?${query}`, { as, headers });

@@ -3,6 +3,7 @@ import {
   type GraphQLField,
   type GraphQLInputField,
   type GraphQLInputType,
+  type GraphQLObjectType,
   type GraphQLOutputType,
   getNamedType,
   getNullableType,
@@ -10,10 +11,13 @@ import {
   isCompositeType,
   isEnumType,
   isInputObjectType,
+  isInterfaceType,
+  isLeafType,
   isListType,
   isObjectType,
   isRequiredArgument,
   isRequiredInputField,
+  isUnionType,
   parse,
   visit,
 } from 'graphql';
@@ -54,9 +58,13 @@ export function routeOperations(): Operation[] {
   }));
 }
 
-/** Every root field of the schema; of one that gives an object, every field of that object by itself. */
+/**
+ * Every root field of the schema; of one that gives an object, every field of that object by itself. `node` and `nodes` are
+ * left out: their ids name things of every type, so they are asked with all of them (test/nodes.test.ts).
+ */
 export function graphqlOperations(): Operation[] {
-  const queries = Object.values(schema.getQueryType()?.getFields() ?? {}).flatMap((root) => {
+  const roots = Object.values(schema.getQueryType()?.getFields() ?? {}).filter(({ name }) => !/^nodes?$/.test(name));
+  const queries = roots.flatMap((root) => {
     const type = getNamedType(root.type);
     if (!isObjectType(type)) return [writeDocument('query', [root])];
     const fields = Object.values(type.getFields());
@@ -80,7 +88,7 @@ function writeDocument(kind: 'query' | 'mutation', path: readonly Field[]) {
     return given.length > 0 ? `${field.name}(${given.join(', ')})` : field.name;
   });
   const last = path.at(-1) as Field;
-  const body = `${opened.join(' { ')} ${selectAll(last.type, 5)}${' }'.repeat(path.length - 1)}`;
+  const body = `${opened.join(' { ')} ${selectAll(last.type)}${' }'.repeat(path.length - 1)}`;
   const head = declared.length > 0 ? `(${declared.join(', ')})` : '';
   return { name: `${kind} ${path.map(({ name }) => name).join('.')}`, text: `${kind} matrix${head} { ${body} }` };
 }
@@ -91,23 +99,52 @@ function writeValue(
   declare: (owner: string, name: string, type: GraphQLInputType, defaultText: string) => string,
 ): string {
   const inner = getNullableType(type);
-  if (!isInputObjectType(inner)) return declare(owner, name, type, defaultValue === undefined ? '' : ` = ${JSON.stringify(defaultValue)}`);
+  // What may be left out, but not in part, is a value of its own.
+  const isWhole = isInputObjectType(inner) && inner === type && Object.values(inner.getFields()).some(isRequiredInputField);
+  if (!isInputObjectType(inner) || isWhole)
+    return declare(owner, name, type, defaultValue === undefined ? '' : ` = ${JSON.stringify(defaultValue)}`);
   const fields = Object.values(inner.getFields()).map((field) => `${field.name}: ${writeValue(owner, field, declare)}`);
   return `{ ${fields.join(', ')} }`;
 }
 
-/** All that can be asked of a type without arguments, so many levels down; of a list in a list a few items, as all would cost too much. */
-function selectAll(outputType: GraphQLOutputType, levels: number): string {
+/**
+ * All that can be asked of a type without arguments, and of the things that it links to their own fields; of a list in a
+ * list two items, as all would cost too much. The items of a connection are asked of once, by its nodes.
+ */
+export function selectAll(outputType: GraphQLOutputType, isLinked = false): string {
   const type = getNamedType(outputType);
   if (!isCompositeType(type)) return '';
-  if (!isObjectType(type)) return '{ __typename }';
+  if (isUnionType(type)) return '{ __typename }';
+  const isThing = 'id' in type.getFields();
   const fields = Object.values(type.getFields()).filter((field) => !field.args.some(isRequiredArgument));
   const parts = fields.flatMap((field) => {
     if (!isCompositeType(getNamedType(field.type))) return [field.name];
-    const few = field.args.some((argument) => argument.name === 'first') ? '(first: 3)' : '';
-    return levels > 0 ? [`${field.name}${few} ${selectAll(field.type, levels - 1)}`] : [];
+    if (field.name === 'edges') return ['edges { cursor node { __typename } }'];
+    if (isThing && isLinked) return [];
+    const size = field.args.find(({ name }) => name === 'first' || name === 'pageSize');
+    const few = size ? `(${size.name}: 2)` : '';
+    // What a mutation has changed is a list that has no size.
+    const isWhole = isListType(getNullableType(field.type)) && !['nodes', 'results'].includes(field.name);
+    return [`${field.name}${few} ${selectAll(field.type, isLinked || isThing || isWhole)}`];
   });
-  return `{ __typename ${parts.join(' ')} }`;
+  const kinds = isInterfaceType(type) ? selectKinds(schema.getPossibleTypes(type), new Set(Object.keys(type.getFields()))) : [];
+  return `{ __typename ${[...parts, ...kinds].join(' ')} }`;
+}
+
+/** The own fields of the types that an interface stands for; what two of them call the same has another name in each. */
+function selectKinds(kinds: readonly GraphQLObjectType[], shared: ReadonlySet<string>): string[] {
+  const types = new Map<string, string>();
+  return kinds.map((kind) => {
+    const leaves = Object.values(kind.getFields()).filter(
+      ({ name, type, args }) => !shared.has(name) && isLeafType(getNamedType(type)) && !args.some(isRequiredArgument),
+    );
+    const parts = leaves.map(({ name, type }) => {
+      const known = types.get(name) ?? String(type);
+      types.set(name, known);
+      return known === String(type) ? name : `${kind.name}_${name}: ${name}`;
+    });
+    return parts.length > 0 ? `... on ${kind.name} { ${parts.join(' ')} }` : '';
+  });
 }
 
 /** `Project.dashboard` gives a `Dashboard`, and `updateDashboard` changes one: that is what their `id` names. */
@@ -179,6 +216,8 @@ export function variantsOf({ variables, isMutation }: Operation): Array<{ label:
 
 const scalarValues: Readonly<Record<string, readonly unknown[]>> = {
   Boolean: [true, false],
+  // Each is good for one request: the tests of such keys make their own.
+  IdempotencyKey: [],
   DateTime: ['2099-01-01T00:00:00.000Z'],
   Int: [1],
   JSON: [[{ matrix: 1 }]],
@@ -189,14 +228,19 @@ const scalarValues: Readonly<Record<string, readonly unknown[]>> = {
   String: [],
 };
 
-/** Valid values of a type: all of an enum, one of most others. Throws for a scalar that it does not know. */
+/** Valid values of a type: all of an enum, one of most others; of an input object each field's, one at a time. Throws for a scalar that it does not know. */
 function valuesOf(type: GraphQLInputType): readonly unknown[] {
   const inner = getNullableType(type);
-  if (isListType(inner)) return [valuesOf(inner.ofType).slice(0, 1)];
+  if (isListType(inner)) {
+    const items = valuesOf(inner.ofType);
+    return isEnumType(getNullableType(inner.ofType)) ? [items.slice(0, 1), items] : [items.slice(0, 1)];
+  }
   if (isEnumType(inner)) return inner.getValues().map(({ value }) => value);
   if (isInputObjectType(inner)) {
-    const fields = Object.values(inner.getFields()).filter(isRequiredInputField);
-    return [Object.fromEntries(fields.map((field) => [field.name, valuesOf(field.type)[0]]))];
+    const fields = Object.values(inner.getFields());
+    const base = Object.fromEntries(fields.filter(isRequiredInputField).map((field) => [field.name, valuesOf(field.type)[0]]));
+    const others = fields.flatMap((field) => valuesOf(field.type).map((value) => ({ ...base, [field.name]: value })));
+    return [base, ...others.filter((value) => JSON.stringify(value) !== JSON.stringify(base))];
   }
   const values = scalarValues[inner.name];
   if (!values) throw new Error(`no value is known for the type ${inner.name}`);

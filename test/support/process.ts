@@ -1,11 +1,11 @@
-import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { inject } from 'vitest';
-import type { DemoFile } from '../../src/demo/file.ts';
+import type { DemoFile } from '../../demo/file.ts';
 import { copyTemplate } from './app.ts';
+import { spawnScript } from './launch.ts';
 import { redisSettings } from './redis.ts';
 
 export interface ServerProcess {
@@ -22,18 +22,15 @@ export async function startServer(env: Record<string, string> = {}): Promise<Ser
   const dataDir = mkdtempSync(join(tmpdir(), 'portico-test-'));
   const origin = inject('origin');
   const databaseUrl = 'template' in origin ? await copyTemplate(origin) : null;
-  const server = spawn(process.execPath, ['launch.mjs', 'main'], {
-    cwd: fileURLToPath(new URL('../..', import.meta.url)),
-    env: {
-      ...process.env,
-      PORT: '0',
-      HOST: '127.0.0.1',
-      DATA_DIR: dataDir,
-      LOG_LEVEL: 'error',
-      DRAIN_SECONDS: '0',
-      ...(databaseUrl && { DATABASE_URL: databaseUrl, ...redisSettings() }),
-      ...env,
-    },
+  const server = spawnScript(fileURLToPath(new URL('../..', import.meta.url)), ['start'], {
+    ...process.env,
+    PORT: '0',
+    HOST: '127.0.0.1',
+    DATA_DIR: dataDir,
+    LOG_LEVEL: 'error',
+    DRAIN_SECONDS: '0',
+    ...(databaseUrl && { DATABASE_URL: databaseUrl, ...redisSettings() }),
+    ...env,
   });
   const exited = new Promise<number | null>((resolve) => server.once('exit', resolve));
   const listening = new Promise<void>((resolve, reject) => {

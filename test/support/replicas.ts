@@ -1,11 +1,12 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import type { DemoFile } from '../../src/demo/file.ts';
+import type { DemoFile } from '../../demo/file.ts';
+import { spawnScript } from './launch.ts';
 import { findLowPort } from './ports.ts';
 import { openProxy, type TcpProxy } from './proxy.ts';
 
@@ -68,6 +69,7 @@ export async function openFleet({ count, databaseUrl, redisUrl, env = {} }: Flee
       DRAIN_SECONDS: '1',
       RATE_LIMIT_USER: '100000000',
       RATE_LIMIT_ANONYMOUS: '100000000',
+      MAX_CONNECTIONS_PER_ADDRESS: '20000',
       DATABASE_URL: database.url,
       ...(redis && { REDIS_URL: redis.url, REDIS_PREFIX: redisPrefix }),
       ...env,
@@ -136,10 +138,7 @@ async function openReplica(name: string, database: TcpProxy, redis: TcpProxy | n
     },
     async start() {
       if (running) return;
-      const child = spawn(process.execPath, ['launch.mjs', 'main'], {
-        cwd: root,
-        env: { PATH, HOME, HOST: '127.0.0.1', PORT: String(port), ...env },
-      });
+      const child = spawnScript(root, ['start'], { PATH, HOME, HOST: '127.0.0.1', PORT: String(port), ...env });
       let isGone = false;
       const exit = new Promise<number | null>((resolve) => {
         child.once('close', (code) => {

@@ -1,4 +1,4 @@
-import { organization, project, users } from '../../src/demo/people.ts';
+import { organization, project, users } from '../../demo/people.ts';
 import type { TestApp } from './app.ts';
 
 /** More than a hundred of everything that is listed: in the demo's main project, and among what is the owner's. */

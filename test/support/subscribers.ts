@@ -1,10 +1,10 @@
-import WebSocket from 'ws';
-import { followFeed as followGraphql } from '../../docs/clients/graphql-feed.mjs';
-import { followFeed as followPlain } from '../../docs/clients/plain-feed.mjs';
-import type { DemoFile } from '../../src/demo/file.ts';
+import { connect } from 'portico-client';
+import type { DemoFile } from '../../demo/file.ts';
+import type { Frame } from './feed.ts';
 import type { Entry } from './history.ts';
+import { followPlainFeed, type PlainFeedOptions } from './plain-feed.ts';
 
-/** Somebody who follows a feed with one of the documented clients, through whatever happens. */
+/** Somebody who follows a feed through whatever happens: with the client package by GraphQL, or at the door of plain JSON. */
 export interface Subscriber {
   readonly name: string;
   readonly projectId: string;
@@ -41,14 +41,13 @@ export function openSubscriber({ name, client, baseUrl, demo, projectId, as, fro
   let end = () => {};
   const begin = (after: number) => {
     let isCurrent = true;
-    const options = {
+    const stop = (client === 'plain' ? followPlainFeed : followPackage)({
       baseUrl,
-      getToken: async () => demo.users[as].token,
+      token: demo.users[as].token ?? '',
       organizationId: demo.organization_id,
       projectId,
       after,
-      // biome-ignore lint/suspicious/noExplicitAny: an event of whichever type
-      onEvent(event: any) {
+      onEvent(event) {
         if (!isCurrent) return;
         if (event.type === 'ready') timesReady += 1;
         if (event.type === 'gap') problems.push(`${name} was told a gap from ${event.from} to ${event.to}`);
@@ -56,11 +55,10 @@ export function openSubscriber({ name, client, baseUrl, demo, projectId, as, fro
         received.push({ sequence: event.sequence, id: event.notification.id });
         arrivals.push(performance.now());
       },
-      onEnd(failure: unknown) {
-        if (isCurrent) problems.push(`${name} was ended: ${failure instanceof Error ? failure.message : JSON.stringify(failure)}`);
+      onEnd(why) {
+        if (isCurrent) problems.push(`${name} was ended: ${why instanceof Error ? why.message : JSON.stringify(why)}`);
       },
-    };
-    const stop = client === 'plain' ? followPlain({ ...options, WebSocket }) : followGraphql({ ...options, webSocketImpl: WebSocket });
+    });
     end = () => {
       isCurrent = false;
       stop();
@@ -83,4 +81,16 @@ export function openSubscriber({ name, client, baseUrl, demo, projectId, as, fro
     },
     end: () => end(),
   };
+}
+
+type Options = Omit<PlainFeedOptions, 'onEnd'> & { readonly onEnd: (why: unknown) => void };
+
+function followPackage({ baseUrl, token, projectId, after, onEvent, onEnd }: Options): () => void {
+  const leaving = new AbortController();
+  const feed = connect({ url: baseUrl, credential: token }).feed({ project: projectId, after, signal: leaving.signal });
+  const read = async () => {
+    for await (const event of feed) onEvent(event satisfies Frame);
+  };
+  read().then(() => leaving.signal.aborted || onEnd('without a reason'), onEnd);
+  return () => leaving.abort();
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { DemoRole } from '../../src/demo/people.ts';
+import type { DemoRole } from '../../demo/people.ts';
 import type { ProjectRole } from '../../src/generated/prisma/enums.ts';
 import { parseUuid } from '../../src/kernel/uuid.ts';
 import type { TestApp } from './app.ts';
@@ -36,6 +36,7 @@ export interface World {
   readonly places: Readonly<Record<'own' | 'sibling' | 'foreign', Place>>;
   readonly targets: readonly Target[];
   readonly callers: readonly Caller[];
+  readonly userIds: Readonly<Record<DemoRole, string>>;
   /** Every row of the database: `name` of its table, `owner`, `content`. */
   readonly owned: string;
   query(sql: string, ...values: unknown[]): Promise<Array<Record<string, unknown>>>;
@@ -57,6 +58,7 @@ export async function prepareWorld(test: TestApp): Promise<World> {
     places: { own, sibling, foreign },
     targets: listTargets(own, sibling, foreign),
     callers: await listCallers(test),
+    userIds: Object.fromEntries(Object.entries(demo.users).map(([user, { id }]) => [user, id])) as World['userIds'],
     query,
     owned: await selectOwned(query),
   };
@@ -243,6 +245,8 @@ export function visibility(world: World, { user }: Caller, userId: string | null
     const isPrivateBoard = table === 'dashboards' && content.is_public === false && content.created_by !== userId;
     const isOthersSession = table === 'console_sessions' && content.user_id !== userId;
     const isPrivate = (isPrivateBoard || isOthersSession) && !adminOf.has(owner);
+    // Members of an organization know each other.
+    if (table === 'users' && organizations.some(({ people }) => people.some((person) => world.userIds[person] === owner))) return true;
     // Where consoles listen is nobody's business.
     return owners.has(owner) && !isPrivate && table !== 'console_endpoints';
   };

@@ -1,5 +1,8 @@
 import { connect, type Socket } from 'node:net';
 
+/** What `curl --http2` says on a connection without TLS. */
+export const offer = ['Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA'];
+
 export interface WireAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;

@@ -1,4 +1,4 @@
-import { emptyProject, foreignOrganization, foreignProject, organization, project, users } from '../../src/demo/people.ts';
+import { emptyProject, foreignOrganization, foreignProject, organization, project, users } from '../../demo/people.ts';
 import type { Dashboard, ProjectRole, Severity } from '../../src/generated/prisma/client.ts';
 import type { TestApp } from './app.ts';
 

@@ -1,40 +1,42 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import express, { type RequestHandler } from 'express';
 import { Fault } from '../../kernel/fault.ts';
-import { readJsonObject } from '../body.ts';
-import { type ContextParts, openContext } from '../context.ts';
-import { exchangeOf, type Middleware, sendEmpty, sendJson } from '../exchange.ts';
-import { pathPattern, queryText, readPath, readQueryString } from '../query.ts';
+import { toJsonText } from '../../kernel/jsontext.ts';
+import type { Pipeline } from '../../pipeline/pipeline.ts';
+import { readJsonObject } from '../http/body.ts';
+import { sendCompressed } from '../http/compress.ts';
+import { type ContextParts, openContext } from '../http/context.ts';
+import { exchangeOf, type Middleware } from '../http/exchange.ts';
+import { sendEmpty } from '../http/send.ts';
+import { queryText, readPath, readQueryString } from '../http/url.ts';
 import type { BoundRoute } from './route.ts';
 
-/**
- * The v1 door: the table's routes, as they are bound to the schema. Whatever lies below /v1 needs a credential, also
- * where there is nothing.
- */
-export function createRestDoor(bound: readonly BoundRoute[], parts: ContextParts): Middleware {
-  const patterns = bound.map((route) => ({ route, pattern: pathPattern(route.route.path) }));
-  return async (request, response, next) => {
-    const path = readPath(request.url ?? '');
-    if (path !== '/v1' && !path.startsWith('/v1/')) return next();
-    if (!exchangeOf(request).viewer) throw Fault.notAuthenticated();
-    // HEAD is GET without a body, which is left out where the answer is written.
-    const method = request.method === 'HEAD' ? 'get' : request.method?.toLowerCase();
-    for (const { route, pattern } of patterns) {
-      const match = route.route.method === method && pattern.exec(path);
-      if (match) return answer(route, decode(match.groups ?? {}), parts, request, response);
-    }
-    next();
-  };
+type RestParts = ContextParts & { readonly pipeline: Pipeline };
+
+/** The v1 door: Express finds the route of the table, and its parameters in the path. */
+export function createRestDoor(bound: readonly BoundRoute[], parts: RestParts): express.Router {
+  const router = express.Router({ caseSensitive: true, strict: true });
+  router.use(requireViewer as RequestHandler);
+  for (const route of bound) {
+    router[route.route.method](route.route.path, (request, response) =>
+      answer(route, request.params as Record<string, string>, parts, request, response),
+    );
+  }
+  return router;
 }
 
-/** Throws a URIError where a part of the path is not percent-encoded UTF-8: there is nothing at such an address. */
-function decode(parameters: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(parameters).map(([name, value]) => [name, decodeURIComponent(value)]));
-}
+/** Whatever lies below /v1 needs a credential, also where there is nothing. */
+const requireViewer: Middleware = (request, _response, next) => {
+  const path = readPath(request.url ?? '');
+  if (path !== '/v1' && !path.startsWith('/v1/')) next('router');
+  else if (exchangeOf(request).viewer) next();
+  else next(Fault.notAuthenticated());
+};
 
 async function answer(
   { name, headers, serve }: BoundRoute,
   pathParameters: Readonly<Record<string, string>>,
-  parts: ContextParts,
+  parts: RestParts,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
@@ -42,16 +44,20 @@ async function answer(
   const { url = '' } = request;
   exchange.operation = name;
   for (const [header, value] of Object.entries(headers)) exchange.headers.push(header, value);
-  const answer = await serve(
-    {
-      pathParameters,
-      readQuery: () => readQueryString(url),
-      ifMatch: request.headers['if-match'],
-      readUrl: () => exchange.origin + readPath(url) + queryText(url),
-      readBody: () => readJsonObject(request),
+  const open = () => openContext(parts, exchange, name);
+  const answer = await serve({
+    pathParameters,
+    readQuery: () => readQueryString(url),
+    ifMatch: request.headers['if-match'],
+    idempotencyKey: request.headers['idempotency-key'] as string | undefined,
+    readUrl: () => exchange.origin + readPath(url) + queryText(url),
+    readBody: () => readJsonObject(request),
+    openContext: open,
+    async execute(document, variableValues, advice) {
+      const { schema, contextFactory, execute } = parts.pipeline.getEnveloped({ isChecked: true, advice, openContext: open });
+      return execute({ schema, document, variableValues, contextValue: await contextFactory() });
     },
-    () => openContext(parts, exchange),
-  );
+  });
   if (answer.body === undefined) sendEmpty(response, answer.status, answer.headers);
-  else sendJson(response, answer.status, answer.body, answer.headers);
+  else sendCompressed(response, answer.status, toJsonText(answer.body), 'application/json', answer.headers);
 }

@@ -1,5 +1,6 @@
 import {
   type DocumentNode,
+  type ExecutionResult,
   type GraphQLSchema,
   getNamedType,
   getNullableType,
@@ -9,19 +10,22 @@ import {
   parse,
   validate,
 } from 'graphql';
-import { compileOperation, type Operation } from '../../graph/compile.ts';
 import type { Context } from '../../graph/context.ts';
 import { type Deprecation, deprecationHeaders, findDeprecations } from '../../graph/deprecation.ts';
+import { keepTexts } from '../../graph/exact.ts';
+import { findRefused, type Located } from '../../graph/locate.ts';
+import { isIdempotencyKey } from '../../graph/scalars.ts';
 import { readBindings, type VariableBindings, variableErrors } from '../../graph/variables.ts';
 import { Fault, type FieldErrors } from '../../kernel/fault.ts';
 import { parseUuid } from '../../kernel/uuid.ts';
+import { toFault } from '../../platform/errors.ts';
 import { withLinks } from './links.ts';
 
-/** What an operation of the table answers: its shape is the document's, checked when it is bound. */
+/** The data of an operation of the table: its shape is the document's, checked when it is bound. */
 // biome-ignore lint/suspicious/noExplicitAny: the shape of the data is written in the document beside each use
 export type Data = any;
 
-export type Tag = 'Compute' | 'Projects';
+type Tag = 'Compute' | 'Organizations' | 'Projects';
 
 export interface Route {
   readonly method: 'get' | 'post' | 'put' | 'delete';
@@ -31,8 +35,8 @@ export interface Route {
   /** The area of §1 that it belongs to. */
   readonly tag: Tag;
   readonly summary: string;
-  /** How it refuses, beyond what any route does. */
-  readonly refuses?: ReadonlyArray<'permission_denied' | 'session_required' | 'conflict'>;
+  /** The faults of the route, beyond those of any route. */
+  readonly refuses?: ReadonlyArray<'permission_denied' | 'session_required' | 'conflict' | 'idempotency_key_reused'>;
   readonly deprecated?: Deprecation;
   /** Whether the answer carries a secret, and must be kept nowhere. */
   readonly isSecret?: boolean;
@@ -40,18 +44,22 @@ export interface Route {
   readonly answer: (data: Data) => unknown;
 }
 
-/** What the HTTP side hands over: parsed, but not yet judged. */
-export interface RouteRequest {
+/** A request as the HTTP side hands it over: parsed, but not validated; with its way through the pipeline. */
+interface RouteRequest {
   readonly pathParameters: Readonly<Record<string, string>>;
   readonly ifMatch: string | undefined;
-  /** Where the client sees the list: its page links are made from it. */
+  readonly idempotencyKey: string | undefined;
+  /** The client's URL of the list, for the page links. */
   readUrl(): string;
-  /** Both are read only once the path is found good; they throw `invalid_request`. */
+  /** Both throw `invalid_request`, before the access to the path's project is checked. */
   readQuery(): URLSearchParams;
   readBody(): Promise<Readonly<Record<string, unknown>>>;
+  openContext(): Context;
+  /** Executes the route's document. `advice`: what to ask less of where the answer is too large. */
+  execute(document: DocumentNode, variables: Record<string, unknown>, advice: string | undefined): Promise<ExecutionResult>;
 }
 
-export interface RouteAnswer {
+interface RouteAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   /** Undefined where the answer has no body. */
@@ -66,36 +74,49 @@ export interface BoundRoute extends BoundOperation {
   /** The headers of every answer, refusals included. */
   readonly headers: Readonly<Record<string, string>>;
   /** Throws a Fault whose fields have v1's names. */
-  serve(request: RouteRequest, openContext: () => Context): Promise<RouteAnswer>;
+  serve(request: RouteRequest): Promise<RouteAnswer>;
 }
+
+/** The variables that come with a header. */
+const inHeaders: ReadonlySet<string> = new Set(['if_match', 'idempotency_key']);
 
 /** Checks a route against the schema, once, at the start: throws for one that does not fit, so it never serves. */
 export function bindRoute(schema: GraphQLSchema, route: Route): BoundRoute {
   const bound = bindOperation(schema, `${route.method} ${route.path}`, route.operation);
   const { document, operation, bindings } = bound;
-  const execute = compileOperation(schema, document, operation.name?.value);
+  const advice = bindings.has('page_size') ? 'ask for a smaller `page_size`' : undefined;
   const inPath = new Set([...route.path.matchAll(/:(\w+)/g)].map(([, name = '']) => name));
-  const declared = [...bindings.keys()].filter((name) => !inPath.has(name) && name !== 'if_match');
+  const declared = [...bindings.keys()].filter((name) => !inPath.has(name) && !inHeaders.has(name));
   return {
     ...bound,
     route,
     name: operation.name?.value ?? route.path,
     declared,
     headers: deprecationHeaders(route.deprecated, ...findDeprecations(schema, document)),
-    async serve(request, openContext) {
-      const located = readPath(request.pathParameters);
-      const given = route.method === 'get' ? readQuery(bindings, declared, request.readQuery()) : pick(await request.readBody(), declared);
+    async serve(request) {
+      const given =
+        route.method === 'get'
+          ? queryVariables(bindings, declared, request.readQuery())
+          : pick(keepTexts(bindings, await request.readBody()), declared);
+      const version = bindings.has('if_match') && readIfMatch(request.ifMatch);
+      const key = bindings.has('idempotency_key') && readIdempotencyKey(request.idempotencyKey);
       // The path and the headers come last, so that no body can talk its way into another tenant.
-      const variables = { ...given, ...located, ...(bindings.has('if_match') && readIfMatch(request.ifMatch)) };
+      const variables = { ...given, ...readPath(request.pathParameters), ...version, ...key };
       const errors = variableErrors(bindings, variables);
-      if (errors) throw Fault.invalidFields(errors);
-      const data = await run(execute, bindings, variables, openContext());
+      if (errors) throw await refuseFields({ schema, document, operation, variables }, request.openContext(), errors);
+      const data = readData(await request.execute(document, variables, advice), bindings);
       return makeAnswer(route, route.answer(data), request);
     },
   };
 }
 
-export interface BoundOperation {
+/** Field errors are for callers with access; without it the fault is `not_found`. */
+async function refuseFields(located: Located, context: Context, errors: FieldErrors): Promise<unknown> {
+  const [refused] = await findRefused(located, context);
+  return refused ? refused.failure : Fault.invalidFields(errors);
+}
+
+interface BoundOperation {
   readonly document: DocumentNode;
   readonly operation: OperationDefinitionNode;
   readonly bindings: VariableBindings;
@@ -112,11 +133,10 @@ export function bindOperation(schema: GraphQLSchema, place: string, text: string
   return { document, operation, bindings: readBindings(schema, document, operation) };
 }
 
-async function run(execute: Operation, bindings: VariableBindings, variables: Record<string, unknown>, context: Context): Promise<Data> {
-  const { data, errors } = await execute(context, variables);
+function readData({ data, errors }: ExecutionResult, bindings: VariableBindings): Data {
   const [error] = errors ?? [];
   if (!error) return data;
-  const fault = Fault.from(error.originalError ?? error);
+  const fault = toFault(error.originalError ?? error);
   throw fault.fields ? Fault.invalidFields(rename(bindings, fault.fields)) : fault;
 }
 
@@ -142,7 +162,7 @@ function pick(body: Readonly<Record<string, unknown>>, names: readonly string[])
 }
 
 /** Query parameters are text: what the declared type can be read from becomes that, all else is left to be refused. */
-export function readQuery(bindings: VariableBindings, names: readonly string[], query: URLSearchParams): Record<string, unknown> {
+export function queryVariables(bindings: VariableBindings, names: readonly string[], query: URLSearchParams): Record<string, unknown> {
   const values: Record<string, unknown> = {};
   for (const name of names) {
     const given = query.getAll(name);
@@ -159,17 +179,30 @@ export function readQuery(bindings: VariableBindings, names: readonly string[], 
 const MAX_INT = 2 ** 31 - 1;
 
 const readers: Readonly<Record<string, (text: string) => unknown>> = {
-  // Beyond 32 bits all integers are alike: too large for a page size, and past the end of every list.
+  // Integers beyond 32 bits are cut: each is too large for a page size, and past the end of every list.
   Int: (text) => (/^-?\d+$/.test(text) ? Math.max(-MAX_INT, Math.min(Number(text), MAX_INT)) : text),
   Boolean: (text) => ({ true: true, True: true, '1': true, false: false, False: false, '0': false })[text] ?? text,
 };
 
-/** Of an entity tag the version in it. A tag that we never gave out names no version: -1, which no dashboard has. */
+/**
+ * Of an entity tag the version in it. A proxy that compresses makes a tag of ours weak, which changes nothing of what it names.
+ * One beyond 32 bits names no version: -1, which no dashboard has.
+ */
 function readIfMatch(header: string | undefined): { if_match?: number } {
   if (header === undefined || header.trim() === '*') return {};
   if (/",.*"/.test(header)) throw Fault.invalidRequest('If-Match must name one entity tag.');
-  const [, version] = /^\s*"([1-9]\d{0,8})"\s*$/.exec(header) ?? [];
-  return { if_match: version === undefined ? -1 : Number(version) };
+  const [, version] = /^\s*(?:W\/)?"([1-9]\d*)"\s*$/.exec(header) ?? [];
+  if (version === undefined) throw Fault.invalidRequest('If-Match must be an entity tag that an answer had, such as "2".');
+  return { if_match: Number(version) > MAX_INT ? -1 : Number(version) };
+}
+
+/** A text, as the IETF's draft has it (a structured field), or the same without the quotes, as is usual. */
+function readIdempotencyKey(header: string | undefined): { idempotency_key?: string } {
+  if (header === undefined) return {};
+  const [, quoted] = /^"(.*)"$/.exec(header) ?? [];
+  const key = quoted ?? header;
+  if (isIdempotencyKey(key)) return { idempotency_key: key };
+  throw Fault.invalidRequest('Idempotency-Key must be 16 to 255 visible ASCII characters, without quotation marks and backslashes in it.');
 }
 
 function makeAnswer(route: Route, answer: Data, request: RouteRequest): RouteAnswer {

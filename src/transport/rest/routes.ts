@@ -1,7 +1,7 @@
 import type { Route } from './route.ts';
-import type { Stream } from './stream.ts';
 
-const project = '/v1/organizations/:organization_id/projects/:project_id';
+/** The path of a project, with which most paths begin. */
+export const project = '/v1/organizations/:organization_id/projects/:project_id';
 const dashboards = `${project}/monitoring/dashboards`;
 
 /** §2.3. `etag` leaves the body and becomes the header. */
@@ -12,8 +12,13 @@ const dashboard = `
 /** §2.7; the binder adds `next` and `previous`. */
 const page = (item: string) => `count page page_size: pageSize total_pages: totalPages results { ${item} }`;
 
-const notification = `
+/** §2.2 as a selection. */
+export const notification = `
   id sequence kind severity title body resource_type: resourceType resource_id: resourceId data created read`;
+
+const instance = `
+  id name status plan region vcpu ram_mb: ramMb storage_gb: storageGb hypervisor throttled daily_backup: dailyBackup
+  cancellation_at: cancellationAt created modified`;
 
 /**
  * The v1 contract, as GraphQL operations: variables are named after v1's request fields, aliases after its response
@@ -28,12 +33,14 @@ export const routes: readonly Route[] = [
     isSecret: true,
     tag: 'Projects',
     summary: 'Issue a WebSocket ticket',
-    refuses: ['session_required', 'permission_denied'],
+    refuses: ['session_required', 'permission_denied', 'conflict', 'idempotency_key_reused'],
     operation: `mutation create_websocket_ticket(
-      $organization_id: ID!, $project_id: ID!, $target: TicketTarget!, $instance_id: UUID, $session_id: UUID
+      $organization_id: ID!, $project_id: ID!, $target: TicketTarget!, $instance_id: UUID, $session_id: UUID,
+      $idempotency_key: IdempotencyKey
     ) {
       answer: createWebsocketTicket(input: {
-        organizationId: $organization_id, projectId: $project_id, target: $target, instanceId: $instance_id, sessionId: $session_id
+        organizationId: $organization_id, projectId: $project_id, target: $target, instanceId: $instance_id, sessionId: $session_id,
+        idempotencyKey: $idempotency_key
       }) { ticket path expires_in: expiresIn }
     }`,
     answer: (data) => data.answer,
@@ -57,14 +64,14 @@ export const routes: readonly Route[] = [
     status: 201,
     tag: 'Projects',
     summary: 'Create a monitoring dashboard',
-    refuses: ['permission_denied'],
+    refuses: ['permission_denied', 'conflict', 'idempotency_key_reused'],
     operation: `mutation create_dashboard(
       $organization_id: ID!, $project_id: ID!, $name: Name!, $description: Text! = "", $widgets: JSON,
-      $is_default: Boolean! = false, $is_public: Boolean! = false
+      $is_default: Boolean! = false, $is_public: Boolean! = false, $idempotency_key: IdempotencyKey
     ) {
       create: createDashboard(input: {
         organizationId: $organization_id, projectId: $project_id, name: $name, description: $description,
-        widgets: $widgets, isDefault: $is_default, isPublic: $is_public
+        widgets: $widgets, isDefault: $is_default, isPublic: $is_public, idempotencyKey: $idempotency_key
       }) { answer: dashboard { ${dashboard} } }
     }`,
     answer: (data) => data.create.answer,
@@ -87,14 +94,16 @@ export const routes: readonly Route[] = [
     status: 200,
     tag: 'Projects',
     summary: 'Update a monitoring dashboard',
-    refuses: ['permission_denied', 'conflict'],
+    refuses: ['permission_denied', 'conflict', 'idempotency_key_reused'],
     operation: `mutation update_dashboard(
       $organization_id: ID!, $project_id: ID!, $dashboard_id: ID!, $name: Name!, $description: Text! = "", $widgets: JSON,
-      $is_default: Boolean! = false, $is_public: Boolean! = false, $project: UUID, $if_match: Int
+      $is_default: Boolean! = false, $is_public: Boolean! = false, $project: UUID, $if_match: Int,
+      $idempotency_key: IdempotencyKey
     ) {
       update: updateDashboard(input: {
         organizationId: $organization_id, projectId: $project_id, id: $dashboard_id, name: $name, description: $description,
-        widgets: $widgets, isDefault: $is_default, isPublic: $is_public, project: $project, expectedVersion: $if_match
+        widgets: $widgets, isDefault: $is_default, isPublic: $is_public, project: $project, expectedVersion: $if_match,
+        idempotencyKey: $idempotency_key
       }) { answer: dashboard { ${dashboard} } }
     }`,
     answer: (data) => data.update.answer,
@@ -105,13 +114,42 @@ export const routes: readonly Route[] = [
     status: 204,
     tag: 'Projects',
     summary: 'Delete a monitoring dashboard',
-    refuses: ['permission_denied', 'conflict'],
-    operation: `mutation delete_dashboard($organization_id: ID!, $project_id: ID!, $dashboard_id: ID!, $if_match: Int) {
+    refuses: ['permission_denied', 'conflict', 'idempotency_key_reused'],
+    operation: `mutation delete_dashboard(
+      $organization_id: ID!, $project_id: ID!, $dashboard_id: ID!, $if_match: Int, $idempotency_key: IdempotencyKey
+    ) {
       deleteDashboard(input: {
-        organizationId: $organization_id, projectId: $project_id, id: $dashboard_id, expectedVersion: $if_match
+        organizationId: $organization_id, projectId: $project_id, id: $dashboard_id, expectedVersion: $if_match,
+        idempotencyKey: $idempotency_key
       }) { deletedId }
     }`,
     answer: () => null,
+  },
+  {
+    method: 'get',
+    path: `${project}/compute/instances`,
+    status: 200,
+    tag: 'Compute',
+    summary: 'List instances',
+    operation: `query list_instances(
+      $organization_id: ID!, $project_id: ID!, $page: Int! = 1, $page_size: Int! = 20, $status: InstanceStatus
+    ) {
+      project(organizationId: $organization_id, id: $project_id) {
+        answer: instancePage(page: $page, pageSize: $page_size, status: $status) { ${page(instance)} }
+      }
+    }`,
+    answer: (data) => data.project.answer,
+  },
+  {
+    method: 'get',
+    path: `${project}/compute/instances/:instance_id`,
+    status: 200,
+    tag: 'Compute',
+    summary: 'Get an instance',
+    operation: `query get_instance($organization_id: ID!, $project_id: ID!, $instance_id: ID!) {
+      project(organizationId: $organization_id, id: $project_id) { answer: instance(id: $instance_id) { ${instance} } }
+    }`,
+    answer: (data) => data.project.answer,
   },
   {
     // §4.3
@@ -136,6 +174,23 @@ export const routes: readonly Route[] = [
       }
     }`,
     answer: (data) => data.project.instance.answer,
+  },
+  {
+    method: 'get',
+    path: `${project}/compute/tasks`,
+    status: 200,
+    tag: 'Compute',
+    summary: 'List tasks',
+    operation: `query list_tasks(
+      $organization_id: ID!, $project_id: ID!, $page: Int! = 1, $page_size: Int! = 20, $status: TaskStatus
+    ) {
+      project(organizationId: $organization_id, id: $project_id) {
+        answer: taskPage(page: $page, pageSize: $page_size, status: $status) {
+          ${page('id instance: instanceId kind status error created started finished')}
+        }
+      }
+    }`,
+    answer: (data) => data.project.answer,
   },
   {
     // §4.4
@@ -187,12 +242,40 @@ export const routes: readonly Route[] = [
     status: 200,
     tag: 'Projects',
     summary: 'Mark notifications as read',
-    operation: `mutation mark_notifications_read($organization_id: ID!, $project_id: ID!, $notification_ids: [UUID!]) {
+    refuses: ['conflict', 'idempotency_key_reused'],
+    operation: `mutation mark_notifications_read(
+      $organization_id: ID!, $project_id: ID!, $notification_ids: [UUID!], $idempotency_key: IdempotencyKey
+    ) {
       answer: markNotificationsRead(input: {
-        organizationId: $organization_id, projectId: $project_id, notificationIds: $notification_ids
+        organizationId: $organization_id, projectId: $project_id, notificationIds: $notification_ids,
+        idempotencyKey: $idempotency_key
       }) { marked unread_count: unreadCount }
     }`,
     answer: (data) => data.answer,
+  },
+  {
+    method: 'get',
+    path: '/v1/organizations',
+    status: 200,
+    tag: 'Organizations',
+    summary: 'List organizations',
+    operation: `query list_organizations($page: Int! = 1, $page_size: Int! = 20) {
+      viewer { answer: organizationPage(page: $page, pageSize: $page_size) { ${page('id name currency role created')} } }
+    }`,
+    answer: (data) => data.viewer.answer,
+  },
+  {
+    method: 'get',
+    path: '/v1/organizations/:organization_id/projects',
+    status: 200,
+    tag: 'Projects',
+    summary: 'List projects',
+    operation: `query list_projects($organization_id: ID!, $page: Int! = 1, $page_size: Int! = 20) {
+      organization(id: $organization_id) {
+        answer: projectPage(page: $page, pageSize: $page_size) { ${page('id name organization: organizationId role created')} }
+      }
+    }`,
+    answer: (data) => data.organization.answer,
   },
 ];
 
@@ -202,22 +285,3 @@ export const schemaNames: Readonly<Record<string, string>> = {
   CreateWebsocketTicketPayload: 'WebSocketTicket',
   MarkNotificationsReadPayload: 'MarkNotificationsReadResult',
 };
-
-/** The console of an instance (§6): no events, which a document could describe, but bytes. */
-export const consolePath = `${project}/compute/instances/:instance_id/console/ws`;
-
-/** The plain-JSON sockets (§6): each event of the subscription is one frame. */
-export const streams: readonly Stream[] = [
-  {
-    path: `${project}/notifications/ws`,
-    operation: `subscription notification_feed($organization_id: ID!, $project_id: ID!, $after: Int) {
-      event: notificationFeed(organizationId: $organization_id, projectId: $project_id, after: $after) {
-        ... on FeedReady { type sequence read_through: readThrough unread_count: unreadCount }
-        ... on NotificationAdded { type sequence notification { ${notification} } }
-        ... on NotificationsRead { type read_through: readThrough notification_ids: notificationIds unread_count: unreadCount }
-        ... on FeedGap { type from to }
-      }
-    }`,
-    event: (data) => data.event,
-  },
-];

@@ -3,8 +3,10 @@ import type { Context } from '../../graph/context.ts';
 import { Source } from '../../graph/source.ts';
 import { variableErrors } from '../../graph/variables.ts';
 import { Fault } from '../../kernel/fault.ts';
-import { type Form, Forms, openSource } from '../fanout.ts';
-import { bindOperation, type Data, readQuery, rename } from './route.ts';
+import { toJsonText } from '../../kernel/jsontext.ts';
+import { toFault } from '../../platform/errors.ts';
+import { type EventRenderer, openSource, RendererCache } from '../delivery/renderer.ts';
+import { bindOperation, type Data, queryVariables, rename } from './route.ts';
 
 export interface Stream {
   readonly path: string;
@@ -13,25 +15,29 @@ export interface Stream {
 }
 
 export interface BoundStream {
-  /** The events, and how they are told as JSON in v1's names. Throws a Fault; telling throws one where a result has errors. */
-  open(path: Readonly<Record<string, string>>, query: URLSearchParams, context: Context): Promise<{ source: Source; form: Form }>;
+  /** The events, and their renderer as JSON in v1's names. Throws a Fault; so does the renderer for a result with errors. */
+  open(
+    path: Readonly<Record<string, string>>,
+    query: URLSearchParams,
+    context: Context,
+  ): Promise<{ source: Source; renderer: EventRenderer }>;
 }
 
 /** Checks a stream against the schema, once, at the start. */
 export function bindStream(schema: GraphQLSchema, stream: Stream): BoundStream {
   const { document, bindings } = bindOperation(schema, stream.path, stream.operation);
   const inQuery = [...bindings.keys()].filter((name) => !stream.path.includes(`:${name}`));
-  const forms = new Forms();
-  const toText = (result: ExecutionResult) => JSON.stringify(stream.event(dataOf(result)));
+  const renderers = new RendererCache();
+  const formatResult = (result: ExecutionResult) => toJsonText(stream.event(dataOf(result)));
   return {
     async open(path, query, contextValue) {
-      const variableValues = { ...readQuery(bindings, inQuery, query), ...path };
+      const variableValues = { ...queryVariables(bindings, inQuery, query), ...path };
       const errors = variableErrors(bindings, variableValues);
       if (errors) throw Fault.invalidFields(errors);
       const args = { schema, document, variableValues, contextValue };
       const source = await openSource(args);
-      // The variables are the path's and the cursor's: they do not change what is told of an event.
-      if (source instanceof Source) return { source, form: forms.of(stream.path, args, toText) };
+      // The variables are the ids of the path and the cursor, which do not show in an event.
+      if (source instanceof Source) return { source, renderer: renderers.get(stream.path, args, formatResult) };
       const fault = faultOf(source);
       throw fault.fields ? Fault.invalidFields(rename(bindings, fault.fields)) : fault;
     },
@@ -44,5 +50,5 @@ function dataOf(result: ExecutionResult): Data {
 }
 
 function faultOf({ errors }: ExecutionResult): Fault {
-  return Fault.from(errors?.[0]?.originalError ?? errors?.[0]);
+  return toFault(errors?.[0]?.originalError ?? errors?.[0]);
 }

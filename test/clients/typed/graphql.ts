@@ -28,12 +28,20 @@ const createDashboard = graphql(
 const updateDashboard = graphql(
   `mutation Update($input: UpdateDashboardInput!) { updateDashboard(input: $input) { dashboard { name version } } }`,
 );
+const patchDashboard = graphql(
+  `mutation Patch($input: PatchDashboardInput!) { patchDashboard(input: $input) { dashboard { name version widgets } } }`,
+);
+const node = graphql(`query Node($id: ID!) { node(id: $id) { __typename id ... on Dashboard { name createdBy { id name } } } }`);
+const nodes = graphql(`query Nodes($ids: [ID!]!) { nodes(ids: $ids) { __typename id } }`);
 const deleteDashboard = graphql(`mutation Delete($input: DeleteDashboardInput!) { deleteDashboard(input: $input) { deletedId } }`);
 const markRead = graphql(
   `mutation Mark($input: MarkNotificationsReadInput!) { markNotificationsRead(input: $input) { marked unreadCount } }`,
 );
 const publish = graphql(`mutation Publish($input: PublishNotificationInput!) {
   publishNotification(input: $input) { notification { sequence title } }
+}`);
+const publishMany = graphql(`mutation PublishMany($input: PublishNotificationsInput!) {
+  publishNotifications(input: $input) { notifications { sequence title } }
 }`);
 const createKey = graphql(`mutation CreateKey($input: CreateApiKeyInput!) { createApiKey(input: $input) { key apiKey { id name } } }`);
 const revokeKey = graphql(`mutation RevokeKey($input: RevokeApiKeyInput!) { revokeApiKey(input: $input) { apiKey { revoked } } }`);
@@ -59,9 +67,13 @@ export const documents = [
   createTicket,
   createDashboard,
   updateDashboard,
+  patchDashboard,
+  node,
+  nodes,
   deleteDashboard,
   markRead,
   publish,
+  publishMany,
   endSession,
   createKey,
   revokeKey,
@@ -99,7 +111,13 @@ export async function useEveryField({ baseUrl, token, webSocketImpl, ...place }:
   const { updateDashboard: updated } = await send(updateDashboard, {
     input: { ...place, id, name: 'Typed again', expectedVersion: version },
   });
+  const { patchDashboard: patched } = await send(patchDashboard, { input: { ...place, id, widgets: ['patched'] } });
+  const { node: found } = await send(node, { id });
+  const { nodes: many } = await send(nodes, { ids: [place.projectId, id, place.organizationId] });
   const { deleteDashboard: deleted } = await send(deleteDashboard, { input: { ...place, id } });
+  const { publishNotifications: published } = await send(publishMany, {
+    input: { ...place, notifications: ['One', 'Two'].map((title) => ({ kind: 'test.typed', severity: 'info' as const, title })) },
+  });
   const { createApiKey: key } = await send(createKey, { input: { name: 'typed' } });
   const { revokeApiKey: revoked } = await send(revokeKey, { input: { id: key?.apiKey.id ?? '' } });
   const endsNothing = await send(endSession, { input: { ...place, id: place.projectId } }).then(
@@ -142,6 +160,10 @@ export async function useEveryField({ baseUrl, token, webSocketImpl, ...place }:
     severities: opened?.notifications.edges.map(({ node }) => node.severity).length,
     expiresIn: ticket?.expiresIn,
     updated: updated?.dashboard.name,
+    patched: { name: patched?.dashboard.name, widgets: patched?.dashboard.widgets },
+    found: found?.__typename === 'Dashboard' ? found.name : null,
+    many: many?.map((one) => one?.__typename),
+    published: published?.notifications.map(({ title }) => title),
     isDeleted: deleted?.deletedId === id,
     isRevoked: revoked?.apiKey.revoked !== null,
     isRenewed,

@@ -43,6 +43,13 @@ export async function callEveryOperation({ baseUrl, token, instance_id, ...place
     params: { path },
     body: { notification_ids: unread.map(({ id }) => id) },
   });
+  const organizations = await client.GET('/v1/organizations');
+  const projects = await client.GET('/v1/organizations/{organization_id}/projects', {
+    params: { path: { organization_id: path.organization_id }, query: { page_size: 100 } },
+  });
+  const instances = await client.GET(`${project}/compute/instances`, { params: { path, query: { status: 'suspended' } } });
+  const instance = await client.GET(`${project}/compute/instances/{instance_id}`, { params: { path: { ...path, instance_id } } });
+  const tasks = await client.GET(`${project}/compute/tasks`, { params: { path, query: { status: 'failed', page_size: 1 } } });
   const overview = await client.GET(`${project}/compute/overview`, { params: { path } });
   const trial = await client.GET(`${project}/compute/instances/{instance_id}/backup-trial`, { params: { path: { ...path, instance_id } } });
   const ticket = await client.POST(`${project}/websocket-tickets`, { params: { path }, body: { target: 'console', instance_id } });
@@ -57,6 +64,11 @@ export async function callEveryOperation({ baseUrl, token, instance_id, ...place
       list_notifications: notifications,
       mark_notifications_read: marked,
       compute_overview: overview,
+      list_organizations: organizations,
+      list_projects: projects,
+      list_instances: instances,
+      get_instance: instance,
+      list_tasks: tasks,
       backup_trial_state: trial,
       create_websocket_ticket: ticket,
     },
@@ -65,6 +77,13 @@ export async function callEveryOperation({ baseUrl, token, instance_id, ...place
       listed: listed.data?.results.some(({ id }) => id === dashboard.id),
       marked: [unread.length, marked.data?.marked],
       instances: overview.data?.map(({ instances_total, attention }) => instances_total - attention.instances_suspended),
+      found: [
+        organizations.data?.results.map(({ id, role }) => [id === path.organization_id, role]),
+        projects.data?.results.some(({ id }) => id === path.project_id),
+        instances.data?.results.every(({ status }) => status === 'suspended'),
+        instance.data?.id === instance_id,
+        tasks.data?.results.map(({ status }) => status),
+      ],
       reason: trial.data?.reason,
       expiresIn: ticket.data?.expires_in,
       stale: stale.error && 'code' in stale.error ? describe(stale.error) : null,

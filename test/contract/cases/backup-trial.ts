@@ -1,6 +1,6 @@
-import { backupTrialRows, trialExamples } from '../../../src/demo/backups.ts';
-import { findInstance } from '../../../src/demo/compute.ts';
-import { daysBefore } from '../../../src/demo/time.ts';
+import { backupTrialRows, trialExamples } from '../../../demo/backups.ts';
+import { findInstance } from '../../../demo/compute.ts';
+import { daysBefore } from '../../../demo/time.ts';
 import type { TestApp } from '../../support/app.ts';
 import { type Case, refusals, type Who } from '../../support/doors.ts';
 import { ids, seededAt } from '../../support/world.ts';

@@ -104,6 +104,25 @@ const refusedMove = (name: string, target: (app: TestApp) => Promise<string>): C
   },
 });
 
+/** A project with as many dashboards as it may have. */
+async function fullProject(app: TestApp): Promise<string> {
+  const projectId = await makeProject(app, { member: 'member' });
+  await app.app.database.$executeRaw`
+    INSERT INTO dashboards (project_id, created_by, name)
+    SELECT ${projectId}::uuid, ${ids.users.member.id}::uuid, 'One of many' FROM generate_series(1, 1000)`;
+  return projectId;
+}
+
+const full = {
+  status: 409,
+  as: 'member',
+  refusal: {
+    detail: 'The project has as many dashboards as it may have.',
+    code: 'conflict',
+    context: { quota: 'dashboards_per_project', limit: 1000 },
+  },
+} as const;
+
 export const dashboardChangeCases: readonly Case[] = [
   created('a name alone', { name: 'Fresh' }),
   created('everything', { name: 'Fresh', description: 'Für alle ☂', widgets: oddWidgets, is_default: true, is_public: true }, 'owner'),
@@ -126,6 +145,33 @@ export const dashboardChangeCases: readonly Case[] = [
     as: 'viewer',
     input: { name: '' },
     fields: { name: blank },
+  },
+  {
+    ...full,
+    name: 'one more than the project may have',
+    operation: 'create_dashboard',
+    input: { name: 'Refused' },
+    prepare: async (app) => ({ place: { project_id: await fullProject(app) } }),
+  },
+  {
+    ...full,
+    name: 'a default that is one too many',
+    operation: 'create_dashboard',
+    input: { name: 'Refused', is_default: true },
+    prepare: async (app) => ({ place: { project_id: await fullProject(app) } }),
+  },
+  {
+    ...full,
+    name: 'a move to a project that is full',
+    operation: 'update_dashboard',
+    async prepare(app) {
+      const { place } = await inProject()(app);
+      return { place, input: { name: 'Refused', project: await fullProject(app) } };
+    },
+    async check({ app }, { place }) {
+      const row = await app.database.dashboard.findUniqueOrThrow({ where: { id: String(place?.dashboard_id) } });
+      expect(row).toMatchObject({ name: 'Before', version: 5, projectId: place?.project_id });
+    },
   },
 
   replaced('what is left out returns to its default', { name: 'After' }),

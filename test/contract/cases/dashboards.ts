@@ -1,4 +1,4 @@
-import { dashboardRows, dashboards } from '../../../src/demo/dashboards.ts';
+import { dashboardRows, dashboards } from '../../../demo/dashboards.ts';
 import type { Dashboard } from '../../../src/generated/prisma/client.ts';
 import type { TestApp } from '../../support/app.ts';
 import { type Attempt, type Case, refusals, type Who } from '../../support/doors.ts';

@@ -1,5 +1,5 @@
-import { memberReads, notificationRows, ownerReadThrough } from '../../../src/demo/notifications.ts';
-import type { DemoRole } from '../../../src/demo/people.ts';
+import { memberReads, notificationRows, ownerReadThrough } from '../../../demo/notifications.ts';
+import type { DemoRole } from '../../../demo/people.ts';
 import type { TestApp } from '../../support/app.ts';
 import { type Case, refusals, type Who } from '../../support/doors.ts';
 import { ids, seededAt } from '../../support/world.ts';

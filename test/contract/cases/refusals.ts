@@ -1,4 +1,4 @@
-import { type OperationName, operations } from '../../support/contract.ts';
+import { type OperationName, operations, type Place } from '../../support/contract.ts';
 import { type Case, refusals } from '../../support/doors.ts';
 import { ABSENT_ID, ids } from '../../support/world.ts';
 
@@ -11,8 +11,8 @@ export const soundInputs: Partial<Record<OperationName, Readonly<Record<string, 
 };
 
 const names = Object.keys(operations) as OperationName[];
-const ofAll = (row: Omit<Case, 'operation' | 'status'> & Pick<Case, 'status'>) =>
-  names.map((operation): Case => ({ ...row, operation, input: soundInputs[operation] }));
+const ofAll = (row: Omit<Case, 'operation' | 'status'> & Pick<Case, 'status'>, among: readonly OperationName[] = names) =>
+  among.map((operation): Case => ({ ...row, operation, input: soundInputs[operation] }));
 
 const foreign = { organization_id: ids.foreignOrganization.id, project_id: ids.foreignProject.id };
 const absentPlaces: Readonly<Record<string, Case['place']>> = {
@@ -25,7 +25,13 @@ const absentPlaces: Readonly<Record<string, Case['place']>> = {
   'a malformed organization id': { organization_id: '{019b76da-a800-7f80-b447-2b4165543001}' },
 };
 
-const located = (part: 'instance_id' | 'dashboard_id') => names.filter((name) => operations[name].path.includes(`:${part}`));
+const located = (part: keyof Place) => names.filter((name) => operations[name].path.includes(`:${part}`));
+const withoutProject = located('organization_id').filter((name) => !located('project_id').includes(name));
+const absentOrganizations: Readonly<Record<string, Case['place']>> = {
+  'another organization': { organization_id: ids.foreignOrganization.id },
+  'an organization that does not exist': { organization_id: ABSENT_ID },
+  'a malformed organization id': { organization_id: '{019b76da-a800-7f80-b447-2b4165543001}' },
+};
 const ofLocated = (part: 'instance_id' | 'dashboard_id', name: string, id: string) =>
   located(part).map(
     (operation): Case => ({
@@ -44,8 +50,13 @@ const notJson = { detail: 'The body is not valid JSON.', code: 'invalid_request'
 export const refusalCases: readonly Case[] = [
   ...ofAll({ name: 'no credential', status: 401, as: 'nobody', refusal: refusals.anonymous }),
   ...ofAll({ name: 'a bad credential', status: 401, as: 'garbage', refusal: refusals.garbage }),
-  ...ofAll({ name: 'a user of another organization', status: 404, as: 'outsider', refusal: refusals.notFound }),
-  ...Object.entries(absentPlaces).flatMap(([name, place]) => ofAll({ name, status: 404, place, refusal: refusals.notFound })),
+  ...ofAll({ name: 'a user of another organization', status: 404, as: 'outsider', refusal: refusals.notFound }, located('organization_id')),
+  ...Object.entries(absentPlaces).flatMap(([name, place]) =>
+    ofAll({ name, status: 404, place, refusal: refusals.notFound }, located('project_id')),
+  ),
+  ...Object.entries(absentOrganizations).flatMap(([name, place]) =>
+    ofAll({ name, status: 404, place, refusal: refusals.notFound }, withoutProject),
+  ),
   ...ofLocated('instance_id', 'an instance that does not exist', ABSENT_ID),
   ...ofLocated('instance_id', 'a malformed instance id', 'web-01'),
   ...ofLocated('dashboard_id', 'a dashboard that does not exist', ABSENT_ID),

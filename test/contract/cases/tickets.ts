@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { expect } from 'vitest';
-import { trialExamples } from '../../../src/demo/backups.ts';
-import { findInstance } from '../../../src/demo/compute.ts';
+import { trialExamples } from '../../../demo/backups.ts';
+import { findInstance } from '../../../demo/compute.ts';
 import type { TestApp } from '../../support/app.ts';
 import { type Attempt, type Case, refusals, type Who } from '../../support/doors.ts';
 import { ABSENT_ID, ids } from '../../support/world.ts';
@@ -102,8 +102,7 @@ export const ticketCases: readonly Case[] = [
     { target: 'notifications', instance_id: 'web-01', session_id: `{${sessionId}}` },
     { instance_id: notUuid, session_id: notUuid },
   ),
-  invalid('fields before access', { target: 'ssh' }, { target: ['"ssh" is not a valid choice.'] }, { as: 'outsider' }),
-  invalid('fields before access, a console', { target: 'console' }, neededForConsole, { as: 'outsider' }),
+  invalid('fields before the kind of credential', { target: 'console' }, neededForConsole, { as: 'owner by key' }),
 
   refused('an API key', 403, 'owner by key', { target: 'notifications' }, sessionRequired),
   refused('an API key for a console', 403, 'member by key', { target: 'console', instance_id: instanceId }, sessionRequired),
@@ -111,5 +110,7 @@ export const ticketCases: readonly Case[] = [
   refused('an instance of another project', 404, 'owner', { target: 'console', instance_id: foreignInstanceId }, refusals.notFound),
   refused('an instance that does not exist', 404, 'owner', { target: 'console', instance_id: ABSENT_ID }, refusals.notFound),
   refused('absence before the kind of credential', 404, 'owner by key', { target: 'console', instance_id: ABSENT_ID }, refusals.notFound),
+  refused('access before the fields', 404, 'outsider', { target: 'ssh' }, refusals.notFound),
+  refused('access before the fields, a console', 404, 'outsider', { target: 'console' }, refusals.notFound),
   refused('absence before the role', 404, 'viewer', { target: 'console', instance_id: ABSENT_ID }, refusals.notFound),
 ];

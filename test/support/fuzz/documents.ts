@@ -4,10 +4,10 @@ import {
   type GraphQLField,
   type GraphQLObjectType,
   getNamedType,
+  isAbstractType,
   isLeafType,
   isNonNullType,
   isObjectType,
-  isUnionType,
 } from 'graphql';
 import { schema } from '../../../src/schema.ts';
 import { mixOf, nastyTexts, type Value, type Values, writeJson, writeLiteral } from './values.ts';
@@ -98,7 +98,7 @@ function makeWriter(values: Values): (field: Field, depth: number) => fc.Arbitra
   }
 
   function writeSelection(type: unknown, depth: number): fc.Arbitrary<Piece> {
-    if (isUnionType(type)) return fc.constant({ text: ' { __typename }', variables: [] });
+    if (isAbstractType(type)) return fc.constant({ text: ' { __typename }', variables: [] });
     if (!isObjectType(type)) throw new Error('the schema has a kind of type that is not known here');
     const place = `${type.name} ${depth}`;
     const arbitrary = known.get(place) ?? makeSelection(type, depth);

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { DemoFile } from '../../../src/demo/file.ts';
+import type { DemoFile } from '../../../demo/file.ts';
 import type { Sending } from '../crowd.ts';
 import { type Operation, pathVariables, routeOperations } from '../operations.ts';
 import { documentsOf, type GraphqlRequest } from './documents.ts';
@@ -63,7 +63,8 @@ function restOf({ name, route, variables }: Operation, values: Values, wildness:
   const { method, path } = route ?? { method: 'GET', path: '/' };
   const mostly = mixOf(wildness);
   const located = pathVariables(path);
-  const declared = variables.filter((variable) => !located.includes(variable.name) && variable.name !== 'if_match');
+  const inHeaders = ['if_match', 'idempotency_key'];
+  const declared = variables.filter(({ name: variable }) => !located.includes(variable) && !inHeaders.includes(variable));
   const segments = fc.tuple(...located.map((part) => mostly(values.id(part).map(encode), 3, fc.constantFrom(...nastySegments))));
   const filled = segments.map((given) =>
     located.reduce((filling, part, index) => filling.replace(`:${part}`, () => given[index] ?? ''), path),
@@ -74,7 +75,20 @@ function restOf({ name, route, variables }: Operation, values: Values, wildness:
   const tags = fc
     .constantFrom('*', '"1"', '"2"', '"1", "2"', 'W/"1"', '', '"x"', '"99999999999"', '\u00ff')
     .map((tag) => ({ 'if-match': tag }));
-  const match: fc.Arbitrary<Record<string, string>> = mostly(fc.constant({}), 20, tags);
+  const keys = fc
+    .constantFrom(
+      'a key of two or more words',
+      '"the first of them"',
+      'the-first-of-them',
+      '"the-first-of-them"',
+      'the-other-of-them',
+      '',
+      '\u00ff',
+      '"',
+      'x'.repeat(256),
+    )
+    .map((key) => ({ 'idempotency-key': key }));
+  const match: fc.Arbitrary<Record<string, string>> = mostly(fc.constant({}), 20, fc.oneof(tags, keys));
   return fc.tuple(anyMethod, mostly(filled, 4, spoiled), input, match).map(([chosen, location, { query, body, type }, tag]) => ({
     operation: chosen === method && location.split('/').length === path.split('/').length ? name : null,
     method: chosen,

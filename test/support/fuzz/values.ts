@@ -180,6 +180,7 @@ export function makeValues(idsOf: IdsOf, wildness: number): Values {
     Boolean: () => fc.boolean(),
     String: () => texts,
     Text: () => texts,
+    IdempotencyKey: () => mostly(fc.oneof({ weight: 4, arbitrary: fc.uuid() }, { weight: 1, arbitrary: repeatedKeys }), 40, text),
     Name: () => texts,
     JSON: () => mostly(plainJson, 50, anything),
     JSONObject: () => mostly(objectOf(plainKey, plainJson), 50, objectOf(key, anything)),
@@ -222,6 +223,8 @@ export function makeValues(idsOf: IdsOf, wildness: number): Values {
 
   return { id, input, fields };
 }
+
+const repeatedKeys = fc.constantFrom('the-first-of-them', 'the-other-of-them');
 
 const nastyMoments = [
   '2099-02-30T00:00:00Z',

@@ -1,0 +1,56 @@
+import type { Command } from 'commander';
+import { toRefusal } from '../error.ts';
+import { CommandFailure } from './failure.ts';
+import { readData } from './input.ts';
+import { write, writeDocument } from './output.ts';
+import { type GlobalOptions, openSession } from './session.ts';
+import { cleanLines } from './text.ts';
+
+interface ApiOptions {
+  readonly data?: string;
+  readonly header: readonly string[];
+}
+
+const collect = (value: string, before: readonly string[]): string[] => [...before, value];
+
+export function addApi(program: Command): void {
+  program
+    .command('api <method> <path>')
+    .description('send any request, and print what is answered: portico api GET /v1/organizations')
+    .option('--data <json>', 'the body: JSON, @file, or - for standard input')
+    .option('--header <header>', 'a header, such as \'If-Match: "3"\'; as often as need be', collect, [])
+    .addHelpText('after', '\nIn the path, {organization_id} and {project_id} stand for those of the project.')
+    .action(async (method: string, path: string, _options: unknown, command: Command) => {
+      const options = command.optsWithGlobals<GlobalOptions & ApiOptions>();
+      const verb = method.toUpperCase();
+      if (!/^(GET|HEAD|POST|PUT|PATCH|DELETE)$/.test(verb)) throw new CommandFailure(`${method} is no method.`, 2);
+      if (!path.startsWith('/')) throw new CommandFailure(`${path} is no path: it begins with a slash.`, 2);
+      if (options.data !== undefined && /^(GET|HEAD)$/.test(verb)) throw new CommandFailure(`${verb} has no body.`, 2);
+      const headers = readHeaders(options.header);
+      const session = await openSession(options);
+      const body = options.data === undefined ? undefined : await readData(options.data);
+      let filled = path;
+      if (/\{(organization_id|project_id)\}/.test(path)) {
+        const { id, organizationId } = await session.project();
+        filled = path.replaceAll('{organization_id}', organizationId).replaceAll('{project_id}', id);
+      }
+      const answer = await session.sendAnyway(verb, filled, { headers, ...(body !== undefined && { body }) });
+      const isJson = /json/.test(answer.response.headers.get('content-type') ?? '');
+      if (isJson && answer.text !== '') await writeDocument(answer.text);
+      else await write(process.stdout.isTTY ? cleanLines(answer.text) : answer.text);
+      if (!answer.response.ok) throw toRefusal(answer.response, answer.text);
+    });
+}
+
+function readHeaders(lines: readonly string[]): Headers {
+  const headers = new Headers();
+  for (const line of lines) {
+    const [, name = '', value = ''] = /^([^:]+):\s*(.*)$/.exec(line) ?? [];
+    try {
+      headers.append(name, value);
+    } catch {
+      throw new CommandFailure(`${line} is no header, such as 'If-Match: "3"'.`, 2);
+    }
+  }
+  return headers;
+}

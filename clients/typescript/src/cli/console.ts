@@ -1,0 +1,87 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import type { ConsoleStream } from '../index.ts';
+import { describeState } from '../state.ts';
+import { findInstance } from './instances.ts';
+import { write } from './output.ts';
+import { type GlobalOptions, openSession } from './session.ts';
+import { clean } from './text.ts';
+
+/** Ctrl-] */
+const LEAVE = 0x1d;
+
+export function addConsole(program: Command): void {
+  program
+    .command('console <instance>')
+    .description('open the serial console of an instance, by its name or id; Ctrl-] leaves')
+    .option('--linger <seconds>', 'after the end of a pipe: for how long nothing may come before it leaves', readSeconds, 1)
+    .action(async (wanted: string, _options: unknown, command: Command) => {
+      const options = command.optsWithGlobals<GlobalOptions & { readonly linger: number }>();
+      const session = await openSession(options);
+      const instance = await findInstance(session, wanted);
+      const client = await session.connect();
+      const isTerminal = Boolean(process.stdin.isTTY);
+      const end = isTerminal ? '\r\n' : '\n';
+      const quiet = new Quiet();
+      const stream = client.console({
+        instance,
+        onState(state) {
+          quiet.end();
+          const leave = state.name === 'live' && isTerminal ? ': Ctrl-] leaves' : '';
+          if (state.name !== 'ended') process.stderr.write(`[${clean(wanted)}: ${describeState(state)}${leave}]${end}`);
+        },
+      });
+      if (isTerminal) process.stdin.setRawMode(true);
+      let how = 'lost';
+      try {
+        const shown = show(stream, quiet).then(() => 'hung up');
+        const typed = type(stream, isTerminal, quiet, options.linger * 1000).then(() => 'left');
+        how = await Promise.race([shown, typed]);
+      } finally {
+        stream.close();
+        if (isTerminal) process.stdin.setRawMode(false);
+        process.stdin.destroy();
+        process.stderr.write(`${end}[${clean(wanted)}: ${how}]\n`);
+      }
+    });
+}
+
+/** For how long nothing has happened. */
+class Quiet {
+  #since = Date.now();
+
+  get ms(): number {
+    return Date.now() - this.#since;
+  }
+
+  end(): void {
+    this.#since = Date.now();
+  }
+}
+
+/** Shows what comes, until the console hangs up. */
+async function show(stream: ConsoleStream, quiet: Quiet): Promise<void> {
+  for await (const bytes of stream.readable) {
+    quiet.end();
+    await write(bytes);
+  }
+}
+
+/** Sends what is typed, or comes from a pipe, as it is. Resolves when somebody leaves, or behind the end of the pipe all is quiet. */
+async function type(stream: ConsoleStream, isTerminal: boolean, quiet: Quiet, lingerMs: number): Promise<void> {
+  const writer = stream.writable.getWriter();
+  // Where the console has ended, whoever reads is told why.
+  const send = (bytes: Uint8Array) => writer.write(bytes).catch(() => new Promise<never>(() => {}));
+  for await (const part of process.stdin) {
+    const bytes = part as Buffer;
+    const end = isTerminal ? bytes.indexOf(LEAVE) : -1;
+    if (end !== 0) await send(end < 0 ? bytes : bytes.subarray(0, end));
+    if (end >= 0) return;
+  }
+  quiet.end();
+  while (stream.state.name !== 'live' || quiet.ms < lingerMs) await new Promise((resolve) => setTimeout(resolve, 20));
+}
+
+function readSeconds(text: string): number {
+  if (!/^\d+(\.\d+)?$/.test(text)) throw new InvalidArgumentError('A number of seconds.');
+  return Number(text);
+}

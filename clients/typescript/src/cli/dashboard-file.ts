@@ -1,0 +1,86 @@
+import { createHash } from 'node:crypto';
+import { readdir, rename, writeFile } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { CommandFailure } from './failure.ts';
+import { parseJson, readText } from './input.ts';
+import type { V1Answer } from './session.ts';
+import { layOut } from './text.ts';
+
+/** What of a dashboard can be changed; all else in a file is only to be read. */
+const editable = ['name', 'description', 'project', 'widgets', 'is_default', 'is_public'] as const;
+
+export type Content = { readonly [Field in (typeof editable)[number]]?: unknown };
+
+export interface DashboardFile {
+  readonly path: string;
+  /** As it stands in the file: this is what is sent. */
+  readonly text: string;
+  readonly content: Content;
+  /** Null in a file that is not on the server yet. */
+  readonly id: string | null;
+  readonly version: number | null;
+  /** Whether it differs from what was pulled. */
+  readonly isEdited: boolean;
+}
+
+/** A dashboard on the server. */
+export interface Served {
+  readonly id: string;
+  readonly name: string;
+  readonly version: number;
+  readonly text: string;
+  readonly content: Content;
+}
+
+export function readServed({ response, text }: V1Answer): Served {
+  const dashboard = JSON.parse(text) as Content & { id: string; name: string };
+  const version = Number(/^(?:W\/)?"(\d+)"$/.exec(response.headers.get('etag') ?? '')?.[1]);
+  if (!Number.isInteger(version))
+    throw new CommandFailure('The server, or what is before it, has sent no version of the dashboard (ETag).');
+  return { id: dashboard.id, name: dashboard.name, version, text, content: pick(dashboard) };
+}
+
+export async function readDashboardFile(path: string): Promise<DashboardFile> {
+  const text = await readText(path);
+  const value = parseJson(text, path);
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new CommandFailure(`${path} holds no dashboard.`);
+  const { id = null, version = null, checksum, ...rest } = value as Record<string, unknown>;
+  if (id !== null && typeof id !== 'string') throw new CommandFailure(`${path} has an id that is no text.`);
+  if (version !== null && !Number.isInteger(version)) throw new CommandFailure(`${path} has a version that is no number.`);
+  const content = pick(rest);
+  return { path, text, content, id, version: version as number | null, isEdited: checksum !== sum(content) };
+}
+
+/** The file of each dashboard in a folder, by its id. */
+export async function readFolder(folder: string): Promise<Map<string, DashboardFile>> {
+  const names = await readdir(folder).catch((failure: NodeJS.ErrnoException) => {
+    throw new CommandFailure(`${folder} cannot be read (${failure.code}).`);
+  });
+  const files = new Map<string, DashboardFile>();
+  for (const name of names.filter((name) => name.endsWith('.json')).sort()) {
+    const file = await readDashboardFile(join(folder, name)).catch(() => null);
+    if (file?.id) files.set(file.id, file);
+  }
+  return files;
+}
+
+/** The version stands before what the server has, and a checksum, which tells later whether the file was edited. */
+export async function writeDashboardFile(path: string, { version, text, content }: Served): Promise<void> {
+  const own = `{"version":${version},"checksum":"${sum(content)}",`;
+  const draft = join(dirname(path), `.${basename(path)}.${process.pid}`);
+  await writeFile(draft, `${layOut(text.replace(/^\s*\{/, own))}\n`);
+  await rename(draft, path);
+}
+
+/** A name for the file of a dashboard that has none yet: of letters and digits alone, whatever the dashboard is called. */
+export function nameFile({ id, name }: Served, isTaken: (file: string) => boolean): string {
+  const words = name.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
+  const short = [...words.join('-')].slice(0, 60).join('') || 'dashboard';
+  return isTaken(`${short}.json`) ? `${short}-${id}.json` : `${short}.json`;
+}
+
+function pick(dashboard: Record<string, unknown>): Content {
+  return Object.fromEntries(editable.filter((field) => field in dashboard).map((field) => [field, dashboard[field]]));
+}
+
+const sum = (content: Content): string => createHash('sha256').update(JSON.stringify(content)).digest('hex').slice(0, 16);

@@ -1,0 +1,184 @@
+import { existsSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Command } from 'commander';
+import { PorticoError } from '../error.ts';
+import {
+  type DashboardFile,
+  nameFile,
+  readDashboardFile,
+  readFolder,
+  readServed,
+  type Served,
+  writeDashboardFile,
+} from './dashboard-file.ts';
+import { type Difference, findDifferences } from './difference.ts';
+import { CommandFailure, describeFailure } from './failure.ts';
+import { listAll, type Part, pageInfo } from './lists.ts';
+import { writeLine, writeTable, writeValue } from './output.ts';
+import { isId } from './projects.ts';
+import { type GlobalOptions, openSession, type Session } from './session.ts';
+import { clean, formatTime } from './text.ts';
+
+interface Listed {
+  readonly id: string;
+  readonly name: string;
+  readonly version: number;
+  readonly is_default: boolean;
+  readonly is_public: boolean;
+  readonly modified: string;
+}
+
+/** What became of a file. */
+interface Outcome {
+  readonly file: string;
+  readonly state: 'new' | 'pulled' | 'pushed' | 'unchanged' | 'edited' | 'conflict' | 'refused';
+  readonly id: string | null;
+  readonly version: number | null;
+  readonly differences?: readonly Difference[];
+  readonly error?: string;
+}
+
+const sentences: Readonly<Record<Exclude<Outcome['state'], 'refused' | 'conflict'>, string>> = {
+  new: 'new',
+  pulled: 'pulled',
+  pushed: 'pushed',
+  unchanged: 'unchanged',
+  edited: 'edited and not pushed yet: left as it is',
+};
+
+export function addDashboards(program: Command): void {
+  const dashboards = program.command('dashboards').description('the monitoring dashboards of the project, as files');
+
+  dashboards
+    .command('list')
+    .description('list the dashboards that you may see, the oldest first')
+    .action(async (_options: unknown, command: Command) => {
+      const options = command.optsWithGlobals<GlobalOptions>();
+      const all = await listDashboards(await openSession(options));
+      if (options.json) return writeValue(all);
+      const rows = all.map(({ name, version, is_default, is_public, modified, id }) => {
+        const marks = [is_default && 'default', is_public ? 'public' : 'private'].filter(Boolean).join(', ');
+        return [clean(name), String(version), marks, formatTime(modified), id];
+      });
+      await writeTable(['DASHBOARD', 'VERSION', 'FOR', 'MODIFIED (UTC)', 'ID'], rows);
+    });
+
+  dashboards
+    .command('pull [dashboards...]')
+    .description('write dashboards to files, by their names or ids, or all of them; what was edited in a file stays')
+    .option('--dir <folder>', 'where the files are', '.')
+    .option('--force', 'write over what was edited in the files')
+    .action(async (wanted: string[], _options: unknown, command: Command) => {
+      const options = command.optsWithGlobals<GlobalOptions & { readonly dir: string; readonly force?: boolean }>();
+      const session = await openSession(options);
+      const listed = await listDashboards(session);
+      const chosen = wanted.length === 0 ? listed : wanted.map((name) => chooseDashboard(listed, name));
+      await mkdir(options.dir, { recursive: true });
+      const files = await readFolder(options.dir);
+      const outcomes: Outcome[] = [];
+      for (const { id } of chosen) outcomes.push(await pull(await getDashboard(session, id), files.get(id), options));
+      await report(outcomes, options);
+    });
+
+  dashboards
+    .command('push <files...>')
+    .description('send edited files back; one without an id becomes a new dashboard, one that was changed meanwhile is not written over')
+    .action(async (paths: string[], _options: unknown, command: Command) => {
+      const options = command.optsWithGlobals<GlobalOptions>();
+      const session = await openSession(options);
+      const files = await Promise.all(paths.map(readDashboardFile));
+      const outcomes: Outcome[] = [];
+      for (const file of files) outcomes.push(await push(session, file));
+      await report(outcomes, options);
+    });
+}
+
+async function listDashboards(session: Session): Promise<Listed[]> {
+  const { id } = await session.project();
+  const document = `query ($id: ID!, $after: String) {
+    project(id: $id) {
+      dashboards(first: 100, after: $after) {
+        nodes { id name description version is_default: isDefault is_public: isPublic created_by: createdById created modified }
+        ${pageInfo}
+      }
+    }
+  }`;
+  type Answer = { project: { dashboards: Part<Listed> } };
+  return listAll(async (after) => (await session.query<Answer>(document, { id, after })).project.dashboards);
+}
+
+function chooseDashboard(listed: readonly Listed[], wanted: string): Listed {
+  const found = listed.filter(({ id, name }) => (isId(wanted) ? id === wanted.toLowerCase() : name === wanted));
+  const [only] = found;
+  if (!only) throw new CommandFailure(`There is no dashboard ${wanted} that you may see: “portico dashboards list” lists them.`);
+  if (found.length === 1) return only;
+  throw new CommandFailure(`There are ${found.length} dashboards ${wanted}: ${found.map(({ id }) => id).join(', ')}. Say the id.`);
+}
+
+const getDashboard = async (session: Session, id: string): Promise<Served> =>
+  readServed(await session.v1('GET', `monitoring/dashboards/${encodeURIComponent(id)}`));
+
+async function pull(served: Served, file: DashboardFile | undefined, { dir, force }: { dir: string; force?: boolean }): Promise<Outcome> {
+  const { id, version } = served;
+  if (!file) {
+    const path = join(
+      dir,
+      nameFile(served, (name) => existsSync(join(dir, name))),
+    );
+    await writeDashboardFile(path, served);
+    return { file: path, state: 'new', id, version };
+  }
+  if (!file.isEdited && file.version === version) return { file: file.path, state: 'unchanged', id, version };
+  const differences = findDifferences(served.content, file.content);
+  if (file.isEdited && !force && differences.length > 0) {
+    if (file.version === version) return { file: file.path, state: 'edited', id, version };
+    return { file: file.path, state: 'conflict', id, version, differences };
+  }
+  await writeDashboardFile(file.path, served);
+  return { file: file.path, state: 'pulled', id, version };
+}
+
+async function push(session: Session, file: DashboardFile): Promise<Outcome> {
+  const { path, text, id, version } = file;
+  try {
+    if (id === null) {
+      const made = readServed(await session.v1('POST', 'monitoring/dashboards', { body: text }));
+      await writeDashboardFile(path, made);
+      return { file: path, state: 'new', id: made.id, version: made.version };
+    }
+    if (version === null) throw new CommandFailure('it has an id and no version: pull it first.');
+    if (!file.isEdited) return { file: path, state: 'unchanged', id, version };
+    const address = `monitoring/dashboards/${encodeURIComponent(id)}`;
+    const written = readServed(await session.v1('PUT', address, { body: text, headers: { 'if-match': `"${version}"` } }));
+    await writeDashboardFile(path, written);
+    return { file: path, state: 'pushed', id, version: written.version };
+  } catch (failure) {
+    const error = describeFailure(failure);
+    if (error === null || (failure instanceof PorticoError && failure.code === 'not_authenticated')) throw failure;
+    const isConflict = failure instanceof PorticoError && failure.code === 'conflict' && id !== null;
+    const there = isConflict ? await getDashboard(session, id) : null;
+    if (!there || there.version === version) return { file: path, state: 'refused', id, version, error };
+    return { file: path, state: 'conflict', id, version: there.version, differences: findDifferences(there.content, file.content) };
+  }
+}
+
+/** Shows what became of the files; fails where one of them is not as it was wanted. */
+async function report(outcomes: readonly Outcome[], { json }: GlobalOptions): Promise<void> {
+  const lost = outcomes.filter(({ state }) => state === 'conflict' || state === 'refused');
+  if (json) await writeValue(outcomes);
+  else for (const outcome of outcomes) await show(outcome);
+  if (lost.length === 0) return;
+  const names = lost.map(({ file }) => file).join(', ');
+  const isConflict = lost.some(({ state }) => state === 'conflict');
+  const advice = ' Take what is there with “portico dashboards pull --force”, or give the file that version and push it.';
+  throw new CommandFailure(`Nothing was written for ${names}.${isConflict ? advice : ''}`);
+}
+
+async function show({ file, state, version, differences = [], error = '' }: Outcome): Promise<void> {
+  if (state === 'refused') return writeLine(`${file}: ${error}`);
+  if (state !== 'conflict') return writeLine(`${file}: ${sentences[state]}${version === null ? '' : ` (version ${version})`}`);
+  await writeLine(`${file}: conflict, as it is at version ${version} there`);
+  const rows = differences.map(({ path, there, yours }) => [clean(path), clean(there), clean(yours)]);
+  await writeTable(['FIELD', 'THERE', 'YOURS'], rows);
+}

@@ -1,0 +1,37 @@
+/** A place in which two values differ: `widgets[2].title`. */
+export interface Difference {
+  readonly path: string;
+  /** JSON, cut short; `(none)` where there is nothing. */
+  readonly there: string;
+  readonly yours: string;
+}
+
+const MAX_SHOWN = 60;
+
+/** Where two values differ, as deep down as they have the same shape. */
+export function findDifferences(there: unknown, yours: unknown, path = ''): Difference[] {
+  const names = Array.isArray(there) && Array.isArray(yours) ? listIndexes(there, yours) : listNames(there, yours);
+  if (!names) return JSON.stringify(there) === JSON.stringify(yours) ? [] : [{ path, there: show(there), yours: show(yours) }];
+  return names.flatMap((name) => {
+    const below = typeof name === 'number' ? `${path}[${name}]` : path ? `${path}.${name}` : name;
+    return findDifferences(read(there, name), read(yours, name), below);
+  });
+}
+
+const listIndexes = (there: readonly unknown[], yours: readonly unknown[]): number[] => [
+  ...Array(Math.max(there.length, yours.length)).keys(),
+];
+
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const listNames = (there: unknown, yours: unknown): string[] | null =>
+  isObject(there) && isObject(yours) ? [...new Set([...Object.keys(there), ...Object.keys(yours)])] : null;
+
+const read = (value: unknown, name: string | number): unknown =>
+  Object.hasOwn(value as object, name) ? (value as Record<string | number, unknown>)[name] : undefined;
+
+function show(value: unknown): string {
+  if (value === undefined) return '(none)';
+  const text = [...JSON.stringify(value)];
+  return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN - 1).join('')}…` : text.join('');
+}

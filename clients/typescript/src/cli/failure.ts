@@ -1,0 +1,44 @@
+import { describeFields, PorticoError } from '../error.ts';
+import { clean } from './text.ts';
+
+/** What a command ends with that cannot do what it is asked to: one sentence for people. */
+export class CommandFailure extends Error {
+  constructor(
+    message: string,
+    /** 1, or 2 where the command was called wrongly. */
+    readonly exitCode: 1 | 2 = 1,
+  ) {
+    super(message);
+  }
+}
+
+/** What to do about it, by code. */
+const advice: Readonly<Record<string, string>> = {
+  not_authenticated: '“portico login” takes another credential.',
+  session_required: 'An API key manages no keys and takes no ticket: log in with a session token (“portico login”).',
+};
+
+/** In words, how a console was lost that nobody left. */
+const consoleEnds: Readonly<Record<string, string>> = {
+  taken_over: 'Somebody else has opened this console.',
+  ended: 'Somebody has ended this console session.',
+  idle: 'The console was closed, as nothing passed for too long.',
+  instance_gone: 'The instance was deleted or moved.',
+  instance_not_running: 'The instance is not running.',
+  console_unreachable: 'The instance has no console, or it does not answer.',
+  too_many_consoles: 'Too many consoles of yours are open: close one.',
+};
+
+/** Any failure as one line; null where it is a mistake of this program. */
+export function describeFailure(failure: unknown): string | null {
+  if (failure instanceof CommandFailure) return clean(failure.message);
+  // Of a file or a folder: `EACCES: permission denied, mkdir '/…'`.
+  if (failure instanceof Error && 'syscall' in failure) return clean(`${failure.message}.`);
+  if (!(failure instanceof PorticoError)) return null;
+  const ended = consoleEnds[failure.code];
+  if (ended) return ended;
+  const fields = failure.errors.map(({ extensions }) => describeFields(extensions?.fields)).find((text) => text !== null);
+  const message = fields ?? failure.message;
+  const later = failure.retryAfterMs === null ? undefined : `Try again in ${Math.ceil(failure.retryAfterMs / 1000)} s.`;
+  return clean([message, advice[failure.code] ?? later].filter(Boolean).join(' '));
+}

@@ -1,0 +1,82 @@
+import { readFile, rename, writeFile } from 'node:fs/promises';
+import type { CursorStore, FeedEvent, FeedNotification } from '../index.ts';
+import { describeState } from '../state.ts';
+import { CommandFailure } from './failure.ts';
+import { note, paint, type Style, writeEvent, writeLine } from './output.ts';
+import type { Session } from './session.ts';
+import { clean, formatTime } from './text.ts';
+
+export interface FollowOptions {
+  readonly json?: boolean;
+  readonly unread?: boolean;
+  readonly severity?: string;
+  readonly kind?: string;
+  readonly after?: number;
+  readonly cursor?: string;
+}
+
+/** As long as most kinds are. */
+const KIND_COLUMNS = 24;
+
+export const severityStyles: Readonly<Record<FeedNotification['severity'], Style>> = { info: 'blue', warning: 'yellow', critical: 'red' };
+
+/** Shows what comes to the project, until the program is ended or nothing can help. */
+export async function follow(session: Session, options: FollowOptions): Promise<void> {
+  const { id: project, name } = await session.project();
+  const { feed: open } = await session.connect();
+  const feed = open({
+    project,
+    ...(options.after !== undefined && { after: options.after }),
+    ...(options.cursor !== undefined && { store: keepIn(options.cursor) }),
+    onState: (state) => state.name !== 'ended' && note(`[${clean(name)}: ${describeState(state)}]`),
+  });
+  for await (const event of feed) {
+    if (event.type === 'notification' && !isWanted(event, options)) continue;
+    if (options.json) await writeEvent(toV1(event));
+    else await show(event);
+  }
+}
+
+const isWanted = ({ notification }: Extract<FeedEvent, { type: 'notification' }>, { unread, severity, kind }: FollowOptions): boolean =>
+  !(unread && notification.read) && (!severity || notification.severity === severity) && (!kind || notification.kind === kind);
+
+async function show(event: FeedEvent): Promise<void> {
+  if (event.type === 'gap') return note(`[${event.from} to ${event.to} are not kept any more]`);
+  if (event.type !== 'notification') return note(`[${event.unreadCount} unread]`);
+  const { severity, kind, title, created } = event.notification;
+  const marked = paint(severity.padEnd('critical'.length), severityStyles[severity]);
+  await writeLine(`${event.sequence}  ${formatTime(created)}  ${marked}  ${clean(kind).padEnd(KIND_COLUMNS)}  ${clean(title)}`);
+}
+
+/** As the feed of v1 names it. */
+function toV1(event: FeedEvent): object {
+  if (event.type === 'ready') {
+    const { type, sequence, readThrough, unreadCount } = event;
+    return { type, sequence, read_through: readThrough, unread_count: unreadCount };
+  }
+  if (event.type === 'read') {
+    const { type, readThrough, notificationIds, unreadCount } = event;
+    return { type, read_through: readThrough, notification_ids: notificationIds, unread_count: unreadCount };
+  }
+  return event;
+}
+
+/** A file that holds the last sequence that was shown. */
+function keepIn(path: string): CursorStore {
+  return {
+    async load() {
+      const text = await readFile(path, 'utf8').catch((failure: NodeJS.ErrnoException) => {
+        if (failure.code === 'ENOENT') return '';
+        throw new CommandFailure(`${path} cannot be read (${failure.code}).`);
+      });
+      if (text.trim() === '') return null;
+      if (!/^\d{1,15}\s*$/.test(text)) throw new CommandFailure(`${path} holds no sequence.`);
+      return Number(text);
+    },
+    async save(sequence) {
+      const draft = `${path}.${process.pid}`;
+      await writeFile(draft, `${sequence}\n`);
+      await rename(draft, path);
+    },
+  };
+}

@@ -1,0 +1,39 @@
+import { readFile } from 'node:fs/promises';
+import { InvalidArgumentError } from 'commander';
+import { CommandFailure } from './failure.ts';
+import { readAll } from './secret.ts';
+
+/** More than the server takes. */
+const MAX_BYTES = 2 * 1024 * 1024;
+
+/** What `--data` means: a JSON text, `@` and the name of a file, or `-` for standard input. */
+export async function readData(argument: string): Promise<string> {
+  const text =
+    argument === '-' ? await readAll(process.stdin, MAX_BYTES) : argument.startsWith('@') ? await readText(argument.slice(1)) : argument;
+  parseJson(text, argument === '-' ? 'Standard input' : argument.startsWith('@') ? argument.slice(1) : '--data');
+  return text;
+}
+
+export async function readText(path: string): Promise<string> {
+  return readFile(path, 'utf8').catch((failure: NodeJS.ErrnoException) => {
+    throw new CommandFailure(`${path} cannot be read (${failure.code}).`);
+  });
+}
+
+export function parseJson(text: string, name: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new CommandFailure(`${name} is no JSON.`, 2);
+  }
+}
+
+/** An option that is a number from 0 or 1 on. */
+export const readNumber =
+  (least: 0 | 1) =>
+  (text: string): number => {
+    const number = Number(text);
+    if (!/^\d+$/.test(text) || number < least || !Number.isSafeInteger(number))
+      throw new InvalidArgumentError(`A number from ${least} on.`);
+    return number;
+  };

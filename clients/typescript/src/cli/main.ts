@@ -1,0 +1,58 @@
+import { readFileSync } from 'node:fs';
+import { Command, CommanderError, Option } from 'commander';
+import { addAccount } from './account.ts';
+import { addApi } from './api.ts';
+import { addConsole } from './console.ts';
+import { addDashboards } from './dashboards.ts';
+import { CommandFailure, describeFailure } from './failure.ts';
+import { addInstances } from './instances.ts';
+import { addKeys } from './keys.ts';
+import { addNotifications } from './notifications.ts';
+import { addOverview } from './overview.ts';
+
+const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string };
+
+const program = new Command('portico')
+  .description('Portico from a terminal: works with a server, as you.')
+  .version(version)
+  .exitOverride()
+  .configureHelp({ showGlobalOptions: true })
+  .addOption(
+    new Option('--profile <name>', 'the credential and project that were kept under this name').env('PORTICO_PROFILE').default('default'),
+  )
+  .option('--url <address>', 'the server (PORTICO_URL goes before the profile)')
+  .option('--project <project>', 'its name or id (PORTICO_PROJECT goes before the profile)')
+  .option('--json', 'one JSON document instead of a text; events as a line each')
+  .addHelpText(
+    'after',
+    `
+PORTICO_CREDENTIAL goes before the credential of the profile.
+
+These are the commands of those who use a server. Those of who runs one (token, api-key, migrate, seed, user, …) work
+on its database, where its sources are: npm run portico -- --help`,
+  );
+
+for (const add of [addAccount, addOverview, addNotifications, addInstances, addDashboards, addConsole, addKeys, addApi]) add(program);
+
+/** Who reads no further (`| head`) has had enough. */
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+}
+
+/** What has been written to a pipe is on its way only. */
+async function exit(code: number): Promise<never> {
+  for (const stream of [process.stdout, process.stderr]) await new Promise((resolve) => stream.write('', resolve));
+  process.exit(code);
+}
+
+function toExitCode(failure: unknown): number {
+  // Commander has said what is wrong with the call, or what was asked for.
+  if (failure instanceof CommanderError) return failure.exitCode === 0 ? 0 : 2;
+  console.error(describeFailure(failure) ?? failure);
+  return failure instanceof CommandFailure ? failure.exitCode : 1;
+}
+
+program.parseAsync().then(
+  () => exit(0),
+  (failure) => exit(toExitCode(failure)),
+);

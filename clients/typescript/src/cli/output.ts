@@ -1,0 +1,51 @@
+import { once } from 'node:events';
+import { escapeControls, layOut, widthOf } from './text.ts';
+
+const styles = { dim: 2, red: 31, green: 32, yellow: 33, blue: 34 } as const;
+
+export type Style = keyof typeof styles;
+
+/** Whether colours are for this stream: on a terminal, and nobody has asked for none. */
+const hasColours = ({ isTTY }: { isTTY?: boolean }): boolean => Boolean(isTTY) && !process.env.NO_COLOR && process.env.TERM !== 'dumb';
+
+/** In a colour, where there are colours. */
+export const paint = (text: string, style: Style | null): string =>
+  style && text && hasColours(process.stdout) ? `\x1b[${styles[style]}m${text}\x1b[0m` : text;
+
+/** To standard output, at the pace of whoever reads it. */
+export async function write(chunk: string | Uint8Array): Promise<void> {
+  if (!process.stdout.write(chunk)) await once(process.stdout, 'drain');
+}
+
+export const writeLine = (line: string): Promise<void> => write(`${line}\n`);
+
+/** A JSON document of the server, to the digit as it came. */
+export const writeDocument = (json: string): Promise<void> => writeLine(layOut(json));
+
+export const writeValue = (value: unknown): Promise<void> => writeDocument(JSON.stringify(value));
+
+/** One of many, on a line of its own. */
+export const writeEvent = (value: unknown): Promise<void> => writeLine(escapeControls(JSON.stringify(value)));
+
+/** Beside the result: for whoever looks on, not for the next program. */
+export const note = (line: string): void => void process.stderr.write(`${line}\n`);
+
+/** A cell: a text, with a colour perhaps. */
+export type Cell = string | { readonly text: string; readonly style: Style | null };
+
+/** Rows below their headings; nothing stands behind the last column. */
+export async function writeTable(headings: readonly string[], rows: ReadonlyArray<readonly Cell[]>): Promise<void> {
+  const read = (cell: Cell) => (typeof cell === 'string' ? { text: cell, style: null } : cell);
+  const all = [headings.map((text) => ({ text, style: 'dim' as const })), ...rows.map((row) => row.map(read))];
+  const widths = headings.map((_, column) => Math.max(...all.map((row) => widthOf(row[column]?.text ?? ''))));
+  const lines = all.map((row) =>
+    row
+      .map(({ text, style }, column) => {
+        const gap = column === row.length - 1 ? '' : ' '.repeat((widths[column] ?? 0) - widthOf(text) + 2);
+        return paint(text, style) + gap;
+      })
+      .join('')
+      .trimEnd(),
+  );
+  await writeLine(lines.join('\n'));
+}

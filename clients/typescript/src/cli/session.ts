@@ -1,0 +1,128 @@
+import { CredentialSource } from '../credential.ts';
+import { toRefusal } from '../error.ts';
+import { Http } from '../http.ts';
+import type { Portico } from '../index.ts';
+import { query } from '../query.ts';
+import { CommandFailure } from './failure.ts';
+import { type Profile, type Project, readProfiles } from './profiles.ts';
+import { findProject } from './projects.ts';
+import { checkCredential } from './secret.ts';
+
+/** What may stand before and behind every command. */
+export interface GlobalOptions {
+  readonly profile: string;
+  readonly url?: string;
+  readonly project?: string;
+  readonly json?: boolean;
+}
+
+/** How long a request may wait in all where the server asks to wait, or does not answer. */
+const MAX_WAIT_MS = 2_000;
+
+interface V1Request {
+  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
+  readonly headers?: Readonly<Record<string, string>> | Headers;
+  /** A JSON text. */
+  readonly body?: string;
+}
+
+export interface V1Answer {
+  readonly response: Response;
+  /** The body as it came. */
+  readonly text: string;
+}
+
+/** One server as one user, for one run of the program. */
+export class Session {
+  readonly url: string;
+  readonly #credential: string;
+  readonly #http: Http;
+  readonly #findProject: () => Promise<Project>;
+  #project: Promise<Project> | null = null;
+
+  constructor(url: string, credential: string, chooseProject: (session: Session) => Promise<Project>) {
+    this.url = url;
+    this.#credential = credential;
+    this.#http = new Http({ url, credentials: new CredentialSource(credential), maxWaitMs: MAX_WAIT_MS, fetch: globalThis.fetch });
+    this.#findProject = () => chooseProject(this);
+  }
+
+  /** The project that the command is about. */
+  project(): Promise<Project> {
+    this.#project ??= this.#findProject();
+    return this.#project;
+  }
+
+  /** For feeds and consoles, with what these alone need. */
+  async connect(): Promise<Portico> {
+    const { connect } = await import('../index.ts');
+    return connect({ url: this.url, credential: this.#credential });
+  }
+
+  /** What a GraphQL operation answers; anything that failed in it is thrown. */
+  async query<Data>(document: string, variables: object = {}): Promise<Data> {
+    const { data, error } = await query<Data, object>(this.#http, document, variables);
+    if (error) throw error;
+    return data;
+  }
+
+  /** A request below the address of the project. */
+  async v1(method: string, path: string, request: V1Request = {}): Promise<V1Answer> {
+    const { id, organizationId } = await this.project();
+    return this.send(method, `/v1/organizations/${organizationId}/projects/${id}/${path}`, request);
+  }
+
+  /** The answer of v1, whose text keeps the digits of its numbers. A write can be sent again, unless it brings a key of its own. */
+  async send(method: string, path: string, { query = {}, headers, body }: V1Request = {}): Promise<V1Answer> {
+    const answer = await this.sendAnyway(method, path, { query, body, ...(headers && { headers }) });
+    if (!answer.response.ok) throw toRefusal(answer.response, answer.text);
+    return answer;
+  }
+
+  /** The same for any answer, a refusal too. */
+  async sendAnyway(method: string, path: string, { query = {}, headers, body }: V1Request): Promise<V1Answer> {
+    const address = new URL(path, this.url);
+    // Such as `//elsewhere/`: the credential is for this server.
+    if (address.origin !== new URL(this.url).origin) throw new CommandFailure(`${path} is no path of ${this.url}.`, 2);
+    for (const [name, value] of Object.entries(query)) if (value !== undefined) address.searchParams.set(name, String(value));
+    const all = new Headers(headers);
+    if (body !== undefined && !all.has('content-type')) all.set('content-type', 'application/json');
+    const isV1 = address.pathname.startsWith('/v1/');
+    if (isV1 && method !== 'GET' && method !== 'HEAD' && !all.has('idempotency-key')) all.set('idempotency-key', crypto.randomUUID());
+    const request = new Request(address, { method, headers: all, ...(body !== undefined && { body }) });
+    const response = await this.#http.send(request, isV1);
+    return { response, text: await response.text() };
+  }
+}
+
+/** What the options say goes before the environment, and that before the profile. */
+export async function openSession(options: GlobalOptions): Promise<Session> {
+  const { PORTICO_URL, PORTICO_CREDENTIAL, PORTICO_PROJECT } = process.env;
+  const profile = (await readProfiles())[options.profile];
+  const url = readUrl(options.url ?? (PORTICO_URL || profile?.url), options);
+  // A credential is for the server that it was given to.
+  const isOfProfile = profile !== undefined && new URL(profile.url).origin === new URL(url).origin;
+  const credential = PORTICO_CREDENTIAL || (isOfProfile && profile.credential);
+  if (!credential) throw notLoggedIn(options, url, profile);
+  const wanted = options.project ?? (PORTICO_PROJECT || null);
+  const kept = isOfProfile ? profile.project : undefined;
+  return new Session(url, checkCredential(credential.trim()), async (session) =>
+    wanted === null && kept ? kept : findProject(session, wanted),
+  );
+}
+
+/** The address of a server, without a slash at its end. */
+export function readUrl(text: string | undefined, options: GlobalOptions): string {
+  if (text === undefined) throw notLoggedIn(options);
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password)
+    throw new CommandFailure(`${text} is no address of a server, such as https://api.example.com.`, 2);
+  return url.origin;
+}
+
+function notLoggedIn({ profile: name }: GlobalOptions, url = '<address>', profile?: Profile): CommandFailure {
+  const command = `portico login --url ${url}${name === 'default' ? '' : ` --profile ${name}`}`;
+  return profile
+    ? new CommandFailure(`The profile ${name} is for ${profile.url}: log in with “${command}”, or set PORTICO_CREDENTIAL.`)
+    : new CommandFailure(`There is no profile ${name}: log in with “${command}”.`);
+}

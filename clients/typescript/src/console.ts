@@ -1,0 +1,267 @@
+import { openSocket, takesHeaders } from '#websocket';
+import { isFinal, PorticoError, readRefusal } from './error.ts';
+import { toSocketError } from './feed-socket.ts';
+import type { Http } from './http.ts';
+import { query } from './query.ts';
+import { type ConnectionState, StateHolder } from './state.ts';
+import { backoff, wait } from './wait.ts';
+
+export interface ConsoleOptions {
+  /** The id of the instance. */
+  readonly instance: string;
+  readonly signal?: AbortSignal;
+  readonly onState?: (state: ConnectionState) => void;
+}
+
+/**
+ * The console of an instance as two streams of bytes, which go on with the same session through every break: each byte of a
+ * serial line comes once, as long as the server keeps it. `readable` is closed when the console hangs up, and fails with a
+ * `PorticoError` otherwise: `reader_too_slow` where 16 MiB of output wait to be read.
+ */
+export interface ConsoleStream {
+  readonly readable: ReadableStream<Uint8Array>;
+  readonly writable: WritableStream<Uint8Array>;
+  readonly state: ConnectionState;
+  /** Leaves the console: both streams end. */
+  close(): void;
+}
+
+interface Place {
+  readonly organizationId: string;
+  readonly projectId: string;
+  readonly role: string;
+}
+
+interface Session {
+  /** Null before it has begun, and as long as nobody could be asked for it. */
+  id: string | null;
+  hasBegun: boolean;
+  /** How many bytes of its output have come. */
+  received: number;
+  /** More of it waits than may. */
+  isOverrun: boolean;
+}
+
+/** For how long a socket may take to open. */
+const OPENING_MS = 10_000;
+/** What is written in one frame: the server takes 1 MiB. */
+const FRAME_BYTES = 64 * 1024;
+/** How much may wait in the socket before who writes is made to wait. */
+const MAX_BUFFERED = 1024 * 1024;
+/** How much output may wait for who reads: a WebSocket of a browser cannot be made to wait. */
+const MAX_UNREAD = 16 * 1024 * 1024;
+/** The session is lost, or what was missed of it: another one begins. */
+const GONE = ['after_not_kept', 'session_gone', 'console_moved'];
+const PASSING = [1001, 1006, 1012, 1013, 4401, 4403];
+
+export function openConsole(http: Http, { instance, signal, onState }: ConsoleOptions): ConsoleStream {
+  const state = new StateHolder(onState);
+  const leaving = new AbortController();
+  if (signal?.aborted) leaving.abort();
+  const leave = () => leaving.abort();
+  signal?.addEventListener('abort', leave, { once: true });
+
+  let socket: WebSocket | null = null;
+  let [wakeWriter, hasWaited] = [() => {}, Promise.resolve()];
+  const changeSocket = (next: WebSocket | null) => {
+    socket = next;
+    wakeWriter();
+    hasWaited = new Promise((resolve) => {
+      wakeWriter = resolve;
+    });
+  };
+  changeSocket(null);
+
+  const source: UnderlyingDefaultSource<Uint8Array> = {
+    start(output) {
+      const run = keepOpen(http, instance, { output, state, signal: leaving.signal, changeSocket });
+      run.then(
+        () => end(null, () => output.close()),
+        (error) => end(error, () => output.error(error)),
+      );
+    },
+    cancel: leave,
+  };
+  const end = (error: PorticoError | null, finish: () => void) => {
+    signal?.removeEventListener('abort', leave);
+    leaving.abort();
+    changeSocket(null);
+    state.enter({ name: 'ended', error });
+    try {
+      finish();
+    } catch {
+      // Who reads has cancelled.
+    }
+  };
+  const whyClosed = () => (state.current.name === 'ended' ? state.current.error : null);
+  const writable = new WritableStream<Uint8Array>({
+    async write(bytes) {
+      for (let from = 0; from < bytes.length; from += FRAME_BYTES) {
+        while (!socket && !leaving.signal.aborted) await hasWaited;
+        if (leaving.signal.aborted) throw whyClosed() ?? new PorticoError('console_closed', 'The console is closed.');
+        socket?.send(bytes.slice(from, from + FRAME_BYTES));
+        while (socket && socket.bufferedAmount > MAX_BUFFERED) await wait(20);
+      }
+    },
+    close: leave,
+    abort: leave,
+  });
+  return {
+    readable: new ReadableStream(source, new ByteLengthQueuingStrategy({ highWaterMark: MAX_UNREAD })),
+    writable,
+    get state() {
+      return state.current;
+    },
+    close: leave,
+  };
+}
+
+interface Line {
+  readonly output: ReadableStreamDefaultController<Uint8Array>;
+  readonly state: StateHolder;
+  readonly signal: AbortSignal;
+  changeSocket(socket: WebSocket | null): void;
+}
+
+async function keepOpen(http: Http, instance: string, line: Line): Promise<void> {
+  const { state, signal } = line;
+  let place: Place | null = null;
+  let session = newSession();
+  let [tries, isRenewed] = [0, false];
+  while (!signal.aborted) {
+    state.enter({ name: 'connecting' });
+    try {
+      place ??= await findPlace(http, instance, signal);
+      if (session.hasBegun) session.id ??= await findSession(http, instance, signal);
+      if (!session.id) session = newSession();
+      const socket = await open(http, place, instance, session, line);
+      const before = session.received;
+      const { code, reason } = await pass(http, instance, socket, session, line);
+      if (signal.aborted || (code === 1000 && reason === 'console_closed')) return;
+      if (session.isOverrun) throw new Ended(new PorticoError('reader_too_slow', `More than ${MAX_UNREAD} bytes of output were not read.`));
+      if (session.received > before) [tries, isRenewed] = [0, false];
+      if (GONE.includes(reason)) session = newSession();
+      else if (!PASSING.includes(code) || reason === 'access_lost') throw new Ended(toConsoleError(code, reason));
+      throw toConsoleError(code, reason);
+    } catch (failure) {
+      if (signal.aborted) return;
+      if (failure instanceof Ended) throw failure.error;
+      if (!(failure instanceof PorticoError)) throw failure;
+      if (failure.code === 'not_authenticated' && !isRenewed && failure.status !== null) {
+        isRenewed = true;
+        await http.options.credentials.renew(await http.options.credentials.get());
+        continue;
+      }
+      if (isFinal(failure)) throw failure;
+      const delayMs = failure.retryAfterMs ?? backoff(tries);
+      tries += 1;
+      state.enter({ name: 'waiting', delayMs, error: failure });
+      await wait(delayMs, signal).catch(() => {});
+    }
+  }
+}
+
+const newSession = (): Session => ({ id: null, hasBegun: false, received: 0, isOverrun: false });
+
+/** The console ended in a way that coming back would not mend. */
+class Ended {
+  constructor(readonly error: PorticoError) {}
+}
+
+function toConsoleError(code: number, reason: string): PorticoError {
+  const isForeign = code === 4409 || code === 4410 || code === 4429;
+  if (isForeign || !reason)
+    return new PorticoError(reason || 'connection_lost', `The console was closed with ${code} (${reason || 'no reason'}).`);
+  return toSocketError(code, reason);
+}
+
+async function findPlace(http: Http, instance: string, signal: AbortSignal): Promise<Place> {
+  const document = 'query ($id: ID!) { node(id: $id) { ... on Instance { project { id organizationId role } } } }';
+  type Found = { node: { project?: { id: string; organizationId: string; role: string } } | null };
+  const { data, error } = await query<Found, { id: string }>(http.once, document, { id: instance }, signal);
+  if (error) throw error;
+  const project = data.node?.project;
+  if (!project) throw new PorticoError('not_found', `There is no instance ${instance} that this credential may see.`);
+  return { organizationId: project.organizationId, projectId: project.id, role: project.role };
+}
+
+/** An open socket. Rejects with a `PorticoError` that says why there is none. */
+async function open(http: Http, place: Place, instance: string, session: Session, { output, signal }: Line): Promise<WebSocket> {
+  const project = new URL(`/v1/organizations/${place.organizationId}/projects/${place.projectId}/`, http.options.url);
+  const address = new URL(`compute/instances/${encodeURIComponent(instance)}/console/ws`, project);
+  const headers: Record<string, string> = {};
+  const body = JSON.stringify({ target: 'console', instance_id: instance, ...(session.id && { session_id: session.id }) });
+  const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body, signal };
+  const response = await http.once.send(new Request(new URL('websocket-tickets', project), init), false);
+  const answer = response.ok ? await response.json() : await readRefusal(response);
+  if (!(answer instanceof PorticoError)) {
+    address.pathname = answer.path;
+    address.searchParams.set('ticket', answer.ticket);
+  } else if (answer.code === 'session_required' && takesHeaders) {
+    // An API key takes no ticket: it goes into a header, where that is possible.
+    headers.authorization = `Bearer ${await http.options.credentials.get()}`;
+    if (session.id) address.searchParams.set('session_id', session.id);
+  } else {
+    throw answer;
+  }
+  if (session.id) address.searchParams.set('after', String(session.received));
+  address.protocol = address.protocol.replace('http', 'ws');
+  const socket = openSocket(address.href, ['binary'], headers);
+  socket.binaryType = 'arraybuffer';
+  // What is kept of the output comes at once.
+  socket.onmessage = ({ data }) => {
+    const bytes = new Uint8Array(data as ArrayBuffer);
+    session.received += bytes.length;
+    output.enqueue(bytes);
+    if ((output.desiredSize ?? 0) >= 0) return;
+    session.isOverrun = true;
+    socket.onmessage = null;
+    socket.close();
+  };
+  let opening: ReturnType<typeof setTimeout> | undefined;
+  const isOpen = await new Promise<boolean>((resolve) => {
+    opening = setTimeout(() => resolve(false), OPENING_MS);
+    socket.onopen = () => resolve(true);
+    socket.onclose = () => resolve(false);
+    socket.onerror = () => resolve(false);
+  });
+  clearTimeout(opening);
+  if (isOpen) return socket;
+  socket.close();
+  if (place.role === 'viewer') throw new PorticoError('permission_denied', 'A console takes the role member in the project.', 403);
+  // A socket does not say why it was refused.
+  throw new PorticoError('connection_lost', 'The server did not open the console.');
+}
+
+/** Passes bytes until the socket is closed. */
+async function pass(
+  http: Http,
+  instance: string,
+  socket: WebSocket,
+  session: Session,
+  { state, signal, changeSocket }: Line,
+): Promise<{ code: number; reason: string }> {
+  const leave = () => socket.close(1000, 'left');
+  if (signal.aborted) leave();
+  signal.addEventListener('abort', leave, { once: true });
+  const closing = new Promise<{ code: number; reason: string }>((resolve) => {
+    socket.onclose = ({ code, reason }) => resolve({ code, reason });
+  });
+  changeSocket(socket);
+  state.enter({ name: 'live', over: 'websocket' });
+  session.hasBegun = true;
+  session.id ??= await findSession(http, instance, signal).catch(() => null);
+  const closed = await closing;
+  changeSocket(null);
+  signal.removeEventListener('abort', leave);
+  return closed;
+}
+
+/** The newest session of the instance: on a serial line it is the one that was opened last. */
+async function findSession(http: Http, instance: string, signal: AbortSignal): Promise<string | null> {
+  const document = 'query ($id: ID!) { node(id: $id) { ... on Instance { consoleSessions(first: 1) { nodes { id } } } } }';
+  type Found = { node: { consoleSessions?: { nodes: { id: string }[] } } | null };
+  const { data, error } = await query<Found, { id: string }>(http.once, document, { id: instance }, signal);
+  if (error) throw error;
+  return data.node?.consoleSessions?.nodes[0]?.id ?? null;
+}

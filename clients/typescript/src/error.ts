@@ -1,0 +1,104 @@
+/** What went wrong with a request, a feed or a console; the message is one sentence for people. */
+export class PorticoError extends Error {
+  override readonly name = 'PorticoError';
+
+  constructor(
+    /**
+     * A code of Portico (`not_found`, …: docs/errors.md), the reason of a socket that was closed (`taken_over`, …), or one of this
+     * package: `unreachable`, `certificate_refused`, `credential_unavailable`, `reader_too_slow`.
+     */
+    readonly code: string,
+    message: string,
+    /** The status of the answer, where there was one. */
+    readonly status: number | null = null,
+    /** For how long the server asks to be left alone, in milliseconds. */
+    readonly retryAfterMs: number | null = null,
+    /** The errors of a GraphQL answer, as it has them. */
+    readonly errors: readonly GraphQLFault[] = [],
+    options: ErrorOptions = {},
+  ) {
+    super(message, options);
+  }
+}
+
+/** An error as GraphQL answers it. */
+export interface GraphQLFault {
+  readonly message: string;
+  readonly path?: readonly (string | number)[];
+  readonly extensions?: { readonly code?: string; readonly [name: string]: unknown };
+}
+
+/** Codes for which the same request would be answered alike, however often it is sent. */
+const FINAL = new Set([
+  'not_authenticated',
+  'permission_denied',
+  'session_required',
+  'not_found',
+  'validation_failed',
+  'invalid_request',
+  'certificate_refused',
+]);
+
+export const isFinal = (error: PorticoError): boolean => FINAL.has(error.code);
+
+/** The error that a response of v1 or of GraphQL tells. */
+export async function readRefusal(response: Response): Promise<PorticoError> {
+  return toRefusal(response, await response.text().catch(() => ''));
+}
+
+/** The same of a body that has been read. */
+export function toRefusal(response: Response, text: string): PorticoError {
+  const { status } = response;
+  const retryAfterMs = readRetryAfter(response);
+  try {
+    const body = JSON.parse(text);
+    if (Array.isArray(body.errors)) return toError(body.errors, status, retryAfterMs);
+    if (typeof body.code === 'string') return new PorticoError(body.code, String(body.detail), status, retryAfterMs);
+    // v1 tells field errors as the bare map of the fields.
+    const fields = status === 400 ? describeFields(body) : null;
+    if (fields) return new PorticoError('validation_failed', fields, status);
+  } catch {
+    // Something before the server has answered, such as a proxy.
+  }
+  const code = status === 429 ? 'rate_limited' : status >= 500 ? 'service_unavailable' : 'invalid_request';
+  return new PorticoError(code, `${new URL(response.url).host} answered ${status}.`, status, retryAfterMs);
+}
+
+/** `name: This field may not be blank.` of each field; null where these are no field errors. */
+export function describeFields(fields: unknown): string | null {
+  if (typeof fields !== 'object' || fields === null) return null;
+  const entries = Object.entries(fields).filter((entry): entry is [string, string[]] => Array.isArray(entry[1]));
+  return entries.length === 0 ? null : entries.map(([name, messages]) => `${name}: ${messages.join(' ')}`).join(' ');
+}
+
+/** The error of a GraphQL answer whose first error says what it is. */
+export function toError(errors: readonly GraphQLFault[], status: number | null = null, retryAfterMs: number | null = null): PorticoError {
+  const [first] = errors;
+  return new PorticoError(first?.extensions?.code ?? 'internal_error', first?.message ?? 'no error is named', status, retryAfterMs, errors);
+}
+
+/** `Retry-After` of an answer, in milliseconds. */
+export function readRetryAfter(response: Response): number | null {
+  const seconds = Number(response.headers.get('retry-after') ?? Number.NaN);
+  return Number.isFinite(seconds) ? Math.max(0, seconds * 1000) : null;
+}
+
+/** The certificate errors of Node.js; a browser tells of none. */
+const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER|HOSTNAME_MISMATCH/;
+
+/** Why no answer came at all. */
+export function toUnreachable(failure: unknown, url: string): PorticoError {
+  if (failure instanceof PorticoError) return failure;
+  const { host } = new URL(url);
+  const cause = failure instanceof Error ? (failure.cause as { code?: string; message?: string } | undefined) : undefined;
+  const code = cause?.code ?? '';
+  if (CERTIFICATE.test(code)) {
+    return new PorticoError('certificate_refused', `The certificate of ${host} is not trusted (${code}).`, null, null, [], {
+      cause: failure,
+    });
+  }
+  if (failure instanceof Error && failure.name === 'TimeoutError')
+    return new PorticoError('unreachable', `${host} does not answer in time.`);
+  const why = code || 'nothing listens there, the network is gone, or the server does not allow this page (ALLOWED_ORIGINS)';
+  return new PorticoError('unreachable', `${host} does not answer: ${why}.`, null, null, [], { cause: failure });
+}

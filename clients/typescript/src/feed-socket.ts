@@ -1,0 +1,109 @@
+import { createClient } from 'graphql-ws/client';
+import { WebSocketImpl } from '#websocket';
+import { PorticoError, toError } from './error.ts';
+import { type FeedEvent, type FeedRequest, feedDocument } from './events.ts';
+
+/** How many events may wait for who reads them; beyond it the connection is given up, and taken up again when they are read. */
+const MAX_WAITING = 1_000;
+const OPENING_MS = 10_000;
+/** The client asks whether the server is still there, and how long it waits for the answer. */
+const PING_MS = 15_000;
+const PONG_MS = 10_000;
+
+/** The connection never came up: another way may, and says why where it does not. */
+export class NotOpened extends Error {}
+
+/**
+ * The events of one connection by graphql-transport-ws. It ends quietly where it has to be taken up again at once. Throws
+ * `PorticoError`, or `NotOpened`.
+ */
+export async function* readSocket({ url, credential, variables, signal }: FeedRequest): AsyncGenerator<FeedEvent, void> {
+  const waiting: FeedEvent[] = [];
+  let end: { readonly error: Error | null } | null = null;
+  let wake = () => {};
+  let hasAnswered = false;
+  let pong: ReturnType<typeof setTimeout> | undefined;
+  const finish = (error: Error | null) => {
+    end ??= { error };
+    wake();
+  };
+  const client = createClient({
+    url: `${url.replace(/^http/, 'ws').replace(/\/$/, '')}/graphql`,
+    webSocketImpl: WebSocketImpl,
+    connectionParams: { authorization: `Bearer ${credential}` },
+    retryAttempts: 0,
+    connectionAckWaitTimeout: OPENING_MS,
+    keepAlive: PING_MS,
+    on: {
+      connected: () => {
+        clearTimeout(opening);
+        hasAnswered = true;
+      },
+      ping: (isReceived) => {
+        if (!isReceived) pong = setTimeout(() => client.terminate(), PONG_MS);
+      },
+      pong: (isReceived) => {
+        if (isReceived) clearTimeout(pong);
+      },
+      closed: () => clearTimeout(pong),
+    },
+  });
+  const opening = setTimeout(() => finish(new NotOpened('nobody answers')), OPENING_MS);
+  const stop = () => finish(null);
+  signal.addEventListener('abort', stop, { once: true });
+  client.subscribe<{ notificationFeed: FeedEvent }>(
+    { query: feedDocument, variables },
+    {
+      next({ data, errors }) {
+        if (!data) return finish(toError(errors ?? []));
+        waiting.push(data.notificationFeed);
+        if (waiting.length >= MAX_WAITING) finish(null);
+        wake();
+      },
+      error: (failure) => finish(Array.isArray(failure) ? toError(failure) : toClosed(failure, hasAnswered)),
+      complete: () => finish(null),
+    },
+  );
+  try {
+    for (;;) {
+      for (const event of waiting.splice(0)) {
+        if (signal.aborted) return;
+        yield event;
+      }
+      // What has come while these were worked on woke nobody.
+      if (waiting.length > 0) continue;
+      if (end) break;
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+    }
+    const { error } = end as { readonly error: Error | null };
+    if (error) throw error;
+  } finally {
+    signal.removeEventListener('abort', stop);
+    clearTimeout(opening);
+    clearTimeout(pong);
+    // While it is connecting, this ends as the connection does: perhaps never, perhaps with an error.
+    Promise.resolve(client.dispose()).catch(() => {});
+  }
+}
+
+/** What is told of a socket that closed by itself. */
+function toClosed(failure: unknown, hasAnswered: boolean): Error {
+  const { code = 1006, reason = '' } = failure as { code?: number; reason?: string };
+  const isOurs = code >= 1012 && code !== 1015 && reason !== '' && code !== 4499 && code !== 4504;
+  if (!hasAnswered && !isOurs) return new NotOpened('the socket did not open');
+  return toSocketError(code, reason);
+}
+
+/** The error of a socket that was closed with a code and a reason of the server. */
+export function toSocketError(code: number, reason: string): PorticoError {
+  const name = reason || (code === 1006 ? 'connection_lost' : 'connection_closed');
+  if (code === 4401 || code === 4403) {
+    const known = name === 'access_lost' ? 'access_lost' : 'not_authenticated';
+    return new PorticoError(known, `The server closed the connection: ${name}.`, code === 4401 ? 401 : 403);
+  }
+  const isMistake = [4400, 4406, 4409, 4429].includes(code);
+  const message = `The connection was closed with ${code}${reason && ` (${reason})`}.`;
+  return isMistake ? new PorticoError('invalid_request', message) : new PorticoError(name, message);
+}

@@ -1,0 +1,58 @@
+import { createParser } from 'eventsource-parser';
+import { PorticoError, readRefusal, toError, toUnreachable } from './error.ts';
+import { type FeedEvent, type FeedRequest, feedDocument } from './events.ts';
+
+/** The server says something every 12 seconds, if only that it is there. */
+const SILENCE_MS = 40_000;
+
+/** The events of one connection by server-sent events, which pass where a proxy lets no WebSocket through. Throws `PorticoError`. */
+export async function* readServerSentEvents(
+  { url, credential, variables, signal }: FeedRequest,
+  fetchImpl: typeof fetch,
+): AsyncGenerator<FeedEvent, void> {
+  const connection = new AbortController();
+  const silence = () => connection.abort(new PorticoError('connection_lost', 'The server has fallen silent.'));
+  let timer = setTimeout(silence, SILENCE_MS);
+  const stop = () => connection.abort(signal.reason);
+  if (signal.aborted) stop();
+  signal.addEventListener('abort', stop, { once: true });
+  const address = new URL('/graphql', url).href;
+  try {
+    const response = await fetchImpl(address, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${credential}`, 'content-type': 'application/json', accept: 'text/event-stream' },
+      body: JSON.stringify({ query: feedDocument, variables }),
+      signal: connection.signal,
+    });
+    if (!response.ok || !response.body) throw await readRefusal(response);
+    const waiting: FeedEvent[] = [];
+    let isComplete = false;
+    const parser = createParser({
+      onEvent({ event, data }) {
+        if (event === 'complete') isComplete = true;
+        if (event !== 'next') return;
+        const result = JSON.parse(data);
+        if (!result.data) throw toError(result.errors ?? [], response.status);
+        waiting.push(result.data.notificationFeed);
+      },
+    });
+    const decoder = new TextDecoder();
+    const reader = response.body.getReader();
+    while (!isComplete) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      clearTimeout(timer);
+      timer = setTimeout(silence, SILENCE_MS);
+      parser.feed(decoder.decode(value, { stream: true }));
+      yield* waiting.splice(0);
+    }
+  } catch (failure) {
+    if (signal.aborted) return;
+    throw toUnreachable(failure, address);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', stop);
+    // Whoever reads no further closes the connection.
+    connection.abort();
+  }
+}

@@ -1,0 +1,129 @@
+import { describeClock } from './clock.ts';
+import { isFinal, PorticoError } from './error.ts';
+import { cursorOf, type FeedEvent, type FeedRequest } from './events.ts';
+import { NotOpened, readSocket } from './feed-socket.ts';
+import { readServerSentEvents } from './feed-sse.ts';
+import type { Http } from './http.ts';
+import { query } from './query.ts';
+import { type ConnectionState, StateHolder } from './state.ts';
+import { backoff, wait } from './wait.ts';
+
+/** Keeps the cursor of a feed over restarts. */
+export interface CursorStore {
+  /** The last cursor that was kept, or null. */
+  load(): number | null | Promise<number | null>;
+  /** Called when the event of this cursor has been worked on: when the next one is asked for. */
+  save(cursor: number): void | Promise<void>;
+}
+
+export interface FeedOptions {
+  /** The id of the project. */
+  readonly project: string;
+  /** The last `sequence` that you have; without it, and without a store that has one, the feed begins with `ready`. */
+  readonly after?: number | null;
+  readonly store?: CursorStore;
+  readonly signal?: AbortSignal;
+  /** Told each time the state changes. */
+  readonly onState?: (state: ConnectionState) => void;
+}
+
+/** A project's notifications: each once and in order, through every break. Ends with a `PorticoError` where nothing can help. */
+export interface Feed extends AsyncIterable<FeedEvent> {
+  readonly state: ConnectionState;
+}
+
+/** Nothing is opened before the first event is asked for; whoever stops reading, or fires the signal, closes it. */
+export function openFeed(http: Http, options: FeedOptions): Feed {
+  const state = new StateHolder(options.onState);
+  return {
+    get state() {
+      return state.current;
+    },
+    [Symbol.asyncIterator]: () => follow(http, options, state),
+  };
+}
+
+async function* follow(http: Http, options: FeedOptions, state: StateHolder): AsyncGenerator<FeedEvent, void> {
+  const { store, signal = new AbortController().signal } = options;
+  const { credentials } = http.options;
+  let cursor = options.after ?? (await store?.load()) ?? null;
+  let organizationId: string | null = null;
+  // Refusals and failures in a row.
+  let [tries, isRenewed] = [0, false];
+  try {
+    while (!signal.aborted) {
+      state.enter({ name: 'connecting' });
+      let credential = '';
+      try {
+        organizationId ??= await findOrganization(http, options.project, signal);
+        credential = await credentials.get();
+        const variables = { organizationId, projectId: options.project, after: cursor };
+        let isOpened = false;
+        for await (const [event, over] of connect({ url: http.options.url, credential, variables, signal }, http.options.fetch)) {
+          [tries, isRenewed, isOpened] = [0, false, true];
+          state.enter({ name: 'live', over });
+          const next = cursorOf(event);
+          // What was told before the connection broke is not told again.
+          if (event.type === 'notification' && cursor !== null && event.sequence <= cursor) continue;
+          cursor = next ?? cursor;
+          yield event;
+          if (next !== null) await store?.save(next);
+        }
+        if (!isOpened && !signal.aborted) throw new PorticoError('connection_closed', 'The server ended the feed.');
+      } catch (failure) {
+        if (signal.aborted) break;
+        if (!(failure instanceof PorticoError)) throw failure;
+        const isRefused = failure.code === 'not_authenticated' || failure.code === 'access_lost';
+        // The next answer says whether it is the credential or the project that is lost.
+        if (isRefused && !isRenewed && ((await credentials.renew(credential)) || failure.status !== 401)) {
+          isRenewed = true;
+          continue;
+        }
+        if (isFinal(failure)) throw await explain(failure, http, options.project);
+        const delayMs = failure.retryAfterMs ?? backoff(tries);
+        tries += 1;
+        state.enter({ name: 'waiting', delayMs, error: failure });
+        await wait(delayMs, signal).catch(() => {});
+      }
+    }
+  } catch (failure) {
+    if (failure instanceof PorticoError) state.enter({ name: 'ended', error: failure });
+    throw failure;
+  } finally {
+    state.enter({ name: 'ended', error: null });
+  }
+}
+
+/** By WebSocket; where none opens, by server-sent events, whose answer says why where that is refused too. */
+async function* connect(
+  request: FeedRequest,
+  fetchImpl: typeof fetch,
+): AsyncGenerator<[FeedEvent, 'websocket' | 'server-sent events'], void> {
+  try {
+    for await (const event of readSocket(request)) yield [event, 'websocket'];
+  } catch (failure) {
+    if (!(failure instanceof NotOpened)) throw failure;
+    for await (const event of readServerSentEvents(request, fetchImpl)) yield [event, 'server-sent events'];
+  }
+}
+
+async function findOrganization(http: Http, project: string, signal: AbortSignal): Promise<string> {
+  const document = 'query ($id: ID!) { project(id: $id) { organizationId } }';
+  const { data, error } = await query<{ project: { organizationId: string } | null }, { id: string }>(
+    http.once,
+    document,
+    { id: project },
+    signal,
+  );
+  if (error) throw error;
+  if (!data.project) throw new PorticoError('not_found', 'Not found.');
+  return data.project.organizationId;
+}
+
+/** The sentence of an end; of a credential that was refused, also whether this machine's clock may be the reason. */
+async function explain(error: PorticoError, http: Http, project: string): Promise<PorticoError> {
+  const say = (message: string) => new PorticoError(error.code, message, error.status, null, error.errors, { cause: error });
+  if (error.code === 'not_found') return say(`There is no project ${project} that this credential may see.`);
+  if (error.code !== 'not_authenticated') return error;
+  return say(`The credential was refused: it is wrong, revoked or expired.${await describeClock(http)}`);
+}

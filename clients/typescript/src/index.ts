@@ -1,0 +1,57 @@
+import createClient, { type Client } from 'openapi-fetch';
+import { type ConsoleOptions, type ConsoleStream, openConsole } from './console.ts';
+import { type Credential, CredentialSource } from './credential.ts';
+import { type Feed, type FeedOptions, openFeed } from './feed.ts';
+import { Http } from './http.ts';
+import { type QueryResult, query, type TypedDocument } from './query.ts';
+import type { paths } from './v1.ts';
+
+export type { ConsoleOptions, ConsoleStream } from './console.ts';
+export type { Credential } from './credential.ts';
+export { type GraphQLFault, PorticoError } from './error.ts';
+export type { FeedEvent, FeedNotification } from './events.ts';
+export type { CursorStore, Feed, FeedOptions } from './feed.ts';
+export type { QueryResult, TypedDocument } from './query.ts';
+export { type ConnectionState, describeState } from './state.ts';
+export type { components, paths } from './v1.ts';
+
+export interface ConnectOptions {
+  /** Where the server is: `https://api.example.com`. */
+  readonly url: string;
+  readonly credential: Credential;
+  /** For how long a request may wait in all where the server asks to wait, in milliseconds: a minute unless given. */
+  readonly maxWaitMs?: number;
+  readonly fetch?: typeof fetch;
+}
+
+export interface Portico {
+  /** Every operation of v1, by its method and path. Errors are values, with their codes; no answer at all throws a `PorticoError`. */
+  readonly v1: Client<paths>;
+  query<Data, Variables extends object>(
+    document: TypedDocument<Data, Variables>,
+    variables: Variables,
+    options?: { readonly signal?: AbortSignal },
+  ): Promise<QueryResult<Data>>;
+  feed(options: FeedOptions): Feed;
+  console(options: ConsoleOptions): ConsoleStream;
+}
+
+/** A client of one server for one credential. Nothing is sent before the first call. */
+export function connect({ url, credential, maxWaitMs = 60_000, fetch: fetchImpl }: ConnectOptions): Portico {
+  const http = new Http({
+    url,
+    credentials: new CredentialSource(credential),
+    maxWaitMs,
+    // Looked up at each call: a page may have put its own in its place.
+    fetch: fetchImpl ?? ((input, init) => globalThis.fetch(input, init)),
+  });
+  return {
+    v1: createClient<paths>({ baseUrl: url, fetch: (request) => http.send(request, isRepeatable(request)) }),
+    query: (document, variables, { signal } = {}) => query(http, document, variables, signal),
+    feed: (options) => openFeed(http, options),
+    console: (options) => openConsole(http, options),
+  };
+}
+
+/** A write is done once however often it is sent, where it has a key. */
+const isRepeatable = ({ method, headers }: Request): boolean => ['GET', 'HEAD'].includes(method) || headers.has('idempotency-key');

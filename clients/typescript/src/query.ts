@@ -1,0 +1,51 @@
+import type { DocumentTypeDecoration } from '@graphql-typed-document-node/core';
+import type { DocumentNode } from 'graphql';
+import { PorticoError, readRefusal, toError } from './error.ts';
+import type { Http } from './http.ts';
+
+/** A document of whichever generator: a `TypedDocumentNode`, a typed string, or a plain text. */
+export type TypedDocument<Data, Variables> = (DocumentNode | string | { toString(): string }) & DocumentTypeDecoration<Data, Variables>;
+
+/** What was read; where something failed, why, beside what there is of the data. */
+export type QueryResult<Data> =
+  | { readonly data: Data; readonly error?: undefined }
+  | { readonly data: Data | null; readonly error: PorticoError };
+
+/** Runs an operation. A mutation is sent again only where each of its inputs has an `idempotencyKey`. Rejects only where the signal fires. */
+export async function query<Data, Variables>(
+  http: Http,
+  document: TypedDocument<Data, Variables>,
+  variables: Variables,
+  signal?: AbortSignal,
+): Promise<QueryResult<Data>> {
+  const text = await toText(document);
+  const request = new Request(new URL('/graphql', http.options.url), {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'application/json' },
+    body: JSON.stringify({ query: text, variables }),
+    signal: signal ?? null,
+  });
+  try {
+    const response = await http.send(request, !isMutation(text) || haveKeys(variables));
+    if (!response.ok) return { data: null, error: await readRefusal(response) };
+    const { data = null, errors } = await response.json();
+    return errors ? { data, error: toError(errors, response.status) } : { data };
+  } catch (failure) {
+    if (failure instanceof PorticoError) return { data: null, error: failure };
+    throw failure;
+  }
+}
+
+async function toText(document: DocumentNode | string | { toString(): string }): Promise<string> {
+  if (typeof document === 'string' || !('kind' in document)) return String(document);
+  const { print } = await import('graphql');
+  return print(document);
+}
+
+/** Whether one may stand in the text: what is taken for one without need is only not sent again. */
+const isMutation = (text: string): boolean => /\bmutation\b/.test(text);
+
+function haveKeys(variables: unknown): boolean {
+  const inputs = Object.values(variables ?? {}).filter((value) => typeof value === 'object' && value !== null);
+  return inputs.length > 0 && inputs.every((input) => typeof input.idempotencyKey === 'string');
+}

@@ -1,0 +1,17 @@
+import type { ClientOptions } from 'ws';
+
+type WebSocketClass = typeof WebSocket;
+
+// Node.js has a WebSocket of its own from version 22 on.
+const own: WebSocketClass | undefined = globalThis.WebSocket;
+const packaged = own ? null : (await import('ws')).WebSocket;
+
+export const WebSocketImpl = (own ?? packaged) as WebSocketClass;
+
+export const takesHeaders: boolean = true;
+
+export function openSocket(url: string, protocols: string[], headers: Record<string, string> = {}): WebSocket {
+  if (packaged) return new packaged(url, protocols, { headers } satisfies ClientOptions) as unknown as WebSocket;
+  // The second argument of Node's may name headers, which the standard has not.
+  return new WebSocketImpl(url, { protocols, headers } as unknown as string[]);
+}

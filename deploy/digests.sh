@@ -1,0 +1,11 @@
+#!/bin/sh
+# Prints, for .env, what the tags of compose.yaml and the Dockerfile stand for now: from then on nothing else is run.
+set -eu
+pin() {
+  digest=$(docker buildx imagetools inspect "$2" --format '{{.Manifest.Digest}}')
+  echo "$1=@$digest"
+}
+pin NODE_DIGEST node:24-bookworm-slim
+pin HAPROXY_DIGEST haproxy:3.2
+pin POSTGRES_DIGEST postgres:17
+pin REDIS_DIGEST redis:7

@@ -1,0 +1,58 @@
+// npm run generate: writes src/generated, Prisma's client and Pothos' types, where schema.prisma has changed. It calls the
+// generators of `prisma generate` without the command line around them, which would install another 230 MB for this.
+import { createHash } from 'node:crypto';
+import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { delimiter, join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const generated = join(root, 'src/generated');
+/** What the generated code was made of, as a hash, lies beside it. */
+const stamp = join(generated, '.made-of');
+
+export async function generate() {
+  const hash = createHash('sha256');
+  for (const name of ['prisma/schema.prisma', 'prisma/generate.mjs', 'package-lock.json']) hash.update(readFileSync(join(root, name)));
+  const madeOf = hash.digest('hex');
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === madeOf) return;
+
+  // Made aside and put in place by a rename: a bundler or a test that runs meanwhile reads the old or the new, not half of it.
+  const draft = join(root, `dist/.generated-${process.pid}`);
+  rmSync(draft, { recursive: true, force: true });
+  mkdirSync(join(draft, 'prisma'), { recursive: true });
+  cpSync(join(root, 'prisma/schema.prisma'), join(draft, 'prisma/schema.prisma'));
+  try {
+    await runGenerators(join(draft, 'prisma/schema.prisma'));
+    writeFileSync(join(draft, 'src/generated/.made-of'), madeOf);
+    if (existsSync(generated)) renameSync(generated, join(draft, 'old'));
+    renameSync(join(draft, 'src/generated'), generated);
+  } catch (failure) {
+    // Another was first.
+    if (failure.code !== 'ENOTEMPTY') throw failure;
+  } finally {
+    rmSync(draft, { recursive: true, force: true });
+  }
+}
+
+/** @param {string} schema its path */
+async function runGenerators(schema) {
+  // By `require`: what these packages offer to `import` names files that are not there.
+  const require = createRequire(import.meta.url);
+  const { getGenerators, loadSchemaContext } = require('@prisma/internals');
+  const { PrismaClientTsGenerator } = require('@prisma/client-generator-ts');
+  // Where `prisma-pothos-types` is looked for.
+  process.env.PATH = [join(root, 'node_modules/.bin'), process.env.PATH].join(delimiter);
+  const generators = await getGenerators({
+    schemaContext: await loadSchemaContext({ schemaPath: { cliProvidedPath: schema }, printLoadMessage: false }),
+    registry: { 'prisma-client': { type: 'in-process', generator: new PrismaClientTsGenerator() } },
+    // No generator needs an engine.
+    skipDownload: true,
+  });
+  for (const generator of generators) {
+    await generator.generate();
+    generator.stop();
+  }
+}
+
+if (pathToFileURL(process.argv[1]).href === import.meta.url) await generate();

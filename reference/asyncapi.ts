@@ -1,0 +1,214 @@
+import { type GraphQLNamedType, type GraphQLSchema, getNamedType, isUnionType, Kind } from 'graphql';
+import { bindOperation } from '../src/transport/rest/route.ts';
+import type { Stream } from '../src/transport/rest/stream.ts';
+import { consolePath } from '../src/transport/rest/streams.ts';
+import { inputSchema, type JsonSchema, NamedSchemas, objectOf, objectSchema, shapeOf } from './shape.ts';
+
+type Part = Readonly<Record<string, unknown>>;
+
+/** The sockets of v1 as an AsyncAPI 3 document: the feeds from the table that is served, each event a message, and the console. */
+export function describeStreams(schema: GraphQLSchema, streams: readonly Stream[], examples: Readonly<Record<string, readonly unknown[]>>) {
+  const schemas = new NamedSchemas();
+  const messages: Record<string, Part> = {};
+  const channels: Record<string, Part> = {};
+  const operations: Record<string, Part> = {};
+  for (const stream of streams) {
+    const name = channelName(stream);
+    const described = describeStream(schemas, schema, stream, examples[name] ?? []);
+    Object.assign(messages, described.messages);
+    const channel = { $ref: `#/channels/${name}` };
+    const names = Object.keys(described.messages);
+    channels[name] = { ...described.channel, messages: referAll('#/components/messages', names) };
+    operations[name] = {
+      action: 'send',
+      title: described.title,
+      description: described.description,
+      channel,
+      messages: Object.values(referAll(`#/channels/${name}/messages`, names)),
+    };
+  }
+  Object.assign(messages, consoleMessages);
+  channels[CONSOLE] = { ...describeConsole(), messages: referAll('#/components/messages', Object.keys(consoleMessages)) };
+  Object.assign(operations, consoleOperations());
+  return {
+    asyncapi: '3.1.0',
+    info: {
+      title: 'Portico: live feeds and consoles',
+      version: 'v1',
+      description: introduction,
+      contact: { name: 'Portico' },
+      license: { name: 'Proprietary' },
+      tags: [
+        { name: 'Projects', description: 'What belongs to a project.' },
+        { name: 'Compute', description: 'Instances, and their consoles.' },
+      ],
+    },
+    defaultContentType: 'application/json',
+    servers: {
+      portico: {
+        host: '{host}',
+        protocol: 'wss',
+        description: 'The host that serves this document; `ws` where that is served without TLS.',
+        variables: { host: { default: 'localhost:4000', description: 'Host and port.' } },
+        security: Object.values(referAll('#/components/securitySchemes', ['bearer', 'session', 'ticket'])),
+      },
+    },
+    channels,
+    operations,
+    components: { messages, schemas: schemas.all, securitySchemes },
+  };
+}
+
+const introduction = `**Feeds.** One JSON object a frame; the client has nothing to say. Every committed event is told once and in order, through
+reconnects, as long as the client comes back with the last \`sequence\` (or \`to\`) that it has as \`after\`.
+
+A socket is closed with 1001 or 1012 (\`restart\`: come back at once), 1013 (come back later), 4400 (mend the client),
+4401 (take a new ticket, or sign in) or 4403 (come back with a fresh ticket or token). Over GraphQL the same feed is the
+subscription \`notificationFeed\`.
+
+**Consoles.** The frames are pieces of a stream of bytes, the same that the console of the instance speaks: where one ends means
+nothing. The answer to the upgrade names the session (\`X-Console-Session-Id\`) and the position in its output at which it
+begins (\`X-Console-Offset\`). A client that was cut off comes back with a ticket for that session, and with the position
+that it has reached as \`after\`. A console is closed with 1000 (it has hung up), 1003 (a screen takes binary frames alone), 4404
+(the instance or the session is gone), 4408 (idle), 4409 (taken over), 4410 (ended), 4416 (\`after\` is not kept any more), 4429
+(too many consoles), 4502 (the console is not to be reached), or as a feed is.`;
+
+const securitySchemes = {
+  bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT or API Key', description: 'A session token (JWT), or an API key.' },
+  session: { type: 'httpApiKey', in: 'cookie', name: 'session', description: 'The session token, from a page of an allowed origin.' },
+  ticket: {
+    type: 'httpApiKey',
+    in: 'query',
+    name: 'ticket',
+    description: 'A ticket of `POST …/websocket-tickets`: good for 30 seconds, once, and for its project alone.',
+  },
+};
+
+const CONSOLE = 'instance_console';
+const bytes = { type: 'string', format: 'binary' };
+const mediaType = 'application/octet-stream';
+
+const consoleMessages: Readonly<Record<string, Part>> = {
+  console_input: {
+    name: 'console_input',
+    title: 'console_input',
+    summary: 'What is typed: binary frames, or text frames where the console is serial. At most 1 MiB each.',
+    contentType: mediaType,
+    payload: bytes,
+  },
+  console_output: {
+    name: 'console_output',
+    title: 'console_output',
+    summary: 'What the console says: binary frames.',
+    contentType: mediaType,
+    payload: bytes,
+  },
+};
+
+function describeConsole(): Part {
+  const inPath = {
+    organization_id: 'The organization that the project belongs to.',
+    project_id: 'The project.',
+    instance_id: 'The instance.',
+  };
+  const inQuery = {
+    ticket: { type: 'string', description: securitySchemes.ticket.description },
+    session_id: { type: 'string', format: 'uuid', description: 'The session to attach to, where there is no ticket: that names its own.' },
+    after: {
+      type: 'integer',
+      minimum: 0,
+      description: 'How many bytes of the session’s output the client has; without it, all that is kept comes.',
+    },
+  };
+  return {
+    address: consolePath.replace(/:(\w+)/g, '{$1}'),
+    title: 'Instance console',
+    description:
+      'The console of an instance, as bytes: a serial line, or a screen by the protocol RFB. The subprotocol `binary` is accepted.',
+    parameters: Object.fromEntries(Object.entries(inPath).map(([name, description]) => [name, { description }])),
+    bindings: { ws: { method: 'GET', query: { type: 'object', properties: inQuery }, bindingVersion: '0.1.0' } },
+  };
+}
+
+function consoleOperations(): Record<string, Part> {
+  const channel = { $ref: `#/channels/${CONSOLE}` };
+  const message = (name: string) => [{ $ref: `#/channels/${CONSOLE}/messages/${name}` }];
+  return {
+    console_input: {
+      action: 'receive',
+      title: 'Console input',
+      description: 'What the client types goes to the console as it is.',
+      channel,
+      messages: message('console_input'),
+    },
+    console_output: {
+      action: 'send',
+      title: 'Console output',
+      description: 'What the console says goes to the client as it is.',
+      channel,
+      messages: message('console_output'),
+    },
+  };
+}
+
+function describeStream(schemas: NamedSchemas, schema: GraphQLSchema, stream: Stream, examples: readonly unknown[]) {
+  const { operation, bindings } = bindOperation(schema, stream.path, stream.operation);
+  const title = channelName(stream).replaceAll('_', ' ');
+  const [root] = operation.selectionSet.selections;
+  const field = root?.kind === Kind.FIELD ? schema.getSubscriptionType()?.getFields()[root.name.value] : undefined;
+  if (!field || root?.kind !== Kind.FIELD || !root.selectionSet) throw new Error(`${stream.path}: a stream has one field`);
+  const union = getNamedType(field.type);
+  if (!isUnionType(union)) throw new Error(`${stream.path}: the events of a stream are a union`);
+  const messages = Object.fromEntries(
+    root.selectionSet.selections.map((node) => {
+      if (node.kind !== Kind.INLINE_FRAGMENT) throw new Error(`${stream.path}: a stream selects its events one by one`);
+      const type = union.getTypes().find(({ name }) => name === node.typeCondition?.name.value);
+      if (!type) throw new Error(`${stream.path}: no such event`);
+      const shape = shapeOf(type, node.selectionSet);
+      const discriminator = objectOf(shape)?.definitions.type?.extensions.values as readonly string[] | undefined;
+      const [name = type.name] = discriminator ?? [];
+      return [name, describeMessage(type, name, schemas.refer(type.name, objectSchema(schemas, shape)), examples)];
+    }),
+  );
+  const inPath = [...stream.path.matchAll(/:(\w+)/g)].map(([, name = '']) => name);
+  const inQuery = [...bindings].filter(([name]) => !inPath.includes(name));
+  const query = Object.fromEntries(inQuery.map(([name, { type, position }]) => [name, inputSchema(schemas, type, position, false)]));
+  return {
+    title: title.charAt(0).toUpperCase() + title.slice(1),
+    description: field.description ?? title,
+    messages,
+    channel: {
+      address: stream.path.replace(/:(\w+)/g, '{$1}'),
+      title: title.charAt(0).toUpperCase() + title.slice(1),
+      description: field.description ?? title,
+      parameters: Object.fromEntries(inPath.map((name) => [name, { description: bindings.get(name)?.position?.description ?? name }])),
+      bindings: {
+        ws: {
+          method: 'GET',
+          query: { type: 'object', properties: { ...query, ticket: { type: 'string', description: securitySchemes.ticket.description } } },
+          bindingVersion: '0.1.0',
+        },
+      },
+    },
+  };
+}
+
+function describeMessage(type: GraphQLNamedType, name: string, payload: JsonSchema, examples: readonly unknown[]): Part {
+  const own = examples.filter((event) => (event as { type?: unknown }).type === name);
+  return {
+    name,
+    title: name,
+    summary: type.description,
+    contentType: 'application/json',
+    payload,
+    ...(own.length > 0 && { examples: own.map((example) => ({ name: 'demo', payload: example })) }),
+  };
+}
+
+function channelName({ operation }: Stream): string {
+  return /^\s*subscription (\w+)/.exec(operation)?.[1] ?? '';
+}
+
+function referAll(place: string, names: readonly string[]): Record<string, { $ref: string }> {
+  return Object.fromEntries(names.map((name) => [name, { $ref: `${place}/${name}` }]));
+}

@@ -1,0 +1,28 @@
+import type { GraphQLSchema } from 'graphql';
+import type { BoundRoute } from '../src/transport/rest/route.ts';
+import { streams } from '../src/transport/rest/streams.ts';
+import { describeStreams } from './asyncapi.ts';
+import { examples } from './examples.ts';
+import { describeApi } from './openapi.ts';
+
+/** The text of `openapi.json`: what is served is what is checked in. */
+export function printOpenApi(schema: GraphQLSchema, routes: readonly BoundRoute[]): string {
+  return print(describeApi(schema, routes, examples));
+}
+
+/** The text of `asyncapi.json`. */
+export function printAsyncApi(schema: GraphQLSchema): string {
+  return print(describeStreams(schema, streams, examples.events));
+}
+
+function print(document: unknown): string {
+  return `${JSON.stringify(sort(document), null, 2)}\n`;
+}
+
+/** By key, so that a change shows where it is; examples stay as they went over the wire. */
+function sort(value: unknown, isSorted = true): unknown {
+  if (typeof value !== 'object' || value === null || !isSorted) return value;
+  if (Array.isArray(value)) return value.map((item) => sort(item));
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(entries.map(([key, item]) => [key, sort(item, key !== 'examples')]));
+}

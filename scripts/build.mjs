@@ -1,0 +1,205 @@
+// npm run build: brings dist/current, with the desk in it, up to date with the sources, and the client package with its own.
+// It leaves alone what is fresh, in some 60 ms.
+//
+// A build lies in dist/<hash of the sources>/ and appears by a rename: two that begin at once do not harm each other, and
+// a server goes on with the build that it was started from. Beside the builds lies an empty embedded database, which
+// first starts copy: PGlite takes five seconds and 800 MB to make one.
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+} from 'node:fs';
+import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const dist = join(root, 'dist');
+const draft = join(dist, `.draft-${process.pid}`);
+const KEPT_BUILDS = 3;
+const HOUR_MS = 3_600_000;
+
+const locate = () =>
+  join(
+    dist,
+    hashFiles([
+      'src',
+      'demo',
+      'reference',
+      'docs',
+      'web',
+      'clients/typescript',
+      'prisma',
+      'scripts',
+      'openapi.json',
+      'asyncapi.json',
+      'tsconfig.json',
+      'package-lock.json',
+      'rolldown.config.mjs',
+    ]),
+  );
+let output = locate();
+const isFresh = existsSync(output);
+// Whoever has a PostgreSQL does not wait for the other.
+const wantsDatabase = !process.env.DATABASE_URL && !existsSync(join(output, 'database'));
+const client = join(root, 'clients/typescript');
+// What was compiled is as old as the newest of the sources, as they were then.
+const clientTime = findNewest(['clients/typescript/src', 'clients/typescript/tsconfig.json']);
+const isClientFresh = findTime(join(client, 'dist/index.js')) >= clientTime;
+if (!isFresh || wantsDatabase || !isClientFresh) {
+  if (!isFresh) console.error('Building Portico: some fifteen seconds, this once …');
+  else if (wantsDatabase) console.error('Making an empty database: some five seconds, this once …');
+  mkdirSync(draft, { recursive: true });
+  try {
+    const client = isClientFresh ? Promise.resolve() : compileClient();
+    await Promise.all([makeServer(client), client]);
+  } finally {
+    rmSync(draft, { recursive: true, force: true });
+  }
+}
+if (readLink(join(dist, 'current')) !== basename(output)) {
+  link(basename(output), join(dist, 'current'));
+  forgetOldBuilds();
+}
+
+/** @param {Promise<void>} client what the desk is built on */
+async function makeServer(client) {
+  if (!isFresh) await compile(client);
+  if (wantsDatabase) await makeDatabase();
+}
+
+/** Types are judged by `npm run check`, not here. @param {Promise<void>} client */
+async function compile(client) {
+  const { generate } = await import('../prisma/generate.mjs');
+  const { build } = await import('rolldown');
+  const { default: config } = await import('../rolldown.config.mjs');
+  const dir = join(draft, 'build');
+  // Once more where a source was saved meanwhile: a build holds what its name says.
+  for (let made = ''; made !== output; output = locate()) {
+    made = output;
+    rmSync(dir, { recursive: true, force: true });
+    await generate();
+    await Promise.all([build({ ...config, cwd: root, output: { ...config.output, dir } }), client.then(() => buildDesk(join(dir, 'web')))]);
+  }
+  // It may not be there yet.
+  const database = `.database-${hashFiles(['prisma/migrations', 'node_modules/@electric-sql/pglite/package.json'])}`;
+  link(join('..', database), join(dir, 'database'));
+  appear(dir, output);
+  // From 22.8 on Node.js keeps what it has compiled: a fifth of a start, and 10 MB.
+  await runCommand(['--help']);
+}
+
+/** The desk, in a process of its own: there are two cores, and what it takes of memory is gone then. @param {string} dir */
+async function buildDesk(dir) {
+  const args = [join(root, 'node_modules/vite/bin/vite.js'), 'build', 'web', '--logLevel', 'warn'];
+  const env = { ...process.env, DESK_DIR: dir };
+  const [code] = await once(spawn(process.execPath, args, { cwd: root, env, stdio: ['ignore', 2, 2] }), 'close');
+  if (code !== 0) throw new Error('The desk could not be built.');
+}
+
+/** The client package, which the examples in docs/clients import. */
+async function compileClient() {
+  const made = join(draft, 'client');
+  const tsc = join(root, 'node_modules/typescript/bin/tsc');
+  const args = [tsc, '--project', client, '--noCheck', '--outDir', made];
+  const [code] = await once(spawn(process.execPath, args, { stdio: ['ignore', 2, 2] }), 'close');
+  if (code !== 0) throw new Error('The client package could not be compiled.');
+  utimesSync(join(made, 'index.js'), clientTime / 1000, clientTime / 1000);
+  try {
+    renameSync(join(client, 'dist'), join(draft, 'client-before'));
+  } catch {
+    // There is none, or another has just put it aside.
+  }
+  appear(made, join(client, 'dist'));
+}
+
+/** Where it fails, a first start tells why. */
+async function makeDatabase() {
+  const path = join(output, readlinkSync(join(output, 'database')));
+  if (existsSync(path)) return;
+  await runCommand(['migrate']);
+  if (existsSync(join(draft, 'database'))) appear(join(draft, 'database'), path);
+}
+
+/** A command of the build, on an embedded database in the draft. */
+async function runCommand(args) {
+  const { PATH, HOME } = process.env;
+  const env = { PATH, HOME, DATA_DIR: draft, NODE_COMPILE_CACHE: join(output, 'compiled') };
+  await once(spawn(process.execPath, [join(output, 'cli.js'), ...args], { cwd: root, env, stdio: 'ignore' }), 'close');
+}
+
+/** Whole, or not at all; another that was there first stays. */
+function appear(made, path) {
+  try {
+    renameSync(made, path);
+  } catch (failure) {
+    if (!existsSync(path)) throw failure;
+  }
+}
+
+function link(target, path) {
+  const made = join(dist, `.link-${process.pid}`);
+  rmSync(made, { force: true });
+  symlinkSync(target, made);
+  renameSync(made, path);
+}
+
+function readLink(path) {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return null;
+  }
+}
+
+/** Of files and all that is in folders, but for what is generated from them. */
+function hashFiles(names) {
+  const hash = createHash('sha256');
+  for (const name of names) {
+    for (const path of listFiles(name))
+      hash
+        .update(`${path}\0`)
+        .update(readFileSync(join(root, path)))
+        .update('\0');
+  }
+  return hash.digest('hex').slice(0, 16);
+}
+
+function listFiles(name) {
+  if (!statSync(join(root, name)).isDirectory()) return [name];
+  const entries = readdirSync(join(root, name)).filter((entry) => !['generated', 'dist', 'node_modules'].includes(entry));
+  return entries.sort().flatMap((entry) => listFiles(join(name, entry)));
+}
+
+/** When a file was changed, in whole milliseconds, as finer ones are not set exactly; 0 where it is not there. */
+function findTime(path) {
+  return Math.round(statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0);
+}
+
+function findNewest(names) {
+  return Math.max(...names.flatMap(listFiles).map((name) => findTime(join(root, name))));
+}
+
+function forgetOldBuilds() {
+  const now = new Date();
+  utimesSync(output, now, now);
+  const found = readdirSync(dist).map((name) => {
+    // What another has just put in its place is gone.
+    const { mtimeMs = Number(now) } = statSync(join(dist, name), { throwIfNoEntry: false }) ?? {};
+    return { name, path: join(dist, name), age: Number(now) - mtimeMs };
+  });
+  const builds = found.filter(({ name }) => /^[0-9a-f]{16}$/.test(name)).sort((a, b) => a.age - b.age);
+  const linked = builds.slice(0, KEPT_BUILDS).map(({ path }) => basename(readLink(join(path, 'database')) ?? ''));
+  const isAbandoned = ({ name, age }) =>
+    (/^\.(draft|generated)-/.test(name) && age > HOUR_MS) || (name.startsWith('.database-') && !linked.includes(name));
+  for (const { path } of [...builds.slice(KEPT_BUILDS), ...found.filter(isAbandoned)]) rmSync(path, { recursive: true, force: true });
+}

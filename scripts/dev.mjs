@@ -1,0 +1,78 @@
+// npm run dev: serves the sources, and begins anew when one is saved. While a build fails, the server before it goes on.
+// The desk is served by Vite beside it, which replaces what is saved in the open page, and passes all else on to the server.
+import { spawn } from 'node:child_process';
+import { readdirSync, watch } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+/** Editors save in several steps. */
+const SETTLE_MS = 100;
+
+/** @type {Map<string, import('node:fs').FSWatcher>} */
+const watchers = new Map();
+/** @type {ReturnType<typeof run> | null} */
+let server = null;
+/** @type {NodeJS.Timeout | undefined} */
+let timer;
+let isEnding = false;
+const desk = run(['node_modules/vite/bin/vite.js', 'web', '--clearScreen', 'false']);
+let work = Promise.resolve();
+
+for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM'])) {
+  process.on(signal, () => {
+    isEnding = true;
+    clearTimeout(timer);
+    for (const watcher of watchers.values()) watcher.close();
+    server?.stop(signal);
+    desk.stop(signal);
+  });
+}
+watchFolders();
+begin();
+
+/** Folders are watched, not files: a file that is saved by a rename is another one, and its watcher would hear no more of it. */
+function watchFolders() {
+  const folders = [join(root, 'src'), join(root, 'demo'), join(root, 'prisma')];
+  for (const folder of folders) {
+    for (const entry of readdirSync(folder, { withFileTypes: true }))
+      if (entry.isDirectory() && entry.name !== 'generated') folders.push(join(folder, entry.name));
+    if (watchers.has(folder)) continue;
+    const watcher = watch(folder, hear);
+    watcher.on('error', () => watcher.close());
+    watchers.set(folder, watcher);
+  }
+  for (const [folder, watcher] of watchers) {
+    if (folders.includes(folder)) continue;
+    watcher.close();
+    watchers.delete(folder);
+  }
+}
+
+function hear() {
+  clearTimeout(timer);
+  timer = setTimeout(() => {
+    watchFolders();
+    begin();
+  }, SETTLE_MS);
+}
+
+/** One at a time. */
+function begin() {
+  work = work.then(async () => {
+    if (isEnding || (await run(['scripts/build.mjs']).exit) !== 0 || isEnding) return;
+    await server?.stop();
+    if (!isEnding) server = run(['--enable-source-maps', 'dist/current/main.js']);
+  });
+}
+
+/** @param {string[]} args */
+function run(args) {
+  const child = spawn(process.execPath, args, { cwd: root, stdio: 'inherit' });
+  const exit = new Promise((resolve) => child.once('close', resolve));
+  const stop = (/** @type {NodeJS.Signals} */ signal = 'SIGTERM') => {
+    child.kill(signal);
+    return exit;
+  };
+  return { exit, stop };
+}

@@ -1,0 +1,196 @@
+import type { ProjectScope } from '../access/scope.ts';
+import type { Instance } from '../generated/prisma/client.ts';
+import { boundsOf, type Slice, sliceById } from '../graph/connection.ts';
+import { groupRows, idsOf, pickCounts, pickLists } from '../graph/level.ts';
+import type { InProject } from '../graph/node.ts';
+import type { Order } from '../graph/order.ts';
+import { batchByOwner } from '../kernel/batch.ts';
+import { Fault } from '../kernel/fault.ts';
+import { parseUuid } from '../kernel/uuid.ts';
+import type { Database } from '../platform/database.ts';
+import type { Attentive } from './attention.ts';
+import { countFound, type InstanceFilter, searchInstances, statusesOf } from './search.ts';
+
+/** The order in which instances come unless another is asked for: the oldest first. */
+export const instanceOrder: Order = { field: 'id', direction: 'asc' };
+
+/** The instances of each project; deleted ones only when their status is asked for. */
+export async function listInstances(
+  database: Database,
+  scopes: readonly ProjectScope[],
+  filter: InstanceFilter,
+  order: Order,
+  slice: Slice<string>,
+): Promise<Instance[][]> {
+  const { status, attention } = filter;
+  if (order !== instanceOrder || filter.statuses?.length || isSearch(filter))
+    return searchInstances(database, scopes, filter, order, slice);
+  if (attention) return listAttentiveInstances(database, scopes, { status, attention }, slice);
+  if (status) {
+    const { where, ...part } = sliceById(slice);
+    const instances = { where: { status, ...where }, ...part };
+    const rows = await database.project.findMany({
+      relationLoadStrategy: 'join',
+      where: { id: { in: idsOf(scopes) } },
+      select: { id: true, instances },
+    });
+    return pickLists(idsOf(scopes), rows, ({ instances }) => instances);
+  }
+  const { above, below, limit, isAscending } = boundsOf(slice, 'asc');
+  const rows = isAscending
+    ? await database.query<Instance>`
+        SELECT listed.* FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)
+        CROSS JOIN LATERAL (
+          SELECT instance.id, instance.project_id AS "projectId", instance.name, instance.status, instance.plan, instance.region,
+            instance.vcpu, instance.ram_mb AS "ramMb", instance.storage_gb AS "storageGb", instance.hypervisor, instance.throttled,
+            instance.daily_backup AS "dailyBackup", instance.cancellation_at AS "cancellationAt",
+            instance.billing_service_id AS "billingServiceId", instance.created, instance.modified
+          FROM instances AS instance
+          WHERE instance.project_id = wanted.project_id AND instance.status <> 'deleted'
+            AND instance.id > ${above}::uuid AND instance.id < ${below}::uuid
+          ORDER BY instance.id LIMIT ${limit}
+        ) AS listed
+        ORDER BY listed.id`
+    : await database.query<Instance>`
+        SELECT listed.* FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)
+        CROSS JOIN LATERAL (
+          SELECT instance.id, instance.project_id AS "projectId", instance.name, instance.status, instance.plan, instance.region,
+            instance.vcpu, instance.ram_mb AS "ramMb", instance.storage_gb AS "storageGb", instance.hypervisor, instance.throttled,
+            instance.daily_backup AS "dailyBackup", instance.cancellation_at AS "cancellationAt",
+            instance.billing_service_id AS "billingServiceId", instance.created, instance.modified
+          FROM instances AS instance
+          WHERE instance.project_id = wanted.project_id AND instance.status <> 'deleted'
+            AND instance.id > ${above}::uuid AND instance.id < ${below}::uuid
+          ORDER BY instance.id DESC LIMIT ${limit}
+        ) AS listed
+        ORDER BY listed.id DESC`;
+  return groupRows(idsOf(scopes), rows, ({ projectId }) => projectId);
+}
+
+/**
+ * The instances that a figure of `attention` counts. Each is found by the partial index that is made for it, whose
+ * condition must stand in the statement: of a value that comes as a parameter the planner does not know enough.
+ */
+async function listAttentiveInstances(
+  database: Database,
+  scopes: readonly ProjectScope[],
+  { status = null, attention }: Attentive<InstanceFilter>,
+  slice: Slice<string>,
+): Promise<Instance[][]> {
+  const { above, below, limit, isAscending } = boundsOf(slice, 'asc');
+  const now = new Date();
+  const rows = isAscending
+    ? await database.query<Instance>`
+        SELECT listed.* FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)
+        CROSS JOIN LATERAL (
+          SELECT instance.id, instance.project_id AS "projectId", instance.name, instance.status, instance.plan, instance.region,
+            instance.vcpu, instance.ram_mb AS "ramMb", instance.storage_gb AS "storageGb", instance.hypervisor, instance.throttled,
+            instance.daily_backup AS "dailyBackup", instance.cancellation_at AS "cancellationAt",
+            instance.billing_service_id AS "billingServiceId", instance.created, instance.modified
+          FROM (
+            (SELECT id FROM instances WHERE ${attention}::text = 'without_hypervisor' AND project_id = wanted.project_id
+              AND hypervisor IS NULL AND status <> 'deleted' AND (${status}::instance_status IS NULL OR ${status}::instance_status = status)
+              AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id LIMIT ${limit})
+            UNION ALL
+            (SELECT id FROM instances WHERE ${attention}::text = 'suspended' AND project_id = wanted.project_id
+              AND status = 'suspended' AND (${status}::instance_status IS NULL OR ${status}::instance_status = status)
+              AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id LIMIT ${limit})
+            UNION ALL
+            (SELECT id FROM instances WHERE ${attention}::text = 'throttled' AND project_id = wanted.project_id
+              AND throttled AND status <> 'deleted' AND (${status}::instance_status IS NULL OR ${status}::instance_status = status)
+              AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id LIMIT ${limit})
+            UNION ALL
+            (SELECT id FROM instances WHERE ${attention}::text = 'cancellation_scheduled' AND project_id = wanted.project_id
+              AND cancellation_at > ${now} AND status <> 'deleted' AND (${status}::instance_status IS NULL OR ${status}::instance_status = status)
+              AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id LIMIT ${limit})
+          ) AS found
+          JOIN instances AS instance ON instance.id = found.id
+        ) AS listed
+        ORDER BY listed.id`
+    : await database.query<Instance>`
+        SELECT listed.* FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)
+        CROSS JOIN LATERAL (
+          SELECT instance.id, instance.project_id AS "projectId", instance.name, instance.status, instance.plan, instance.region,
+            instance.vcpu, instance.ram_mb AS "ramMb", instance.storage_gb AS "storageGb", instance.hypervisor, instance.throttled,
+            instance.daily_backup AS "dailyBackup", instance.cancellation_at AS "cancellationAt",
+            instance.billing_service_id AS "billingServiceId", instance.created, instance.modified
+          FROM (
+            (SELECT id FROM instances WHERE ${attention}::text = 'without_hypervisor' AND project_id = wanted.project_id
+              AND hypervisor IS NULL AND status <> 'deleted' AND (${status}::instance_status IS NULL OR ${status}::instance_status = status)
+              AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id DESC LIMIT ${limit})
+            UNION ALL
+            (SELECT id FROM instances WHERE ${attention}::text = 'suspended' AND project_id = wanted.project_id
+              AND status = 'suspended' AND (${status}::instance_status IS NULL OR ${status}::instance_status = status)
+              AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id DESC LIMIT ${limit})
+            UNION ALL
+            (SELECT id FROM instances WHERE ${attention}::text = 'throttled' AND project_id = wanted.project_id
+              AND throttled AND status <> 'deleted' AND (${status}::instance_status IS NULL OR ${status}::instance_status = status)
+              AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id DESC LIMIT ${limit})
+            UNION ALL
+            (SELECT id FROM instances WHERE ${attention}::text = 'cancellation_scheduled' AND project_id = wanted.project_id
+              AND cancellation_at > ${now} AND status <> 'deleted' AND (${status}::instance_status IS NULL OR ${status}::instance_status = status)
+              AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id DESC LIMIT ${limit})
+          ) AS found
+          JOIN instances AS instance ON instance.id = found.id
+        ) AS listed
+        ORDER BY listed.id DESC`;
+  return groupRows(idsOf(scopes), rows, ({ projectId }) => projectId);
+}
+
+/** Whether instances are looked for by what no counter tells. */
+function isSearch({ region, plan, namePrefix }: InstanceFilter): boolean {
+  return Boolean(namePrefix) || (region ?? plan ?? null) !== null;
+}
+
+/** How many there are in each of the lists: by the counters of the overview, as far as they tell. */
+export async function countInstances(database: Database, scopes: readonly ProjectScope[], filter: InstanceFilter): Promise<number[]> {
+  const { attention = null } = filter;
+  const projectIds = idsOf(scopes);
+  if (isSearch(filter)) return countFound(database, projectIds, filter);
+  const rows =
+    attention === 'cancellation_scheduled'
+      ? await database.query<{ projectId: string; count: number }>`
+    SELECT project_id AS "projectId", count(*)::int AS count FROM instances
+    WHERE project_id = ANY (${projectIds}::uuid[]) AND cancellation_at > ${new Date()} AND status <> 'deleted'
+      AND status = ANY (${statusesOf(filter)}::text[]::instance_status[])
+    GROUP BY project_id`
+      : await database.query<{ projectId: string; count: number | null }>`
+    SELECT wanted.project_id AS "projectId", counted.count
+    FROM unnest(${projectIds}::uuid[]) AS wanted (project_id)
+    CROSS JOIN LATERAL (
+      SELECT sum(CASE ${attention}::text WHEN 'without_hypervisor' THEN without_hypervisor WHEN 'throttled' THEN throttled ELSE instances END)::int
+        AS count
+      FROM instance_counters
+      WHERE project_id = wanted.project_id AND status = ANY (${statusesOf(filter)}::text[]::instance_status[])
+        AND (${attention}::text IS NULL OR status <> 'deleted') AND (${attention}::text IS DISTINCT FROM 'suspended' OR status = 'suspended')
+    ) AS counted`;
+  return pickCounts(projectIds, rows, ({ projectId }) => projectId);
+}
+
+/** Throws `not_found` for a malformed id, and for an instance of another project. */
+export async function getInstance({ database, projectId }: ProjectScope, id: string): Promise<Instance> {
+  const instanceId = parseUuid(id);
+  const instance = instanceId && (await findInstance(database, instanceId));
+  if (!instance || instance.projectId !== projectId) throw Fault.notFound();
+  return instance;
+}
+
+const findInstance = batchByOwner(async (database: Database, ids: readonly string[]) => {
+  const rows = await database.query<Instance>`
+      SELECT id, project_id AS "projectId", name, status, plan, region, vcpu, ram_mb AS "ramMb", storage_gb AS "storageGb",
+        hypervisor, throttled, daily_backup AS "dailyBackup", cancellation_at AS "cancellationAt",
+        billing_service_id AS "billingServiceId", created, modified
+      FROM instances WHERE id = ANY (${ids}::uuid[])`;
+  const instances = new Map(rows.map((row) => [row.id, row]));
+  return ids.map((id) => instances.get(id) ?? null);
+});
+
+/** Instances by their ids; null for one that is none of the project that it is asked for in. */
+export function findInstances(database: Database, asked: readonly InProject[]): Promise<Array<Instance | null>> {
+  return Promise.all(
+    asked.map(async ({ scope, id }) => {
+      const instance = await findInstance(database, id);
+      return instance?.projectId === scope.projectId ? instance : null;
+    }),
+  );
+}

@@ -1,0 +1,126 @@
+import type { Task } from '../generated/prisma/client.ts';
+import { boundsOf, type Slice } from '../graph/connection.ts';
+import { groupRows, pickCounts } from '../graph/level.ts';
+import { type Order, rangeOf, sortRows } from '../graph/order.ts';
+import type { Database } from '../platform/database.ts';
+import { statusesOf, type TaskFilter, type TaskRow, taskOrder, taskStatuses } from './tasks.ts';
+
+/** Instances, each in its own project: what was done to one of them in another project is not told. */
+interface OfInstance {
+  readonly instanceId: string;
+  readonly projectId: string;
+}
+
+/** What holds for all tasks of a list: the figures of `attention` are those of a project. */
+export type InstanceTaskFilter = Pick<TaskFilter, 'status' | 'statuses'>;
+
+type InstanceTask = Omit<Task, 'instanceId'> & { readonly instanceId: string };
+
+/** For each instance its tasks, the newest first unless ordered otherwise: one statement, however many instances. */
+export async function listInstanceTasks(
+  database: Database,
+  instances: readonly OfInstance[],
+  filter: InstanceTaskFilter,
+  order: Order,
+  slice: Slice<string>,
+): Promise<Task[][]> {
+  if (order !== taskOrder || statusesOf(filter)) return searchInstanceTasks(database, instances, filter, order, slice);
+  const { above, below, limit, isAscending } = boundsOf(slice, 'desc');
+  const instanceIds = instances.map(({ instanceId }) => instanceId);
+  const projectIds = instances.map(({ projectId }) => projectId);
+  const rows = isAscending
+    ? await database.query<InstanceTask>`
+        SELECT listed.* FROM unnest(${instanceIds}::uuid[], ${projectIds}::uuid[]) AS wanted (instance_id, project_id)
+        CROSS JOIN LATERAL (
+          SELECT task.id, task.project_id AS "projectId", task.instance_id AS "instanceId", task.kind, task.status, ''::text AS error,
+            task.created, task.started, task.finished
+          FROM tasks AS task
+          WHERE task.instance_id = wanted.instance_id AND task.project_id = wanted.project_id
+            AND task.id > ${above}::uuid AND task.id < ${below}::uuid
+          ORDER BY task.id LIMIT ${limit}
+        ) AS listed
+        ORDER BY listed.id`
+    : await database.query<InstanceTask>`
+        SELECT listed.* FROM unnest(${instanceIds}::uuid[], ${projectIds}::uuid[]) AS wanted (instance_id, project_id)
+        CROSS JOIN LATERAL (
+          SELECT task.id, task.project_id AS "projectId", task.instance_id AS "instanceId", task.kind, task.status, ''::text AS error,
+            task.created, task.started, task.finished
+          FROM tasks AS task
+          WHERE task.instance_id = wanted.instance_id AND task.project_id = wanted.project_id
+            AND task.id > ${above}::uuid AND task.id < ${below}::uuid
+          ORDER BY task.id DESC LIMIT ${limit}
+        ) AS listed
+        ORDER BY listed.id DESC`;
+  return groupRows(instanceIds, rows, ({ instanceId }) => instanceId);
+}
+
+/** The tasks of each instance in any order and of any statuses: along the index of the order, one status beside the other. */
+async function searchInstanceTasks(
+  database: Database,
+  instances: readonly OfInstance[],
+  filter: InstanceTaskFilter,
+  order: Order,
+  slice: Slice<string>,
+): Promise<Task[][]> {
+  const range = rangeOf(slice, order, { known: taskStatuses, wanted: statusesOf(filter) ?? taskStatuses });
+  const { moments, statuses, idsAbove, idsBelow, limit, walk } = range;
+  const instanceIds = instances.map(({ instanceId }) => instanceId);
+  const projectIds = instances.map(({ projectId }) => projectId);
+  const rows = await database.query<TaskRow>`
+    SELECT task.id, task.project_id AS "projectId", task.instance_id AS "instanceId", task.kind, task.status, '' AS error,
+      task.created, task.started, task.finished
+    FROM unnest(${instanceIds}::uuid[], ${projectIds}::uuid[]) AS wanted (instance_id, project_id)
+    CROSS JOIN LATERAL (
+      SELECT found.* FROM unnest(${statuses}::text[], ${idsAbove}::uuid[], ${idsBelow}::uuid[]) AS chosen (status, above, below)
+      CROSS JOIN LATERAL (
+        (SELECT id, project_id, instance_id, kind, status, created, started, finished FROM tasks
+          WHERE ${walk}::text = 'id asc' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
+            AND status = chosen.status::task_status
+            AND (status, id) > (chosen.status::task_status, chosen.above) AND (status, id) < (chosen.status::task_status, chosen.below)
+          ORDER BY status, id LIMIT ${limit})
+        UNION ALL
+        (SELECT id, project_id, instance_id, kind, status, created, started, finished FROM tasks
+          WHERE ${walk}::text = 'id desc' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
+            AND status = chosen.status::task_status
+            AND (status, id) > (chosen.status::task_status, chosen.above) AND (status, id) < (chosen.status::task_status, chosen.below)
+          ORDER BY status DESC, id DESC LIMIT ${limit})
+        UNION ALL
+        (SELECT id, project_id, instance_id, kind, status, created, started, finished FROM tasks
+          WHERE ${walk}::text = 'created asc' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
+            AND status = chosen.status::task_status
+            AND (created, id) > (${moments.above.value}::text::timestamptz, ${moments.above.id}::uuid)
+            AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
+          ORDER BY created, id LIMIT ${limit})
+        UNION ALL
+        (SELECT id, project_id, instance_id, kind, status, created, started, finished FROM tasks
+          WHERE ${walk}::text = 'created desc' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
+            AND status = chosen.status::task_status
+            AND (created, id) > (${moments.above.value}::text::timestamptz, ${moments.above.id}::uuid)
+            AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
+          ORDER BY created DESC, id DESC LIMIT ${limit})
+      ) AS found
+    ) AS task`;
+  const lists = groupRows(instanceIds, rows as Task[], ({ instanceId }) => instanceId);
+  return lists.map((listed) => sortRows(listed, order, range, taskStatuses));
+}
+
+/** How many tasks each instance has had: an index entry of each is looked at. */
+export async function countInstanceTasks(
+  database: Database,
+  instances: readonly OfInstance[],
+  filter: InstanceTaskFilter,
+): Promise<number[]> {
+  const statuses = statusesOf(filter);
+  const instanceIds = instances.map(({ instanceId }) => instanceId);
+  const projectIds = instances.map(({ projectId }) => projectId);
+  const rows = await database.query<{ instanceId: string | null; count: number | null }>`
+    SELECT wanted.instance_id AS "instanceId",
+      (CASE WHEN ${statuses}::text[] IS NULL
+        THEN (SELECT count(*) FROM tasks WHERE instance_id = wanted.instance_id AND project_id = wanted.project_id)
+        ELSE (
+          SELECT count(*) FROM tasks WHERE instance_id = wanted.instance_id AND project_id = wanted.project_id
+            AND status = ANY (${statuses}::text[]::task_status[]))
+      END)::int AS count
+    FROM unnest(${instanceIds}::uuid[], ${projectIds}::uuid[]) AS wanted (instance_id, project_id)`;
+  return pickCounts(instanceIds, rows, ({ instanceId }) => instanceId);
+}

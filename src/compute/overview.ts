@@ -1,0 +1,106 @@
+import type { ProjectScope } from '../access/scope.ts';
+import { idsOf } from '../graph/level.ts';
+import type { Database } from '../platform/database.ts';
+import { windows } from './attention.ts';
+
+export interface StatusCount {
+  readonly status: string;
+  readonly count: number;
+}
+
+/** The figures of §2.5, all of one moment. */
+export interface ComputeOverview {
+  readonly attention: {
+    readonly instancesWithoutHypervisor: number;
+    readonly instancesSuspended: number;
+    readonly instancesThrottled: number;
+    readonly cancellationsScheduled: number;
+    readonly tasksFailed24h: number;
+    readonly tasksStuck: number;
+  };
+  readonly instancesByStatus: readonly StatusCount[];
+  readonly instancesTotal: number;
+  readonly resourcesAllocated: { readonly vcpu: number; readonly ramMb: number; readonly ramGb: number; readonly storageGb: number };
+  readonly resourcesCount: {
+    readonly volumes: number;
+    readonly vpcs: number;
+    readonly sshKeys: number;
+    readonly snapshots: number;
+    readonly backups: number;
+    readonly storageGb: number;
+  };
+  readonly tasksByStatus: readonly StatusCount[];
+  readonly tasksRecentCount: number;
+}
+
+/**
+ * The overview (§4.4) of each project, by one statement, so from one snapshot. Its cost does not grow with the instances:
+ * it adds up counters, and reads only what failed, hangs or was created within the window.
+ */
+export async function readOverviews(database: Database, scopes: readonly ProjectScope[]): Promise<ComputeOverview[]> {
+  const now = new Date();
+  const { dayAgo, hourAgo } = windows(now);
+  const rows = await database.query<{ projectId: string; overview: ComputeOverview }>`
+    SELECT wanted.project_id AS "projectId", figures.overview
+    FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)
+    CROSS JOIN LATERAL (
+      WITH instance_totals AS (
+        SELECT coalesce(json_agg(json_build_object('status', status::text, 'count', instances::bigint) ORDER BY status), '[]') AS by_status,
+          coalesce(sum(instances), 0)::bigint AS total, coalesce(sum(vcpu), 0)::bigint AS vcpu,
+          coalesce(sum(ram_mb), 0)::bigint AS ram_mb, coalesce(sum(storage_gb), 0)::bigint AS storage_gb,
+          coalesce(sum(without_hypervisor), 0)::bigint AS without_hypervisor, coalesce(sum(throttled), 0)::bigint AS throttled,
+          coalesce(sum(instances) FILTER (WHERE status = 'suspended'), 0)::bigint AS suspended
+        FROM (
+          SELECT status::text COLLATE "C" AS status, sum(instances)::bigint AS instances, sum(vcpu) AS vcpu, sum(ram_mb) AS ram_mb,
+            sum(storage_gb) AS storage_gb, sum(without_hypervisor) AS without_hypervisor, sum(throttled) AS throttled
+          FROM instance_counters WHERE project_id = wanted.project_id AND status <> 'deleted'
+          GROUP BY status HAVING sum(instances) <> 0
+        ) AS by_status
+      ), resource_totals AS (
+        SELECT coalesce(sum(resources) FILTER (WHERE kind = 'volumes'), 0)::bigint AS volumes,
+          coalesce(sum(resources) FILTER (WHERE kind = 'vpcs'), 0)::bigint AS vpcs,
+          coalesce(sum(resources) FILTER (WHERE kind = 'ssh_keys'), 0)::bigint AS ssh_keys,
+          coalesce(sum(resources) FILTER (WHERE kind = 'snapshots'), 0)::bigint AS snapshots,
+          coalesce(sum(resources) FILTER (WHERE kind = 'backups'), 0)::bigint AS backups,
+          coalesce(sum(storage_gb) FILTER (WHERE kind = 'volumes'), 0)::bigint AS storage_gb
+        FROM resource_counters WHERE project_id = wanted.project_id
+      ), recent AS (
+        SELECT coalesce(json_agg(json_build_object('status', status::text, 'count', tasks::bigint) ORDER BY status), '[]') AS by_status,
+          coalesce(sum(tasks), 0)::bigint AS total
+        FROM (
+          SELECT status::text COLLATE "C" AS status, count(*) AS tasks FROM tasks
+          WHERE project_id = wanted.project_id AND created >= ${dayAgo} GROUP BY status
+        ) AS recent_by_status
+      )
+      SELECT json_build_object(
+        'attention', json_build_object(
+          'instancesWithoutHypervisor', instance_totals.without_hypervisor,
+          'instancesSuspended', instance_totals.suspended,
+          'instancesThrottled', instance_totals.throttled,
+          'cancellationsScheduled', coalesce((
+            SELECT count(*) FROM instances
+            WHERE project_id = wanted.project_id AND cancellation_at > ${now} AND status <> 'deleted'), 0),
+          'tasksFailed24h', coalesce((
+            SELECT count(*) FROM tasks WHERE project_id = wanted.project_id AND status = 'failed' AND finished >= ${dayAgo}), 0),
+          'tasksStuck', coalesce((
+            SELECT count(*) FROM tasks
+            WHERE project_id = wanted.project_id AND status IN ('pending', 'running') AND created < ${hourAgo}), 0)),
+        'instancesByStatus', instance_totals.by_status,
+        'instancesTotal', instance_totals.total,
+        'resourcesAllocated', json_build_object(
+          'vcpu', instance_totals.vcpu, 'ramMb', instance_totals.ram_mb, 'ramGb', instance_totals.ram_mb / 1024, 'storageGb', instance_totals.storage_gb),
+        'resourcesCount', json_build_object(
+          'volumes', resource_totals.volumes, 'vpcs', resource_totals.vpcs, 'sshKeys', resource_totals.ssh_keys,
+          'snapshots', resource_totals.snapshots, 'backups', resource_totals.backups, 'storageGb', resource_totals.storage_gb),
+        'tasksByStatus', recent.by_status,
+        'tasksRecentCount', recent.total
+      ) AS overview
+      FROM instance_totals, resource_totals, recent
+    ) AS figures`;
+  const overviews = new Map(rows.map(({ projectId, overview }) => [projectId, overview]));
+  return scopes.map(({ projectId }) => overviews.get(projectId) ?? raiseAbsent());
+}
+
+function raiseAbsent(): never {
+  throw new Error('the overview is one row always');
+}

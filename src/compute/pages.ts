@@ -1,0 +1,97 @@
+import type { ProjectScope } from '../access/scope.ts';
+import type { Instance, Task } from '../generated/prisma/client.ts';
+import type { InstanceStatus, TaskStatus } from '../generated/prisma/enums.ts';
+import type { Context } from '../graph/context.ts';
+import { groupRows, idsOf } from '../graph/level.ts';
+import { makePage, type Page, type PageRequest, pageOffset, readPage } from '../kernel/page.ts';
+import type { Database } from '../platform/database.ts';
+import { countInstances } from './instances.ts';
+import { countTasks } from './tasks.ts';
+
+// A page of a list (§2.7). What is passed over costs an entry of the index each, and no row.
+
+/** The instances of a project, the oldest first. Throws field errors for what is no page, `not_found` past the end. */
+export async function pageInstances(
+  { loadByProject }: Context,
+  scope: ProjectScope,
+  paging: PageRequest,
+  status: InstanceStatus | null,
+): Promise<Page<Instance>> {
+  const request = readPage(paging);
+  const filter = { status };
+  const count = await loadByProject(`count of instances ${JSON.stringify(filter)}`, scope, (database, scopes) =>
+    countInstances(database, scopes, filter),
+  );
+  const part = { status, limit: request.pageSize, offset: pageOffset(request, count) };
+  const rows = await loadByProject(`page of instances ${JSON.stringify(part)}`, scope, (database, scopes) =>
+    readInstances(database, scopes, part),
+  );
+  return makePage(request, count, rows);
+}
+
+/** The tasks of a project, the newest first. Throws as `pageInstances` does. */
+export async function pageTasks(
+  { loadByProject }: Context,
+  scope: ProjectScope,
+  paging: PageRequest,
+  status: TaskStatus | null,
+): Promise<Page<Task>> {
+  const request = readPage(paging);
+  const filter = { status };
+  const count = await loadByProject(`count of tasks ${JSON.stringify(filter)}`, scope, (database, scopes) =>
+    countTasks(database, scopes, filter),
+  );
+  const part = { status, limit: request.pageSize, offset: pageOffset(request, count) };
+  const rows = await loadByProject(`page of tasks ${JSON.stringify(part)}`, scope, (database, scopes) => readTasks(database, scopes, part));
+  return makePage(request, count, rows);
+}
+
+interface Part<Status> {
+  readonly status: Status | null;
+  readonly limit: number;
+  readonly offset: number;
+}
+
+async function readInstances(
+  database: Database,
+  scopes: readonly ProjectScope[],
+  { status, limit, offset }: Part<InstanceStatus>,
+): Promise<Instance[][]> {
+  const rows = await database.query<Instance>`
+    SELECT instance.id, instance.project_id AS "projectId", instance.name, instance.status, instance.plan, instance.region,
+      instance.vcpu, instance.ram_mb AS "ramMb", instance.storage_gb AS "storageGb", instance.hypervisor, instance.throttled,
+      instance.daily_backup AS "dailyBackup", instance.cancellation_at AS "cancellationAt",
+      instance.billing_service_id AS "billingServiceId", instance.created, instance.modified
+    FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)
+    CROSS JOIN LATERAL (
+      (SELECT id FROM instances WHERE (SELECT ${status}::instance_status IS NULL) AND project_id = wanted.project_id AND status <> 'deleted'
+        ORDER BY id LIMIT ${limit} OFFSET ${offset})
+      UNION ALL
+      (SELECT id FROM instances WHERE project_id = wanted.project_id AND (SELECT ${status}::instance_status) = status
+        ORDER BY id LIMIT ${limit} OFFSET ${offset})
+    ) AS listed
+    JOIN instances AS instance ON instance.id = listed.id
+    ORDER BY instance.id`;
+  return groupRows(idsOf(scopes), rows, ({ projectId }) => projectId);
+}
+
+async function readTasks(
+  database: Database,
+  scopes: readonly ProjectScope[],
+  { status, limit, offset }: Part<TaskStatus>,
+): Promise<Task[][]> {
+  const rows = await database.query<Task>`
+    SELECT task.id, task.project_id AS "projectId", task.instance_id AS "instanceId", task.kind, task.status, ''::text AS error,
+      task.created, task.started, task.finished
+    FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)
+    CROSS JOIN LATERAL (
+      (SELECT id FROM tasks WHERE (SELECT ${status}::task_status IS NULL) AND project_id = wanted.project_id
+        ORDER BY id DESC LIMIT ${limit} OFFSET ${offset})
+      UNION ALL
+      (SELECT id FROM tasks WHERE project_id = wanted.project_id AND (SELECT ${status}::task_status) = status
+        ORDER BY id DESC LIMIT ${limit} OFFSET ${offset})
+    ) AS listed
+    JOIN tasks AS task ON task.id = listed.id
+    ORDER BY task.id DESC`;
+  return groupRows(idsOf(scopes), rows, ({ projectId }) => projectId);
+}

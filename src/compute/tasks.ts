@@ -1,0 +1,225 @@
+import type { ProjectScope } from '../access/scope.ts';
+import type { Task } from '../generated/prisma/client.ts';
+import { TaskStatus } from '../generated/prisma/enums.ts';
+import { boundsOf, type Slice, sliceById } from '../graph/connection.ts';
+import { groupRows, idsOf, pickCounts, pickLists } from '../graph/level.ts';
+import { type InProject, pickInProject } from '../graph/node.ts';
+import { type Order, rangeOf, sortRows } from '../graph/order.ts';
+import type { WeighedText } from '../graph/text.ts';
+import type { Database } from '../platform/database.ts';
+import { type Attentive, type taskAttentions, windows } from './attention.ts';
+
+/** What holds for all tasks of a list. */
+export interface TaskFilter {
+  readonly status?: TaskStatus | null;
+  readonly statuses?: readonly TaskStatus[] | null;
+  readonly attention?: (typeof taskAttentions)[number] | null;
+}
+
+/** All statuses, in the order in which they are sorted. */
+export const taskStatuses = Object.values(TaskStatus);
+
+/** The order in which tasks come unless another is asked for: the newest first. */
+export const taskOrder: Order = { field: 'id', direction: 'desc' };
+
+/** The statuses that a filter names; null for all of them. */
+export function statusesOf({ status, statuses }: Pick<TaskFilter, 'status' | 'statuses'>): TaskStatus[] | null {
+  const named = statuses && statuses.length > 0 ? statuses : null;
+  if (!status && !named) return null;
+  return taskStatuses.filter((known) => (!status || known === status) && (!named || named.includes(known)));
+}
+
+/** Tasks by their ids; null for one that is none of the project that it is asked for in. */
+export async function findTasks(database: Database, asked: readonly InProject[]): Promise<Array<Task | null>> {
+  const rows = await database.task.findMany({ where: { id: { in: asked.map(({ id }) => id) } }, omit: { error: true } });
+  return pickInProject(asked, rows.map(withoutError));
+}
+
+/** The tasks of each project. */
+export async function listTasks(
+  database: Database,
+  scopes: readonly ProjectScope[],
+  filter: TaskFilter,
+  order: Order,
+  slice: Slice<string>,
+): Promise<Task[][]> {
+  const { status, attention } = filter;
+  if (order !== taskOrder || filter.statuses?.length) return searchTasks(database, scopes, filter, order, slice);
+  if (attention) return listAttentiveTasks(database, scopes, { status, attention }, slice);
+  const { where, ...part } = sliceById(slice, 'desc');
+  const tasks = { where: { status: status ?? undefined, ...where }, ...part, omit: { error: true } };
+  const rows = await database.project.findMany({
+    relationLoadStrategy: 'join',
+    where: { id: { in: idsOf(scopes) } },
+    select: { id: true, tasks },
+  });
+  return pickLists(idsOf(scopes), rows, ({ tasks }) => tasks.map(withoutError));
+}
+
+/** What a list holds of a task: its error may be long, and is read where it is asked for. */
+function withoutError(task: Omit<Task, 'error'>): Task {
+  return { ...task, error: '' };
+}
+
+/** The errors of tasks that have been reached in their projects. */
+export function readErrors(database: Database, ids: readonly string[], bytesLeft: number): Promise<WeighedText[]> {
+  return database.query<WeighedText>`
+    SELECT id, CASE WHEN sum(size) OVER (ORDER BY id) <= ${bytesLeft}::bigint THEN error ELSE '' END AS text, size AS bytes
+    FROM (SELECT id, error, octet_length(error) AS size FROM tasks WHERE id = ANY (${[...ids]}::uuid[])) AS weighed`;
+}
+
+/** The tasks that a figure of `attention` counts, as with the instances. */
+async function listAttentiveTasks(
+  database: Database,
+  scopes: readonly ProjectScope[],
+  { status = null, attention }: Attentive<TaskFilter>,
+  slice: Slice<string>,
+): Promise<Task[][]> {
+  const { above, below, limit, isAscending } = boundsOf(slice, 'desc');
+  const { dayAgo, hourAgo } = windows(new Date());
+  const rows = isAscending
+    ? await database.query<Task>`
+        SELECT listed.* FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)
+        CROSS JOIN LATERAL (
+          SELECT task.id, task.project_id AS "projectId", task.instance_id AS "instanceId", task.kind, task.status, ''::text AS error,
+            task.created, task.started, task.finished
+          FROM (
+            (SELECT id FROM tasks WHERE ${attention}::text = 'failed_24h' AND project_id = wanted.project_id
+              AND status = 'failed' AND finished >= ${dayAgo} AND (${status}::task_status IS NULL OR ${status}::task_status = status)
+              AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id LIMIT ${limit})
+            UNION ALL
+            (SELECT id FROM tasks WHERE ${attention}::text = 'stuck' AND project_id = wanted.project_id
+              AND status IN ('pending', 'running') AND created < ${hourAgo} AND (${status}::task_status IS NULL OR ${status}::task_status = status)
+              AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id LIMIT ${limit})
+          ) AS found
+          JOIN tasks AS task ON task.id = found.id
+        ) AS listed
+        ORDER BY listed.id`
+    : await database.query<Task>`
+        SELECT listed.* FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)
+        CROSS JOIN LATERAL (
+          SELECT task.id, task.project_id AS "projectId", task.instance_id AS "instanceId", task.kind, task.status, ''::text AS error,
+            task.created, task.started, task.finished
+          FROM (
+            (SELECT id FROM tasks WHERE ${attention}::text = 'failed_24h' AND project_id = wanted.project_id
+              AND status = 'failed' AND finished >= ${dayAgo} AND (${status}::task_status IS NULL OR ${status}::task_status = status)
+              AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id DESC LIMIT ${limit})
+            UNION ALL
+            (SELECT id FROM tasks WHERE ${attention}::text = 'stuck' AND project_id = wanted.project_id
+              AND status IN ('pending', 'running') AND created < ${hourAgo} AND (${status}::task_status IS NULL OR ${status}::task_status = status)
+              AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id DESC LIMIT ${limit})
+          ) AS found
+          JOIN tasks AS task ON task.id = found.id
+        ) AS listed
+        ORDER BY listed.id DESC`;
+  return groupRows(idsOf(scopes), rows, ({ projectId }) => projectId);
+}
+
+/**
+ * The tasks of each project in any order and of any statuses: along the index of the order, one status beside the other. Of
+ * a figure of `attention` all are sorted: they are those that need it.
+ */
+async function searchTasks(
+  database: Database,
+  scopes: readonly ProjectScope[],
+  filter: TaskFilter,
+  order: Order,
+  slice: Slice<string>,
+): Promise<Task[][]> {
+  const range = rangeOf(slice, order, { known: taskStatuses, wanted: statusesOf(filter) ?? taskStatuses });
+  const { moments, statuses, idsAbove, idsBelow, limit, isAscending } = range;
+  const { dayAgo, hourAgo } = windows(new Date());
+  const isByStatus = order.field === 'status';
+  const way: string = filter.attention ?? range.walk;
+  const rows = await database.query<TaskRow>`
+    SELECT task.id, task.project_id AS "projectId", task.instance_id AS "instanceId", task.kind, task.status, '' AS error,
+      task.created, task.started, task.finished
+    FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)
+    CROSS JOIN LATERAL (
+      (SELECT found.* FROM unnest(${statuses}::text[], ${idsAbove}::uuid[], ${idsBelow}::uuid[])
+          WITH ORDINALITY AS chosen (status, above, below, turn)
+        CROSS JOIN LATERAL (
+          SELECT id, project_id, instance_id, kind, status, created, started, finished FROM tasks
+          WHERE project_id = wanted.project_id AND status = chosen.status::task_status
+            AND (status, id) > (chosen.status::task_status, chosen.above) AND (status, id) < (chosen.status::task_status, chosen.below)
+          ORDER BY status, id LIMIT ${limit}
+        ) AS found
+        WHERE ${way}::text = 'id asc' ORDER BY CASE WHEN ${isByStatus}::boolean THEN chosen.turn END, found.id LIMIT ${limit})
+      UNION ALL
+      (SELECT found.* FROM unnest(${statuses}::text[], ${idsAbove}::uuid[], ${idsBelow}::uuid[])
+          WITH ORDINALITY AS chosen (status, above, below, turn)
+        CROSS JOIN LATERAL (
+          SELECT id, project_id, instance_id, kind, status, created, started, finished FROM tasks
+          WHERE project_id = wanted.project_id AND status = chosen.status::task_status
+            AND (status, id) > (chosen.status::task_status, chosen.above) AND (status, id) < (chosen.status::task_status, chosen.below)
+          ORDER BY status DESC, id DESC LIMIT ${limit}
+        ) AS found
+        WHERE ${way}::text = 'id desc' ORDER BY CASE WHEN ${isByStatus}::boolean THEN chosen.turn END, found.id DESC LIMIT ${limit})
+      UNION ALL
+      (SELECT found.* FROM unnest(${statuses}::text[], ${idsAbove}::uuid[], ${idsBelow}::uuid[])
+          WITH ORDINALITY AS chosen (status, above, below, turn)
+        CROSS JOIN LATERAL (
+          SELECT id, project_id, instance_id, kind, status, created, started, finished FROM tasks
+          WHERE project_id = wanted.project_id AND status = chosen.status::task_status
+            AND (created, id) > (${moments.above.value}::text::timestamptz, ${moments.above.id}::uuid)
+            AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
+          ORDER BY created, id LIMIT ${limit}
+        ) AS found
+        WHERE ${way}::text = 'created asc' ORDER BY found.created, found.id LIMIT ${limit})
+      UNION ALL
+      (SELECT found.* FROM unnest(${statuses}::text[], ${idsAbove}::uuid[], ${idsBelow}::uuid[])
+          WITH ORDINALITY AS chosen (status, above, below, turn)
+        CROSS JOIN LATERAL (
+          SELECT id, project_id, instance_id, kind, status, created, started, finished FROM tasks
+          WHERE project_id = wanted.project_id AND status = chosen.status::task_status
+            AND (created, id) > (${moments.above.value}::text::timestamptz, ${moments.above.id}::uuid)
+            AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
+          ORDER BY created DESC, id DESC LIMIT ${limit}
+        ) AS found
+        WHERE ${way}::text = 'created desc' ORDER BY found.created DESC, found.id DESC LIMIT ${limit})
+      UNION ALL
+      (SELECT id, project_id, instance_id, kind, status, created, started, finished FROM (
+        SELECT found.*, row_number() OVER (ORDER BY
+          CASE WHEN ${order.field}::text = 'created' THEN created END, CASE WHEN ${isByStatus}::boolean THEN found.status END, id) AS place
+        FROM (
+          SELECT * FROM tasks WHERE ${way}::text = 'failed_24h' AND project_id = wanted.project_id
+            AND status = 'failed' AND finished >= ${dayAgo}
+          UNION ALL
+          SELECT * FROM tasks WHERE ${way}::text = 'stuck' AND project_id = wanted.project_id
+            AND status IN ('pending', 'running') AND created < ${hourAgo}
+          OFFSET 0
+        ) AS found
+        JOIN unnest(${statuses}::text[], ${idsAbove}::uuid[], ${idsBelow}::uuid[]) AS chosen (status, above, below)
+          ON chosen.status = found.status::text AND found.id > chosen.above AND found.id < chosen.below
+        WHERE (created, id) > (${moments.above.value}::text::timestamptz, ${moments.above.id}::uuid)
+          AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
+      ) AS listed
+      ORDER BY CASE WHEN ${isAscending}::boolean THEN place ELSE -place END LIMIT ${limit})
+    ) AS task`;
+  const lists = groupRows(idsOf(scopes), rows as Task[], ({ projectId }) => projectId);
+  return lists.map((listed) => sortRows(listed, order, range, taskStatuses));
+}
+
+/** Of parts that are put together PostgreSQL does not know what cannot be null. */
+export type TaskRow = { readonly [Name in keyof Task]: Name extends 'error' ? '' : Task[Name] | null };
+
+/** How many there are in each of the lists: an index entry of each is looked at. */
+export async function countTasks(database: Database, scopes: readonly ProjectScope[], filter: TaskFilter): Promise<number[]> {
+  const { dayAgo, hourAgo } = windows(new Date());
+  const { attention = null } = filter;
+  const statuses = statusesOf(filter);
+  const rows = await database.query<{ projectId: string | null; count: number | null }>`
+    SELECT wanted.project_id AS "projectId",
+      (CASE ${attention}::text
+        WHEN 'failed_24h' THEN (
+          SELECT count(*) FROM tasks WHERE project_id = wanted.project_id AND status = 'failed' AND finished >= ${dayAgo}
+            AND (${statuses}::text[] IS NULL OR status = ANY (${statuses}::text[]::task_status[])))
+        WHEN 'stuck' THEN (
+          SELECT count(*) FROM tasks WHERE project_id = wanted.project_id AND status IN ('pending', 'running') AND created < ${hourAgo}
+            AND (${statuses}::text[] IS NULL OR status = ANY (${statuses}::text[]::task_status[])))
+        ELSE CASE WHEN ${statuses}::text[] IS NULL THEN (SELECT count(*) FROM tasks WHERE project_id = wanted.project_id)
+          ELSE (SELECT count(*) FROM tasks WHERE project_id = wanted.project_id AND status = ANY (${statuses}::text[]::task_status[])) END
+      END)::int AS count
+    FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)`;
+  return pickCounts(idsOf(scopes), rows, ({ projectId }) => projectId);
+}

@@ -1,0 +1,124 @@
+import { hasRole, type ProjectScope } from '../access/scope.ts';
+import type { ReadWeighed, Weighed } from '../graph/answer.ts';
+import { type Bounds, boundsOf, boundsOfPage, type Slice } from '../graph/connection.ts';
+import { Fault } from '../kernel/fault.ts';
+import { makePage, type Page, pageOffset, readPage } from '../kernel/page.ts';
+import { parseUuid } from '../kernel/uuid.ts';
+
+/** A dashboard as the database has it. */
+export interface Row {
+  readonly id: string;
+  readonly projectId: string;
+  readonly createdById: string;
+  readonly name: string;
+  readonly description: string;
+  readonly widgets: unknown;
+  readonly isDefault: boolean;
+  readonly isPublic: boolean;
+  readonly version: number;
+  readonly created: Date;
+  readonly modified: Date;
+}
+
+/** A dashboard with the organization of its project. */
+export type Dashboard = Row & { readonly organizationId: string };
+
+/** The fields that may be large: a list reads them only where they are asked for, and as far as its answer may go. */
+export const heavyFields: ReadonlySet<string> = new Set(['description', 'widgets']);
+
+/** The dashboards that the viewer may see, the oldest first. */
+export async function listDashboards(scope: ProjectScope, slice: Slice<string>, read: ReadWeighed): Promise<Dashboard[]> {
+  const rows = await read((bytesLeft) => select(scope, { ...boundsOf(slice, 'asc'), offset: 0, bytesLeft }));
+  return rows.map((row) => withOrganization(scope, row));
+}
+
+/** One page of the same list (§2.7). Throws field errors for a page that is not positive, `not_found` past the end. */
+export async function pageDashboards(
+  scope: ProjectScope,
+  paging: { page: number; pageSize: number },
+  read: ReadWeighed,
+): Promise<Page<Dashboard>> {
+  const request = readPage(paging);
+  const seesAll = hasRole(scope, 'admin');
+  const [counted] = await scope.database.query<{ count: number }>`
+    SELECT count(*)::int AS count FROM dashboards
+    WHERE project_id = ${scope.projectId}::uuid AND (${seesAll}::boolean OR is_public OR created_by = ${scope.viewer.userId}::uuid)`;
+  const count = counted?.count ?? 0;
+  const bounds = boundsOfPage(request.pageSize, pageOffset(request, count));
+  const rows = await read((bytesLeft) => select(scope, { ...bounds, bytesLeft }));
+  const results = rows.map((row) => withOrganization(scope, row));
+  return makePage(request, count, results);
+}
+
+interface Part extends Bounds {
+  readonly offset: number;
+  /** Null: the heavy columns are not read. */
+  readonly bytesLeft: number | null;
+}
+
+/** A part of what the viewer may see; of its heavy columns as many as the bytes that are left allow. */
+function select(scope: ProjectScope, part: Part): Promise<Array<Row & Weighed>> {
+  const { database, projectId, viewer } = scope;
+  const { above, below, limit, offset, bytesLeft, isAscending } = part;
+  const seesAll = hasRole(scope, 'admin');
+  if (isAscending)
+    return database.query<Row & Weighed>`
+      SELECT id, project_id AS "projectId", created_by AS "createdById", name, CASE WHEN fits THEN description ELSE '' END AS description,
+        CASE WHEN fits THEN widgets ELSE 'null'::json END AS widgets, is_default AS "isDefault", is_public AS "isPublic", version, created, modified,
+        size AS bytes
+      FROM (
+        SELECT page.*, sum(size) OVER (ORDER BY id) <= ${bytesLeft}::bigint AS fits
+        FROM (
+          SELECT *, CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(description) + octet_length(widgets::text) END AS size
+          FROM dashboards
+          WHERE project_id = ${projectId}::uuid AND (${seesAll}::boolean OR is_public OR created_by = ${viewer.userId}::uuid)
+            AND id > ${above}::uuid AND id < ${below}::uuid
+          ORDER BY id LIMIT ${limit} OFFSET ${offset}
+        ) AS page
+      ) AS dashboard
+      ORDER BY id`;
+  return database.query<Row & Weighed>`
+      SELECT id, project_id AS "projectId", created_by AS "createdById", name, CASE WHEN fits THEN description ELSE '' END AS description,
+        CASE WHEN fits THEN widgets ELSE 'null'::json END AS widgets, is_default AS "isDefault", is_public AS "isPublic", version, created, modified,
+        size AS bytes
+      FROM (
+        SELECT page.*, sum(size) OVER (ORDER BY id DESC) <= ${bytesLeft}::bigint AS fits
+        FROM (
+          SELECT *, CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(description) + octet_length(widgets::text) END AS size
+          FROM dashboards
+          WHERE project_id = ${projectId}::uuid AND (${seesAll}::boolean OR is_public OR created_by = ${viewer.userId}::uuid)
+            AND id > ${above}::uuid AND id < ${below}::uuid
+          ORDER BY id DESC LIMIT ${limit} OFFSET ${offset}
+        ) AS page
+      ) AS dashboard
+      ORDER BY id DESC`;
+}
+
+/** Throws `not_found` for a dashboard that is absent, in another project, or not to be seen by the viewer. */
+export async function getDashboard(scope: ProjectScope, id: string, read: ReadWeighed): Promise<Dashboard> {
+  const { query } = scope.database;
+  const dashboardId = parseUuid(id);
+  if (!dashboardId) throw Fault.notFound();
+  const seesAll = hasRole(scope, 'admin');
+  const [row] = await read(
+    (bytesLeft) => query<Row & Weighed>`
+      SELECT id, project_id AS "projectId", created_by AS "createdById", name, CASE WHEN fits THEN description ELSE '' END AS description,
+        CASE WHEN fits THEN widgets ELSE 'null'::json END AS widgets, is_default AS "isDefault", is_public AS "isPublic", version, created, modified,
+        size AS bytes
+      FROM (
+        SELECT found.*, size <= ${bytesLeft}::bigint AS fits
+        FROM (
+          SELECT *, CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(description) + octet_length(widgets::text) END AS size
+          FROM dashboards
+          WHERE id = ${dashboardId}::uuid AND project_id = ${scope.projectId}::uuid
+            AND (${seesAll}::boolean OR is_public OR created_by = ${scope.viewer.userId}::uuid)
+        ) AS found
+      ) AS dashboard`,
+  );
+  if (!row) throw Fault.notFound();
+  return withOrganization(scope, row);
+}
+
+export function withOrganization({ organizationId }: Pick<ProjectScope, 'organizationId'>, row: Row): Dashboard {
+  return Object.assign(row, { organizationId });
+}

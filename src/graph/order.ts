@@ -1,0 +1,178 @@
+import { textProblem } from '../kernel/text.ts';
+import { parseUuid } from '../kernel/uuid.ts';
+import { builder } from './builder.ts';
+import type { Slice } from './connection.ts';
+
+/** The order of a list: by one of its fields, equal ones by their ids. Unless one is asked for, a list is ordered by id alone. */
+export interface Order {
+  readonly field: 'id' | 'name' | 'created' | 'status';
+  readonly direction: 'asc' | 'desc';
+}
+
+type Orderable = Exclude<Order['field'], 'id'>;
+
+/** How many characters (code points) of a name an order goes by: as many as a name may have. Rows from before may have more. */
+const ORDERED_LENGTH = 255;
+
+const descriptions: Readonly<Record<Orderable, string>> = {
+  name: 'By name, character by character as Unicode numbers them: `B` comes before `a`. Equal names by id.',
+  created: 'By the moment of creation, equal ones by id.',
+  status: 'By status, in the order in which this schema lists them; equal ones by id.',
+};
+
+const Direction = builder.enumType('OrderDirection', {
+  description: 'Which end of an order comes first.',
+  values: {
+    asc: { value: 'asc', description: 'The smallest first: A before Z, the oldest before the newest.' },
+    desc: { value: 'desc', description: 'The largest first: Z before A, the newest before the oldest.' },
+  } as const,
+});
+
+/** The input that orders the lists of one item type. */
+export function implementOrder<Field extends Orderable>(name: string, fields: readonly Field[]) {
+  const values = Object.fromEntries(fields.map((field) => [field, { value: field, description: descriptions[field] }]));
+  const OrderField = builder.enumType(`${name}OrderField`, {
+    description: 'What a list can be ordered by.',
+    values: values as Record<Field, { value: Field; description: string }>,
+  });
+  return builder.inputType(`${name}Order`, {
+    description: 'The order of a list. Items that have the same value come in the order of their ids.',
+    fields: (t) => ({
+      field: t.field({ type: OrderField, required: true, description: 'What it goes by.' }),
+      direction: t.field({ type: Direction, required: true, defaultValue: 'asc', description: 'Which end comes first.' }),
+    }),
+  });
+}
+
+/** What an item may be ordered by. */
+export type Ordered = { readonly id: string } & { readonly [Field in Orderable]?: string | Date };
+
+/** Where an item stands in an order. */
+export interface Place {
+  readonly value: string;
+  readonly id: string;
+}
+
+/** What a list in this order is made of: its cursors carry the value by which it is ordered, and the id. */
+export function inOrder({ field }: Order, statuses: readonly string[] = []) {
+  if (field === 'id') return { keyOf: (item: Ordered) => item.id, parseKey: parseUuid };
+  return {
+    keyOf: (item: Ordered) => `${field} ${item.id} ${orderedValue(item, field)}`,
+    parseKey: (text: string) => {
+      const { value, id } = readKey(text);
+      const isKey = text === `${field} ${id} ${value}` && parseUuid(id) === id && isValue(field, value, statuses);
+      return isKey ? text : null;
+    },
+    problem: 'Not a cursor of this order.',
+  };
+}
+
+function orderedValue(item: Ordered, field: Order['field']): string {
+  const value = field === 'id' ? '' : (item[field] ?? '');
+  if (typeof value !== 'string') return value.toISOString();
+  return value.length > ORDERED_LENGTH ? [...value].slice(0, ORDERED_LENGTH).join('') : value;
+}
+
+/** Whether a column can hold it: PostgreSQL knows no year 0. */
+function isValue(field: Orderable, value: string, statuses: readonly string[]): boolean {
+  if (field === 'status') return statuses.includes(value);
+  if (field === 'created')
+    return /^(?!0000)\d{4}-/.test(value) && !Number.isNaN(Date.parse(value)) && new Date(value).toISOString() === value;
+  return textProblem(value) === null && value.length <= 2 * ORDERED_LENGTH && [...value].length <= ORDERED_LENGTH;
+}
+
+function readKey(text: string): Place {
+  const [, id, value] = /^\w+ (\S+) (.*)$/s.exec(text) ?? [];
+  return id === undefined || value === undefined ? { id: text, value: '' } : { id, value };
+}
+
+/** Before and behind every id. */
+const FIRST = '00000000-0000-0000-0000-000000000000';
+const LAST = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+
+/** Behind every name that begins with what stands before it. */
+const AFTER_NAMES = '\u{10ffff}'.repeat(ORDERED_LENGTH + 1);
+/** Before and behind every moment that a column holds. */
+const FIRST_MOMENT = '0001-01-01T00:00:00.000Z';
+const LAST_MOMENT = '9999-12-31T23:59:59.999Z';
+
+interface Bounds<Value> {
+  readonly above: Value;
+  readonly below: Value;
+}
+
+/**
+ * A slice of an ordered list, for statements: everything lies above one place and below another, whatever the list is
+ * ordered by; a bound that the slice does not have lies beyond all rows. The names are those that begin with `prefix`.
+ */
+export interface Range {
+  readonly names: Bounds<Place>;
+  readonly moments: Bounds<Place>;
+  /** The statuses in the order of the slice, each with the ids between which its rows lie. */
+  readonly statuses: readonly string[];
+  readonly idsAbove: readonly string[];
+  readonly idsBelow: readonly string[];
+  readonly limit: number;
+  readonly isAscending: boolean;
+  /** Which of the ways to walk over the rows of one status leads to the slice: `id asc`, `name desc`, … */
+  readonly walk: string;
+}
+
+interface RangeOptions {
+  /** All statuses that there are, in their order, and those that are asked for. */
+  readonly known?: readonly string[];
+  readonly wanted?: readonly string[];
+  readonly prefix?: string;
+}
+
+export function rangeOf(slice: Slice<string>, order: Order, { known = [''], wanted = known, prefix = '' }: RangeOptions = {}): Range {
+  const isUpwards = order.direction === 'asc';
+  const isAscending = isUpwards !== slice.backwards;
+  const [low, high] = isUpwards ? [slice.after, slice.before] : [slice.before, slice.after];
+  const above = low === undefined ? null : readKey(low);
+  const below = high === undefined ? null : readKey(high);
+  const rank = (status: string) => known.indexOf(status);
+  const [lowest, highest] = order.field === 'status' ? [above, below] : [null, null];
+  const chosen = known.filter(
+    (status) =>
+      wanted.includes(status) && (!lowest || rank(status) >= rank(lowest.value)) && (!highest || rank(status) <= rank(highest.value)),
+  );
+  const statuses = isAscending ? chosen : chosen.reverse();
+  const isById = order.field === 'id';
+  const idBound = (place: Place | null, beyond: string) => (status: string) =>
+    place && (isById || (order.field === 'status' && place.value === status)) ? place.id : beyond;
+  const within = (field: Orderable, first: string, last: string) => ({
+    above: order.field === field && above && compareText(above.value, first) >= 0 ? above : { value: first, id: FIRST },
+    below: order.field === field && below && compareText(below.value, last) <= 0 ? below : { value: last, id: LAST },
+  });
+  return {
+    names: within('name', prefix, prefix + AFTER_NAMES),
+    moments: within('created', FIRST_MOMENT, LAST_MOMENT),
+    statuses,
+    idsAbove: statuses.map(idBound(above, FIRST)),
+    idsBelow: statuses.map(idBound(below, LAST)),
+    limit: slice.limit,
+    isAscending,
+    walk: `${order.field === 'status' ? 'id' : order.field} ${isAscending ? 'asc' : 'desc'}`,
+  };
+}
+
+/** Rows as the slice has them, at most as many as it takes: a statement that puts parts together leaves their order open. */
+export function sortRows<Row extends Ordered>(
+  rows: readonly Row[],
+  { field }: Order,
+  { isAscending, limit }: Range,
+  known: readonly string[] = [],
+): Row[] {
+  const compareValues = (a: Row, b: Row) =>
+    field === 'status'
+      ? known.indexOf(String(a.status)) - known.indexOf(String(b.status))
+      : compareText(orderedValue(a, field), orderedValue(b, field));
+  const compare = (a: Row, b: Row) => compareValues(a, b) || compareText(a.id, b.id);
+  return [...rows].sort((a, b) => (isAscending ? compare(a, b) : compare(b, a))).slice(0, limit);
+}
+
+/** As PostgreSQL compares by the collation "C", whatever the locale: by the bytes of UTF-8, which is by code points. */
+function compareText(a: string, b: string): number {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b));
+}

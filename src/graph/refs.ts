@@ -1,0 +1,10 @@
+import { builder } from './builder.ts';
+import { NodeRef } from './node.ts';
+import { ownProject } from './project.ts';
+
+/** What several domains link to; each adds the fields that it knows of. */
+export const InstanceRef = builder.prismaObject('Instance', {
+  description: 'A virtual server.',
+  interfaces: [NodeRef],
+  fields: (t) => ({ id: t.exposeID('id', { description: 'The instance.' }), project: t.field(ownProject) }),
+});

@@ -1,0 +1,75 @@
+import type { ProjectScope } from '../access/scope.ts';
+import type { Viewer } from '../access/viewer.ts';
+import { builder } from './builder.ts';
+import type { Context } from './context.ts';
+import { NodeRef, registerNode } from './node.ts';
+
+/** What the members of an organization may know of each other. */
+export interface Colleague {
+  readonly id: string;
+  readonly email: string;
+  readonly name: string;
+}
+
+/** A user is the viewer, wherever they are met, or somebody else: one id has one type. */
+export const UserRef = builder.interfaceRef<Viewer | Colleague>('User').implement({
+  description: 'A user, as the members of an organization know each other.',
+  interfaces: [NodeRef],
+  fields: (t) => ({
+    email: t.exposeString('email', { description: 'The address by which they sign in.' }),
+    name: t.exposeString('name', { description: 'How they are called.' }),
+  }),
+  resolveType: nameOf,
+});
+
+builder.objectRef<Colleague>('Colleague').implement({
+  description: 'Another user, who is a member of an organization of the viewer’s.',
+  interfaces: [UserRef, NodeRef],
+  fields: (t) => ({ id: t.exposeID('id', { description: 'The user.' }) }),
+});
+
+/** A member of an organization, which is that of a project that was opened; null for a user who has left it. */
+export function loadMember(
+  context: Context,
+  { organizationId }: Pick<ProjectScope, 'organizationId'>,
+  userId: string,
+): Promise<Viewer | Colleague | null> {
+  return context.loadBatched('members', `${organizationId} ${userId}`, async (keys) => {
+    const pairs = keys.map((key) => key.split(' '));
+    const rows = await context.database.query<Colleague & { readonly organizationId: string }>`
+      SELECT member.organization_id AS "organizationId", users.id, users.email, users.name
+      FROM unnest(${pairs.map(([organization = '']) => organization)}::uuid[], ${pairs.map(([, user = '']) => user)}::uuid[])
+        AS wanted (organization_id, user_id)
+      JOIN organization_members AS member
+        ON member.organization_id = wanted.organization_id AND member.user_id = wanted.user_id
+      JOIN users ON users.id = member.user_id`;
+    const found = new Map(rows.map((row) => [`${row.organizationId} ${row.id}`, asSeen(context, row)]));
+    return keys.map((key) => found.get(key) ?? null);
+  });
+}
+
+/** The viewer is one and the same wherever they are met. */
+export function asSeen({ viewer }: Context, user: Colleague): Viewer | Colleague {
+  return viewer && viewer.userId === user.id ? viewer : user;
+}
+
+registerNode('User', {
+  async outside(context, ids) {
+    const { userId } = context.requireViewer();
+    const rows = await context.database.query<Colleague>`
+      SELECT users.id, users.email, users.name FROM users
+      WHERE users.id = ANY (${ids}::uuid[]) AND (users.id = ${userId}::uuid OR EXISTS (
+        SELECT FROM organization_members AS theirs
+        JOIN organization_members AS own ON own.organization_id = theirs.organization_id AND own.user_id = ${userId}::uuid
+        WHERE theirs.user_id = users.id))`;
+    const users = new Map(rows.map((row) => [row.id, asSeen(context, row)]));
+    return ids.map((id) => {
+      const user = users.get(id);
+      return user ? { ...user, __typename: nameOf(user) } : null;
+    });
+  },
+});
+
+function nameOf(user: Viewer | Colleague): 'Viewer' | 'Colleague' {
+  return 'userId' in user ? 'Viewer' : 'Colleague';
+}

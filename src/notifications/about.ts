@@ -1,0 +1,72 @@
+import type { ProjectScope } from '../access/scope.ts';
+import type { ReadWeighed } from '../graph/answer.ts';
+import type { Slice } from '../graph/connection.ts';
+import { groupRows, pickCounts } from '../graph/level.ts';
+import type { Database } from '../platform/database.ts';
+import { type FoundNotification, findNotifications } from './find.ts';
+import { LAST } from './list.ts';
+
+/** A thing of a project that notifications may be about. */
+export interface Subject {
+  readonly scope: ProjectScope;
+  /** A UUID in lower case. */
+  readonly id: string;
+}
+
+interface Place {
+  readonly id: string;
+  readonly subjectId: string;
+}
+
+/** The notifications about each of several things, the newest first: two statements, however many things. */
+export async function listAbout(
+  database: Database,
+  subjects: readonly Subject[],
+  { before: above = 0, after: below = LAST, limit, backwards }: Slice<number>,
+  read: ReadWeighed,
+): Promise<FoundNotification[][]> {
+  const ids = subjects.map(({ id }) => id);
+  const projectIds = subjects.map(({ scope }) => scope.projectId);
+  const places = backwards
+    ? await database.query<Place>`
+        SELECT listed.id, wanted.id AS "subjectId" FROM unnest(${ids}::text[], ${projectIds}::uuid[]) AS wanted (id, project_id)
+        CROSS JOIN LATERAL (
+          SELECT id, sequence FROM notifications
+          WHERE project_id = wanted.project_id AND resource_id IS NOT NULL AND lower(resource_id) = wanted.id
+            AND sequence > ${above}::bigint AND sequence < ${below}::bigint
+          ORDER BY sequence LIMIT ${limit}
+        ) AS listed
+        ORDER BY listed.sequence`
+    : await database.query<Place>`
+        SELECT listed.id, wanted.id AS "subjectId" FROM unnest(${ids}::text[], ${projectIds}::uuid[]) AS wanted (id, project_id)
+        CROSS JOIN LATERAL (
+          SELECT id, sequence FROM notifications
+          WHERE project_id = wanted.project_id AND resource_id IS NOT NULL AND lower(resource_id) = wanted.id
+            AND sequence > ${above}::bigint AND sequence < ${below}::bigint
+          ORDER BY sequence DESC LIMIT ${limit}
+        ) AS listed
+        ORDER BY listed.sequence DESC`;
+  const scopes = new Map(subjects.map(({ id, scope }) => [id, scope]));
+  const asked = places.flatMap(({ id, subjectId }) => {
+    const scope = scopes.get(subjectId);
+    return scope ? [{ scope, id }] : [];
+  });
+  const found = asked.length > 0 ? await findNotifications(database, asked, read) : [];
+  return groupRows(
+    ids,
+    found.filter((notification) => notification !== null),
+    ({ resourceId }) => resourceId?.toLowerCase() ?? null,
+  );
+}
+
+/** How many notifications are about each of several things. */
+export async function countAbout(database: Database, subjects: readonly Subject[]): Promise<number[]> {
+  const ids = subjects.map(({ id }) => id);
+  const projectIds = subjects.map(({ scope }) => scope.projectId);
+  const rows = await database.query<{ subjectId: string | null; count: number | null }>`
+    SELECT wanted.id AS "subjectId",
+      (SELECT count(*) FROM notifications
+      WHERE project_id = wanted.project_id AND resource_id IS NOT NULL AND lower(resource_id) = wanted.id)::int AS count
+    FROM unnest(${ids}::text[], ${projectIds}::uuid[]) AS wanted (id, project_id)`;
+  return pickCounts(ids, rows, ({ subjectId }) => subjectId);
+}

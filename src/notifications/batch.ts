@@ -1,0 +1,105 @@
+import { readJson } from '../kernel/jsontext.ts';
+import type { Database } from '../platform/database.ts';
+import type { Notification } from './log.ts';
+
+export interface BatchLimits {
+  readonly limit: number;
+  readonly maxBytes: number;
+}
+
+/** Consecutive entries of a log, in order. */
+export interface Batch {
+  readonly entries: readonly LogEntry[];
+  readonly bytes: number;
+  /** Whether the log may have more entries behind the last one. */
+  readonly hasMore: boolean;
+}
+
+type Row = Omit<Notification, 'data'> & { readonly data: string; readonly bytes: number; readonly hasNext: boolean };
+
+/** A notification as it was read from the log, with the bytes that it takes. */
+export class LogEntry implements Notification {
+  readonly id: string;
+  readonly sequence: number;
+  readonly kind: string;
+  readonly severity: Notification['severity'];
+  readonly title: string;
+  readonly body: string;
+  readonly resourceType: string | null;
+  readonly resourceId: string | null;
+  readonly created: Date;
+  readonly read: boolean;
+  readonly bytes: number;
+  readonly #data: string;
+  #parsed: unknown;
+
+  constructor(row: Row) {
+    this.id = row.id;
+    this.sequence = row.sequence;
+    this.kind = row.kind;
+    this.severity = row.severity;
+    this.title = row.title;
+    this.body = row.body;
+    this.resourceType = row.resourceType;
+    this.resourceId = row.resourceId;
+    this.created = row.created;
+    this.read = row.read;
+    this.bytes = row.bytes;
+    this.#data = row.data;
+  }
+
+  /** Kept as text, of which the size is known: as objects it may take twenty times as much. Parsed once for a rendering. */
+  get data(): unknown {
+    if (this.#parsed !== undefined) return this.#parsed;
+    this.#parsed = readJson(this.#data);
+    queueMicrotask(() => {
+      this.#parsed = undefined;
+    });
+    return this.#parsed;
+  }
+}
+
+interface Range extends BatchLimits {
+  readonly after: number;
+  readonly upTo?: number;
+  /** Whose reads count; without a user nothing is read. */
+  readonly userId?: string;
+}
+
+/**
+ * Reads the first entries of a part of the log: at most `limit`, and no more than fit into `maxBytes`, but for a first
+ * one that is larger. The sizes are summed where the rows are, so that no more of them is sent; 400 bytes of each entry are
+ * its numbers, moments and names.
+ */
+export async function readEntries(database: Database, projectId: string, range: Range): Promise<Batch> {
+  const { after, upTo = Number.MAX_SAFE_INTEGER, userId = null, limit, maxBytes } = range;
+  const rows = await database.query<Row>`
+    SELECT id, sequence, kind, severity, title, body, resource_type AS "resourceType", resource_id AS "resourceId",
+      data::text AS data, created, read, coalesce(bytes, 0) AS bytes, "hasNext"
+    FROM (
+      SELECT entry.*, sum(bytes) OVER following AS total, lead(sequence) OVER following IS NOT NULL AS "hasNext"
+      FROM (
+        SELECT notification.*,
+          single.sequence IS NOT NULL OR notification.sequence <= coalesce((
+            SELECT read_through FROM notification_states WHERE project_id = ${projectId}::uuid AND user_id = ${userId}::uuid), 0) AS read,
+          400 + octet_length(notification.title) + octet_length(notification.body) + octet_length(notification.data::text) AS bytes
+        FROM notifications AS notification
+        LEFT JOIN notification_reads AS single
+          ON single.project_id = notification.project_id AND single.user_id = ${userId}::uuid AND single.sequence = notification.sequence
+        WHERE notification.project_id = ${projectId}::uuid AND notification.sequence > ${after} AND notification.sequence <= ${upTo}
+        ORDER BY notification.sequence LIMIT ${limit}
+      ) AS entry
+      WINDOW following AS (ORDER BY sequence ROWS UNBOUNDED PRECEDING)
+    ) AS summed
+    WHERE total <= ${maxBytes} OR total = bytes
+    ORDER BY summed.sequence`;
+  const entries = rows.map((row) => new LogEntry(row));
+  const bytes = entries.reduce((sum, entry) => sum + entry.bytes, 0);
+  return { entries, bytes, hasMore: rows.length === limit || rows.at(-1)?.hasNext === true };
+}
+
+/** How many entries to ask for next: of large ones few, as the database looks at the sizes of all that it is asked for. */
+export function nextLimit({ entries, bytes }: Batch, { limit, maxBytes }: BatchLimits): number {
+  if (entries.length === 0) return limit;
+  return Math.max(1, Math.min(limit, Math.ceil((2 * maxBytes * entries.length) / bytes)));
+}

@@ -1,0 +1,212 @@
+import type { Severity } from '../generated/prisma/enums.ts';
+import type { Weighed } from '../graph/answer.ts';
+import type { Database } from '../platform/database.ts';
+import type { Notification } from './log.ts';
+
+/** The notifications of a project, as a user has read them: all of them, or those that pass a filter. */
+export interface List {
+  readonly projectId: string;
+  readonly userId: string;
+  readonly unread: boolean | null;
+  readonly severity: Severity | null;
+  readonly kind: string | null;
+}
+
+/** A part of a list: the numbers between two others, the newest first unless `isAscending`. */
+export interface Part extends List {
+  readonly above: number;
+  readonly below: number;
+  readonly limit: number;
+  readonly offset: number;
+  readonly isAscending: boolean;
+  /** Null: the heavy columns are not read. */
+  readonly bytesLeft: number | null;
+}
+
+type Row = Notification & Weighed;
+
+/** Behind every number of a log. */
+export const LAST = Number.MAX_SAFE_INTEGER;
+
+/**
+ * The notifications of a part, and of their heavy columns as many as the bytes that are left allow.
+ *
+ * The statement has one plan, which is right for every part: a branch for each index that a filter needs, of which one finds
+ * the numbers, and the rows of these. A value on which the plan would depend stands in a subselect, which the planner does
+ * not look into. The lower bound is compared as a row: two plain bounds are taken for a range of few rows, which would all
+ * be read and sorted.
+ */
+export function readPart(database: Database, part: Part): Promise<Row[]> {
+  return part.isAscending ? readOldest(database, part) : readNewest(database, part);
+}
+
+function readNewest(database: Database, part: Part): Promise<Row[]> {
+  const { projectId, userId, unread, severity, kind, above, below, limit, offset, bytesLeft } = part;
+  return database.query<Row>`
+    WITH mark AS (
+      SELECT coalesce(max(read_through), 0) AS read_through,
+        greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN max(read_through) END) AS above
+      FROM notification_states WHERE project_id = ${projectId}::uuid AND user_id = ${userId}::uuid
+    )
+    SELECT id, sequence, kind, severity, title, CASE WHEN fits THEN body ELSE '' END AS body,
+      "resourceType", "resourceId", CASE WHEN fits THEN data ELSE '{}'::json END AS data, created, read,
+      size AS bytes
+    FROM (
+      SELECT page.*, sum(size) OVER (ORDER BY sequence DESC) <= ${bytesLeft}::bigint AS fits
+      FROM (
+        SELECT notification.*, coalesce(listed.read, false) AS read,
+          CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(body) + octet_length(data::text) END AS size
+        FROM (
+          (
+            SELECT notification.sequence, single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark) AS read
+            FROM notifications AS notification
+            LEFT JOIN notification_reads AS single
+              ON single.project_id = notification.project_id AND single.user_id = ${userId}::uuid AND single.sequence = notification.sequence
+            WHERE (SELECT ${kind}::text IS NULL AND ${severity}::severity IS NULL) AND notification.project_id = ${projectId}::uuid
+              AND notification.sequence < ${below}::bigint
+              AND (notification.sequence, notification.project_id) > ((SELECT above FROM mark), ${projectId}::uuid)
+              AND ((single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark)) <> (SELECT ${unread}::boolean)) IS NOT FALSE
+            ORDER BY notification.sequence DESC LIMIT (SELECT ${limit}::int) OFFSET ${offset}
+          )
+          UNION ALL
+          (
+            SELECT notification.sequence, single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark) AS read
+            FROM notifications AS notification
+            LEFT JOIN notification_reads AS single
+              ON single.project_id = notification.project_id AND single.user_id = ${userId}::uuid AND single.sequence = notification.sequence
+            WHERE notification.project_id = ${projectId}::uuid AND notification.kind = (SELECT ${kind}::text)
+              AND notification.sequence < ${below}::bigint
+              AND (notification.sequence, notification.project_id) > ((SELECT above FROM mark), ${projectId}::uuid)
+              AND ((SELECT ${severity}::severity) = notification.severity) IS NOT FALSE
+              AND ((single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark)) <> (SELECT ${unread}::boolean)) IS NOT FALSE
+            ORDER BY notification.sequence DESC LIMIT (SELECT ${limit}::int) OFFSET ${offset}
+          )
+          UNION ALL
+          (
+            SELECT notification.sequence, single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark) AS read
+            FROM notifications AS notification
+            LEFT JOIN notification_reads AS single
+              ON single.project_id = notification.project_id AND single.user_id = ${userId}::uuid AND single.sequence = notification.sequence
+            WHERE (SELECT ${kind}::text IS NULL) AND notification.project_id = ${projectId}::uuid
+              AND (SELECT ${severity}::severity) = notification.severity
+              AND notification.sequence < ${below}::bigint
+              AND (notification.sequence, notification.project_id) > ((SELECT above FROM mark), ${projectId}::uuid)
+              AND ((single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark)) <> (SELECT ${unread}::boolean)) IS NOT FALSE
+            ORDER BY notification.sequence DESC LIMIT (SELECT ${limit}::int) OFFSET ${offset}
+          )
+        ) AS listed, LATERAL (
+          SELECT one.id, one.sequence, one.kind, one.severity, one.title, one.body, one.resource_type AS "resourceType",
+            one.resource_id AS "resourceId", one.data, one.created
+          FROM notifications AS one WHERE one.project_id = ${projectId}::uuid AND one.sequence = listed.sequence LIMIT 1
+        ) AS notification
+      ) AS page
+    ) AS notification
+    ORDER BY sequence DESC`;
+}
+
+function readOldest(database: Database, part: Part): Promise<Row[]> {
+  const { projectId, userId, unread, severity, kind, above, below, limit, offset, bytesLeft } = part;
+  return database.query<Row>`
+    WITH mark AS (
+      SELECT coalesce(max(read_through), 0) AS read_through,
+        greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN max(read_through) END) AS above
+      FROM notification_states WHERE project_id = ${projectId}::uuid AND user_id = ${userId}::uuid
+    )
+    SELECT id, sequence, kind, severity, title, CASE WHEN fits THEN body ELSE '' END AS body,
+      "resourceType", "resourceId", CASE WHEN fits THEN data ELSE '{}'::json END AS data, created, read,
+      size AS bytes
+    FROM (
+      SELECT page.*, sum(size) OVER (ORDER BY sequence) <= ${bytesLeft}::bigint AS fits
+      FROM (
+        SELECT notification.*, coalesce(listed.read, false) AS read,
+          CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(body) + octet_length(data::text) END AS size
+        FROM (
+          (
+            SELECT notification.sequence, single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark) AS read
+            FROM notifications AS notification
+            LEFT JOIN notification_reads AS single
+              ON single.project_id = notification.project_id AND single.user_id = ${userId}::uuid AND single.sequence = notification.sequence
+            WHERE (SELECT ${kind}::text IS NULL AND ${severity}::severity IS NULL) AND notification.project_id = ${projectId}::uuid
+              AND notification.sequence < ${below}::bigint
+              AND (notification.sequence, notification.project_id) > ((SELECT above FROM mark), ${projectId}::uuid)
+              AND ((single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark)) <> (SELECT ${unread}::boolean)) IS NOT FALSE
+            ORDER BY notification.sequence LIMIT (SELECT ${limit}::int) OFFSET ${offset}
+          )
+          UNION ALL
+          (
+            SELECT notification.sequence, single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark) AS read
+            FROM notifications AS notification
+            LEFT JOIN notification_reads AS single
+              ON single.project_id = notification.project_id AND single.user_id = ${userId}::uuid AND single.sequence = notification.sequence
+            WHERE notification.project_id = ${projectId}::uuid AND notification.kind = (SELECT ${kind}::text)
+              AND notification.sequence < ${below}::bigint
+              AND (notification.sequence, notification.project_id) > ((SELECT above FROM mark), ${projectId}::uuid)
+              AND ((SELECT ${severity}::severity) = notification.severity) IS NOT FALSE
+              AND ((single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark)) <> (SELECT ${unread}::boolean)) IS NOT FALSE
+            ORDER BY notification.sequence LIMIT (SELECT ${limit}::int) OFFSET ${offset}
+          )
+          UNION ALL
+          (
+            SELECT notification.sequence, single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark) AS read
+            FROM notifications AS notification
+            LEFT JOIN notification_reads AS single
+              ON single.project_id = notification.project_id AND single.user_id = ${userId}::uuid AND single.sequence = notification.sequence
+            WHERE (SELECT ${kind}::text IS NULL) AND notification.project_id = ${projectId}::uuid
+              AND (SELECT ${severity}::severity) = notification.severity
+              AND notification.sequence < ${below}::bigint
+              AND (notification.sequence, notification.project_id) > ((SELECT above FROM mark), ${projectId}::uuid)
+              AND ((single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark)) <> (SELECT ${unread}::boolean)) IS NOT FALSE
+            ORDER BY notification.sequence LIMIT (SELECT ${limit}::int) OFFSET ${offset}
+          )
+        ) AS listed, LATERAL (
+          SELECT one.id, one.sequence, one.kind, one.severity, one.title, one.body, one.resource_type AS "resourceType",
+            one.resource_id AS "resourceId", one.data, one.created
+          FROM notifications AS one WHERE one.project_id = ${projectId}::uuid AND one.sequence = listed.sequence LIMIT 1
+        ) AS notification
+      ) AS page
+    ) AS notification
+    ORDER BY sequence`;
+}
+
+/** The length of a list that is not filtered by kind or severity: arithmetic, whatever its size. And the last number in the log. */
+export async function countList(database: Database, { projectId, userId, unread }: List): Promise<{ count: number; last: number }> {
+  const [row] = await database.query<{ count: number; last: number }>`
+    SELECT coalesce(CASE ${unread}::boolean
+        WHEN true THEN unread_notifications(project_id, ${userId}::uuid)
+        WHEN false THEN last_sequence - pruned_through - unread_notifications(project_id, ${userId}::uuid)
+        ELSE last_sequence - pruned_through
+      END, 0)::int AS count, last_sequence::int AS last
+    FROM notification_logs WHERE project_id = ${projectId}::uuid`;
+  return row ?? { count: 0, last: 0 };
+}
+
+/** The length of a list that is filtered by kind or severity: its rows are counted. */
+export async function countFiltered(database: Database, list: List): Promise<number> {
+  const { projectId, userId, unread, severity, kind } = list;
+  const [row] = await database.query<{ count: number }>`
+    WITH mark AS (
+      SELECT coalesce(max(read_through), 0) AS read_through, coalesce(CASE WHEN ${unread}::boolean THEN max(read_through) END, 0) AS above
+      FROM notification_states WHERE project_id = ${projectId}::uuid AND user_id = ${userId}::uuid
+    )
+    SELECT (
+      (
+        SELECT count(*) FROM notifications AS notification
+        WHERE notification.project_id = ${projectId}::uuid AND notification.kind = ${kind}::text
+          AND ((SELECT ${severity}::severity) = notification.severity) IS NOT FALSE
+          AND notification.sequence > (SELECT above FROM mark)
+          AND ((SELECT ${unread}::boolean) IS NULL OR (notification.sequence <= (SELECT read_through FROM mark) OR EXISTS (
+            SELECT FROM notification_reads AS single
+            WHERE single.project_id = ${projectId}::uuid AND single.user_id = ${userId}::uuid AND single.sequence = notification.sequence
+          )) <> (SELECT ${unread}::boolean))
+      ) + (
+        SELECT count(*) FROM notifications AS notification
+        WHERE ${kind}::text IS NULL AND notification.project_id = ${projectId}::uuid AND ${severity}::severity = notification.severity
+          AND notification.sequence > (SELECT above FROM mark)
+          AND ((SELECT ${unread}::boolean) IS NULL OR (notification.sequence <= (SELECT read_through FROM mark) OR EXISTS (
+            SELECT FROM notification_reads AS single
+            WHERE single.project_id = ${projectId}::uuid AND single.user_id = ${userId}::uuid AND single.sequence = notification.sequence
+          )) <> (SELECT ${unread}::boolean))
+      )
+    )::int AS count`;
+  return row?.count ?? 0;
+}

@@ -1,0 +1,123 @@
+import type { InputFieldBuilder } from '@pothos/core';
+import type { ProjectScope } from '../access/scope.ts';
+import { builder } from '../graph/builder.ts';
+import { idempotencyKey, once } from '../graph/once.ts';
+import { ProjectRef } from '../graph/project.ts';
+import { inProject, NotificationRef, type Reached, SeverityEnum } from './schema.ts';
+import { MAX_PUBLISHED_BYTES, publishNotifications } from './service.ts';
+
+/** What one call of `publishNotifications` may hold. */
+const MAX_PUBLISHED = 100;
+
+type InputFields = InputFieldBuilder<typeof builder.$inferSchemaTypes, 'InputObject'>;
+
+const location = (t: InputFields) => ({
+  organizationId: t.id({ required: true, description: 'The organization that the project belongs to.' }),
+  projectId: t.id({ required: true, description: 'The project.' }),
+});
+
+const content = (t: InputFields) => ({
+  kind: t.field({
+    type: 'Name',
+    required: true,
+    description: 'What has happened: `instance.suspended`, … At most 255 characters.',
+    extensions: { maxLength: 255 },
+  }),
+  severity: t.field({ type: SeverityEnum, required: true, description: 'How urgent it is.' }),
+  title: t.field({ type: 'Name', required: true, description: 'One line of 1 to 500 characters.', extensions: { maxLength: 500 } }),
+  body: t.field({
+    type: 'Text',
+    required: true,
+    defaultValue: '',
+    description: 'The text below the title: at most 20000 characters.',
+    extensions: { maxLength: 20_000 },
+  }),
+  resourceType: t.field({
+    type: 'Name',
+    description: 'What it is about: `instance`, `invoice`, … At most 255 characters.',
+    extensions: { maxLength: 255 },
+  }),
+  resourceId: t.field({ type: 'Name', description: 'Which one: at most 255 characters.', extensions: { maxLength: 255 } }),
+  data: t.field({
+    type: 'JSONObject',
+    description: 'Details, by kind: a JSON object of up to 64 KiB. An empty one when left out. Not null.',
+    extensions: { refusesNull: true },
+  }),
+});
+
+const PublishNotificationInput = builder.inputType('PublishNotificationInput', {
+  description: 'A notification to be published.',
+  fields: (t) => ({ ...location(t), ...content(t), idempotencyKey: idempotencyKey(t) }),
+});
+
+const PublishNotificationPayload = builder.simpleObject('PublishNotificationPayload', {
+  description: 'What `publishNotification` answers.',
+  fields: (t) => ({ notification: t.field({ type: NotificationRef, description: 'The notification that was published.' }) }),
+});
+
+const NewNotification = builder.inputType('NewNotification', {
+  description: 'One of several notifications to be published.',
+  fields: content,
+});
+
+const PublishNotificationsInput = builder.inputType('PublishNotificationsInput', {
+  description: 'Notifications to be published together.',
+  fields: (t) => ({
+    ...location(t),
+    notifications: t.field({
+      type: [NewNotification],
+      required: true,
+      description: `The notifications, in the order in which the log takes them: at most ${MAX_PUBLISHED}, and ${MAX_PUBLISHED_BYTES / 1024} KiB as JSON.`,
+      extensions: { maxItems: MAX_PUBLISHED },
+    }),
+    idempotencyKey: idempotencyKey(t),
+  }),
+});
+
+/** What was published, and through which project. */
+interface Publishing {
+  readonly scope: ProjectScope;
+  readonly notifications: readonly Reached[];
+}
+
+const PublishNotificationsPayload = builder.objectRef<Publishing>('PublishNotificationsPayload').implement({
+  description: 'What `publishNotifications` answers.',
+  fields: (t) => ({
+    notifications: t.field({
+      type: [NotificationRef],
+      description: 'The notifications that were published, in the order of the log, which is the one that was given.',
+      complexity: { field: 1, multiplier: MAX_PUBLISHED },
+      resolve: ({ notifications }) => [...notifications],
+    }),
+    project: t.expose('scope', { type: ProjectRef, description: 'The project, with its count of what is unread now.' }),
+  }),
+});
+
+builder.mutationFields((t) => ({
+  publishNotification: t.field({
+    type: PublishNotificationPayload,
+    nullable: true,
+    description: 'Appends a notification to the project’s log. Needs the role `admin`.',
+    args: { input: t.arg({ type: PublishNotificationInput, required: true, description: 'The notification.' }) },
+    resolve: (_root, { input }, context, info) =>
+      once({ input, context, info }, async ({ openProject, services }) => {
+        const scope = await openProject(input);
+        const [notification] = inProject(scope, await publishNotifications(scope, services.notifications, [input]));
+        return { notification: notification as Reached };
+      }),
+  }),
+  publishNotifications: t.field({
+    type: PublishNotificationsPayload,
+    nullable: true,
+    description:
+      'Appends notifications to the project’s log, all of them or none, with consecutive numbers in the order given. Needs the role `admin`.',
+    args: { input: t.arg({ type: PublishNotificationsInput, required: true, description: 'The notifications.' }) },
+    resolve: async (_root, { input }, context, info) => {
+      const published = await once({ input, context, info }, async ({ openProject, services }) => {
+        const scope = await openProject(input);
+        return { notifications: inProject(scope, await publishNotifications(scope, services.notifications, input.notifications)) };
+      });
+      return published && { ...published, scope: await context.openProject(input) };
+    },
+  }),
+}));

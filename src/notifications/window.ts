@@ -1,0 +1,74 @@
+import type { Batch, LogEntry } from './batch.ts';
+import type { NotificationEvent } from './log.ts';
+
+/** The window holds two batches: the one that the followers are reading, and the one before. */
+export const BATCH = { limit: 128, maxBytes: 512 * 1024 } as const;
+const WINDOW_SIZE = 2 * BATCH.limit;
+const WINDOW_BYTES = 2 * BATCH.maxBytes;
+
+/** An entry as it arrives, with its event: one object for all feeds, so that it is rendered once. */
+export interface LiveEntry {
+  readonly sequence: number;
+  readonly bytes: number;
+  readonly event: NotificationEvent;
+}
+
+/** The last entries of a log that a hub has read, without a gap between them: bounded in entries and in bytes. */
+export class Window {
+  #entries: LiveEntry[] = [];
+  #bytes = 0;
+  /** The number from which on there is half a window, or less, up to the end. */
+  #recentFrom = 0;
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  get isFull(): boolean {
+    return this.#entries.length >= WINDOW_SIZE || this.#bytes >= WINDOW_BYTES;
+  }
+
+  /** Adds what comes behind the last entry; after a gap in the log the window begins anew. */
+  add({ entries }: Batch): void {
+    const isNext = entries[0]?.sequence === (this.#entries.at(-1)?.sequence ?? 0) + 1;
+    const all = [...(isNext ? this.#entries : []), ...entries.map(toLive)];
+    let bytes = 0;
+    let first = all.length;
+    let recent = first;
+    while (first > 0 && all.length - first < WINDOW_SIZE) {
+      const size = all[first - 1]?.bytes ?? 0;
+      if (bytes > 0 && bytes + size > WINDOW_BYTES) break;
+      bytes += size;
+      first -= 1;
+      if (all.length - first <= BATCH.limit && (bytes <= BATCH.maxBytes || recent === all.length)) recent = first;
+    }
+    this.#recentFrom = all[recent]?.sequence ?? 0;
+    this.#entries = all.slice(first);
+    this.#bytes = bytes;
+  }
+
+  clear(): void {
+    this.#entries = [];
+    this.#bytes = 0;
+  }
+
+  /** Whether the entry after a position has fallen out of the window, or has never been in it. */
+  lacks(position: number): boolean {
+    const first = this.#entries[0];
+    return first === undefined || position + 1 < first.sequence;
+  }
+
+  entryAfter(position: number): LiveEntry | null {
+    return this.#entries[position + 1 - (this.#entries[0]?.sequence ?? 0)] ?? null;
+  }
+
+  /** Whether a position is in the newer half. */
+  isRecent(position: number): boolean {
+    return position + 1 >= this.#recentFrom;
+  }
+}
+
+function toLive(entry: LogEntry): LiveEntry {
+  const { sequence, bytes } = entry;
+  return { sequence, bytes, event: { type: 'notification', sequence, notification: entry, isShared: true } };
+}

@@ -1,0 +1,58 @@
+import { maxAliasesPlugin } from '@escape.tech/graphql-armor-max-aliases';
+import { maxTokensPlugin } from '@escape.tech/graphql-armor-max-tokens';
+import { Lexer, Source, TokenKind } from 'graphql';
+import type { Plugin } from 'graphql-yoga';
+import { exceedsDepth } from '../kernel/depth.ts';
+import { Fault } from '../kernel/fault.ts';
+import { toGraphqlError } from './mask.ts';
+
+const MAX_TOKENS = 2_000;
+const MAX_ALIASES = 50;
+export const MAX_VARIABLE_DEPTH = 520;
+const MAX_DOCUMENT_DEPTH = 520;
+
+/** Limits the size of a client's document. */
+export function limitDocuments(): Plugin[] {
+  return [
+    maxTokensPlugin({ n: MAX_TOKENS }) as Plugin,
+    maxAliasesPlugin({ n: MAX_ALIASES }) as Plugin,
+    {
+      onParams({ params }) {
+        if (exceedsDepth(params.variables, MAX_VARIABLE_DEPTH))
+          throw toGraphqlError(Fault.invalidRequest(`The variables are nested deeper than ${MAX_VARIABLE_DEPTH} levels.`));
+      },
+      onParse({ parseFn, setParseFn }) {
+        setParseFn((source: string | Source, options) => {
+          if (exceedsNesting(typeof source === 'string' ? source : source.body))
+            throw toGraphqlError(Fault.invalidRequest(`The document is nested deeper than ${MAX_DOCUMENT_DEPTH} levels.`));
+          return parseFn(source, options);
+        });
+      },
+    },
+  ];
+}
+
+const brackets: Readonly<Record<string, number>> = {
+  [TokenKind.BRACE_L]: 1,
+  [TokenKind.BRACKET_L]: 1,
+  [TokenKind.PAREN_L]: 1,
+  [TokenKind.BRACE_R]: -1,
+  [TokenKind.BRACKET_R]: -1,
+  [TokenKind.PAREN_R]: -1,
+};
+
+/** Whether brackets are nested too deeply for the parser, which recurses. A syntax error is left to the parser. */
+function exceedsNesting(text: string): boolean {
+  const lexer = new Lexer(new Source(text));
+  let depth = 0;
+  try {
+    for (let tokens = 0; tokens <= MAX_TOKENS && depth <= MAX_DOCUMENT_DEPTH; tokens += 1) {
+      const { kind } = lexer.advance();
+      if (kind === TokenKind.EOF) return false;
+      depth += brackets[kind] ?? 0;
+    }
+  } catch {
+    return false;
+  }
+  return depth > MAX_DOCUMENT_DEPTH;
+}

@@ -1,0 +1,65 @@
+import type { GraphQLSchema } from 'graphql';
+import { createYoga, type YogaServerInstance } from 'graphql-yoga';
+import type { Context } from '../graph/context.ts';
+import { finishAnswers, limitAnswers } from './answers.ts';
+import { checkOperations } from './check.ts';
+import { cacheDocuments } from './documents.ts';
+import type { GetEnveloped, HttpEntrance } from './enveloped.ts';
+import { executeByReference } from './execution.ts';
+import { limitDocuments } from './limits.ts';
+import { formatResults } from './mask.ts';
+import { nameOperations } from './naming.ts';
+import { type TrustedDocuments, trustDocuments, trustsNone, validateTrusted } from './trusted.ts';
+import { validateDocuments } from './validation.ts';
+
+export interface Pipeline {
+  readonly getEnveloped: GetEnveloped;
+  readonly trusted: TrustedDocuments;
+  /** Yoga's own way in by HTTP, for what is unusual. */
+  readonly yoga: YogaServerInstance<HttpEntrance, Context>;
+}
+
+/**
+ * The one way to run an operation, whatever the door: parse, validate, context, execute or subscribe. Throws for a trusted
+ * document that is not valid.
+ */
+export function createPipeline(schema: GraphQLSchema, trusted: TrustedDocuments = trustsNone): Pipeline {
+  const yoga = createYoga<HttpEntrance, Context>({
+    schema,
+    graphqlEndpoint: '/graphql',
+    batching: false,
+    multipart: false,
+    // The body is read, limited and parsed before Yoga sees it.
+    maxRequestBodySize: false,
+    cors: false,
+    graphiql: false,
+    landingPage: false,
+    parserAndValidationCache: false,
+    // Yoga would answer any URL that ends with it: none ends with a space.
+    healthCheckEndpoint: ' ',
+    logging: false,
+    // Results are masked where they are formatted, with the logger of the request: errors keep their faults until then.
+    maskedErrors: false,
+    context: ({ openContext }) => openContext(),
+    plugins: [
+      cacheDocuments(),
+      ...limitDocuments(),
+      trustDocuments(trusted),
+      validateDocuments(),
+      nameOperations(),
+      checkOperations(),
+      executeByReference(),
+      finishAnswers(),
+      limitAnswers(),
+      formatResults(),
+    ],
+  });
+  // Yoga types what it is given as `any`, and its context as what an HTTP request brings.
+  const getEnveloped = yoga.getEnveloped as unknown as GetEnveloped;
+  if (trusted.texts.size > 0) validateTrusted(trusted, getEnveloped({ openContext: raiseEarly }));
+  return { yoga, getEnveloped, trusted };
+}
+
+function raiseEarly(): never {
+  throw new Error('nothing is run before the start is over');
+}

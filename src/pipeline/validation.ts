@@ -1,0 +1,128 @@
+import {
+  type ASTNode,
+  type ASTVisitor,
+  type DocumentNode,
+  GraphQLError,
+  isValueNode,
+  Kind,
+  MaxIntrospectionDepthRule,
+  type ValidationContext,
+  type ValueNode,
+  type validate,
+  visit,
+} from 'graphql';
+import type { Plugin } from 'graphql-yoga';
+import { findConstraintError, inputFieldOf, type Position, readPositions } from '../graph/variables.ts';
+import { Fault, type FieldErrors, statusOf } from '../kernel/fault.ts';
+import { toGraphqlError } from './mask.ts';
+import { findConditionalRoots } from './roots.ts';
+
+/** Validates documents beyond the specification's rules, and turns the errors of literals into field errors. */
+export function validateDocuments(): Plugin {
+  return {
+    onParse: () => toRefusal,
+    onValidate({ addValidationRule, validateFn, setValidationFn }) {
+      addValidationRule(MaxIntrospectionDepthRule);
+      addValidationRule(constraintRule);
+      const validateBySpecification = validateFn as typeof validate;
+      setValidationFn(((schema, document, ...others) => {
+        const conditional = findConditionalRoots(document);
+        const errors = conditional.length > 0 ? conditional : validateBySpecification(schema, document, ...others);
+        return errors.length > 0 ? gatherFieldErrors(document, errors) : errors;
+      }) satisfies typeof validate);
+    },
+  };
+}
+
+/** A syntax error is 400, except for clients that speak the older media type. */
+function toRefusal({ result }: { result: unknown }): void {
+  if (result instanceof GraphQLError) result.extensions.http ??= { status: statusOf.invalid_request, spec: true };
+}
+
+/** Refuses literals and defaults of variables by the constraints of their fields. (Values of variables are checked before the execution.) */
+function constraintRule(context: ValidationContext): ASTVisitor {
+  const check = (positions: readonly Position[], node: ValueNode) => {
+    const problem = findConstraintError(positions, literalOf(node));
+    if (problem) context.reportError(new GraphQLError(problem, { nodes: node, extensions: { code: 'validation_failed' } }));
+  };
+  return {
+    Argument(node) {
+      const argument = context.getArgument();
+      if (argument) check([argument], node.value);
+    },
+    ObjectField(node) {
+      const field = inputFieldOf(context.getParentInputType(), node.name.value);
+      if (field) check([field], node.value);
+    },
+    OperationDefinition(operation) {
+      const defaults = (operation.variableDefinitions ?? []).filter(({ defaultValue }) => defaultValue);
+      if (defaults.length === 0) return;
+      const positions = readPositions(context.getSchema(), context.getDocument(), operation);
+      for (const { variable, defaultValue } of defaults) if (defaultValue) check(positions.get(variable.name.value) ?? [], defaultValue);
+    },
+  };
+}
+
+/** The value of a literal, as far as a constraint needs it. */
+function literalOf(node: ValueNode): unknown {
+  switch (node.kind) {
+    case Kind.INT:
+      return Number(node.value);
+    case Kind.STRING:
+      return node.value;
+    case Kind.LIST:
+      return node.values;
+    case Kind.NULL:
+      return null;
+    default:
+      return undefined;
+  }
+}
+
+/** The field errors of a document's literals, where it has no other errors: answered when an operation is run, as those of variables. */
+export const literalErrorsOf = new WeakMap<DocumentNode, FieldErrors>();
+
+/**
+ * Literals that a scalar or a field refuses are field errors, as variables are: named by the field or argument that they
+ * stand in. They do not make a document invalid, but its operations are not run. Returns the errors that do.
+ */
+function gatherFieldErrors(document: DocumentNode, errors: readonly GraphQLError[]): GraphQLError[] {
+  const others = errors.filter((error) => error.extensions.code !== 'validation_failed');
+  if (others.length > 0) return others.map((error) => toGraphqlError(Fault.invalidRequest(error.message), error.nodes));
+  const refused = new Map<unknown, GraphQLError>();
+  for (const error of errors) if (!refused.has(error.nodes?.[0])) refused.set(error.nodes?.[0], error);
+  const fields: Record<string, string[]> = Object.create(null);
+  const names: string[] = [];
+  /** The places in lists that a value stands in, from the outermost on. */
+  const places: number[] = [];
+  visit(document, {
+    enter(node, key, parent) {
+      const name = nameOf(node);
+      if (name !== null) names.push(name);
+      if (isItem(node, parent)) places.push(Number(key) + 1);
+      const error = refused.get(node);
+      if (!error) return;
+      const item = places.length > 0 ? `Item ${places[0]}: ` : '';
+      // A field of an input object is named without the argument.
+      const field = (names.length > 1 ? names.slice(1) : names).join('.') || 'input';
+      const messages = (fields[field] ??= []);
+      if (!messages.includes(item + error.message)) messages.push(item + error.message);
+    },
+    leave(node, _key, parent) {
+      if (nameOf(node) !== null) names.pop();
+      if (isItem(node, parent)) places.pop();
+    },
+  });
+  literalErrorsOf.set(document, fields);
+  return [];
+}
+
+/** Whether a node is a value in a literal list. */
+function isItem(node: ASTNode, parent: unknown): boolean {
+  return Array.isArray(parent) && isValueNode(node);
+}
+
+function nameOf(node: ASTNode): string | null {
+  if (node.kind === Kind.ARGUMENT || node.kind === Kind.OBJECT_FIELD) return node.name.value;
+  return node.kind === Kind.VARIABLE_DEFINITION ? node.variable.name.value : null;
+}

@@ -1,0 +1,74 @@
+import { Fault } from '../kernel/fault.ts';
+import type { Logger } from './logger.ts';
+
+/** Prisma's codes: cannot reach, timed out, pool exhausted, transaction could not start, write conflict, too many clients. */
+const outageCodes = new Set(['P1001', 'P1002', 'P1008', 'P1017', 'P2024', 'P2028', 'P2034', 'P2037']);
+/** SQLSTATEs: shutting down, starting up, no room left (disk, memory, clients), disk broken, not in the right state, cancelled by a timeout, deadlock. */
+const outageStates = /^(57P0[123]|53...|58030|55000|57014|40001|40P01|25P0[34]|08...)$/;
+const outageErrnos = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
+const outageMessages = /timeout exceeded when trying to connect|Connection terminated|Query read timeout|DriverAdapterError: Timed out/;
+
+/** The message of the error of a statement that was not tried, as the breaker is open. */
+export const DATABASE_AWAY = 'the database is away';
+
+/** An error of the database, by whichever layer: Prisma's client, its adapter, the driver, the socket. */
+interface DatabaseError {
+  readonly code?: unknown;
+  readonly originalCode?: unknown;
+  readonly kind?: unknown;
+  readonly message?: unknown;
+  readonly cause?: unknown;
+  readonly meta?: { readonly driverAdapterError?: unknown };
+}
+
+/** Any thrown value as a fault: what Portico did not throw itself is an error of the database, or a mistake of ours. */
+export function toFault(thrown: unknown): Fault {
+  if (thrown instanceof Fault) return thrown;
+  if (isOutage(thrown)) return Fault.unavailable(thrown);
+  return findDataFault(thrown) ?? Fault.internal(thrown);
+}
+
+/** Logs the cause of a mistake of ours, of which the client learns nothing. */
+export function logMistake(fault: Fault, context: { readonly log: Logger }): void {
+  if (fault.code === 'internal_error') context.log.error({ err: fault.cause }, 'internal error');
+}
+
+/** Whether the database is out of reach, rather than the statement wrong. Prisma's wrapping is unwrapped. */
+function isOutage(thrown: unknown): boolean {
+  if (!isDatabaseError(thrown)) return false;
+  const { kind, message, cause, meta } = thrown;
+  if (codesOf(thrown).some((code) => outageCodes.has(code) || outageStates.test(code) || outageErrnos.has(code))) return true;
+  if (kind === 'DatabaseNotReachable' || kind === 'ConnectionClosed' || kind === 'SocketTimeout') return true;
+  if (typeof message === 'string' && (outageMessages.test(message) || message === DATABASE_AWAY)) return true;
+  return isOutage(cause) || isOutage(meta?.driverAdapterError);
+}
+
+/** Constraints and values that the database refuses: Prisma's code or SQLSTATE → the fault. */
+const dataFaults: ReadonlyArray<readonly [RegExp, () => Fault]> = [
+  // A referenced row does not exist: it was removed while the request was under way.
+  [/^(P2003|P2025|P2001|P2018|23503|23001)$/, () => Fault.notFound()],
+  [/^(P2002|23505|23P01)$/, () => new Fault('conflict', 'Something else has it already.')],
+  // Values that no column takes: too long, out of range, malformed, text with NUL or half a character, a broken constraint.
+  [
+    /^(P2000|P2005|P2006|P2007|P2011|P2019|P2020|P2023|P2033|P2039|22...|23502|23514)$/,
+    () => Fault.invalidRequest('A value cannot be stored.'),
+  ],
+];
+
+/** The innermost code counts, as Prisma calls every raw statement's P2010. */
+function findDataFault(thrown: unknown): Fault | null {
+  if (!isDatabaseError(thrown)) return null;
+  const inner = findDataFault(thrown.cause) ?? findDataFault(thrown.meta?.driverAdapterError);
+  if (inner) return inner;
+  const codes = codesOf(thrown);
+  const [, make] = dataFaults.find(([pattern]) => codes.some((code) => pattern.test(code))) ?? [];
+  return make?.() ?? null;
+}
+
+function isDatabaseError(thrown: unknown): thrown is DatabaseError {
+  return typeof thrown === 'object' && thrown !== null;
+}
+
+function codesOf({ code, originalCode }: DatabaseError): string[] {
+  return [code, originalCode].filter((one) => typeof one === 'string');
+}

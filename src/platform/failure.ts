@@ -1,0 +1,61 @@
+import { statfsSync } from 'node:fs';
+import { toFault } from './errors.ts';
+
+/** An error for the operator, of a start or a command: the message names the problem and its remedy. */
+export class OperatorError extends Error {}
+
+/** A failed start, explained to its operator; null for a mistake of ours, of which the stack is printed. */
+export function describeFailure(failure: unknown): string | null {
+  if (failure instanceof OperatorError) return failure.message;
+  const { code, port } = failure as { code?: unknown; port?: unknown };
+  if (code === 'EADDRINUSE') return `Port ${port} is in use: stop what listens there, or set PORT.`;
+  const file = describeFileFailure(failure);
+  if (file !== null) return file;
+  if (toFault(failure).code !== 'service_unavailable') return null;
+  const reason = describeReason(failure);
+  if (/No space left on device/.test(reason)) return `The database has no space left: make some, and start again. (${reason})`;
+  return `PostgreSQL does not answer: ${reason}`;
+}
+
+const remedies: Readonly<Record<string, string>> = {
+  ENOSPC: 'there is no space left: make some, and start again.',
+  EDQUOT: 'the quota is used up: raise it or make space, and start again.',
+  EROFS: 'the file system is read-only: make it writable, or choose another DATA_DIR.',
+  ENOTDIR: 'a part of the path is a file, where a folder should be: choose another DATA_DIR.',
+  EEXIST: 'a file is where a folder should be: choose another DATA_DIR.',
+  EISDIR: 'a folder is where a file should be: move it away.',
+};
+
+/** An error of the file system, explained by its file; null where it names none. */
+export function describeFileFailure(failure: unknown, path = readPath(failure)): string | null {
+  const { code } = failure as { code?: unknown };
+  if (path === null || typeof code !== 'string') return null;
+  return `${path} cannot be used (${code}): ${remedies[code] ?? 'let this process read and write it, or choose another DATA_DIR.'}`;
+}
+
+function readPath(failure: unknown): string | null {
+  const { path, dest, syscall } = failure as { path?: unknown; dest?: unknown; syscall?: unknown };
+  // A socket has a path too, that of the server.
+  if (syscall === 'connect') return null;
+  return [path, dest].find((name) => typeof name === 'string') ?? null;
+}
+
+/** The messages of an error and its causes; several addresses that were tried have an error each. */
+function describeReason(failure: unknown): string {
+  if (failure instanceof AggregateError) return failure.errors.map(describeReason).join(', ');
+  if (!(failure instanceof Error)) return String(failure);
+  return failure.cause instanceof Error ? `${failure.message}: ${describeReason(failure.cause)}` : failure.message;
+}
+
+/** The size of one segment of PostgreSQL's log: without room for it, PostgreSQL ends. */
+const SEGMENT_BYTES = 16 * 2 ** 20;
+
+/** Whether a database in the folder could not write its log any further. */
+export function isFull(folder: string): boolean {
+  try {
+    const { bavail, bsize } = statfsSync(folder);
+    return bavail * bsize < SEGMENT_BYTES;
+  } catch {
+    return false;
+  }
+}

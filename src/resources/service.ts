@@ -1,0 +1,249 @@
+import type { ProjectScope } from '../access/scope.ts';
+import type { Snapshot, SshKey, Volume, Vpc } from '../generated/prisma/client.ts';
+import type { ResourceKind } from '../generated/prisma/enums.ts';
+import { boundsOf, type Slice, sliceById } from '../graph/connection.ts';
+import { groupRows, idsOf, pickCounts, pickLists } from '../graph/level.ts';
+import { type InProject, pickInProject } from '../graph/node.ts';
+import { type Order, rangeOf, sortRows } from '../graph/order.ts';
+import type { WeighedText } from '../graph/text.ts';
+import type { Database } from '../platform/database.ts';
+
+/** What is stored for an instance, or was: a volume, a snapshot or a backup. */
+type Stored = Volume | Snapshot;
+
+/** The kinds of resources that an instance may have. */
+export type StoredKind = 'volumes' | 'snapshots' | 'backups';
+
+/** The order in which resources come unless another is asked for: the oldest first. */
+export const resourceOrder: Order = { field: 'id', direction: 'asc' };
+
+/** The volumes of each project, along the index of their order. */
+export async function listVolumes(
+  database: Database,
+  scopes: readonly ProjectScope[],
+  order: Order,
+  slice: Slice<string>,
+): Promise<Volume[][]> {
+  if (order === resourceOrder) return listOldestVolumes(database, scopes, slice);
+  const range = rangeOf(slice, order);
+  const { names, moments, limit, walk } = range;
+  const rows = await database.query<VolumeRow>`
+    SELECT listed.id, listed.project_id AS "projectId", listed.instance_id AS "instanceId", listed.name, listed.size_gb AS "sizeGb", listed.created
+    FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)
+    CROSS JOIN LATERAL (
+      (SELECT id, project_id, instance_id, name, size_gb, created FROM volumes
+        WHERE ${walk}::text = 'name asc' AND project_id = wanted.project_id
+          AND (left(name, 255) COLLATE "C", id) > (${names.above.value}, ${names.above.id}::uuid)
+          AND (left(name, 255) COLLATE "C", id) < (${names.below.value}, ${names.below.id}::uuid)
+        ORDER BY left(name, 255) COLLATE "C", id LIMIT ${limit})
+      UNION ALL
+      (SELECT id, project_id, instance_id, name, size_gb, created FROM volumes
+        WHERE ${walk}::text = 'name desc' AND project_id = wanted.project_id
+          AND (left(name, 255) COLLATE "C", id) > (${names.above.value}, ${names.above.id}::uuid)
+          AND (left(name, 255) COLLATE "C", id) < (${names.below.value}, ${names.below.id}::uuid)
+        ORDER BY left(name, 255) COLLATE "C" DESC, id DESC LIMIT ${limit})
+      UNION ALL
+      (SELECT id, project_id, instance_id, name, size_gb, created FROM volumes
+        WHERE ${walk}::text = 'created asc' AND project_id = wanted.project_id
+          AND (created, id) > (${moments.above.value}::text::timestamptz, ${moments.above.id}::uuid)
+          AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
+        ORDER BY created, id LIMIT ${limit})
+      UNION ALL
+      (SELECT id, project_id, instance_id, name, size_gb, created FROM volumes
+        WHERE ${walk}::text = 'created desc' AND project_id = wanted.project_id
+          AND (created, id) > (${moments.above.value}::text::timestamptz, ${moments.above.id}::uuid)
+          AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
+        ORDER BY created DESC, id DESC LIMIT ${limit})
+    ) AS listed`;
+  const lists = groupRows(idsOf(scopes), rows as Volume[], ({ projectId }) => projectId);
+  return lists.map((volumes) => sortRows(volumes, order, range));
+}
+
+/** Of a union PostgreSQL does not know what cannot be null. */
+type VolumeRow = { readonly [Name in keyof Volume]: Volume[Name] | null };
+
+/** The resources of each project, the oldest first. */
+async function listOldestVolumes(database: Database, scopes: readonly ProjectScope[], slice: Slice<string>): Promise<Volume[][]> {
+  const rows = await database.project.findMany({ ...within(scopes), select: { id: true, volumes: sliceById(slice) } });
+  return pickLists(idsOf(scopes), rows, ({ volumes }) => volumes);
+}
+
+export async function listSnapshots(database: Database, scopes: readonly ProjectScope[], slice: Slice<string>): Promise<Snapshot[][]> {
+  const rows = await database.project.findMany({ ...within(scopes), select: { id: true, snapshots: sliceById(slice) } });
+  return pickLists(idsOf(scopes), rows, ({ snapshots }) => snapshots);
+}
+
+export async function listBackups(database: Database, scopes: readonly ProjectScope[], slice: Slice<string>): Promise<Snapshot[][]> {
+  const rows = await database.project.findMany({ ...within(scopes), select: { id: true, backups: sliceById(slice) } });
+  return pickLists(idsOf(scopes), rows, ({ backups }) => backups);
+}
+
+export async function listVpcs(database: Database, scopes: readonly ProjectScope[], slice: Slice<string>): Promise<Vpc[][]> {
+  const rows = await database.project.findMany({ ...within(scopes), select: { id: true, vpcs: sliceById(slice) } });
+  return pickLists(idsOf(scopes), rows, ({ vpcs }) => vpcs);
+}
+
+export async function listSshKeys(database: Database, scopes: readonly ProjectScope[], slice: Slice<string>): Promise<SshKey[][]> {
+  const rows = await database.project.findMany({ ...within(scopes), select: { id: true, sshKeys: { ...sliceById(slice), ...light } } });
+  return pickLists(idsOf(scopes), rows, ({ sshKeys }) => sshKeys.map(withoutPublicKey));
+}
+
+/** What a list holds of a key: its text may be long, and is read where it is asked for. */
+const light = { omit: { publicKey: true } } as const;
+
+function withoutPublicKey(key: Omit<SshKey, 'publicKey'>): SshKey {
+  return { ...key, publicKey: '' };
+}
+
+/** The texts of SSH keys that have been reached in their projects. */
+export function readPublicKeys(database: Database, ids: readonly string[], bytesLeft: number): Promise<WeighedText[]> {
+  return database.query<WeighedText>`
+    SELECT id, CASE WHEN sum(size) OVER (ORDER BY id) <= ${bytesLeft}::bigint THEN public_key ELSE '' END AS text, size AS bytes
+    FROM (SELECT id, public_key, octet_length(public_key) AS size FROM ssh_keys WHERE id = ANY (${[...ids]}::uuid[])) AS weighed`;
+}
+
+/** How many resources of a kind each project has, by the counters of the overview. */
+export async function countResources(database: Database, scopes: readonly ProjectScope[], kind: ResourceKind): Promise<number[]> {
+  const rows = await database.query<{ projectId: string; count: number | null }>`
+    SELECT wanted.project_id AS "projectId", counted.count
+    FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)
+    CROSS JOIN LATERAL (
+      SELECT sum(resources)::int AS count FROM resource_counters
+      WHERE project_id = wanted.project_id AND ${kind}::resource_kind = kind
+    ) AS counted`;
+  return pickCounts(idsOf(scopes), rows, ({ projectId }) => projectId);
+}
+
+/** Resources by their ids; null for one that is none of the project that it is asked for in. */
+export const finders = {
+  Volume: async (database: Database, asked: readonly InProject[]) => pickInProject(asked, await database.volume.findMany(byIds(asked))),
+  Snapshot: async (database: Database, asked: readonly InProject[]) => pickInProject(asked, await database.snapshot.findMany(byIds(asked))),
+  Backup: async (database: Database, asked: readonly InProject[]) => pickInProject(asked, await database.backup.findMany(byIds(asked))),
+  Vpc: async (database: Database, asked: readonly InProject[]) => pickInProject(asked, await database.vpc.findMany(byIds(asked))),
+  SshKey: async (database: Database, asked: readonly InProject[]) => {
+    const rows = await database.sshKey.findMany({ ...byIds(asked), ...light });
+    return pickInProject(asked, rows.map(withoutPublicKey));
+  },
+};
+
+/** Instances, each in its own project: what is stored for one of them in another project is not its. */
+export interface OfInstance {
+  readonly instanceId: string;
+  readonly projectId: string;
+}
+
+/** For each instance what of a kind is stored for it, the oldest first: one statement, however many instances. */
+export async function listStored(
+  database: Database,
+  kind: StoredKind,
+  instances: readonly OfInstance[],
+  slice: Slice<string>,
+): Promise<Stored[][]> {
+  const { above, below, limit, isAscending } = boundsOf(slice, 'asc');
+  const instanceIds = instances.map(({ instanceId }) => instanceId);
+  const projectIds = instances.map(({ projectId }) => projectId);
+  const rows = isAscending
+    ? await database.query<StoredRow>`
+        SELECT listed.* FROM unnest(${instanceIds}::uuid[], ${projectIds}::uuid[]) AS wanted (instance_id, project_id)
+        CROSS JOIN LATERAL (
+          (SELECT id, project_id AS "projectId", instance_id AS "instanceId", name, size_gb AS "sizeGb", created FROM volumes
+          WHERE ${kind}::text = 'volumes' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
+            AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id LIMIT ${limit})
+          UNION ALL
+          (SELECT id, project_id, instance_id, name, size_gb, created FROM snapshots
+          WHERE ${kind}::text = 'snapshots' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
+            AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id LIMIT ${limit})
+          UNION ALL
+          (SELECT id, project_id, instance_id, name, size_gb, created FROM backups
+          WHERE ${kind}::text = 'backups' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
+            AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id LIMIT ${limit})
+        ) AS listed
+        ORDER BY listed.id`
+    : await database.query<StoredRow>`
+        SELECT listed.* FROM unnest(${instanceIds}::uuid[], ${projectIds}::uuid[]) AS wanted (instance_id, project_id)
+        CROSS JOIN LATERAL (
+          (SELECT id, project_id AS "projectId", instance_id AS "instanceId", name, size_gb AS "sizeGb", created FROM volumes
+          WHERE ${kind}::text = 'volumes' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
+            AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id DESC LIMIT ${limit})
+          UNION ALL
+          (SELECT id, project_id, instance_id, name, size_gb, created FROM snapshots
+          WHERE ${kind}::text = 'snapshots' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
+            AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id DESC LIMIT ${limit})
+          UNION ALL
+          (SELECT id, project_id, instance_id, name, size_gb, created FROM backups
+          WHERE ${kind}::text = 'backups' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
+            AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id DESC LIMIT ${limit})
+        ) AS listed
+        ORDER BY listed.id DESC`;
+  return groupRows(instanceIds, rows as Stored[], ({ instanceId }) => instanceId);
+}
+
+/** The volumes of each instance, along the index of their order. */
+export async function listInstanceVolumes(
+  database: Database,
+  instances: readonly OfInstance[],
+  order: Order,
+  slice: Slice<string>,
+): Promise<Stored[][]> {
+  if (order === resourceOrder) return listStored(database, 'volumes', instances, slice);
+  const range = rangeOf(slice, order);
+  const { names, moments, limit, walk } = range;
+  const instanceIds = instances.map(({ instanceId }) => instanceId);
+  const projectIds = instances.map(({ projectId }) => projectId);
+  const rows = await database.query<VolumeRow>`
+    SELECT listed.id, listed.project_id AS "projectId", listed.instance_id AS "instanceId", listed.name, listed.size_gb AS "sizeGb", listed.created
+    FROM unnest(${instanceIds}::uuid[], ${projectIds}::uuid[]) AS wanted (instance_id, project_id)
+    CROSS JOIN LATERAL (
+      (SELECT id, project_id, instance_id, name, size_gb, created FROM volumes
+        WHERE ${walk}::text = 'name asc' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
+          AND (left(name, 255) COLLATE "C", id) > (${names.above.value}, ${names.above.id}::uuid)
+          AND (left(name, 255) COLLATE "C", id) < (${names.below.value}, ${names.below.id}::uuid)
+        ORDER BY left(name, 255) COLLATE "C", id LIMIT ${limit})
+      UNION ALL
+      (SELECT id, project_id, instance_id, name, size_gb, created FROM volumes
+        WHERE ${walk}::text = 'name desc' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
+          AND (left(name, 255) COLLATE "C", id) > (${names.above.value}, ${names.above.id}::uuid)
+          AND (left(name, 255) COLLATE "C", id) < (${names.below.value}, ${names.below.id}::uuid)
+        ORDER BY left(name, 255) COLLATE "C" DESC, id DESC LIMIT ${limit})
+      UNION ALL
+      (SELECT id, project_id, instance_id, name, size_gb, created FROM volumes
+        WHERE ${walk}::text = 'created asc' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
+          AND (created, id) > (${moments.above.value}::text::timestamptz, ${moments.above.id}::uuid)
+          AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
+        ORDER BY created, id LIMIT ${limit})
+      UNION ALL
+      (SELECT id, project_id, instance_id, name, size_gb, created FROM volumes
+        WHERE ${walk}::text = 'created desc' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
+          AND (created, id) > (${moments.above.value}::text::timestamptz, ${moments.above.id}::uuid)
+          AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
+        ORDER BY created DESC, id DESC LIMIT ${limit})
+    ) AS listed`;
+  const lists = groupRows(instanceIds, rows as Volume[], ({ instanceId }) => instanceId);
+  return lists.map((volumes) => sortRows(volumes, order, range));
+}
+
+/** How much of a kind is stored for each instance. */
+export async function countStored(database: Database, kind: StoredKind, instances: readonly OfInstance[]): Promise<number[]> {
+  const instanceIds = instances.map(({ instanceId }) => instanceId);
+  const projectIds = instances.map(({ projectId }) => projectId);
+  const rows = await database.query<{ instanceId: string | null; count: number | null }>`
+    SELECT wanted.instance_id AS "instanceId",
+      (CASE ${kind}::text
+        WHEN 'volumes' THEN (SELECT count(*) FROM volumes WHERE instance_id = wanted.instance_id AND project_id = wanted.project_id)
+        WHEN 'snapshots' THEN (SELECT count(*) FROM snapshots WHERE instance_id = wanted.instance_id AND project_id = wanted.project_id)
+        ELSE (SELECT count(*) FROM backups WHERE instance_id = wanted.instance_id AND project_id = wanted.project_id)
+      END)::int AS count
+    FROM unnest(${instanceIds}::uuid[], ${projectIds}::uuid[]) AS wanted (instance_id, project_id)`;
+  return pickCounts(instanceIds, rows, ({ instanceId }) => instanceId);
+}
+
+/** Of a union PostgreSQL does not know what cannot be null. */
+type StoredRow = { readonly [Name in keyof Stored]: Stored[Name] | null };
+
+function within(scopes: readonly ProjectScope[]) {
+  return { relationLoadStrategy: 'join', where: { id: { in: idsOf(scopes) } } } as const;
+}
+
+function byIds(asked: readonly InProject[]) {
+  return { where: { id: { in: asked.map(({ id }) => id) } } };
+}

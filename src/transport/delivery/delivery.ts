@@ -1,0 +1,98 @@
+import type { Consumer, Source } from '../../graph/source.ts';
+import type { SocketConnection } from '../sockets/connection.ts';
+import { type Envelope, frameTexts, holdFrames } from './frames.ts';
+import { type QueuedDelivery, WriteQueue } from './queue.ts';
+import type { EventRenderer } from './renderer.ts';
+
+/** The size of one write, unless a single event is larger. */
+const MAX_WRITE_BYTES = 64 * 1024;
+
+export interface DeliveryOwner {
+  /** Runs once, when a source has ended by itself. */
+  endDelivery(delivery: Delivery, failure: unknown): void;
+}
+
+/**
+ * Delivers the events of a source to a connection as fast as its peer reads. Events that are in memory go at once, in one
+ * write, while nothing waits for the peer. Everything else waits for the delivery's turn on the connection: while it waits,
+ * nothing is read or fetched from the source.
+ */
+export class Delivery implements Consumer, QueuedDelivery {
+  #isQueued = false;
+  #isWriting = false;
+
+  constructor(
+    private readonly connection: SocketConnection,
+    private readonly source: Source,
+    private readonly renderer: EventRenderer,
+    private readonly envelope: Envelope,
+    /** The client's id of the subscription; empty where the protocol has none. */
+    readonly id: string,
+    /** Null once the owner knows of the end, or has brought it about. */
+    private owner: DeliveryOwner | null,
+  ) {
+    source.consumer = this;
+  }
+
+  /** Sends the events that are available; the first call begins the delivery. */
+  onReadable(): void {
+    if (this.#isWriting) return;
+    if (this.source.isEnded) this.#finish();
+    else if (!this.#isQueued) this.#deliver();
+  }
+
+  /** Ends the delivery without a word to its owner. */
+  stop(): void {
+    this.owner = null;
+    this.source.end();
+  }
+
+  async writeNext(): Promise<void> {
+    if (this.source.needsFetch && !this.connection.isWaiting) await this.source.fetch();
+    this.#isQueued = false;
+    if (!this.source.isEnded) this.#deliver();
+  }
+
+  #deliver(): void {
+    if (!this.connection.isOpen) return;
+    const isDone = !this.connection.isWaiting && this.#write();
+    if (this.source.isEnded) return this.#finish();
+    if (isDone && !this.source.needsFetch) return;
+    // Fetched events would wait in memory for as long as the peer takes; the log has them as well.
+    if (this.connection.isWaiting) this.source.release();
+    this.#isQueued = true;
+    WriteQueue.enqueue(this.connection, this);
+  }
+
+  /** Writes once; returns whether no event is left in memory. */
+  #write(): boolean {
+    this.#isWriting = true;
+    const texts: Buffer[] = [];
+    const isDone = this.#render(texts);
+    this.#isWriting = false;
+    if (texts.length > 0 && !this.connection.write(frameTexts(texts, this.envelope, this.id))) holdFrames();
+    return isDone;
+  }
+
+  #render(texts: Buffer[]): boolean {
+    try {
+      for (let size = 0; size < MAX_WRITE_BYTES; ) {
+        const event = this.source.read();
+        if (!event) return true;
+        const text = this.renderer.render(event, () => this.connection.openContext());
+        texts.push(text);
+        size += text.length;
+      }
+      return false;
+    } catch (failure) {
+      this.source.end(failure);
+      return true;
+    }
+  }
+
+  #finish(): void {
+    const owner = this.owner;
+    this.owner = null;
+    owner?.endDelivery(this, this.source.failure);
+  }
+}

@@ -1,0 +1,120 @@
+import {
+  type ASTNode,
+  type ASTVisitor,
+  createSourceEventStream,
+  type ExecutionArgs,
+  type ExecutionResult,
+  executeSync,
+  type GraphQLSchema,
+  getArgumentValues,
+  getOperationAST,
+  getVariableValues,
+  Kind,
+  type OperationDefinitionNode,
+  visit,
+} from 'graphql';
+import type { Context } from '../../graph/context.ts';
+import { type Shareable, Source } from '../../graph/source.ts';
+import { createTextCache } from '../../kernel/cache.ts';
+import { getOrInsert } from '../../kernel/map.ts';
+import { checkEventSize } from '../../pipeline/answers.ts';
+import { cacheText } from './texts.ts';
+
+/** The events of a subscription, before they are executed; or the errors that it begins with. */
+export async function openSource(args: ExecutionArgs): Promise<Source | ExecutionResult> {
+  const stream = await createSourceEventStream(args);
+  if (!(Symbol.asyncIterator in stream)) return stream;
+  if (stream instanceof Source) return stream;
+  throw new Error('a subscription is resolved to a Source');
+}
+
+/** Makes the text that is sent of a result. */
+export type FormatResult = (result: ExecutionResult, context: Context) => string;
+
+/**
+ * The renderer of a subscription's events: a document, the variables that count, and the format of a door. An event that
+ * many subscribers share is executed and serialized once for all of them that have the same renderer; the domain shares only
+ * events that look the same to every viewer. An event brings all its fields along: they are resolved without waiting.
+ */
+export class EventRenderer {
+  readonly #args: Omit<ExecutionArgs, 'contextValue' | 'rootValue'>;
+  readonly #texts = new WeakMap<object, Buffer>();
+
+  constructor(
+    { schema, document, operationName, variableValues }: ExecutionArgs,
+    private readonly formatResult: FormatResult,
+  ) {
+    this.#args = { schema, document, operationName, variableValues };
+  }
+
+  /** One event's text, in UTF-8. Throws what `formatResult` throws, and `invalid_request` for an event that would be too large. */
+  render(event: Shareable, openContext: () => Context): Buffer {
+    const known = this.#texts.get(event);
+    if (known) return known;
+    const context = openContext();
+    const result = executeSync({ ...this.#args, rootValue: event, contextValue: context });
+    checkEventSize(result);
+    const text = Buffer.from(this.formatResult(result, context));
+    // An error may be this subscriber's alone.
+    if (event.isShared && !result.errors) cacheText(this.#texts, event, text);
+    return text;
+  }
+}
+
+/** The shared renderers. A renderer that is evicted is no longer shared. */
+export class RendererCache {
+  readonly #cache = createTextCache<EventRenderer>();
+
+  /** The renderer with a key, which stands for all that its texts depend on. */
+  get(key: string, args: ExecutionArgs, formatResult: FormatResult): EventRenderer {
+    return getOrInsert<string, EventRenderer>(this.#cache, key, () => new EventRenderer(args, formatResult));
+  }
+
+  /** The renderer of a client's subscription: shared with all whose events have the same texts, to the byte. */
+  forSubscription(args: ExecutionArgs, formatResult: FormatResult): EventRenderer {
+    const key = rendererKey(args);
+    return key === null ? new EventRenderer(args, formatResult) : this.get(key, args, formatResult);
+  }
+}
+
+/**
+ * The key of a subscription's renderer: the document, the name of the operation, and the coerced variables, of which one
+ * that is left out is no null. Variables that stand only in the subscribed field's own arguments (the cursor, the ids) do
+ * not show in an event, so they are not in the key. Null for a subscription whose events are rendered for itself alone.
+ */
+function rendererKey({ schema, document, operationName, variableValues }: ExecutionArgs): string | null {
+  const operation = getOperationAST(document, operationName);
+  const text = document.loc?.source.body;
+  if (!operation || text === undefined) return null;
+  const { coerced } = getVariableValues(schema, operation.variableDefinitions ?? [], variableValues ?? {});
+  if (!coerced || !hasGoodArguments(schema, operation, coerced)) return null;
+  const used = new Set<string>();
+  const note: ASTVisitor = { Variable: ({ name }) => void used.add(name.value) };
+  for (const selection of operation.selectionSet.selections) {
+    for (const [key, part] of Object.entries(selection)) if (key !== 'arguments') visitPart(part, note);
+  }
+  for (const definition of document.definitions) if (definition.kind === Kind.FRAGMENT_DEFINITION) visit(definition, note);
+  // Among the coerced variables one of this name would not be found.
+  if (used.has('__proto__')) return null;
+  const counting = [...used].sort().map((name) => (Object.hasOwn(coerced, name) ? [name, coerced[name]] : [name]));
+  return JSON.stringify([text, operation.name?.value ?? null, counting]);
+}
+
+function visitPart(part: unknown, visitor: ASTVisitor): void {
+  if (Array.isArray(part)) for (const item of part) visitPart(item, visitor);
+  else if (typeof part === 'object' && part !== null && 'kind' in part) visit(part as ASTNode, visitor);
+}
+
+/** Whether the subscribed field takes its arguments: otherwise each of its events would be rendered as an error. */
+function hasGoodArguments(schema: GraphQLSchema, { selectionSet }: OperationDefinitionNode, coerced: Record<string, unknown>): boolean {
+  const fields = schema.getSubscriptionType()?.getFields() ?? {};
+  try {
+    for (const selection of selectionSet.selections) {
+      const field = selection.kind === Kind.FIELD ? fields[selection.name.value] : undefined;
+      if (field && selection.kind === Kind.FIELD) getArgumentValues(field, selection, coerced);
+    }
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,124 @@
+import { readFile } from 'node:fs/promises';
+import { deskSession, signedInStyle } from '../http/desk-session.ts';
+import { contentPolicy } from '../http/pages.ts';
+
+/** The page has all its assets within, in scripts and styles of its own. */
+export const graphiqlPolicy = contentPolicy({
+  'script-src': "'unsafe-inline'",
+  'style-src': "'unsafe-inline'",
+  'img-src': 'data:',
+  'font-src': 'data:',
+  'connect-src': "'self'",
+  'worker-src': 'blob:',
+});
+
+/** GraphiQL, some nine megabytes: loaded at the first request. */
+export async function renderGraphiql(): Promise<string> {
+  const { renderGraphiQL } = await import('@graphql-yoga/render-graphiql');
+  // The page would otherwise write each query into its address, which answers with JSON when it is reloaded.
+  const keepAddress = { onEditQuery: null };
+  const page = renderGraphiQL({
+    title: 'Portico',
+    headers,
+    defaultTabs: await Promise.all(tabs.map(openTab)),
+    inputValueDeprecation: true,
+    ...keepAddress,
+  });
+  return page
+    .replace('<head>', `<head><meta name="viewport" content="width=device-width, initial-scale=1">${style}`)
+    .replace('<div id="root"></div>', `<main id="root"></main><script>${deskSession}${recall}${share}${plainTabs}</script>`);
+}
+
+const light = (body: string) =>
+  `${body} :is(.graphiql-container, .graphiql-dialog) { --color-warning: 36, 100%, 28% !important; --color-info: 208, 100%, 38% !important }`;
+/** Line numbers, and comments, which the editor names so. */
+const dark = (body: string) =>
+  `${body} .monaco-editor .line-numbers { color: #a3a3a3 !important } ${body} .monaco-editor .mtk8 { color: #8fbf7a }`;
+
+/**
+ * A tab that moves as it is pressed is not under the pointer any more where it is let go: the click is lost. Colours, as
+ * GraphiQL has them: dark enough for 4.5:1.
+ */
+const style = `<style>${signedInStyle}
+.signed-in + noscript + main, .signed-in + noscript + main .graphiql-container { height: calc(100dvh - 29px) }
+.graphiql-tab { transform: none !important }
+.graphiql-logo, .graphiql-logo * { color: hsl(var(--color-neutral)) !important }
+.graphiql-doc-explorer-type-name { text-decoration: underline !important }
+${light('body.graphiql-light')}
+${dark('body.graphiql-dark')}
+@media (prefers-color-scheme: light) { ${light('body:not(.graphiql-dark)')} }
+@media (prefers-color-scheme: dark) { ${dark('body:not(.graphiql-light)')} }
+</style>`;
+
+/** A tab with buttons within is none to a screen reader: the tabs are a list, in which one is current. */
+const plainTabs = `{
+  const complete = () => {
+    for (const list of document.querySelectorAll('.graphiql-tabs[role=tablist]')) list.setAttribute('role', 'list');
+    for (const tab of document.querySelectorAll('.graphiql-tab[aria-selected]')) {
+      tab.querySelector('button').setAttribute('aria-current', tab.getAttribute('aria-selected'));
+      tab.setAttribute('role', 'listitem');
+      tab.removeAttribute('aria-selected');
+    }
+  };
+  new MutationObserver(complete).observe(document, { childList: true, subtree: true, attributeFilter: ['aria-selected'] });
+}`;
+
+/** GraphiQL remembers its tabs, but opens an empty one beside them unless what it remembers last is what the active one has. */
+const recall = `{
+  const { tabs = [], activeTabIndex = 0 } = JSON.parse(localStorage.getItem('graphiql:tabState') || '{}');
+  for (const name of ['query', 'variables', 'headers']) {
+    const value = tabs[activeTabIndex]?.[name];
+    if (value) localStorage.setItem('graphiql:' + name, value);
+    else localStorage.removeItem('graphiql:' + name);
+  }
+}`;
+
+/** The header of one tab counts in all that have none of their own; without any the session of the desk does. */
+const share = `{
+  const send = window.fetch;
+  const find = () => {
+    const { tabs = [] } = JSON.parse(localStorage.getItem('graphiql:tabState') || '{}');
+    for (const { headers } of tabs) {
+      const [, value] = /(?:^|[{,])\\s*"Authorization"\\s*:\\s*"([^"\\n]+)"/im.exec(headers || '') || [];
+      if (value) return value;
+    }
+    const session = desk.session();
+    return session && 'Bearer ' + session.credential;
+  };
+  window.fetch = (target, options = {}) => {
+    const headers = new Headers(options.headers);
+    const shared = headers.has('authorization') ? null : find();
+    if (shared) headers.set('authorization', shared);
+    return send(target, { ...options, headers });
+  };
+  desk.tell();
+}`;
+
+/** The header is a comment, so that the schema loads before there is a token. */
+const headers = `{
+  // Remove the slashes, and put a token or a key here. It counts in
+  // every tab, and this browser keeps it (localStorage) until you
+  // remove it:
+  // "Authorization": "Bearer …"
+}`;
+
+/** The demo's main project: its ids are the same on every machine. */
+export const demoProject = {
+  organizationId: '019b76da-a800-7f80-b447-2b4165543001',
+  projectId: '019b76da-a800-7699-b853-3a4a1bd868a0',
+};
+
+/** The documents to begin with. Each URL is written out: the bundler copies a file that is named like this into the build. */
+const tabs: ReadonlyArray<{ readonly document: URL; readonly variables?: object }> = [
+  { document: new URL('./tabs/viewer.graphql', import.meta.url) },
+  { document: new URL('./tabs/overview.graphql', import.meta.url), variables: demoProject },
+  { document: new URL('./tabs/feed.graphql', import.meta.url), variables: { ...demoProject, after: 148 } },
+  {
+    document: new URL('./tabs/publish.graphql', import.meta.url),
+    variables: { input: { ...demoProject, kind: 'maintenance.scheduled', severity: 'info', title: 'Published from GraphiQL' } },
+  },
+];
+
+async function openTab({ document, variables }: (typeof tabs)[number]) {
+  return { headers, query: await readFile(document, 'utf8'), ...(variables && { variables: JSON.stringify(variables, null, 2) }) };
+}

@@ -1,0 +1,72 @@
+import { createHash } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import accepts from 'accepts';
+import { share } from './answer.ts';
+import type { Middleware } from './exchange.ts';
+import { send, sendEmpty } from './send.ts';
+
+const compress = promisify(gzip);
+
+/** A static file or page. */
+export interface Asset {
+  readonly mediaType: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  load(): string | Uint8Array | Promise<string | Uint8Array>;
+  /** The same, compressed by Brotli, where a build has made it. */
+  readonly loadBrotli?: (() => Promise<Uint8Array>) | undefined;
+}
+
+interface Representation {
+  readonly bytes: Buffer;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+interface Representations {
+  readonly identity: Representation;
+  readonly gzip: Representation;
+  readonly br: Representation | null;
+}
+
+/** Serves an asset: it is loaded and compressed at the first request, and cached in memory from then on. */
+export function serveAsset(asset: Asset): Middleware {
+  let representations: Promise<Representations> | null = null;
+  return async (request, response) => {
+    representations ??= prepare(asset).catch((failure: unknown) => {
+      representations = null;
+      throw failure;
+    });
+    const known = await representations;
+    const { bytes, headers } = known[chooseEncoding(request, known.br !== null)] ?? known.identity;
+    if (isKnown(request, headers.ETag ?? '')) return sendEmpty(response, 304, headers);
+    send(response, 200, bytes, asset.mediaType, headers);
+  };
+}
+
+async function prepare({ headers, load, loadBrotli }: Asset): Promise<Representations> {
+  const bytes = Buffer.from(await load());
+  const tag = createHash('sha256').update(bytes).digest('base64url').slice(0, 22);
+  const common = { Vary: 'Accept-Encoding', ...headers };
+  const encoded = (encoding: string, bytes: Buffer): Representation => ({
+    bytes: share(bytes),
+    headers: { ...common, ETag: `"${tag}-${encoding}"`, 'Content-Encoding': encoding },
+  });
+  return {
+    identity: { bytes: share(bytes), headers: { ...common, ETag: `"${tag}"` } },
+    gzip: encoded('gzip', await compress(bytes)),
+    br: loadBrotli ? encoded('br', Buffer.from(await loadBrotli())) : null,
+  };
+}
+
+function chooseEncoding(request: IncomingMessage, hasBrotli: boolean): keyof Representations {
+  // Browsers name it last, and mean nothing by it.
+  if (hasBrotli && accepts(request).encodings().includes('br')) return 'br';
+  return accepts(request).encoding(['gzip', 'identity']) === 'gzip' ? 'gzip' : 'identity';
+}
+
+/** Whether the client has the representation already (RFC 9110, §13.1.2). */
+function isKnown(request: IncomingMessage, tag: string): boolean {
+  const given = request.headers['if-none-match']?.split(',').map((one) => one.trim().replace(/^W\//, '')) ?? [];
+  return given.includes(tag) || given.includes('*');
+}

@@ -1,0 +1,81 @@
+import type { IncomingMessage } from 'node:http';
+import { parse as parseMediaType } from 'content-type';
+import express from 'express';
+import { Fault } from '../../kernel/fault.ts';
+import { parseJson } from '../../kernel/jsontext.ts';
+import { requestQueueOf } from './pipelining.ts';
+
+const MAX_BODY_BYTES = 1024 * 1024;
+const readBytes = express.raw({ type: () => true, limit: MAX_BODY_BYTES });
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+/**
+ * The body as a JSON object; an empty body is an empty object. Throws `invalid_request` for what is too large, not
+ * JSON, not an object, of another media type, or not UTF-8: nothing is repaired on the way in.
+ */
+export async function readJsonObject(request: IncomingMessage): Promise<Readonly<Record<string, unknown>>> {
+  const bytes = await readBody(request);
+  if (bytes.length === 0) return {};
+  if (!isJson(request.headers['content-type'])) throw Fault.invalidRequest('The media type must be application/json.');
+  const value = parseBytes(bytes);
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw Fault.invalidRequest('The body must be a JSON object.');
+  return value as Record<string, unknown>;
+}
+
+/** A smaller body comes with the headers, mostly, and is bounded by the number of connections. */
+const SMALL_BYTES = 16 * 1024;
+
+const nothing = () => {};
+
+/** Counts a body that is not small while it arrives, as it waits in memory for a client that may be slow. Returns the function that ends the count. */
+function countBody(request: IncomingMessage): () => void {
+  const { 'content-length': length = 0, 'transfer-encoding': coding } = request.headers;
+  const queue = coding !== undefined || Number(length) > SMALL_BYTES ? requestQueueOf(request.socket) : null;
+  if (!queue) return nothing;
+  let size = 0;
+  const count = (part: Buffer) => {
+    size += part.length;
+    queue.hold(request, part.length);
+  };
+  request.on('data', count);
+  return () => {
+    request.off('data', count);
+    queue.hold(request, -size);
+  };
+}
+
+function readBody(request: IncomingMessage & { body?: unknown }): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const release = countBody(request);
+    // The parser writes nothing: it needs no response.
+    readBytes(request as express.Request, {} as express.Response, (failure?: unknown) => {
+      release();
+      if (failure) return reject(Fault.invalidRequest(explainFailure(failure)));
+      resolve(Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0));
+    });
+  });
+}
+
+function explainFailure(failure: unknown): string {
+  const type = (failure as { type?: unknown }).type;
+  if (type === 'entity.too.large') return `The body must not be larger than ${MAX_BODY_BYTES} bytes.`;
+  if (type === 'encoding.unsupported') return 'The content encoding is not supported.';
+  return 'The body could not be read.';
+}
+
+function isJson(header: string | undefined): boolean {
+  try {
+    const { type, parameters } = parseMediaType(header ?? '');
+    return type === 'application/json' && /^utf-?8$/i.test(parameters.charset ?? 'utf-8');
+  } catch {
+    return false;
+  }
+}
+
+function parseBytes(bytes: Buffer): unknown {
+  try {
+    return parseJson(utf8.decode(bytes));
+  } catch {
+    throw Fault.invalidRequest('The body is not valid JSON.');
+  }
+}

@@ -1,0 +1,31 @@
+import type { RevocationWatcher } from '../../access/watch.ts';
+import { type Context, createContext, type Services } from '../../graph/context.ts';
+import { Fault } from '../../kernel/fault.ts';
+import type { Database } from '../../platform/database.ts';
+import type { Exchange } from './exchange.ts';
+
+/** The dependencies of every context. */
+export interface ContextParts {
+  readonly database: Database;
+  readonly services: Services;
+  readonly watch: RevocationWatcher;
+}
+
+/** The context of one HTTP request: its access is watched for as long as it streams. `route`: of v1 its operation. */
+export function openContext(parts: ContextParts, exchange: Exchange, route: string | null = null): Context {
+  const { database, services, watch } = parts;
+  const { viewer } = exchange;
+  return createContext({
+    database,
+    openLogger: () => exchange.log,
+    services,
+    viewer,
+    onlyProject: null,
+    route,
+    renewCredential: async () => {
+      if (!viewer) throw Fault.notAuthenticated();
+      throw Fault.invalidRequest('A credential is renewed on the WebSocket that it opened.');
+    },
+    watchAccess: (project, subscription) => watch.add(project, project, subscription),
+  });
+}

@@ -1,0 +1,48 @@
+/** How the line at the top of a page looks that tells who is signed in: readable on light pages and dark ones. */
+export const signedInStyle = `
+  .signed-in { padding: 4px 16px; background: #e4effa; color: #1a212b; font: 14px/1.45 system-ui, sans-serif }
+  .signed-in p { margin: 0 }`;
+
+/**
+ * For the script of a page: the session of the desk (`web/src/session`). A link of the desk hands a copy of it to the tab that it opens;
+ * while the desk is open its own counts, which is renewed, and gone when somebody has signed out there.
+ */
+export const deskSession = `const desk = {
+  session() {
+    const name = 'portico:session';
+    try {
+      if (window.opener && !window.opener.closed) {
+        const current = window.opener.sessionStorage.getItem(name);
+        if (current) sessionStorage.setItem(name, current);
+        else sessionStorage.removeItem(name);
+      }
+    } catch {
+      // The tab that opened this one shows another site by now.
+    }
+    try {
+      return JSON.parse(sessionStorage.getItem(name));
+    } catch {
+      return null;
+    }
+  },
+  async tell() {
+    const session = desk.session();
+    if (!session) return;
+    const line = document.createElement('p');
+    line.setAttribute('role', 'status');
+    const header = document.createElement('header');
+    header.className = 'signed-in';
+    header.append(line);
+    document.body.prepend(header);
+    const answer = await fetch('graphql', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: 'Bearer ' + session.credential },
+      body: JSON.stringify({ query: '{ viewer { email } }' }),
+    }).then((response) => response.json(), () => null);
+    const email = answer?.data?.viewer?.email;
+    line.textContent = email
+      ? 'Signed in by the desk as ' + email + '. A credential of your own goes before it.'
+      : 'The session of the desk is not taken: sign in there again, or use a credential of your own.';
+  },
+};
+`;

@@ -1,0 +1,94 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Viewer } from '../../access/viewer.ts';
+import type { Logger } from '../../platform/logger.ts';
+import { type ClientAddresses, requestOrigin } from './peer.ts';
+import { readTrace } from './trace.ts';
+
+/** A middleware without Express' methods. A rejected promise counts as `next(failure)`. */
+export type Middleware = (request: IncomingMessage, response: ServerResponse, next: (failure?: unknown) => void) => unknown;
+
+/** The dependencies of every exchange. */
+export interface ExchangeParts {
+  readonly log: Logger;
+  readonly addresses: ClientAddresses;
+  readonly config: { readonly publicUrl: string | null; readonly compresses: boolean };
+  /** The headers of every answer: name, value, name, value. */
+  readonly headers: readonly string[];
+}
+
+/** One HTTP request and its answer, from the first middleware on. What few requests need is computed on demand. */
+export class Exchange {
+  readonly requestId: string;
+  /** Null without a credential; set once the credential was checked. */
+  viewer: Viewer | null = null;
+  /** The name of the route, or of the root field of the schema. Never a name that a client chose. */
+  operation: string | null = null;
+  /** The name that the client gave its GraphQL operation. */
+  operationName: string | null = null;
+  /** The headers that the answer will have: name, value, name, value. */
+  readonly headers: string[];
+  /** Whether the request is left out of the log and the metrics: a machine sends it every second. */
+  isQuiet = false;
+  #log: Logger | null = null;
+
+  constructor(
+    private readonly request: IncomingMessage,
+    private readonly parts: ExchangeParts,
+  ) {
+    this.requestId = readRequestId(request);
+    this.headers = ['X-Request-Id', this.requestId, ...parts.headers];
+  }
+
+  /** The log of this request. */
+  get log(): Logger {
+    this.#log ??= this.parts.log.child(this.labels());
+    return this.#log;
+  }
+
+  /** The fields of each log line about the request. */
+  labels(): Record<string, string | undefined> {
+    return { request_id: this.requestId, ...readTrace(this.request) };
+  }
+
+  /** Whether the client asks what its GraphQL operation costs. */
+  get asksForCost(): boolean {
+    return this.request.headers['x-graphql-cost'] === '1';
+  }
+
+  /** Whether an answer may be compressed. */
+  get compresses(): boolean {
+    return this.parts.config.compresses;
+  }
+
+  /** The address that the anonymous budget is charged to. */
+  get clientAddress(): string {
+    return this.parts.addresses.of(this.request);
+  }
+
+  /** Scheme, host and port as the client knows them. */
+  get origin(): string {
+    return this.parts.config.publicUrl ?? requestOrigin(this.request, this.parts.addresses);
+  }
+}
+
+/** The client's own id where it is well formed, so that its log and ours can be compared. What looks like a credential is not taken. */
+function readRequestId(request: IncomingMessage): string {
+  const given = request.headers['x-request-id'];
+  return typeof given === 'string' && /^(?!sk-|eyJ)[\w.-]{1,128}$/.test(given) ? given : randomUUID();
+}
+
+/** The exchange is kept on the request itself: a WeakMap with an entry for each request costs V8 much (docs/performance.md). */
+const key = Symbol('exchange');
+type Opened = IncomingMessage & { [key]?: Exchange };
+
+export function openExchange(request: IncomingMessage, exchange: Exchange): void {
+  (request as Opened)[key] = exchange;
+}
+
+/** The request's exchange: the first middleware opens one for each. */
+export function exchangeOf(request: IncomingMessage): Exchange {
+  const exchange = (request as Opened)[key];
+  if (!exchange) throw new Error('the request came in past the first middleware');
+  return exchange;
+}

@@ -1,0 +1,37 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type Fault, statusOf } from '../../kernel/fault.ts';
+import { graphqlExtensions } from '../../pipeline/mask.ts';
+import { logMistake } from '../../platform/errors.ts';
+import { exchangeOf } from './exchange.ts';
+import { sendJson } from './send.ts';
+import { readPath } from './url.ts';
+
+/** The headers of a fault, at every door. */
+export function faultHeaders(fault: Fault): Record<string, string> {
+  const headers: Record<string, string> = {};
+  if (fault.retryAfterSeconds !== undefined) headers['Retry-After'] = String(fault.retryAfterSeconds);
+  if (fault.code === 'not_authenticated') headers['WWW-Authenticate'] = 'Bearer';
+  return headers;
+}
+
+/** The v1 body of a fault (§7): field errors are the bare map, all else `detail`, `code`, `error` and perhaps `context`. */
+export function restBody({ code, message, fields, context }: Fault): unknown {
+  return fields ?? { detail: message, code, error: message, ...(context && { context }) };
+}
+
+/** Answers a request with a fault, in the form of the door that it came through. */
+export function sendFault(request: IncomingMessage, response: ServerResponse, fault: Fault): void {
+  logFault(request, fault);
+  const body =
+    readPath(request.url ?? '') === '/graphql'
+      ? { errors: [{ message: fault.message, extensions: graphqlExtensions(fault) }] }
+      : restBody(fault);
+  sendJson(response, statusOf[fault.code], body, faultHeaders(fault));
+}
+
+/** Logs the cause of a fault, which the client does not see. */
+function logFault(request: IncomingMessage, fault: Fault): void {
+  const exchange = exchangeOf(request);
+  logMistake(fault, exchange);
+  if (fault.code === 'service_unavailable') exchange.log.warn({ err: fault.cause }, 'unavailable');
+}

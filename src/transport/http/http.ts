@@ -1,0 +1,138 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import express, { type NextFunction, type RequestHandler } from 'express';
+import type { GraphQLSchema } from 'graphql';
+import { admit } from '../../access/admission.ts';
+import { readBearer } from '../../access/credential.ts';
+import { type Allowance, LimitFault, type Limits, limitHeaders } from '../../access/limits.ts';
+import { Fault } from '../../kernel/fault.ts';
+import type { Pipeline } from '../../pipeline/pipeline.ts';
+import { toFault } from '../../platform/errors.ts';
+import type { Logger } from '../../platform/logger.ts';
+import { createRestDoor } from '../rest/door.ts';
+import { bindRoute } from '../rest/route.ts';
+import { routes } from '../rest/routes.ts';
+import type { ContextParts } from './context.ts';
+import { answerCors } from './cors.ts';
+import { addDesk, type DeskParts, deskDocument } from './desk.ts';
+import { type Exchange, exchangeOf, type Middleware } from './exchange.ts';
+import { sendFault } from './faults.ts';
+import { createHealthDoor, type HealthParts } from './health.ts';
+import type { ClientAddresses } from './peer.ts';
+import { addReference } from './reference.ts';
+import { logRequests } from './requestlog.ts';
+import { sendJson } from './send.ts';
+
+interface DoorParts extends ContextParts, HealthParts, Pick<DeskParts, 'demoOffer'> {
+  readonly schema: GraphQLSchema;
+  readonly addresses: ClientAddresses;
+  readonly pipeline: Pipeline;
+  readonly graphql: Middleware;
+  readonly limits: Limits;
+  readonly log: Logger;
+  readonly config: DeskParts['config'] & {
+    readonly publicUrl: string | null;
+    readonly compresses: boolean;
+    readonly allowedOrigins: readonly string[];
+  };
+}
+
+/**
+ * The HTTP doors, in the order of the checks. All of them are bare Express routers: an application would change the
+ * prototypes of each request and response, after which all that Node does with them is several times as slow.
+ */
+export function createHttpHandler(parts: DoorParts): RequestListener {
+  const router = createRouter();
+  router.use(logRequests(parts));
+  router.use(answerCors(parts));
+  router.use(exceptResources(createPages(parts)));
+  router.use(admitRequest(parts));
+  router.use(
+    createRestDoor(
+      routes.map((route) => bindRoute(parts.schema, route)),
+      parts,
+    ),
+  );
+  router.all('/graphql', parts.graphql as RequestHandler);
+  router.use((_request: IncomingMessage, _response: ServerResponse, next: NextFunction) => next(Fault.notFound()));
+  router.use(answerFailure);
+  return (request, response) => router(request as express.Request, response as express.Response, () => {});
+}
+
+function createRouter(): express.Router {
+  return express.Router({ caseSensitive: true, strict: true });
+}
+
+/** The pages, which need no credential and have a budget of their own. */
+function createPages(parts: DoorParts): express.Router {
+  const router = createRouter();
+  const admitReader = admitPageReader(parts);
+  router.use(createHealthDoor(parts));
+  addDesk(router, parts, admitReader);
+  addReference(router, deskDocument(parts), admitReader);
+  if (parts.tokens.local) {
+    const { jwks } = parts.tokens.local;
+    router.get('/.well-known/jwks.json', admitReader, (_request, response) =>
+      sendJson(response, 200, jwks, { 'Cache-Control': 'max-age=300' }),
+    );
+  }
+  return router;
+}
+
+/** Skips the router of the pages for resources of v1 and for GraphQL, which are most requests. */
+function exceptResources(pages: RequestHandler): Middleware {
+  return (request, response, next) => {
+    const { method, url = '' } = request;
+    if (url.startsWith('/v1/organizations/') || (method === 'POST' && url === '/graphql')) return next();
+    pages(request as express.Request, response as express.Response, next);
+  };
+}
+
+/** Charges the budget of pages, whose answers do not show what is left of it. */
+function admitPageReader({ limits }: DoorParts): Middleware {
+  return async (request, _response, next) => {
+    const exchange = exchangeOf(request);
+    try {
+      await limits.spendPage(exchange.clientAddress);
+    } catch (failure) {
+      if (failure instanceof LimitFault) addLimitHeaders(exchange, failure.allowance);
+      return next(failure);
+    }
+    next();
+  };
+}
+
+/** Checks the credential and spends one of its budget. */
+function admitRequest(parts: DoorParts): Middleware {
+  return async (request, _response, next) => {
+    const exchange = exchangeOf(request);
+    let fault: unknown = null;
+    try {
+      const admission = await admit(parts, {
+        readCredential: () => readBearer(request),
+        readAddress: () => exchange.clientAddress,
+      });
+      addLimitHeaders(exchange, admission.allowance);
+      exchange.viewer = admission.viewer;
+      fault = admission.fault;
+    } catch (failure) {
+      if (failure instanceof LimitFault) addLimitHeaders(exchange, failure.allowance);
+      fault = failure;
+    }
+    next(fault);
+  };
+}
+
+function addLimitHeaders({ headers }: Exchange, allowance: Allowance): void {
+  for (const [name, value] of Object.entries(limitHeaders(allowance))) headers.push(name, value);
+}
+
+/** The error handler: any failure becomes a fault in the format of its door. */
+function answerFailure(failure: unknown, request: IncomingMessage, response: ServerResponse, _next: NextFunction): void {
+  if (response.headersSent) {
+    response.destroy();
+    return;
+  }
+  // The router could not decode the path: there is nothing at such an address.
+  const fault = failure instanceof URIError ? Fault.notFound() : toFault(failure);
+  sendFault(request, response, fault);
+}

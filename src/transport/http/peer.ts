@@ -1,0 +1,52 @@
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import ipaddr from 'ipaddr.js';
+import proxyAddr from 'proxy-addr';
+
+/** Which address a request is charged to. */
+export interface ClientAddresses {
+  of(request: IncomingMessage): string;
+  /** Whether the request's peer is a proxy whose word counts. */
+  isBehindProxy(request: IncomingMessage): boolean;
+  /** Whether a connection's peer is such a proxy. */
+  isProxy(socket: Socket): boolean;
+}
+
+/** The peer's own address, unless it is a trusted proxy: then the last one in X-Forwarded-For that is none. */
+export function readAddresses(trustedProxies: readonly string[]): ClientAddresses {
+  const isTrusted = proxyAddr.compile([...trustedProxies]);
+  const isProxy = (socket: Socket) => isTrusted(socket.remoteAddress ?? '', 0);
+  return {
+    of: (request) => foldAddress(proxyAddr(request, isTrusted)),
+    isBehindProxy: (request) => isProxy(request.socket),
+    isProxy,
+  };
+}
+
+/** The address that a budget is charged to: an IPv4 address, or the network of 64 bits that an IPv6 client has for itself. */
+export function foldAddress(text: string): string {
+  if (!ipaddr.isValid(text)) return 'unknown';
+  const address = ipaddr.process(text);
+  if (address.kind() === 'ipv4') return address.toString();
+  const parts = (address as ipaddr.IPv6).parts.slice(0, 4).map((part) => part.toString(16));
+  return `${parts.join(':')}::/64`;
+}
+
+/** Scheme, host and port that the client used. */
+export function requestOrigin(request: IncomingMessage, addresses: ClientAddresses): string {
+  const [forwarded] = addresses.isBehindProxy(request) ? String(request.headers['x-forwarded-proto'] ?? '').split(',') : [];
+  const origin = `${forwarded?.trim() === 'https' ? 'https' : 'http'}://${request.headers.host ?? 'localhost'}`;
+  return URL.canParse(origin) ? new URL(origin).origin : 'http://localhost';
+}
+
+interface OriginRules {
+  readonly addresses: ClientAddresses;
+  readonly config: { readonly publicUrl: string | null; readonly allowedOrigins: readonly string[] };
+}
+
+/** Whether a browser's page may call: those of the list, and the server's own. One rule for CORS and for sockets. */
+export function allowOrigins({ config, addresses }: OriginRules): (origin: string, request: IncomingMessage) => boolean {
+  const allowed = new Set(config.allowedOrigins);
+  const own = config.publicUrl && new URL(config.publicUrl).origin;
+  return (origin, request) => allowed.has(origin) || origin === (own ?? requestOrigin(request, addresses));
+}

@@ -1,0 +1,59 @@
+import { type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { Fault, statusOf } from '../../kernel/fault.ts';
+import { faultHeaders, restBody } from './faults.ts';
+import { requestQueueOf } from './pipelining.ts';
+
+/** How long an answered socket stays open, so that the client can read the answer. */
+const LINGER_MS = 1_000;
+
+const details: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: 'The request line and headers are too large.',
+  ERR_HTTP_REQUEST_TIMEOUT: 'The request did not arrive in time.',
+};
+
+/** Answers bytes that are no HTTP request, for which Node has no response. */
+export function answerUnreadable(failure: NodeJS.ErrnoException, stream: Duplex): void {
+  const socket = stream as Socket & { _httpMessage?: ServerResponse | null };
+  const queue = requestQueueOf(socket);
+  const { last = null } = queue ?? {};
+  const answer = () => answerRaw(socket, Fault.invalidRequest(details[failure.code ?? ''] ?? 'The request is not valid HTTP.'));
+  // The client has gone.
+  if (!socket.writable || failure.code === 'ECONNRESET') socket.destroy();
+  // Complete requests that came before it are answered before.
+  else if (queue && last?.complete) queue.enqueueLast(last, answer);
+  // It is in the body of a request to which the answer has already begun.
+  else if (socket._httpMessage?.headersSent) socket.destroy();
+  else answer();
+}
+
+/** Refuses a request that is not handed to the handler. */
+export function refuse(response: ServerResponse, fault: Fault, isLast = false): void {
+  const body = JSON.stringify(restBody(fault));
+  const headers = { 'Content-Type': 'application/json', 'X-Content-Type-Options': 'nosniff', ...faultHeaders(fault) };
+  response.writeHead(statusOf[fault.code], {
+    ...headers,
+    'Content-Length': Buffer.byteLength(body),
+    ...(isLast && { Connection: 'close' }),
+  });
+  response.end(response.req.method === 'HEAD' ? undefined : body);
+}
+
+/** Answers with a fault where there is no response to write to, and closes the connection. */
+export function answerRaw(socket: Duplex, fault: Fault): void {
+  if (!socket.writable) return;
+  const status = statusOf[fault.code];
+  const body = JSON.stringify(restBody(fault));
+  const head = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    'Content-Type: application/json',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'X-Content-Type-Options: nosniff',
+    'Connection: close',
+    ...Object.entries(faultHeaders(fault)).map(([name, value]) => `${name}: ${value}`),
+  ];
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
+  // Destroyed at once, the socket would lose what the client has not read yet; never, the client would decide its end.
+  setTimeout(() => socket.destroy(), LINGER_MS).unref();
+}

@@ -1,0 +1,48 @@
+import type { IncomingMessage, Server } from 'node:http';
+import type { Socket } from 'node:net';
+import { Fault } from '../../kernel/fault.ts';
+
+export type Upgrade = (request: IncomingMessage, socket: Socket, head: Buffer) => void;
+
+/** The fault of a request's version or Host header (RFC 9112, §2.3 and §3.2); null where both are valid. */
+export function checkHead(request: IncomingMessage): Fault | null {
+  const { httpVersion } = request;
+  if (httpVersion !== '1.1' && httpVersion !== '1.0') return Fault.invalidRequest('The request is not of HTTP/1.1 or HTTP/1.0.');
+  const hosts = request.headersDistinct.host?.length ?? 0;
+  if (hosts > 1) return Fault.invalidRequest('The header Host is given more than once.');
+  if (hosts === 0 && httpVersion === '1.1') return Fault.invalidRequest('The header Host is missing.');
+  return null;
+}
+
+const tokens = (header: string) => header.split(',').map((token) => token.trim().toLowerCase());
+
+/** Whether a request that offers other protocols offers the one that is spoken here. */
+export function isWebSocket({ headers }: IncomingMessage): boolean {
+  const offers = tokens(headers.upgrade ?? '').includes('websocket');
+  // The library that answers it knows no list.
+  if (offers) headers.upgrade = 'websocket';
+  return offers;
+}
+
+/**
+ * Has the server read a request again without the offer of another protocol, which it need not take (RFC 9110, §7.8):
+ * Node takes each for an upgrade, and has stopped reading the connection behind its headers.
+ */
+export function readAgain(server: Server, request: IncomingMessage, socket: Socket, rest: Buffer): void {
+  const lines = [`${request.method} ${request.url} HTTP/${request.httpVersion}`];
+  for (let index = 0; index < request.rawHeaders.length; index += 2) {
+    const [name = '', value = ''] = request.rawHeaders.slice(index, index + 2);
+    const kept = keptOf(name.toLowerCase(), value);
+    if (kept !== null) lines.push(`${name}: ${kept}`);
+  }
+  socket.unshift(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), rest]));
+  server.emit('connection', socket);
+}
+
+/** The value of a header without the parts that concern the offer; null where nothing is left. */
+function keptOf(name: string, value: string): string | null {
+  if (name === 'upgrade' || name === 'http2-settings') return null;
+  if (name !== 'connection') return value;
+  const others = tokens(value).filter((token) => token !== 'upgrade' && token !== 'http2-settings');
+  return others.join(', ') || null;
+}

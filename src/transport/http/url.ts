@@ -1,0 +1,28 @@
+import { Fault } from '../../kernel/fault.ts';
+
+/** The path of a request's target, which may be a whole URL, as to a proxy. */
+export function readPath(url: string): string {
+  return /^(?:[A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?#]*)?([^?#]*)/.exec(url)?.[1] ?? '';
+}
+
+/** The pattern of a path of the tables, with its parameters as named groups. */
+export function pathPattern(path: string): RegExp {
+  return new RegExp(`^${path.replace(/:(\w+)/g, '(?<$1>[^/]+)')}$`);
+}
+
+/** A URL's query string, from its question mark on; empty without one. */
+export function queryText(url: string): string {
+  const start = url.indexOf('?');
+  return start < 0 ? '' : url.slice(start);
+}
+
+/** Throws `invalid_request` for what is not percent-encoded UTF-8: URLSearchParams would repair it. */
+export function readQueryString(url: string): URLSearchParams {
+  const text = queryText(url);
+  try {
+    decodeURIComponent(text);
+  } catch {
+    throw Fault.invalidRequest('The query string is not valid.');
+  }
+  return new URLSearchParams(text);
+}

@@ -1,0 +1,21 @@
+import { notification, project } from './routes.ts';
+import type { Stream } from './stream.ts';
+
+/** The console of an instance (§6): no events, which a document could describe, but bytes. */
+export const consolePath = `${project}/compute/instances/:instance_id/console/ws`;
+
+/** The plain-JSON sockets (§6): each event of the subscription is one frame. */
+export const streams: readonly Stream[] = [
+  {
+    path: `${project}/notifications/ws`,
+    operation: `subscription notification_feed($organization_id: ID!, $project_id: ID!, $after: Int) {
+      event: notificationFeed(organizationId: $organization_id, projectId: $project_id, after: $after) {
+        ... on FeedReady { type sequence read_through: readThrough unread_count: unreadCount }
+        ... on NotificationAdded { type sequence notification { ${notification} } }
+        ... on NotificationsRead { type read_through: readThrough notification_ids: notificationIds unread_count: unreadCount }
+        ... on FeedGap { type from to }
+      }
+    }`,
+    event: (data) => data.event,
+  },
+];

@@ -1,0 +1,36 @@
+/**
+ * The codes with which Portico closes a WebSocket. The graphql-ws client reconnects by itself after 1001, 1012, 1013, 4403
+ * and 4408, and gives up after the others: docs/feed.md and docs/consoles.md describe every one.
+ */
+export const closeCodes = {
+  normal: 1000,
+  unsupportedData: 1003,
+  restart: 1012,
+  tryAgainLater: 1013,
+  badRequest: 4400,
+  unauthorized: 4401,
+  comeBackWithFreshCredential: 4403,
+  gone: 4404,
+  notAcceptable: 4406,
+  initTimeout: 4408,
+  idInUse: 4409,
+  idle: 4408,
+  takenOver: 4409,
+  ended: 4410,
+  notKept: 4416,
+  tooManyMessages: 4429,
+  unreachable: 4502,
+} as const;
+
+export type CloseCode = (typeof closeCodes)[keyof typeof closeCodes];
+
+/** The codes that are labels of a metric: ours, and 1000, 1001, 1005 and 1006, with which clients leave. */
+export const knownCodes = new Set<number>([1000, 1001, 1005, 1006, ...Object.values(closeCodes)]);
+
+/** A rejected upgrade whose reason the client can read: the socket is opened for it, and closed at once. */
+export class Rejection {
+  constructor(
+    readonly code: CloseCode,
+    readonly reason: string,
+  ) {}
+}

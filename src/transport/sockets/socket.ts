@@ -1,0 +1,85 @@
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { type RawData, type Server, type ServerOptions, WebSocket, WebSocketServer } from 'ws';
+import type { Logger } from '../../platform/logger.ts';
+
+/** How long the peer of a closing socket may leave the connection open. */
+const CLOSE_TIMEOUT_MS = 1_000;
+
+/** The handler of a socket's events. */
+interface SocketListener {
+  readonly log: Logger;
+  receive(bytes: Buffer, isBinary: boolean): void;
+  countMessage(): void;
+  countPong(): void;
+  /** Runs when the socket is no longer open. */
+  end(): void;
+  /** Runs when the connection below is gone. */
+  finish(code: number): void;
+}
+
+/**
+ * A WebSocket that knows its connection, so that all sockets share the same listeners: the memory of many idle sockets is
+ * what each has for itself.
+ */
+export class Peer extends WebSocket {
+  connection: SocketListener | null = null;
+
+  listen(connection: SocketListener): void {
+    this.connection = connection;
+    this.on('error', onError).on('ping', onPing).on('pong', onPong).on('message', onMessage).on('close', onClose);
+  }
+}
+
+const connectionOf = (socket: WebSocket) => (socket as Peer).connection;
+
+/** ws closes a broken connection by itself; without a listener the error would end the process. */
+function onError(this: WebSocket, failure: Error): void {
+  const connection = connectionOf(this);
+  connection?.log.debug({ err: failure }, 'socket');
+  connection?.end();
+}
+
+function onPing(this: WebSocket): void {
+  connectionOf(this)?.countMessage();
+}
+
+function onPong(this: WebSocket): void {
+  connectionOf(this)?.countPong();
+}
+
+function onMessage(this: WebSocket, data: RawData, isBinary: boolean): void {
+  connectionOf(this)?.receive(data as Buffer, isBinary);
+}
+
+function onClose(this: WebSocket, code: number): void {
+  connectionOf(this)?.finish(code);
+}
+
+export type PeerServer = Server<typeof Peer>;
+
+/** A server of the WebSocket protocol on upgraded connections, with the limits that all sockets share. */
+export function createPeerServer(options: Pick<ServerOptions, 'maxPayload' | 'handleProtocols'>): PeerServer {
+  const all = {
+    noServer: true,
+    WebSocket: Peer,
+    clientTracking: false,
+    perMessageDeflate: false,
+    maxFragments: 16,
+    maxBufferedChunks: 1024,
+    closeTimeout: CLOSE_TIMEOUT_MS,
+    ...options,
+  };
+  return new WebSocketServer(all);
+}
+
+/** Accepts an upgrade. `establish` runs before any event of the socket. */
+export function acceptUpgrade<Established>(
+  server: PeerServer,
+  request: IncomingMessage,
+  stream: Duplex,
+  head: Buffer,
+  establish: (peer: Peer) => Established,
+): Promise<Established> {
+  return new Promise((resolve) => server.handleUpgrade(request, stream, head, (peer) => resolve(establish(peer))));
+}

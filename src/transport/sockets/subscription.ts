@@ -1,0 +1,39 @@
+import type { ExecutionResult } from 'graphql';
+import type { Delivery, DeliveryOwner } from '../delivery/delivery.ts';
+
+/**
+ * A subscription as graphql-ws has it: an iterator that yields nothing, and ends or fails when the feed does. The events go
+ * by the delivery, which renders and frames them once for all subscribers of the same texts.
+ */
+export class Subscription implements AsyncIterableIterator<ExecutionResult, undefined>, DeliveryOwner {
+  delivery: Delivery | null = null;
+  #isOver = false;
+  #failure: unknown = null;
+  #settle: (() => void) | null = null;
+
+  endDelivery(_delivery: Delivery, failure: unknown): void {
+    this.#failure = failure;
+    this.#end();
+  }
+
+  async next(): Promise<IteratorResult<ExecutionResult, undefined>> {
+    if (!this.#isOver) await new Promise<void>((resolve) => (this.#settle = resolve));
+    if (this.#failure) throw this.#failure;
+    return { done: true, value: undefined };
+  }
+
+  async return(): Promise<IteratorResult<ExecutionResult, undefined>> {
+    this.delivery?.stop();
+    this.#end();
+    return { done: true, value: undefined };
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  #end(): void {
+    this.#isOver = true;
+    this.#settle?.();
+  }
+}

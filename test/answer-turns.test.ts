@@ -1,0 +1,72 @@
+import type { GraphQLResolveInfo } from 'graphql';
+import pLimit from 'p-limit';
+import { expect, it } from 'vitest';
+import { AnswerBudget } from '../src/graph/answer.ts';
+
+const MAX_BYTES = 8 * 2 ** 20;
+const SMALL_BYTES = 256 * 1024;
+const path = { prev: undefined, key: 'list', typename: 'Query' } as GraphQLResolveInfo['path'];
+
+/** A page of so many rows of 100,000 bytes; which of them the database would read, shows in `asked` alone. */
+const pageOf = (count: number, asked: number[]) => async (bytesLeft: number) => {
+  asked.push(bytesLeft);
+  await new Promise((resolve) => setImmediate(resolve));
+  return Array.from({ length: count }, () => ({ bytes: 100_000 }));
+};
+
+it('a small page is read at once, whoever reads a large one', async () => {
+  const inTurn = pLimit(1);
+  const [large, small] = [new AnswerBudget({ maxBytes: MAX_BYTES, inTurn }), new AnswerBudget({ maxBytes: MAX_BYTES, inTurn })];
+  const asked: number[] = [];
+  await large.read(path, pageOf(50, []));
+  expect(await small.read(path, pageOf(2, asked))).toHaveLength(2);
+  expect(asked).toEqual([SMALL_BYTES]);
+  large.close();
+});
+
+it('a large page is read when the large answer before it has been worded', async () => {
+  const inTurn = pLimit(1);
+  const budgets = Array.from({ length: 5 }, () => new AnswerBudget({ maxBytes: MAX_BYTES, inTurn }));
+  const done: number[] = [];
+  const reading = budgets.map((budget, index) => budget.read(path, pageOf(50, [])).then(() => done.push(index)));
+  for (const [index, budget] of budgets.entries()) {
+    await reading[index];
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(done).toEqual(budgets.slice(0, index + 1).map((_, position) => position));
+    budget.close();
+  }
+  expect(inTurn.pendingCount).toBe(0);
+});
+
+it('an answer keeps its turn for all its lists, and asks for each of them at most twice', async () => {
+  const inTurn = pLimit(1);
+  const budget = new AnswerBudget({ maxBytes: MAX_BYTES, inTurn });
+  const asked: number[] = [];
+  await budget.read(path, pageOf(2, asked));
+  await budget.read(path, pageOf(20, asked));
+  await budget.read(path, pageOf(20, asked));
+  expect(asked).toEqual([SMALL_BYTES, SMALL_BYTES, MAX_BYTES - 200_000, MAX_BYTES - 2_200_000]);
+  expect(inTurn.activeCount).toBe(1);
+  budget.close();
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(inTurn.activeCount).toBe(0);
+});
+
+it('what is too large is refused by its size, without a turn', async () => {
+  const inTurn = pLimit(1);
+  const budget = new AnswerBudget({ maxBytes: MAX_BYTES, inTurn });
+  const asked: number[] = [];
+  await expect(budget.read(path, pageOf(100, asked))).rejects.toThrow('The answer would take more than 8388608 bytes');
+  expect({ asked, active: inTurn.activeCount }).toEqual({ asked: [SMALL_BYTES], active: 0 });
+});
+
+it('an answer that is refused later gives its turn back', async () => {
+  const inTurn = pLimit(1);
+  const budget = new AnswerBudget({ maxBytes: MAX_BYTES, inTurn });
+  await budget.read(path, pageOf(50, []));
+  await expect(budget.read(path, pageOf(50, []))).rejects.toThrow('The answer would take more than 8388608 bytes');
+  await expect(budget.read(path, pageOf(1, []))).rejects.toThrow('The answer would take more than');
+  budget.close();
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(inTurn.activeCount).toBe(0);
+});

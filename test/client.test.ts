@@ -1,0 +1,535 @@
+import { execFileSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { type ConnectionState, connect, describeState, type FeedEvent, type Portico, PorticoError } from 'portico-client';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startApp, type TestApp } from './support/app.ts';
+import { openGuest, setEndpoint } from './support/console.ts';
+import { openProxy } from './support/proxy.ts';
+
+let app: TestApp;
+let url: string;
+let project: string;
+beforeAll(async () => {
+  app = await startApp({ RATE_LIMIT_USER: '100000000', RATE_LIMIT_ANONYMOUS: '100000000' });
+  url = app.baseUrl;
+  project = app.demo.project_id;
+});
+afterAll(() => app.close());
+
+const token = (as: 'owner' | 'admin' | 'member' | 'viewer' | 'outsider') => app.demo.users[as].token ?? '';
+const as = (name: Parameters<typeof token>[0], where = url): Portico => connect({ url: where, credential: token(name) });
+const path = () => ({ organization_id: app.demo.organization_id, project_id: project });
+
+type Seen = FeedEvent & { type: 'notification' };
+
+/** Events until one is enough, and the states on the way. */
+async function follow(client: Portico, isEnough: (events: readonly FeedEvent[]) => boolean, after: number | null = null, of = project) {
+  const events: FeedEvent[] = [];
+  const states: ConnectionState[] = [];
+  const feed = client.feed({ project: of, after, onState: (state) => states.push(state), signal: AbortSignal.timeout(30_000) });
+  let error: unknown = null;
+  try {
+    for await (const event of feed) {
+      events.push(event);
+      if (isEnough(events)) break;
+    }
+  } catch (failure) {
+    error = failure;
+  }
+  return { events, states, error, final: feed.state };
+}
+
+async function publish(title: string, of = project): Promise<number> {
+  const { json } = await app.graphql(
+    `mutation ($input: PublishNotificationInput!) { publishNotification(input: $input) { notification { sequence } } }`,
+    { input: { organizationId: app.demo.organization_id, projectId: of, kind: 'test.client', severity: 'info', title } },
+  );
+  return json.data.publishNotification.notification.sequence;
+}
+
+/** Something before the server; `answer` returns false for what it passes on. */
+async function openFront(answer: (request: IncomingMessage) => Response | null): Promise<{ url: string; close(): Promise<void> }> {
+  const server = createServer(passOn(answer));
+  // A server without listeners for upgrades hangs up on them, as a proxy that knows no WebSocket.
+  return listen(server, 'http');
+}
+
+function passOn(answer: (request: IncomingMessage) => Response | null): RequestListener {
+  return async (request, response) => {
+    const own = answer(request);
+    const isEmpty = ['GET', 'HEAD'].includes(request.method ?? '');
+    const { connection: _, host: __, 'content-length': ___, 'transfer-encoding': ____, ...headers } = request.headers;
+    const leaving = new AbortController();
+    response.once('close', () => leaving.abort());
+    const got =
+      own ??
+      (await fetch(new URL(request.url ?? '/', url), {
+        method: request.method ?? 'GET',
+        headers: headers as Record<string, string>,
+        ...(!isEmpty && { body: Readable.toWeb(request) as ReadableStream, duplex: 'half' }),
+        signal: leaving.signal,
+      }).catch(() => null));
+    if (!got) return void response.destroy();
+    const kept = [...got.headers].filter(
+      ([name]) => !['content-encoding', 'content-length', 'transfer-encoding', 'connection'].includes(name),
+    );
+    response.writeHead(got.status, Object.fromEntries(kept));
+    if (got.body)
+      Readable.fromWeb(got.body as never)
+        .on('error', () => response.destroy())
+        .pipe(response);
+    else response.end();
+  };
+}
+
+async function listen(server: Server, scheme: string): Promise<{ url: string; close(): Promise<void> }> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `${scheme}://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+const refuse = (status: number, code: string, headers: Record<string, string> = {}) =>
+  Response.json({ detail: code, code, error: code }, { status, headers });
+
+describe('v1', () => {
+  it('calls what the document names, and answers with values, errors included', async () => {
+    const { data, response } = await as('member').v1.GET('/v1/organizations');
+    expect([response.status, data?.results[0]?.name]).toEqual([200, 'Acme Cloud']);
+    const lost = await as('outsider').v1.GET('/v1/organizations/{organization_id}/projects/{project_id}/compute/overview', {
+      params: { path: path() },
+    });
+    expect([lost.response.status, lost.error?.code, lost.data]).toEqual([404, 'not_found', undefined]);
+  });
+
+  it('waits as long as Retry-After says, for what may be sent again', async () => {
+    const asked: number[] = [];
+    const front = await openFront(() => {
+      asked.push(performance.now());
+      return asked.length < 3 ? refuse(asked.length === 1 ? 429 : 503, 'service_unavailable', { 'retry-after': '1' }) : null;
+    });
+    const { response } = await as('viewer', front.url).v1.GET('/v1/organizations');
+    expect([response.status, asked.length]).toEqual([200, 3]);
+    for (const [index, at] of asked.entries()) if (index > 0) expect(at - (asked[index - 1] ?? 0)).toBeGreaterThan(990);
+    await front.close();
+  });
+
+  it('gives the refusal back where it would have to wait too long', async () => {
+    const front = await openFront(() => refuse(429, 'rate_limited', { 'retry-after': '30' }));
+    const client = connect({ url: front.url, credential: token('viewer'), maxWaitMs: 5_000 });
+    const { response, error } = await client.v1.GET('/v1/organizations');
+    expect([response.status, error?.code]).toEqual([429, 'rate_limited']);
+    await front.close();
+  });
+
+  it('sends a write again with its key alone, which is done once', async () => {
+    // The answers are lost behind the server: it has done what it was asked.
+    let lost = 0;
+    const count = async () => (await app.ask('GET', `${app.projectPath}/monitoring/dashboards`)).json.count;
+    const proxy = await openProxy({ host: '127.0.0.1', port: Number(new URL(url).port) });
+    const client = connect({
+      url: `http://127.0.0.1:${proxy.port}`,
+      credential: token('member'),
+      async fetch(request, init) {
+        const response = await fetch(request, init);
+        if (response.status !== 201 || lost++ > 0) return response;
+        throw new TypeError('fetch failed', { cause: { code: 'ECONNRESET' } });
+      },
+    });
+    const create = (header: Record<string, string>) =>
+      client.v1.POST('/v1/organizations/{organization_id}/projects/{project_id}/monitoring/dashboards', {
+        params: { path: path(), header },
+        body: { name: `Sent ${lost}` },
+      });
+    const before = await count();
+    const { data } = await create({ 'Idempotency-Key': randomUUID() });
+    expect([data?.name, lost, (await count()) - before]).toEqual(['Sent 0', 2, 1]);
+    lost = 0;
+    await expect(create({})).rejects.toMatchObject({ code: 'unreachable' });
+    expect([lost, (await count()) - before]).toEqual([1, 2]);
+    await proxy.close();
+  });
+
+  it('asks for another credential once it is refused, and once only for many requests', async () => {
+    let asked = 0;
+    const client = connect({
+      url,
+      credential: async () => {
+        asked += 1;
+        return asked === 1 ? 'sk-portico-old' : token('viewer');
+      },
+    });
+    const answers = await Promise.all(Array.from({ length: 5 }, () => client.v1.GET('/v1/organizations')));
+    expect([answers.map(({ response }) => response.status), asked]).toEqual([[200, 200, 200, 200, 200], 2]);
+    const { response, error } = await connect({ url, credential: () => 'sk-portico-old' }).v1.GET('/v1/organizations');
+    expect([response.status, error?.code]).toEqual([401, 'not_authenticated']);
+  });
+
+  it('ends with the signal, also while it waits', async () => {
+    const front = await openFront(() => refuse(503, 'service_unavailable', { 'retry-after': '20' }));
+    const asking = as('viewer', front.url).v1.GET('/v1/organizations', { signal: AbortSignal.timeout(200) });
+    await expect(asking).rejects.toMatchObject({ name: 'TimeoutError' });
+    await front.close();
+  });
+});
+
+describe('query', () => {
+  const overview = 'query ($id: ID!) { project(id: $id) { name } missing: project(id: "019b76da-a800-7c0e-8b1c-5c2b6f2f0a11") { name } }';
+
+  it('answers with the data, and beside it with the error', async () => {
+    const { data, error } = await as('viewer').query<{ project: { name: string } }, { id: string }>(overview, { id: project });
+    expect([data?.project.name, error?.code, error?.errors[0]?.path]).toEqual([expect.any(String), 'not_found', ['missing']]);
+  });
+
+  it('names what a document is refused for, and who is not known', async () => {
+    const { error } = await as('viewer').query<unknown, object>('{ nothing }', {});
+    expect([error?.code, error instanceof PorticoError]).toEqual(['invalid_request', true]);
+    const unknown = await connect({ url, credential: 'sk-portico-no' }).query<unknown, object>('{ viewer { id } }', {});
+    expect([unknown.data, unknown.error?.code, unknown.error?.status]).toEqual([null, 'not_authenticated', 401]);
+  });
+
+  it('sends a mutation again only with keys', async () => {
+    let asked = 0;
+    const front = await openFront(() => (asked++ % 2 === 0 ? refuse(503, 'service_unavailable', { 'retry-after': '0' }) : null));
+    const document = 'mutation ($input: PublishNotificationInput!) { publishNotification(input: $input) { notification { title } } }';
+    const input = { organizationId: app.demo.organization_id, projectId: project, kind: 'test.client', severity: 'info', title: 'Once' };
+    const client = as('admin', front.url);
+    const { error } = await client.query<unknown, object>(document, { input });
+    expect([error?.code, asked]).toEqual(['service_unavailable', 1]);
+    asked = 0;
+    const { data } = await client.query<unknown, object>(document, { input: { ...input, idempotencyKey: randomUUID() } });
+    expect([data, asked]).toEqual([{ publishNotification: { notification: { title: 'Once' } } }, 2]);
+    await front.close();
+  });
+});
+
+describe('feed', () => {
+  it('gives the log, the boundary and what comes, each once and in order', async () => {
+    let last = 0;
+    const { events, states } = await follow(
+      as('viewer'),
+      (seen) => {
+        const event = seen.at(-1);
+        if (event?.type === 'ready') void publish('live').then((sequence) => (last = sequence));
+        return event?.type === 'notification' && event.notification.title === 'live';
+      },
+      0,
+    );
+    const numbers = events.filter((event): event is Seen => event.type === 'notification').map(({ sequence }) => sequence);
+    expect(numbers).toEqual(Array.from({ length: last }, (_, index) => index + 1));
+    expect(events.filter(({ type }) => type === 'ready')).toHaveLength(1);
+    expect(states.map(describeState)).toEqual(['connecting', 'live', 'ended']);
+  });
+
+  it('tells a gap, and goes on behind it', async () => {
+    const { events } = await follow(as('viewer'), (seen) => seen.length === 2, 1_000_000);
+    expect(events.map(({ type }) => type)).toEqual(['gap', 'ready']);
+  });
+
+  it('keeps its cursor in a store, when the next event is asked for', async () => {
+    const saved: number[] = [];
+    const store = { load: () => saved.at(-1) ?? 3, save: (cursor: number) => void saved.push(cursor) };
+    const seen: number[] = [];
+    for (let times = 0; times < 2; times += 1) {
+      for await (const event of as('viewer').feed({ project, store })) {
+        if (event.type === 'notification') seen.push(event.sequence);
+        if (seen.length === 5 * (times + 1)) break;
+      }
+    }
+    // The one in whose midst the reading ended was not kept: it comes again.
+    expect([seen, saved.slice(0, 4)]).toEqual([
+      [4, 5, 6, 7, 8, 8, 9, 10, 11, 12],
+      [4, 5, 6, 7],
+    ]);
+  });
+
+  it('tells what comes while its reader works on something else', async () => {
+    const of = app.demo.empty_project_id;
+    const titles: string[] = [];
+    let [awaited, witness] = ['first', Promise.resolve()];
+    // A second feed says when the first one has been told.
+    const witnessed = async (title: string) => {
+      for await (const event of as('owner').feed({ project: of, signal: AbortSignal.timeout(30_000) })) {
+        if (event.type === 'ready') await publish(title, of);
+        if (event.type === 'notification' && event.notification.title === title) break;
+      }
+    };
+    for await (const event of as('owner').feed({ project: of, signal: AbortSignal.timeout(30_000) })) {
+      if (event.type === 'ready') witness = witnessed(awaited);
+      if (event.type === 'notification') {
+        titles.push(event.notification.title);
+        if (titles.length === 4) break;
+        awaited = `${titles.length} more`;
+        witness = witnessed(awaited);
+      }
+      await witness;
+    }
+    expect(titles).toEqual(['first', '1 more', '2 more', '3 more']);
+  });
+
+  it('comes back through cut connections, and a reader who is slow holds no more than a thousand', async () => {
+    const proxy = await openProxy({ host: '127.0.0.1', port: Number(new URL(url).port) });
+    const of = app.demo.empty_project_id;
+    const insert = `INSERT INTO notifications (project_id, kind, severity, title, body, data)
+      SELECT '${of}'::uuid, 'test.many', 'info', 'many', '', '{}' FROM generate_series(1, 3000)`;
+    const { json } = await app.graphql('query ($id: ID!) { project(id: $id) { notifications(first: 1) { nodes { sequence } } } }', {
+      id: of,
+    });
+    const from = json.data.project.notifications.nodes[0]?.sequence ?? 0;
+    await app.app.database.$executeRawUnsafe(insert);
+    const seen: number[] = [];
+    let readies = 0;
+    for await (const event of as('owner', `http://127.0.0.1:${proxy.port}`).feed({ project: of, after: from })) {
+      if (event.type === 'ready') readies += 1;
+      if (event.type !== 'notification') continue;
+      seen.push(event.sequence);
+      if (seen.length % 1000 === 500) for (const link of proxy.links()) link.cut();
+      if (seen.length % 500 === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+      if (seen.length === 3000) break;
+    }
+    expect(seen).toEqual(Array.from({ length: 3000 }, (_, index) => from + index + 1));
+    expect(readies).toBeLessThan(4);
+    await proxy.close();
+  });
+
+  it('ends with a sentence where nothing can help', async () => {
+    const wrong = await follow(connect({ url, credential: 'sk-portico-wrong' }), () => false);
+    expect(wrong.error).toMatchObject({
+      code: 'not_authenticated',
+      message: 'The credential was refused: it is wrong, revoked or expired.',
+    });
+    expect(describeState(wrong.final)).toBe('ended: not_authenticated');
+    const foreign = await follow(as('outsider'), () => false);
+    expect(foreign.error).toMatchObject({
+      code: 'not_found',
+      message: `There is no project ${project} that this credential may see.`,
+    });
+    const stale = await follow(connect({ url, credential: () => 'sk-portico-wrong' }), () => false);
+    expect(stale.error).toMatchObject({ code: 'not_authenticated' });
+  });
+
+  it('says that the clock of the machine is wrong', async () => {
+    const client = connect({
+      url,
+      credential: 'sk-portico-wrong',
+      async fetch(request, init) {
+        const response = await fetch(request, init);
+        const date = new Date(Date.now() + 600_000).toUTCString();
+        return new Response(response.body, { status: response.status, headers: { ...Object.fromEntries(response.headers), date } });
+      },
+    });
+    const { error } = await follow(client, () => false);
+    expect((error as Error).message).toMatch(/expired\. The clock of this machine is (599|600|601) s behind the server’s\.$/);
+  });
+
+  it('ends when its key is revoked', async () => {
+    const create = 'mutation { createApiKey(input: { name: "feed" }) { key apiKey { id } } }';
+    const { key, apiKey } = (await app.graphql(create, {}, { as: 'viewer' })).json.data.createApiKey;
+    const { error, events } = await follow(connect({ url, credential: key }), (seen) => {
+      if (seen.at(-1)?.type === 'ready') {
+        void app.graphql('mutation ($id: ID!) { revokeApiKey(input: { id: $id }) { apiKey { id } } }', { id: apiKey.id }, { as: 'viewer' });
+      }
+      return false;
+    });
+    expect([events.map(({ type }) => type), error]).toEqual([['ready'], expect.objectContaining({ code: 'not_authenticated' })]);
+  });
+
+  it('ends when the project is lost', async () => {
+    const { database } = app.app;
+    const where = { projectId: project, userId: app.demo.users.member.id };
+    const membership = await database.projectMember.findFirstOrThrow({ where });
+    const { error, events } = await follow(as('member'), (seen) => {
+      if (seen.at(-1)?.type === 'ready') void database.projectMember.deleteMany({ where }).then();
+      return false;
+    });
+    await database.projectMember.create({ data: membership });
+    expect([events.map(({ type }) => type), error]).toEqual([['ready'], expect.objectContaining({ code: 'not_found' })]);
+  });
+
+  it('goes on with a fresh token when the old one has expired', async () => {
+    const tokens = [(await app.app.tokens.local?.sign(app.demo.users.viewer.id, 2)) ?? '', token('viewer')];
+    const asked: string[] = [];
+    const client = connect({
+      url,
+      credential: () => {
+        asked.push(tokens[Math.min(asked.length, 1)] ?? '');
+        return asked.at(-1) ?? '';
+      },
+    });
+    const { events, error } = await follow(client, (seen) => seen.length === 2);
+    expect([error, events.map(({ type }) => type), asked]).toEqual([null, ['ready', 'ready'], tokens]);
+  });
+
+  it('waits for a credential that cannot be had now', async () => {
+    let asked = 0;
+    const credential = async () => {
+      asked += 1;
+      if (asked === 1) throw new TypeError('fetch failed');
+      return token('viewer');
+    };
+    const { events, states } = await follow(connect({ url, credential }), (seen) => seen.length === 1);
+    expect([events.map(({ type }) => type), states.map(describeState)]).toEqual([
+      ['ready'],
+      ['connecting', 'waiting 1 s: credential_unavailable', 'connecting', 'live', 'ended'],
+    ]);
+  });
+
+  it('waits for a server that is off, and says so', async () => {
+    const port = await new Promise<number>((resolve) => {
+      const server = createServer().listen(0, '127.0.0.1', () => {
+        const { port: free } = server.address() as AddressInfo;
+        server.close(() => resolve(free));
+      });
+    });
+    let proxy: Awaited<ReturnType<typeof openFront>> | null = null;
+    const states: string[] = [];
+    const signal = AbortSignal.timeout(20_000);
+    const feed = as('viewer', `http://127.0.0.1:${port}`).feed({
+      project,
+      signal,
+      onState: (state) => {
+        states.push(describeState(state));
+        if (state.name === 'waiting' && states.length === 4 && state.error.code === 'unreachable') {
+          const server = createServer(passOn(() => null));
+          server.listen(port, '127.0.0.1');
+          proxy = { url: '', close: async () => void server.close().closeAllConnections() };
+        }
+      },
+    });
+    for await (const event of feed) if (event.type === 'ready') break;
+    expect(states.slice(0, 4)).toEqual(['connecting', 'waiting 1 s: unreachable', 'connecting', 'waiting 1 s: unreachable']);
+    expect(states.at(-2)).toBe('live');
+    await (proxy as Awaited<ReturnType<typeof openFront>> | null)?.close();
+  });
+
+  it('waits as the server asks', async () => {
+    let isBusy = true;
+    const front = await openFront(() => (isBusy ? refuse(503, 'service_unavailable', { 'retry-after': '1' }) : null));
+    const states: string[] = [];
+    const feed = as('viewer', front.url).feed({
+      project,
+      onState: (state) => {
+        states.push(describeState(state));
+        if (state.name === 'waiting') isBusy = false;
+      },
+    });
+    for await (const event of feed) if (event.type === 'ready') break;
+    expect(states).toEqual(['connecting', 'waiting 1 s: service_unavailable', 'connecting', 'live', 'ended']);
+    await front.close();
+  });
+
+  it('comes by server-sent events where a proxy knows no WebSocket', async () => {
+    const front = await openFront(() => null);
+    const { events, states } = await follow(as('viewer', front.url), (seen) => seen.at(-1)?.type === 'ready', 0);
+    expect(states.find(({ name }) => name === 'live')).toEqual({ name: 'live', over: 'server-sent events' });
+    const numbers = events.filter((event): event is Seen => event.type === 'notification').map(({ sequence }) => sequence);
+    expect(numbers).toEqual(Array.from({ length: numbers.length }, (_, index) => index + 1));
+    expect(numbers.length).toBeGreaterThan(100);
+    await front.close();
+  });
+
+  it('ends where the certificate is not trusted', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'portico-test-'));
+    const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
+    const subject = ['-subj', '/CN=127.0.0.1', '-days', '2', '-nodes', '-newkey', 'rsa:2048'];
+    execFileSync('openssl', ['req', '-x509', ...subject, '-keyout', key, '-out', cert], { stdio: 'ignore' });
+    const server = createTlsServer(
+      { key: readFileSync(key), cert: readFileSync(cert) },
+      passOn(() => null),
+    );
+    const front = await listen(server, 'https');
+    const { error } = await follow(as('viewer', front.url), () => false);
+    expect(error).toMatchObject({
+      code: 'certificate_refused',
+      message: expect.stringMatching(/^The certificate of 127.* is not trusted/),
+    });
+    await front.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  it('leaves nothing behind when the signal fires', async () => {
+    const sockets = async () => /^portico_sockets (\d+)/m.exec((await app.ask('GET', '/metrics', { as: null })).text)?.[1];
+    const leaving = new AbortController();
+    const feed = as('viewer').feed({ project, signal: leaving.signal });
+    for await (const event of feed) if (event.type === 'ready') leaving.abort();
+    expect(describeState(feed.state)).toBe('ended');
+    await expect.poll(sockets).toBe('0');
+  });
+});
+
+describe('console', () => {
+  it('passes bytes both ways, and goes on with the session through a break', async () => {
+    const guest = await openGuest();
+    const instance = app.demo.instances.eligible;
+    await setEndpoint(app, instance, { port: guest.port });
+    const proxy = await openProxy({ host: '127.0.0.1', port: Number(new URL(url).port) });
+    const states: string[] = [];
+    const stream = as('member', `http://127.0.0.1:${proxy.port}`).console({
+      instance,
+      onState: (state) => states.push(describeState(state)),
+    });
+    const writer = stream.writable.getWriter();
+    const reader = stream.readable.getReader();
+    const decoder = new TextDecoder();
+    let text = '';
+    const readUntil = async (end: string) => {
+      while (!text.endsWith(end)) {
+        const { value, done } = await reader.read();
+        if (done) throw new Error(`the console ended after ${text}`);
+        text += decoder.decode(value, { stream: true });
+      }
+    };
+    await writer.write(new TextEncoder().encode('typed\r'));
+    await expect.poll(() => String(guest.heard())).toBe('typed\r');
+    guest.say('one ');
+    await readUntil('one ');
+    const list = 'query ($i: ID!) { node(id: $i) { ... on Instance { consoleSessions { nodes { state } } } } }';
+    const sessions = async () => (await app.graphql(list, { i: instance }, { as: 'member' })).json.data.node.consoleSessions.nodes;
+    for (const link of proxy.links()) link.cut();
+    guest.say('two ');
+    await readUntil('two ');
+    await writer.write(new TextEncoder().encode('again\r'));
+    await expect.poll(() => String(guest.heard())).toBe('typed\ragain\r');
+    expect([text, guest.connections(), (await sessions()).length]).toEqual(['one two ', 1, 1]);
+    for (const line of guest.lines) line.end();
+    expect(await reader.read()).toEqual({ done: true, value: undefined });
+    expect(states.at(-1)).toBe('ended');
+    await proxy.close();
+    await guest.close();
+  });
+
+  it('ends where nobody reads, rather than keep it all', async () => {
+    // Whatever connects is told much: a console that has just moved is connected to twice.
+    const guest = await openGuest((line) => void line.write(Buffer.alloc(24 * 1024 * 1024, 'a')));
+    const instance = app.demo.instances.eligible;
+    await setEndpoint(app, instance, { port: guest.port });
+    const stream = as('member').console({ instance });
+    await expect.poll(() => stream.state, { timeout: 20_000 }).toMatchObject({ name: 'ended', error: { code: 'reader_too_slow' } });
+    await expect(stream.readable.getReader().read()).rejects.toMatchObject({ code: 'reader_too_slow' });
+    await guest.close();
+  });
+
+  it('fails with the reason where there is none', async () => {
+    const fail = async (client: Portico, instance: string) => {
+      const { readable } = client.console({ instance });
+      return readable
+        .getReader()
+        .read()
+        .catch((error) => error);
+    };
+    expect(await fail(as('viewer'), app.demo.instances.eligible)).toMatchObject({ code: 'permission_denied' });
+    expect(await fail(as('member'), project)).toMatchObject({ code: 'not_found' });
+  });
+});

@@ -1,0 +1,175 @@
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { startApp, type TestApp } from '../support/app.ts';
+import { type Frame, readLog } from '../support/feed.ts';
+import { checkHistory, type Entry } from '../support/history.ts';
+import { openProxy, type TcpProxy } from '../support/proxy.ts';
+import { ABSENT_ID } from '../support/world.ts';
+import { checkout, run } from './tools.ts';
+
+/** Debian's own: what apt-get installs is for no other. */
+const python = '/usr/bin/python3';
+const script = join(checkout, 'clients/python/feed.py');
+
+let app: TestApp;
+let proxy: TcpProxy;
+beforeAll(async () => {
+  const { code, err } = await run(python, ['-c', 'import websocket']);
+  expect(code, `apt-get install python3-websocket: ${err}`).toBe(0);
+  app = await startApp({ RATE_LIMIT_USER: '100000000', RATE_LIMIT_ANONYMOUS: '100000000' });
+});
+afterAll(() => app.close());
+
+const started: Client[] = [];
+const folder = mkdtempSync(join(tmpdir(), 'portico-python-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+beforeEach(async () => {
+  proxy = await openProxy({ host: '127.0.0.1', port: Number(new URL(app.baseUrl).port) });
+});
+afterEach(async () => {
+  for (const { process } of started.splice(0)) process.kill('SIGKILL');
+  await proxy.close();
+});
+
+interface Client {
+  readonly process: ChildProcessByStdio<null, Readable, Readable>;
+  /** All that it has told, in order. */
+  readonly events: Frame[];
+  /** The lines on standard error. */
+  readonly said: () => string[];
+  readonly exit: Promise<number | null>;
+}
+
+/** The script as a process that comes through the proxy. */
+function follow(args: readonly string[] = [], { key = app.demo.users.member.api_key, projectPath = app.projectPath } = {}): Client {
+  const child = spawn(python, [script, `http://127.0.0.1:${proxy.port}${projectPath}`, ...args], {
+    env: { ...process.env, PORTICO_KEY: key },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const events: Frame[] = [];
+  let [line, err] = ['', ''];
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    const lines = (line + text).split('\n');
+    line = lines.pop() ?? '';
+    for (const one of lines) events.push(JSON.parse(one));
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    err += text;
+  });
+  const exit = once(child, 'close').then(([code]) => code as number | null);
+  const client = { process: child, events, said: () => err.split('\n').slice(0, -1), exit };
+  started.push(client);
+  return client;
+}
+
+async function publish(count: number): Promise<void> {
+  for (let index = 0; index < count; index += 1) {
+    await app.app.database.$executeRaw`
+      INSERT INTO notifications (project_id, kind, severity, title) VALUES (${app.demo.project_id}::uuid, 'test.sql', 'info', ${`№ ${index}`})`;
+    await sleep(Math.random() * 10);
+  }
+}
+
+const entriesOf = (events: readonly Frame[]): Entry[] =>
+  events.flatMap(({ type, sequence, notification }) => (type === 'notification' ? [{ sequence, id: notification.id }] : []));
+const lastOf = (events: readonly Frame[]) => entriesOf(events).at(-1)?.sequence;
+const endOfLog = async () => (await readLog(app)).at(-1)?.sequence;
+
+describe('the plain client in Python', () => {
+  it('tells each notification once and in order through 30 cuts', { timeout: 120_000 }, async () => {
+    const from = 145;
+    const client = follow(['--after', String(from)]);
+    for (let cut = 0; cut < 30; cut += 1) {
+      const before = client.events.length;
+      const publishing = publish(20);
+      await expect.poll(() => client.events.length, { timeout: 30_000, interval: 5 }).toBeGreaterThan(before);
+      if (cut % 3 === 0) await proxy.refuse();
+      else proxy.cut();
+      await publishing;
+      await proxy.mend();
+    }
+    await publish(1);
+    const end = await endOfLog();
+    await expect.poll(() => lastOf(client.events), { timeout: 30_000 }).toBe(end);
+    expect(checkHistory({ committed: await readLog(app), from, received: entriesOf(client.events) })).toEqual([]);
+    expect(client.events.filter(({ type }) => type === 'ready').length).toBeGreaterThan(5);
+    expect(client.events.filter(({ type }) => type === 'gap')).toEqual([]);
+    expect(client.said().filter((line) => !/^waiting \d+\.\d s: (no connection|closed with)/.test(line))).toEqual([]);
+  });
+
+  it('goes on behind the cursor in its file when it was killed: what it tells twice is the last one at most', {
+    timeout: 120_000,
+  }, async () => {
+    const from = Number(await endOfLog());
+    const file = join(folder, 'cursor');
+    const received: Entry[] = [];
+    for (let kill = 0; kill < 10; kill += 1) {
+      const client = follow(['--after', String(from), '--cursor', file]);
+      const publishing = publish(30);
+      await expect.poll(() => entriesOf(client.events).length, { timeout: 30_000, interval: 1 }).toBeGreaterThan(5);
+      client.process.kill('SIGKILL');
+      await client.exit;
+      await publishing;
+      const told = entriesOf(client.events);
+      received.push(...(told[0]?.sequence === received.at(-1)?.sequence ? told.slice(1) : told));
+    }
+    const last = follow(['--cursor', file]);
+    const end = await endOfLog();
+    await expect.poll(() => lastOf(last.events), { timeout: 30_000 }).toBe(end);
+    await expect.poll(() => readFileSync(file, 'utf8'), { timeout: 30_000 }).toBe(`${end}\n`);
+    const told = entriesOf(last.events);
+    received.push(...(told[0]?.sequence === received.at(-1)?.sequence ? told.slice(1) : told));
+    expect(checkHistory({ committed: await readLog(app), from, received })).toEqual([]);
+  });
+
+  it('waits where nobody answers, says so, and begins when somebody does', async () => {
+    await proxy.refuse();
+    const client = follow(['--after', '148']);
+    await expect.poll(() => client.said().length, { timeout: 30_000 }).toBeGreaterThan(2);
+    expect(client.said()[0]).toMatch(/^waiting 0\.\d s: no connection \(.*refused.*\)$/);
+    await proxy.mend();
+    await expect.poll(() => client.events.map(({ type }) => type), { timeout: 30_000 }).toContain('ready');
+    expect(client.events.slice(0, 2)).toMatchObject([{ sequence: 149 }, { sequence: 150 }]);
+  });
+
+  it.each([
+    ['a wrong key', 'The server refused the feed with 401: ', () => follow([], { key: 'sk-portico-wrong' })],
+    [
+      'a project that is not there',
+      'The server refused the feed with 404: ',
+      () => follow([], { projectPath: app.projectPath.replace(app.demo.project_id, ABSENT_ID) }),
+    ],
+    ['a cursor that is none', 'The server closed the feed with 4400 invalid_after.', () => follow(['--after', '-1'])],
+    ['no key', 'PORTICO_KEY is to hold an API key, or a session token.', () => follow([], { key: '' })],
+  ])('ends with a sentence at %s', async (_what, sentence, begin) => {
+    const client = begin();
+    expect(await client.exit).toBe(1);
+    expect(client.said()).toEqual([expect.stringContaining(sentence)]);
+    expect(client.said()[0]).toMatch(/\.$/);
+    expect(client.events).toEqual([]);
+  });
+
+  it('ends with a sentence when its key is revoked meanwhile', async () => {
+    const input = { name: 'revoked meanwhile' };
+    const made = await app.graphql('mutation ($input: CreateApiKeyInput!) { createApiKey(input: $input) { key apiKey { id } } }', {
+      input,
+    });
+    const { key, apiKey } = made.json.data.createApiKey;
+    const client = follow([], { key });
+    await expect.poll(() => client.events.map(({ type }) => type), { timeout: 30_000 }).toEqual(['ready']);
+    await app.graphql('mutation ($input: RevokeApiKeyInput!) { revokeApiKey(input: $input) { apiKey { id } } }', {
+      input: { id: apiKey.id },
+    });
+    expect(await client.exit).toBe(1);
+    const [waiting, end, ...more] = client.said();
+    expect(waiting).toMatch(/^waiting 0\.1 s: closed with 4403 \w+$/);
+    expect(end).toMatch(/^The server refused the feed with 401: .*\.$/);
+    expect(more).toEqual([]);
+  });
+});

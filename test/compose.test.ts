@@ -1,0 +1,69 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { root } from '../src/platform/root.ts';
+import { command, services } from './support/compose.ts';
+
+const read = (path: string) => readFileSync(new URL(path, root), 'utf8');
+const names = Object.keys(services);
+
+test('compose.yaml has the services that these tests know', () => {
+  expect(names).toEqual(['portico', 'balancer', 'postgres', 'redis']);
+});
+
+describe.each(names)('the service %s', (name) => {
+  const lines = services[name] ?? [];
+  const readKey = (key: string) => lines.flatMap((line) => (line.startsWith(`${key}:`) ? [line.slice(key.length + 1).trim()] : []));
+
+  test('has no rights, an image that it cannot write to, and a bound to its memory', () => {
+    expect(readKey('read_only')).toEqual(['true']);
+    expect(readKey('cap_drop')).toEqual(['[ALL]']);
+    expect(readKey('security_opt')).toEqual(["['no-new-privileges:true']"]);
+    expect(readKey('mem_limit')).toEqual([expect.stringMatching(/^\d+[mg]$/)]);
+    expect(readKey('privileged').concat(readKey('cap_add'))).toEqual([]);
+  });
+
+  test('has an image that may be pinned by its digest, which deploy/digests.sh finds out', () => {
+    const [image = ''] = readKey('image');
+    // What is built here has the digest of what it is built on.
+    const from = image === 'portico' ? /^FROM (\S+) AS base$/m.exec(read('Dockerfile'))?.[1] : image;
+    const [, tag, variable] = /^(\w+:[\w.-]+)\$\{(\w+_DIGEST)(?::-)?\}$/.exec(from ?? '') ?? [];
+    expect([image, tag, variable]).toEqual([image, expect.any(String), expect.any(String)]);
+    expect(read('deploy/digests.sh')).toContain(`\npin ${variable} ${tag}\n`);
+    if (image === 'portico') {
+      expect(read('Dockerfile')).toContain(`ARG ${variable}=\n`);
+      expect(read('compose.yaml')).toContain(`args: { ${variable}: '\${${variable}:-}' }`);
+    }
+  });
+
+  test('shows no password in what it is started with', () => {
+    expect(command(name)).not.toMatch(/\$\{\w*PASSWORD/);
+    expect(readKey('healthcheck').join('')).not.toMatch(/PASSWORD|AUTH/);
+  });
+});
+
+describe('the connections of deploy/haproxy.cfg', () => {
+  const config = read('deploy/haproxy.cfg');
+  const numbers = (pattern: RegExp) => [...config.matchAll(pattern)].map(([, number]) => Number(number));
+  const [inAll = 0, ofFrontend = 0] = numbers(/^ {2}maxconn (\d+)$/gm);
+  const toServers = numbers(/^ {2}server-template portico \d+ portico:4000 maxconn (\d+)$/gm);
+  const toReplica = toServers.reduce((sum, number) => sum + number, 0);
+  const replicas = Number(/replicas: (\d+)/.exec(read('compose.yaml'))?.[1]);
+  const most = Number(/MAX_CONNECTIONS: (\d+)/.exec(read('compose.yaml'))?.[1]);
+
+  test('are bounded in all, and each has its files', () => {
+    expect([inAll > 0, ofFrontend]).toEqual([true, inAll]);
+    expect(numbers(/fd-hard-limit (\d+)/g)[0]).toBeGreaterThan(2 * inAll + 1_000);
+  });
+
+  test('fit into what the replicas take, with room for its own questions', () => {
+    expect(toServers.length).toBe(config.match(/server-template/g)?.length);
+    expect(toReplica).toBeLessThan(most);
+    expect(replicas * toReplica).toBeGreaterThanOrEqual(inAll);
+  });
+
+  test('of one address are a part of them', () => {
+    const [each = 0] = numbers(/tcp-request connection reject if \{ sc0_conn_cur gt (\d+) \}/g);
+    expect(each).toBeGreaterThan(0);
+    expect(each).toBeLessThanOrEqual(inAll / 10);
+  });
+});

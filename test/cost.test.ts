@@ -1,0 +1,66 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startApp, type TestApp } from './support/app.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startApp();
+});
+afterAll(() => app.close());
+
+const asking = { 'x-graphql-cost': '1' };
+const panel = '{ viewer { organizations(first: 50) { nodes { projects(first: 100) { nodes { id name role } } } } } }';
+const hostile =
+  '{ viewer { organizations(first: 100) { nodes { projects(first: 100) { nodes { instances(first: 100) { nodes { id } } } } } } } }';
+const paged = 'query ($n: Int!) { viewer { organizations(first: $n) { nodes { id } } } }';
+
+const ask = (query: string, variables: Record<string, unknown> = {}, headers: Record<string, string> = asking) =>
+  app.graphql(query, variables, { headers });
+const costOf = (requested: number) => ({ cost: { requested, limit: 50_000 } });
+
+it('an honest page of a panel passes, and a hostile document does not', async () => {
+  const { json } = await ask(panel, {}, {});
+  expect(json.data.viewer.organizations.nodes[0].projects.nodes).toHaveLength(2);
+  expect((await ask(hostile, {}, {})).json).toEqual({
+    errors: [{ message: 'The document is too large: complexity 2020202, at most 50000.', extensions: { code: 'invalid_request' } }],
+  });
+});
+
+describe('who asks for it is told what a document costs', () => {
+  it('beside its data', async () => {
+    for (let time = 0; time < 3; time += 1) {
+      const [plain, told] = [await ask(panel, {}, {}), await ask(panel)];
+      expect(told.text).toBe(`${plain.text.slice(0, -1)},"extensions":${JSON.stringify(costOf(20_102))}}`);
+    }
+  });
+
+  it('by each size of a page that a variable has', async () => {
+    for (const n of [1, 3, 100, 3]) expect((await ask(paged, { n })).json.extensions).toEqual(costOf(2 + 2 * n));
+  });
+
+  it('where it is refused for that', async () => {
+    const { status, json } = await ask(hostile);
+    expect([status, Object.keys(json), json.extensions]).toEqual([200, ['errors', 'extensions'], costOf(2_020_202)]);
+  });
+
+  it('where a field of it fails, and where its variables do not fit', async () => {
+    const failing = '{ project(id: "x") { id } }';
+    expect((await ask(failing)).json).toMatchObject({ data: { project: null }, errors: [{}], extensions: costOf(2) });
+    expect((await ask(paged, { n: 'x' })).json.errors).toHaveLength(1);
+  });
+
+  it('by GET', async () => {
+    const { json } = await app.ask('GET', `/graphql?query=${encodeURIComponent(panel)}`, { headers: asking });
+    expect(json.extensions).toEqual(costOf(20_102));
+  });
+});
+
+it.each([{}, { 'x-graphql-cost': '0' }, { 'x-graphql-cost': 'true' }, { 'x-graphql-cost': '' }])('nobody else is: %j', async (headers) => {
+  for (const query of [panel, hostile])
+    expect((await ask(query, {}, headers as Record<string, string>)).json).not.toHaveProperty('extensions');
+});
+
+it('v1 has its own documents, whose cost is nobody’s concern', async () => {
+  const path = `${app.projectPath}/compute/overview`;
+  const [plain, asked] = [await app.ask('GET', path), await app.ask('GET', path, { headers: asking })];
+  expect(asked.text).toBe(plain.text);
+});

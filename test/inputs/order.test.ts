@@ -1,0 +1,131 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startApp, type TestApp } from '../support/app.ts';
+import { pickCases } from '../support/cases.ts';
+import { camelize, isAnonymous, type OperationName, operations, type Place } from '../support/contract.ts';
+import { type Case, credentialOf, homeOf, sendRest, type Who } from '../support/doors.ts';
+import { ABSENT_ID } from '../support/world.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startApp({ RATE_LIMIT_USER: '100000', RATE_LIMIT_ANONYMOUS: '100000' });
+});
+afterAll(() => app.close());
+
+const whos: readonly Who[] = ['owner', 'member', 'viewer', 'outsider', 'viewer by key', 'nobody', 'garbage'];
+
+/** Where: at home, among strangers, nowhere, and by what is no id. */
+const placesOf = (): Record<string, Partial<Place>> => ({
+  home: {},
+  foreign: { organization_id: app.demo.foreign.organization_id, project_id: app.demo.foreign.project_id },
+  'the project of another organization': { project_id: app.demo.foreign.project_id },
+  absent: { project_id: ABSENT_ID },
+  malformed: { project_id: 'main' },
+  'a malformed organization': { organization_id: '{}' },
+  'an absent dashboard': { dashboard_id: ABSENT_ID },
+  'a malformed dashboard': { dashboard_id: 'x' },
+  'a foreign dashboard': { dashboard_id: app.demo.foreign.dashboard_id },
+  'a private dashboard': { dashboard_id: app.demo.dashboards.private },
+});
+
+const pages = [undefined, { page: 0 }, { page: 'x', page_size: -1 }, { page: 99 }];
+const contents = [
+  { name: 'Good' },
+  { name: '' },
+  { name: 'n'.repeat(256), description: 5, is_public: 'x' },
+  { description: 'no name' },
+  { name: 'Moved', project: 'x' },
+];
+const inputs: Readonly<Record<OperationName, ReadonlyArray<Record<string, unknown> | undefined>>> = {
+  create_websocket_ticket: [
+    { target: 'ssh' },
+    {},
+    { target: 'console' },
+    { target: 'console', instance_id: 'x' },
+    { target: 'notifications' },
+  ],
+  list_organizations: pages,
+  list_projects: pages,
+  list_dashboards: pages,
+  create_dashboard: contents.slice(0, -1),
+  get_dashboard: [undefined],
+  update_dashboard: contents,
+  delete_dashboard: [],
+  list_instances: [...pages, { status: 'lost' }, { status: 'active', page: 99 }],
+  get_instance: [undefined],
+  backup_trial_state: [undefined],
+  list_tasks: [...pages, { status: 'lost' }, { status: 'failed', page: 0 }],
+  compute_overview: [undefined],
+  list_notifications: [...pages, { kind: 'k'.repeat(256) }, { severity: 'loud' }],
+  mark_notifications_read: [{ notification_ids: ['x'] }, { notification_ids: Array(201).fill(ABSENT_ID) }, { notification_ids: 5 }],
+};
+
+/** What both doors say, in the words of GraphQL. */
+interface Verdict {
+  readonly code: string | null;
+  readonly fields?: unknown;
+}
+
+async function askRest(row: Case, place: Place): Promise<Verdict> {
+  const { status, json } = await sendRest(app, row, place);
+  if (status < 300) return { code: null };
+  return typeof json.code === 'string' ? { code: json.code } : { code: 'validation_failed', fields: camelize(json) };
+}
+
+async function askGraphql({ operation, input = {}, version, as = 'owner' }: Case, place: Place): Promise<Verdict & { path?: unknown }> {
+  const { document, variables } = operations[operation];
+  const { json } = await app.graphql(document, variables({ place, input, version }), { as: credentialOf(app, as) });
+  const [error] = json.errors ?? [];
+  if (!error) return { code: isAnonymous(json.data) ? 'not_authenticated' : null };
+  const { code, fields } = error.extensions;
+  return { code, ...(fields && { fields }) };
+}
+
+describe.each(Object.entries(inputs))('%s', (operation, cases) => {
+  it.each(whos)('answers %s the same at both doors, whatever is wrong at once', async (as) => {
+    const versions = operation === 'update_dashboard' ? [undefined, 99] : [undefined];
+    const combinations = Object.entries(placesOf()).flatMap(([where, changed]) =>
+      cases.flatMap((input) => versions.map((version) => ({ where, changed, input, version }))),
+    );
+    for (const { where, changed, input, version } of pickCases(combinations)) {
+      const row = { name: '', operation: operation as OperationName, status: 200, as, input, version } as Case;
+      const place = { ...homeOf(app), ...changed };
+      const [rest, graphql] = [await askRest(row, place), await askGraphql(row, place)];
+      expect(graphql, `${where}, ${JSON.stringify(input)?.slice(0, 80)}, version ${version}`).toEqual(rest);
+    }
+  });
+});
+
+describe('what comes before the fields', () => {
+  const literal = (project: string, rest = '') =>
+    `mutation { a: createDashboard(input: {organizationId: "${app.demo.organization_id}", projectId: "${project}", name: ""}) { dashboard { id } } ${rest} }`;
+
+  it('is the credential, also where a literal is wrong', async () => {
+    const { json } = await app.graphql(literal(app.demo.project_id), {}, { as: null });
+    expect(json).toEqual({
+      errors: [{ message: 'Authentication credentials were not provided.', extensions: { code: 'not_authenticated' } }],
+    });
+  });
+
+  it.each(['foreign', 'absent', 'malformed'])('is the access, as an execution would tell it: a project that is %s', async (which) => {
+    const project = { foreign: app.demo.foreign.project_id, absent: ABSENT_ID, malformed: 'x' }[which] ?? '';
+    const query = literal(
+      project,
+      `b: createDashboard(input: {organizationId: "${app.demo.organization_id}", projectId: "${app.demo.project_id}", name: " "}) { dashboard { id } }`,
+    );
+    for (let call = 0; call < 3; call += 1) {
+      const { status, json } = await app.graphql(query);
+      expect({ status, json }).toEqual({
+        status: 200,
+        json: {
+          data: { a: null, b: null },
+          errors: [{ message: 'Not found.', path: ['a'], locations: [{ line: 1, column: 12 }], extensions: { code: 'not_found' } }],
+        },
+      });
+    }
+  });
+
+  it('the role comes behind them', async () => {
+    const { json } = await app.graphql(literal(app.demo.project_id), {}, { as: 'viewer' });
+    expect(json.errors[0].extensions).toEqual({ code: 'validation_failed', fields: { name: ['This field may not be blank.'] } });
+  });
+});

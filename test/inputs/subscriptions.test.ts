@@ -1,0 +1,69 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startApp, type TestApp } from '../support/app.ts';
+import { openSocket } from '../support/feed.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startApp();
+});
+afterAll(() => app.close());
+
+const feed = 'notificationFeed(organizationId: $o, projectId: $p)';
+const plain = 'subscription ($o: ID!, $p: ID!)';
+const head = 'subscription ($o: ID!, $p: ID!, $yes: Boolean = true)';
+const refused: Record<string, string> = {
+  'a variable': `${head} { ${feed} @include(if: $yes) { __typename } }`,
+  'a literal that would leave it out': `${plain} { ${feed} @skip(if: true) { __typename } }`,
+  'a literal that leaves it in': `${plain} { ${feed} @include(if: true) { __typename } }`,
+  'an inline fragment': `${head} { ... @skip(if: $yes) { ${feed} { __typename } } }`,
+  'a field in an inline fragment': `${head} { ... on Subscription { ${feed} @skip(if: $yes) { __typename } } }`,
+  'a spread': `${head} { ...F @include(if: $yes) } fragment F on Subscription { ${feed} { __typename } }`,
+  'a field in a fragment of a fragment': `${head} { ...F } fragment F on Subscription { ...G } fragment G on Subscription { ${feed} @skip(if: $yes) { __typename } }`,
+};
+const variables = (yes?: boolean | null) => ({ o: app.demo.organization_id, p: app.demo.project_id, ...(yes !== undefined && { yes }) });
+const isRefusal = { message: expect.stringMatching(/^The root field of a subscription takes no `@(skip|include)`\.$/) };
+
+describe.each(Object.entries(refused))('a subscription whose root field is conditional by %s', (_name, query) => {
+  it.each(['application/graphql-response+json', 'application/json', 'text/event-stream'])('is refused as %s', async (accept) => {
+    for (const yes of [true, false, null, undefined]) {
+      const { status, text } = await app.ask('POST', '/graphql', { body: { query, variables: variables(yes) }, headers: { accept } });
+      expect(status).toBe(accept === 'application/graphql-response+json' ? 400 : 200);
+      const [, json = text] = /^data: (\{.*)$/m.exec(text) ?? [];
+      const { errors, data } = JSON.parse(json);
+      expect(data).toBeUndefined();
+      expect(errors[0]).toMatchObject({ ...isRefusal, extensions: { code: 'invalid_request' } });
+    }
+  });
+
+  it('is refused on a socket, which stays open', async () => {
+    const { socket, until } = openSocket(app, '/graphql', {
+      protocol: 'graphql-transport-ws',
+      headers: { authorization: `Bearer ${app.demo.users.owner.token}` },
+    });
+    socket.on('open', () => socket.send('{"type":"connection_init"}'));
+    await until(({ type }) => type === 'connection_ack');
+    for (const [id, yes] of Object.entries([true, false, null])) {
+      socket.send(JSON.stringify({ id, type: 'subscribe', payload: { query, variables: variables(yes) } }));
+      const frame = await until((one) => one.id === id);
+      expect(frame).toMatchObject({ type: 'error', payload: [isRefusal] });
+    }
+    socket.send('{"type":"ping"}');
+    await until(({ type }) => type === 'pong');
+    socket.terminate();
+    expect(app.logLines.filter((line) => JSON.parse(line).level >= 50)).toEqual([]);
+  });
+});
+
+it('may leave out what stands below its root field', async () => {
+  const query = `${head} { ${feed} { __typename @include(if: $yes) ... on FeedReady @skip(if: $yes) { sequence } } }`;
+  const { socket, until } = openSocket(app, '/graphql', {
+    protocol: 'graphql-transport-ws',
+    headers: { authorization: `Bearer ${app.demo.users.owner.token}` },
+  });
+  socket.on('open', () => socket.send('{"type":"connection_init"}'));
+  await until(({ type }) => type === 'connection_ack');
+  socket.send(JSON.stringify({ id: 'a', type: 'subscribe', payload: { query, variables: variables() } }));
+  const frame = await until((one) => one.id === 'a');
+  expect(frame).toMatchObject({ type: 'next', payload: { data: { notificationFeed: { __typename: 'FeedReady' } } } });
+  socket.terminate();
+});

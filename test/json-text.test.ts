@@ -1,0 +1,106 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { canonicalJson } from '../src/kernel/json.ts';
+import { exactOf, isPlain, JsonText, keepText, parseJson, readJson, toJsonText } from '../src/kernel/jsontext.ts';
+import { pack, unpack } from '../src/kernel/pack.ts';
+import { exceedsBytes, findExcess } from '../src/kernel/size.ts';
+import { jsonText, numberText } from './support/json-texts.ts';
+
+const runs = { numRuns: 2_000 };
+
+/** JSON with white space between all of its tokens. */
+const spread = (json: string) => json.replace(/"(?:[^"\\]|\\.)*"|[[\]{},:]|[^[\]{},:"]+/g, ' $&\n\t');
+
+const keep = (value: unknown) => keepText(value, typeof value === 'object' && value !== null ? exactOf(value) : undefined);
+
+it('gives back every text as it came, read from a client or from the database', () => {
+  fc.assert(
+    fc.property(jsonText, (json) => {
+      expect(toJsonText(readJson(json))).toBe(json);
+      expect(toJsonText(readJson(spread(json)))).toBe(json);
+      const list = parseJson(`[${spread(json)}]`);
+      expect(toJsonText(keep(list))).toBe(`[${json}]`);
+      expect(list).toStrictEqual(JSON.parse(`[${json}]`));
+    }),
+    runs,
+  );
+});
+
+it('keeps the text of those alone that JavaScript would give back otherwise', () => {
+  fc.assert(
+    fc.property(numberText, (number) => {
+      const isSame = JSON.stringify(JSON.parse(number)) === number;
+      expect(isPlain(number)).toBe(isSame);
+      expect(readJson(number) instanceof JsonText).toBe(!isSame);
+    }),
+    runs,
+  );
+  fc.assert(
+    fc.property(fc.json(), (json) => {
+      // Spelled by JavaScript: only keys like numbers are moved to the front.
+      const text = JSON.stringify(JSON.parse(json));
+      if (!/"\d+":/.test(text)) expect(readJson(text)).toStrictEqual(JSON.parse(text));
+    }),
+    runs,
+  );
+});
+
+it('goes through bytes and back, wherever it is met, beside moments and bytes', () => {
+  fc.assert(
+    fc.property(jsonText, (json) => {
+      const beside = { moment: new Date(0), bytes: new Uint8Array([0, 255]), none: undefined, null: null };
+      const value = { ...beside, items: [readJson(json), { ['__proto__']: readJson(json) }] };
+      const back = unpack(pack(value)) as typeof value;
+      expect(toJsonText(back.items)).toBe(`[${json},{"__proto__":${json}}]`);
+      expect(back).toMatchObject(beside);
+    }),
+    runs,
+  );
+});
+
+it('is the same in canonical JSON where its numbers are spelled alike, in whichever order its keys stand', () => {
+  fc.assert(
+    fc.property(jsonText, jsonText, numberText, numberText, (json, other, one, another) => {
+      const canonical = (text: string) => canonicalJson(readJson(text));
+      expect(canonical(`{"a":${json},"b":${other}}`)).toBe(canonical(spread(`{"b":${other},"a":${json}}`)));
+      expect(canonical(`{"a":${one},"0":${json}}`) === canonical(`{"0":${json},"a":${another}}`)).toBe(one === another);
+      expect(canonicalJson(JSON.parse(canonical(json)))).toBe(canonicalJson(JSON.parse(json)));
+    }),
+    runs,
+  );
+});
+
+it('measures what it keeps to the byte', () => {
+  fc.assert(
+    fc.property(jsonText, jsonText, (one, other) => {
+      const value = { data: [readJson(one), { ä: readJson(other) }] };
+      const bytes = Buffer.byteLength(toJsonText(value));
+      expect([bytes - 1, bytes].map((most) => exceedsBytes(value, most))).toEqual([true, false]);
+      expect([bytes - 1, bytes].map((most) => findExcess(value, most) !== null)).toEqual([true, false]);
+    }),
+    runs,
+  );
+});
+
+describe('of a text', () => {
+  it('of a key that is given twice the last counts, in the place of the first', () => {
+    expect(toJsonText(readJson('{"a":1.0,"b":2,"a":{"x":-0,"\\u0061":1,"a":2.0}}'))).toBe('{"a":{"x":-0,"a":2.0},"b":2}');
+  });
+
+  it('which is deeper than anything that is kept nothing is kept', () => {
+    const deep = `${'['.repeat(200_000)}1.0${']'.repeat(200_000)}`;
+    expect(exactOf(parseJson(deep) as object)).toBeUndefined();
+    expect(readJson(deep)).not.toBeInstanceOf(JsonText);
+  });
+
+  it('of a megabyte nothing takes long', () => {
+    const began = performance.now();
+    for (const text of ['\\', '"\\', '1', '1.0,', '-', '"1":{', ' ']) {
+      const json = JSON.stringify([text.repeat(1_000_000 / text.length)]);
+      expect(toJsonText(readJson(json))).toBe(json);
+    }
+    for (const json of [`[${'1.0,'.repeat(250_000)}1]`, `[0.${'1'.repeat(1_000_000)}]`, `[1${'0'.repeat(300)}.${'0'.repeat(1_000_000)}]`])
+      expect(toJsonText(readJson(json)) === json).toBe(true);
+    expect(performance.now() - began).toBeLessThan(5_000);
+  });
+});

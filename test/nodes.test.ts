@@ -1,0 +1,259 @@
+import { randomUUID } from 'node:crypto';
+import { getNamedType, isInterfaceType, isObjectType } from 'graphql';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { listNodeNames } from '../src/graph/node.ts';
+import { schema } from '../src/schema.ts';
+import { type Answer, startApp, type TestApp } from './support/app.ts';
+import { selectAll } from './support/operations.ts';
+import { addRows } from './support/rows.ts';
+import { type Caller, findSecrets, prepareWorld, readRows, visibility, type World } from './support/tenancy.ts';
+
+/** The tables whose rows are nodes, by type. A user is `Viewer` to themselves, and `Colleague` to others. */
+const tables: Readonly<Record<string, string>> = {
+  ApiKey: 'api_keys',
+  Backup: 'backups',
+  BackupTrial: 'backup_trials',
+  ConsoleSession: 'console_sessions',
+  Dashboard: 'dashboards',
+  Instance: 'instances',
+  Notification: 'notifications',
+  Organization: 'organizations',
+  Project: 'projects',
+  Snapshot: 'snapshots',
+  SshKey: 'ssh_keys',
+  Task: 'tasks',
+  User: 'users',
+  Volume: 'volumes',
+  Vpc: 'vpcs',
+};
+
+let app: TestApp;
+let world: World;
+
+beforeAll(async () => {
+  app = await startApp({ RATE_LIMIT_ANONYMOUS: '1000000', RATE_LIMIT_USER: '1000000' });
+  world = await prepareWorld(app);
+  for (const userId of Object.values(world.userIds)) {
+    await world.query(
+      `INSERT INTO api_keys (user_id, name, hint, secret_hash) VALUES ($1::uuid, $2, 'hint', sha256(convert_to($2, 'UTF8')))`,
+      userId,
+      `a key of ${userId}`,
+    );
+  }
+});
+
+afterAll(() => app.close());
+
+const everything = `query ($ids: [ID!]!) { nodes(ids: $ids) ${selectAll(schema.getQueryType()?.getFields().nodes?.type ?? fail())} }`;
+
+function fail(): never {
+  throw new Error('the schema has no nodes');
+}
+
+/** The types of what belongs to a project. */
+const typesInProject = Object.keys(tables).filter((name) => {
+  const type = schema.getType(name);
+  return isObjectType(type) && 'project' in type.getFields();
+});
+
+interface Row {
+  readonly type: string;
+  readonly id: string;
+  readonly owner: string;
+  readonly isVisible: boolean;
+}
+
+/** Every row that is a node, and whether a caller may know of it. */
+async function listRows(caller: Caller): Promise<Row[]> {
+  const userId = caller.user && world.userIds[caller.user];
+  const isVisible = visibility(world, caller, userId);
+  const types = new Map(Object.entries(tables).map(([type, table]) => [table, type]));
+  const rows = await readRows(world);
+  return rows.flatMap((row) => {
+    const type = types.get(row.table);
+    if (!type) return [];
+    const id = String(row.content.id);
+    const seen = isVisible(row) && (type !== 'ApiKey' || caller.isSession);
+    return [{ id, owner: row.owner, isVisible: seen, type: type !== 'User' ? type : id === userId ? 'Viewer' : 'Colleague' }];
+  });
+}
+
+test('whatever has a project in the database leads to it', async () => {
+  const found = await world.query(`SELECT DISTINCT table_name::text AS name FROM information_schema.columns AS one
+    WHERE table_schema = 'public' AND column_name IN ('project_id', 'instance_id')`);
+  const names = new Set(found.map(({ name }) => String(name)));
+  expect(typesInProject).toEqual(Object.keys(tables).filter((type) => names.has(tables[type] ?? '')));
+});
+
+const parts = <Item>(items: readonly Item[], size: number) =>
+  Array.from({ length: Math.ceil(items.length / size) }, (_, index) => items.slice(index * size, (index + 1) * size));
+
+const ask = (caller: Caller, query: string, variables: Record<string, unknown>) =>
+  app.graphql(query, variables, { as: caller.bearer === null ? null : { bearer: caller.bearer } });
+
+const people = ['outsider', 'viewer', 'member', 'admin', 'owner', 'API key of the member'];
+
+describe.each(people)('%s', (name) => {
+  let caller: Caller;
+  let rows: Row[];
+
+  beforeAll(async () => {
+    caller = world.callers.find((one) => one.name === name) as Caller;
+    rows = await listRows(caller);
+  });
+
+  test('finds by its id whatever they may know of, and nothing else', async () => {
+    const expected = rows.map(({ id, type, isVisible }) => (isVisible ? { __typename: type, id } : null));
+    const found: unknown[] = [];
+    for (const part of parts(rows, 100)) {
+      const ids = part.map(({ id }) => id);
+      const { json } = await ask(caller, 'query ($ids: [ID!]!) { nodes(ids: $ids) { __typename id } }', { ids });
+      expect(json.errors).toBeUndefined();
+      found.push(...json.data.nodes);
+    }
+    expect(found).toEqual(expected);
+    const types = new Set(rows.flatMap(({ type, isVisible }) => (isVisible ? [type] : [])));
+    if (name === 'owner') expect([...types].sort()).toEqual([...new Set(rows.map(({ type }) => type))].sort());
+    expect(rows.filter(({ isVisible }) => !isVisible).length).toBeGreaterThan(20);
+  });
+
+  test('is led back to its project by whatever belongs to one', async () => {
+    const things = rows.filter(({ type, isVisible }) => isVisible && typesInProject.includes(type));
+    // Of a notification it is nullable: two fields of one name would not be merged.
+    const links = typesInProject.map((type) => `... on ${type} { ${type}: project { id role } }`);
+    const roles = new Map(Object.values(world.places).map(({ projectId, roles: given }) => [projectId, caller.user && given[caller.user]]));
+    for (const part of parts(things, 100)) {
+      const { json } = await ask(caller, `query ($ids: [ID!]!) { nodes(ids: $ids) { ${links.join(' ')} } }`, {
+        ids: part.map(({ id }) => id),
+      });
+      expect(json.errors).toBeUndefined();
+      expect(json.data.nodes).toEqual(part.map(({ type, owner }) => ({ [type]: { id: owner, role: roles.get(owner) } })));
+    }
+    const seen = new Set(things.map(({ type }) => type));
+    if (name === 'owner') expect([...seen].sort()).toEqual(typesInProject);
+    expect(things.length).toBeGreaterThan(name === 'outsider' ? 3 : 100);
+  });
+
+  test('is shown nothing else’s contents', async () => {
+    const secrets = findSecrets(await readRows(world), visibility(world, caller, caller.user && world.userIds[caller.user]), everything);
+    for (const part of parts(rows, 20)) {
+      const { text, json } = await ask(caller, everything, { ids: part.map(({ id }) => id) });
+      expect(json.errors).toBeUndefined();
+      const own = new Set(part.map(({ id }) => id));
+      expect(secrets.filter((secret) => !own.has(secret) && text.includes(secret))).toEqual([]);
+    }
+  });
+
+  test('is answered of what is foreign as of what is absent, to the byte', async () => {
+    const look = ({ status, text }: Answer) => JSON.stringify([status, text]);
+    const absent = look(await ask(caller, 'query ($id: ID!) { node(id: $id) { __typename id } }', { id: randomUUID() }));
+    expect(absent).toBe(JSON.stringify([200, '{"data":{"node":null}}']));
+    const foreign = rows.filter(({ isVisible }) => !isVisible);
+    const ofEachType = [...new Map(foreign.map((row) => [row.type, row])).values()];
+    for (const id of [...ofEachType.map((row) => row.id), 'nothing', `{${randomUUID()}}`]) {
+      expect(look(await ask(caller, 'query ($id: ID!) { node(id: $id) { __typename id } }', { id }))).toBe(absent);
+    }
+  });
+});
+
+test('without a credential, no node is found', async () => {
+  for (const query of [`{ node(id: "${randomUUID()}") { id } }`, `{ nodes(ids: ["${app.demo.project_id}"]) { id } }`]) {
+    const { json } = await app.graphql(query, {}, { as: null });
+    expect(json.errors[0].extensions.code).toBe('not_authenticated');
+    expect(Object.values(json.data)).toEqual([null]);
+  }
+});
+
+test('an id of v1 is good in `node`, in either case', async () => {
+  const board = app.demo.dashboards.public;
+  const { json } = await app.ask('GET', `${app.projectPath}/monitoring/dashboards/${board}`);
+  const query = 'query ($id: ID!) { node(id: $id) { id ... on Dashboard { name description widgets version } } }';
+  const { data } = (await app.graphql(query, { id: board.toUpperCase() })).json;
+  expect(data.node).toEqual({
+    id: board,
+    name: json.name,
+    description: json.description,
+    widgets: json.widgets,
+    version: expect.any(Number),
+  });
+});
+
+test('`nodes` takes 100 ids at most, and each counts in the cost', async () => {
+  const query = 'query ($ids: [ID!]!) { nodes(ids: $ids) { id } }';
+  const ids = Array.from({ length: 101 }, () => randomUUID());
+  expect((await app.graphql(query, { ids })).json.errors[0].extensions).toMatchObject({
+    code: 'validation_failed',
+    fields: { ids: ['Ensure this field has no more than 100 items.'] },
+  });
+  const deep = `query ($ids: [ID!]!) { nodes(ids: $ids) { ... on Project { instances(first: 100) { nodes { id name status plan region created } } } } }`;
+  const refusal = (await app.graphql(deep, { ids: ids.slice(1) })).json.errors[0];
+  expect(refusal.message).toMatch(/^The document is too large: complexity \d+, at most 50000\.$/);
+});
+
+test('what is large is read as far as an answer may go', async () => {
+  const small = await startApp({ MAX_ANSWER_BYTES: '65536' });
+  try {
+    const { project_id: projectId, users } = small.demo;
+    const data = { projectId, createdById: users.owner.id, name: 'Large', description: 'x'.repeat(9_000) };
+    const ids: string[] = [];
+    for (let count = 0; count < 8; count += 1) ids.push((await small.app.database.dashboard.create({ data })).id);
+    const read = (field: string) => small.graphql(`query ($ids: [ID!]!) { nodes(ids: $ids) { ... on Dashboard { ${field} } } }`, { ids });
+    expect((await read('name')).json.data.nodes).toHaveLength(8);
+    expect((await read('description')).json.errors[0].message).toMatch(/^The answer would take more than 65536 bytes/);
+  } finally {
+    await small.close();
+  }
+});
+
+test('a hundred nodes take as many statements as one, of each type and of all', async () => {
+  await addRows(app);
+  const owner = world.callers.find(({ name }) => name === 'owner') as Caller;
+  const count = async (ids: readonly string[]) => {
+    app.statements.length = 0;
+    const { json } = await ask(owner, everything, { ids });
+    expect(json.errors).toBeUndefined();
+    expect(json.data.nodes.filter(Boolean)).toHaveLength(ids.length);
+    return app.statements.length;
+  };
+  const own = await world.query('SELECT id::text FROM projects WHERE organization_id = $1::uuid', app.demo.organization_id);
+  const reached = new Set(own.map(({ id }) => id));
+  for (const [type, table] of Object.entries(tables)) {
+    const where = ['users', 'organizations', 'projects', 'api_keys', 'backup_trials'].includes(table) ? '' : 'WHERE project_id = $1::uuid';
+    const rows = await world.query(
+      `SELECT to_jsonb(t) AS row FROM "${table}" AS t ${where} ORDER BY id DESC LIMIT 400`,
+      ...(where ? [app.demo.project_id] : []),
+    );
+    const contents = rows.map(({ row }) => row as Record<string, string>);
+    const usable = contents.filter(({ id, user_id }) =>
+      table === 'projects' ? reached.has(id) : table !== 'api_keys' || user_id === world.userIds.owner,
+    );
+    const ids = table === 'users' ? Object.values(world.userIds).slice(0, 4) : usable.slice(0, 18).map(({ id }) => String(id));
+    expect(ids.length, type).toBeGreaterThan(2);
+    expect(await count(ids), type).toBe(await count(ids.slice(0, 1)));
+  }
+});
+
+describe('the schema', () => {
+  test('has an id in every node, and a node in whatever has an id', () => {
+    const things = Object.values(schema.getTypeMap()).filter(
+      (type) => isObjectType(type) && getNamedType(type.getFields().id?.type)?.name === 'ID',
+    );
+    const nodes = schema.getPossibleTypes(schema.getType('Node') as never);
+    expect(nodes.map(({ name }) => name).sort()).toEqual(things.map(({ name }) => name).sort());
+    expect(nodes.length).toBeGreaterThan(9);
+  });
+
+  test('has a way to load every node', () => {
+    const named = listNodeNames().flatMap((name) => {
+      const type = schema.getType(name);
+      return isInterfaceType(type) ? schema.getPossibleTypes(type).map((kind) => kind.name) : [name];
+    });
+    expect(named.sort()).toEqual(
+      schema
+        .getPossibleTypes(schema.getType('Node') as never)
+        .map(({ name }) => name)
+        .sort(),
+    );
+    expect([...listNodeNames()].sort()).toEqual(Object.keys(tables).sort());
+  });
+});

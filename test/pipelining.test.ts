@@ -1,0 +1,160 @@
+import type { ServerResponse } from 'node:http';
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, expect, it } from 'vitest';
+import { numberOf, openServer } from './support/server.ts';
+import { openWire } from './support/wire.ts';
+
+const closing: Array<() => unknown> = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+async function open(options: Parameters<typeof openServer>[0]) {
+  const opened = await openServer(options);
+  closing.push(opened.close);
+  const wire = await openWire(opened.baseUrl);
+  closing.push(() => wire.socket.destroy());
+  return { ...opened, wire };
+}
+
+const requests = (count: number, first = 0) =>
+  Array.from({ length: count }, (_, index) => `GET /${first + index} HTTP/1.1\r\nHost: x\r\n\r\n`).join('');
+const answer = (response: ServerResponse, text: string) => response.writeHead(200, { 'Content-Length': text.length }).end(text);
+const upTo = (count: number) => Array.from({ length: count }, (_, index) => String(index));
+
+it('requests that come at once are worked at one after the other, and answered in their order', async () => {
+  let atWork = 0;
+  let most = 0;
+  const { wire, backlog } = await open({
+    async handler(request, response) {
+      atWork += 1;
+      most = Math.max(most, atWork);
+      // A later request would be done sooner.
+      await sleep(numberOf(request) % 7 === 0 ? 5 : 0);
+      atWork -= 1;
+      answer(response, String(numberOf(request)));
+    },
+  });
+  wire.write(requests(400));
+  expect((await wire.receive(400)).map(({ body }) => body)).toEqual(upTo(400));
+  expect(most).toBe(1);
+  await expect.poll(() => backlog.bytes, { timeout: 5_000 }).toBe(0);
+  wire.write(requests(3));
+  expect(await wire.receive(403)).toHaveLength(403);
+});
+
+it('bodies are read in their turn', async () => {
+  const { wire } = await open({
+    async handler(request, response) {
+      await sleep(2);
+      let text = '';
+      for await (const part of request) text += part;
+      answer(response, text);
+    },
+  });
+  const body = (index: number) => `${index}:${'x'.repeat((index % 5) * 20_000)}`;
+  const post = (index: number) => `POST / HTTP/1.1\r\nHost: x\r\nContent-Length: ${body(index).length}\r\n\r\n${body(index)}`;
+  wire.write(Array.from({ length: 40 }, (_, index) => post(index)).join(''));
+  expect((await wire.receive(40)).map((one) => one.body)).toEqual(Array.from({ length: 40 }, (_, index) => body(index)));
+});
+
+it('the next begins when the answer before it has gone: who does not read is not worked for', async () => {
+  const begun: number[] = [];
+  const large = Buffer.alloc(32 * 2 ** 20);
+  const { counts, baseUrl } = await open({
+    unread: { perAddress: 2 ** 30, inAll: 2 ** 30 },
+    handler(request, response) {
+      begun.push(numberOf(request));
+      response.writeHead(200, { 'Content-Length': large.length }).end(large);
+    },
+  });
+  const { hostname, port } = new URL(baseUrl);
+  const socket = connect(Number(port), hostname);
+  closing.push(() => socket.destroy());
+  socket.write(requests(20));
+  await sleep(1_000);
+  expect(begun).toEqual([0]);
+  socket.on('data', () => {});
+  await expect.poll(() => begun.length, { timeout: 30_000 }).toBeGreaterThan(1);
+  expect(counts.ended).toBe(0);
+});
+
+it('beyond a thousand that wait, the connection ends behind the answers that are due', async () => {
+  const { wire, baseUrl } = await open({ handler: (request, response) => void answer(response, String(numberOf(request))) });
+  wire.write(requests(1_900));
+  await wire.closed();
+  const answers = await wire.receive(1_900);
+  expect(answers.length).toBeGreaterThan(1_000);
+  const refusal = answers.at(-1);
+  expect(answers.slice(0, -1).map(({ body }) => body)).toEqual(upTo(answers.length - 1));
+  expect(refusal).toMatchObject({ status: 503, headers: { connection: 'close', 'retry-after': '1' } });
+  expect(JSON.parse(refusal?.body ?? '')).toMatchObject({ code: 'service_unavailable' });
+  const next = await openWire(baseUrl);
+  next.write(requests(1));
+  expect(await next.receive(1)).toHaveLength(1);
+  next.socket.destroy();
+});
+
+it('what waits is counted in bytes, for each address', async () => {
+  const unread = { perAddress: 2 ** 20, inAll: 2 ** 30 };
+  const { wire, counts, baseUrl } = await open({ unread, handler: (request, response) => void (numberOf(request) < 0 && response.end()) });
+  wire.write(requests(500));
+  await wire.closed();
+  expect(counts.ended).toBe(1);
+  const honest = await openWire(baseUrl);
+  honest.write(requests(10));
+  await sleep(200);
+  expect([honest.socket.destroyed, counts.ended]).toEqual([false, 1]);
+  honest.socket.destroy();
+});
+
+it('what is no request is refused behind the answers that are due', async () => {
+  const { wire } = await open({
+    async handler(request, response) {
+      await sleep(20);
+      answer(response, String(numberOf(request)));
+    },
+  });
+  wire.write(`${requests(5)}rubbish\r\n\r\n`);
+  await wire.closed();
+  const answers = await wire.receive(6);
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 400]);
+});
+
+it('an upgrade waits for its turn', async () => {
+  const events: string[] = [];
+  const { wire } = await open({
+    async handler(request, response) {
+      await sleep(20);
+      events.push(String(numberOf(request)));
+      answer(response, 'x');
+    },
+    upgrade(_request, socket, head) {
+      events.push(`upgrade ${head}`);
+      socket.end('HTTP/1.1 101 Switching Protocols\r\n\r\n', () => socket.destroySoon());
+    },
+  });
+  wire.write(`${requests(3)}GET /4 HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nfirst`);
+  expect((await wire.receive(4)).map(({ status }) => status)).toEqual([200, 200, 200, 101]);
+  expect(events).toEqual(['0', '1', '2', 'upgrade first']);
+});
+
+it('clients that go in the middle leave nothing behind', async () => {
+  const { baseUrl, backlog, server } = await open({
+    async handler(request, response) {
+      await sleep(5);
+      answer(response, String(numberOf(request)));
+    },
+  });
+  for (const leave of ['end', 'destroy', 'resetAndDestroy'] as const) {
+    const wire = await openWire(baseUrl);
+    wire.write(requests(200));
+    await wire.receive(3);
+    wire.socket[leave]();
+    await wire.closed();
+  }
+  await expect.poll(() => backlog.bytes, { timeout: 10_000 }).toBe(0);
+  const count = () => new Promise((resolve) => server.getConnections((_failure, connections) => resolve(connections)));
+  await expect.poll(count, { timeout: 10_000 }).toBe(1);
+});

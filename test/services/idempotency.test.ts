@@ -1,0 +1,153 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { afterAll, beforeAll, expect, inject, it } from 'vitest';
+import { copyTemplate } from '../support/app.ts';
+import { execute } from '../support/database.ts';
+import { type Fleet, openFleet, type Replica } from '../support/replicas.ts';
+
+/** What a trigger waits for that the tests put in the way of a write. */
+const GATE = 7_015;
+
+let databaseUrl: string;
+let fleet: Fleet;
+let first: Replica;
+let second: Replica;
+let database: pg.Client;
+beforeAll(async () => {
+  const origin = inject('origin');
+  if (!('template' in origin)) throw new Error('needs PostgreSQL');
+  databaseUrl = await copyTemplate(origin);
+  fleet = await openFleet({ count: 2, databaseUrl, redisUrl: null });
+  [first, second] = fleet.replicas as [Replica, Replica];
+  database = new pg.Client({ connectionString: databaseUrl });
+  await database.connect();
+  await database.query(
+    `CREATE FUNCTION wait_at_gate() RETURNS trigger LANGUAGE plpgsql AS $$
+     BEGIN PERFORM pg_advisory_xact_lock(${GATE}); RETURN NEW; END $$`,
+  );
+}, 120_000);
+afterAll(async () => {
+  await database?.end();
+  await fleet?.close();
+  const { server } = inject('origin') as { server: string };
+  await execute(server, `DROP DATABASE IF EXISTS ${new URL(databaseUrl).pathname.slice(1)} WITH (FORCE)`);
+}, 60_000);
+
+interface Sent {
+  readonly status: number;
+  readonly text: string;
+  readonly etag: string | null;
+}
+
+/** Null where the replica died meanwhile. */
+async function create(replica: Replica, key: string, body: object): Promise<Sent | null> {
+  const headers = {
+    authorization: `Bearer ${fleet.demo.users.owner.token}`,
+    'content-type': 'application/json',
+    'idempotency-key': key,
+  };
+  const url = `${replica.baseUrl}${fleet.projectPath}/monitoring/dashboards`;
+  try {
+    const answer = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
+    return { status: answer.status, text: await answer.text(), etag: answer.headers.get('etag') };
+  } catch {
+    return null;
+  }
+}
+
+async function select(sql: string, ...values: unknown[]): Promise<number> {
+  return Number((await database.query(sql, values)).rows[0]?.count);
+}
+const countBoards = (name: string) => select('SELECT count(*) FROM dashboards WHERE name = $1', name);
+const countWaiting = (type: 'advisory' | 'transactionid') =>
+  select(
+    `SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)
+     WHERE NOT granted AND locktype = $1 AND datname = current_database()`,
+    type,
+  );
+
+async function until(isSo: () => Promise<boolean>): Promise<void> {
+  for (const deadline = Date.now() + 4_000; !(await isSo()); await sleep(10)) {
+    if (Date.now() > deadline) throw new Error('it did not come to that');
+  }
+}
+
+/** Holds every write of a kind to `kept_answers` up, until the gate is opened. */
+async function closeGate(condition: string): Promise<void> {
+  await database.query('SELECT pg_advisory_lock($1)', [GATE]);
+  await database.query(
+    `CREATE TRIGGER gate BEFORE UPDATE ON kept_answers FOR EACH ROW WHEN (${condition}) EXECUTE FUNCTION wait_at_gate()`,
+  );
+}
+
+async function openGate(): Promise<void> {
+  await database.query('SELECT pg_advisory_unlock($1)', [GATE]);
+  await database.query('DROP TRIGGER gate ON kept_answers');
+}
+
+/** Ends a replica as `kill -9` does, and what the database still does for it. */
+async function killAtGate(replica: Replica): Promise<void> {
+  await replica.kill();
+  const { rows } = await database.query(
+    `SELECT pid, pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND objid = $1`,
+    [GATE],
+  );
+  const pids = rows.map(({ pid }) => pid);
+  expect(pids).toHaveLength(1);
+  await until(async () => (await select('SELECT count(*) FROM pg_stat_activity WHERE pid = ANY ($1)', pids)) === 0);
+}
+
+it('20 requests at once on two replicas are done once, and answered alike; a restart changes nothing', async () => {
+  for (const body of [{ name: 'many' }, { name: 'many by default', is_default: true }]) {
+    const key = randomUUID();
+    const answers = await Promise.all(Array.from({ length: 20 }, (_, index) => create(index % 2 === 0 ? first : second, key, body)));
+    const [answer] = answers;
+    expect(answer?.status).toBe(201);
+    for (const other of answers) expect(other).toEqual(answer);
+    expect(await countBoards(body.name)).toBe(1);
+    await first.stop();
+    await first.start();
+    expect(await create(first, key, body)).toEqual(answer);
+    expect(await countBoards(body.name)).toBe(1);
+  }
+}, 120_000);
+
+it('a replica that is killed between the commit and the answer: the next one answers, and nothing is done twice', async () => {
+  const body = { name: 'committed', is_default: true, widgets: [{ a: 1 }] };
+  const key = randomUUID();
+  await closeGate('NEW.is_answered');
+  const lost = create(first, key, body);
+  await until(async () => (await countWaiting('advisory')) === 1);
+  expect(await countBoards('committed')).toBe(1);
+  await killAtGate(first);
+  expect(await lost).toBeNull();
+  await openGate();
+  await database.query(`UPDATE dashboards SET version = 5, description = 'changed meanwhile' WHERE name = 'committed'`);
+  const answer = await create(second, key, body);
+  expect([answer?.status, answer?.etag, JSON.parse(answer?.text ?? '').description]).toEqual([201, '"1"', '']);
+  await first.start();
+  expect(await create(first, key, body)).toEqual(answer);
+  expect(await countBoards('committed')).toBe(1);
+}, 120_000);
+
+it('a replica that is killed before the commit: whoever waits for it does what it did not', async () => {
+  const body = { name: 'uncommitted' };
+  const key = randomUUID();
+  await closeGate('NOT NEW.is_answered');
+  const lost = create(first, key, body);
+  await until(async () => (await countWaiting('advisory')) === 1);
+  const waiting = create(second, key, body);
+  await until(async () => (await countWaiting('transactionid')) === 1);
+  expect(await countBoards('uncommitted')).toBe(0);
+  await killAtGate(first);
+  // Whoever has waited comes to the gate in its turn.
+  await database.query('SELECT pg_advisory_unlock($1)', [GATE]);
+  expect(await lost).toBeNull();
+  const answer = await waiting;
+  expect(answer?.status).toBe(201);
+  await database.query('DROP TRIGGER gate ON kept_answers');
+  await first.start();
+  expect(await create(first, key, body)).toEqual(answer);
+  expect(await countBoards('uncommitted')).toBe(1);
+}, 120_000);

@@ -1,0 +1,196 @@
+import { execFile } from 'node:child_process';
+import type { Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import pg from 'pg';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import WebSocket from 'ws';
+import { insertLarge } from '../support/entries.ts';
+import { type ServerProcess, startServer } from '../support/process.ts';
+
+/** Body and data of a row, each. */
+const HALF_BYTES = 1_000_000;
+/** Together some 380 MiB. */
+const COUNT = 200;
+/**
+ * In MiB over the idle process: many times one row, and far less than all that is asked for. V8 frees what lies outside of its
+ * heap, as buffers do, only when there are some 64 MiB more of it than before, and returns it to the system when it likes, so
+ * what a process has taken just before a test says nothing.
+ */
+const MOST_GROWTH = 180;
+
+let server: ServerProcess;
+let idle: number;
+let client: pg.Client;
+beforeAll(async () => {
+  // A process that compiles takes more than what is measured here.
+  await promisify(execFile)(process.execPath, ['scripts/build.mjs'], { cwd: fileURLToPath(new URL('../..', import.meta.url)) });
+  server = await startServer({ RATE_LIMIT_USER: '100000000' });
+  client = new pg.Client({ connectionString: server.databaseUrl ?? '' });
+  await client.connect();
+  // What a server needs once for a feed and its documents.
+  const { ready, socket } = readPlain(0);
+  await ready;
+  socket.terminate();
+  idle = server.memory();
+}, 300_000);
+afterAll(async () => {
+  await client?.end();
+  await server?.stop();
+});
+
+const insert = (count: number, bytes = HALF_BYTES) =>
+  insertLarge((sql, values) => client.query(sql, values && [...values]), server.demo.project_id, count, bytes);
+
+async function readLast(): Promise<number> {
+  const { rows } = await client.query('SELECT last_sequence::int AS last FROM notification_logs WHERE project_id = $1', [
+    server.demo.project_id,
+  ]);
+  return rows[0].last;
+}
+
+const open = (path: string, protocol: string[]) =>
+  new WebSocket(server.baseUrl.replace('http', 'ws') + path, protocol, {
+    headers: { authorization: `Bearer ${server.demo.users.owner.token}` },
+    maxPayload: 2 ** 30,
+  });
+
+/** The numbers of the notifications that a plain feed delivers, read from the heads of its large frames. */
+function readPlain(after: number | null): { received: number[]; ready: Promise<void>; socket: WebSocket } {
+  const { organization_id, project_id } = server.demo;
+  const query = after === null ? '' : `?after=${after}`;
+  const socket = open(`/v1/organizations/${organization_id}/projects/${project_id}/notifications/ws${query}`, []);
+  const received: number[] = [];
+  const ready = new Promise<void>((resolve, reject) => {
+    socket.on('error', reject);
+    socket.on('message', (data: Buffer) => {
+      const [, type, sequence] = /^\{"type":"(\w+)","sequence":(\d+)/.exec(data.toString('latin1', 0, 80)) ?? [];
+      if (type === 'ready') resolve();
+      else if (type === 'notification') received.push(Number(sequence));
+      else reject(new Error(data.toString('latin1', 0, 80)));
+    });
+  });
+  return { received, ready, socket };
+}
+
+/** The most memory that the server takes while something is done, in MiB more than when it was idle. */
+async function measureGrowth(work: () => Promise<void>): Promise<number> {
+  let most = server.memory();
+  const sampling = setInterval(() => {
+    most = Math.max(most, server.memory());
+  }, 20);
+  try {
+    await work();
+  } finally {
+    clearInterval(sampling);
+  }
+  console.log(`memory ${idle.toFixed(0)} MiB idle, ${most.toFixed(0)} MiB at most`);
+  return most - idle;
+}
+
+const numbers = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => from + index + 1);
+
+it('delivers 200 live notifications of 2 MB, all and in order, in bounded memory', { timeout: 300_000 }, async () => {
+  const from = await readLast();
+  const { received, ready, socket } = readPlain(null);
+  await ready;
+  const growth = await measureGrowth(async () => {
+    await insert(COUNT);
+    while (received.length < COUNT) await sleep(50);
+  });
+  socket.terminate();
+  expect(received).toEqual(numbers(from, from + COUNT));
+  expect(growth).toBeLessThan(MOST_GROWTH);
+});
+
+it('replays 200 notifications of 2 MB, all and in order, in bounded memory', { timeout: 300_000 }, async () => {
+  const last = await readLast();
+  const growth = await measureGrowth(async () => {
+    const { received, ready, socket } = readPlain(last - COUNT);
+    await ready;
+    socket.terminate();
+    expect(received).toEqual(numbers(last - COUNT, last));
+  });
+  expect(growth).toBeLessThan(MOST_GROWTH);
+});
+
+interface Subscriber {
+  readonly transport: Socket;
+  /** The numbers that each subscription was delivered, by its id. */
+  readonly received: Map<string, number[]>;
+  readonly ready: Set<string>;
+  readonly socket: WebSocket;
+}
+
+/** A socket with so many subscriptions from a cursor on, which reads nothing until its transport is resumed. */
+async function subscribe(count: number, after: number, name: string): Promise<Subscriber> {
+  const { organization_id, project_id } = server.demo;
+  const socket = open('/graphql', ['graphql-transport-ws']);
+  const received = new Map<string, number[]>();
+  const ready = new Set<string>();
+  await new Promise<void>((resolve, reject) => {
+    socket.on('error', reject);
+    socket.on('open', () => socket.send('{"type":"connection_init"}'));
+    socket.on('message', (data: Buffer) => {
+      const head = data.toString('latin1', 0, 140);
+      if (head.includes('connection_ack')) return resolve();
+      const [, id = '', type, sequence] = /^\{"id":"([^"]+)".*"__typename":"(\w+)","sequence":(\d+)/.exec(head) ?? [];
+      if (type === 'FeedReady') ready.add(id);
+      else if (type === 'NotificationAdded') received.set(id, [...(received.get(id) ?? []), Number(sequence)]);
+      else reject(new Error(head));
+    });
+  });
+  const { _socket: transport } = socket as unknown as { _socket: Socket };
+  transport.pause();
+  for (let index = 0; index < count; index += 1) {
+    // Each is of a form of its own.
+    const query = `subscription { notificationFeed(organizationId: "${organization_id}", projectId: "${project_id}", after: ${after}) {
+      __typename ... on FeedReady { sequence }
+      ... on NotificationAdded { sequence notification { ${name}${index}: id title body data } } } }`;
+    socket.send(JSON.stringify({ id: `${index}`, type: 'subscribe', payload: { query } }));
+  }
+  return { transport, received, ready, socket };
+}
+
+it('owes a socket that does not read one write, and delivers everything when it does', { timeout: 600_000 }, async () => {
+  const [sockets, subscriptions, count] = [2, 25, 6];
+  const last = await readLast();
+  const all: Subscriber[] = [];
+  const unread = await measureGrowth(async () => {
+    for (let index = 0; index < sockets; index += 1) all.push(await subscribe(subscriptions, last - count, `socket${index}_`));
+    await sleep(15_000);
+  });
+  expect(unread).toBeLessThan(MOST_GROWTH);
+  const read = await measureGrowth(async () => {
+    for (const { transport } of all) transport.resume();
+    while (all.some(({ ready }) => ready.size < subscriptions)) await sleep(100);
+  });
+  for (const { received, socket } of all) {
+    expect([...received.values()]).toEqual(Array.from({ length: subscriptions }, () => numbers(last - count, last)));
+    socket.terminate();
+  }
+  expect(read).toBeLessThan(MOST_GROWTH);
+});
+
+it('owes a client of server-sent events that does not read a few events', { timeout: 300_000 }, async () => {
+  const last = await readLast();
+  const { organization_id, project_id, users } = server.demo;
+  const query = `subscription { notificationFeed(organizationId: "${organization_id}", projectId: "${project_id}", after: ${last - COUNT}) {
+    __typename ... on NotificationAdded { sequence notification { body data } } } }`;
+  const answers: Response[] = [];
+  const growth = await measureGrowth(async () => {
+    for (let index = 0; index < 4; index += 1) {
+      const answer = await fetch(`${server.baseUrl}/graphql`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${users.owner.token}`, 'content-type': 'application/json', accept: 'text/event-stream' },
+        body: JSON.stringify({ query }),
+      });
+      expect(answer.status).toBe(200);
+      answers.push(answer);
+    }
+    await sleep(5_000);
+  });
+  for (const answer of answers) await answer.body?.cancel();
+  expect(growth).toBeLessThan(MOST_GROWTH);
+});

@@ -1,0 +1,152 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { DemoFile } from '../../demo/file.ts';
+import { command, copyCheckout, type Started, start } from '../support/launch.ts';
+
+// What the scripts of package.json promise, on a copy of the checkout. The tests go on with what the ones before them left.
+const folder = mkdtempSync(join(tmpdir(), 'portico-build-'));
+const started: Array<{ kill(): Promise<void> }> = [];
+let checkout: string;
+
+beforeAll(() => {
+  checkout = copyCheckout();
+});
+
+afterAll(async () => {
+  for (const { kill } of started) await kill();
+  rmSync(folder, { recursive: true, force: true });
+  rmSync(checkout, { recursive: true, force: true });
+});
+
+async function begin(name: string): Promise<Started> {
+  const begun = await start(checkout, { DATA_DIR: join(folder, name) });
+  started.push(begun);
+  return begun;
+}
+
+/** The most memory that a process has had, in MiB. */
+const readPeak = ({ pid }: ChildProcess) => Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
+
+const said = 'Building Portico: some fifteen seconds, this once …\n';
+
+describe('npm start', () => {
+  test('builds what is stale in a process that has ended before the server begins', async () => {
+    const peaks = [];
+    for (const name of ['stale', 'fresh']) {
+      const server = await begin(name);
+      expect(server.printed.err).toBe(name === 'stale' ? said : '');
+      expect((await fetch(server.baseUrl)).status).toBe(200);
+      peaks.push(readPeak(server.process));
+      await server.kill();
+    }
+    const [stale = 0, fresh = 0] = peaks;
+    expect(stale).toBeLessThan(fresh * 1.2);
+  }, 600_000);
+
+  test('compiles the client package beside it, and again when its sources have changed', async () => {
+    const compiled = join(checkout, 'clients/typescript/dist/index.js');
+    const source = join(checkout, 'clients/typescript/src/wait.ts');
+    const readTime = () => statSync(compiled).mtimeMs;
+    const first = readTime();
+    expect((await command(checkout, ['build'], {})).err).toBe('');
+    expect(readTime()).toBe(first);
+    writeFileSync(source, `${readFileSync(source, 'utf8')}export const added = 'later';\n`);
+    expect((await command(checkout, ['build'], {})).err).toBe('');
+    expect(readTime()).toBeGreaterThan(first);
+    expect(readFileSync(join(checkout, 'clients/typescript/dist/wait.js'), 'utf8')).toContain('later');
+    const program = `import { connect } from '${compiled}'; console.log(typeof connect({ url: 'http://localhost', credential: 'x' }).feed)`;
+    expect(execFileSync(process.execPath, ['--input-type=module', '--eval', program], { encoding: 'utf8' })).toBe('function\n');
+  }, 60_000);
+
+  test('a server answers every page when the packages are taken away beside it, and so does the next start', async () => {
+    const env = join(folder, 'fresh');
+    const running = await begin('fresh');
+    unlinkSync(join(checkout, 'node_modules'));
+    await visit(running, env);
+    await running.kill();
+    await visit(await begin('fresh'), env);
+  }, 600_000);
+});
+
+async function visit({ baseUrl }: Started, dataDir: string): Promise<void> {
+  const { users, organization_id, project_id } = JSON.parse(readFileSync(join(dataDir, 'demo.json'), 'utf8')) as DemoFile;
+  const headers = { authorization: `Bearer ${users.owner.api_key}`, 'content-type': 'application/json', accept: 'text/html, */*' };
+  const project = `/v1/organizations/${organization_id}/projects/${project_id}`;
+  const pages = [
+    '/',
+    '/guides',
+    '/guides/start',
+    '/guides/start.md',
+    '/guides.json',
+    '/docs',
+    '/docs/start.js',
+    '/docs/swagger-ui.css',
+    '/docs/swagger-ui-bundle.js',
+    '/docs/favicon-32x32.png',
+    '/graphql',
+  ];
+  const documents = ['/v1/openapi.json', '/v1/asyncapi.json', '/health/live', '/health/ready', '/metrics'];
+  const routes = ['/compute/overview', '/notifications', '/monitoring/dashboards'].map((path) => project + path);
+  for (const path of [...pages, ...documents, ...routes]) {
+    const answer = await fetch(baseUrl + path, { headers });
+    expect([path, answer.status, (await answer.text()).length > 0]).toEqual([path, 200, true]);
+  }
+  const query = '{ viewer { email } __schema { queryType { name } } }';
+  const answer = await fetch(`${baseUrl}/graphql`, { method: 'POST', headers, body: JSON.stringify({ query }) });
+  expect((await answer.json()).data.viewer).toEqual({ email: users.owner.email });
+}
+
+/** npm itself, in a process group of its own as a terminal would have it. */
+function npm(args: readonly string[], env: Record<string, string>) {
+  const { PATH = '', HOME = '' } = process.env;
+  const child = spawn('npm', args, { cwd: checkout, detached: true, env: { PATH, HOME, HOST: '127.0.0.1', LOG_LEVEL: 'error', ...env } });
+  let printed = '';
+  const listening = new Promise<void>((resolve, reject) => {
+    child.stdout.on('data', (bytes) => {
+      printed += bytes;
+      if (/^Portico listens on /m.test(printed)) resolve();
+    });
+    child.once('exit', (code) => reject(new Error(`exit ${code}: ${printed}`)));
+  });
+  const signal = (name: NodeJS.Signals, to: 'npm' | 'group') => process.kill((to === 'group' ? -1 : 1) * Number(child.pid), name);
+  const exit = once(child, 'exit').then(([code]) => code as number | null);
+  let isGone = false;
+  exit.then(() => {
+    isGone = true;
+  });
+  const kill = async () => {
+    if (!isGone) signal('SIGKILL', 'group');
+    await exit;
+  };
+  started.push({ kill });
+  return { listening, signal, exit };
+}
+
+describe('signals', () => {
+  test.each([
+    ['SIGTERM to npm alone', 'SIGTERM', 'npm'],
+    ['Ctrl-C, which a terminal sends to all and npm once more to the server', 'SIGINT', 'group'],
+  ] as const)(
+    '%s: the server closes, and its exit code comes back',
+    async (_name, signal, to) => {
+      const run = npm(['start'], { DATA_DIR: join(folder, 'stale'), PORT: '0' });
+      await run.listening;
+      run.signal(signal, to);
+      expect(await run.exit).toBe(0);
+    },
+    300_000,
+  );
+});
+
+test('the image starts the server as npm start does', () => {
+  const { scripts } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+    scripts: Record<string, string>;
+  };
+  const image = readFileSync(new URL('../../Dockerfile', import.meta.url), 'utf8');
+  const command = JSON.parse(/^CMD (.*)$/m.exec(image)?.[1] ?? '') as string[];
+  expect(scripts.start).toBe(`${scripts.build} && NODE_COMPILE_CACHE=dist/current/compiled exec ${command.join(' ')}`);
+});

@@ -1,0 +1,511 @@
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startApp, type TestApp } from '../support/app.ts';
+import { openGuest, setEndpoint } from '../support/console.ts';
+import { findFreePort } from '../support/launch.ts';
+import { portico, program, startOnTerminal, startPortico, startProgram } from '../support/portico.ts';
+
+let app: TestApp;
+let folder: string;
+/** The environment of a user who has logged in nowhere. */
+let nobody: Record<string, string>;
+/** That of the owner, by a session token, in the demo's project. */
+let owner: Record<string, string>;
+
+beforeAll(async () => {
+  app = await startApp();
+  folder = mkdtempSync(join(tmpdir(), 'portico-cli-'));
+  nobody = { HOME: folder, XDG_CONFIG_HOME: join(folder, 'nobody') };
+  const { token = '' } = app.demo.users.owner;
+  owner = { ...nobody, PORTICO_URL: app.baseUrl, PORTICO_CREDENTIAL: token, PORTICO_PROJECT: 'Production' };
+});
+afterAll(async () => {
+  await app.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** What a command prints that succeeds, and says nothing else. */
+async function print(args: readonly string[], env: Record<string, string> = owner, input = ''): Promise<string> {
+  const { code, out, err } = await portico(args, { env, input, cwd: folder });
+  expect({ args, code, err }).toEqual({ args, code: 0, err: expect.any(String) });
+  return out;
+}
+
+const json = async (args: readonly string[], env: Record<string, string> = owner, input = '') =>
+  JSON.parse(await print(['--json', ...args], env, input));
+
+/** The sentence with which a command fails. */
+async function fail(args: readonly string[], env: Record<string, string> = owner, input = ''): Promise<[number | null, string]> {
+  const { code, err } = await portico(args, { env, input, cwd: folder });
+  return [code, err];
+}
+
+describe('who has logged in', () => {
+  const config = () => join(folder, 'login');
+  const mine = () => ({ HOME: folder, XDG_CONFIG_HOME: config() });
+  const file = () => join(config(), 'portico/profiles.json');
+  const login = (...args: string[]) => ['login', '--url', app.baseUrl, ...args];
+
+  test('is kept for its owner alone, and the key is never shown', async () => {
+    const { api_key } = app.demo.users.owner;
+    const { code, out, err } = await portico(login(), { env: mine(), input: `${api_key}\n` });
+    expect([code, out]).toEqual([0, `You are Olivia Okafor (owner@acme.example) at ${app.baseUrl}.\n`]);
+    expect(err).toBe(`Kept as the profile default in ${file()}.\n`);
+    const modes = [file(), join(config(), 'portico')].map((path) => (statSync(path).mode & 0o777).toString(8));
+    expect(modes).toEqual(['600', '700']);
+    expect(readdirSync(join(config(), 'portico'))).toEqual(['profiles.json']);
+    expect(JSON.parse(readFileSync(file(), 'utf8'))).toEqual({ profiles: { default: { url: app.baseUrl, credential: api_key } } });
+  });
+
+  test('has a profile for each name, and a project in it', async () => {
+    const { token = '' } = app.demo.users.viewer;
+    expect(await json([...login('--profile', 'viewer')], mine(), token)).toMatchObject({ user: { email: 'viewer@acme.example' } });
+    // The viewer has one project alone; the owner has to say which.
+    expect(JSON.parse(await print(['--json', 'overview', '--profile', 'viewer'], mine()))[0].instances_total).toBe(51);
+    expect(await fail(['overview'], mine())).toEqual([
+      1,
+      'Which project: Production, Sandbox? Say --project, or keep one with “portico use”.\n',
+    ]);
+    expect(await print(['use', 'Production'], mine())).toBe('Commands are about Production from now on.\n');
+    expect((await json(['overview'], mine()))[0].instances_total).toBe(51);
+    expect((await json(['overview', '--project', 'Sandbox'], mine()))[0].instances_total).toBe(0);
+    expect((await json(['overview'], { ...mine(), PORTICO_PROJECT: app.demo.empty_project_id }))[0].instances_total).toBe(0);
+    // To log in anew leaves the project.
+    await print(login(), mine(), app.demo.users.admin.api_key);
+    expect((await json(['overview'], mine()))[0].instances_total).toBe(51);
+  });
+
+  test('is asked anew where the file was open to others, and told so', async () => {
+    chmodSync(file(), 0o644);
+    const { code, err } = await portico(['projects'], { env: mine() });
+    expect([code, err]).toEqual([0, expect.stringMatching(/^\S+profiles\.json was open to other users of this machine\. .*\n$/)]);
+    expect((statSync(file()).mode & 0o777).toString(8)).toBe('600');
+  });
+
+  test('sends a credential to no other server than its own', async () => {
+    const [code, err] = await fail(['projects', '--url', 'http://127.0.0.1:9'], mine());
+    expect([code, err]).toEqual([
+      1,
+      expect.stringMatching(/^The profile default is for http:\S+: log in with “portico login --url http:\/\/127\.0\.0\.1:9”/),
+    ]);
+    expect(await fail(['api', 'GET', '//127.0.0.1:9/v1/x'], mine())).toEqual([2, expect.stringContaining('is no path of')]);
+    expect(await fail(['api', 'GET', '/\\127.0.0.1:9/v1/x'], mine())).toEqual([2, expect.stringContaining('is no path of')]);
+  });
+
+  test('is forgotten by logout, and then told to log in', async () => {
+    expect(await print(['logout'], mine())).toBe('The profile default is forgotten.\n');
+    expect(await fail(['projects'], mine())).toEqual([1, 'There is no profile default: log in with “portico login --url <address>”.\n']);
+    expect(Object.keys(JSON.parse(readFileSync(file(), 'utf8')).profiles)).toEqual(['viewer']);
+  });
+
+  test('gives what the server takes, or nothing is kept', async () => {
+    const before = readFileSync(file(), 'utf8');
+    const wrong = app.demo.users.owner.api_key.replace(/.$/, (last) => (last === 'a' ? 'b' : 'a'));
+    const cases: ReadonlyArray<readonly [string[], string, number, RegExp]> = [
+      [login(), wrong, 1, /^http:\S+ does not take it: it is wrong, revoked or expired\. Nothing was kept\.\n$/],
+      [login(), 'clé\n', 1, /^That is no key and no token\.\n$/],
+      [login(), '', 1, /^That is no key and no token\.\n$/],
+      [['login'], wrong, 1, /^There is no profile default: log in with “portico login --url <address>”\.\n$/],
+      [['login', '--url', 'localhost'], wrong, 2, /^localhost is no address of a server/],
+      [['login', '--url', `http://127.0.0.1:${await findFreePort()}`], wrong, 1, /^127\.0\.0\.1:\d+ does not answer: ECONNREFUSED\.\n$/],
+    ];
+    const answers = await Promise.all(cases.map(([args, input]) => fail(args, mine(), input)));
+    for (const [index, [, , code, sentence]] of cases.entries()) expect(answers[index]).toEqual([code, expect.stringMatching(sentence)]);
+    expect(answers.join()).not.toContain(wrong);
+    expect(readFileSync(file(), 'utf8')).toBe(before);
+    for (const broken of ['{"profiles": ', '{}', '{"profiles": {"default": {"url": "here", "credential": "x"}}}']) {
+      writeFileSync(file(), broken);
+      expect(await fail(['projects'], mine())).toEqual([
+        1,
+        `${file()} cannot be read as profiles: mend it, or remove it and log in again.\n`,
+      ]);
+    }
+    const blocked = { HOME: folder, XDG_CONFIG_HOME: file() };
+    expect(await fail(login(), blocked, app.demo.users.owner.api_key)).toEqual([1, expect.stringMatching(/^ENOTDIR: .*\n$/)]);
+  });
+
+  test('types a key on a terminal that does not show it', async () => {
+    const { api_key } = app.demo.users.owner;
+    const env = { HOME: folder, XDG_CONFIG_HOME: join(folder, 'terminal') };
+    const terminal = startOnTerminal(login(), { env });
+    await terminal.until('API key or session token for');
+    terminal.type(`${api_key}\r`);
+    const { code, out } = await terminal.exit;
+    expect([code, out]).toEqual([0, expect.stringContaining('You are Olivia Okafor')]);
+    expect(out).not.toContain(api_key.slice(-8));
+    const left = startOnTerminal(login(), { env });
+    await left.until('API key or session token for');
+    left.type('\x03');
+    expect(await left.exit).toMatchObject({ code: 1, out: expect.stringContaining('Nothing was kept.') });
+  });
+});
+
+describe('what there is', () => {
+  test('projects are listed with their organization', async () => {
+    const { organization_id, project_id, empty_project_id } = app.demo;
+    const organization = { id: organization_id, name: 'Acme Cloud' };
+    expect(await json(['projects'])).toEqual([
+      { id: project_id, name: 'Production', role: 'admin', organization },
+      { id: empty_project_id, name: 'Sandbox', role: 'admin', organization },
+    ]);
+    expect(await print(['projects'])).toMatch(/^PROJECT +ORGANIZATION +ROLE +ID\nProduction +Acme Cloud +admin +019b76da-/);
+  });
+
+  test('more projects than a page has are all found, also by name', async () => {
+    const { id } = await app.app.database.user.create({ data: { name: 'Paula', email: 'paula@many.example' } });
+    for (let count = 0; count < 21; count += 1) {
+      const projects = Array.from({ length: count === 0 ? 101 : 1 }, (_, index) => ({ name: `p-${count}-${index}` }));
+      await app.app.database.organization.create({
+        data: { name: `o-${count}`, currency: 'EUR', members: { create: { userId: id, role: 'owner' } }, projects: { create: projects } },
+      });
+    }
+    const token = (await app.app.tokens.local?.sign(id, 60)) ?? '';
+    const paula = { ...owner, PORTICO_CREDENTIAL: token, PORTICO_PROJECT: '' };
+    const names = ((await json(['projects'], paula)) as { name: string }[]).map(({ name }) => name);
+    expect([names.length, new Set(names).size]).toEqual([121, 121]);
+    expect((await json(['overview', '--project', 'p-0-100'], paula))[0].instances_total).toBe(0);
+    expect(await fail(['overview', '--project', 'p-0-101'], paula)).toEqual([
+      1,
+      'You are in no project p-0-101: “portico projects” lists them.\n',
+    ]);
+  });
+
+  test('the overview is bars of text, and as JSON what v1 answers', async () => {
+    const [text, whole] = await Promise.all([print(['overview']), json(['overview'])]);
+    const { json: v1 } = await app.ask('GET', `${app.projectPath}/compute/overview`);
+    expect(whole).toEqual(v1);
+    expect(text).toMatch(/^Production: what needs attention\n/);
+    for (const { status, count } of v1[0].instances_by_status) expect(text).toMatch(new RegExp(`^  ${status} +${count}  █+$`, 'm'));
+    const longest = /^ {2}active +\d+ {2}(█+)$/m.exec(text)?.[1];
+    expect(longest).toHaveLength(40);
+    expect(text).not.toContain('\x1b');
+  });
+
+  test('colours are for terminals, and for nobody who has asked for none', async () => {
+    const show = async (env: Record<string, string>) => {
+      const { code, out } = await startOnTerminal(['overview'], { env: { ...owner, TERM: 'xterm', ...env } }).exit;
+      expect(code).toBe(0);
+      return out;
+    };
+    const [coloured, plain] = await Promise.all([show({}), show({ NO_COLOR: '1' })]);
+    expect(coloured).toContain('\x1b[32m█');
+    expect(plain).toContain('█');
+    expect(plain).not.toContain('\x1b');
+  });
+
+  test('lists are pages, and as JSON what v1 answers', async () => {
+    const pages = ['--page', '2', '--page-size', '3'];
+    const { code, out, err } = await portico(['instances', ...pages], { env: owner });
+    expect([code, out.trimEnd().split('\n').length, err]).toEqual([0, 4, 'Page 2 of 17, of 51 in all: --page 3 shows more.\n']);
+    const { json: v1 } = await app.ask('GET', `${app.projectPath}/compute/instances?page=2&page_size=3`);
+    expect(await json(['instances', ...pages])).toEqual(v1);
+    for (const { name, id } of v1.results) expect(out).toMatch(new RegExp(`^${name} .* ${id}$`, 'm'));
+    const suspended = await json(['instances', '--status', 'suspended']);
+    expect(suspended.results.map(({ status }: { status: string }) => status)).toEqual(Array(3).fill('suspended'));
+    expect(await fail(['instances', '--status', 'lost'])).toEqual([1, expect.stringMatching(/^status: .+\n$/)]);
+  });
+});
+
+describe('notifications', () => {
+  const publish = (title: string, ...args: string[]) => json(['publish', title, '--kind', 'test.cli', ...args]);
+
+  test('are listed, read one by one and all', async () => {
+    const unread = await json(['notifications', '--unread', '--page-size', '2']);
+    expect(unread.count).toBe(50);
+    const [{ id, sequence, title }] = unread.results;
+    expect(await print(['notifications', '--page-size', '1'])).toMatch(new RegExp(`^#.*\\n${sequence} .*unread +${id} .*${title}\\n$`));
+    expect(await json(['read', id])).toEqual({ marked: 1, unread_count: 49 });
+    expect(await print(['read', '--all'])).toBe('49 marked as read, 0 unread.\n');
+    expect(await fail(['read'])).toEqual([2, 'Say either ids or --all.\n']);
+    expect(await fail(['read', '--all', id])).toEqual([2, 'Say either ids or --all.\n']);
+    expect(await fail(['read', 'x'])).toEqual([1, expect.stringMatching(/^notification_ids: .+\n$/)]);
+  });
+
+  test('are published once, however often that is sent', async () => {
+    const key = ['--idempotency-key', crypto.randomUUID()];
+    const first = await publish('Once', '--severity', 'warning', '--body', 'b', '--data', '{"a": [1]}', ...key);
+    expect(first).toMatchObject({ title: 'Once', kind: 'test.cli', severity: 'warning', body: 'b', data: { a: [1] }, read: false });
+    expect(await publish('Once', '--severity', 'warning', '--body', 'b', '--data', '{"a": [1]}', ...key)).toEqual(first);
+    const again = await fail(['publish', 'Other', '--kind', 'test.cli', ...key]);
+    expect(again).toEqual([1, expect.stringContaining('idempotency key')]);
+    expect(await fail(['publish', '', '--kind', 'test.cli'])).toEqual([1, expect.stringMatching(/title: .+\n$/)]);
+    const denied = { ...owner, PORTICO_CREDENTIAL: app.demo.users.viewer.token ?? '' };
+    expect(await fail(['publish', 'x', '--kind', 'y'], denied)).toEqual([1, expect.stringContaining('permission')]);
+  });
+
+  test('are followed, and later on from where it stopped', async () => {
+    const cursor = join(folder, 'cursor');
+    const { sequence: last } = await publish('before');
+    const following = startPortico(['notifications', '--follow', '--cursor', cursor, '--after', String(last - 1)], { env: owner });
+    await following.until('unread]');
+    await Promise.all([following.until(/first$/m), publish('first')]);
+    expect(following.printed.out).toMatch(new RegExp(`^${last}  .*before\\n${last + 1}  \\d{4}-.*  info      test.cli +first\\n$`));
+    expect(following.printed.err).toMatch(/^\[Production: connecting\]\n\[Production: live\]\n\[\d+ unread\]\n/);
+    following.kill();
+    await following.exit;
+    await publish('missed');
+    const resumed = startPortico(['notifications', '--follow', '--json', '--cursor', cursor], { env: owner });
+    await resumed.until('"ready"');
+    resumed.kill();
+    const events = (await resumed.exit).out
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    // What was shown last may be shown again: it is kept when the next one is asked for.
+    expect(events.filter(({ sequence }) => sequence > last + 1)).toMatchObject([
+      { type: 'notification', sequence: last + 2, notification: { title: 'missed' } },
+      { type: 'ready', sequence: last + 2, read_through: expect.any(Number), unread_count: expect.any(Number) },
+    ]);
+  });
+});
+
+test('a feed that cannot be had ends with a sentence', async () => {
+  const wrong = { ...owner, PORTICO_CREDENTIAL: 'x.y.z', PORTICO_PROJECT: app.demo.project_id };
+  expect(await fail(['notifications', '--follow'], wrong)).toEqual([1, expect.stringContaining('“portico login”')]);
+  expect(await fail(['notifications', '--after', '1'])).toEqual([2, '--after and --cursor are for --follow.\n']);
+  expect(await fail(['notifications', '--follow', '--cursor', folder])).toEqual([1, expect.stringContaining('cannot be read (EISDIR)')]);
+});
+
+test('a hostile text moves no cursor and names no window, and is told as it is in JSON', async () => {
+  const title = 'a\x1b]0;owned\x07b\x9b2Jc\rd\u202ee\u2028f';
+  const { sequence } = await json(['publish', title, '--kind', 'test.\x1b[2J', '--severity', 'critical']);
+  const [text, raw] = await Promise.all([
+    print(['notifications', '--page-size', '1']),
+    portico(['--json', 'notifications', '--page-size', '1'], { env: owner }),
+  ]);
+  expect(text).toContain('a ]0;owned b 2Jc d e f\n');
+  expect(text.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\u202e\u2028]/u);
+  expect(raw.out.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\u202e\u2028]/u);
+  expect(JSON.parse(raw.out).results[0]).toMatchObject({ sequence, title });
+  const following = startPortico(['notifications', '--follow', '--after', String(sequence - 1)], { env: owner });
+  await following.until('owned');
+  following.kill();
+  expect((await following.exit).out.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\u202e\u2028]/u);
+});
+
+describe('dashboards', () => {
+  const widgets = '[{"title": "CPU", "max": 1.0}, {"title": "Memory", "id": 12345678901234567890}]';
+  const within = (name: string) => join(folder, 'boards', name);
+  const change = async (id: string, body: object) => app.ask('PUT', `${app.projectPath}/monitoring/dashboards/${id}`, { body });
+  const get = (id: string) => app.ask('GET', `${app.projectPath}/monitoring/dashboards/${id}`);
+
+  test('are pulled to files and pushed, to the digit', async () => {
+    mkdirSync(join(folder, 'boards'));
+    writeFileSync(within('new.json'), `{"name": "../New / board\\u001b", "widgets": ${widgets}}`);
+    expect(await print(['dashboards', 'push', within('new.json')])).toBe(`${within('new.json')}: new (version 1)\n`);
+    const { id } = JSON.parse(readFileSync(within('new.json'), 'utf8'));
+    expect(await print(['dashboards', 'list'])).toMatch(new RegExp(`^\\.\\./New / board +1 +private .*${id}$`, 'm'));
+    expect(await print(['dashboards', 'pull', '--dir', within('')])).toContain(`${within('new.json')}: unchanged (version 1)\n`);
+    rmSync(within('new.json'));
+    expect(await json(['dashboards', 'pull', id, '--dir', within('')])).toEqual([
+      { file: within('new-board.json'), state: 'new', id, version: 1 },
+    ]);
+    const text = readFileSync(within('new-board.json'), 'utf8');
+    expect(text).toMatch(/^\{\n {2}"version": 1,\n/);
+    writeFileSync(within('new-board.json'), text.replace('"CPU"', '"Load"'));
+    expect(await print(['dashboards', 'push', within('new-board.json')])).toBe(`${within('new-board.json')}: pushed (version 2)\n`);
+    expect((await get(id)).text).toContain('[{"title":"Load","max":1.0},{"title":"Memory","id":12345678901234567890}]');
+    expect(await print(['dashboards', 'push', within('new-board.json')])).toBe(`${within('new-board.json')}: unchanged (version 2)\n`);
+  });
+
+  test('that were changed on both sides are shown, and nothing is written over', async () => {
+    const path = within('new-board.json');
+    const text = readFileSync(path, 'utf8');
+    const { id } = JSON.parse(text);
+    writeFileSync(path, text.replace('"Load"', '"Mine"'));
+    await change(id, { name: 'Theirs', widgets: [{ title: 'Load', max: 2 }] });
+    const pushed = await portico(['dashboards', 'push', path], { env: owner });
+    expect(pushed).toMatchObject({ code: 1, err: expect.stringMatching(/^Nothing was written for \S+new-board\.json\. .*\n$/) });
+    const lines = pushed.out.split('\n').map((line) => line.split(/ {2,}/));
+    expect(lines).toEqual([
+      [`${path}: conflict, as it is at version 3 there`],
+      ['FIELD', 'THERE', 'YOURS'],
+      ['name', '"Theirs"', '"../New / board\\u001b"'],
+      ['widgets[0].title', '"Load"', '"Mine"'],
+      ['widgets[0].max', '2', '1'],
+      ['widgets[1]', '(none)', '{"title":"Memory","id":12345678901234567000}'],
+      [''],
+    ]);
+    const pulled = await portico(['--json', 'dashboards', 'pull', id, '--dir', within('')], { env: owner });
+    expect([pulled.code, JSON.parse(pulled.out)]).toMatchObject([1, [{ state: 'conflict', version: 3 }]]);
+    expect((await get(id)).json.name).toBe('Theirs');
+    expect(readFileSync(path, 'utf8')).toContain('"Mine"');
+    // As the sentence says.
+    writeFileSync(path, readFileSync(path, 'utf8').replace('"version": 2', '"version": 3'));
+    expect(await print(['dashboards', 'push', path])).toBe(`${path}: pushed (version 4)\n`);
+    await change(id, { name: 'Theirs again' });
+    writeFileSync(path, readFileSync(path, 'utf8').replace('"Mine"', '"Lost"'));
+    expect(await print(['dashboards', 'pull', id, '--dir', within(''), '--force'])).toBe(`${path}: pulled (version 5)\n`);
+    expect(JSON.parse(readFileSync(path, 'utf8'))).toMatchObject({ version: 5, name: 'Theirs again' });
+    // Edited by nobody here: what is there comes without being asked twice.
+    await change(id, { name: 'Newest' });
+    expect(await print(['dashboards', 'pull', id, '--dir', within('')])).toBe(`${path}: pulled (version 6)\n`);
+  });
+
+  test('that are refused say why, each for itself', async () => {
+    writeFileSync(within('blank.json'), '{"name": " "}');
+    writeFileSync(within('gone.json'), `{"id": "${app.demo.foreign.dashboard_id}", "version": 1, "name": "x"}`);
+    writeFileSync(within('old.json'), `{"id": "${app.demo.dashboards.private}", "name": "x"}`);
+    const { code, out, err } = await portico(['dashboards', 'push', 'blank.json', 'gone.json', 'old.json'], {
+      env: owner,
+      cwd: within(''),
+    });
+    expect([code, err]).toEqual([1, 'Nothing was written for blank.json, gone.json, old.json.\n']);
+    expect(out).toMatch(/^blank\.json: name: .+\ngone\.json: Not found\.\nold\.json: it has an id and no version: pull it first\.\n$/);
+    expect(await fail(['dashboards', 'push', within('none.json')])).toEqual([1, `${within('none.json')} cannot be read (ENOENT).\n`]);
+    expect(await fail(['dashboards', 'pull', 'Nowhere'])).toEqual([1, expect.stringMatching(/^There is no dashboard Nowhere/)]);
+  });
+});
+
+describe('a console', () => {
+  test('is opened by name and passes bytes both ways in pipes, and leaves when all is quiet', async () => {
+    const guest = await openGuest((line) => {
+      line.write('login: ');
+      line.on('data', (bytes) => line.write(Buffer.concat([Buffer.from([0xff, 0x1b]), bytes])));
+    });
+    try {
+      const { name } = (await app.ask('GET', `${app.projectPath}/compute/instances/${app.demo.instances.eligible}`)).json;
+      await setEndpoint(app, app.demo.instances.eligible, { port: guest.port });
+      const key = { ...owner, PORTICO_CREDENTIAL: app.demo.users.member.api_key };
+      const [code, err] = await fail(['console', name, '--linger', '0.3'], key, 'root\x1d\n');
+      expect([code, err]).toEqual([0, `[${name}: connecting]\n[${name}: live]\n\n[${name}: left]\n`]);
+      await expect.poll(() => guest.heard().toString()).toBe('root\x1d\n');
+      expect(await print(['console', app.demo.instances.eligible, '--linger', '0.3'], key, '')).toBe('login: ');
+    } finally {
+      await guest.close();
+    }
+  });
+
+  test('on a terminal takes each key as it is typed, and Ctrl-] leaves', async () => {
+    const guest = await openGuest((line) => line.write('login: '));
+    try {
+      await setEndpoint(app, app.demo.instances.eligible, { port: guest.port });
+      const terminal = startOnTerminal(['console', app.demo.instances.eligible], { env: owner });
+      await terminal.until('login: ');
+      terminal.type('a\x03\x04');
+      await expect.poll(() => guest.heard().toString()).toBe('a\x03\x04');
+      terminal.type('b\x1dc');
+      const { code, out } = await terminal.exit;
+      expect([code, out]).toEqual([0, expect.stringContaining('live: Ctrl-] leaves]')]);
+      await expect.poll(() => guest.heard().toString()).toBe('a\x03\x04b');
+    } finally {
+      await guest.close();
+    }
+  });
+
+  test('that is not to be had says why', async () => {
+    expect(await fail(['console', 'nowhere'])).toEqual([
+      1,
+      'There is no instance nowhere in the project: “portico instances” lists them.\n',
+    ]);
+    const viewer = { ...owner, PORTICO_CREDENTIAL: app.demo.users.viewer.token ?? '' };
+    const [code, err] = await fail(['console', app.demo.instances.eligible], viewer);
+    expect([code, err]).toEqual([1, expect.stringContaining('permission')]);
+  });
+});
+
+describe('API keys', () => {
+  test('are made, listed and revoked by a session token', async () => {
+    const { code, out, err } = await portico(['keys', 'create', 'nightly', '--expires', '2999-01-01T00:00:00Z'], { env: owner });
+    expect([code, out]).toEqual([0, expect.stringMatching(/^sk-portico-\w+\n$/)]);
+    const [, id = ''] = /^Its id is (\S+)\. The key is not shown again\.\n$/.exec(err) ?? [];
+    expect(await print(['projects'], { ...owner, PORTICO_CREDENTIAL: out })).toContain('Production');
+    expect(await print(['keys', 'list'])).toMatch(new RegExp(`^nightly +sk-portico-\\w{4}… +good until 2999-01-01 00:00 .* ${id}$`, 'm'));
+    expect(await print(['keys', 'revoke', id])).toBe('nightly counts no more.\n');
+    expect(await json(['keys', 'list'])).toContainEqual(expect.objectContaining({ id, name: 'nightly', revoked: expect.any(String) }));
+    expect(await fail(['projects'], { ...owner, PORTICO_CREDENTIAL: out })).toEqual([1, expect.stringContaining('“portico login”')]);
+  });
+
+  test('are not managed by one of them', async () => {
+    const key = { ...owner, PORTICO_CREDENTIAL: app.demo.users.owner.api_key };
+    const [code, err] = await fail(['keys', 'list'], key);
+    expect([code, err]).toEqual([1, expect.stringMatching(/An API key manages no keys and takes no ticket: .*\n$/)]);
+  });
+});
+
+describe('any other request', () => {
+  test('is sent as it is said, and what is answered is printed', async () => {
+    const path = '/v1/organizations/{organization_id}/projects/{project_id}/compute/tasks?page_size=1';
+    expect(await json(['api', 'get', path])).toEqual((await app.ask('GET', `${app.projectPath}/compute/tasks?page_size=1`)).json);
+    const boards = '/v1/organizations/{organization_id}/projects/{project_id}/monitoring/dashboards';
+    const made = JSON.parse(await print(['api', 'POST', boards, '--data', '-'], owner, '{"name": "by api"}'));
+    expect(made.name).toBe('by api');
+    writeFileSync(join(folder, 'body.json'), '{"name": "renamed"}');
+    const put = (tag: string) => ['api', 'PUT', `${boards}/${made.id}`, '--data', '@body.json', '--header', `If-Match: "${tag}"`];
+    const stale = await portico(put('7'), { env: owner, cwd: folder });
+    expect([stale.code, JSON.parse(stale.out).context, stale.err]).toEqual([1, { version: 1 }, expect.stringMatching(/^\S.*\n$/)]);
+    expect(JSON.parse(await print(put('1'))).name).toBe('renamed');
+    expect(await print(['api', 'DELETE', `${boards}/${made.id}`])).toBe('');
+    expect(await print(['api', 'GET', '/health/live'])).not.toBe('');
+  });
+
+  test('that is called wrongly ends with 2', async () => {
+    const cases: ReadonlyArray<readonly [string[], RegExp]> = [
+      [['api', 'FETCH', '/v1'], /^FETCH is no method\.\n$/],
+      [['api', 'GET', 'v1'], /^v1 is no path/],
+      [['api', 'GET', '/v1', '--data', '{}'], /^GET has no body\.\n$/],
+      [['api', 'POST', '/v1', '--data', '{'], /^--data is no JSON\.\n$/],
+      [['api', 'GET', '/v1', '--header', 'x'], /^x is no header/],
+      [['drop'], /^error: unknown command 'drop'\n$/],
+      [['instances', '--page', '0'], /A number from 1 on\.\n$/],
+      [['publish', 'x'], /^error: required option '--kind <kind>' not specified\n$/],
+      [['publish', 'x', '--kind', 'y', '--severity', 'loud'], /Allowed choices are info, warning, critical\.\n$/],
+    ];
+    const answers = await Promise.all(cases.map(([args]) => fail(args)));
+    for (const [index, [, sentence]] of cases.entries()) expect(answers[index]).toEqual([2, expect.stringMatching(sentence)]);
+  });
+});
+
+test('who reads no further ends it quietly', async () => {
+  const line = `{ node ${program} --json instances --page-size 100; echo "ended with $?" >&2; } | head -n 1`;
+  expect(await startProgram('sh', ['-c', line], { env: owner }).exit).toEqual({ code: 0, out: '{\n', err: 'ended with 0\n' });
+});
+
+test('the help leads to the operator’s program of the same name', async () => {
+  const help = await print(['--help'], nobody);
+  expect(help).toContain('npm run portico -- --help');
+  for (const name of ['projects', 'overview', 'console']) expect(help).toMatch(new RegExp(`^  ${name} `, 'm'));
+});
+
+describe('docs/cli.md', () => {
+  const guide = readFileSync(new URL('../../docs/cli.md', import.meta.url), 'utf8');
+  const blocks = [...guide.matchAll(/^```console\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block);
+  const steps = blocks.flatMap((block) => block.split(/^\$ /m).slice(1)).map((step) => /^(.*)\n([\s\S]*)$/.exec(step) ?? []);
+  /** What differs from one day, and one machine, to the next. */
+  const settle = (text: string, home: string) =>
+    text
+      .replaceAll(shown.baseUrl, 'http://localhost:4000')
+      .replaceAll(home, '/home/olivia')
+      .replace(/\d{4}-\d\d-\d\d([ T])\d\d:\d\d(:\d\d\.\d+Z)?/g, '2026-01-01$100:00')
+      .replace(/\b(?!019b76d)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g, 'an id');
+  let shown: TestApp;
+  beforeAll(async () => {
+    shown = await startApp();
+  });
+  afterAll(() => shown.close());
+
+  test('shows what the program prints', async () => {
+    expect(steps.length).toBeGreaterThan(10);
+    const home = mkdtempSync(join(tmpdir(), 'portico-docs-'));
+    mkdirSync(join(home, '.portico'));
+    writeFileSync(join(home, '.portico/demo.json'), JSON.stringify(shown.demo));
+    mkdirSync(join(home, 'bin'));
+    writeFileSync(join(home, 'bin/portico'), `#!/bin/sh\nexec ${process.execPath} ${program} "$@"\n`, { mode: 0o755 });
+    try {
+      for (const [, command = '', printed = ''] of steps) {
+        const isFollowing = command.includes('--follow');
+        const line = `PATH=$HOME/bin:$PATH; ${isFollowing ? 'exec ' : ''}${command.replaceAll('http://localhost:4000', shown.baseUrl)}`;
+        const running = startProgram('bash', ['-c', `{ ${line}\n} 2>&1`], { env: { HOME: home }, cwd: home });
+        running.end();
+        // A feed is followed until somebody has seen enough.
+        if (isFollowing) await running.until(printed.trimEnd().split('\n').at(-1)?.slice(-20) ?? '').finally(running.kill);
+        const { out } = await running.exit;
+        expect(`$ ${command}\n${settle(out, home)}`).toBe(`$ ${command}\n${settle(printed, home)}`);
+      }
+    } finally {
+      rmSync(home, { recursive: true, force: true });
+    }
+  });
+});

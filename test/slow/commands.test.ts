@@ -1,0 +1,226 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PGlite } from '@electric-sql/pglite';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { databaseUrl, execute } from '../support/database.ts';
+import { command, copyCheckout, launch, type Started, start } from '../support/launch.ts';
+
+// One story on an empty database: on PostgreSQL the server runs all the while, the embedded database serves one at a time.
+const origin = inject('origin');
+const databases = [
+  { kind: 'the embedded database', server: null },
+  ...('server' in origin ? [{ kind: 'PostgreSQL', server: origin }] : []),
+];
+const tables = [
+  'users',
+  'organizations',
+  'projects',
+  'instances',
+  'tasks',
+  'dashboards',
+  'notifications',
+  'api_keys',
+  'notification_reads',
+];
+
+let checkout: string;
+beforeAll(async () => {
+  checkout = copyCheckout();
+  await launch(checkout, ['build'], {}).exit;
+}, 180_000);
+afterAll(() => rmSync(checkout, { recursive: true, force: true }));
+
+describe.each(databases)('on $kind', ({ server: host }) => {
+  const name = `${host?.template}_commands`;
+  const dataDir = mkdtempSync(join(tmpdir(), 'portico-commands-'));
+  const demoPath = join(dataDir, 'demo.json');
+
+  let env: Record<string, string> = { DATA_DIR: dataDir };
+  let server: Started | null = null;
+
+  beforeAll(async () => {
+    if (!host) return;
+    await execute(host.server, `CREATE DATABASE ${name}`);
+    env = { DATA_DIR: dataDir, DATABASE_URL: databaseUrl(host.server, name) };
+    server = await start(checkout, env);
+  }, 180_000);
+
+  afterAll(async () => {
+    await server?.kill();
+    if (host) await execute(host.server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+
+  const portico = (...args: string[]) => command(checkout, ['portico', ...args], env);
+
+  /** What each table holds, and a fingerprint of it; how many migrations were applied. */
+  async function readDatabase(): Promise<unknown> {
+    const content = (table: string) =>
+      `SELECT '${table}' AS name, count(*)::int AS count, md5(string_agg(t::text, '|' ORDER BY t::text)) FROM ${table} AS t`;
+    const sql = `${tables.map(content).join(' UNION ALL ')} UNION ALL SELECT 'migrations', count(*)::int, '' FROM _prisma_migrations`;
+    if (env.DATABASE_URL) return execute(env.DATABASE_URL, sql);
+    const embedded = await PGlite.create(join(dataDir, 'database'));
+    try {
+      return (await embedded.query(sql)).rows;
+    } finally {
+      await embedded.close();
+    }
+  }
+
+  async function ask(credential: string, query: string) {
+    const headers = { authorization: `Bearer ${credential}`, 'content-type': 'application/json' };
+    const response = await fetch(`${server?.baseUrl}/graphql`, { method: 'POST', headers, body: JSON.stringify({ query }) });
+    return response.json();
+  }
+
+  describe('on an empty database', () => {
+    test('a server on PostgreSQL serves it as it is: nothing is filled in that nobody asked for', async () => {
+      if (server) {
+        expect((await fetch(server.baseUrl)).status).toBe(200);
+        expect(server.printed.out.trim().split('\n')).toEqual([`Portico listens on ${server.baseUrl}`]);
+      }
+      expect(existsSync(demoPath)).toBe(false);
+    });
+
+    test('migrate', async () => {
+      expect(await portico('migrate')).toEqual({ code: 0, out: 'The database is up to date.\n', err: '' });
+      const counts = (await readDatabase()) as Array<{ name: string; count: number }>;
+      expect(counts.filter(({ count }) => count > 0)).toEqual([expect.objectContaining({ name: 'migrations' })]);
+    });
+
+    test('a token for somebody who is not there', async () => {
+      const expected = { code: 1, out: '', err: 'There is no active user owner@acme.example.\n' };
+      expect(await portico('token', 'owner@acme.example')).toEqual(expected);
+    });
+  });
+
+  describe('seed', () => {
+    test('fills the database, and a second time changes nothing', async () => {
+      expect(await portico('seed')).toEqual({ code: 0, out: `The demo data is in. Its users and ids: ${demoPath}\n`, err: '' });
+      expect((statSync(demoPath).mode & 0o777).toString(8)).toBe('600');
+      const keys = () => Object.values<{ api_key: string }>(JSON.parse(readFileSync(demoPath, 'utf8')).users).map(({ api_key }) => api_key);
+      const before = { keys: keys(), database: await readDatabase() };
+      const again = { code: 0, out: `The demo data was there already. Its users and ids: ${demoPath}\n`, err: '' };
+      expect(await portico('seed')).toEqual(again);
+      expect({ keys: keys(), database: await readDatabase() }).toEqual(before);
+      expect(before.database).toContainEqual(expect.objectContaining({ name: 'notifications', count: 157 }));
+    });
+  });
+
+  describe('a first installation', () => {
+    const id = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\n$/;
+    const made = { code: 0, out: expect.stringMatching(id), err: '' };
+
+    test('users, an organization, a project and members, each printed as its id alone', async () => {
+      const subject = '0192a0b0-0000-7000-8000-000000000001';
+      expect(await portico('user', 'add', 'first@new.example', '--name', 'First')).toEqual(made);
+      expect(await portico('user', 'add', 'second@new.example', '--name', 'Second', '--id', subject)).toEqual({
+        code: 0,
+        out: `${subject}\n`,
+        err: '',
+      });
+      const organization = await portico('organization', 'add', 'New', '--owner', 'first@new.example', '--currency', 'SEK');
+      expect(organization).toEqual(made);
+      const project = await portico('project', 'add', 'Shop', '--organization', organization.out.trim());
+      expect(project).toEqual(made);
+      const member = ['member', 'add', 'second@new.example', '--organization', organization.out.trim()];
+      expect(await portico(...member, '--project', project.out.trim(), '--role', 'viewer')).toEqual({
+        code: 0,
+        out: 'second@new.example is viewer of the project.\n',
+        err: '',
+      });
+      expect((await portico(...member, '--project', project.out.trim(), '--role', 'admin')).out).toBe(
+        'second@new.example is admin of the project.\n',
+      );
+      const keys = [
+        await portico('api-key', 'first@new.example', '--name', 'k'),
+        await portico('api-key', 'second@new.example', '--name', 'k'),
+      ];
+      server ??= await start(checkout, env);
+      const query = '{ viewer { organizations { nodes { name role projects { nodes { name role } } } } } }';
+      for (const [index, [organizationRole, projectRole]] of [
+        ['owner', 'admin'],
+        ['member', 'admin'],
+      ].entries()) {
+        const answer = await ask(keys[index]?.out.trim() ?? '', query);
+        const projects = { nodes: [{ name: 'Shop', role: projectRole }] };
+        expect(answer.data.viewer.organizations.nodes).toEqual([{ name: 'New', role: organizationRole, projects }]);
+      }
+      if (!env.DATABASE_URL) {
+        await server.kill();
+        server = null;
+      }
+    }, 240_000);
+
+    test.each([
+      [['user', 'add', 'owner@acme.example', '--name', 'Twin'], 'There is a user with this e-mail address or id already.'],
+      [['user', 'add', 'nobody', '--name', 'x'], 'nobody is no e-mail address.'],
+      [
+        ['organization', 'add', 'O', '--owner', 'owner@acme.example', '--currency', 'euro'],
+        'euro is no currency: three capital letters, such as EUR.',
+      ],
+      [['project', 'add', 'P', '--organization', '0192a0b0-0000-7000-8000-00000000dead'], 'There is no such organization.'],
+    ])('%j is refused', async (words, complaint) => {
+      expect(await portico(...words)).toEqual({ code: 1, out: '', err: `${complaint}\n` });
+    });
+  });
+
+  describe('console', () => {
+    const instance = '019b76da-a800-7a53-8b0a-0d2b9a6f4c11';
+
+    test('set writes down where a console listens, a second time somewhere else, and remove takes it away', async () => {
+      const demo = JSON.parse(readFileSync(demoPath, 'utf8')) as { instances: { console: string } };
+      const { console } = demo.instances;
+      const steps: Array<[string[], string]> = [
+        [['set', console, '--kind', 'serial', '--tcp', '[fd00::17]:4555'], 'The serial console of the instance is [fd00::17]:4555.\n'],
+        [['set', console, '--kind', 'vnc', '--unix', '/run/vm-17.sock'], 'The vnc console of the instance is /run/vm-17.sock.\n'],
+        [['remove', console], 'The instance has no console any more.\n'],
+      ];
+      for (const [words, out] of steps) expect(await portico('console', ...words)).toEqual({ code: 0, out, err: '' });
+    }, 60_000);
+
+    test.each([
+      [['set', instance, '--kind', 'serial', '--tcp', 'host:1'], 'There is no such instance.'],
+      [['set', 'vm-17', '--kind', 'serial', '--tcp', 'host:1'], 'vm-17 is no UUID.'],
+      [['set', instance, '--kind', 'spice', '--tcp', 'host:1'], 'spice is no kind of console: one of serial, vnc.'],
+      [['set', instance, '--kind', 'vnc'], 'Give either --tcp or --unix.'],
+      [['set', instance, '--kind', 'vnc', '--tcp', 'host:1', '--unix', '/x'], 'Give either --tcp or --unix.'],
+      [['set', instance, '--kind', 'vnc', '--tcp', 'host:65536'], 'host:65536 is no host and port.'],
+      [['set', instance, '--kind', 'vnc', '--tcp', 'fd00::17:4555'], 'fd00::17:4555 is no host and port.'],
+      [['set', instance, '--kind', 'vnc', '--unix', 'vm.sock'], 'vm.sock is no absolute path.'],
+      [['remove', instance], 'The instance has no console.'],
+    ])('%j is refused', async (words, complaint) => {
+      expect(await portico('console', ...words)).toEqual({ code: 1, out: '', err: `${complaint}\n` });
+    });
+  });
+
+  describe('credentials', () => {
+    test('a token and a key are printed alone, and count', async () => {
+      const token = await portico('token', 'viewer@acme.example');
+      expect(token).toEqual({ code: 0, out: expect.stringMatching(/^[\w-]+\.[\w-]+\.[\w-]+\n$/), err: '' });
+      const key = await portico('api-key', 'viewer@acme.example', '--name', 'nightly job');
+      expect(key).toEqual({ code: 0, out: expect.stringMatching(/^sk-portico-\w+\n$/), err: '' });
+      server ??= await start(checkout, env);
+      const email = 'viewer@acme.example';
+      const bySession = await ask(token.out.trim(), '{ viewer { email apiKeys { nodes { name } } } }');
+      expect(bySession.data.viewer.email).toBe(email);
+      expect(bySession.data.viewer.apiKeys.nodes).toContainEqual({ name: 'nightly job' });
+      expect(await ask(key.out.trim(), '{ viewer { email } }')).toEqual({ data: { viewer: { email } } });
+    }, 60_000);
+
+    test('what is asked wrongly ends with 1 and says how to ask', async () => {
+      const nameless = await portico('api-key', 'viewer@acme.example');
+      expect([nameless.code, nameless.err]).toEqual([1, "error: required option '--name <name>' not specified\n"]);
+      const unknown = await portico('drop');
+      expect([unknown.code, unknown.err]).toEqual([1, "error: unknown command 'drop'\n"]);
+      const help = await portico('--help');
+      expect([help.code, help.out.match(/^ {2}(token|api-key|migrate|seed)\b/gm)]).toEqual([
+        0,
+        ['  token', '  api-key', '  migrate', '  seed'],
+      ]);
+      // The program of the same name, for those who use a server.
+      expect(help.out).toContain('npx portico --help');
+    });
+  });
+});

@@ -1,0 +1,157 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { DemoFile } from '../../demo/file.ts';
+import { type Disk, openDisk } from '../support/disk.ts';
+import { launch, type Started, start } from '../support/launch.ts';
+
+const checkout = fileURLToPath(new URL('../..', import.meta.url));
+const MIB = 2 ** 20;
+
+// What a build says of itself would stand before the sentence that is looked for.
+beforeAll(async () => void (await launch(checkout, ['build'], {}).exit), 120_000);
+
+let disk: Disk;
+let server: Started | null = null;
+afterEach(async () => {
+  await server?.kill();
+  server = null;
+  disk.close();
+});
+
+const begin = async () => {
+  server = await start(checkout, { DATA_DIR: disk.folder, RATE_LIMIT_USER: '1000000' });
+  return server;
+};
+const readDemo = () => JSON.parse(readFileSync(join(disk.folder, 'demo.json'), 'utf8')) as DemoFile;
+
+/** Null where there was no answer. */
+async function ask(method: string, path: string, body?: unknown) {
+  const { users } = readDemo();
+  const headers = { authorization: `Bearer ${users.owner.api_key}`, 'content-type': 'application/json' };
+  const init = { method, headers, body: body === undefined ? null : JSON.stringify(body), signal: AbortSignal.timeout(30_000) };
+  try {
+    const response = await fetch(`${server?.baseUrl}${path}`, init);
+    return { status: response.status, retryAfter: response.headers.get('retry-after'), json: JSON.parse(await response.text()) };
+  } catch {
+    return null;
+  }
+}
+
+/** Text that does not become shorter in the database. */
+function noise(length: number, seed: number): string {
+  let state = seed + 1;
+  let text = '';
+  while (text.length < length) {
+    state = (state * 48_271) % 2_147_483_647;
+    text += state.toString(36);
+  }
+  return text.slice(0, length);
+}
+
+const path = (rest: string, { organization_id, project_id } = readDemo()) =>
+  `/v1/organizations/${organization_id}/projects/${project_id}${rest}`;
+
+interface Written {
+  readonly id: string;
+  readonly name: string;
+}
+
+/** Dashboards, until one is refused, or nothing answers any more. */
+async function write(written: Written[], last: { status: number; retryAfter: string | null; json: unknown } | null = null) {
+  for (let count = 0; count < 400; count += 1) {
+    const name = `kept ${written.length}`;
+    last = await ask('POST', path('/monitoring/dashboards'), { name, widgets: [{ text: noise(200_000, written.length) }] });
+    if (last?.status !== 201) return last;
+    written.push({ id: (last.json as { id: string }).id, name });
+  }
+  throw new Error('the disk is not full');
+}
+
+/** It serves what is read and ends when it is told to; or it has ended by itself, and said why. */
+async function expectWell(isThere: boolean): Promise<void> {
+  if (isThere) {
+    const answers = await Promise.all([ask('GET', '/health/live'), ask('GET', path('/monitoring/dashboards?page_size=1'))]);
+    expect(answers.map((answer) => answer?.status)).toEqual([200, 200]);
+    server?.process.kill('SIGTERM');
+  }
+  const code = await server?.exit.then((exit) => exit.code);
+  const lines = (server?.printed.err ?? '').split('\n').filter((line) => line !== '');
+  console.log(code === 0 ? 'It went on.' : `It ended with ${code}: ${lines.join(' ')}`);
+  if (code === 0) return;
+  expect([code, lines]).toEqual([
+    1,
+    [expect.stringMatching(/^The embedded database has ended, as \S+ has no space left: make some, and start again\./)],
+  ]);
+}
+
+describe('an embedded database whose disk is full', () => {
+  test.each([
+    ['to the last block', 0],
+    ['except for what its tables grow by, so that its log cannot go on', 12 * MIB],
+  ])(
+    '%s: writes are refused, reads go on or it ends with a sentence, and nothing acknowledged is lost',
+    { timeout: 300_000 },
+    async (_, left) => {
+      disk = openDisk(160 * MIB);
+      await begin();
+      const written: Written[] = [];
+      for (let count = 0; count < 3; count += 1) {
+        const answer = await ask('POST', path('/monitoring/dashboards'), { name: `kept ${count}` });
+        written.push({ id: answer?.json.id, name: `kept ${count}` });
+      }
+      disk.fill(left);
+      // Again and again: neither is it worn out by what it refuses.
+      let refused = await write(written);
+      for (let count = 0; count < 20 && refused; count += 1) {
+        const { status, retryAfter, json } = refused;
+        expect([status, retryAfter, json]).toEqual([503, '1', expect.objectContaining({ code: 'service_unavailable' })]);
+        refused = await write(written);
+      }
+      await expectWell(refused !== null);
+
+      // A start on the full disk says so, and ends.
+      disk.fill(0);
+      const again = launch(checkout, ['start'], { DATA_DIR: disk.folder, HOST: '127.0.0.1', PORT: '0', LOG_LEVEL: 'error' });
+      const { code } = await again.exit;
+      expect([code, again.printed.err.trimEnd().split('\n').length]).toEqual([1, 1]);
+      expect(again.printed.err).toContain(disk.folder);
+      expect(again.printed.err).toContain('there is no space left');
+
+      disk.free();
+      await begin();
+      for (const { id, name } of written) {
+        const answer = await ask('GET', path(`/monitoring/dashboards/${id}`));
+        expect([answer?.status, answer?.json.name]).toEqual([200, name]);
+      }
+      expect((await ask('POST', path('/monitoring/dashboards'), { name: 'after' }))?.status).toBe(201);
+      server?.process.kill('SIGTERM');
+      expect((await server?.exit)?.code).toBe(0);
+    },
+  );
+
+  test('is not made on it: the start says so in a sentence, and succeeds once there is space', { timeout: 300_000 }, async () => {
+    disk = openDisk(120 * MIB);
+    disk.fill(2 * MIB);
+    const { exit, printed } = launch(checkout, ['start'], { DATA_DIR: disk.folder, HOST: '127.0.0.1', PORT: '0', LOG_LEVEL: 'error' });
+    expect((await exit).code).toBe(1);
+    expect(printed.err).toMatch(/^\S+ cannot be used \(ENOSPC\): there is no space left: make some, and start again\.\n$/);
+    disk.free();
+    await begin();
+    server?.process.kill('SIGTERM');
+    expect((await server?.exit)?.code).toBe(0);
+  });
+
+  test('a folder that is read-only is named in a sentence', { timeout: 120_000 }, async () => {
+    disk = openDisk(10 * MIB);
+    disk.protect();
+    for (const entry of [['start'], ['portico', 'migrate']]) {
+      const { exit, printed } = launch(checkout, entry, { DATA_DIR: disk.folder, HOST: '127.0.0.1', PORT: '0', LOG_LEVEL: 'error' });
+      expect((await exit).code).toBe(1);
+      expect(printed.err).toBe(
+        `${disk.folder} cannot be used (EROFS): the file system is read-only: make it writable, or choose another DATA_DIR.\n`,
+      );
+    }
+  });
+});

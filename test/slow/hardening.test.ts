@@ -1,0 +1,70 @@
+import { connect, type Socket } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startApp, type TestApp } from '../support/app.ts';
+import { offer } from '../support/wire.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startApp({ MAX_CONNECTIONS: '8' });
+});
+afterAll(() => app.close());
+
+interface Caller {
+  readonly socket: Socket;
+  /** All that came until the end, and after how many ms it ended. */
+  readonly ended: Promise<{ text: string; after: number }>;
+}
+
+function call(text: string): Caller {
+  const { hostname, port } = new URL(app.baseUrl);
+  const began = Date.now();
+  const socket = connect(Number(port), hostname, () => socket.write(text));
+  let heard = '';
+  socket.setEncoding('utf8').on('data', (part: string) => {
+    heard += part;
+  });
+  socket.on('error', () => {});
+  return { socket, ended: new Promise((resolve) => socket.once('close', () => resolve({ text: heard, after: Date.now() - began }))) };
+}
+
+describe('who is slow', () => {
+  it('to send headers, or says nothing at all, is hung up on after 10 s', { timeout: 30_000 }, async () => {
+    const callers = ['', 'GET / HTTP/1.1\r\n', 'GET / HTTP/1.1\r\nHost: x\r\nX-Slow: '].map(call);
+    const dripping = call('GET / HTTP/1.1\r\nHost: x\r\n');
+    const drip = setInterval(() => dripping.socket.writable && dripping.socket.write('X-Drip: 1\r\n'), 1_000);
+    for (const { ended } of [...callers, dripping]) {
+      const { text, after } = await ended;
+      expect(after).toBeGreaterThan(9_000);
+      expect(after).toBeLessThan(15_000);
+      if (text) expect(text).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n[\s\S]*"code":"invalid_request"/);
+    }
+    clearInterval(drip);
+  });
+
+  it('to send a body is waited for longer, and is answered, with an offer of another protocol or without', {
+    timeout: 60_000,
+  }, async () => {
+    const bearer = `Authorization: Bearer ${app.demo.users.owner.token}`;
+    const lines = ['POST /graphql HTTP/1.1', 'Host: x', bearer, 'Content-Type: application/json', 'Content-Length: 10'];
+    const callers = [[], offer].map((more) => call([...lines, ...more, '\r\n'].join('\r\n')));
+    for (const { ended } of callers) {
+      const { text, after } = await ended;
+      expect(after).toBeGreaterThan(20_000);
+      expect(text).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
+    }
+  });
+});
+
+describe('connections', () => {
+  it('beyond the cap are hung up on, and those that are open go on', async () => {
+    const request = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
+    const open = Array.from({ length: 8 }, () => call(request));
+    await Promise.all(open.map(({ socket }) => new Promise((resolve) => socket.once('data', resolve))));
+    expect((await call(request).ended).text).toBe('');
+    const again = open.map(({ socket }) => new Promise((resolve) => socket.once('data', resolve)));
+    for (const { socket } of open) socket.write(request);
+    for (const text of await Promise.all(again)) expect(text).toContain('200 OK');
+    for (const { socket } of open) socket.destroy();
+    await expect.poll(async () => (await app.ask('GET', '/', { as: null }).catch(() => null))?.status).toBe(200);
+  });
+});

@@ -1,0 +1,230 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import {
+  claimSession,
+  endSilentSessions,
+  enterAttachment,
+  findInstance,
+  insertSession,
+  putHandover,
+  readSnapshots,
+  saveEnd,
+  saveSessions,
+  takeHandover,
+} from '../../src/consoles/record.ts';
+import { readEntries } from '../../src/notifications/batch.ts';
+import { countReads, listReads, readLast, readPositions, readState } from '../../src/notifications/log.ts';
+import { pruneNotifications } from '../../src/notifications/retention.ts';
+import { deleteOldTickets, redeemTicket } from '../../src/tickets/service.ts';
+import { type Answer, startApp, type TestApp } from '../support/app.ts';
+import { loadMany } from '../support/load.ts';
+import { codeOf, send } from '../support/matrix.ts';
+import { graphqlOperations, type Operation, routeOperations, variantsOf } from '../support/operations.ts';
+import { explain, recordStatements, type Statement } from '../support/plans.ts';
+
+/** The tables that grow: none may be read from end to end. */
+const growing = [
+  'instances',
+  'tasks',
+  'notifications',
+  'notification_reads',
+  'dashboards',
+  'backup_trials',
+  'websocket_tickets',
+  'api_keys',
+  'console_sessions',
+];
+
+/** What a statement may read of one table: a page of 20 takes no more, a longer one five times its rows. */
+const MOST_ROWS = 100;
+
+let app: TestApp;
+let recorded: Statement[];
+
+beforeAll(async () => {
+  app = await startApp({ RATE_LIMIT_USER: '1000000' });
+  await loadMany(app);
+  recorded = recordStatements(app);
+});
+
+afterAll(() => app.close());
+
+const seen = new Set<string>();
+
+/** What is wrong with the plans of the statements that `work` takes: each is looked at once. */
+async function findProblems(name: string, work: () => Promise<unknown>, mostRows = MOST_ROWS): Promise<string[]> {
+  recorded.length = 0;
+  await work();
+  const problems: string[] = [];
+  for (const statement of recorded.slice()) {
+    const key = JSON.stringify([statement, mostRows]);
+    if (seen.has(key) || /COMMIT|ROLLBACK|BEGIN/.test(statement.sql)) continue;
+    seen.add(key);
+    const { scanned, readings } = await explain(app, statement);
+    const read = readings.filter(({ table }) => growing.includes(table));
+    const scans = [
+      ...scanned.filter((table) => growing.includes(table)),
+      ...read.flatMap(({ table, scans }) => (scans > 0 ? [table] : [])),
+    ];
+    const text = statement.sql.replace(/\s+/g, ' ').trim();
+    if (scans.length > 0) problems.push(`${name} scans ${[...new Set(scans)].join(', ')}: ${text}`);
+    for (const { table, rows } of read) if (rows > mostRows) problems.push(`${name} reads ${rows} rows of ${table}: ${text}`);
+  }
+  return problems;
+}
+
+/**
+ * The lists that look at every row which a filter leaves, or leaves out: to count them, or to find a page among them; and
+ * the projects of a list, of which one statement answers (and counts) what hangs under all of a page.
+ */
+function mostRowsOf({ name }: Operation, label: string): number {
+  if (/^query organization\.project(s|Page)$/.test(name)) return 50 * MOST_ROWS;
+  // Of tasks and console sessions there is no counter: their `totalCount` looks at an index entry of each.
+  if (/\.(tasks|taskPage|consoleSessions)$|\/tasks$/.test(name)) return 10 * MOST_ROWS;
+  const counts = /notificationPage|notifications$/.test(name) && /^(severity|kind|unread: false)/.test(label);
+  const walksOverUnread = /notifications$/.test(name) && label.startsWith('unread: false');
+  return counts || walksOverUnread ? 500 : MOST_ROWS;
+}
+
+async function ask(user: 'owner' | 'member', operation: Operation, values: Record<string, unknown>): Promise<Answer> {
+  const { demo } = app;
+  const ids: Record<string, unknown> = {
+    organization_id: demo.organization_id,
+    project_id: demo.project_id,
+    dashboard_id: demo.dashboards.public,
+    instance_id: demo.instances.trial_already_open,
+    ...values,
+  };
+  const located = Object.fromEntries(operation.variables.filter(({ name }) => name in ids).map(({ name }) => [name, ids[name]]));
+  const caller = { name: user, bearer: demo.users[user].token ?? '', user, isSession: true };
+  const answer = await send(app, { caller, operation, values: { ...values, ...located } });
+  expect(codeOf(operation, answer), `${operation.name}: ${answer.text.slice(0, 300)}`).toBeNull();
+  return answer;
+}
+
+const operations = [...routeOperations(), ...graphqlOperations()];
+
+test.each(['owner', 'member'] as const)('what the %s reads is found by an index, and no more of it than is shown', async (user) => {
+  const problems: string[] = [];
+  for (const operation of operations.filter(({ isMutation }) => !isMutation)) {
+    for (const { label, values } of variantsOf(operation)) {
+      const most = mostRowsOf(operation, label);
+      problems.push(...(await findProblems(`${operation.name} (${label})`, () => ask(user, operation, values), most)));
+    }
+  }
+  expect(problems).toEqual([]);
+});
+
+test('a list is read from its middle and from its end as from its beginning', async () => {
+  const problems: string[] = [];
+  for (const operation of operations.filter(({ variables }) => variables.some(({ name }) => name === 'after'))) {
+    const list = operation.name.replace(/.*\./, '');
+    const first = (await ask('owner', operation, { first: 10 })).json.data;
+    const cursor = (first.project ?? first.viewer ?? first.organization)[list].pageInfo.endCursor;
+    for (const values of [{ first: 10, after: cursor }, { last: 10, before: cursor }, { last: 10 }]) {
+      const most = mostRowsOf(operation, '');
+      problems.push(...(await findProblems(`${operation.name} (${Object.keys(values)})`, () => ask('owner', operation, values), most)));
+    }
+  }
+  for (const operation of operations.filter(({ variables }) => variables.some(({ name }) => name === 'page_size'))) {
+    // Of organizations the owner has one, and of projects few.
+    const page = operation.scope === 'project' ? 3 : 1;
+    const work = () => ask('owner', operation, { page, page_size: 10 });
+    problems.push(...(await findProblems(`${operation.name} (page ${page})`, work, mostRowsOf(operation, ''))));
+  }
+  expect(problems).toEqual([]);
+});
+
+test('what is written is found by an index', async () => {
+  const { database } = app.app;
+  const { project_id: projectId, users } = app.demo;
+  const rows = await database.notification.findMany({ where: { projectId }, orderBy: { sequence: 'desc' }, take: 200 });
+  const problems: string[] = [];
+  for (const operation of operations.filter(({ isMutation, descriptions }) => isMutation && !descriptions.includes('On a WebSocket'))) {
+    for (const { label, values } of variantsOf(operation)) {
+      const data = { projectId, createdById: users.owner.id, name: 'Made for a test' };
+      const { id } = await database.dashboard.create({ data });
+      const key = await database.apiKey.findFirstOrThrow({ where: { userId: users.owner.id } });
+      const session = await database.consoleSession.findFirstOrThrow({ where: { projectId, userId: users.owner.id } });
+      const ids: Record<string, unknown> = {
+        dashboard_id: id,
+        api_key_id: key.id,
+        notification_ids: rows.map((row) => row.id),
+        console_session_id: session.id,
+      };
+      const own = Object.fromEntries(operation.variables.filter(({ name }) => name in ids).map(({ name }) => [name, ids[name]]));
+      const work = () => ask('owner', operation, { ...values, ...own });
+      // Of 200 notifications that are marked as read, each is looked at, and its number written down; the figure of what is
+      // unread, which an answer may show, leaves each of them out. Beside what is published stands the project, with the
+      // `totalCount` of each of its lists.
+      const showsMany = own.notification_ids || operation.name === 'mutation publishNotifications';
+      problems.push(...(await findProblems(`${operation.name} (${label})`, work, showsMany ? 10 * MOST_ROWS : 3 * MOST_ROWS)));
+    }
+  }
+  expect(problems).toEqual([]);
+});
+
+test('the feed, tickets and the jobs find what they look for by an index', async () => {
+  const { database } = app.app;
+  const { project_id: projectId, users } = app.demo;
+  const reader = { projectId, userId: users.member.id };
+  const problems = [
+    await findProblems('readLast', () => readLast(database, projectId)),
+    await findProblems('readEntries', () => readEntries(database, projectId, { after: 20, limit: 50, maxBytes: 500_000 })),
+    await findProblems('readState', () => readState(database, { ...reader, sinceVersion: 0 })),
+    await findProblems('countReads', () => countReads(database, { ...reader, sinceVersion: 0, upToVersion: 9 })),
+    await findProblems('listReads', () => listReads(database, { ...reader, sinceVersion: 0, upToVersion: 9, after: 0 })),
+    await findProblems('readPositions', () => readPositions(database, [projectId], [reader])),
+    await findProblems('redeemTicket', () => redeemTicket(database, randomUUID())),
+    await findProblems('deleteOldTickets', () => deleteOldTickets(database)),
+    // The oldest of every log is looked at.
+    await findProblems('pruneNotifications', () => pruneNotifications(database, 36_500), 250),
+    await findProblems('a key', () => app.ask('GET', `${app.projectPath}/compute/overview`, { as: { bearer: users.owner.api_key } })),
+  ];
+  expect(problems.flat()).toEqual([]);
+});
+
+test('consoles find what they look for by an index', async () => {
+  const { database } = app.app;
+  const { project_id: projectId, users, instances } = app.demo;
+  const [id, owner] = [randomUUID(), randomUUID()];
+  const [instanceId, userId] = [instances.eligible, users.member.id];
+  const session = {
+    id,
+    projectId,
+    instanceId,
+    instanceName: 'x',
+    userId,
+    userEmail: 'x',
+    kind: 'serial',
+    clientAddress: 'x',
+    owner,
+  } as const;
+  const tally = { id, bytesIn: 1, bytesOut: 2 };
+  const problems = [
+    await findProblems('findInstance', () => findInstance(database, projectId, instanceId)),
+    await findProblems('insertSession', () => insertSession(database, session, 10)),
+    await findProblems('claimSession', () => claimSession(database, session)),
+    await findProblems('enterAttachment', () => enterAttachment(database, session, 10)),
+    await findProblems('saveSessions', () => saveSessions(database, owner, [{ ...tally, isDetached: false }])),
+    await findProblems('readSnapshots', () => readSnapshots(database, [id])),
+    await findProblems('putHandover', () => putHandover(database, owner, tally, { position: 2, scrollback: Buffer.alloc(32) })),
+    await findProblems('takeHandover', () => takeHandover(database, id, owner)),
+    await findProblems('saveEnd', () => saveEnd(database, tally, 'idle', new Date())),
+    await findProblems('endSilentSessions', () => endSilentSessions(database)),
+  ];
+  expect(problems.flat()).toEqual([]);
+});
+
+test('a scan is seen where there is one, and rows that are read and dropped are counted', async () => {
+  const { database } = app.app;
+  const scan = await findProblems('scan', () => database.task.findMany({ where: { error: 'nothing like it' } }));
+  expect(scan.map((problem) => problem.replace(/:.*/, ''))).toEqual([
+    'scan scans tasks',
+    expect.stringMatching(/^scan reads \d{5} rows of tasks$/),
+  ]);
+  const unlike = await findProblems('drop', () =>
+    database.notification.findMany({ where: { projectId: app.demo.project_id, title: 'x' } }),
+  );
+  expect(unlike.map((problem) => problem.replace(/:.*/, ''))).toEqual([expect.stringMatching(/^drop reads \d{3} rows of notifications$/)]);
+});

@@ -1,0 +1,324 @@
+import { execFile, spawn } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { Agent, get } from 'node:http';
+import { isBuiltin } from 'node:module';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { DemoFile } from '../../demo/file.ts';
+import { command, copyCheckout, findFreePort, launch, type Started, start } from '../support/launch.ts';
+
+// Processes: each start takes seconds, so few are made, and the tests go on with what the ones before them left.
+const run = promisify(execFile);
+const folder = mkdtempSync(join(tmpdir(), 'portico-start-'));
+const dataDir = join(folder, 'first');
+const otherDir = join(folder, 'other');
+const demoPath = join(dataDir, 'demo.json');
+
+let checkout: string;
+let port: number;
+let server: Started;
+let fileAtOpening: string | null = null;
+
+const started: Started[] = [];
+
+async function begin(env: Record<string, string>): Promise<Started> {
+  const begun = await start(checkout, env);
+  started.push(begun);
+  return begun;
+}
+
+beforeAll(async () => {
+  checkout = copyCheckout();
+  port = await findFreePort();
+  const opening = watchOpening();
+  const [first, other] = await Promise.all([begin({ DATA_DIR: dataDir, PORT: String(port) }), begin({ DATA_DIR: otherDir })]);
+  fileAtOpening = await opening;
+  server = first;
+  await other.kill();
+}, 900_000);
+
+afterAll(async () => {
+  for (const { kill } of started) await kill();
+  rmSync(folder, { recursive: true, force: true });
+  rmSync(checkout, { recursive: true, force: true });
+});
+
+/** Tries the port until it opens; what is in the demo's file at that moment. */
+async function watchOpening(): Promise<string | null> {
+  const isOpen = () =>
+    new Promise<boolean>((resolve) => {
+      const probe = connect(port, '127.0.0.1', () => resolve(true)).once('error', () => resolve(false));
+      probe.once('connect', () => probe.destroy());
+    });
+  for (const deadline = Date.now() + 890_000; Date.now() < deadline && !(await isOpen()); )
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  return existsSync(demoPath) ? readFileSync(demoPath, 'utf8') : null;
+}
+
+const readDemo = () => JSON.parse(readFileSync(demoPath, 'utf8')) as DemoFile;
+
+async function ask(method: string, path: string, body?: unknown, { base_url, users }: DemoFile = readDemo()) {
+  const headers = { authorization: `Bearer ${users.owner.api_key}`, 'content-type': 'application/json' };
+  const response = await fetch(`${base_url}${path}`, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+  const text = await response.text();
+  return { status: response.status, json: text === '' ? null : JSON.parse(text) };
+}
+
+const projectPath = ({ organization_id, project_id } = readDemo()) => `/v1/organizations/${organization_id}/projects/${project_id}`;
+const dashboardPath = () => `${projectPath()}/monitoring/dashboards/${readDemo().dashboards.private}`;
+
+describe('the first start', () => {
+  test('two at once that find nothing built say what they do and both serve, and leave one build and one empty database', () => {
+    expect(started.map(({ printed }) => printed.err)).toEqual(Array(2).fill('Building Portico: some fifteen seconds, this once …\n'));
+    const build = readlinkSync(join(checkout, 'dist/current'));
+    const names = readdirSync(join(checkout, 'dist')).sort();
+    expect(names).toEqual([expect.stringMatching(/^\.database-[0-9a-f]{16}$/), ...[build, 'current'].sort()]);
+  });
+
+  test('reads a handful of files, and nothing of a database or of pages that it may not need', () => {
+    const files = new Set(['main.js']);
+    const packages = new Set<string>();
+    for (const file of files) {
+      const text = readFileSync(join(checkout, 'dist/current', file), 'utf8');
+      for (const [, name = ''] of text.matchAll(/^import\b[^'"`;]*?"([^"]+)";$/gm)) {
+        if (name.startsWith('./')) files.add(name.slice(2));
+        else if (!name.startsWith('node:')) packages.add(name);
+      }
+    }
+    expect([...files].sort()).toEqual(['main.js', 'packages.js', 'rolldown-runtime.js', 'shared.js']);
+    expect([...packages].filter((name) => !isBuiltin(name))).toEqual([]);
+  });
+
+  test('writes the demo file before the port opens, for its owner alone', () => {
+    expect(fileAtOpening).toBe(readFileSync(demoPath, 'utf8'));
+    expect((statSync(demoPath).mode & 0o777).toString(8)).toBe('600');
+    expect((statSync(dataDir).mode & 0o777).toString(8)).toBe('700');
+    expect((statSync(join(dataDir, 'key.json')).mode & 0o777).toString(8)).toBe('600');
+  });
+
+  test('the demo file has what it should have, and every credential in it counts', async () => {
+    const demo = readDemo();
+    const isId = expect.stringMatching(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+    const user = { id: isId, email: expect.any(String), token: expect.any(String), api_key: expect.stringMatching(/^sk-portico-/) };
+    expect(demo).toEqual({
+      base_url: `http://localhost:${port}`,
+      organization_id: isId,
+      project_id: isId,
+      empty_project_id: isId,
+      foreign: { organization_id: isId, project_id: isId, instance_id: isId, dashboard_id: isId },
+      users: { owner: user, admin: user, member: user, viewer: user, outsider: user },
+      instances: {
+        eligible: isId,
+        instance_not_active: isId,
+        backup_already_enabled: isId,
+        missing_billing_service: isId,
+        missing_billing_client: isId,
+        trial_already_open: isId,
+        backup_option_unavailable: isId,
+        unsupported_billing_cycle: isId,
+        console: isId,
+      },
+      dashboards: { public: isId, private: isId, default: isId },
+      notification_ids: Array.from({ length: 150 }, () => isId),
+    });
+    const day = Date.now() / 1000 + 86_400;
+    for (const { email, token = '', api_key } of Object.values(demo.users)) {
+      for (const credential of [token, api_key]) {
+        const headers = { authorization: `Bearer ${credential}`, 'content-type': 'application/json' };
+        const answer = await fetch(`${demo.base_url}/graphql`, { method: 'POST', headers, body: '{"query":"{ viewer { email } }"}' });
+        expect(await answer.json()).toEqual({ data: { viewer: { email } } });
+      }
+      const { exp } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString());
+      expect(Math.abs(exp - day)).toBeLessThan(300);
+    }
+  });
+
+  test('prints the address and four commands, which work when pasted', async () => {
+    const lines = server.printed.out.split('\n');
+    expect(lines[0]).toBe(`Portico listens on http://localhost:${port}`);
+    const commands = lines.slice(lines.indexOf('Try:') + 1).filter((line) => line.startsWith('  '));
+    expect(commands).toHaveLength(4);
+    const answers: unknown[] = [];
+    for (const pasted of commands.slice(0, 3)) {
+      const { stdout } = await run('bash', ['-c', pasted.replace('curl', 'curl --silent --fail')]);
+      answers.push(JSON.parse(stdout));
+    }
+    expect(answers).toEqual([
+      [expect.objectContaining({ instances_total: 51 })],
+      { data: { project: { name: 'Production', unreadNotificationCount: 50 } } },
+      { marked: 50, unread_count: 0 },
+    ]);
+    // In the project's folder; it greets at once, and what is typed is answered.
+    const typed = `(sleep 1; printf 'uname -a\\r'; sleep 1; printf 'exit\\r'; sleep 5) | ${commands[3]?.trim()}`;
+    const shown = await run('bash', ['-c', typed], { cwd: fileURLToPath(new URL('../..', import.meta.url)) });
+    expect(shown.stdout).toMatch(/This is web-02[\s\S]*root@web-02:~# uname -a\r\nLinux web-02 [\s\S]*logout\r\n$/);
+  });
+});
+
+describe('the commands of the README', () => {
+  test('work when pasted: figures, a query, and a feed that shows what a second terminal publishes', async () => {
+    const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+    const use = /^## Use\n([\s\S]*?)^## /m.exec(readme)?.[1] ?? '';
+    const blocks = [...use.matchAll(/^```sh\n([\s\S]*?)^```/gm)].map(([, block = '']) => block);
+    const [settings = '', v1 = '', query = '', feed = '', publish = '', ...others] = blocks;
+    expect(others).toEqual(['node docs/clients/console.mjs .portico/demo.json\n']);
+    const here = settings.replace('http://localhost:4000', `http://localhost:${port}`).replace('./.portico/demo.json', demoPath);
+    const paste = (block: string) => ['-c', `${here}${block.replace('curl', 'curl --silent --show-error --fail')}`];
+    const tell = async (block: string) => JSON.parse((await run('bash', paste(block))).stdout);
+    const [figures, instances, organizations, ...more] = await Promise.all(v1.trim().split('\n').map(tell));
+    expect(figures).toEqual([expect.objectContaining({ instances_total: 51 })]);
+    expect(instances).toMatchObject({ page_size: 3, results: Array(3).fill({ name: expect.any(String) }) });
+    expect(organizations).toMatchObject({ results: [{ name: 'Acme Cloud' }] });
+    expect(more).toEqual([]);
+    const { project } = (await tell(query)).data;
+    expect(project).toMatchObject({ name: 'Production', instances: { nodes: Array(3).fill({ backupTrial: { eligible: false } }) } });
+    const terminal = spawn('bash', ['-c', `${here}exec ${feed}`], { stdio: ['ignore', 'pipe', 'ignore'] });
+    let shown = '';
+    terminal.stdout.setEncoding('utf8').on('data', (text: string) => {
+      shown += text;
+    });
+    try {
+      await expect.poll(() => shown, { timeout: 10_000 }).toMatch(/"sequence":149\b[\s\S]*"sequence":150\b[\s\S]*FeedReady/);
+      expect(await tell(publish)).toEqual({ data: { publishNotification: { notification: { sequence: 151 } } } });
+      await expect.poll(() => shown, { timeout: 10_000 }).toMatch(/"sequence":151,"notification":\{"title":"Published from a terminal"\}/);
+    } finally {
+      terminal.kill();
+    }
+    expect((await ask('POST', `${projectPath()}/notifications/read`)).json).toEqual({ marked: 1, unread_count: 0 });
+  });
+});
+
+describe('the folder has one owner', () => {
+  test('a second start and a command are refused, told who it is and what to do, and harm nothing', async () => {
+    const before = readFileSync(demoPath, 'utf8');
+    const env = { DATA_DIR: dataDir, PORT: '0' };
+    for (const args of [['start'], ['portico', 'token', readDemo().users.owner.email]]) {
+      const refused = await command(checkout, args, env);
+      expect([refused.code, refused.out]).toEqual([1, '']);
+      expect(refused.err).toMatch(`${dataDir} is in use by process ${server.process.pid} (`);
+      expect(refused.err).toMatch('stop that one first, choose another DATA_DIR');
+    }
+    expect(readFileSync(demoPath, 'utf8')).toBe(before);
+    expect((await ask('PUT', dashboardPath(), { name: 'unharmed' })).status).toBe(200);
+    expect((await ask('GET', dashboardPath())).json.name).toBe('unharmed');
+  });
+
+  test('where a first start was killed while it made the database, of two starts at once exactly one serves', async () => {
+    const env = { DATA_DIR: join(folder, 'contended') };
+    const broken = launch(checkout, ['start'], { ...env, PORT: '0' });
+    await expect.poll(() => findFiles(env.DATA_DIR, 'PG_VERSION'), { interval: 1, timeout: 60_000 }).not.toEqual([]);
+    broken.process.kill('SIGKILL');
+    expect(await broken.exit).toEqual({ code: null, signal: 'SIGKILL' });
+    const outcomes = await Promise.allSettled([begin(env), begin(env)]);
+    const failures = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [String(outcome.reason)] : []));
+    expect(failures).toEqual([expect.stringContaining(`exit 1: ${env.DATA_DIR} is in use by process`)]);
+    const [winner] = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []));
+    expect((await fetch(winner?.baseUrl ?? '')).status).toBe(200);
+    await winner?.kill();
+  }, 120_000);
+});
+
+/** The files of that name in a folder that may not be there yet, and in the folders right below it. */
+function findFiles(top: string, name: string): string[] {
+  const folders = existsSync(top) ? readdirSync(top) : [];
+  return folders.map((below) => join(top, below, name)).filter((path) => existsSync(path));
+}
+
+describe('the data stay', () => {
+  test('what was acknowledged before a kill -9 in the middle of writes is there, and the next start takes over at once', async () => {
+    const keys = Object.values(readDemo().users).map(({ api_key }) => api_key);
+    const tokens = Object.values(readDemo().users).map(({ token }) => token);
+    const acknowledged: number[] = Array.from({ length: 4 }, () => 0);
+    const paths = await Promise.all(
+      acknowledged.map(async () => {
+        const { json } = await ask('POST', `${projectPath()}/monitoring/dashboards`, { name: 'written' });
+        return `${projectPath()}/monitoring/dashboards/${json.id}`;
+      }),
+    );
+    // Four clients that write until nobody answers.
+    const writing = paths.map(async (path, index) => {
+      const demo = readDemo();
+      for (let count = 1; ; count += 1) {
+        const answer = await ask('PUT', path, { name: 'written', widgets: [count] }, demo).catch(() => null);
+        if (!answer) return;
+        expect(answer.status).toBe(200);
+        acknowledged[index] = count;
+      }
+    });
+    await expect.poll(() => Math.min(...acknowledged), { timeout: 20_000 }).toBeGreaterThan(20);
+    await server.kill();
+    await Promise.all(writing);
+
+    server = await begin({ DATA_DIR: dataDir, PORT: String(port) });
+    for (const [index, path] of paths.entries()) {
+      const { widgets } = (await ask('GET', path)).json;
+      // The write under way may have come through without its answer.
+      expect([acknowledged[index], (acknowledged[index] ?? 0) + 1]).toContain(widgets[0]);
+    }
+    expect((await ask('GET', dashboardPath())).json.name).toBe('unharmed');
+    expect((await ask('POST', `${projectPath()}/notifications/read`)).json).toEqual({ marked: 0, unread_count: 0 });
+    expect(Object.values(readDemo().users).map(({ api_key }) => api_key)).toEqual(keys);
+    const renewed = Object.values(readDemo().users).map(({ token }) => token);
+    expect(renewed.filter((token) => tokens.includes(token))).toEqual([]);
+  }, 120_000);
+
+  test('SIGTERM ends it with 0, though a client keeps its connection', async () => {
+    const agent = new Agent({ keepAlive: true });
+    await new Promise<void>((resolve, reject) => {
+      get(`http://127.0.0.1:${port}/`, { agent }, (response) => response.resume().once('end', resolve)).once('error', reject);
+    });
+    server.process.kill('SIGTERM');
+    expect(await server.exit).toEqual({ code: 0, signal: null });
+    expect(server.printed.err).toBe('');
+    agent.destroy();
+    server = await begin({ DATA_DIR: dataDir, PORT: String(port) });
+    expect((await ask('GET', dashboardPath())).json.name).toBe('unharmed');
+    expect((await ask('GET', `${projectPath()}/compute/overview`)).json[0].instances_total).toBe(51);
+    server.process.kill('SIGINT');
+    expect(await server.exit).toEqual({ code: 0, signal: null });
+  }, 120_000);
+});
+
+test('a bad environment: every problem is named at once, and nothing is made', async () => {
+  const bad = { DATA_DIR: join(folder, 'never'), PORT: 'http', LOG_LEVEL: 'loud', TRUST_PROXY: 'everyone', JWT_ISSUER: 'me' };
+  for (const entry of [['start'], ['portico', 'migrate']]) {
+    const { exit, printed } = launch(checkout, entry, bad);
+    expect([await exit, printed.out]).toEqual([{ code: 1, signal: null }, '']);
+    const lines = printed.err.trimEnd().split('\n');
+    expect(lines.map((line) => line.split(':')[0]).sort()).toEqual([
+      'JWT_JWKS_URL, JWT_ISSUER, JWT_AUDIENCE',
+      'LOG_LEVEL',
+      'PORT',
+      'TRUST_PROXY',
+    ]);
+  }
+  expect(existsSync(bad.DATA_DIR)).toBe(false);
+}, 60_000);
+
+test('a folder that it cannot use is named in one sentence, whatever is wrong with it', async () => {
+  const file = join(folder, 'file');
+  writeFileSync(file, '');
+  const withFile = (name: string) => {
+    const made = join(folder, `with ${name}`);
+    mkdirSync(made);
+    writeFileSync(join(made, name), '{');
+    return made;
+  };
+  const cases: ReadonlyArray<readonly [string, string]> = [
+    [join(file, 'below'), `${join(file, 'below')} cannot be used (ENOTDIR): `],
+    [withFile('owner.1'), `${join(folder, 'with owner.1', 'owner.1')} does not say which process has the folder: `],
+    [withFile('key.json'), `${join(folder, 'with key.json', 'key.json')} does not hold the key that signs session tokens: `],
+  ];
+  for (const [unusable, beginning] of cases) {
+    for (const entry of [['start'], ['portico', 'migrate']]) {
+      const { exit, printed } = launch(checkout, entry, { DATA_DIR: unusable, HOST: '127.0.0.1', PORT: '0' });
+      expect([await exit, printed.out]).toEqual([{ code: 1, signal: null }, '']);
+      expect(printed.err.startsWith(beginning)).toBe(true);
+      expect(printed.err.trimEnd()).not.toContain('\n');
+    }
+  }
+}, 180_000);

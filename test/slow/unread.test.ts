@@ -1,0 +1,247 @@
+import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { readJsonObject } from '../../src/transport/http/body.ts';
+import { type ServerProcess, startServer } from '../support/process.ts';
+import { openServer } from '../support/server.ts';
+import { openWire } from '../support/wire.ts';
+
+const MEBIBYTE = 2 ** 20;
+const html = 'text/html,application/xhtml+xml,*/*;q=0.8';
+
+/** Sends, and never reads. */
+function callWithoutReading(baseUrl: string, text: string, localAddress = '127.0.0.1'): Socket {
+  const { hostname, port } = new URL(baseUrl);
+  const socket = connect({ port: Number(port), host: hostname, localAddress });
+  socket.on('error', () => {});
+  socket.pause();
+  socket.write(text);
+  return socket;
+}
+
+const closing: Array<() => unknown> = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+describe('an answer that is not read', () => {
+  const large = Buffer.alloc(48 * MEBIBYTE, 'x');
+  const open = async (options: Partial<Parameters<typeof openServer>[0]> = {}) => {
+    const opened = await openServer({
+      unread: { perAddress: 2 ** 30, inAll: 2 ** 30 },
+      handler: (_request, response) => void response.writeHead(200, { 'Content-Length': large.length }).end(large),
+      ...options,
+    });
+    closing.push(opened.close);
+    const call = (address?: string) => {
+      const socket = callWithoutReading(opened.baseUrl, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n', address);
+      closing.push(() => socket.destroy());
+      return socket;
+    };
+    const countConnections = () => new Promise((resolve) => opened.server.getConnections((_failure, count) => resolve(count)));
+    return { ...opened, call, countConnections };
+  };
+
+  it('ends its connection in time', { timeout: 60_000 }, async () => {
+    const { call, counts, backlog, countConnections } = await open({ patienceMs: 1_500 });
+    call();
+    await expect.poll(() => backlog.bytes, { timeout: 10_000 }).toBeGreaterThan(0);
+    await expect.poll(() => counts.ended, { timeout: 20_000 }).toBe(1);
+    await expect.poll(countConnections, { timeout: 10_000 }).toBe(0);
+    expect(backlog.bytes).toBe(0);
+  });
+
+  it('also where it comes in pieces', { timeout: 60_000 }, async () => {
+    const { call, counts } = await open({
+      patienceMs: 1_500,
+      handler: (_request, response) => {
+        response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+        const sending = setInterval(() => response.write(`data: ${'x'.repeat(500_000)}\n\n`), 20);
+        response.once('close', () => clearInterval(sending));
+      },
+    });
+    call();
+    await expect.poll(() => counts.ended, { timeout: 30_000 }).toBe(1);
+  });
+
+  it('goes on while its client reads, however slowly', { timeout: 60_000 }, async () => {
+    const { call, counts } = await open({ patienceMs: 3_000 });
+    const socket = call();
+    let size = 0;
+    const began = Date.now();
+    socket.on('data', (bytes: Buffer) => {
+      size += bytes.length;
+      socket.pause();
+    });
+    const reading = setInterval(() => socket.resume(), 10);
+    while (size < large.length && !socket.destroyed) await sleep(50);
+    clearInterval(reading);
+    expect(size).toBeGreaterThanOrEqual(large.length);
+    expect(Date.now() - began).toBeGreaterThan(3_000);
+    expect(counts.ended).toBe(0);
+  });
+
+  it('gives way to others of its address, and of all: whoever has stood still longest goes first', { timeout: 60_000 }, async () => {
+    const { call, counts, backlog } = await open({ unread: { perAddress: 100 * MEBIBYTE, inAll: 110 * MEBIBYTE } });
+    const sockets: Socket[] = [];
+    const add = async (address: string) => {
+      sockets.push(call(address));
+      const { bytes } = backlog;
+      const { ended } = counts;
+      await expect.poll(() => backlog.bytes !== bytes || counts.ended !== ended, { timeout: 10_000 }).toBe(true);
+      await sleep(300);
+    };
+    for (const address of ['127.0.0.1', '127.0.0.1', '127.0.0.1']) await add(address);
+    // A socket that is not read does not hear of its end: it is told by what it is written.
+    const isOpen = async (index: number) => {
+      sockets[index]?.resume();
+      await sleep(300);
+      const { destroyed = true, readableEnded = true } = sockets[index] ?? {};
+      return !destroyed && !readableEnded;
+    };
+    expect(counts.ended).toBe(1);
+    await add('127.0.0.2');
+    expect(counts.ended).toBe(2);
+    expect([await isOpen(0), await isOpen(1)]).toEqual([false, false]);
+    expect(backlog.bytes).toBeLessThan(110 * MEBIBYTE);
+  });
+});
+
+it('bodies that come slowly are counted like answers that go slowly', { timeout: 60_000 }, async () => {
+  const opened = await openServer({
+    unread: { perAddress: 2 * MEBIBYTE, inAll: 64 * MEBIBYTE },
+    handler: (request, response) =>
+      void readJsonObject(request).then(
+        ({ text }) => response.end(String(String(text).length)),
+        () => response.destroy(),
+      ),
+  });
+  closing.push(opened.close);
+  const head = (length: number) => `POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`;
+  for (let call = 0; call < 12; call += 1) {
+    const socket = callWithoutReading(opened.baseUrl, `${head(1_000_000)}{"text":"${'x'.repeat(500_000)}`);
+    closing.push(() => socket.destroy());
+  }
+  await expect.poll(() => opened.counts.ended, { timeout: 20_000 }).toBeGreaterThanOrEqual(7);
+  expect(opened.backlog.bytes).toBeLessThanOrEqual(2 * MEBIBYTE);
+  const body = JSON.stringify({ text: 'x'.repeat(900_000) });
+  const { hostname, port } = new URL(opened.baseUrl);
+  const socket = connect({ port: Number(port), host: hostname, localAddress: '127.0.0.2' });
+  closing.push(() => socket.destroy());
+  let answer = '';
+  socket.setEncoding('utf8').on('data', (part: string) => {
+    answer += part;
+  });
+  socket.write(head(body.length) + body);
+  await expect.poll(() => answer, { timeout: 20_000 }).toMatch(/^HTTP\/1.1 200 [\s\S]*900000$/);
+});
+
+describe('connections of one address', () => {
+  const request = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
+  const handler = (_request: unknown, response: import('node:http').ServerResponse) => void response.end('x');
+
+  it('are bounded, clearly and for it alone', async () => {
+    const opened = await openServer({ handler, maxConnectionsPerAddress: 5 });
+    closing.push(opened.close);
+    const { hostname, port } = new URL(opened.baseUrl);
+    const callFrom = (localAddress: string) => {
+      const socket = connect({ port: Number(port), host: hostname, localAddress });
+      let text = '';
+      socket.setEncoding('utf8').on('data', (part: string) => {
+        text += part;
+      });
+      socket.on('error', () => {});
+      closing.push(() => socket.destroy());
+      socket.write(request);
+      return { socket, read: () => text };
+    };
+    const first = Array.from({ length: 5 }, () => callFrom('127.0.0.1'));
+    for (const { read } of first) await expect.poll(read, { timeout: 10_000 }).toMatch(/^HTTP\/1.1 200/);
+    const sixth = callFrom('127.0.0.1');
+    await expect
+      .poll(sixth.read, { timeout: 10_000 })
+      .toMatch(/^HTTP\/1.1 503 [\s\S]*Retry-After: 1\r\n[\s\S]*"code":"service_unavailable"/);
+    await expect.poll(() => sixth.socket.destroyed, { timeout: 10_000 }).toBe(true);
+    expect(sixth.read().match(/HTTP/g)).toHaveLength(1);
+    expect(opened.counts.refused).toBe(1);
+    const other = callFrom('127.0.0.2');
+    await expect.poll(other.read, { timeout: 10_000 }).toMatch(/^HTTP\/1.1 200/);
+    for (const { socket } of first) socket.destroy();
+    await expect
+      .poll(async () => (await fetch(opened.baseUrl, { headers: { connection: 'close' } }).catch(() => null))?.status, { timeout: 10_000 })
+      .toBe(200);
+  });
+
+  it('of a trusted proxy are not: its clients are, by what they have under way', async () => {
+    const waiting: Array<() => void> = [];
+    const opened = await openServer({
+      handler: (_request, response) => void waiting.push(() => response.end('x')),
+      maxConnectionsPerAddress: 3,
+      trustedProxies: ['loopback'],
+    });
+    closing.push(opened.close);
+    const ask = (client: string) => fetch(opened.baseUrl, { headers: { 'x-forwarded-for': client } }).then(({ status }) => status);
+    const held = Array.from({ length: 3 }, () => ask('192.0.2.1'));
+    await expect.poll(() => waiting.length, { timeout: 10_000 }).toBe(3);
+    expect(await ask('192.0.2.1')).toBe(503);
+    const other = ask('192.0.2.2');
+    await expect.poll(() => waiting.length, { timeout: 10_000 }).toBe(4);
+    for (const answer of waiting) answer();
+    expect(await Promise.all([...held, other])).toEqual([200, 200, 200, 200]);
+  });
+});
+
+describe('the memory of a replica', () => {
+  let server: ServerProcess;
+  const get = (path: string, accept = 'application/json') => `GET ${path} HTTP/1.1\r\nHost: x\r\nAccept: ${accept}\r\n\r\n`;
+  const page = get('/graphql', html);
+  const isServing = async () => {
+    const { status } = await fetch(`${server.baseUrl}/`, { headers: { connection: 'close' } });
+    return status === 200;
+  };
+  beforeAll(async () => {
+    server = await startServer({ RATE_LIMIT_PAGES: '1000000' });
+    // What is loaded once is there before.
+    for (const path of ['/graphql', '/v1/openapi.json']) await (await fetch(server.baseUrl + path, { headers: { accept: html } })).text();
+    await sleep(500);
+  }, 180_000);
+  afterAll(() => server?.stop());
+
+  /**
+   * In MiB, where hundreds and thousands are asked for: what may wait for one address, and what V8 leaves lying outside of its
+   * heap, which it frees by some 64 MiB.
+   */
+  const MOST_GROWTH = 150;
+
+  /** The most that it grows by, while honest requests are answered. */
+  async function measureGrowth(calls: number, text: string): Promise<number> {
+    const before = server.memory();
+    const sockets = Array.from({ length: calls }, () => callWithoutReading(server.baseUrl, text));
+    let most = before;
+    for (let turn = 0; turn < 8; turn += 1) {
+      expect(await isServing()).toBe(true);
+      most = Math.max(most, server.memory());
+      await sleep(200);
+    }
+    for (const socket of sockets) socket.destroy();
+    console.log(`${calls} connections: ${before.toFixed(0)} MiB before, ${most.toFixed(0)} MiB at most`);
+    return most - before;
+  }
+
+  it.each<[string, number, string]>([
+    ['one connection asks for 300 pages', 1, page.repeat(300)],
+    ['150 connections ask for a page each', 150, page],
+    ['100 connections ask for 600 documents each', 100, get('/v1/openapi.json').repeat(600)],
+    ['200 connections ask for 200 refusals each', 200, get('/v1/nothing').repeat(200)],
+  ])('does not grow with answers that nobody reads: %s', { timeout: 300_000 }, async (_label, calls, text) => {
+    expect(await measureGrowth(calls, text)).toBeLessThan(MOST_GROWTH);
+  });
+
+  it('a page is the same bytes for all, whole for whoever reads', async () => {
+    const wire = await openWire(server.baseUrl);
+    wire.write(get('/graphql', html));
+    const [answer] = await wire.receive(1);
+    expect(answer?.body.trimEnd()).toMatch(/<\/html>$/);
+    wire.socket.destroy();
+  });
+});

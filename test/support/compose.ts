@@ -1,0 +1,39 @@
+import { readFileSync } from 'node:fs';
+import { root } from '../../src/platform/root.ts';
+
+const lines = readFileSync(new URL('compose.yaml', root), 'utf8')
+  .split('\n')
+  .filter((line) => !/^\s*(#|$)/.test(line));
+
+/** What stands below a line, as deep as it stands there. */
+function below(start: number): string[] {
+  const indent = indentOf(lines[start] ?? '');
+  const end = lines.findIndex((line, index) => index > start && indentOf(line) <= indent);
+  const block = lines.slice(start + 1, end === -1 ? undefined : end);
+  return block.map((line) => line.slice(indent + 2));
+}
+
+function indentOf(line: string): number {
+  return line.length - line.trimStart().length;
+}
+
+const shared = below(lines.findIndex((line) => line.endsWith(': &confined')));
+
+/** The services of compose.yaml, each as its lines, with those that they share. No more of YAML is read than is used there. */
+export const services: Readonly<Record<string, readonly string[]>> = Object.fromEntries(
+  below(lines.indexOf('services:')).flatMap((line) => {
+    const name = /^(\w+):$/.exec(line)?.[1];
+    if (name === undefined) return [];
+    const own = below(lines.indexOf(`  ${line}`));
+    return [[name, own.flatMap((part) => (part === '<<: *confined' ? shared : part))]];
+  }),
+);
+
+/** What a service is started with, `$$` as it stands there; empty where the image decides. */
+export function command(name: string): string {
+  const own = services[name] ?? [];
+  const start = own.findIndex((line) => line.startsWith('command:'));
+  if (start === -1) return '';
+  const end = own.findIndex((line, index) => index > start && indentOf(line) === 0);
+  return own.slice(start, end === -1 ? undefined : end).join('\n');
+}

@@ -1,0 +1,189 @@
+import type { InstanceStatus, TaskStatus } from '../../src/generated/prisma/enums.ts';
+import type { TestApp } from './app.ts';
+import type { Random } from './random.ts';
+import { makeProject } from './world.ts';
+
+/** The lists that can be ordered, and by what. */
+export const orderables = {
+  instances: ['name', 'created', 'status'],
+  tasks: ['created', 'status'],
+  volumes: ['name', 'created'],
+  dashboards: ['name', 'created'],
+} as const;
+export type ListName = keyof typeof orderables;
+
+/** Those of them that an instance has, too. */
+export const instanceLists = ['tasks', 'volumes'] as const satisfies readonly ListName[];
+
+export const statusOrders: Readonly<Partial<Record<ListName, readonly string[]>>> = {
+  instances: ['provisioning', 'active', 'stopped', 'suspended', 'resizing', 'rebuilding', 'error', 'deleted'] satisfies InstanceStatus[],
+  tasks: ['pending', 'running', 'succeeded', 'failed', 'cancelled'] satisfies TaskStatus[],
+};
+
+export interface OrderBy {
+  readonly field: 'name' | 'created' | 'status';
+  readonly direction: 'asc' | 'desc';
+}
+
+export interface Item {
+  readonly id: string;
+  readonly name?: string;
+  readonly created: string;
+  readonly status?: string;
+}
+
+export interface Page {
+  readonly edges: ReadonlyArray<{ readonly cursor: string; readonly node: Item }>;
+  readonly totalCount: number;
+  readonly pageInfo: { readonly hasNextPage: boolean; readonly hasPreviousPage: boolean };
+}
+
+export interface ListArgs {
+  readonly orderBy?: OrderBy | null;
+  readonly filter?: object | null;
+  readonly first?: number;
+  readonly last?: number;
+  readonly after?: string;
+  readonly before?: string;
+  /** Of this instance, rather than of the project. */
+  readonly instanceId?: string | undefined;
+}
+
+const types = { instances: 'Instance', tasks: 'Task', volumes: 'Volume', dashboards: 'Dashboard' } as const;
+
+/** Asks for a part of a list: the answer as it is. */
+export function askList({ graphql }: TestApp, projectId: string, list: ListName, args: ListArgs, as: 'owner' | 'viewer' = 'owner') {
+  const { filter, instanceId, ...rest } = args;
+  const isFiltered = list === 'instances' || list === 'tasks';
+  const type = types[list];
+  const [open, close] = instanceId ? [`instance(id: "${instanceId}") {`, '}'] : ['', ''];
+  const own = list === 'tasks' ? 'status' : list === 'instances' ? 'name status' : 'name';
+  const query = `query ($p: ID!, $orderBy: ${type}Order, ${isFiltered ? `$filter: ${instanceId ? 'Instance' : ''}${type}Filter, ` : ''}$first: Int, $last: Int, $after: String, $before: String) {
+    project(id: $p) { ${open}
+      list: ${list}(orderBy: $orderBy, ${isFiltered ? 'filter: $filter, ' : ''}first: $first, last: $last, after: $after, before: $before) {
+        totalCount edges { cursor node { id created ${own} } } pageInfo { hasNextPage hasPreviousPage }
+      }
+    ${close} }
+  }`;
+  return graphql(query, { p: projectId, ...rest, ...(isFiltered && { filter }) }, { as });
+}
+
+export async function readList(...asked: Parameters<typeof askList>): Promise<Page> {
+  const { json } = await askList(...asked);
+  if (json.errors) throw new Error(JSON.stringify(json.errors));
+  const { project } = json.data;
+  return (project.instance ?? project).list;
+}
+
+/** By code points, as the collation "C" does: JavaScript's own comparison is by UTF-16. */
+export function compareNames(a: string, b: string): number {
+  const [left, right] = [[...a], [...b]];
+  for (let index = 0; index < Math.min(left.length, right.length); index += 1) {
+    const difference = (left[index]?.codePointAt(0) ?? 0) - (right[index]?.codePointAt(0) ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return left.length - right.length;
+}
+
+/** The naive comparison of two items of a list. */
+export function compareItems(list: ListName, orderBy: OrderBy): (a: Item, b: Item) => number {
+  const sign = orderBy.direction === 'asc' ? 1 : -1;
+  const statuses = statusOrders[list] ?? [];
+  const compare = {
+    name: (a: Item, b: Item) => compareNames(a.name ?? '', b.name ?? ''),
+    created: (a: Item, b: Item) => Date.parse(a.created) - Date.parse(b.created),
+    status: (a: Item, b: Item) => statuses.indexOf(a.status ?? '') - statuses.indexOf(b.status ?? ''),
+  }[orderBy.field];
+  return (a, b) => sign * (compare(a, b) || (a.id < b.id ? -1 : 1));
+}
+
+/** Names that differ in what collations, patterns and encodings stumble over, and some that are equal. */
+const stems = [
+  'web-',
+  'Web-',
+  'web_',
+  'web%',
+  'w\\',
+  'ö',
+  'o',
+  'é',
+  'e\u0301',
+  '\uffee',
+  '\u{1f600}',
+  '\u{10ffff}',
+  '~',
+  ' ',
+  '0',
+  "'",
+  '"',
+];
+
+export function drawName(random: Random): string {
+  const stem = random.pick(stems);
+  if (random.chance(0.02)) return stem.padEnd(255, random.pick(['x', 'é', 'z'])).slice(0, 255);
+  return random.chance(0.2) ? `${stem}1` : `${stem}${random.below(30)}${random.chance(0.3) ? random.pick(stems) : ''}`;
+}
+
+export interface Counts {
+  readonly instances: number;
+  readonly tasks: number;
+  readonly volumes: number;
+  readonly dashboards: number;
+}
+
+/**
+ * A project of the demo's organization with rows that have much in common, so that every order has ties. Half of the tasks and
+ * volumes are of its first instance, if it has any.
+ */
+export async function fillLists(app: TestApp, random: Random, counts: Counts): Promise<string> {
+  const projectId = await makeProject(app, { viewer: 'viewer' });
+  const { database } = app.app;
+  const now = Date.now();
+  const HOUR_MS = 3_600_000;
+  const list = <Row>(count: number, make: (index: number) => Row) => Array.from({ length: count }, (_, index) => make(index));
+  const drawCreated = () => new Date(now - random.below(12) * 5 * HOUR_MS - (random.chance(0.3) ? random.below(1000) : 0));
+  await database.instance.createMany({
+    data: list(counts.instances, () => ({
+      projectId,
+      name: drawName(random),
+      status: random.chance(0.7) ? 'active' : random.pick(statusOrders.instances as readonly InstanceStatus[]),
+      plan: random.chance(0.05) ? 'rare-plan' : random.pick(['vps-s', 'vps-m']),
+      region: random.chance(0.05) ? 'rare-region' : 'eu-central-1',
+      vcpu: 1,
+      ramMb: 1024,
+      storageGb: 10,
+      created: drawCreated(),
+      hypervisor: random.chance(0.1) ? null : 'hv',
+      throttled: random.chance(0.1),
+      cancellationAt: random.chance(0.1) ? new Date(now + random.pick([-1, 1]) * 100 * HOUR_MS) : null,
+    })),
+  });
+  const holder = await database.instance.findFirst({ where: { projectId }, orderBy: { id: 'asc' }, select: { id: true } });
+  const drawHolder = () => (random.chance(0.5) ? (holder?.id ?? null) : null);
+  await database.task.createMany({
+    data: list(counts.tasks, () => {
+      const created = drawCreated();
+      const status = random.pick(statusOrders.tasks as readonly TaskStatus[]);
+      return { projectId, instanceId: drawHolder(), kind: 'test', status, created, finished: status === 'failed' ? created : null };
+    }),
+  });
+  await database.volume.createMany({
+    data: list(counts.volumes, () => ({
+      projectId,
+      instanceId: drawHolder(),
+      name: drawName(random),
+      sizeGb: 1,
+      created: drawCreated(),
+    })),
+  });
+  await database.dashboard.createMany({
+    data: list(counts.dashboards, () => ({
+      projectId,
+      createdById: app.demo.users.owner.id,
+      name: drawName(random),
+      isPublic: random.chance(0.5),
+      created: drawCreated(),
+    })),
+  });
+  return projectId;
+}

@@ -1,0 +1,79 @@
+import { spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+
+/** The command line of the client package. */
+export const program = fileURLToPath(new URL('../../clients/typescript/bin/portico.mjs', import.meta.url));
+
+export interface RunOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  /** What stands on its standard input, which ends behind it. */
+  readonly input?: string;
+  readonly cwd?: string;
+}
+
+/** A program that runs, in pipes. */
+export interface Running {
+  readonly printed: { out: string; err: string };
+  readonly exit: Promise<{ readonly code: number | null; readonly out: string; readonly err: string }>;
+  type(text: string): void;
+  /** Says the last of what it is told. */
+  end(text?: string): void;
+  /** Resolves once the text is printed, on standard output or on standard error; rejects where the program ends without it. */
+  until(text: string | RegExp): Promise<void>;
+  kill(): void;
+}
+
+/** Starts a program with an environment of its own. */
+export function startProgram(command: string, args: readonly string[], { env = {}, cwd }: RunOptions = {}): Running {
+  const { PATH = '' } = process.env;
+  const child = spawn(command, args, { cwd, env: { PATH, ...env } });
+  const printed = { out: '', err: '' };
+  const waiting = new Set<() => void>();
+  for (const [stream, name] of [
+    [child.stdout, 'out'],
+    [child.stderr, 'err'],
+  ] as const) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      printed[name] += text;
+      for (const look of waiting) look();
+    });
+  }
+  // It may end before it has read what it is told.
+  child.stdin.on('error', () => {});
+  const exit = new Promise<{ code: number | null; out: string; err: string }>((resolve) => {
+    child.once('close', (code) => resolve({ code, ...printed }));
+  });
+  return {
+    printed,
+    exit,
+    type: (text) => void child.stdin.write(text),
+    end: (text = '') => void child.stdin.end(text),
+    until: (text) =>
+      new Promise((resolve, reject) => {
+        const look = () => {
+          const all = printed.out + printed.err;
+          if (typeof text === 'string' ? !all.includes(text) : !text.test(all)) return;
+          waiting.delete(look);
+          resolve();
+        };
+        waiting.add(look);
+        look();
+        exit.then(({ code }) => reject(new Error(`ended with ${code} before ${text} came: ${printed.out}${printed.err}`)));
+      }),
+    kill: () => void child.kill(),
+  };
+}
+
+/** Runs the command line to its end. */
+export function portico(args: readonly string[], { input = '', ...options }: RunOptions = {}): Running['exit'] {
+  const running = startPortico(args, options);
+  running.end(input);
+  return running.exit;
+}
+
+export const startPortico = (args: readonly string[], options: Omit<RunOptions, 'input'> = {}): Running =>
+  startProgram(process.execPath, [program, ...args], options);
+
+/** The same on a terminal of its own, whose standard output is what it shows. */
+export const startOnTerminal = (args: readonly string[], options: Omit<RunOptions, 'input'> = {}): Running =>
+  startProgram('script', ['--quiet', '--return', '--command', [process.execPath, program, ...args].join(' '), '/dev/null'], options);

@@ -1,0 +1,111 @@
+import { randomBytes } from 'node:crypto';
+import { connect } from 'node:net';
+
+/** A WebSocket that does only what a test tells it: it answers no ping, and above all no close frame. */
+export interface RawSocket {
+  /** The texts that have come, parsed. */
+  // biome-ignore lint/suspicious/noExplicitAny: messages of every shape
+  readonly messages: any[];
+  /** Resolves when the server's close frame has come, with its code and its reason. */
+  readonly refused: Promise<{ code: number; reason: string }>;
+  /** Resolves when the connection below is gone. */
+  readonly gone: Promise<void>;
+  /** Sends all of them in one packet. */
+  say(...messages: unknown[]): void;
+  /** Resolves when the question is answered with yes; rejects when the connection goes before that. */
+  // biome-ignore lint/suspicious/noExplicitAny: messages of every shape
+  until(isIt: (message: any) => boolean): Promise<void>;
+  destroy(): void;
+}
+
+const [TEXT, CLOSE] = [1, 8];
+
+/** Opens one, and waits until the server has taken it. */
+export async function openRawSocket(
+  baseUrl: string,
+  path: string,
+  { protocol, headers = {} }: { protocol?: string; headers?: Record<string, string> } = {},
+): Promise<RawSocket> {
+  const { hostname, port } = new URL(baseUrl);
+  const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
+  const messages: unknown[] = [];
+  const waiting = new Set<() => void>();
+  let received = Buffer.alloc(0);
+  let isOpen = false;
+  let open = () => {};
+  let refuse = (_close: { code: number; reason: string }) => {};
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  const refused = new Promise<{ code: number; reason: string }>((resolve) => {
+    refuse = resolve;
+  });
+  socket.on('data', (chunk: Buffer) => {
+    received = Buffer.concat([received, chunk]);
+    if (!isOpen) {
+      const end = received.indexOf('\r\n\r\n');
+      if (end < 0) return;
+      received = received.subarray(end + 4);
+      isOpen = true;
+      open();
+    }
+    for (let frame = readFrame(received); frame; frame = readFrame(received)) {
+      received = received.subarray(frame.size);
+      if (frame.opcode === TEXT) messages.push(JSON.parse(String(frame.payload)));
+      if (frame.opcode === CLOSE) refuse({ code: frame.payload.readUInt16BE(0), reason: String(frame.payload.subarray(2)) });
+    }
+    for (const look of waiting) look();
+  });
+  socket.on('error', () => {});
+  const gone = new Promise<void>((resolve) => void socket.once('end', resolve).once('close', () => resolve()));
+  socket.write(
+    [
+      `GET ${path} HTTP/1.1`,
+      `Host: ${hostname}:${port}`,
+      'Connection: Upgrade',
+      'Upgrade: websocket',
+      'Sec-WebSocket-Version: 13',
+      `Sec-WebSocket-Key: ${randomBytes(16).toString('base64')}`,
+      ...(protocol ? [`Sec-WebSocket-Protocol: ${protocol}`] : []),
+      ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+      '\r\n',
+    ].join('\r\n'),
+  );
+  await opened;
+  return {
+    messages,
+    refused,
+    gone,
+    say: (...all) => void socket.write(Buffer.concat(all.map((message) => makeFrame(Buffer.from(JSON.stringify(message)))))),
+    until: (isIt) =>
+      new Promise((resolve, reject) => {
+        const look = () => {
+          if (messages.some(isIt)) resolve();
+        };
+        waiting.add(look);
+        look();
+        gone.then(() => reject(new Error('the connection went before it came')));
+      }),
+    destroy: () => socket.destroy(),
+  };
+}
+
+/** The first frame in what a server has sent, which is not masked; null where it has not come whole. */
+function readFrame(bytes: Buffer): { opcode: number; payload: Buffer; size: number } | null {
+  if (bytes.length < 2) return null;
+  const short = Number(bytes[1]) & 127;
+  const head = short < 126 ? 2 : short === 126 ? 4 : 10;
+  if (bytes.length < head) return null;
+  const length = short < 126 ? short : short === 126 ? bytes.readUInt16BE(2) : Number(bytes.readBigUInt64BE(2));
+  if (bytes.length < head + length) return null;
+  return { opcode: Number(bytes[0]) & 15, payload: bytes.subarray(head, head + length), size: head + length };
+}
+
+/** A text, masked with zeros, which leave it as it is. */
+function makeFrame(payload: Buffer): Buffer {
+  const head =
+    payload.length < 126
+      ? Buffer.from([0x80 | TEXT, 0x80 | payload.length])
+      : Buffer.from([0x80 | TEXT, 0x80 | 126, payload.length >> 8, payload.length & 255]);
+  return Buffer.concat([head, Buffer.alloc(4), payload]);
+}

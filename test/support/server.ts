@@ -1,0 +1,52 @@
+import type { IncomingMessage, RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Backlog } from '../../src/transport/http/backlog.ts';
+import { readAddresses } from '../../src/transport/http/peer.ts';
+import { createHttpServer } from '../../src/transport/http/server.ts';
+import type { Upgrade } from '../../src/transport/http/upgrades.ts';
+
+const MEBIBYTE = 2 ** 20;
+
+interface Options {
+  readonly handler: RequestListener;
+  readonly upgrade?: Upgrade;
+  readonly patienceMs?: number;
+  readonly unread?: { readonly perAddress: number; readonly inAll: number };
+  readonly trustedProxies?: readonly string[];
+  readonly maxConnectionsPerAddress?: number;
+}
+
+/** The HTTP server with a handler of a test's own. */
+export async function openServer({ handler, upgrade = () => {}, unread, trustedProxies = [], ...options }: Options) {
+  const counts = { ended: 0, refused: 0 };
+  const backlog = new Backlog({
+    limits: unread ?? { perAddress: 16 * MEBIBYTE, inAll: 64 * MEBIBYTE },
+    onEnd: () => (counts.ended += 1),
+  });
+  const server = createHttpServer({
+    handler,
+    upgrade,
+    addresses: readAddresses(trustedProxies),
+    backlog,
+    config: { maxConnections: 1_000, maxConnectionsPerAddress: options.maxConnectionsPerAddress ?? 1_000 },
+    onRefusedConnection: () => (counts.refused += 1),
+    ...(options.patienceMs !== undefined && { patienceMs: options.patienceMs }),
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    server,
+    backlog,
+    counts,
+    baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close: () =>
+      new Promise<void>((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+/** The numbers in the paths of the requests, which tests count them by. */
+export function numberOf({ url = '' }: IncomingMessage): number {
+  return Number(url.slice(1));
+}

@@ -1,0 +1,268 @@
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ApolloClient, gql, HttpLink, InMemoryCache } from '@apollo/client';
+import { PersistedQueryLink } from '@apollo/client/link/persisted-queries';
+import { addTypenameToDocument } from '@apollo/client/utilities';
+import { print } from 'graphql';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import WebSocket from 'ws';
+import { OperatorError } from '../src/platform/failure.ts';
+import { startApp, type TestApp } from './support/app.ts';
+
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
+const asExtension = (hash: string) => ({ persistedQuery: { version: 1, sha256Hash: hash } });
+
+const document = gql`
+  query Who {
+    viewer {
+      id
+      email
+    }
+  }
+`;
+const who = print(document);
+const feed = 'subscription Feed($o: ID!, $p: ID!) { notificationFeed(organizationId: $o, projectId: $p) { __typename } }';
+const mark =
+  'mutation Mark($o: ID!, $p: ID!) { markNotificationsRead(input: { organizationId: $o, projectId: $p, notificationIds: [] }) { marked } }';
+const other = 'query Other { viewer { name } }';
+const texts = Object.fromEntries([who, feed, mark, print(addTypenameToDocument(document))].map((text) => [sha256(text), text]));
+
+const folder = mkdtempSync(join(tmpdir(), 'portico-trusted-'));
+const path = join(folder, 'documents.json');
+
+/** With no trusted documents, with some, and with nothing else. */
+let apps: { readonly none: TestApp; readonly some: TestApp; readonly only: TestApp };
+beforeAll(async () => {
+  writeFileSync(path, JSON.stringify(texts));
+  apps = {
+    none: await startApp({ RATE_LIMIT_ANONYMOUS: '1000' }),
+    some: await startApp({ TRUSTED_DOCUMENTS: path }),
+    only: await startApp({ TRUSTED_DOCUMENTS: path, TRUSTED_ONLY: 'true' }),
+  };
+});
+afterAll(async () => {
+  for (const app of Object.values(apps)) await app.close();
+  rmSync(folder, { recursive: true });
+});
+
+interface Params {
+  readonly query?: string;
+  readonly extensions?: unknown;
+  readonly variables?: Record<string, unknown>;
+}
+
+interface Result {
+  // biome-ignore lint/suspicious/noExplicitAny: whatever was asked for
+  readonly data?: any;
+  readonly errors?: ReadonlyArray<{ message: string; extensions: { code: string } }>;
+}
+
+const placeOf = ({ demo }: TestApp) => ({ o: demo.organization_id, p: demo.project_id });
+const bearerOf = ({ demo }: TestApp) => `Bearer ${demo.users.owner.token}`;
+
+async function askGet(app: TestApp, { query, extensions, variables }: Params): Promise<Result> {
+  const search = new URLSearchParams({
+    ...(query !== undefined && { query }),
+    ...(extensions !== undefined && { extensions: JSON.stringify(extensions) }),
+    ...(variables && { variables: JSON.stringify(variables) }),
+  });
+  return (await app.ask('GET', `/graphql?${search}`)).json;
+}
+
+/** The first event of a stream. */
+async function askStream(app: TestApp, params: Params): Promise<Result> {
+  const answer = await fetch(`${app.baseUrl}/graphql`, {
+    method: 'POST',
+    headers: { authorization: bearerOf(app), 'content-type': 'application/json', accept: 'text/event-stream' },
+    body: JSON.stringify({ ...params, variables: placeOf(app) }),
+  });
+  let text = '';
+  for await (const chunk of answer.body as unknown as AsyncIterable<Uint8Array>) {
+    text += Buffer.from(chunk).toString('utf8');
+    const found = /^data: (\{.*\})$/m.exec(text);
+    if (found) return JSON.parse(found[1] ?? '');
+  }
+  throw new Error(`no event in ${answer.status} ${text}`);
+}
+
+/** The first message about an operation of graphql-transport-ws. */
+async function askSocket(app: TestApp, { query = '', ...params }: Params): Promise<Result> {
+  const socket = new WebSocket(`${app.baseUrl.replace('http', 'ws')}/graphql`, 'graphql-transport-ws', {
+    headers: { authorization: bearerOf(app) },
+  });
+  await once(socket, 'open');
+  socket.send('{"type":"connection_init"}');
+  await once(socket, 'message');
+  socket.send(JSON.stringify({ id: '1', type: 'subscribe', payload: { query, ...params, variables: placeOf(app) } }));
+  const [text] = await once(socket, 'message');
+  socket.terminate();
+  const { payload } = JSON.parse(String(text));
+  return Array.isArray(payload) ? { errors: payload } : payload;
+}
+
+const doors = {
+  POST: async (app: TestApp, params: Params): Promise<Result> => (await app.ask('POST', '/graphql', { body: params })).json,
+  'POST, with what Yoga reads': async (app: TestApp, params: Params): Promise<Result> =>
+    (await app.ask('POST', '/graphql?', { body: params })).json,
+  GET: askGet,
+  'a WebSocket': askSocket,
+};
+
+describe.each(Object.entries(doors))('%s', (_name, ask) => {
+  it('says that hashes are not supported, where there are no trusted documents', async () => {
+    const { data, errors } = await ask(apps.none, { extensions: asExtension(sha256(who)) });
+    expect(data).toBeUndefined();
+    expect(errors).toEqual([{ message: 'PersistedQueryNotSupported', extensions: { code: 'PERSISTED_QUERY_NOT_SUPPORTED' } }]);
+  });
+
+  it('runs a trusted document by its hash', async () => {
+    for (const app of [apps.some, apps.only]) {
+      expect(await ask(app, { extensions: asExtension(sha256(who)) })).toEqual({
+        data: { viewer: { id: app.demo.users.owner.id, email: 'owner@acme.example' } },
+      });
+    }
+  });
+
+  it('does not know another hash', async () => {
+    for (const app of [apps.some, apps.only]) {
+      for (const hash of [sha256(other), '', '__proto__', 'x'.repeat(10_000)]) {
+        const { errors } = await ask(app, { extensions: asExtension(hash) });
+        expect(errors, hash).toEqual([{ message: 'PersistedQueryNotFound', extensions: { code: 'PERSISTED_QUERY_NOT_FOUND' } }]);
+      }
+    }
+  });
+
+  it('runs other texts unless only trusted ones are run, with a hash beside them or not', async () => {
+    for (const extensions of [undefined, asExtension(sha256(other)), asExtension(sha256(who))]) {
+      expect((await ask(apps.some, { query: other, extensions })).data).toEqual({ viewer: { name: 'Olivia Okafor' } });
+      for (let time = 0; time < 3; time += 1) {
+        const { data, errors } = await ask(apps.only, { query: other, extensions });
+        expect([data ?? null, errors?.map(({ message, extensions: { code } }) => [message, code])]).toEqual([
+          null,
+          [['Only documents that the operator trusts are run here.', 'invalid_request']],
+        ]);
+      }
+    }
+  });
+
+  it('takes the text of a trusted document as well', async () => {
+    expect((await ask(apps.only, { query: who })).data.viewer.email).toBe('owner@acme.example');
+    expect((await ask(apps.only, { query: `${who} ` })).errors).toHaveLength(1);
+  });
+});
+
+describe('a subscription', () => {
+  it.each(Object.entries({ 'a stream': askStream, 'a WebSocket': askSocket }))('is begun by its hash over %s', async (_name, ask) => {
+    for (const app of [apps.some, apps.only]) {
+      const { data } = await ask(app, { extensions: asExtension(sha256(feed)) });
+      expect(data.notificationFeed.__typename).toMatch(/^(NotificationAdded|FeedReady)$/);
+    }
+  });
+
+  it('is refused over a stream where it is not trusted', async () => {
+    const { errors } = await askStream(apps.only, { query: `${feed} ` });
+    expect(errors?.map(({ extensions: { code } }) => code)).toEqual(['invalid_request']);
+    const absent = await askStream(apps.only, { extensions: asExtension(sha256(`${feed} `)) });
+    expect(absent.errors?.map(({ message }) => message)).toEqual(['PersistedQueryNotFound']);
+  });
+});
+
+describe('where only trusted documents are run', () => {
+  it('a mutation by its hash is one by POST alone', async () => {
+    const params = { extensions: asExtension(sha256(mark)), variables: placeOf(apps.only) };
+    expect((await doors.POST(apps.only, params)).data).toEqual({ markNotificationsRead: { marked: expect.any(Number) } });
+    expect((await askGet(apps.only, params)).errors).toHaveLength(1);
+  });
+
+  it('v1 and its feed go on', async () => {
+    const app = apps.only;
+    expect((await app.ask('GET', `${app.projectPath}/compute/overview`)).status).toBe(200);
+    expect((await app.ask('GET', `${app.projectPath}/notifications`)).status).toBe(200);
+    expect((await app.ask('POST', `${app.projectPath}/notifications/read`, { body: {} })).status).toBe(200);
+    const socket = new WebSocket(`${app.baseUrl.replace('http', 'ws')}${app.projectPath}/notifications/ws?after=149`, {
+      headers: { authorization: bearerOf(app) },
+    });
+    const [text] = await once(socket, 'message');
+    socket.terminate();
+    expect(JSON.parse(String(text))).toMatchObject({ type: 'notification' });
+  });
+
+  it('introspection is a document like any other', async () => {
+    const { json } = await apps.only.graphql('{ __schema { queryType { name } } }');
+    expect(json.errors).toHaveLength(1);
+  });
+});
+
+describe('Apollo’s link', () => {
+  it.each([
+    ['none', false],
+    ['none', true],
+    ['some', false],
+    ['some', true],
+  ] as const)('gets its answers, with %s trusted; hashes by GET: %s', async (which, useGETForHashedQueries) => {
+    const app = apps[which];
+    const bodies: string[] = [];
+    const client = new ApolloClient({
+      cache: new InMemoryCache(),
+      defaultOptions: { query: { fetchPolicy: 'no-cache' } },
+      link: new PersistedQueryLink({ sha256, useGETForHashedQueries }).concat(
+        new HttpLink({
+          uri: `${app.baseUrl}/graphql`,
+          headers: { authorization: bearerOf(app) },
+          fetch: (url, options) => {
+            const { query, extensions } = options?.body
+              ? JSON.parse(String(options.body))
+              : Object.fromEntries(new URL(String(url)).searchParams);
+            bodies.push([query && 'text', extensions && 'extensions', options?.method].filter(Boolean).join(' '));
+            return fetch(url, options);
+          },
+        }),
+      ),
+    });
+    for (const query of [document, gql(other)]) {
+      const { data } = await client.query<{ viewer: unknown }>({ query });
+      expect(data?.viewer).toBeTruthy();
+    }
+    const asked = useGETForHashedQueries ? 'extensions GET' : 'extensions POST';
+    // Hashes that are not supported are not tried again; where one is not found, its text is sent.
+    const text = expect.stringMatching(/^text .*POST$/);
+    expect(bodies).toEqual(
+      which === 'none' ? [asked, expect.stringMatching(/^text/), expect.stringMatching(/^text/)] : [asked, asked, text],
+    );
+  });
+});
+
+describe('a file that is not good', () => {
+  const hash = sha256(who);
+  const invalid = '{ nothing }';
+  const deep = `{ viewer { ${'a: id '.repeat(60)} } }`;
+  it.each([
+    ['{', /in JSON/],
+    ['[]', /It is no JSON object\.$/],
+    ['{}', /There is no document in it\.$/],
+    [JSON.stringify({ [hash]: 5 }), new RegExp(`What ${hash} names is no text\\.$`)],
+    [JSON.stringify({ [hash]: other }), new RegExp(`${hash} is not the SHA-256 of its document\\.$`)],
+    [JSON.stringify({ [sha256('{')]: '{' }), new RegExp(`The document ${sha256('{')} is refused: Syntax Error`)],
+    [
+      JSON.stringify({ [hash]: who, [sha256(invalid)]: invalid }),
+      new RegExp(`The document ${sha256(invalid)} is refused: Cannot query field`),
+    ],
+    [JSON.stringify({ [sha256(deep)]: deep }), /is refused: Syntax Error: Aliases limit/],
+  ])('%.40s: refused at the start, in one sentence that names it', async (text, message) => {
+    const broken = join(folder, 'broken.json');
+    writeFileSync(broken, text);
+    const starting = startApp({ TRUSTED_DOCUMENTS: broken });
+    await expect(starting).rejects.toThrow(OperatorError);
+    await expect(starting).rejects.toThrow(message);
+    await expect(starting).rejects.toThrow(`TRUSTED_DOCUMENTS: ${broken} cannot be used.`);
+  });
+
+  it('absent', async () => {
+    await expect(startApp({ TRUSTED_DOCUMENTS: join(folder, 'absent.json') })).rejects.toThrow(
+      /TRUSTED_DOCUMENTS: .*absent\.json cannot be used\. ENOENT/,
+    );
+  });
+});

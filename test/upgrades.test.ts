@@ -1,0 +1,109 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { startApp, type TestApp } from './support/app.ts';
+import { offer, openWire, type WireAnswer } from './support/wire.ts';
+
+let app: TestApp;
+let bearer: string;
+beforeAll(async () => {
+  app = await startApp({ RATE_LIMIT_ANONYMOUS: '10000' });
+  bearer = `Authorization: Bearer ${app.demo.users.owner.token}`;
+});
+afterAll(() => app.close());
+
+const lines = (...all: string[]) => `${all.join('\r\n')}\r\n\r\n`;
+const get = (path: string, ...headers: string[]) => lines(`GET ${path} HTTP/1.1`, 'Host: x', bearer, ...headers);
+const post = (body: string, ...headers: string[]) =>
+  lines('POST /graphql HTTP/1.1', 'Host: x', bearer, 'Content-Type: application/json', ...headers) + body;
+
+async function exchange(text: string, count = 1): Promise<WireAnswer[]> {
+  const wire = await openWire(app.baseUrl);
+  wire.write(text);
+  const answers = await wire.receive(count);
+  wire.socket.destroy();
+  return answers;
+}
+
+const query = JSON.stringify({ query: '{ viewer { email } }' });
+const lasting = ({ status, headers: { date, ratelimit, 'x-request-id': id, ...headers }, body }: WireAnswer) => ({ status, headers, body });
+
+it.each(['h2c', 'TLS/1.3', 'h2c, foo/2', 'websocket2'])('an offer of %s makes no difference to a request', async (protocol) => {
+  const headers = offer.map((line) => line.replace(/: h2c$/, `: ${protocol}`));
+  for (const path of [
+    '/',
+    '/v1/openapi.json',
+    '/v1/nothing',
+    `${app.projectPath}/compute/overview`,
+    `${app.projectPath}/notifications/ws`,
+  ]) {
+    const [plain] = await exchange(get(path));
+    const [offered] = await exchange(get(path, ...headers));
+    expect(lasting(offered as WireAnswer), path).toEqual(lasting(plain as WireAnswer));
+  }
+});
+
+it('nor to one with a body, whole or in chunks, in one piece or in several', async () => {
+  const [plain] = await exchange(post(query, `Content-Length: ${query.length}`));
+  expect(plain).toMatchObject({ status: 200, body: JSON.stringify({ data: { viewer: { email: app.demo.users.owner.email } } }) });
+  const whole = post(query, `Content-Length: ${query.length}`, ...offer);
+  const chunked = post(
+    `5\r\n${query.slice(0, 5)}\r\n${(query.length - 5).toString(16)}\r\n${query.slice(5)}\r\n0\r\n\r\n`,
+    'Transfer-Encoding: chunked',
+    ...offer,
+  );
+  for (const text of [whole, chunked]) {
+    expect((await exchange(text))[0]).toMatchObject({ status: 200, body: plain?.body });
+    const wire = await openWire(app.baseUrl);
+    for (const part of [text.slice(0, -20), text.slice(-20, -5), text.slice(-5)]) {
+      wire.write(part);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    expect((await wire.receive(1))[0]).toMatchObject({ status: 200, body: plain?.body });
+    wire.socket.destroy();
+  }
+});
+
+it('the connection goes on, and what is sent behind it is answered in its order', async () => {
+  const body = `Content-Length: ${query.length}`;
+  const all = [
+    get('/'),
+    get('/v1/nothing', ...offer),
+    post(query, body, ...offer),
+    get('/', ...offer),
+    get('/v1/nothing'),
+    post(query, body),
+  ];
+  const statuses = [200, 404, 200, 200, 404, 200];
+  const answers = await exchange(all.join('') + all.join(''), 12);
+  expect(answers.map(({ status }) => status)).toEqual([...statuses, ...statuses]);
+});
+
+it('bytes of latin1 come through as they are', async () => {
+  const name = Buffer.from('ü', 'latin1').toString('latin1');
+  const [answer] = await exchange(get('/', ...offer, 'X-Request-Id: good-id', `X-Name: ${name}`));
+  expect(answer).toMatchObject({ status: 200, headers: { 'x-request-id': 'good-id' } });
+});
+
+it('a client that offers a WebSocket among others gets it', async () => {
+  const handshake = [
+    'Sec-WebSocket-Version: 13',
+    'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+    'Sec-WebSocket-Protocol: graphql-transport-ws',
+  ];
+  const offers = ['Upgrade: websocket', 'Upgrade: h2c, websocket', 'Upgrade: WebSocket , h2c'];
+  for (const upgrade of offers) {
+    const [answer] = await exchange(get('/graphql', 'Connection: Upgrade', upgrade, ...handshake));
+    expect(answer?.status, upgrade).toBe(101);
+  }
+});
+
+it('curl --http2 is answered', { timeout: 60_000 }, async () => {
+  const run = promisify(execFile);
+  const { stdout: version } = await run('curl', ['--version']).catch(() => ({ stdout: '' }));
+  if (!version.includes('HTTP2')) return;
+  const curl = async (...args: string[]) => JSON.parse((await run('curl', ['--silent', '--http2', ...args])).stdout);
+  expect(await curl(`${app.baseUrl}/`)).toMatchObject({ name: 'Portico' });
+  const body = ['-H', 'content-type: application/json', '-d', '{"query":"{__typename}"}'];
+  expect(await curl(...body, `${app.baseUrl}/graphql`)).toEqual({ data: { __typename: 'Query' } });
+});

@@ -1,0 +1,152 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type Guest, openGuest } from '../support/console.ts';
+import { openMachine } from './machine.ts';
+import { HEIGHT, serveScreen, WIDTH } from './screen.ts';
+import { type DeskTest, findBarriers, type Page, startDesk } from './support.ts';
+
+let desk: DeskTest;
+let page: Page;
+let serial: Guest;
+let screen: Guest;
+const keys: number[] = [];
+const LONG_MS = 30_000;
+
+beforeAll(async () => {
+  desk = await startDesk();
+  serial = await openMachine(desk);
+  screen = await openGuest((line) => serveScreen(line, (symbol) => keys.push(symbol)));
+  await desk.setConsole(desk.demo.instances.eligible, { kind: 'vnc', port: screen.port });
+  page = await desk.open();
+  await desk.signIn(page, 'owner', toConsole());
+});
+afterAll(async () => {
+  await desk?.close();
+  await serial?.close();
+  await screen?.close();
+});
+
+const toConsole = (tab = 'console', id = desk.demo.instances.console) => desk.toPage(`instances/${id}/${tab}`);
+const readTerminal = (which = page) => which.locator('.xterm-rows').innerText();
+const isLive = (which = page) => which.locator('.console .connection[data-state="live"]').waitFor({ timeout: LONG_MS });
+
+interface Session {
+  readonly kind: string;
+  readonly state: string;
+  readonly endReason: string | null;
+  readonly bytesIn: number;
+}
+async function readSessions(instanceId = desk.demo.instances.console): Promise<readonly Session[]> {
+  const { project } = await desk.graphql<{ project: { consoleSessions: { nodes: Session[] } } }>(
+    'query ($id: ID!, $filter: ConsoleSessionFilter) { project(id: $id) { consoleSessions(filter: $filter) { nodes { kind state endReason bytesIn } } } }',
+    { id: desk.demo.project_id, filter: { instanceId } },
+  );
+  return project.consoleSessions.nodes;
+}
+
+it('types into the serial console and reads its answer', async () => {
+  await isLive();
+  await expect.poll(readTerminal, { timeout: LONG_MS }).toContain('root@web-02:~#');
+  await page.keyboard.type('help\n');
+  await expect.poll(readTerminal, { timeout: LONG_MS }).toMatch(/lists the commands/);
+  await desk.look(page, 'console');
+  expect(await findBarriers(page)).toEqual([]);
+});
+
+it('gives the focus back to the page', async () => {
+  await page.keyboard.press('Shift+Escape');
+  expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('Disconnect');
+});
+
+it('asks before it takes the wire from somebody', async () => {
+  const other = await desk.open();
+  await desk.signIn(other, 'admin', toConsole());
+  await other.getByRole('heading', { name: 'Somebody is at this console' }).waitFor();
+  await other.getByText('Olivia Okafor').waitFor();
+  expect(await readSessions()).toMatchObject([{ state: 'attached' }]);
+  await other.getByRole('button', { name: 'Take it over' }).click();
+  await isLive(other);
+  await page.getByText('Somebody has opened this console elsewhere.').waitFor({ timeout: LONG_MS });
+  await other.close();
+});
+
+it('connects again', async () => {
+  await page.getByRole('button', { name: 'Connect again' }).click();
+  await isLive();
+  await expect.poll(readTerminal, { timeout: LONG_MS }).toContain('root@web-02:~#');
+  await page.locator('.serial').click();
+  await page.keyboard.type('uname\n');
+  await expect.poll(readTerminal, { timeout: LONG_MS }).toMatch(/^Linux$/m);
+});
+
+it('says that the shell was left', async () => {
+  await page.keyboard.type('exit\n');
+  await page.getByText('The console has hung up').waitFor({ timeout: LONG_MS });
+  await page.getByRole('button', { name: 'Connect again' }).click();
+  await isLive();
+});
+
+it('closes its socket when the tab of the page is left', async () => {
+  await expect.poll(async () => (await readSessions())[0]?.state).toBe('attached');
+  await page.getByRole('link', { name: 'Facts', exact: true }).click();
+  await expect.poll(async () => (await readSessions())[0]?.state, { timeout: LONG_MS }).toBe('detached');
+});
+
+it('the sessions are listed, with who, how much and why they ended', async () => {
+  await page.getByRole('link', { name: 'Console sessions', exact: true }).click();
+  const rows = page.getByRole('grid').getByRole('row');
+  await expect
+    .poll(() => rows.allInnerTexts(), { timeout: LONG_MS })
+    .toContainEqual(expect.stringMatching(/over[\s\S]*Olivia[\s\S]*the console hung up/));
+  expect((await rows.allInnerTexts()).join('\n')).toMatch(/another session of this console began/);
+  await desk.look(page, 'console-sessions');
+});
+
+it('a running session is ended after a question, by the name of its user', async () => {
+  const own = await desk.open();
+  await desk.signIn(own, 'member', toConsole());
+  await isLive(own);
+  await page.getByRole('button', { name: 'running' }).click();
+  const row = page.getByRole('row').filter({ hasText: 'attached' });
+  await row.getByRole('button', { name: 'End' }).click();
+  await page.getByRole('heading', { name: /End the session of/ }).waitFor();
+  await page.getByRole('button', { name: 'End the session' }).click();
+  await own.getByText('Somebody has ended this session.').waitFor({ timeout: LONG_MS });
+  await expect.poll(async () => (await readSessions())[0]?.endReason).toBe('ended');
+  await own.close();
+});
+
+it('shows a screen, which no one said it would be, and sends it keys', async () => {
+  const { eligible } = desk.demo.instances;
+  await page.goto(desk.baseUrl + toConsole('console', eligible));
+  await isLive();
+  await page.getByText('The screen of a test').waitFor();
+  const canvas = page.locator('.screen canvas');
+  await expect
+    .poll(() => canvas.evaluate((node) => [(node as HTMLCanvasElement).width, (node as HTMLCanvasElement).height]))
+    .toEqual([WIDTH, HEIGHT]);
+  await page.keyboard.press('p');
+  await expect.poll(() => keys).toContain('p'.charCodeAt(0));
+  await desk.look(page, 'screen');
+  await page.keyboard.press('Shift+Escape');
+  await page.keyboard.press('Enter');
+  await page.getByText('You have left the console.').waitFor();
+  // One session, though the line was opened to learn what it is.
+  expect(await readSessions(eligible)).toMatchObject([{ kind: 'vnc' }]);
+});
+
+it('says in words why there is no console: none behind it, a role too low, a key', async () => {
+  await page.goto(desk.baseUrl + toConsole('console', desk.demo.instances.trial_already_open));
+  await page.getByText('There is no console behind this instance').waitFor({ timeout: LONG_MS });
+  const viewer = await desk.open();
+  await desk.signIn(viewer, 'viewer', toConsole());
+  await viewer.getByRole('heading', { name: 'Your role opens no console' }).waitFor();
+  const program = await desk.open();
+  await program.goto(`${desk.baseUrl}/signin?to=${encodeURIComponent(toConsole())}`);
+  await program.getByLabel('API key or session token').fill(desk.demo.users.owner.api_key);
+  await program.getByRole('button', { name: 'Sign in', exact: true }).click();
+  await program.getByRole('heading', { name: 'An API key opens no console in a page' }).waitFor();
+});
+
+it('has asked nobody else, and complained of nothing', () => {
+  expect([desk.elsewhere, desk.complaints]).toEqual([[], []]);
+});

@@ -1,0 +1,314 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type DeskTest, findBarriers, type Page, startDesk } from './support.ts';
+
+let desk: DeskTest;
+let page: Page;
+beforeAll(async () => {
+  desk = await startDesk();
+  page = await desk.open();
+  await desk.signIn(page, 'owner');
+});
+afterAll(() => desk?.close());
+
+const open = (rest: string, which = page) => which.goto(desk.baseUrl + desk.toPage(rest));
+const grid = (which = page) => which.getByRole('grid');
+const current = (which = page) => which.locator('.table-row.current');
+const readCurrentIndex = (which = page) =>
+  current(which)
+    .getAttribute('aria-rowindex')
+    .then((text) => Number(text) - 2);
+const readNames = (which = page) => which.locator('.table-row a').allInnerTexts();
+const readScroll = (which = page) => grid(which).evaluate((node) => node.scrollTop);
+
+/** How many the list that is shown has, as it says itself. */
+async function readCount(): Promise<number> {
+  const told = page.locator('.table-count').or(page.locator('main .state h2')).first();
+  await told.waitFor();
+  return Number(/^\d+/.exec(await told.innerText())?.[0] ?? 0);
+}
+
+async function readInstances(args: string): Promise<{ totalCount: number; names: string[] }> {
+  type Found = { project: { instances: { totalCount: number; nodes: { name: string }[] } } };
+  const query = `query ($id: ID!) { project(id: $id) { instances(first: 100, ${args}) { totalCount nodes { name } } } }`;
+  const { project } = await desk.graphql<Found>(query, { id: desk.demo.project_id });
+  return { totalCount: project.instances.totalCount, names: project.instances.nodes.map(({ name }) => name) };
+}
+
+describe('each figure of the overview opens the list that it counts', () => {
+  const check = async (selector: string, read: (text: string) => number) => {
+    await page.goto(desk.baseUrl + desk.toPage());
+    const figures = page.locator(selector);
+    await figures.first().waitFor();
+    const texts = await figures.allInnerTexts();
+    const seen: unknown[] = [];
+    for (const [index, text] of texts.entries()) {
+      await figures.nth(index).getByRole('link').click();
+      await page
+        .getByRole('heading', { level: 1 })
+        .and(page.getByText(/^(Instances|Tasks|Storage)$/))
+        .waitFor();
+      seen.push([text, await readCount()]);
+      await page.goBack();
+      await figures.first().waitFor();
+    }
+    expect(seen.length).toBeGreaterThan(3);
+    expect(seen).toEqual(texts.map((text) => [text, read(text)]));
+  };
+  it('what needs attention', () => check('.figures li', (text) => Number(/^\d+/.exec(text)?.[0])));
+  it('instances and tasks by status', () => check('.status-bar tr', (text) => Number(/\d+$/.exec(text)?.[0])));
+  it('what is owned', () => check('[aria-labelledby="owned"] .facts div', (text) => Number(/\d+$/.exec(text)?.[0])));
+});
+
+describe('instances', () => {
+  it('are filtered by the beginning of their names, by status and region, as the address says', async () => {
+    await open('instances');
+    await page.getByPlaceholder('Name begins with').fill('web');
+    await page.waitForURL(/[?&]name=web/);
+    await page.getByRole('button', { name: 'active', exact: true }).click();
+    await page.waitForURL(/status=active/);
+    const { totalCount, names } = await readInstances('filter: { namePrefix: "web", statuses: [active] }');
+    await expect.poll(() => readNames()).toEqual(names);
+    expect(await readCount()).toBe(totalCount);
+    await page.getByPlaceholder('Region').fill('nowhere');
+    await page.getByRole('heading', { name: 'No instance is like that' }).waitFor();
+    await page.getByRole('button', { name: 'Clear filters' }).click();
+    await expect.poll(readCount).toBe((await readInstances('filter: {}')).totalCount);
+    expect(new URL(page.url()).search).toBe('');
+  });
+
+  it('are sorted by their headers', async () => {
+    for (const [direction, order] of [
+      ['asc', 'ascending'],
+      ['desc', 'descending'],
+    ] as const) {
+      await page.getByRole('button', { name: 'Name', exact: true }).click();
+      await page.locator(`[role="columnheader"][aria-sort="${order}"]`, { hasText: 'Name' }).waitFor();
+      const { names } = await readInstances(`orderBy: { field: name, direction: ${direction} }`);
+      await expect.poll(async () => (await readNames()).slice(0, 10)).toEqual(names.slice(0, 10));
+    }
+    expect(new URL(page.url()).search).toBe('?sort=-name');
+  });
+
+  it('a link shows the same to somebody else', async () => {
+    const address = desk.toPage('instances?status=active&status=stopped&sort=-name');
+    const other = await desk.open();
+    await desk.signIn(other, 'viewer', address);
+    const { names } = await readInstances('filter: { statuses: [active, stopped] }, orderBy: { field: name, direction: desc }');
+    await expect.poll(async () => (await readNames(other)).slice(0, 10)).toEqual(names.slice(0, 10));
+    await other.close();
+  });
+
+  it('the way back finds the filter, the place and the row', async () => {
+    await open('instances?status=active&sort=-name');
+    await grid().waitFor();
+    // The letters lead into the table from anywhere.
+    for (let step = 0; step < 25; step += 1) await page.keyboard.press('j');
+    await page.keyboard.press('k');
+    await expect.poll(() => readCurrentIndex()).toBe(24);
+    const [name, scrolled] = [await current().locator('a').innerText(), await readScroll()];
+    expect(scrolled).toBeGreaterThan(0);
+    const isBack = async () => {
+      await page.waitForURL(/instances\?status=active&sort=-name$/);
+      await expect.poll(() => current().locator('a').innerText()).toBe(name);
+      await expect.poll(() => readScroll()).toBe(scrolled);
+    };
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { level: 1, name }).waitFor();
+    await page.goBack();
+    await isBack();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { level: 1, name }).waitFor();
+    await page.locator('.crumbs').getByRole('link', { name: 'Instances' }).click();
+    await isBack();
+    await page.keyboard.press('j');
+    await expect.poll(() => readCurrentIndex()).toBe(25);
+  });
+
+  it('are selected by the space bar, to copy their ids', async () => {
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await open('instances');
+    await grid().focus();
+    for (const key of [' ', 'j', 'j', ' ']) await page.keyboard.press(key);
+    await page.getByText('51 in all, 2 selected').waitFor();
+    await page.getByRole('button', { name: 'Copy their ids' }).click();
+    await page.getByText('Copied.').waitFor();
+    const ids = (await page.evaluate(() => navigator.clipboard.readText())).split('\n');
+    expect(ids).toHaveLength(2);
+    expect(ids).toContain(desk.demo.instances.eligible);
+  });
+
+  it('stay, greyed, while the server is away, and are read again by themselves', async () => {
+    await open('instances');
+    await grid().waitFor();
+    await page.getByRole('link', { name: 'Tasks', exact: true }).click();
+    await page.getByRole('heading', { level: 1, name: 'Tasks' }).waitFor();
+    const answer = { errors: [{ message: 'The database is out of reach.', extensions: { code: 'service_unavailable' } }] };
+    await page.route('**/graphql', (route) => route.fulfill({ status: 503, headers: { 'retry-after': '6' }, json: answer }));
+    await page.getByRole('link', { name: 'Instances', exact: true }).click();
+    await page.locator('[data-code="service_unavailable"]').filter({ hasText: 'Trying again in 6 s' }).waitFor();
+    await page.locator('.table.stale').waitFor();
+    expect((await readNames()).length).toBeGreaterThan(10);
+    await page.unroute('**/graphql');
+    await page.locator('.table:not(.stale)').waitFor({ timeout: 20_000 });
+    expect(await page.locator('[data-code]').count()).toBe(0);
+  });
+
+  it('have what is usable on a narrow screen', async () => {
+    const phone = await desk.open({ viewport: { width: 390, height: 844 } });
+    await desk.signIn(phone, 'owner', desk.toPage('instances'));
+    await grid(phone).waitFor();
+    expect(await phone.getByRole('columnheader').allInnerTexts()).toEqual(['Selected', 'Name', 'Status', 'Created ↑']);
+    const { wide, room } = await phone.evaluate(() => ({ wide: document.documentElement.scrollWidth, room: innerWidth }));
+    expect(wide).toBe(room);
+    await desk.look(phone, 'instances-390');
+    await phone.locator('.table-row').first().click();
+    await phone.getByRole('heading', { name: 'State' }).waitFor();
+    expect(await findBarriers(phone)).toEqual([]);
+    await phone.close();
+  });
+});
+
+describe('an instance', () => {
+  it.each(['019b76da-a800-7444-963f-000000000000', 'nothing'])('that is not there says so: %s', async (id) => {
+    await open(`instances/${id}`);
+    await page.locator('[data-code="not_found"]').waitFor();
+  });
+
+  it('of somebody else looks as if it were not there', async () => {
+    await open(`instances/${desk.demo.foreign.instance_id}`);
+    await page.locator('[data-code="not_found"]').waitFor();
+  });
+
+  it('says in words why its backup cannot be tried, for each reason that the server has', async () => {
+    const query =
+      'query ($id: ID!, $instance: ID!) { project(id: $id) { instance(id: $instance) { backupTrial { eligible blockers trial { id } } } } }';
+    type Found = { project: { instance: { backupTrial: { eligible: boolean; blockers: string[]; trial: object | null } } } };
+    const { console: _, ...cases } = desk.demo.instances;
+    const reasons = new Set<string>();
+    const sentences = new Set<string>();
+    for (const instance of Object.values(cases)) {
+      const { backupTrial } = (await desk.graphql<Found>(query, { id: desk.demo.project_id, instance })).project.instance;
+      await open(`instances/${instance}/trial`);
+      await page.getByRole('heading', { name: backupTrial.eligible ? 'The daily backup can be tried' : 'cannot be tried now' }).waitFor();
+      const told = await page.locator('.blockers li strong').allInnerTexts();
+      expect(told).toHaveLength(backupTrial.blockers.length);
+      expect(await page.getByText('There has never been one.').isVisible()).toBe(backupTrial.trial === null);
+      for (const reason of backupTrial.blockers) reasons.add(reason);
+      for (const sentence of told) sentences.add(sentence.replace(/: it is .*|plan .*/, ''));
+    }
+    expect(reasons.size).toBe(7);
+    expect(sentences.size).toBe(7);
+  });
+
+  it('has a list without an end: the keys walk over its pages, and what is far away is let go', async () => {
+    const instance = desk.demo.instances.eligible;
+    const { organization_id: organizationId, project_id: projectId } = desk.demo;
+    for (let batch = 0; batch < 3; batch += 1) {
+      const notifications = Array.from({ length: 100 }, (_, index) => ({
+        kind: 'test.walk',
+        severity: 'info',
+        title: `Walked over ${batch * 100 + index}`,
+        resourceType: 'instance',
+        resourceId: instance,
+      }));
+      await desk.graphql('mutation ($input: PublishNotificationsInput!) { publishNotifications(input: $input) { project { id } } }', {
+        input: { organizationId, projectId, notifications },
+      });
+    }
+    await open(`instances/${instance}/notifications`);
+    await current().filter({ hasText: 'Walked over 299' }).waitFor();
+    await grid().focus();
+    // As far as the cursor of the next page is known.
+    await page.keyboard.press('End');
+    await current().filter({ hasText: 'Walked over 100' }).waitFor();
+    await page.keyboard.press('ArrowDown');
+    await current().filter({ hasText: 'Walked over 99' }).waitFor();
+    await page.keyboard.press('PageUp');
+    await page.keyboard.press('PageDown');
+    await page.keyboard.press('j');
+    await current().filter({ hasText: 'Walked over 98' }).waitFor();
+    await page.keyboard.press('End');
+    await expect.poll(() => readCurrentIndex()).toBeGreaterThanOrEqual(300);
+    expect(await page.locator('.table-row').count()).toBeLessThan(60);
+    await page.keyboard.press('Home');
+    await current().filter({ hasText: 'Walked over 299' }).waitFor();
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/notifications\?open=/);
+  });
+});
+
+describe('tasks', () => {
+  it('one opens beside the list, and closes with the focus back in it', async () => {
+    await open('tasks?attention=failed_24h');
+    await grid().focus();
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/open=/);
+    const panel = page.getByRole('dialog');
+    await panel.locator('.task-error').waitFor();
+    const kind = await current().locator('.cell').nth(1).innerText();
+    await panel.getByRole('heading', { name: kind }).waitFor();
+    expect(await findBarriers(page)).toEqual([]);
+    await desk.look(page, 'task');
+    const address = page.url();
+    await page.keyboard.press('Escape');
+    await expect.poll(() => page.url()).not.toContain('open=');
+    await expect.poll(() => page.evaluate(() => document.activeElement?.getAttribute('role'))).toBe('grid');
+    await page.goto(address);
+    await panel.getByRole('heading', { name: kind }).waitFor();
+  });
+
+  it('a hundred thousand of them scroll without growing memory', async () => {
+    const total = 100_000;
+    const step = 100;
+    // All of them take some minutes: TASKS_WALKED=99000, by hand.
+    const walked = Number(process.env.TASKS_WALKED ?? 6_000);
+    const tab = await desk.open();
+    await desk.signIn(tab, 'owner');
+    // The demo has few tasks: those of the other pages are of the first, with ids of their own.
+    await tab.route('**/graphql', async (route) => {
+      const { query, variables } = route.request().postDataJSON() as { query: string; variables: { id: string; after: string | null } };
+      if (!query.startsWith('query Tasks(')) return route.continue();
+      const from = Number(variables.after ?? 0);
+      const created = new Date(Date.now() - from * 1000).toISOString();
+      const nodes = Array.from({ length: step }, (_, index) => ({
+        __typename: 'Task',
+        id: `019b76da-a800-7000-8000-${String(from + index).padStart(12, '0')}`,
+        kind: `task.${from + index}`,
+        status: 'succeeded',
+        error: '',
+        instanceId: null,
+        instance: null,
+        ...{ created, started: created, finished: created },
+      }));
+      const pageInfo = { __typename: 'PageInfo', endCursor: String(from + step), hasNextPage: from + step < total };
+      const tasks = { __typename: 'TaskConnection', totalCount: total, pageInfo, nodes };
+      await route.fulfill({ json: { data: { project: { __typename: 'Project', id: variables.id, tasks } } } });
+    });
+    await open('tasks', tab);
+    await tab.getByText('100,000 in all').waitFor();
+    await grid(tab).focus();
+    const session = await tab.context().newCDPSession(tab);
+    const measure = async () => {
+      await session.send('HeapProfiler.collectGarbage');
+      return ((await session.send('Runtime.getHeapUsage')) as { usedSize: number }).usedSize;
+    };
+    const walkTo = async (index: number) => {
+      while ((await readCurrentIndex(tab)) < index) {
+        await tab.keyboard.press('End');
+        await current(tab).filter({ hasText: 'task.' }).waitFor();
+      }
+      return measure();
+    };
+    const [early, late] = [await walkTo(2_000), await walkTo(walked)];
+    console.log(`${(early / 2 ** 20).toFixed(1)} MiB after 2,000 rows, ${(late / 2 ** 20).toFixed(1)} after ${walked}`);
+    // What is kept of a page that was let go is its cursor.
+    expect(late - early).toBeLessThan(2 * 2 ** 20);
+    expect(await tab.locator('.table-row').count()).toBeLessThan(60);
+    await tab.close();
+  });
+});
+
+it('has asked nobody else, and complained of nothing', () => {
+  expect([desk.elsewhere, desk.complaints]).toEqual([[], []]);
+});

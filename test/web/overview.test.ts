@@ -1,0 +1,83 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { isPostgres } from '../support/app.ts';
+import { type DeskTest, type Page, startDesk } from './support.ts';
+
+let desk: DeskTest;
+let page: Page;
+beforeAll(async () => {
+  desk = await startDesk();
+  page = await desk.open();
+});
+afterAll(() => desk?.close());
+
+const overview = `query ($id: ID!) {
+  project(id: $id) { computeOverview { instancesTotal attention { tasksFailed24h instancesSuspended } } }
+}`;
+
+it('is one click away from the address', async () => {
+  await page.goto(desk.baseUrl);
+  await page.getByRole('heading', { name: 'Portico' }).waitFor();
+  await desk.look(page, 'signin');
+  if (isPostgres) await desk.signIn(page, 'owner', '/');
+  else await page.getByRole('button', { name: 'owner@acme.example' }).click();
+  await page.waitForURL(/\/projects\//);
+  await page.getByRole('heading', { name: 'Needs attention' }).waitFor();
+});
+
+it('says what needs attention, and how much there is, as the server counts', async () => {
+  await page.goto(desk.baseUrl + desk.toPage());
+  const { project } = await desk.graphql<{
+    project: { computeOverview: { instancesTotal: number; attention: { tasksFailed24h: number; instancesSuspended: number } } };
+  }>(overview, { id: desk.demo.project_id });
+  const { attention, instancesTotal } = project.computeOverview;
+  await page.getByRole('link', { name: `${attention.tasksFailed24h} Tasks failed within 24 hours` }).waitFor();
+  await page.getByRole('link', { name: `${attention.instancesSuspended} Instances suspended` }).waitFor();
+  await page.getByText(`Instances by status: ${instancesTotal}`).waitFor();
+  await page.locator('.connection[data-state="live"]').waitFor();
+  await desk.look(page, 'overview');
+  // The README's picture: DESK_PICTURE=docs/desk.png.
+  if (process.env.DESK_PICTURE) await page.screenshot({ path: process.env.DESK_PICTURE });
+});
+
+it('shows a notification that is published meanwhile, and counts it in the menu and the title', async () => {
+  const unread = Number(
+    await page
+      .locator('nav .count')
+      .first()
+      .evaluate((node) => node.firstChild?.textContent),
+  );
+  await desk.graphql(`mutation ($input: PublishNotificationInput!) { publishNotification(input: $input) { notification { id } } }`, {
+    input: {
+      organizationId: desk.demo.organization_id,
+      projectId: desk.demo.project_id,
+      kind: 'test.desk',
+      severity: 'warning',
+      title: 'Seen on the overview',
+    },
+  });
+  await page.getByRole('link', { name: 'Seen on the overview' }).waitFor();
+  await expect.poll(() => page.title()).toMatch(new RegExp(`^\\(${unread + 1}\\) `));
+});
+
+it('opens another project by typing a part of its name', async () => {
+  await page.getByRole('button', { name: /Production/ }).click();
+  await page.getByPlaceholder('Find a project').fill('sand');
+  await page.getByRole('option', { name: /Sandbox/ }).waitFor();
+  await page.keyboard.press('Enter');
+  await page.waitForURL(new RegExp(desk.demo.empty_project_id));
+  await page.getByText('Nothing has happened yet').waitFor();
+});
+
+it('forgets who was signed in', async () => {
+  await page.getByRole('button', { name: /Olivia/ }).click();
+  await page.getByRole('menuitem', { name: 'Sign out' }).click();
+  await page.waitForURL(/\/signin/);
+  expect(await page.evaluate(() => sessionStorage.getItem('portico:session'))).toBeNull();
+  await page.goBack();
+  await page.waitForURL(/\/signin/);
+});
+
+it('has asked nobody else, and complained of nothing', () => {
+  expect(desk.elsewhere).toEqual([]);
+  expect(desk.complaints).toEqual([]);
+});

@@ -1,0 +1,212 @@
+import { connect } from 'portico-client';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Guest } from '../support/console.ts';
+import { openMachine } from './machine.ts';
+import { type DeskTest, findBarriers, type Page, startDesk } from './support.ts';
+
+let desk: DeskTest;
+let page: Page;
+let machine: Guest;
+beforeAll(async () => {
+  // Of the demo each user has one.
+  desk = await startDesk({ KEYS_PER_USER: '2' });
+  machine = await openMachine(desk);
+  page = await desk.open({ timezoneId: 'Asia/Tokyo', permissions: ['clipboard-read', 'clipboard-write'] });
+  await desk.signIn(page, 'owner', desk.toPage('people'));
+});
+afterAll(async () => {
+  await desk?.close();
+  await machine?.close();
+});
+
+const row = (text: string) => page.getByRole('row').filter({ hasText: text });
+const show = (path: string) => page.goto(desk.baseUrl + path);
+
+describe('members', () => {
+  it('of the project are there with their roles, and what these may do', async () => {
+    const { project } = await desk.graphql<{
+      project: { members: { nodes: Array<{ role: string; user: { name: string; email: string } }> } };
+    }>('query ($id: ID!) { project(id: $id) { members { nodes { role user { name email } } } } }', { id: desk.demo.project_id });
+    for (const { role, user } of project.members.nodes) {
+      const cells = row(user.email).getByRole('gridcell');
+      await cells.first().waitFor();
+      expect((await cells.allInnerTexts()).slice(0, 3)).toEqual([user.name, user.email, role]);
+    }
+    await row('viewer@acme.example').getByText('reads all of it').waitFor();
+    expect(await findBarriers(page)).toEqual([]);
+    await desk.look(page, 'people');
+  });
+
+  it('of the organization stand beside them', async () => {
+    await page.getByRole('link', { name: 'Members of the organization' }).click();
+    await page.waitForURL(desk.baseUrl + desk.toPage('people/organization'));
+    await row('owner@acme.example').getByText('owns it').waitFor();
+    expect(await row('outsider@globex.example').count()).toBe(0);
+  });
+});
+
+describe('console sessions', () => {
+  const sessions = `query ($id: ID!) { project(id: $id) { consoleSessions { nodes { id state endReason userEmail } } } }`;
+  interface Sessions {
+    readonly project: {
+      readonly consoleSessions: { readonly nodes: ReadonlyArray<{ id: string; state: string; endReason: string; userEmail: string }> };
+    };
+  }
+  const listSessions = async () => (await desk.graphql<Sessions>(sessions, { id: desk.demo.project_id })).project.consoleSessions.nodes;
+
+  it('tell what they would show where there are none', async () => {
+    await show(desk.toPage('people/sessions'));
+    await page.getByRole('heading', { name: 'Nobody has been at a console yet' }).waitFor();
+  });
+
+  it('are seen with who, where, from where and how much, and found by filters that stand in the address', async () => {
+    const client = connect({ url: desk.baseUrl, credential: desk.demo.users.member.token ?? '' });
+    const terminal = client.console({ instance: desk.demo.instances.console ?? '' });
+    const typing = terminal.writable.getWriter();
+    await typing.write(new TextEncoder().encode('help\r'));
+    const reading = terminal.readable.getReader();
+    await reading.read();
+
+    await page.getByRole('button', { name: 'Running' }).click();
+    await page.waitForURL(/running=true/);
+    await row('member@acme.example').getByText('attached').waitFor();
+    await row('member@acme.example').getByText('web-02').waitFor();
+    await row('member@acme.example')
+      .getByText(/^(127\.0\.0\.1|::1)/)
+      .waitFor();
+    expect(await findBarriers(page)).toEqual([]);
+    await desk.look(page, 'console-sessions');
+
+    await page.getByLabel('Person').selectOption('viewer@acme.example');
+    await page.getByRole('heading', { name: 'No session is like this' }).waitFor();
+    await page.getByLabel('Person').selectOption('member@acme.example');
+    await page.getByRole('combobox', { name: 'Instance', exact: true }).fill('web-02');
+    await page.getByRole('option', { name: 'web-02' }).click();
+    await page.waitForURL(/instance=/);
+    await row('member@acme.example').waitFor();
+    await page.reload();
+    await row('member@acme.example').waitFor();
+    await typing.write(new TextEncoder().encode('uname\r'));
+  });
+
+  it('are ended after a question, and say why they ended', async () => {
+    await row('member@acme.example').click();
+    const dialog = page.getByRole('dialog', { name: 'Console session' });
+    await dialog.getByRole('button', { name: 'End this session' }).click();
+    await dialog.getByText('End the session of member@acme.example at web-02?').waitFor();
+    await desk.look(page, 'console-session');
+    expect((await listSessions())[0]?.state).toBe('attached');
+    await dialog.getByRole('button', { name: 'Let it run' }).click();
+    await dialog.getByRole('button', { name: 'End this session' }).click();
+    await dialog.getByRole('button', { name: 'End it' }).click();
+    await dialog.getByText('because somebody ended it').waitFor();
+    expect(await listSessions()).toMatchObject([{ state: 'over', endReason: 'ended', userEmail: 'member@acme.example' }]);
+    await page.keyboard.press('Escape');
+    await page.getByRole('heading', { name: 'No session is like this' }).waitFor();
+    await page.getByRole('button', { name: 'Show all sessions' }).click();
+    await row('member@acme.example').getByText('somebody ended it').waitFor();
+  });
+
+  it('of others are for admins alone', async () => {
+    const viewer = await desk.open();
+    await desk.signIn(viewer, 'viewer', desk.toPage('people/sessions'));
+    await viewer.getByRole('heading', { name: 'Nobody has been at a console yet' }).waitFor();
+    expect(await viewer.getByLabel('Person').count()).toBe(0);
+    const [session] = await listSessions();
+    await viewer.goto(`${desk.baseUrl}${desk.toPage('people/sessions')}?open=${session?.id}`);
+    await viewer.getByText('There is no such session, or none that you may see').waitFor();
+    await viewer.context().close();
+  });
+});
+
+describe('keys', () => {
+  let key = '';
+  const useKey = async () => (await fetch(`${desk.baseUrl}/v1/organizations`, { headers: { authorization: `Bearer ${key}` } })).status;
+
+  it('say beside the field what is wrong with it', async () => {
+    await show('/keys');
+    await page.getByRole('button', { name: 'Make the key' }).click();
+    await page.locator('#key-name-error').getByText('may not be blank').waitFor();
+    expect(await findBarriers(page)).toEqual([]);
+  });
+
+  it('are made with a last day in the reader’s zone, shown once, and good for v1', async () => {
+    const day = `${new Date().getFullYear() + 1}-01-31`;
+    await page.getByLabel('Name').fill('nightly <b>job</b>');
+    await page.getByLabel('Last day').fill(day);
+    await page.getByRole('button', { name: 'Make the key' }).click();
+    await page.getByText('It will not be shown again').waitFor();
+    await desk.look(page, 'key');
+    key = await page.locator('.shown-key code').innerText();
+    await page.getByRole('button', { name: 'Copy the key' }).click();
+    await expect.poll(() => page.evaluate(() => navigator.clipboard.readText())).toBe(key);
+    expect(await useKey()).toBe(200);
+    const { viewer } = await askAsOwner<{ viewer: { apiKeys: { nodes: Array<{ name: string; expires: string }> } } }>(
+      '{ viewer { apiKeys { nodes { name expires } } } }',
+    );
+    // The midnight after that day in Tokyo.
+    expect(viewer.apiKeys.nodes[0]).toEqual({ name: 'nightly <b>job</b>', expires: `${day}T15:00:00.000Z` });
+    await page.getByRole('button', { name: 'I have it' }).click();
+    await row('nightly <b>job</b>').waitFor();
+    expect(await page.content()).not.toContain(key);
+    expect(await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]))).not.toContain(key);
+  });
+
+  it('are refused beyond the quota, with what to do', async () => {
+    await page.getByLabel('Name').fill('one too many');
+    await page.getByRole('button', { name: 'Make the key' }).click();
+    await page.getByRole('alert').getByText('Revoke one that nothing uses any more').waitFor();
+    await desk.look(page, 'keys');
+  });
+
+  it('are revoked after a question that names them, and refused from then on', async () => {
+    await page.getByRole('button', { name: 'Revoke nightly <b>job</b>' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Revoke nightly <b>job</b>?' });
+    await dialog.getByRole('button', { name: 'Keep it' }).click();
+    expect(await useKey()).toBe(200);
+    await page.getByRole('button', { name: 'Revoke nightly <b>job</b>' }).click();
+    await dialog.getByRole('button', { name: 'Revoke it' }).click();
+    await page.getByText('Revoked and ended (1)').click();
+    await page.getByRole('table', { name: 'Revoked and ended keys' }).getByText('nightly <b>job</b>').waitFor();
+    expect(await useKey()).toBe(401);
+  });
+
+  it('are nothing that a key manages: that is said before one tries', async () => {
+    const other = await desk.open();
+    await other.goto(`${desk.baseUrl}/signin?to=/keys`);
+    await other.getByLabel('API key or session token').fill(desk.demo.users.owner.api_key);
+    await other.getByRole('button', { name: 'Sign in', exact: true }).click();
+    await other.getByText('You are signed in with an API key.').waitFor();
+    await other.getByText('session_required').waitFor();
+    expect(await other.getByRole('button', { name: 'Make the key' }).count()).toBe(0);
+    expect(await findBarriers(other)).toEqual([]);
+    await other.context().close();
+  });
+
+  /** With a session: a key is told of no keys. */
+  async function askAsOwner<Data>(query: string): Promise<Data> {
+    const response = await fetch(`${desk.baseUrl}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${desk.demo.users.owner.token}` },
+      body: JSON.stringify({ query }),
+    });
+    return (await response.json()).data;
+  }
+});
+
+describe.each(['light', 'dark'] as const)('in %s colours, on a phone', (colorScheme) => {
+  it.each(['people', 'people/organization', 'people/sessions', '/keys'])('%s', async (path) => {
+    const phone = await desk.open({ viewport: { width: 390, height: 844 }, colorScheme });
+    await desk.signIn(phone, 'owner', path.startsWith('/') ? path : desk.toPage(path));
+    await phone.getByRole('grid').or(phone.getByRole('table')).or(phone.locator('.state')).first().waitFor();
+    expect(await findBarriers(phone)).toEqual([]);
+    expect(await phone.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390);
+    await desk.look(phone, `${path.replace(/\W/g, '-')}-${colorScheme}-phone`);
+    await phone.context().close();
+  });
+});
+
+it('has asked nobody else, and complained of nothing', () => {
+  expect(desk.elsewhere).toEqual([]);
+  expect(desk.complaints).toEqual([]);
+});

@@ -1,0 +1,62 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { isPostgres } from '../support/app.ts';
+import { type DeskTest, type Page, startDesk } from './support.ts';
+
+/** On the embedded database there is one process, and nobody to take its place. */
+describe.runIf(isPostgres)('two replicas', () => {
+  let desk: DeskTest;
+  let page: Page;
+  beforeAll(async () => {
+    desk = await startDesk();
+    page = await desk.open();
+    await desk.signIn(page, 'owner');
+    await page.locator('.connection[data-state="live"]').waitFor();
+  });
+  afterAll(() => desk?.close());
+
+  const publish = (title: string) =>
+    desk.graphql('mutation ($input: PublishNotificationInput!) { publishNotification(input: $input) { notification { id } } }', {
+      input: { organizationId: desk.demo.organization_id, projectId: desk.demo.project_id, kind: 'test.desk', severity: 'info', title },
+    });
+  const shown = () => page.locator('.newest').innerText();
+  const isReady = async (index: number) => (await desk.fleet?.replicas[index]?.isReady()) ?? false;
+
+  it.each([0, 1])('nothing is missed while replica %i is killed, and comes back', async (index) => {
+    const replica = desk.fleet?.replicas[index];
+    await replica?.kill();
+    // What the balancer does not know yet it finds out within a quarter of a second.
+    await expect
+      .poll(
+        () =>
+          publish(`Meanwhile ${index}`).then(
+            () => true,
+            () => false,
+          ),
+        { timeout: 30_000 },
+      )
+      .toBe(true);
+    await expect.poll(shown, { timeout: 30_000 }).toContain(`Meanwhile ${index}`);
+    await page.locator('.connection[data-state="live"]').waitFor();
+    await replica?.start();
+    await expect.poll(() => isReady(index), { timeout: 60_000 }).toBe(true);
+  });
+
+  it('while both are away the page says so and keeps what it has, and goes on by itself', async () => {
+    for (const replica of desk.fleet?.replicas ?? []) await replica.kill();
+    await page.locator('.connection:not([data-state="live"])').waitFor();
+    expect(await page.getByRole('heading', { name: 'Needs attention' }).isVisible()).toBe(true);
+    await page.getByRole('link', { name: 'Tasks', exact: true }).click();
+    await page.locator('[data-code="unreachable"]').waitFor({ timeout: 60_000 });
+    await page.goBack();
+    for (const replica of desk.fleet?.replicas ?? []) await replica.start();
+    await page.locator('.connection[data-state="live"]').waitFor({ timeout: 60_000 });
+    await publish('Back again');
+    await expect.poll(shown, { timeout: 30_000 }).toContain('Back again');
+    await page.getByRole('link', { name: 'Tasks', exact: true }).click();
+    await page.getByRole('grid').waitFor({ timeout: 60_000 });
+  });
+
+  it('has asked nobody else, and complained of nothing', () => {
+    expect([desk.elsewhere, desk.complaints]).toEqual([[], []]);
+  });
+});

@@ -1,0 +1,174 @@
+import { once } from 'node:events';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { users } from '../../demo/people.ts';
+import { type DeskTest, type Page, startDesk } from './support.ts';
+
+const stored = (page: Page) => page.evaluate(() => JSON.parse(sessionStorage.getItem('portico:session') ?? 'null'));
+const everywhere = (page: Page) =>
+  page.evaluate(() =>
+    JSON.stringify([{ ...localStorage }, document.cookie, location.href, performance.getEntries().map(({ name }) => name)]),
+  );
+
+describe('a key or a token', () => {
+  let desk: DeskTest;
+  let page: Page;
+  beforeAll(async () => {
+    desk = await startDesk();
+    page = await desk.open();
+  });
+  afterAll(() => desk?.close());
+
+  const paste = async (credential: string) => {
+    await page.getByLabel('API key or session token').fill(credential);
+    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+  };
+
+  it('that is not good is refused in words, and nothing is kept of it', async () => {
+    await page.goto(`${desk.baseUrl}/signin`);
+    for (const bad of ['sk-portico-0000', 'a b', 'eyJhbGciOiJub25lIn0.e30.']) {
+      await paste(bad);
+      await page.getByRole('alert').waitFor();
+      expect(await stored(page)).toBeNull();
+    }
+  });
+
+  it('leads back to the address that was asked for, and is in no URL, cookie or localStorage', async () => {
+    await page.goto(`${desk.baseUrl}${desk.toPage('tasks')}?status=failed`);
+    await page.waitForURL(/\/signin\?to=/);
+    const key = desk.demo.users.member.api_key;
+    await paste(key);
+    await page.waitForURL(`${desk.baseUrl}${desk.toPage('tasks')}?status=failed`);
+    await page.locator('.connection[data-state="live"]').waitFor();
+    expect((await stored(page)).credential).toBe(key);
+    expect(await everywhere(page)).not.toContain(key);
+    await page.reload();
+    await page.locator('.connection[data-state="live"]').waitFor();
+  });
+
+  it('leads to no other host', async () => {
+    const other = await desk.open();
+    for (const to of ['https://evil.example/', '//evil.example/', '/\\evil.example', 'javascript:alert(1)']) {
+      await other.goto(`${desk.baseUrl}/signin?to=${encodeURIComponent(to)}`);
+      await other.getByLabel('API key or session token').fill(desk.demo.users.viewer.api_key);
+      await other.getByRole('button', { name: 'Sign in', exact: true }).click();
+      await other.waitForURL(`${desk.baseUrl}/projects/**`);
+      await other.evaluate(() => sessionStorage.clear());
+    }
+    await other.context().close();
+  });
+
+  it('that is revoked meanwhile sends to the sign-in, with a word why, and back again', async () => {
+    const { createApiKey } = await desk.graphqlAs<{ createApiKey: { key: string; apiKey: { id: string } } }>(
+      desk.demo.users.admin.token ?? '',
+      'mutation { createApiKey(input: { name: "for the desk" }) { key apiKey { id } } }',
+    );
+    await page.goto(`${desk.baseUrl}/signin`);
+    await page.evaluate(() => sessionStorage.clear());
+    await page.goto(`${desk.baseUrl}/signin?to=${desk.toPage('dashboards')}`);
+    await paste(createApiKey.key);
+    await page.waitForURL(`**${desk.toPage('dashboards')}`);
+    await page.locator('.connection[data-state="live"]').waitFor();
+    await desk.graphqlAs(desk.demo.users.admin.token ?? '', 'mutation ($id: ID!) { revokeApiKey(input: { id: $id }) { apiKey { id } } }', {
+      id: createApiKey.apiKey.id,
+    });
+    await page.waitForURL(/\/signin\?to=/);
+    await page.getByText('Your session has ended').waitFor();
+    expect(await stored(page)).toBeNull();
+    await paste(desk.demo.users.admin.api_key);
+    await page.waitForURL(`**${desk.toPage('dashboards')}`);
+  });
+
+  it('has asked nobody else, and complained of nothing', () => {
+    expect([desk.elsewhere, desk.complaints]).toEqual([[], []]);
+  });
+});
+
+describe('the identity provider', () => {
+  const audience = 'https://api.portico.example';
+  let server: Server;
+  let desk: DeskTest;
+  let page: Page;
+
+  beforeAll(async () => {
+    let handle: RequestListener = () => {};
+    server = createServer((request, response) => handle(request, response)).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    desk = await startDesk({ JWT_ISSUER: issuer, JWT_JWKS_URL: `${issuer}/jwks`, JWT_AUDIENCE: audience, OIDC_CLIENT_ID: 'portico-desk' });
+    const { Provider } = await import('oidc-provider');
+    const provider = new Provider(issuer, {
+      clients: [
+        {
+          client_id: 'portico-desk',
+          application_type: 'native',
+          token_endpoint_auth_method: 'none',
+          grant_types: ['authorization_code', 'refresh_token'],
+          redirect_uris: [`${desk.baseUrl}/signin/callback`],
+        },
+      ],
+      clientBasedCORS: (_context: unknown, origin: string) => origin === desk.baseUrl,
+      // Whoever names the id of a user is that user: how somebody proves who they are is the provider's own affair.
+      findAccount: (_context: unknown, id: string) => ({ accountId: id, claims: () => ({ sub: id }) }),
+      features: {
+        devInteractions: { enabled: true },
+        resourceIndicators: {
+          enabled: true,
+          getResourceServerInfo: () => ({
+            scope: '',
+            audience,
+            accessTokenFormat: 'jwt',
+            accessTokenTTL: 63,
+            jwt: { sign: { alg: 'RS256' } },
+          }),
+          useGrantedResource: () => true,
+        },
+      },
+      ttl: { Session: 600, Grant: 600, Interaction: 600, IdToken: 600, RefreshToken: 600 },
+      cookies: { keys: ['a key of this test'] },
+    });
+    handle = provider.callback();
+    page = await desk.open();
+  });
+  afterAll(async () => {
+    await desk?.close();
+    server?.close();
+  });
+
+  it('sends who has signed in there back to the page that was asked for', async () => {
+    await page.goto(`${desk.baseUrl}${desk.toPage()}`);
+    await page.getByRole('button', { name: /^Continue at 127\.0\.0\.1/ }).click();
+    await page.locator('input[name=login]').fill(users.admin.id);
+    await page.locator('input[name=password]').fill('any');
+    await page.locator('button[type=submit]').click();
+    await page.locator('button[type=submit]', { hasText: 'Continue' }).click();
+    await page.waitForURL(`${desk.baseUrl}${desk.toPage()}`);
+    await page.getByRole('button', { name: /Anton/ }).waitFor();
+    await page.locator('.connection[data-state="live"]').waitFor();
+  });
+
+  it('gives a new token before the old one ends, and nobody notices', async () => {
+    const { credential, expires } = await stored(page);
+    await expect.poll(async () => (await stored(page)).credential, { timeout: 30_000 }).not.toBe(credential);
+    expect((await stored(page)).expires).toBeGreaterThan(expires);
+    await page.getByRole('link', { name: 'People' }).click();
+    await page.waitForURL(/\/people/);
+    await page.goBack();
+    await page.getByRole('heading', { name: 'Needs attention' }).waitFor();
+    expect(await everywhere(page)).not.toContain(credential);
+  });
+
+  it('is not believed for a way back that this tab has not begun', async () => {
+    const other = await desk.open();
+    await other.goto(`${desk.baseUrl}/signin/callback?code=stolen&state=made-up`);
+    await other.getByText('Signing in did not work').waitFor();
+    expect(other.url()).toBe(`${desk.baseUrl}/signin/callback`);
+    expect(await stored(other)).toBeNull();
+    await other.context().close();
+  });
+
+  it('is the only one besides the desk that was asked', () => {
+    expect([desk.elsewhere, desk.complaints]).toEqual([[], []]);
+  });
+});

@@ -1,0 +1,86 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { Windows } from '../src/access/windows.ts';
+import { startApp, type TestApp } from './support/app.ts';
+import { type Crowd, openCrowd, type Sending } from './support/crowd.ts';
+
+let portico: TestApp;
+let crowd: Crowd;
+beforeAll(async () => {
+  // The clock is the test's: Redis has its own.
+  portico = await startApp({ REDIS_URL: '' });
+  crowd = openCrowd(portico.baseUrl, '127.0.1.5');
+});
+afterAll(async () => {
+  crowd.close();
+  await portico.close();
+});
+afterEach(() => void vi.useRealTimers());
+
+/** Stops both clocks, the wall's and the one that only moves on; the returned function sets them to so many milliseconds later. */
+function stopClock(): (milliseconds: number) => void {
+  const began = Date.now();
+  let passed = 0;
+  vi.useFakeTimers({ toFake: ['Date', 'performance'], now: began });
+  return (milliseconds) => {
+    vi.advanceTimersByTime(milliseconds - passed);
+    passed = milliseconds;
+  };
+}
+
+const typename: Sending = {
+  method: 'POST',
+  path: '/graphql',
+  headers: { 'content-type': 'application/json' },
+  body: '{"query":"{ __typename }"}',
+};
+
+describe('the clock of the wall', () => {
+  test('may be set: a window is over when its time has passed, and not before', async () => {
+    const setClock = stopClock();
+    await crowd.sendAll(Array.from({ length: 60 }, () => typename));
+    const jump = (hours: number) => vi.setSystemTime(Date.now() + hours * 3_600_000);
+    for (const [hours, later, seconds] of [
+      [-2, 10_000, 50],
+      [5, 20_000, 40],
+    ] as const) {
+      jump(hours);
+      setClock(later);
+      const refused = await crowd.send(typename);
+      expect([refused.status, refused.headers['retry-after'], refused.headers.ratelimit]).toEqual([
+        429,
+        String(seconds),
+        `"anonymous";r=0;t=${seconds}`,
+      ]);
+    }
+    jump(-4);
+    setClock(60_000);
+    expect((await crowd.send(typename)).headers.ratelimit).toBe('"anonymous";r=59;t=60');
+  });
+});
+
+describe('the windows of a process', () => {
+  test('are bounded, however many keys come, and keep no timers', () => {
+    const before = process.getActiveResourcesInfo().length;
+    const windows = new Windows(60, 1_000);
+    for (let index = 0; index < 100_000; index += 1) expect(windows.count(`address ${index}`).count).toBe(1);
+    expect(windows.size).toBeLessThanOrEqual(1_000);
+    expect(process.getActiveResourcesInfo().length).toBeLessThanOrEqual(before);
+  });
+
+  test('of a key begins with its first count, and its end is not moved by those that follow', () => {
+    const setClock = stopClock();
+    const windows = new Windows(60);
+    const counts: number[] = [];
+    for (let second = 0; second < 300; second += 7) {
+      setClock(second * 1_000);
+      windows.count('another');
+      const { count, msLeft } = windows.count('one');
+      counts.push(count);
+      // Every ninth count comes 63 s after the first of its window.
+      const place = (second / 7) % 9;
+      expect([second, count, msLeft]).toEqual([second, place + 1, 60_000 - place * 7_000]);
+    }
+    expect(counts.length).toBe(43);
+    expect(windows.size).toBeLessThanOrEqual(4);
+  });
+});

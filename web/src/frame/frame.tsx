@@ -1,0 +1,139 @@
+import { Dialog, DialogProvider, useDialogStore } from '@ariakit/react';
+import { type ReactNode, useEffect } from 'react';
+import { useLocation } from 'wouter';
+import { graphql, type ResultOf } from '../graphql/graphql.ts';
+import type { Failure } from '../graphql/link.ts';
+import { Query } from '../parts/query.tsx';
+import { Connection } from './connection.tsx';
+import { Menu } from './menu.tsx';
+import { Person } from './person.tsx';
+import { recallProject, rememberProject } from './recall.ts';
+import { Search } from './search.tsx';
+import { Switcher } from './switcher.tsx';
+
+const FrameQuery = graphql(`
+  query Frame($id: ID!) {
+    viewer {
+      id
+      name
+      email
+    }
+    project(id: $id) {
+      id
+      name
+      role
+      unreadNotificationCount
+      organization {
+        id
+        name
+      }
+    }
+  }
+`);
+
+const ViewerQuery = graphql(`
+  query FrameViewer {
+    viewer {
+      id
+      name
+      email
+    }
+  }
+`);
+
+export type FrameProject = NonNullable<ResultOf<typeof FrameQuery>['project']>;
+
+/** What stands around every page: where one is, where one can go, who one is, and what the connection is doing. */
+export function Frame({ projectId, children }: { projectId: string | null; children: ReactNode }) {
+  if (!projectId) {
+    return (
+      <Query document={ViewerQuery} variables={{}} frame={frameProblem}>
+        {({ viewer }) => (
+          <Shell project={null} person={viewer}>
+            {children}
+          </Shell>
+        )}
+      </Query>
+    );
+  }
+  return (
+    <Query document={FrameQuery} variables={{ id: projectId }} frame={frameProblem}>
+      {({ viewer, project }) => (
+        <Shell project={project} person={viewer}>
+          {children}
+        </Shell>
+      )}
+    </Query>
+  );
+}
+
+/** Whoever comes to a project that is not there for them can go on from there. */
+const frameProblem = (problem: ReactNode, failure: Failure) => <ProblemFrame problem={problem} failure={failure} />;
+
+function ProblemFrame({ problem, failure: { code } }: { problem: ReactNode; failure: Failure }) {
+  useEffect(() => {
+    if (code === 'not_found') rememberProject(null);
+  }, [code]);
+  return (
+    <Shell project={null} person={null}>
+      {problem}
+    </Shell>
+  );
+}
+
+interface ShellProps {
+  readonly project: FrameProject | null;
+  readonly person: { readonly name: string; readonly email: string } | null;
+  readonly children: ReactNode;
+}
+
+function Shell({ project, person, children }: ShellProps) {
+  const drawer = useDialogStore();
+  const [path] = useLocation();
+  const unread = project?.unreadNotificationCount ?? 0;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: whoever has chosen a page has done with the menu.
+  useEffect(() => drawer.hide(), [path]);
+  useEffect(() => {
+    if (project) rememberProject(project.id);
+  }, [project]);
+  useTitle(unread, project?.name ?? null, path);
+  const menu = (
+    <>
+      <Switcher project={project} />
+      <Menu projectId={project?.id ?? recallProject()} unread={unread} />
+    </>
+  );
+  return (
+    <div className="frame">
+      <a className="skip" href="#main">
+        To the page
+      </a>
+      <div className="side">{menu}</div>
+      <header className="top">
+        <DialogProvider store={drawer}>
+          <button type="button" className="button icon drawer-button" aria-label="Menu" onClick={drawer.show}>
+            ☰
+          </button>
+          <Dialog className="drawer" aria-label="Menu" backdrop={<div className="backdrop" />}>
+            {menu}
+          </Dialog>
+        </DialogProvider>
+        <Search projectId={project?.id ?? null} />
+        {project && <Connection />}
+        <Person person={person} role={project?.role ?? null} />
+      </header>
+      <main id="main" tabIndex={-1}>
+        {children}
+      </main>
+    </div>
+  );
+}
+
+/** `(3) Notifications · Production · Portico`. */
+function useTitle(unread: number, project: string | null, path: string) {
+  useEffect(() => {
+    const [, , , section = project ? 'overview' : path.split('/')[1]] = project ? path.split('/') : ['', '', '', path.split('/')[1]];
+    const name = section ? section[0]?.toUpperCase() + section.slice(1) : '';
+    document.title = `${unread > 0 ? `(${unread}) ` : ''}${[name, project, 'Portico'].filter(Boolean).join(' · ')}`;
+  }, [unread, project, path]);
+}

@@ -1,0 +1,97 @@
+import { useQuery } from '@apollo/client/react';
+import {
+  Combobox,
+  ComboboxItem,
+  ComboboxList,
+  ComboboxProvider,
+  Popover,
+  PopoverDisclosure,
+  PopoverProvider,
+  useComboboxStore,
+} from '@ariakit/react';
+import { type KeyboardEvent, useEffect, useState } from 'react';
+import { useLocation } from 'wouter';
+import { graphql } from '../graphql/graphql.ts';
+import { toProject } from '../parts/address.ts';
+import type { FrameProject } from './frame.tsx';
+
+const SwitcherQuery = graphql(`
+  query Switcher {
+    viewer {
+      id
+      organizations(first: 50) {
+        nodes {
+          id
+          name
+          projects(first: 50) {
+            nodes {
+              id
+              name
+              unreadNotificationCount
+            }
+          }
+        }
+      }
+    }
+  }
+`);
+
+/** Organization and project; opened, a list that finds by typing. */
+export function Switcher({ project }: { project: FrameProject | null }) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <PopoverProvider open={isOpen} setOpen={setOpen} placement="bottom-start">
+      <PopoverDisclosure className="switcher">
+        <small>{project?.organization.name ?? 'Portico'}</small>
+        <strong>{project?.name ?? 'Choose a project'}</strong>
+      </PopoverDisclosure>
+      <Popover className="sheet" aria-label="Projects" gutter={4} portal>
+        {isOpen && <Projects onChoose={() => setOpen(false)} />}
+      </Popover>
+    </PopoverProvider>
+  );
+}
+
+function Projects({ onChoose }: { onChoose(): void }) {
+  const { data } = useQuery(SwitcherQuery);
+  const [text, setText] = useState('');
+  const [, navigate] = useLocation();
+  const organizations = data?.viewer?.organizations.nodes ?? [];
+  const found = organizations.flatMap((organization) =>
+    organization.projects.nodes
+      .filter(({ name }) => `${organization.name} ${name}`.toLowerCase().includes(text.toLowerCase()))
+      .map((project) => ({ ...project, organization: organization.name })),
+  );
+  const open = (id: string) => {
+    onChoose();
+    navigate(toProject(id));
+  };
+  const combobox = useComboboxStore({ setValue: setText, open: true });
+  // Whoever types faster than the list comes gets what they have typed.
+  const [isAwaited, setAwaited] = useState(false);
+  const first = found[0]?.id;
+  useEffect(() => {
+    if (isAwaited && first) open(first);
+  });
+  const onKeyDown = ({ key }: KeyboardEvent) => setAwaited(key === 'Enter' && !combobox.getState().activeId);
+  return (
+    <ComboboxProvider store={combobox}>
+      <Combobox className="input" placeholder="Find a project" aria-label="Find a project" autoSelect autoFocus onKeyDown={onKeyDown} />
+      <ComboboxList className="sheet-list" alwaysVisible aria-label="Projects">
+        {found.map(({ id, name, organization, unreadNotificationCount }) => (
+          <ComboboxItem
+            key={id}
+            value={`${organization} ${name} ${id}`}
+            className="sheet-item"
+            setValueOnClick={false}
+            onClick={() => open(id)}
+          >
+            <small>{organization}</small> {name}
+            {unreadNotificationCount > 0 && <span className="count">{unreadNotificationCount}</span>}
+          </ComboboxItem>
+        ))}
+        {data && found.length === 0 && <p className="sheet-head">No project is called so.</p>}
+      </ComboboxList>
+    </ComboboxProvider>
+  );
+}

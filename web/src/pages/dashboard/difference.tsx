@@ -1,0 +1,49 @@
+import { type Change, presentableDiff } from '@codemirror/merge';
+import type { ReactNode } from 'react';
+
+interface SideProps {
+  readonly text: string;
+  /** The ranges of the text that the other side does not have. */
+  readonly ranges: readonly (readonly [number, number])[];
+}
+
+/** Where the search for what differs ends for texts that have little in common. */
+const SCAN_LIMIT = 2000;
+
+/** Two texts, each with what the other does not have marked. */
+export function compareTexts(mine: string, theirs: string): { readonly mine: ReactNode; readonly theirs: ReactNode } {
+  const changes: readonly Change[] = presentableDiff(mine, theirs, { scanLimit: SCAN_LIMIT });
+  return {
+    mine: <Side text={mine} ranges={changes.map(({ fromA, toA }) => [fromA, toA])} />,
+    theirs: <Side text={theirs} ranges={changes.map(({ fromB, toB }) => [fromB, toB])} />,
+  };
+}
+
+/** A line in which something differs has a sign before it, and what differs is underlined: colour says nothing to everybody. */
+function Side({ text, ranges }: SideProps) {
+  let at = 0;
+  return text.split('\n').map((line, index) => {
+    const [from, to] = [at, at + line.length];
+    at = to + 1;
+    const within = ranges.filter(([start, end]) => start <= to && end > from && end > start);
+    return (
+      // biome-ignore lint/suspicious/noArrayIndexKey: a line is what stands at its place.
+      <span key={index} className="line" data-differs={within.length > 0 || undefined}>
+        {within.length === 0 ? line : mark(line, from, within)}
+        {'\n'}
+      </span>
+    );
+  });
+}
+
+function mark(line: string, from: number, ranges: SideProps['ranges']): ReactNode[] {
+  const parts: ReactNode[] = [];
+  let done = 0;
+  for (const [start, end] of ranges) {
+    const [first, last] = [Math.max(done, start - from), Math.min(line.length, end - from)];
+    if (last <= first) continue;
+    parts.push(line.slice(done, first), <mark key={first}>{line.slice(first, last)}</mark>);
+    done = last;
+  }
+  return [...parts, line.slice(done)];
+}

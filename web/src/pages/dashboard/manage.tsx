@@ -1,0 +1,151 @@
+import { useApolloClient, useQuery } from '@apollo/client/react';
+import { Dialog } from '@ariakit/react';
+import { useState } from 'react';
+import { useLocation } from 'wouter';
+import { randomKey } from '../../graphql/exact.ts';
+import { graphql } from '../../graphql/graphql.ts';
+import { type Failure, toFailure } from '../../graphql/link.ts';
+import { toPage } from '../../parts/address.ts';
+import { useToast } from '../../parts/toast.tsx';
+import { DeleteDashboard, PatchDashboard, type Place } from './document.ts';
+import { Refusal } from './refusal.tsx';
+
+const ProjectsQuery = graphql(`
+  query DashboardProjects($id: ID!) {
+    project(id: $id) {
+      id
+      organization {
+        id
+        projects(first: 100) {
+          nodes {
+            id
+            name
+            role
+          }
+        }
+      }
+    }
+  }
+`);
+
+interface ManageProps {
+  readonly place: Place;
+  readonly name: string;
+  readonly version: number;
+  readonly isDirty: boolean;
+  refetch(): void;
+  /** It is not here any more. */
+  onGone(): void;
+}
+
+/** Moving and deleting: what is done at once, and not with the form. */
+export function Manage(props: ManageProps) {
+  const [isDeleting, setDeleting] = useState(false);
+  return (
+    <section className="manage" aria-labelledby="manage">
+      <h2 id="manage">Move or delete</h2>
+      {props.isDirty && <p>Save or discard your changes first.</p>}
+      <div className="actions">
+        <Move {...props} />
+        <button type="button" className="button danger end" disabled={props.isDirty} onClick={() => setDeleting(true)}>
+          Delete …
+        </button>
+      </div>
+      <Delete {...props} isOpen={isDeleting} close={() => setDeleting(false)} />
+    </section>
+  );
+}
+
+function Move({ place, name, version, isDirty, refetch, onGone }: ManageProps) {
+  const apollo = useApolloClient();
+  const toast = useToast();
+  const [, navigate] = useLocation();
+  const [failure, setFailure] = useState<Failure | null>(null);
+  const [target, setTarget] = useState('');
+  const { data } = useQuery(ProjectsQuery, { variables: { id: place.projectId } });
+  const all = data?.project?.organization.projects.nodes ?? [];
+  const others = all.filter(({ id, role }) => id !== place.projectId && role !== 'viewer');
+  if (data && others.length === 0) return <span>There is no other project of this organization in which you may edit dashboards.</span>;
+
+  const move = async () => {
+    const input = { ...place, project: target, expectedVersion: version, idempotencyKey: randomKey() };
+    setFailure(null);
+    try {
+      await apollo.mutate({ mutation: PatchDashboard, variables: { input } });
+      onGone();
+      toast(`“${name}” is in ${others.find(({ id }) => id === target)?.name ?? 'the other project'} now.`);
+      navigate(toPage(target, `dashboards/${place.id}`), { replace: true });
+    } catch (error) {
+      setFailure(toFailure(error));
+      refetch();
+    }
+  };
+  const messages = failure?.fields.project ?? [];
+  return (
+    <>
+      <label className="move">
+        <span>Move to</span>
+        <select className="input" value={target} disabled={isDirty} onChange={(event) => setTarget(event.target.value)}>
+          <option value="">another project</option>
+          {others.map(({ id, name }) => (
+            <option key={id} value={id}>
+              {name}
+            </option>
+          ))}
+        </select>
+      </label>
+      <button type="button" className="button" disabled={isDirty || !target} onClick={move}>
+        Move
+      </button>
+      {messages.length > 0 && (
+        <p className="field-error" role="alert">
+          {messages.join(' ')}
+        </p>
+      )}
+      {messages.length === 0 && <Refusal failure={failure} />}
+    </>
+  );
+}
+
+function Delete({ place, name, version, refetch, onGone, isOpen, close }: ManageProps & { isOpen: boolean; close(): void }) {
+  const apollo = useApolloClient();
+  const toast = useToast();
+  const [, navigate] = useLocation();
+  const [failure, setFailure] = useState<Failure | null>(null);
+  const remove = async () => {
+    const input = { ...place, expectedVersion: version, idempotencyKey: randomKey() };
+    setFailure(null);
+    try {
+      await apollo.mutate({ mutation: DeleteDashboard, variables: { input } });
+      onGone();
+      toast(`“${name}” is deleted.`);
+      navigate(toPage(place.projectId, 'dashboards'), { replace: true });
+    } catch (error) {
+      setFailure(toFailure(error));
+      refetch();
+    }
+  };
+  return (
+    <Dialog open={isOpen} onClose={close} className="dialog" aria-labelledby="deleting" backdrop={<div className="backdrop" />}>
+      <h2 id="deleting">
+        Delete “<bdi>{name}</bdi>”?
+      </h2>
+      <p>It is gone for everyone in the project, and cannot be brought back.</p>
+      {failure?.code === 'conflict' ? (
+        <p role="alert" className="note refusal">
+          It has been changed meanwhile, and was not deleted. Keep it to look at what changed, or delete it as it is now.
+        </p>
+      ) : (
+        <Refusal failure={failure} />
+      )}
+      <div className="actions">
+        <button type="button" className="button danger" onClick={remove}>
+          Delete it
+        </button>
+        <button type="button" className="button" onClick={close}>
+          Keep it
+        </button>
+      </div>
+    </Dialog>
+  );
+}

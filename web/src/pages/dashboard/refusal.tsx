@@ -1,0 +1,43 @@
+import type { Failure } from '../../graphql/link.ts';
+import { formatNumber } from '../../parts/format.ts';
+
+/** Why a write was refused, in words: a quota with what to do about it, all else as the server says it. */
+export function Refusal({ failure, shown = [] }: { failure: Failure | null; shown?: readonly string[] }) {
+  if (!failure) return null;
+  // What stands beside its field already is only pointed to.
+  const others = Object.entries(failure.fields).filter(([name]) => !shown.includes(name));
+  const isBesideFields = failure.code === 'validation_failed' && others.length === 0;
+  return (
+    <div className="note refusal" role="alert" data-code={failure.code}>
+      <p>{isBesideFields ? 'Nothing was saved: see beside the fields.' : sentenceOf(failure)}</p>
+      {others.map(([name, messages]) => (
+        <p key={name}>
+          {name}: {messages.join(' ')}
+        </p>
+      ))}
+    </div>
+  );
+}
+
+function sentenceOf({ code, message, context, retryAfterMs }: Failure): string {
+  const limit = typeof context.limit === 'number' ? formatNumber(context.limit) : 'a number of';
+  if (context.quota === 'dashboards_per_project') {
+    return `The project has as many dashboards as it may have: ${limit}. Delete one that nobody needs, or use another project.`;
+  }
+  if (context.quota === 'idempotency_keys_per_user')
+    return `You have written ${limit} times within a day, which is the most. Try tomorrow.`;
+  if (code === 'rate_limited' && retryAfterMs !== null) return `${message} Try again in ${Math.ceil(retryAfterMs / 1000)} s.`;
+  if (code === 'not_found') return `${message} The dashboard may have been deleted or moved. What you wrote is still here, to be copied.`;
+  if (code === 'unreachable') return 'The server does not answer. What you wrote is still here: save again in a moment.';
+  if (code === 'service_unavailable') return `${message} What you wrote is still here: save again in a moment.`;
+  return message;
+}
+
+/** What the server said about one field, beside it. */
+export function FieldErrors({ id, messages }: { id: string; messages: readonly string[] | undefined }) {
+  return messages ? (
+    <p id={id} className="field-error">
+      {messages.join(' ')}
+    </p>
+  ) : null;
+}

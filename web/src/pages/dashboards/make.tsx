@@ -1,0 +1,110 @@
+import { useApolloClient } from '@apollo/client/react';
+import { Dialog } from '@ariakit/react';
+import { type FormEvent, useRef, useState } from 'react';
+import { useLocation } from 'wouter';
+import { randomKey } from '../../graphql/exact.ts';
+import { graphql } from '../../graphql/graphql.ts';
+import { type Failure, toFailure } from '../../graphql/link.ts';
+import { toPage } from '../../parts/address.ts';
+import { Flags } from '../dashboard/form.tsx';
+import { FieldErrors, Refusal } from '../dashboard/refusal.tsx';
+import '../dashboard/dashboard.css';
+
+const CreateDashboard = graphql(`
+  mutation CreateDashboard($input: CreateDashboardInput!) {
+    createDashboard(input: $input) {
+      dashboard {
+        id
+        name
+      }
+    }
+  }
+`);
+
+interface MakeProps {
+  readonly organizationId: string;
+  readonly projectId: string;
+  readonly isOpen: boolean;
+  close(): void;
+}
+
+/** Makes a dashboard without widgets, and opens it. */
+export function Make({ isOpen, close, ...place }: MakeProps) {
+  return (
+    <Dialog open={isOpen} onClose={close} className="dialog" aria-labelledby="making" backdrop={<div className="backdrop" />} unmountOnHide>
+      <h2 id="making">Make a dashboard</h2>
+      <MakeForm {...place} close={close} />
+    </Dialog>
+  );
+}
+
+const nothing = { name: '', description: '', isDefault: false, isPublic: false };
+
+function MakeForm({ organizationId, projectId, close }: Omit<MakeProps, 'isOpen'>) {
+  const apollo = useApolloClient();
+  const [, navigate] = useLocation();
+  const [content, setContent] = useState(nothing);
+  const [failure, setFailure] = useState<Failure | null>(null);
+  const [isBusy, setBusy] = useState(false);
+  // The same dashboard, sent again after an answer that got lost, is made once.
+  const key = useRef(randomKey());
+  const change = (changes: Partial<typeof nothing>) => {
+    key.current = randomKey();
+    setContent((before) => ({ ...before, ...changes }));
+  };
+  const make = async (event: FormEvent) => {
+    event.preventDefault();
+    setBusy(true);
+    setFailure(null);
+    try {
+      const input = { organizationId, projectId, idempotencyKey: key.current, ...content };
+      const { data } = await apollo.mutate({ mutation: CreateDashboard, variables: { input } });
+      navigate(toPage(projectId, `dashboards/${data?.createDashboard?.dashboard.id}`));
+    } catch (error) {
+      const refused = toFailure(error);
+      if (refused.code !== 'unreachable') key.current = randomKey();
+      setFailure(refused);
+      setBusy(false);
+    }
+  };
+  const fields = failure?.fields ?? {};
+  return (
+    <form onSubmit={make}>
+      <div className="field">
+        <label htmlFor="make-name">Name</label>
+        <input
+          id="make-name"
+          className="input"
+          value={content.name}
+          aria-invalid={Boolean(fields.name)}
+          aria-describedby="make-name-error"
+          onChange={(event) => change({ name: event.target.value })}
+        />
+        <FieldErrors id="make-name-error" messages={fields.name} />
+      </div>
+      <div className="field">
+        <label htmlFor="make-description">Description</label>
+        <textarea
+          id="make-description"
+          className="input"
+          rows={2}
+          value={content.description}
+          aria-invalid={Boolean(fields.description)}
+          aria-describedby="make-description-error"
+          onChange={(event) => change({ description: event.target.value })}
+        />
+        <FieldErrors id="make-description-error" messages={fields.description} />
+      </div>
+      <Flags content={content} onChange={change} />
+      <Refusal failure={failure} shown={Object.keys(nothing)} />
+      <div className="actions">
+        <button type="submit" className="button primary" aria-disabled={isBusy}>
+          {isBusy ? 'Making …' : 'Make it'}
+        </button>
+        <button type="button" className="button" onClick={close}>
+          Cancel
+        </button>
+      </div>
+    </form>
+  );
+}

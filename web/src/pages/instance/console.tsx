@@ -1,0 +1,136 @@
+import { useQuery } from '@apollo/client/react';
+import { lazy, Suspense, useState } from 'react';
+import { Link } from 'wouter';
+import { graphql, type ResultOf } from '../../graphql/graphql.ts';
+import { toFailure } from '../../graphql/link.ts';
+import { Empty, Loading, Problem } from '../../parts/states.tsx';
+import { Time } from '../../parts/time.tsx';
+import { useDesk } from '../../session/desk.tsx';
+import { toInstance } from './address.ts';
+import type { TabProps } from './instance.tsx';
+import { useOpening } from './opening.ts';
+import { describeClosing } from './reasons.ts';
+import './console.css';
+
+// Whoever has a serial console loads no screen, and the other way round.
+const Serial = lazy(() => import('./serial.tsx'));
+const Screen = lazy(() => import('./screen.tsx'));
+
+const AttachedQuery = graphql(`
+  query AttachedSessions($id: ID!, $filter: ConsoleSessionFilter!) {
+    project(id: $id) {
+      id
+      consoleSessions(filter: $filter, first: 10) {
+        nodes {
+          id
+          kind
+          state
+          created
+          userEmail
+          user {
+            id
+            name
+          }
+        }
+      }
+    }
+  }
+`);
+
+type Session = NonNullable<ResultOf<typeof AttachedQuery>['project']>['consoleSessions']['nodes'][number];
+
+/** The console of the instance in the page, for those who may open one. */
+export default function Console({ project, instance }: TabProps) {
+  const { session } = useDesk();
+  if (session.kind === 'key') {
+    return (
+      <Empty title="An API key opens no console in a page">
+        <p>{describeClosing('session_required', '')} Sign out, and sign in with a token or an account.</p>
+        <p>A program can use the key: the guide to consoles among the pages for developers shows how.</p>
+      </Empty>
+    );
+  }
+  if (project.role === 'viewer') {
+    return (
+      <Empty title="Your role opens no console">
+        <p>{describeClosing('permission_denied', '')}</p>
+      </Empty>
+    );
+  }
+  return <Asking project={project} instance={instance} />;
+}
+
+/** Asks before somebody is put off the wire. */
+function Asking({ project, instance }: TabProps) {
+  const [isSure, setSure] = useState(false);
+  const { data, error, refetch } = useQuery(AttachedQuery, {
+    variables: { id: project.id, filter: { instanceId: instance.id, running: true } },
+    fetchPolicy: 'no-cache',
+  });
+  const attached = data?.project?.consoleSessions.nodes.find(({ kind, state }) => kind === 'serial' && state === 'attached');
+  if (isSure || (data && !attached)) return <Attempts project={project} instance={instance} />;
+  if (error) return <Problem failure={toFailure(error)} retry={() => void refetch().catch(() => {})} />;
+  if (!attached) return <Loading />;
+  return <Occupied session={attached} onSure={() => setSure(true)} />;
+}
+
+function Occupied({ session, onSure }: { session: Session; onSure(): void }) {
+  return (
+    <Empty title="Somebody is at this console">
+      <p>
+        <bdi>{session.user?.name || session.userEmail}</bdi> opened it <Time value={session.created} />. A serial console is one wire:
+        whoever opens it ends the session before.
+      </p>
+      <button type="button" className="button" onClick={onSure}>
+        Take it over
+      </button>
+    </Empty>
+  );
+}
+
+/** Each attempt to connect is a session of its own. */
+function Attempts(props: TabProps) {
+  const [attempt, setAttempt] = useState(0);
+  return <Opened key={attempt} {...props} onAgain={() => setAttempt(attempt + 1)} />;
+}
+
+function Opened({ project, instance, onAgain }: TabProps & { onAgain(): void }) {
+  const { stream, state, kind, sessionId, leave } = useOpening(project.id, instance.id);
+  if (kind === 'vnc') return <Screen project={project} instance={instance} sessionId={sessionId} onAgain={onAgain} />;
+  const hasEnded = state.name === 'ended';
+  const closing = state.name === 'ended' && describeClosing(state.code, state.message);
+  const waiting = state.name === 'waiting' && `${state.message} It is tried again.`;
+  return (
+    <section className="console" aria-label="Serial console">
+      <div className="actions">
+        <span className="connection" data-state={hasEnded ? 'offline' : state.name} role="status">
+          <i aria-hidden="true" />
+          {hasEnded ? 'ended' : state.name}
+        </span>
+        {hasEnded ? (
+          <button type="button" className="button small" onClick={onAgain}>
+            Connect again
+          </button>
+        ) : (
+          <button type="button" className="button small" onClick={leave}>
+            Disconnect
+          </button>
+        )}
+        <Link className="end" href={toInstance(project.id, instance.id, 'sessions')}>
+          Who was here
+        </Link>
+      </div>
+      {(closing || waiting) && (
+        <p role="alert" className="console-note">
+          {closing || waiting}
+        </p>
+      )}
+      {kind === 'serial' && stream && (
+        <Suspense fallback={<Loading lines={8} />}>
+          <Serial stream={stream} hasEnded={hasEnded} />
+        </Suspense>
+      )}
+      {!kind && !hasEnded && <Loading lines={8} />}
+    </section>
+  );
+}

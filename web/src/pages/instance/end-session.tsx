@@ -1,0 +1,44 @@
+import { Dialog, DialogDismiss, DialogHeading } from '@ariakit/react';
+import { toFailure } from '../../graphql/link.ts';
+import { useEndSession } from '../../parts/consoles.ts';
+import type { TabProps } from './instance.tsx';
+import type { SessionRow } from './sessions.tsx';
+
+interface EndSessionProps extends TabProps {
+  readonly session: SessionRow;
+  onClose(): void;
+  onEnded(): void;
+}
+
+/** Asks once, by name, before a session is ended. */
+export function EndSession({ project, instance, session, onClose, onEnded }: EndSessionProps) {
+  const { end, loading, error } = useEndSession();
+  const who = session.user?.name || session.userEmail;
+  const confirm = async () => {
+    // What is refused is shown below.
+    if (!(await end({ projectId: project.id, organizationId: project.organizationId, session }))) return;
+    onClose();
+    onEnded();
+  };
+  return (
+    <Dialog open onClose={onClose} className="dialog" backdrop={<div className="backdrop" />}>
+      <DialogHeading>
+        End the session of <bdi>{who}</bdi>?
+      </DialogHeading>
+      <p>
+        Whoever is at the console of <bdi>{instance.name}</bdi> in it is cut off within a second. What runs on the instance goes on.
+      </p>
+      {error && (
+        <p role="alert" className="field-error">
+          {toFailure(error).message}
+        </p>
+      )}
+      <div className="actions">
+        <button type="button" className="button danger" disabled={loading} onClick={confirm}>
+          End the session
+        </button>
+        <DialogDismiss className="button">Let it run</DialogDismiss>
+      </div>
+    </Dialog>
+  );
+}

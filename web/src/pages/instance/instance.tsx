@@ -1,0 +1,135 @@
+import { type ComponentType, lazy, Suspense } from 'react';
+import { Link } from 'wouter';
+import { graphql, type ResultOf } from '../../graphql/graphql.ts';
+import { useFeed } from '../../live/live.tsx';
+import { Badge } from '../../parts/badge.tsx';
+import { Id } from '../../parts/id.tsx';
+import { Query } from '../../parts/query.tsx';
+import { toLastList } from '../../parts/recall.ts';
+import { Empty, Loading } from '../../parts/states.tsx';
+import { Tabs } from '../../parts/tabs.tsx';
+import { Time } from '../../parts/time.tsx';
+import { toInstance } from './address.ts';
+import { InstanceBackups, InstanceSnapshots, InstanceVolumes } from './disks.tsx';
+import { Facts } from './facts.tsx';
+import { InstanceNotifications } from './notifications.tsx';
+import { ConsoleSessions } from './sessions.tsx';
+import { InstanceTasks } from './tasks.tsx';
+import { TrialOffer } from './trial.tsx';
+import './instance.css';
+
+const Console = lazy(() => import('./console.tsx'));
+
+const InstanceQuery = graphql(`
+  query Instance($projectId: ID!, $id: ID!) {
+    project(id: $projectId) {
+      id
+      name
+      role
+      organizationId
+      organization {
+        id
+        name
+      }
+      instance(id: $id) {
+        id
+        name
+        status
+        plan
+        region
+        vcpu
+        ramMb
+        storageGb
+        hypervisor
+        throttled
+        cancellationAt
+        dailyBackup
+        created
+        modified
+      }
+    }
+  }
+`);
+
+export type InstanceProject = NonNullable<ResultOf<typeof InstanceQuery>['project']>;
+/** What each tab is given. */
+export interface TabProps {
+  readonly project: InstanceProject;
+  readonly instance: NonNullable<InstanceProject['instance']>;
+}
+
+const tabs: readonly (readonly [string, string, ComponentType<TabProps>])[] = [
+  ['facts', 'Facts', Facts],
+  ['console', 'Console', Console],
+  ['tasks', 'Tasks', InstanceTasks],
+  ['volumes', 'Volumes', InstanceVolumes],
+  ['snapshots', 'Snapshots', InstanceSnapshots],
+  ['backups', 'Backups', InstanceBackups],
+  ['trial', 'Daily backup', TrialOffer],
+  ['notifications', 'Notifications', InstanceNotifications],
+  ['sessions', 'Console sessions', ConsoleSessions],
+];
+
+export default function Instance({ projectId, id, tab }: { projectId: string; id: string; tab: string }) {
+  return (
+    <>
+      <p className="crumbs">
+        <Link href={toLastList(projectId, 'instances')}>Instances</Link>
+      </p>
+      <Query document={InstanceQuery} variables={{ projectId, id }}>
+        {({ project }, refetch) =>
+          project?.instance && (
+            <>
+              <Refresh onNews={refetch} />
+              <Page project={project} instance={project.instance} tab={tab} />
+            </>
+          )
+        }
+      </Query>
+    </>
+  );
+}
+
+/** The facts are read again when something has happened. */
+function Refresh({ onNews }: { onNews(): void }) {
+  useFeed(({ type }) => {
+    if (type === 'notification' || type === 'gap') onNews();
+  });
+  return null;
+}
+
+function Page({ project, instance, tab }: TabProps & { tab: string }) {
+  const [, , Tab] = tabs.find(([name]) => name === tab) ?? [];
+  const { id, name, status, throttled, cancellationAt } = instance;
+  return (
+    <>
+      <header className="instance-head">
+        <h1>
+          <bdi>{name}</bdi>
+        </h1>
+        <Badge value={status} />
+        {throttled && <Badge value="throttled" />}
+        {cancellationAt && (
+          <span>
+            ends <Time value={cancellationAt} />
+          </span>
+        )}
+        <Id value={id} />
+      </header>
+      <Tabs
+        label="Of the instance"
+        current={tab}
+        tabs={tabs.map(([slug, title]) => ({ name: slug, title, to: toInstance(project.id, id, slug === 'facts' ? undefined : slug) }))}
+      />
+      <Suspense fallback={<Loading />}>
+        {Tab ? (
+          <Tab project={project} instance={instance} />
+        ) : (
+          <Empty title="There is no such part of an instance">
+            <p>Choose one of those above.</p>
+          </Empty>
+        )}
+      </Suspense>
+    </>
+  );
+}

@@ -1,0 +1,145 @@
+import { useMutation } from '@apollo/client/react';
+import { type FormEvent, useEffect, useRef, useState } from 'react';
+import { graphql } from '../../graphql/graphql.ts';
+import { type Failure, toFailure } from '../../graphql/link.ts';
+import { CopyButton } from '../../parts/copy.tsx';
+import { formatExact, formatNumber } from '../../parts/format.ts';
+import { Problem } from '../../parts/states.tsx';
+
+const CreateApiKey = graphql(`
+  mutation CreateApiKey($input: CreateApiKeyInput!) {
+    createApiKey(input: $input) {
+      key
+      apiKey {
+        id
+        name
+      }
+    }
+  }
+`);
+
+interface Made {
+  readonly name: string;
+  readonly key: string;
+}
+
+/** Makes a key, and shows it once. */
+export function MakeKey({ onMade }: { onMade(): void }) {
+  // What the server answers goes into no cache: the key stands here alone, until it is put away.
+  const [create, { loading }] = useMutation(CreateApiKey, { fetchPolicy: 'no-cache' });
+  const [made, setMade] = useState<Made | null>(null);
+  const [failure, setFailure] = useState<Failure | null>(null);
+  const [day, setDay] = useState('');
+  const make = async (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const form = event.currentTarget;
+    const name = String(new FormData(form).get('name') ?? '').trim();
+    setFailure(null);
+    try {
+      const { data } = await create({ variables: { input: { name, ...(day && { expires: endOf(day) }) } } });
+      if (!data?.createApiKey) return;
+      setMade({ name: data.createApiKey.apiKey.name, key: data.createApiKey.key });
+      form.reset();
+      setDay('');
+      onMade();
+    } catch (error) {
+      setFailure(toFailure(error));
+    }
+  };
+  if (made) return <Shown made={made} onDone={() => setMade(null)} />;
+  const { name: nameErrors = [], expires: expiresErrors = [] } = failure?.fields ?? {};
+  return (
+    <form className="make-key" aria-labelledby="make-key" noValidate onSubmit={make}>
+      <h2 id="make-key">Make a key</h2>
+      <div className="field">
+        <label htmlFor="key-name">Name</label>
+        <input
+          className="input"
+          id="key-name"
+          name="name"
+          autoComplete="off"
+          placeholder="nightly job"
+          aria-invalid={nameErrors.length > 0}
+          aria-describedby="key-name-error"
+        />
+        <FieldErrors id="key-name-error" messages={nameErrors} />
+      </div>
+      <div className="field">
+        <label htmlFor="key-end">Last day (optional)</label>
+        <input
+          className="input"
+          id="key-end"
+          type="date"
+          min={today()}
+          value={day}
+          onChange={({ target }) => setDay(target.value)}
+          aria-invalid={expiresErrors.length > 0}
+          aria-describedby="key-end-hint key-end-error"
+        />
+        <small id="key-end-hint">
+          {day ? `Good until ${formatExact(endOf(day))}.` : `In your zone, ${zone}. Without one it is good until it is revoked.`}
+        </small>
+        <FieldErrors id="key-end-error" messages={expiresErrors} />
+      </div>
+      <button type="submit" className="button primary" disabled={loading}>
+        Make the key
+      </button>
+      {failure && <Refusal failure={failure} />}
+    </form>
+  );
+}
+
+const zone = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+const pad = (value: number) => String(value).padStart(2, '0');
+function today(): string {
+  const now = new Date();
+  return `${now.getFullYear()}-${pad(now.getMonth() + 1)}-${pad(now.getDate())}`;
+}
+
+/** The end of a day in the reader's zone. */
+function endOf(day: string): string {
+  const [year = 0, month = 1, date = 1] = day.split('-').map(Number);
+  return new Date(year, month - 1, date + 1).toISOString();
+}
+
+function FieldErrors({ id, messages }: { id: string; messages: readonly string[] }) {
+  return (
+    <span id={id} className="field-error" aria-live="polite">
+      {messages.join(' ')}
+    </span>
+  );
+}
+
+/** Whatever is not said beside a field. */
+function Refusal({ failure }: { failure: Failure }) {
+  if (Object.keys(failure.fields).some((name) => name === 'name' || name === 'expires')) return null;
+  const { quota, limit } = failure.context;
+  if (quota !== 'keys_per_user') return <Problem failure={failure} />;
+  return (
+    <div className="state problem" role="alert" data-code="conflict">
+      <h2>You have as many keys as you may have</h2>
+      <p>{formatNumber(Number(limit))} may be good at a time. Revoke one that nothing uses any more, then make this one.</p>
+    </div>
+  );
+}
+
+/** The only time that the key is to be seen. */
+function Shown({ made: { name, key }, onDone }: { made: Made; onDone(): void }) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => heading.current?.focus(), []);
+  return (
+    <section className="shown-key" aria-labelledby="shown-key">
+      <h2 id="shown-key" ref={heading} tabIndex={-1}>
+        The key <bdi>{name}</bdi> is made
+      </h2>
+      <p>Copy it now. It will not be shown again: what is kept is a hash.</p>
+      <div className="key-text">
+        <code>{key}</code>
+        <CopyButton text={key} label="Copy the key" className="button primary" />
+      </div>
+      <button type="button" className="button" onClick={onDone}>
+        I have it
+      </button>
+    </section>
+  );
+}

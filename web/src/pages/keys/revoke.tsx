@@ -1,0 +1,56 @@
+import { useMutation } from '@apollo/client/react';
+import { Dialog, DialogDismiss, DialogHeading } from '@ariakit/react';
+import { graphql } from '../../graphql/graphql.ts';
+import { toFailure } from '../../graphql/link.ts';
+import { Problem } from '../../parts/states.tsx';
+import { Time } from '../../parts/time.tsx';
+import { useToast } from '../../parts/toast.tsx';
+import type { ApiKey } from './list.ts';
+
+const RevokeApiKey = graphql(`
+  mutation RevokeApiKey($input: RevokeApiKeyInput!) {
+    revokeApiKey(input: $input) {
+      apiKey {
+        id
+        revoked
+      }
+    }
+  }
+`);
+
+interface RevokeDialogProps {
+  readonly apiKey: ApiKey;
+  onClose(): void;
+  onRevoked(): void;
+}
+
+/** Asks once, by name. */
+export function RevokeDialog({ apiKey: { id, name, hint, lastUsed }, onClose, onRevoked }: RevokeDialogProps) {
+  const [revoke, { loading, error }] = useMutation(RevokeApiKey);
+  const toast = useToast();
+  const confirm = async () => {
+    const { data } = await revoke({ variables: { input: { id, idempotencyKey: `revoke-${id}` } } }).catch(() => ({ data: null }));
+    if (!data) return;
+    toast(`The key ${name} is revoked.`);
+    onRevoked();
+    onClose();
+  };
+  return (
+    <Dialog className="dialog" open onClose={onClose} backdrop={<div className="backdrop" />}>
+      <DialogHeading>
+        Revoke <bdi>{name}</bdi>?
+      </DialogHeading>
+      <p>
+        Whatever uses the key <code>{hint}</code> is refused from its next request on. This cannot be taken back.
+      </p>
+      <p>Its last use: {lastUsed ? <Time value={lastUsed} /> : 'never'}.</p>
+      {error && <Problem failure={toFailure(error)} />}
+      <div className="actions revoke-actions">
+        <button type="button" className="button danger" disabled={loading} onClick={confirm}>
+          Revoke it
+        </button>
+        <DialogDismiss className="button">Keep it</DialogDismiss>
+      </div>
+    </Dialog>
+  );
+}

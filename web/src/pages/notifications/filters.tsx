@@ -1,0 +1,94 @@
+import { type FormEvent, useId } from 'react';
+import { useAddress } from '../../parts/address.ts';
+import { toneOf } from '../../parts/badge.tsx';
+import { type Filter, type Severity, severities } from './row.ts';
+
+/** The filter that stands in the address; what is no severity there is none. */
+export function useFilter(): Filter {
+  const address = useAddress();
+  const severity = address.get('severity') as Severity | null;
+  const kind = address.get('kind');
+  return {
+    ...(address.get('unread') === 'true' && { unread: true }),
+    ...(severity && severities.includes(severity) && { severity }),
+    ...(kind && { kind }),
+  };
+}
+
+export const isFiltered = (filter: Filter) => Object.keys(filter).length > 0;
+
+/** What stands in the address of a list without filters. */
+export const noFilter = { unread: null, severity: null, kind: null } as const;
+
+/** The filters, as chips; `kinds` are those to choose from without typing. */
+export function Filters({ filter, kinds }: { filter: Filter; kinds: readonly string[] }) {
+  const { set } = useAddress();
+  return (
+    <search className="chips" aria-label="Filters">
+      <button
+        type="button"
+        className="chip"
+        aria-pressed={filter.unread === true}
+        onClick={() => set({ unread: filter.unread ? null : 'true' })}
+      >
+        Unread
+      </button>
+      {severities.map((severity) => (
+        <button
+          key={severity}
+          type="button"
+          className="chip"
+          aria-pressed={filter.severity === severity}
+          onClick={() => set({ severity: filter.severity === severity ? null : severity })}
+        >
+          <i className="dot" data-tone={toneOf(severity)} aria-hidden="true" /> {severity}
+        </button>
+      ))}
+      {filter.kind ? (
+        <button type="button" className="chip chosen-kind" aria-pressed="true" onClick={() => set({ kind: null })}>
+          <bdi>{filter.kind}</bdi> <span aria-hidden="true">×</span>
+        </button>
+      ) : (
+        <KindField kinds={kinds} onChoose={(kind) => set({ kind })} />
+      )}
+      {isFiltered(filter) && (
+        <button type="button" className="chip" onClick={() => set(noFilter)}>
+          Show all
+        </button>
+      )}
+    </search>
+  );
+}
+
+/** The kinds are an open list: one is typed, or chosen of those that have been seen. */
+function KindField({ kinds, onChoose }: { kinds: readonly string[]; onChoose(kind: string): void }) {
+  const list = useId();
+  const choose = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const kind = String(new FormData(event.currentTarget).get('kind') ?? '').trim();
+    if (kind) onChoose(kind);
+  };
+  return (
+    <form onSubmit={choose}>
+      <input
+        name="kind"
+        className="chip kind-field"
+        list={list}
+        maxLength={255}
+        placeholder="Kind"
+        aria-label="Kind"
+        autoComplete="off"
+        // A choice of the list comes at once; what is typed waits for Enter.
+        onInput={({ currentTarget, nativeEvent }) => {
+          const isChosen = !(nativeEvent instanceof InputEvent) || nativeEvent.inputType === 'insertReplacementText';
+          if (isChosen && kinds.includes(currentTarget.value)) onChoose(currentTarget.value);
+        }}
+      />
+      <datalist id={list}>
+        {kinds.map((kind) => (
+          <option key={kind} value={kind} />
+        ))}
+      </datalist>
+    </form>
+  );
+}

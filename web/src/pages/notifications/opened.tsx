@@ -1,0 +1,172 @@
+import { Dialog, DialogDismiss, DialogHeading } from '@ariakit/react';
+import type { RefObject } from 'react';
+import { Link } from 'wouter';
+import { graphql, type ResultOf } from '../../graphql/graphql.ts';
+import { toPage } from '../../parts/address.ts';
+import { Badge } from '../../parts/badge.tsx';
+import { CopyButton } from '../../parts/copy.tsx';
+import { formatExact, formatNumber, toWords } from '../../parts/format.ts';
+import { Id } from '../../parts/id.tsx';
+import { Query } from '../../parts/query.tsx';
+import { Empty } from '../../parts/states.tsx';
+import { Time } from '../../parts/time.tsx';
+import type { Marking } from './marking.ts';
+
+const NotificationQuery = graphql(`
+  query Notification($id: ID!) {
+    node(id: $id) {
+      id
+      ... on Notification {
+        sequence
+        kind
+        severity
+        title
+        body
+        data
+        created
+        read
+        resourceType
+        resourceId
+        project {
+          id
+        }
+        resource {
+          id
+          ... on Instance {
+            name
+            status
+          }
+        }
+      }
+    }
+  }
+`);
+
+type Whole = Extract<NonNullable<ResultOf<typeof NotificationQuery>['node']>, { sequence: number }>;
+
+interface OpenedProps {
+  readonly projectId: string;
+  /** Null: none is open. */
+  readonly id: string | null;
+  readonly marking: Marking;
+  /** Where the keys go when it is closed. */
+  readonly back: RefObject<HTMLDivElement | null>;
+  onClose(): void;
+}
+
+/** One notification, whole, beside the list. */
+export function Opened({ projectId, id, marking, back, onClose }: OpenedProps) {
+  return (
+    <Dialog
+      className="dialog notification"
+      aria-label="Notification"
+      open={id !== null}
+      onClose={onClose}
+      finalFocus={back}
+      unmountOnHide
+      backdrop={<div className="backdrop" />}
+    >
+      <DialogDismiss className="button icon notification-close" aria-label="Close">
+        ×
+      </DialogDismiss>
+      {id !== null && (
+        <Query key={id} document={NotificationQuery} variables={{ id }}>
+          {({ node }) =>
+            node?.__typename === 'Notification' && node.project?.id === projectId ? (
+              <Content projectId={projectId} notification={node} marking={marking} />
+            ) : (
+              <Empty title="This notification is not here">
+                <p>It may be older than what is kept, or belong to another project. The list has all that there is.</p>
+              </Empty>
+            )
+          }
+        </Query>
+      )}
+    </Dialog>
+  );
+}
+
+function Content({ projectId, notification, marking }: { projectId: string; notification: Whole; marking: Marking }) {
+  const { id, severity, title, kind, body, data, created, read, sequence } = notification;
+  const json = JSON.stringify(data, null, 2);
+  return (
+    <article>
+      <Badge value={severity} />
+      <DialogHeading render={(props) => <h2 {...props} />} className="notification-title">
+        <bdi>{title}</bdi>
+      </DialogHeading>
+      {body && (
+        <p className="notification-body">
+          <bdi>{body}</bdi>
+        </p>
+      )}
+      <p className="actions">
+        {read ? (
+          <span className="notification-read">Read</span>
+        ) : (
+          <button type="button" className="button primary" onClick={() => marking.markThese([id])}>
+            Mark as read
+          </button>
+        )}
+      </p>
+      {marking.failure && (
+        <p className="field-error" role="alert">
+          {marking.failure.message}
+        </p>
+      )}
+      <dl className="facts">
+        <dt>About</dt>
+        <dd>
+          <About projectId={projectId} notification={notification} />
+        </dd>
+        <dt>Kind</dt>
+        <dd>
+          <bdi>{kind}</bdi>
+        </dd>
+        <dt>Time</dt>
+        <dd>
+          {formatExact(created)} (<Time value={created} />)
+        </dd>
+        <dt>Number</dt>
+        <dd>{formatNumber(sequence)}</dd>
+        <dt>Id</dt>
+        <dd>
+          <Id value={id} />
+        </dd>
+      </dl>
+      {json !== '{}' && (
+        <section aria-labelledby="notification-data">
+          <h3 id="notification-data">
+            Data <CopyButton text={json} />
+          </h3>
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: whoever has no mouse scrolls it by keys. */}
+          <pre className="notification-data" tabIndex={0}>
+            {json}
+          </pre>
+        </section>
+      )}
+    </article>
+  );
+}
+
+/** What the notification is about, with the way there. */
+function About({ projectId, notification }: { projectId: string; notification: Whole }) {
+  const { resource, resourceType, resourceId } = notification;
+  if (resource?.__typename === 'Instance') {
+    return (
+      <>
+        <Link href={toPage(projectId, `instances/${resource.id}`)}>
+          <bdi>{resource.name}</bdi>
+        </Link>{' '}
+        <Badge value={resource.status} />
+      </>
+    );
+  }
+  if (!resourceType && !resourceId) return <>The project</>;
+  return (
+    <>
+      <bdi>{toWords(resourceType ?? '')}</bdi> <bdi>{resourceId}</bdi>
+      {resourceType === 'instance' && !resource && ' (gone)'}
+    </>
+  );
+}

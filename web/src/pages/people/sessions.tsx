@@ -1,0 +1,192 @@
+import { useQuery } from '@apollo/client/react';
+import { graphql } from '../../graphql/graphql.ts';
+import { useAddress } from '../../parts/address.ts';
+import { Badge } from '../../parts/badge.tsx';
+import { endings, kinds } from '../../parts/consoles.ts';
+import { formatBytes, formatDuration } from '../../parts/format.ts';
+import { type Endless, useEndless } from '../../parts/pages.ts';
+import { Empty } from '../../parts/states.tsx';
+import { type Column, DataTable } from '../../parts/table.tsx';
+import { Time } from '../../parts/time.tsx';
+import { InstanceFilter } from './instance-filter.tsx';
+import { type ConsoleSession, ConsoleSessionFields, SessionDialog } from './session.tsx';
+
+const ConsoleSessionsQuery = graphql(
+  `
+    query ConsoleSessions($id: ID!, $filter: ConsoleSessionFilter, $first: Int, $after: String) {
+      project(id: $id) {
+        id
+        consoleSessions(filter: $filter, first: $first, after: $after) {
+          nodes {
+            ...ConsoleSessionFields
+          }
+          pageInfo {
+            endCursor
+            hasNextPage
+          }
+          totalCount
+        }
+      }
+    }
+  `,
+  [ConsoleSessionFields],
+);
+
+const PeopleOfSessionsQuery = graphql(`
+  query PeopleOfSessions($id: ID!) {
+    project(id: $id) {
+      id
+      role
+      members(first: 100) {
+        nodes {
+          user {
+            id
+            email
+          }
+        }
+      }
+    }
+  }
+`);
+
+const columns: ReadonlyArray<Column<ConsoleSession>> = [
+  { name: 'who', title: 'Who', width: 'minmax(7rem, 1.8fr)', cell: ({ userEmail }) => <bdi title={userEmail}>{userEmail}</bdi> },
+  { name: 'instance', title: 'Instance', width: 'minmax(4.5rem, 0.8fr)', cell: ({ instanceName }) => <bdi>{instanceName}</bdi> },
+  { name: 'state', title: 'State', width: 'minmax(6rem, 1.4fr)', cell: (session) => <State session={session} /> },
+  { name: 'began', title: 'Began', width: '5.5rem', isMinor: true, cell: ({ created }) => <Time value={created} /> },
+  { name: 'for', title: 'For', width: '5.5rem', isMinor: true, cell: ({ durationSeconds }) => formatDuration(durationSeconds) },
+  { name: 'kind', title: 'Kind', width: '3.5rem', isMinor: true, cell: ({ kind }) => kinds[kind] },
+  {
+    name: 'from',
+    title: 'From',
+    width: 'minmax(7rem, 1fr)',
+    isMinor: true,
+    cell: ({ clientAddresses }) => <Addresses all={clientAddresses} />,
+  },
+  { name: 'bytes', title: 'Bytes to, from', width: '9rem', isMinor: true, cell: (session) => <Bytes session={session} /> },
+];
+
+function State({ session: { state, endReason } }: { session: ConsoleSession }) {
+  if (!endReason) return <Badge value={state} />;
+  return (
+    <span title={endings[endReason]}>
+      <Badge value={state} />, {endings[endReason]}
+    </span>
+  );
+}
+
+const Bytes = ({ session: { bytesIn, bytesOut } }: { session: ConsoleSession }) => (
+  <>
+    {formatBytes(bytesIn)}, {formatBytes(bytesOut)}
+  </>
+);
+
+/** The latest address stands last. */
+function Addresses({ all }: { all: readonly string[] }) {
+  return (
+    <span title={all.join('\n')}>
+      <code>{all.at(-1)}</code>
+      {all.length > 1 && ` and ${all.length - 1} more`}
+    </span>
+  );
+}
+
+const running: Readonly<Record<string, boolean>> = { true: true, false: false };
+
+/** Who was at which console, from where, when and how much; never what was said. */
+export function ConsoleSessions({ projectId }: { projectId: string }) {
+  const address = useAddress();
+  const [state, person, instance, open] = ['running', 'person', 'instance', 'open'].map((name) => address.get(name));
+  const filter = { running: running[state ?? ''], userId: person || undefined, instanceId: instance || undefined };
+  const list = useEndless({
+    document: ConsoleSessionsQuery,
+    variables: { id: projectId, filter },
+    parent: { __typename: 'Project', id: projectId },
+    field: 'consoleSessions',
+    pick: ({ project }) => project?.consoleSessions,
+  });
+  const isFiltered = Boolean(state || person || instance);
+  return (
+    <>
+      <Filters projectId={projectId} list={list} />
+      <DataTable
+        label="Console sessions"
+        list={list}
+        columns={columns}
+        empty={
+          isFiltered ? (
+            <Empty title="No session is like this">
+              <button type="button" className="button" onClick={() => address.set({ running: null, person: null, instance: null })}>
+                Show all sessions
+              </button>
+            </Empty>
+          ) : (
+            <Empty title="Nobody has been at a console yet">
+              <p>
+                Each opening of a console is kept here: who, from where, when and how much. Never what was said. This opens one:{' '}
+                <code>portico console &lt;instance&gt;</code>
+              </p>
+            </Empty>
+          )
+        }
+        onOpen={({ id }) => address.set({ open: id })}
+      />
+      {open && <SessionDialog projectId={projectId} id={open} onClose={() => address.set({ open: null })} onEnded={list.refresh} />}
+    </>
+  );
+}
+
+function Filters({ projectId, list }: { projectId: string; list: Endless<ConsoleSession> }) {
+  const address = useAddress();
+  const { data } = useQuery(PeopleOfSessionsQuery, { variables: { id: projectId } });
+  const [state, person, instance] = ['running', 'person', 'instance'].map((name) => address.get(name));
+  const first = list.row(0);
+  const people = data?.project?.members.nodes.map(({ user }) => user) ?? [];
+  const isKnown = !person || people.some(({ id }) => id === person);
+  return (
+    <div className="chips session-filters">
+      {(
+        [
+          [null, 'All'],
+          ['true', 'Running'],
+          ['false', 'Over'],
+        ] as const
+      ).map(([value, title]) => (
+        <button
+          key={title}
+          type="button"
+          className="chip"
+          aria-pressed={(state ?? null) === value}
+          onClick={() => address.set({ running: value })}
+        >
+          {title}
+        </button>
+      ))}
+      {data?.project?.role === 'admin' && (
+        <select
+          className="input session-filter"
+          aria-label="Person"
+          value={person ?? ''}
+          onChange={({ target }) => address.set({ person: target.value || null })}
+        >
+          <option value="">Everybody</option>
+          {!isKnown && <option value={person}>{first?.userEmail ?? person}</option>}
+          {people.map(({ id, email }) => (
+            <option key={id} value={id}>
+              {email}
+            </option>
+          ))}
+        </select>
+      )}
+      <InstanceFilter
+        projectId={projectId}
+        value={instance ?? null}
+        name={first && first.instanceId === instance ? first.instanceName : null}
+        onChange={(id) => address.set({ instance: id })}
+      />
+      <button type="button" className="button small end" onClick={list.refresh}>
+        Read again
+      </button>
+    </div>
+  );
+}

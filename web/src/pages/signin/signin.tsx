@@ -1,0 +1,152 @@
+import { type FormEvent, useEffect, useState } from 'react';
+import { Redirect, useLocation } from 'wouter';
+import { useDoorway } from '../../session/desk.tsx';
+import { signInDemo } from '../../session/renewal.ts';
+import { readExpiry, type Session } from '../../session/session.ts';
+import { loadSettings, type Settings } from '../../session/settings.ts';
+
+/** Where to go after signing in: a page of the desk, never another host. */
+function readTarget(): string {
+  const to = new URLSearchParams(location.search).get('to') ?? '/';
+  return /^\/(?![/\\])/.test(to) ? to : '/';
+}
+
+export function SignIn() {
+  const { desk, reason, signIn } = useDoorway();
+  const [settings, setSettings] = useState<Settings | null>(null);
+  const [problem, setProblem] = useState<string | null>(null);
+  const [isBusy, setBusy] = useState(false);
+  useEffect(() => {
+    document.title = 'Sign in · Portico';
+    loadSettings().then(setSettings, (failure: Error) => setProblem(failure.message));
+  }, []);
+  if (desk) return <Redirect to={readTarget()} replace />;
+
+  const attempt = async (work: () => Promise<Session | null>) => {
+    setBusy(true);
+    setProblem(null);
+    try {
+      const session = await work();
+      if (session) signIn(session);
+    } catch (failure) {
+      setProblem((failure as Error).message);
+    } finally {
+      setBusy(false);
+    }
+  };
+  const paste = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const credential = String(new FormData(event.currentTarget).get('credential') ?? '').trim();
+    attempt(() => checkCredential(credential));
+  };
+  return (
+    <main className="signin" id="main">
+      <h1>Portico</h1>
+      <p>Notifications, dashboards, instances and their consoles: what a project runs, and what happens to it.</p>
+      {reason && <p role="alert">Your session has ended. Sign in again to go on where you were.</p>}
+      {problem && (
+        <p role="alert" className="field-error">
+          {problem}
+        </p>
+      )}
+      {settings?.demo && (
+        <section>
+          <h2>Look around</h2>
+          <p>This server has demo data. Be one of its people:</p>
+          <div className="people">
+            {settings.demo.people.map(({ id, name, email }) => (
+              <button key={id} type="button" className="button" disabled={isBusy} onClick={() => attempt(() => signInDemo(id))}>
+                <strong>{name}</strong>
+                <small>{email}</small>
+              </button>
+            ))}
+          </div>
+        </section>
+      )}
+      {settings?.identity_provider && (
+        <section>
+          <h2>With your account</h2>
+          <button type="button" className="button primary" disabled={isBusy} onClick={() => attempt(leave)}>
+            Continue at {new URL(settings.identity_provider.issuer).host}
+          </button>
+        </section>
+      )}
+      <section>
+        <h2>With a key or a token</h2>
+        <form onSubmit={paste}>
+          <label>
+            API key or session token
+            <input className="input" name="credential" type="password" autoComplete="off" required spellCheck={false} />
+          </label>
+          <button type="submit" className="button" disabled={isBusy}>
+            Sign in
+          </button>
+        </form>
+        <p>
+          <small>It stays in this tab, and is forgotten when the tab is closed or you sign out.</small>
+        </p>
+      </section>
+      <footer>
+        For programs: <a href="/guides">guides</a>, <a href="/docs">reference of v1</a>, <a href="/graphql">GraphiQL</a>,{' '}
+        <a href="/v1/openapi.json">OpenAPI</a>, <a href="/v1/asyncapi.json">AsyncAPI</a>
+      </footer>
+    </main>
+  );
+}
+
+// Its library is loaded by those who go there.
+const loadProvider = () => import('../../session/provider.ts');
+
+async function leave(): Promise<null> {
+  await (await loadProvider()).leaveForProvider(readTarget());
+  return null;
+}
+
+/** A pasted credential becomes a session when the server knows it. */
+async function checkCredential(credential: string): Promise<Session> {
+  if (!/^[\w.~+/=-]+$/.test(credential)) throw new Error('A key or token has letters, digits and - . _ ~ + / = only.');
+  const response = await fetch('/graphql', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${credential}` },
+    body: JSON.stringify({ query: '{ viewer { id } }' }),
+  });
+  const { data, errors } = await response.json();
+  if (!data?.viewer) throw new Error(errors?.[0]?.message ?? 'The credential is not valid.');
+  const expires = readExpiry(credential);
+  return { kind: expires === null ? 'key' : 'token', credential, expires, renewal: null };
+}
+
+/** Where the identity provider sends people back to. */
+export function Callback() {
+  const { signIn } = useDoorway();
+  const [, navigate] = useLocation();
+  const [problem, setProblem] = useState<string | null>(null);
+  useEffect(() => {
+    const address = new URL(location.href);
+    // The code is in no history.
+    history.replaceState(null, '', address.pathname);
+    comeBackOnce(address).then(
+      ({ session, returnTo }) => {
+        signIn(session);
+        navigate(returnTo, { replace: true });
+      },
+      (failure: Error) => setProblem(failure.message),
+    );
+  }, [signIn, navigate]);
+  return (
+    <main className="signin" id="main">
+      <h1>Portico</h1>
+      {problem ? (
+        <p role="alert">
+          Signing in did not work: {problem} <a href="/signin">Try again</a>
+        </p>
+      ) : (
+        <p role="status">Signing in …</p>
+      )}
+    </main>
+  );
+}
+
+let coming: Promise<{ session: Session; returnTo: string }> | null = null;
+/** The code is good once, and an effect may run twice. */
+const comeBackOnce = (address: URL) => (coming ??= loadProvider().then(({ comeBack }) => comeBack(address)));

@@ -1,0 +1,68 @@
+import { Link } from 'wouter';
+import { Badge } from '../../parts/badge.tsx';
+import { formatDuration } from '../../parts/format.ts';
+import type { Column } from '../../parts/table.tsx';
+import { Time, useNow } from '../../parts/time.tsx';
+import { toInstance } from '../instance/address.ts';
+import type { TaskRow } from './task.ts';
+
+/** For how long a task has run; it goes on as long as the task does. */
+export function Duration({ status, started, finished }: Pick<TaskRow, 'status' | 'started' | 'finished'>) {
+  const now = useNow();
+  if (!started || (!finished && status !== 'running')) return <span className="none">–</span>;
+  const end = finished ? new Date(finished).getTime() : Math.max(now, Date.now());
+  const text = formatDuration((end - new Date(started).getTime()) / 1000);
+  return finished ? text : `${text} so far`;
+}
+
+/** The instance of a task; of one that is gone only the id is left. */
+export function TaskInstance({ projectId, task }: { projectId: string; task: Pick<TaskRow, 'instance' | 'instanceId'> }) {
+  const { instance, instanceId } = task;
+  if (instance) {
+    return (
+      <Link href={toInstance(projectId, instance.id)} tabIndex={-1}>
+        <bdi>{instance.name}</bdi>
+      </Link>
+    );
+  }
+  return <span className="none">{instanceId ? 'gone' : 'of the project'}</span>;
+}
+
+/** Without a project, those of one instance. */
+export const toTaskColumns = (projectId: string | null): readonly Column<TaskRow>[] => [
+  { name: 'status', title: 'Status', width: '92px', sort: 'status', cell: ({ status }) => <Badge value={status} /> },
+  { name: 'kind', title: 'Kind', width: 'minmax(110px, 1fr)', cell: ({ kind }) => kind },
+  ...(projectId
+    ? [
+        {
+          name: 'instance',
+          title: 'Instance',
+          width: 'minmax(88px, 1fr)',
+          cell: (task: TaskRow) => <TaskInstance projectId={projectId} task={task} />,
+        },
+      ]
+    : []),
+  {
+    name: 'created',
+    title: 'Created',
+    width: '84px',
+    sort: 'created',
+    isMinor: projectId !== null,
+    cell: ({ created }) => <Time value={created} />,
+  },
+  {
+    name: 'started',
+    title: 'Started',
+    width: '84px',
+    isMinor: true,
+    cell: ({ started }) => (started ? <Time value={started} /> : <span className="none">not yet</span>),
+  },
+  { name: 'duration', title: 'Duration', width: '112px', isMinor: true, cell: (task) => <Duration {...task} /> },
+  {
+    name: 'error',
+    title: 'Error',
+    width: 'minmax(140px, 2fr)',
+    isMinor: true,
+    cell: ({ error }) => error && <bdi title={error}>{error}</bdi>,
+  },
+];

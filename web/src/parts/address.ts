@@ -1,0 +1,33 @@
+import { useCallback, useMemo } from 'react';
+import { useSearchParams } from 'wouter';
+
+/** A part of the page's state that stands in the address: it can be linked to, and the way back works. */
+export function useAddress(): {
+  get(name: string): string | null;
+  all(name: string): string[];
+  /** Null and an empty list take a name out. */
+  set(changes: Readonly<Record<string, string | readonly string[] | null>>, options?: { readonly replace?: boolean }): void;
+} {
+  const [search, setSearch] = useSearchParams();
+  const set = useCallback(
+    (changes: Readonly<Record<string, string | readonly string[] | null>>, options: { readonly replace?: boolean } = {}) => {
+      setSearch((before) => {
+        const next = new URLSearchParams(before);
+        for (const [name, value] of Object.entries(changes)) {
+          next.delete(name);
+          for (const one of value === null ? [] : [value].flat()) next.append(name, one);
+        }
+        return next;
+      }, options);
+    },
+    [setSearch],
+  );
+  return useMemo(() => ({ get: (name) => search.get(name), all: (name) => search.getAll(name), set }), [search, set]);
+}
+
+/** The addresses of the pages. */
+export const toProject = (projectId: string) => `/projects/${projectId}`;
+export const toPage = (projectId: string, page: string, search: Readonly<Record<string, string>> = {}) => {
+  const text = new URLSearchParams(search).toString();
+  return `${toProject(projectId)}/${page}${text && `?${text}`}`;
+};

@@ -1,0 +1,126 @@
+import { type ReactNode, useEffect, useRef, useState } from 'react';
+import { useAddress } from './address.ts';
+import { toneOf } from './badge.tsx';
+import { toWords } from './format.ts';
+import type { Sort } from './table.tsx';
+
+/** The values of the address that are among the known ones: a link of somebody else may name others. */
+export const keepKnown = <Value extends string>(values: readonly string[], known: readonly Value[]): Value[] =>
+  known.filter((value) => values.includes(value));
+
+/** The order of a list, which the address has as `name` or `-name`. */
+export function useSort(fields: readonly string[], initial: Sort): [Sort, (sort: Sort) => void] {
+  const { get, set } = useAddress();
+  const text = get('sort') ?? '';
+  const field = text.replace(/^-/, '');
+  const sort: Sort = fields.includes(field) ? { field, direction: text.startsWith('-') ? 'desc' : 'asc' } : initial;
+  return [
+    sort,
+    ({ field, direction }) => {
+      const isInitial = field === initial.field && direction === initial.direction;
+      set({ sort: isInitial ? null : `${direction === 'desc' ? '-' : ''}${field}` });
+    },
+  ];
+}
+
+interface ChipsProps<Value extends string> {
+  readonly label: string;
+  readonly name: string;
+  readonly values: readonly Value[];
+  /** Where only one can hold. */
+  readonly isSingle?: boolean;
+  readonly hasDots?: boolean;
+  /** What a value is called, where it is not by its own words. */
+  readonly titles?: Readonly<Partial<Record<Value, string>>>;
+  /** Taken out of the address with each change: what cannot hold beside it. */
+  readonly without?: string;
+}
+
+/** Values of one filter as chips: what is pressed holds, and stands in the address. */
+export function Chips<Value extends string>({ label, name, values, isSingle, hasDots, titles, without }: ChipsProps<Value>) {
+  const { all, set } = useAddress();
+  const pressed = keepKnown(all(name), values);
+  const toggle = (value: Value) => {
+    const rest = pressed.filter((one) => one !== value);
+    const next = rest.length < pressed.length ? rest : isSingle ? [value] : [...rest, value];
+    set({ [name]: next, ...(without && { [without]: null }) });
+  };
+  return (
+    <fieldset className="chips">
+      <legend className="hidden">{label}</legend>
+      <span className="chips-label" aria-hidden="true">
+        {label}
+      </span>
+      {values.map((value) => (
+        <button key={value} type="button" className="chip" aria-pressed={pressed.includes(value)} onClick={() => toggle(value)}>
+          {hasDots && <i className="dot" data-tone={toneOf(value)} aria-hidden="true" />}
+          {titles?.[value] ?? toWords(value)}
+        </button>
+      ))}
+    </fieldset>
+  );
+}
+
+const TYPING_MS = 250;
+
+interface FieldProps {
+  readonly label: string;
+  readonly name: string;
+  readonly suggestions?: readonly string[];
+  onFocus?(): void;
+}
+
+/** A filter that is typed: it stands in the address when the typing rests. */
+export function FilterField({ label, name, suggestions, onFocus }: FieldProps) {
+  const { get, set } = useAddress();
+  const value = get(name) ?? '';
+  const [text, setText] = useState(value);
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  useEffect(() => setText(value), [value]);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  const change = (next: string) => {
+    setText(next);
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => set({ [name]: next.trim() ? next : null }, { replace: value !== '' }), TYPING_MS);
+  };
+  return (
+    <label className="filter-field">
+      <span className="hidden">{label}</span>
+      <input
+        className="input"
+        type="search"
+        placeholder={label}
+        value={text}
+        maxLength={255}
+        list={suggestions?.length ? `known-${name}` : undefined}
+        autoComplete="off"
+        spellCheck={false}
+        onChange={({ target }) => change(target.value)}
+        onFocus={onFocus}
+      />
+      {suggestions && suggestions.length > 0 && (
+        <datalist id={`known-${name}`}>
+          {suggestions.map((one) => (
+            <option key={one} value={one} />
+          ))}
+        </datalist>
+      )}
+    </label>
+  );
+}
+
+/** The filters of a list; where one holds, a button takes all of them out. */
+export function Filters({ names, children }: { names: readonly string[]; children: ReactNode }) {
+  const { get, set } = useAddress();
+  const isFiltered = names.some((name) => get(name));
+  return (
+    <search className="filters" aria-label="Filters">
+      {children}
+      {isFiltered && (
+        <button type="button" className="button small" onClick={() => set(Object.fromEntries(names.map((name) => [name, null])))}>
+          Clear filters
+        </button>
+      )}
+    </search>
+  );
+}

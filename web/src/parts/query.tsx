@@ -1,0 +1,44 @@
+import type { OperationVariables, TypedDocumentNode } from '@apollo/client';
+import { useQuery } from '@apollo/client/react';
+import { type ReactNode, useEffect } from 'react';
+import { type Failure, toFailure } from '../graphql/link.ts';
+import { useDesk } from '../session/desk.tsx';
+import { Loading, Problem } from './states.tsx';
+
+interface QueryProps<Data, Variables> {
+  readonly document: TypedDocumentNode<Data, Variables>;
+  readonly variables: Variables;
+  readonly loading?: ReactNode;
+  /** What stands around the words of a failure, where nothing was read before. */
+  frame?(problem: ReactNode, failure: Failure): ReactNode;
+  children(data: Data, refetch: () => void): ReactNode;
+}
+
+/** Reads a document and shows what came of it. While the server is away, what was read last stays, greyed. */
+export function Query<Data, Variables extends OperationVariables>(props: QueryProps<Data, Variables>) {
+  const { document, variables, loading, frame = (problem) => problem, children } = props;
+  const { signOut } = useDesk();
+  const { data, previousData, error, refetch } = useQuery(document, { variables } as never) as unknown as {
+    data?: Data;
+    previousData?: Data;
+    error?: unknown;
+    refetch(): Promise<unknown>;
+  };
+  const failure = error ? toFailure(error) : null;
+  const isSignedOut = failure?.code === 'not_authenticated';
+  useEffect(() => {
+    if (isSignedOut) signOut('not_authenticated');
+  }, [isSignedOut, signOut]);
+  const retry = () => {
+    refetch().catch(() => {});
+  };
+  const shown = data ?? previousData;
+  if (isSignedOut) return null;
+  if (!shown) return failure ? frame(<Problem failure={failure} retry={retry} />, failure) : (loading ?? <Loading />);
+  return (
+    <>
+      {failure && <Problem failure={failure} retry={retry} />}
+      <div className={failure ? 'stale' : undefined}>{children(shown, retry)}</div>
+    </>
+  );
+}

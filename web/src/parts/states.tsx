@@ -1,0 +1,81 @@
+import { type ReactNode, useEffect, useState } from 'react';
+import type { Failure } from '../graphql/link.ts';
+
+/** There is nothing yet: what would be here, and what makes one. */
+export function Empty({ title, children }: { title: string; children?: ReactNode }) {
+  return (
+    <div className="state">
+      <h2>{title}</h2>
+      {children}
+    </div>
+  );
+}
+
+/** The shape of what comes. Nothing is shown for what takes less than 300 ms. */
+export function Loading({ lines = 6 }: { lines?: number }) {
+  return (
+    <div className="loading" role="status" aria-label="Loading">
+      {Array.from({ length: lines }, (_, index) => 90 - ((index * 17) % 45)).map((share) => (
+        <span key={share} style={{ inlineSize: `${share}%` }} />
+      ))}
+    </div>
+  );
+}
+
+const titles: Readonly<Record<string, string>> = {
+  not_found: 'There is nothing here that you may see',
+  permission_denied: 'Your role does not allow this',
+  session_required: 'An API key may not do this',
+  rate_limited: 'Too many requests',
+  service_unavailable: 'The database is away',
+  unreachable: 'The server does not answer',
+};
+const advice: Readonly<Record<string, string>> = {
+  not_found: 'It is gone, or it belongs to somebody else: the two look the same. Check the address, or choose another project.',
+  permission_denied: 'Ask an admin of the project for another role.',
+  session_required: 'Sign in as a person, not with a key.',
+  rate_limited: 'The budget of this hour is spent.',
+  service_unavailable: 'What you see is what was read last. It is tried again by itself.',
+  unreachable: 'The network or the server is away. It is tried again by itself.',
+};
+/** For these waiting helps. */
+const passing = ['rate_limited', 'service_unavailable', 'unreachable'];
+
+/** Why something cannot be shown, and what to do; what waiting mends is tried again, with the seconds until then. */
+export function Problem({ failure, retry }: { failure: Failure; retry?: () => void }) {
+  const { code, message, retryAfterMs } = failure;
+  return (
+    <div className="state problem" role="alert" data-code={code}>
+      <h2>{titles[code] ?? 'This did not work'}</h2>
+      <p>{message}</p>
+      {advice[code] && <p>{advice[code]}</p>}
+      {retry && passing.includes(code) && <Countdown key={`${retryAfterMs}`} ms={retryAfterMs ?? 5000} onEnd={retry} />}
+      {retry && !passing.includes(code) && (
+        <button type="button" className="button" onClick={retry}>
+          Try again
+        </button>
+      )}
+    </div>
+  );
+}
+
+function Countdown({ ms, onEnd }: { ms: number; onEnd: () => void }) {
+  const [left, setLeft] = useState(Math.max(1, Math.ceil(ms / 1000)));
+  useEffect(() => {
+    const timer = setInterval(() => setLeft((before) => before - 1), 1000);
+    return () => clearInterval(timer);
+  }, []);
+  useEffect(() => {
+    if (left > 0) return;
+    setLeft(Math.max(1, Math.ceil(ms / 1000)));
+    onEnd();
+  }, [left, ms, onEnd]);
+  return (
+    <p>
+      Trying again in {Math.max(0, left)} s.{' '}
+      <button type="button" className="button small" onClick={onEnd}>
+        Try now
+      </button>
+    </p>
+  );
+}

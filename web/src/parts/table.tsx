@@ -1,0 +1,320 @@
+import { defaultRangeExtractor, useVirtualizer, type VirtualItem } from '@tanstack/react-virtual';
+import {
+  type CSSProperties,
+  type KeyboardEvent,
+  type MouseEvent,
+  type ReactNode,
+  type RefObject,
+  useEffect,
+  useLayoutEffect,
+  useRef,
+  useState,
+} from 'react';
+import { useDesk } from '../session/desk.tsx';
+import { formatNumber } from './format.ts';
+import type { Endless, Place } from './pages.ts';
+import { Loading, Problem } from './states.tsx';
+
+export interface Column<Row> {
+  readonly name: string;
+  readonly title: string;
+  /** A CSS track: `2fr`, `8rem`. */
+  readonly width: string;
+  /** Hidden below 900 px. */
+  readonly isMinor?: boolean;
+  /** The name of the field by which the server sorts. */
+  readonly sort?: string;
+  /** Numbers stand under each other. */
+  readonly isNumber?: boolean;
+  cell(row: Row): ReactNode;
+}
+
+export interface Sort {
+  readonly field: string;
+  readonly direction: 'asc' | 'desc';
+}
+
+interface DataTableProps<Row> {
+  readonly label: string;
+  readonly list: Endless<Row>;
+  readonly columns: readonly Column<Row>[];
+  readonly empty: ReactNode;
+  readonly sort?: Sort | null;
+  onSort?(sort: Sort): void;
+  onOpen?(row: Row): void;
+  /** With it rows can be selected, by Space and by their boxes. */
+  readonly selected?: ReadonlySet<string>;
+  onSelect?(ids: ReadonlySet<string>): void;
+  toneOf?(row: Row): string | undefined;
+  classOf?(row: Row): string | undefined;
+  /** What other keys do with the current row. */
+  readonly keys?: Readonly<Record<string, (row: Row) => void>>;
+  /** The part that scrolls. */
+  readonly ref?: RefObject<HTMLDivElement | null>;
+}
+
+const ROW_HEIGHT = 36;
+const OVERSCAN = 12;
+
+/** A list as a table: arrows or `j` and `k` move, Enter opens, Space selects. Only the rows that are seen are in the page. */
+export function DataTable<Row extends { readonly id: string }>(props: DataTableProps<Row>) {
+  const { label, list, columns, empty, sort, onSort, onOpen, selected, onSelect, toneOf, classOf, keys } = props;
+  const { place, failure, show } = list;
+  const id = label.replaceAll(' ', '-');
+  const own = useRef<HTMLDivElement>(null);
+  const scroller = props.ref ?? own;
+  const [current, setCurrent] = useCurrent(list);
+  const virtual = useVirtualizer({
+    count: list.reach,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => ROW_HEIGHT,
+    overscan: OVERSCAN,
+    // The header lies over the first row of what is scrolled.
+    scrollPaddingEnd: ROW_HEIGHT,
+    initialOffset: place.scrollTop,
+    // The current row is named by the grid, so it is in the page wherever it is.
+    rangeExtractor: (range) => [...new Set([...defaultRangeExtractor(range), current])].sort((one, other) => one - other),
+  });
+  const items = virtual.getVirtualItems();
+  const { startIndex, endIndex } = virtual.range ?? { startIndex: 0, endIndex: 0 };
+  const isReady = !list.isLoading && list.count > 0;
+  useEffect(() => {
+    if (isReady) show(startIndex - OVERSCAN, endIndex + 2 * OVERSCAN);
+  }, [isReady, show, startIndex, endIndex]);
+  useRoom(scroller);
+  useKeptPlace(scroller, place, isReady);
+  useSignedOut(failure?.code === 'not_authenticated');
+  const move = (to: number) => {
+    const next = Math.max(0, Math.min(list.reach - 1, to));
+    setCurrent(next);
+    virtual.scrollToIndex(next);
+  };
+  useLetters(scroller, isReady, (step) => move(current + step));
+
+  if (list.isLoading) return <Loading lines={10} />;
+  if (list.count === 0) return failure ? <Problem failure={failure} retry={list.retry} /> : empty;
+
+  const toggle = (row: Row) => {
+    if (!selected || !onSelect) return;
+    const next = new Set(selected);
+    if (!next.delete(row.id)) next.add(row.id);
+    onSelect(next);
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    const isForGrid = !(event.target as Element).closest('a, button, input');
+    if (!isForGrid || event.metaKey || event.ctrlKey || event.altKey) return;
+    const row = list.row(current);
+    const screen = Math.max(1, Math.floor((scroller.current?.clientHeight ?? 0) / ROW_HEIGHT) - 2);
+    const actions: Record<string, () => void> = {
+      ArrowDown: () => move(current + 1),
+      j: () => move(current + 1),
+      ArrowUp: () => move(current - 1),
+      k: () => move(current - 1),
+      PageDown: () => move(current + screen),
+      PageUp: () => move(current - screen),
+      Home: () => move(0),
+      End: () => move(list.reach - 1),
+      Enter: () => row && onOpen?.(row),
+      ' ': () => row && toggle(row),
+    };
+    const other = keys?.[event.key];
+    const action = actions[event.key] ?? (other && (() => row && other(row)));
+    if (!action) return;
+    event.preventDefault();
+    action();
+  };
+  const onClickRow = (event: MouseEvent, index: number, row: Row | undefined) => {
+    setCurrent(index);
+    const isText = getSelection()?.type === 'Range';
+    if (row && !isText && !(event.target as Element).closest('a, button, input')) onOpen?.(row);
+  };
+  return (
+    <>
+      {failure && <Problem failure={failure} retry={list.retry} />}
+      <div
+        className={failure ? 'table stale' : 'table'}
+        role="grid"
+        aria-label={label}
+        aria-rowcount={list.count + 1}
+        aria-activedescendant={`${id}-${current}`}
+        aria-multiselectable={selected ? true : undefined}
+        aria-busy={list.row(startIndex) ? undefined : true}
+        tabIndex={0}
+        ref={scroller}
+        style={toTracks(columns, selected !== undefined)}
+        onFocus={() => setCurrent(current)}
+        onKeyDown={onKeyDown}
+      >
+        <div className="table-head" role="row" aria-rowindex={1}>
+          {selected && (
+            <span role="columnheader" className="cell">
+              <span className="hidden">Selected</span>
+            </span>
+          )}
+          {columns.map((column) => (
+            <Header key={column.name} column={column} sort={sort} onSort={onSort} />
+          ))}
+        </div>
+        <div role="rowgroup" className="table-body" style={{ height: virtual.getTotalSize() }}>
+          {withoutTwins(items, list).map(({ index, start }) => {
+            const row = list.row(index);
+            return (
+              // biome-ignore lint/a11y/useKeyWithClickEvents: the grid takes the keys for its rows.
+              <div
+                key={row?.id ?? index}
+                id={`${id}-${index}`}
+                role="row"
+                tabIndex={-1}
+                aria-rowindex={index + 2}
+                aria-selected={row && selected ? selected.has(row.id) : undefined}
+                className={['table-row', index === current && 'current', onOpen && 'opens', row && classOf?.(row)]
+                  .filter(Boolean)
+                  .join(' ')}
+                data-tone={row && toneOf?.(row)}
+                style={{ transform: `translateY(${start}px)` }}
+                onClick={(event) => onClickRow(event, index, row)}
+              >
+                {selected && (
+                  <span role="gridcell" className="cell">
+                    <input
+                      type="checkbox"
+                      tabIndex={-1}
+                      aria-label="Select"
+                      checked={row ? selected.has(row.id) : false}
+                      onChange={() => row && toggle(row)}
+                    />
+                  </span>
+                )}
+                {columns.map((column) => (
+                  <span key={column.name} role="gridcell" className={toClass(column)}>
+                    {row ? column.cell(row) : <i className="cell-loading" />}
+                  </span>
+                ))}
+              </div>
+            );
+          })}
+        </div>
+      </div>
+      <p className="table-count" aria-live="polite">
+        {formatNumber(list.count)} in all
+        {selected && selected.size > 0 && `, ${formatNumber(selected.size)} selected`}
+      </p>
+    </>
+  );
+}
+
+/** While pages move against each other a row can be in two of them: it is shown once. */
+function withoutTwins<Row extends { readonly id: string }>(items: readonly VirtualItem[], list: Endless<Row>): readonly VirtualItem[] {
+  const ids = new Set<string>();
+  return items.filter(({ index }) => {
+    const id = list.row(index)?.id;
+    if (id === undefined) return true;
+    return !ids.has(id) && ids.add(id);
+  });
+}
+
+/** How far the current row is looked for, when others have come in above it. */
+const FOLLOWED = 300;
+
+/** Once somebody has been in the table, the current row stays the same one when others come in above it; the list keeps it. */
+function useCurrent<Row extends { readonly id: string }>(list: Endless<Row>): readonly [number, (index: number) => void] {
+  const { place, reach } = list;
+  const [, setTurn] = useState(0);
+  const found = place.id === null ? null : findNear(list, place.current, place.id);
+  const current = Math.max(0, Math.min(found ?? place.current, reach - 1));
+  const id = list.row(current)?.id ?? null;
+  useEffect(() => {
+    if (place.id !== null && id !== null) Object.assign(place, { current, id });
+  }, [place, current, id]);
+  const set = (index: number) => {
+    Object.assign(place, { current: index, id: list.row(index)?.id ?? null });
+    setTurn((before) => before + 1);
+  };
+  return [current, set];
+}
+
+function findNear<Row extends { readonly id: string }>(list: Endless<Row>, index: number, id: string): number | null {
+  for (let distance = 0; distance <= FOLLOWED; distance += 1) {
+    for (const place of [index + distance, index - distance]) if (place >= 0 && list.row(place)?.id === id) return place;
+  }
+  return null;
+}
+
+const toClass = <Row,>({ isMinor, isNumber }: Column<Row>) => `cell${isMinor ? ' minor' : ''}${isNumber ? ' number' : ''}`;
+
+/** The tracks of all columns, and of those that a narrow screen has. */
+function toTracks<Row>(columns: readonly Column<Row>[], isSelectable: boolean): CSSProperties {
+  const toList = (shown: readonly Column<Row>[]) => [...(isSelectable ? ['1.25rem'] : []), ...shown.map(({ width }) => width)].join(' ');
+  return { '--columns': toList(columns), '--columns-narrow': toList(columns.filter(({ isMinor }) => !isMinor)) } as CSSProperties;
+}
+
+function Header<Row>({ column, sort, onSort }: { column: Column<Row>; sort?: Sort | null; onSort?(sort: Sort): void }) {
+  const isSorted = column.sort !== undefined && sort?.field === column.sort;
+  const order = isSorted ? (sort?.direction === 'asc' ? 'ascending' : 'descending') : 'none';
+  const arrow = <span aria-hidden="true">{order === 'none' ? '' : order === 'ascending' ? ' ↑' : ' ↓'}</span>;
+  const { sort: field } = column;
+  if (!field || !onSort) {
+    return (
+      <span role="columnheader" className={toClass(column)} aria-sort={isSorted ? order : undefined}>
+        {column.title}
+        {arrow}
+      </span>
+    );
+  }
+  return (
+    <span role="columnheader" className={toClass(column)} aria-sort={order}>
+      <button type="button" className="sort" onClick={() => onSort({ field, direction: order === 'ascending' ? 'desc' : 'asc' })}>
+        {column.title}
+        {arrow}
+      </button>
+    </span>
+  );
+}
+
+/** The table is as high as the window leaves room for. */
+function useRoom(scroller: RefObject<HTMLDivElement | null>) {
+  useLayoutEffect(() => {
+    const element = scroller.current;
+    if (element) element.style.setProperty('--top', `${Math.round(element.getBoundingClientRect().top + scrollY)}px`);
+  });
+}
+
+/** Whoever comes back to a list finds it where it was, and goes on there with the keys. */
+function useKeptPlace(scroller: RefObject<HTMLDivElement | null>, place: Place, isReady: boolean) {
+  useLayoutEffect(() => {
+    const element = scroller.current;
+    if (!element || !isReady) return;
+    element.scrollTop = place.scrollTop;
+    if (place.current > 0 && document.activeElement === document.body) element.focus({ preventScroll: true });
+    const keep = () => {
+      place.scrollTop = element.scrollTop;
+    };
+    element.addEventListener('scroll', keep, { passive: true });
+    return () => element.removeEventListener('scroll', keep);
+  }, [scroller, place, isReady]);
+}
+
+/** `j` and `k` lead into the table from wherever nothing else takes letters. */
+function useLetters(scroller: RefObject<HTMLDivElement | null>, isReady: boolean, move: (step: number) => void) {
+  const latest = useRef(move);
+  latest.current = move;
+  useEffect(() => {
+    if (!isReady) return;
+    const onKey = (event: globalThis.KeyboardEvent) => {
+      const isTaken = (event.target as Element | null)?.closest('input, textarea, select, [contenteditable], [role], .terminal, canvas');
+      if ((event.key !== 'j' && event.key !== 'k') || isTaken || event.ctrlKey || event.metaKey || event.altKey) return;
+      event.preventDefault();
+      scroller.current?.focus({ preventScroll: true });
+      latest.current(event.key === 'j' ? 1 : -1);
+    };
+    addEventListener('keydown', onKey);
+    return () => removeEventListener('keydown', onKey);
+  }, [scroller, isReady]);
+}
+
+function useSignedOut(isSignedOut: boolean) {
+  const { signOut } = useDesk();
+  useEffect(() => {
+    if (isSignedOut) signOut('not_authenticated');
+  }, [isSignedOut, signOut]);
+}

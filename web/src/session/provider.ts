@@ -1,0 +1,86 @@
+import * as oauth from 'oauth4webapi';
+import { readExpiry, type Session } from './session.ts';
+import { loadSettings } from './settings.ts';
+
+/** A session with a new credential, by the refresh token of the one before it. */
+export async function refresh(refreshToken: string): Promise<Session> {
+  const { server, client } = await openProvider();
+  const response = await oauth.refreshTokenGrantRequest(server, client, oauth.None(), refreshToken, options);
+  return toSession(await oauth.processRefreshTokenResponse(server, client, response), refreshToken);
+}
+
+/** What the way back from the identity provider is compared with; it is used once. */
+interface Attempt {
+  readonly verifier: string;
+  readonly state: string;
+  readonly returnTo: string;
+}
+
+const ATTEMPT = 'portico:sign-in';
+const redirectUri = () => `${location.origin}/signin/callback`;
+
+/** Plain HTTP only where the provider is on this machine. */
+const options = { [oauth.allowInsecureRequests]: location.protocol === 'http:' };
+
+async function openProvider() {
+  const { identity_provider: provider } = await loadSettings();
+  if (!provider) throw new Error('This server has no identity provider.');
+  const issuer = new URL(provider.issuer);
+  const response = await oauth.discoveryRequest(issuer, options);
+  const server = await oauth.processDiscoveryResponse(issuer, response);
+  const client: oauth.Client = { client_id: provider.client_id };
+  return { provider, server, client };
+}
+
+/** Leaves for the identity provider: authorization code with PKCE. */
+export async function leaveForProvider(returnTo: string): Promise<void> {
+  const { provider, server, client } = await openProvider();
+  const verifier = oauth.generateRandomCodeVerifier();
+  const state = oauth.generateRandomState();
+  sessionStorage.setItem(ATTEMPT, JSON.stringify({ verifier, state, returnTo } satisfies Attempt));
+  const address = new URL(server.authorization_endpoint ?? '');
+  address.search = new URLSearchParams({
+    client_id: client.client_id,
+    redirect_uri: redirectUri(),
+    response_type: 'code',
+    scope: scopeOf(server),
+    ...audienceOf(provider.audience),
+    code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
+    code_challenge_method: 'S256',
+    state,
+    prompt: 'consent',
+  }).toString();
+  location.assign(address);
+}
+
+/** The token is for the gateway: `resource` of RFC 8707, which is a URL, and `audience`, as some providers call it. */
+const audienceOf = (audience: string) => ({ audience, ...(URL.canParse(audience) && { resource: audience }) });
+
+/** Without a refresh token the person is sent to the provider again when the session ends. */
+const scopeOf = ({ scopes_supported }: oauth.AuthorizationServer) =>
+  ['openid', 'profile', 'email', ...(scopes_supported?.includes('offline_access') ? ['offline_access'] : [])].join(' ');
+
+/** The end of the way back: the code becomes a session. */
+export async function comeBack(address: URL): Promise<{ session: Session; returnTo: string }> {
+  const attempt: Attempt | null = JSON.parse(sessionStorage.getItem(ATTEMPT) ?? 'null');
+  sessionStorage.removeItem(ATTEMPT);
+  if (!attempt) throw new Error('This tab has not asked to sign in.');
+  const { provider, server, client } = await openProvider();
+  const parameters = oauth.validateAuthResponse(server, client, address, attempt.state);
+  const response = await oauth.authorizationCodeGrantRequest(server, client, oauth.None(), parameters, redirectUri(), attempt.verifier, {
+    ...options,
+    additionalParameters: audienceOf(provider.audience),
+  });
+  const tokens = await oauth.processAuthorizationCodeResponse(server, client, response);
+  return { session: toSession(tokens, null), returnTo: attempt.returnTo };
+}
+
+function toSession({ access_token, expires_in, refresh_token }: oauth.TokenEndpointResponse, before: string | null): Session {
+  const refreshToken = refresh_token ?? before;
+  return {
+    kind: 'provider',
+    credential: access_token,
+    expires: readExpiry(access_token) ?? (expires_in ? Date.now() + expires_in * 1000 : null),
+    renewal: refreshToken ? { refreshToken } : null,
+  };
+}

@@ -1,0 +1,17 @@
+// node web/types.mjs: prints src/graphql/schema.d.ts, from which gql.tada has the types of each document, out of
+// schema.graphql. With --check it only says whether what is there is current.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { minifyIntrospection, outputIntrospectionFile } from '@gql.tada/internal';
+import { buildSchema, introspectionFromSchema } from 'graphql';
+
+const target = new URL('src/graphql/schema.d.ts', import.meta.url);
+const schema = buildSchema(readFileSync(new URL('../schema.graphql', import.meta.url), 'utf8'));
+const introspection = minifyIntrospection(introspectionFromSchema(schema, { descriptions: false }));
+const text = outputIntrospectionFile(introspection, { fileType: '.d.ts', shouldPreprocess: true });
+
+if (!process.argv.includes('--check')) {
+  writeFileSync(target, text);
+} else if (readFileSync(target, 'utf8') !== text) {
+  console.error('web/src/graphql/schema.d.ts is not of schema.graphql: npm run web:types prints it.');
+  process.exit(1);
+}
