@@ -12,6 +12,8 @@ export interface Ground {
   readonly owner: string;
   /** How many rows a statement touches at most. */
   readonly width: number;
+  /** Only statements that touch the counters once: one that inserts and updates touches them twice, once for each. */
+  readonly countsOnce?: boolean;
 }
 
 const list = <Item>(count: number, make: () => Item) => Array.from({ length: count }, make);
@@ -38,9 +40,15 @@ function instanceValues({ random, projects, owner }: Ground): string {
 const instanceColumns = '(id, project_id, name, status, plan, region, vcpu, ram_mb, storage_gb, hypervisor, throttled)';
 
 function changeInstances(ground: Ground): string {
-  const { random, width } = ground;
+  const { random, width, countsOnce } = ground;
   const where = some('instances', ground);
+  // Half of the rows are there already: one statement that inserts and updates.
+  const upsert = () => `INSERT INTO instances ${instanceColumns}
+      SELECT CASE WHEN hashtext(id::text) % 2 = 0 THEN id ELSE md5(id::text || '${random.below(1e9)}')::uuid END,
+        project_id, name, 'error', plan, region, 1, 2, 3, NULL, true FROM instances WHERE ${where}
+      ON CONFLICT (id) DO UPDATE SET status = excluded.status, ram_mb = excluded.ram_mb, hypervisor = excluded.hypervisor`;
   return random.pick([
+    ...(countsOnce ? [] : [upsert]),
     () => `INSERT INTO instances ${instanceColumns} VALUES ${list(1 + random.below(width), () => instanceValues(ground)).join(', ')}`,
     () => `UPDATE instances SET status = '${random.pick(statuses)}' WHERE ${where}`,
     () => `UPDATE instances SET vcpu = ${random.below(64)}, ram_mb = ram_mb / 2, storage_gb = storage_gb + 1 WHERE ${where}`,
@@ -49,11 +57,6 @@ function changeInstances(ground: Ground): string {
     () => `UPDATE instances SET project_id = ${anyProject(ground)} WHERE ${where}`,
     () => `UPDATE instances SET project_id = ${anyProject(ground)}, status = '${random.pick(statuses)}', vcpu = vcpu + 3 WHERE ${where}`,
     () => `DELETE FROM instances WHERE ${where}`,
-    // Half of the rows are there already: one statement that inserts and updates.
-    () => `INSERT INTO instances ${instanceColumns}
-      SELECT CASE WHEN hashtext(id::text) % 2 = 0 THEN id ELSE md5(id::text || '${random.below(1e9)}')::uuid END,
-        project_id, name, 'error', plan, region, 1, 2, 3, NULL, true FROM instances WHERE ${where}
-      ON CONFLICT (id) DO UPDATE SET status = excluded.status, ram_mb = excluded.ram_mb, hypervisor = excluded.hypervisor`,
   ])();
 }
 
