@@ -48,7 +48,6 @@ function changeInstances(ground: Ground): string {
         project_id, name, 'error', plan, region, 1, 2, 3, NULL, true FROM instances WHERE ${where}
       ON CONFLICT (id) DO UPDATE SET status = excluded.status, ram_mb = excluded.ram_mb, hypervisor = excluded.hypervisor`;
   return random.pick([
-    ...(countsOnce ? [] : [upsert]),
     () => `INSERT INTO instances ${instanceColumns} VALUES ${list(1 + random.below(width), () => instanceValues(ground)).join(', ')}`,
     () => `UPDATE instances SET status = '${random.pick(statuses)}' WHERE ${where}`,
     () => `UPDATE instances SET vcpu = ${random.below(64)}, ram_mb = ram_mb / 2, storage_gb = storage_gb + 1 WHERE ${where}`,
@@ -57,6 +56,7 @@ function changeInstances(ground: Ground): string {
     () => `UPDATE instances SET project_id = ${anyProject(ground)} WHERE ${where}`,
     () => `UPDATE instances SET project_id = ${anyProject(ground)}, status = '${random.pick(statuses)}', vcpu = vcpu + 3 WHERE ${where}`,
     () => `DELETE FROM instances WHERE ${where}`,
+    ...(countsOnce ? [] : [upsert]),
   ])();
 }
 
