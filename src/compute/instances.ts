@@ -94,7 +94,8 @@ async function listAttentiveInstances(
             UNION ALL
             (SELECT id FROM instances WHERE ${attention}::text = 'suspended' AND project_id = wanted.project_id
               AND status = 'suspended' AND (${status}::instance_status IS NULL OR ${status}::instance_status = status)
-              AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id LIMIT ${limit})
+              AND (status, id) > ('suspended', ${above}::uuid) AND (status, id) < ('suspended', ${below}::uuid)
+              ORDER BY status, id LIMIT ${limit})
             UNION ALL
             (SELECT id FROM instances WHERE ${attention}::text = 'throttled' AND project_id = wanted.project_id
               AND throttled AND status <> 'deleted' AND (${status}::instance_status IS NULL OR ${status}::instance_status = status)
@@ -121,7 +122,8 @@ async function listAttentiveInstances(
             UNION ALL
             (SELECT id FROM instances WHERE ${attention}::text = 'suspended' AND project_id = wanted.project_id
               AND status = 'suspended' AND (${status}::instance_status IS NULL OR ${status}::instance_status = status)
-              AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id DESC LIMIT ${limit})
+              AND (status, id) > ('suspended', ${above}::uuid) AND (status, id) < ('suspended', ${below}::uuid)
+              ORDER BY status DESC, id DESC LIMIT ${limit})
             UNION ALL
             (SELECT id FROM instances WHERE ${attention}::text = 'throttled' AND project_id = wanted.project_id
               AND throttled AND status <> 'deleted' AND (${status}::instance_status IS NULL OR ${status}::instance_status = status)

@@ -1,4 +1,5 @@
-import type { TestApp } from './app.ts';
+import pg from 'pg';
+import { isPostgres, type TestApp } from './app.ts';
 
 /** A statement as it was sent. */
 export interface Statement {
@@ -34,44 +35,67 @@ function readValue(sql: string, value: unknown): unknown {
 
 class Undo extends Error {}
 
-/**
- * Runs a statement again and undoes it; returns the tables that its plan scans from end to end, and what was read.
- * An insert is only planned: twice the same key would be refused.
- */
-export async function explain({ app }: TestApp, { sql, values }: Statement): Promise<{ scanned: string[]; readings: Reading[] }> {
+/** What was read by a plan for the statement's own values, and by the one for any values; which one is in use depends on the database. */
+export interface Explained {
+  /** The tables that either plan scans from end to end. */
+  readonly scanned: string[];
+  /** By the plan in use: on PostgreSQL the one for any values. */
+  readonly readings: Reading[];
+  readonly withItsValues: Reading[];
+}
+
+/** Runs a statement again, by each plan, and undoes it. An insert is only planned: twice the same key would be refused. */
+export async function explain({ app }: TestApp, { sql, values }: Statement): Promise<Explained> {
   const mode = /^\s*INSERT/i.test(sql) ? '' : 'ANALYZE, ';
-  const found: { scanned: string[]; readings: Reading[] } = { scanned: [], readings: [] };
+  const found: { own?: Plan; general?: Plan } = {};
   try {
     await app.database.$transaction(async (transaction) => {
-      const before = await transaction.$queryRawUnsafe<Count[]>(counts);
-      const [row] = await transaction.$queryRawUnsafe<Array<Record<string, unknown>>>(`EXPLAIN (${mode}FORMAT JSON) ${sql}`, ...values);
-      const after = await transaction.$queryRawUnsafe<Count[]>(counts);
-      const plan = Object.values(row ?? {})[0] as string | Array<{ Plan: PlanNode }>;
-      const [root] = (typeof plan === 'string' ? JSON.parse(plan) : plan) as Array<{ Plan: PlanNode }>;
-      if (root) collectScans(root.Plan, found.scanned);
-      found.readings.push(...compare(before, after));
-      const general = await planForAny(transaction, sql);
-      if (general) collectScans(general.Plan, found.scanned);
+      found.own = await runPlan(transaction, `EXPLAIN (${mode}FORMAT JSON) ${sql}`, values);
+      await transaction.$executeRawUnsafe('SET LOCAL plan_cache_mode = force_generic_plan');
+      await transaction.$executeRawUnsafe(`PREPARE general AS ${sql}`);
+      const given = values.length > 0 ? `(${values.map(literal).join(', ')})` : '';
+      found.general = await runPlan(transaction, `EXPLAIN (${mode}FORMAT JSON) EXECUTE general${given}`, []);
+      await transaction.$executeRawUnsafe('DEALLOCATE general');
       throw new Undo();
     });
   } catch (failure) {
     if (!(failure instanceof Undo)) throw failure;
   }
-  return found;
+  const { own, general } = found;
+  if (!own || !general) throw new Error('both plans were made');
+  const readings = isPostgres ? general.readings : own.readings;
+  return { scanned: [...own.scanned, ...general.scanned], readings, withItsValues: own.readings };
 }
 
 type Transaction = Parameters<Parameters<TestApp['app']['database']['$transaction']>[0]>[0];
 
-/** The plan that PostgreSQL may settle on for a prepared statement, whatever the values. */
-async function planForAny(transaction: Transaction, sql: string): Promise<{ Plan: PlanNode } | undefined> {
-  const count = Math.max(0, ...[...sql.matchAll(/\$(\d+)/g)].map(([, index]) => Number(index)));
-  const values = count > 0 ? `(${Array.from({ length: count }, () => 'NULL').join(', ')})` : '';
-  await transaction.$executeRawUnsafe('SET LOCAL plan_cache_mode = force_generic_plan');
-  await transaction.$executeRawUnsafe(`PREPARE general AS ${sql}`);
-  const [row] = await transaction.$queryRawUnsafe<Array<Record<string, unknown>>>(`EXPLAIN (FORMAT JSON) EXECUTE general${values}`);
-  await transaction.$executeRawUnsafe('DEALLOCATE general');
+interface Plan {
+  readonly scanned: string[];
+  readonly readings: Reading[];
+}
+
+async function runPlan(transaction: Transaction, sql: string, values: readonly unknown[]): Promise<Plan> {
+  const before = await transaction.$queryRawUnsafe<Count[]>(counts);
+  const [row] = await transaction.$queryRawUnsafe<Array<Record<string, unknown>>>(sql, ...values);
+  const after = await transaction.$queryRawUnsafe<Count[]>(counts);
   const plan = Object.values(row ?? {})[0] as string | Array<{ Plan: PlanNode }>;
-  return ((typeof plan === 'string' ? JSON.parse(plan) : plan) as Array<{ Plan: PlanNode }>)[0];
+  const [root] = (typeof plan === 'string' ? JSON.parse(plan) : plan) as Array<{ Plan: PlanNode }>;
+  const scanned: string[] = [];
+  if (root) collectScans(root.Plan, scanned);
+  return { scanned, readings: compare(before, after) };
+}
+
+/** A value as `EXECUTE` takes it: a literal, whose type is the parameter's. */
+function literal(value: unknown): string {
+  if (value === null || value === undefined) return 'NULL';
+  if (value instanceof Uint8Array) return `'\\x${Buffer.from(value).toString('hex')}'`;
+  const items = Array.isArray(value) ? value.map((item) => (item === null ? 'NULL' : JSON.stringify(textOf(item)))) : null;
+  return pg.escapeLiteral(items ? `{${items.join(',')}}` : textOf(value));
+}
+
+function textOf(value: unknown): string {
+  if (value instanceof Date) return value.toISOString();
+  return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
 
 interface Count {
