@@ -87,12 +87,16 @@ export async function listOfProjects(
         FROM unnest(${projectIds}::uuid[], ${userIds}::uuid[]) AS wanted (project_id, user_id)
         LEFT JOIN notification_states AS state ON state.project_id = wanted.project_id AND state.user_id = wanted.user_id
         CROSS JOIN LATERAL (
+          SELECT least(${below}::bigint, CASE WHEN NOT ${unread}::boolean THEN greatest(coalesce(state.read_through, 0), max(sequence)) + 1 END) AS below
+          FROM notification_reads WHERE project_id = wanted.project_id AND user_id = wanted.user_id
+        ) AS mark
+        CROSS JOIN LATERAL (
           SELECT either.id, either.sequence FROM (
             (SELECT notification.id, notification.sequence FROM notifications AS notification
             LEFT JOIN notification_reads AS single
               ON single.project_id = notification.project_id AND single.user_id = wanted.user_id AND single.sequence = notification.sequence
             WHERE ${kind}::text IS NULL AND ${severity}::severity IS NULL AND notification.project_id = wanted.project_id
-              AND notification.sequence > greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN state.read_through END) AND notification.sequence < ${below}::bigint
+              AND notification.sequence > greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN state.read_through END) AND notification.sequence < mark.below
               AND (${unread}::boolean IS NULL
                 OR ${unread}::boolean <> (single.sequence IS NOT NULL OR notification.sequence <= coalesce(state.read_through, 0)))
             ORDER BY notification.sequence LIMIT ${limit})
@@ -102,7 +106,7 @@ export async function listOfProjects(
               ON single.project_id = notification.project_id AND single.user_id = wanted.user_id AND single.sequence = notification.sequence
             WHERE ${kind}::text IS NOT NULL AND notification.project_id = wanted.project_id AND notification.kind = ${kind}::text
               AND (${severity}::severity IS NULL OR ${severity}::severity = notification.severity)
-              AND notification.sequence > greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN state.read_through END) AND notification.sequence < ${below}::bigint
+              AND notification.sequence > greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN state.read_through END) AND notification.sequence < mark.below
               AND (${unread}::boolean IS NULL
                 OR ${unread}::boolean <> (single.sequence IS NOT NULL OR notification.sequence <= coalesce(state.read_through, 0)))
             ORDER BY notification.sequence LIMIT ${limit})
@@ -111,7 +115,7 @@ export async function listOfProjects(
             LEFT JOIN notification_reads AS single
               ON single.project_id = notification.project_id AND single.user_id = wanted.user_id AND single.sequence = notification.sequence
             WHERE ${kind}::text IS NULL AND ${severity}::severity IS NOT NULL AND notification.project_id = wanted.project_id AND ${severity}::severity = notification.severity
-              AND notification.sequence > greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN state.read_through END) AND notification.sequence < ${below}::bigint
+              AND notification.sequence > greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN state.read_through END) AND notification.sequence < mark.below
               AND (${unread}::boolean IS NULL
                 OR ${unread}::boolean <> (single.sequence IS NOT NULL OR notification.sequence <= coalesce(state.read_through, 0)))
             ORDER BY notification.sequence LIMIT ${limit})
@@ -123,12 +127,16 @@ export async function listOfProjects(
         FROM unnest(${projectIds}::uuid[], ${userIds}::uuid[]) AS wanted (project_id, user_id)
         LEFT JOIN notification_states AS state ON state.project_id = wanted.project_id AND state.user_id = wanted.user_id
         CROSS JOIN LATERAL (
+          SELECT least(${below}::bigint, CASE WHEN NOT ${unread}::boolean THEN greatest(coalesce(state.read_through, 0), max(sequence)) + 1 END) AS below
+          FROM notification_reads WHERE project_id = wanted.project_id AND user_id = wanted.user_id
+        ) AS mark
+        CROSS JOIN LATERAL (
           SELECT either.id, either.sequence FROM (
             (SELECT notification.id, notification.sequence FROM notifications AS notification
             LEFT JOIN notification_reads AS single
               ON single.project_id = notification.project_id AND single.user_id = wanted.user_id AND single.sequence = notification.sequence
             WHERE ${kind}::text IS NULL AND ${severity}::severity IS NULL AND notification.project_id = wanted.project_id
-              AND notification.sequence > greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN state.read_through END) AND notification.sequence < ${below}::bigint
+              AND notification.sequence > greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN state.read_through END) AND notification.sequence < mark.below
               AND (${unread}::boolean IS NULL
                 OR ${unread}::boolean <> (single.sequence IS NOT NULL OR notification.sequence <= coalesce(state.read_through, 0)))
             ORDER BY notification.sequence DESC LIMIT ${limit})
@@ -138,7 +146,7 @@ export async function listOfProjects(
               ON single.project_id = notification.project_id AND single.user_id = wanted.user_id AND single.sequence = notification.sequence
             WHERE ${kind}::text IS NOT NULL AND notification.project_id = wanted.project_id AND notification.kind = ${kind}::text
               AND (${severity}::severity IS NULL OR ${severity}::severity = notification.severity)
-              AND notification.sequence > greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN state.read_through END) AND notification.sequence < ${below}::bigint
+              AND notification.sequence > greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN state.read_through END) AND notification.sequence < mark.below
               AND (${unread}::boolean IS NULL
                 OR ${unread}::boolean <> (single.sequence IS NOT NULL OR notification.sequence <= coalesce(state.read_through, 0)))
             ORDER BY notification.sequence DESC LIMIT ${limit})
@@ -147,7 +155,7 @@ export async function listOfProjects(
             LEFT JOIN notification_reads AS single
               ON single.project_id = notification.project_id AND single.user_id = wanted.user_id AND single.sequence = notification.sequence
             WHERE ${kind}::text IS NULL AND ${severity}::severity IS NOT NULL AND notification.project_id = wanted.project_id AND ${severity}::severity = notification.severity
-              AND notification.sequence > greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN state.read_through END) AND notification.sequence < ${below}::bigint
+              AND notification.sequence > greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN state.read_through END) AND notification.sequence < mark.below
               AND (${unread}::boolean IS NULL
                 OR ${unread}::boolean <> (single.sequence IS NOT NULL OR notification.sequence <= coalesce(state.read_through, 0)))
             ORDER BY notification.sequence DESC LIMIT ${limit})
@@ -156,7 +164,7 @@ export async function listOfProjects(
         ORDER BY listed.sequence DESC`;
   const scopeOf = new Map(scopes.map((scope) => [scope.projectId, scope]));
   const asked = rows.flatMap(({ id, projectId }) => {
-    const scope = scopeOf.get(projectId ?? '');
+    const scope = scopeOf.get(projectId);
     return scope && id !== null ? [{ scope, id }] : [];
   });
   const found = asked.length > 0 ? await findNotifications(database, asked, read) : [];
@@ -169,7 +177,7 @@ export async function listOfProjects(
 
 interface Place {
   readonly id: string | null;
-  readonly projectId: string | null;
+  readonly projectId: string;
 }
 
 /** How many there are in each of the lists: arithmetic, unless a severity or a kind is asked for. */

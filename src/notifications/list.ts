@@ -34,7 +34,7 @@ export const LAST = Number.MAX_SAFE_INTEGER;
  * The statement has one plan, which is right for every part: a branch for each index that a filter needs, of which one finds
  * the numbers, and the rows of these. A value on which the plan would depend stands in a subselect, which the planner does
  * not look into. The lower bound is compared as a row: two plain bounds are taken for a range of few rows, which would all
- * be read and sorted.
+ * be read and sorted. Of those that were read none is newer than the last one that was: nothing is looked at behind it.
  */
 export function readPart(database: Database, part: Part): Promise<Row[]> {
   return part.isAscending ? readOldest(database, part) : readNewest(database, part);
@@ -45,7 +45,10 @@ function readNewest(database: Database, part: Part): Promise<Row[]> {
   return database.query<Row>`
     WITH mark AS (
       SELECT coalesce(max(read_through), 0) AS read_through,
-        greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN max(read_through) END) AS above
+        greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN max(read_through) END) AS above,
+        least(${below}::bigint, CASE WHEN NOT ${unread}::boolean THEN greatest(coalesce(max(read_through), 0), (
+          SELECT max(sequence) FROM notification_reads WHERE project_id = ${projectId}::uuid AND user_id = ${userId}::uuid
+        )) + 1 END) AS below
       FROM notification_states WHERE project_id = ${projectId}::uuid AND user_id = ${userId}::uuid
     )
     SELECT id, sequence, kind, severity, title, CASE WHEN fits THEN body ELSE '' END AS body,
@@ -63,7 +66,7 @@ function readNewest(database: Database, part: Part): Promise<Row[]> {
             LEFT JOIN notification_reads AS single
               ON single.project_id = notification.project_id AND single.user_id = ${userId}::uuid AND single.sequence = notification.sequence
             WHERE (SELECT ${kind}::text IS NULL AND ${severity}::severity IS NULL) AND notification.project_id = ${projectId}::uuid
-              AND notification.sequence < ${below}::bigint
+              AND notification.sequence < (SELECT below FROM mark)
               AND (notification.sequence, notification.project_id) > ((SELECT above FROM mark), ${projectId}::uuid)
               AND ((single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark)) <> (SELECT ${unread}::boolean)) IS NOT FALSE
             ORDER BY notification.sequence DESC LIMIT (SELECT ${limit}::int) OFFSET ${offset}
@@ -75,7 +78,7 @@ function readNewest(database: Database, part: Part): Promise<Row[]> {
             LEFT JOIN notification_reads AS single
               ON single.project_id = notification.project_id AND single.user_id = ${userId}::uuid AND single.sequence = notification.sequence
             WHERE notification.project_id = ${projectId}::uuid AND notification.kind = (SELECT ${kind}::text)
-              AND notification.sequence < ${below}::bigint
+              AND notification.sequence < (SELECT below FROM mark)
               AND (notification.sequence, notification.project_id) > ((SELECT above FROM mark), ${projectId}::uuid)
               AND ((SELECT ${severity}::severity) = notification.severity) IS NOT FALSE
               AND ((single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark)) <> (SELECT ${unread}::boolean)) IS NOT FALSE
@@ -89,7 +92,7 @@ function readNewest(database: Database, part: Part): Promise<Row[]> {
               ON single.project_id = notification.project_id AND single.user_id = ${userId}::uuid AND single.sequence = notification.sequence
             WHERE (SELECT ${kind}::text IS NULL) AND notification.project_id = ${projectId}::uuid
               AND (SELECT ${severity}::severity) = notification.severity
-              AND notification.sequence < ${below}::bigint
+              AND notification.sequence < (SELECT below FROM mark)
               AND (notification.sequence, notification.project_id) > ((SELECT above FROM mark), ${projectId}::uuid)
               AND ((single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark)) <> (SELECT ${unread}::boolean)) IS NOT FALSE
             ORDER BY notification.sequence DESC LIMIT (SELECT ${limit}::int) OFFSET ${offset}
@@ -109,7 +112,10 @@ function readOldest(database: Database, part: Part): Promise<Row[]> {
   return database.query<Row>`
     WITH mark AS (
       SELECT coalesce(max(read_through), 0) AS read_through,
-        greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN max(read_through) END) AS above
+        greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN max(read_through) END) AS above,
+        least(${below}::bigint, CASE WHEN NOT ${unread}::boolean THEN greatest(coalesce(max(read_through), 0), (
+          SELECT max(sequence) FROM notification_reads WHERE project_id = ${projectId}::uuid AND user_id = ${userId}::uuid
+        )) + 1 END) AS below
       FROM notification_states WHERE project_id = ${projectId}::uuid AND user_id = ${userId}::uuid
     )
     SELECT id, sequence, kind, severity, title, CASE WHEN fits THEN body ELSE '' END AS body,
@@ -127,7 +133,7 @@ function readOldest(database: Database, part: Part): Promise<Row[]> {
             LEFT JOIN notification_reads AS single
               ON single.project_id = notification.project_id AND single.user_id = ${userId}::uuid AND single.sequence = notification.sequence
             WHERE (SELECT ${kind}::text IS NULL AND ${severity}::severity IS NULL) AND notification.project_id = ${projectId}::uuid
-              AND notification.sequence < ${below}::bigint
+              AND notification.sequence < (SELECT below FROM mark)
               AND (notification.sequence, notification.project_id) > ((SELECT above FROM mark), ${projectId}::uuid)
               AND ((single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark)) <> (SELECT ${unread}::boolean)) IS NOT FALSE
             ORDER BY notification.sequence LIMIT (SELECT ${limit}::int) OFFSET ${offset}
@@ -139,7 +145,7 @@ function readOldest(database: Database, part: Part): Promise<Row[]> {
             LEFT JOIN notification_reads AS single
               ON single.project_id = notification.project_id AND single.user_id = ${userId}::uuid AND single.sequence = notification.sequence
             WHERE notification.project_id = ${projectId}::uuid AND notification.kind = (SELECT ${kind}::text)
-              AND notification.sequence < ${below}::bigint
+              AND notification.sequence < (SELECT below FROM mark)
               AND (notification.sequence, notification.project_id) > ((SELECT above FROM mark), ${projectId}::uuid)
               AND ((SELECT ${severity}::severity) = notification.severity) IS NOT FALSE
               AND ((single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark)) <> (SELECT ${unread}::boolean)) IS NOT FALSE
@@ -153,7 +159,7 @@ function readOldest(database: Database, part: Part): Promise<Row[]> {
               ON single.project_id = notification.project_id AND single.user_id = ${userId}::uuid AND single.sequence = notification.sequence
             WHERE (SELECT ${kind}::text IS NULL) AND notification.project_id = ${projectId}::uuid
               AND (SELECT ${severity}::severity) = notification.severity
-              AND notification.sequence < ${below}::bigint
+              AND notification.sequence < (SELECT below FROM mark)
               AND (notification.sequence, notification.project_id) > ((SELECT above FROM mark), ${projectId}::uuid)
               AND ((single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark)) <> (SELECT ${unread}::boolean)) IS NOT FALSE
             ORDER BY notification.sequence LIMIT (SELECT ${limit}::int) OFFSET ${offset}

@@ -135,6 +135,21 @@ test('a list is read from its middle and from its end as from its beginning', as
   expect(problems).toEqual([]);
 });
 
+test('what was read is not looked for behind what was read last', async () => {
+  const { database } = app.app;
+  const userId = app.demo.users.member.id;
+  await database.notificationRead.deleteMany({ where: { userId } });
+  await database.notificationState.updateMany({ where: { userId }, data: { readThrough: 0 } });
+  const lists = operations.filter(({ name }) => /notification(s|Page)$/.test(name) && !name.startsWith('mutation'));
+  expect(lists.length).toBeGreaterThan(2);
+  const problems: string[] = [];
+  for (const operation of lists) {
+    const unread = variantsOf(operation).find(({ label }) => label === 'unread: false');
+    if (unread) problems.push(...(await findProblems(operation.name, () => ask('member', operation, unread.values), 10)));
+  }
+  expect(problems).toEqual([]);
+});
+
 test('what is written is found by an index', async () => {
   const { database } = app.app;
   const { project_id: projectId, users } = app.demo;
