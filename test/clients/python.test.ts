@@ -98,7 +98,8 @@ describe('the plain client in Python', () => {
     const end = await endOfLog();
     await expect.poll(() => lastOf(client.events), { timeout: 30_000 }).toBe(end);
     expect(checkHistory({ committed: await readLog(app), from, received: entriesOf(client.events) })).toEqual([]);
-    expect(client.events.filter(({ type }) => type === 'ready').length).toBeGreaterThan(5);
+    // Of the cuts themselves: how far a connection comes before the next one is the machine's.
+    expect(client.said().length).toBeGreaterThan(15);
     expect(client.events.filter(({ type }) => type === 'gap')).toEqual([]);
     expect(client.said().filter((line) => !/^waiting \d+\.\d s: (no connection|closed with)/.test(line))).toEqual([]);
   });
