@@ -68,8 +68,12 @@ export async function readOverviews(database: Database, scopes: readonly Project
         SELECT coalesce(json_agg(json_build_object('status', status::text, 'count', tasks::bigint) ORDER BY status), '[]') AS by_status,
           coalesce(sum(tasks), 0)::bigint AS total
         FROM (
-          SELECT status::text COLLATE "C" AS status, count(*) AS tasks FROM tasks
-          WHERE project_id = wanted.project_id AND created >= ${dayAgo} GROUP BY status
+          SELECT coalesce(known.status::text, '') COLLATE "C" AS status, created_of.tasks
+          FROM unnest(enum_range(NULL::task_status)) AS known (status)
+          CROSS JOIN LATERAL (
+            SELECT count(*) AS tasks FROM tasks WHERE project_id = wanted.project_id AND status = known.status AND created >= ${dayAgo}
+          ) AS created_of
+          WHERE created_of.tasks > 0
         ) AS recent_by_status
       )
       SELECT json_build_object(

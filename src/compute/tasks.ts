@@ -161,9 +161,9 @@ async function searchTasks(
         CROSS JOIN LATERAL (
           SELECT id, project_id, instance_id, kind, status, created, started, finished FROM tasks
           WHERE project_id = wanted.project_id AND status = chosen.status::task_status
-            AND (status, created, id) > (chosen.status::task_status, ${moments.above.value}::text::timestamptz, ${moments.above.id}::uuid)
-            AND (status, created, id) < (chosen.status::task_status, ${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
-          ORDER BY status, created, id LIMIT ${limit}
+            AND (created, id) > (${moments.above.value}::text::timestamptz, ${moments.above.id}::uuid)
+            AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
+          ORDER BY created, id LIMIT ${limit}
         ) AS found
         WHERE ${way}::text = 'created asc' ORDER BY found.created, found.id LIMIT ${limit})
       UNION ALL
@@ -172,9 +172,9 @@ async function searchTasks(
         CROSS JOIN LATERAL (
           SELECT id, project_id, instance_id, kind, status, created, started, finished FROM tasks
           WHERE project_id = wanted.project_id AND status = chosen.status::task_status
-            AND (status, created, id) > (chosen.status::task_status, ${moments.above.value}::text::timestamptz, ${moments.above.id}::uuid)
-            AND (status, created, id) < (chosen.status::task_status, ${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
-          ORDER BY status DESC, created DESC, id DESC LIMIT ${limit}
+            AND (created, id) > (${moments.above.value}::text::timestamptz, ${moments.above.id}::uuid)
+            AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
+          ORDER BY created DESC, id DESC LIMIT ${limit}
         ) AS found
         WHERE ${way}::text = 'created desc' ORDER BY found.created DESC, found.id DESC LIMIT ${limit})
       UNION ALL

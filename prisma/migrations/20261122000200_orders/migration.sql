@@ -4,9 +4,10 @@
 CREATE INDEX "instances_project_id_status_created_id_idx" ON "instances"("project_id", "status", "created", "id");
 CREATE INDEX instances_names_idx ON instances (project_id, status, (left(name, 255) COLLATE "C"), id);
 
--- The filters of instances: they are counted by these alone, and found where there are few of them.
-CREATE INDEX "instances_project_id_region_status_idx" ON "instances"("project_id", "region", "status");
-CREATE INDEX "instances_project_id_plan_status_idx" ON "instances"("project_id", "plan", "status");
+-- The filters of instances: they are counted by these alone, and found where there are few of them. The filter stands first,
+-- so that no plan takes one of them for an index of the project.
+CREATE INDEX "instances_region_project_id_status_idx" ON "instances"("region", "project_id", "status");
+CREATE INDEX "instances_plan_project_id_status_idx" ON "instances"("plan", "project_id", "status");
 
 CREATE INDEX "tasks_project_id_status_created_id_idx" ON "tasks"("project_id", "status", "created", "id");
 
