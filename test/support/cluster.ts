@@ -82,7 +82,7 @@ export async function openCluster(): Promise<Cluster> {
 }
 
 /** Runs PostgreSQL's programs; PostgreSQL does not serve root, who therefore becomes its user. */
-async function asPostgres(folder: string) {
+export async function asPostgres(folder: string) {
   const versions = '/usr/lib/postgresql';
   const [newest] = existsSync(versions) ? readdirSync(versions).sort((a, b) => Number(b) - Number(a)) : [];
   const pathOf = (program: string) => (newest ? join(versions, newest, 'bin', program) : program);

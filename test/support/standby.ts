@@ -1,0 +1,70 @@
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { asPostgres, type Cluster } from './cluster.ts';
+import { execute } from './database.ts';
+import { findLowPort } from './ports.ts';
+
+/** A PostgreSQL that follows another one by streaming replication, and serves reads alone. */
+export interface Standby {
+  readonly url: string;
+  /** Receives what is committed from now on, and does not show it. */
+  pause(): Promise<void>;
+  resume(): Promise<void>;
+  /** Whether it shows what was committed up to a position of the primary's log; waits for that as long as it may. */
+  reaches(position: string, patienceMs: number): Promise<boolean>;
+  close(): Promise<void>;
+}
+
+const LOOK_MS = 10;
+
+export async function openStandby({ host, port, url }: Pick<Cluster, 'host' | 'port' | 'url'>): Promise<Standby> {
+  const folder = mkdtempSync(join(tmpdir(), 'portico-standby-'));
+  const data = join(folder, 'data');
+  const ownPort = await findLowPort();
+  const run = await asPostgres(folder);
+  const own = new URL(url);
+  own.port = String(ownPort);
+  const ask = async (expression: string) => {
+    const [row] = await execute(own.href, `SELECT (${expression})::text AS answer`);
+    return row?.answer;
+  };
+  const waitFor = async (expression: string, answer: string, patienceMs: number) => {
+    for (const deadline = performance.now() + patienceMs; ; await sleep(LOOK_MS)) {
+      if ((await ask(expression)) === answer) return true;
+      if (performance.now() > deadline) return false;
+    }
+  };
+  const close = async () => {
+    if (existsSync(join(data, 'postmaster.pid'))) await run('pg_ctl', ['-D', data, '-w', '-m', 'immediate', 'stop']);
+    rmSync(folder, { recursive: true, force: true });
+  };
+  try {
+    const source = ['-h', host, '-p', String(port), '-U', 'postgres'];
+    await run('pg_basebackup', [...source, '-D', data, '--write-recovery-conf', '--checkpoint=fast', '--no-sync']);
+    // The copy has the settings of the primary: of two lines the later one counts.
+    writeFileSync(join(data, 'postgresql.conf'), `port = ${ownPort}\n`, { flag: 'a' });
+    await run('pg_ctl', ['-D', data, '-w', '-t', '60', '-l', join(folder, 'log'), 'start']);
+  } catch (failure) {
+    await close();
+    throw failure;
+  }
+  return {
+    url: own.href,
+    async pause() {
+      await ask('pg_wal_replay_pause()');
+      // It has been asked to; what it is replaying just then it still shows.
+      if (!(await waitFor('pg_get_wal_replay_pause_state()', 'paused', 10_000))) throw new Error('the standby does not pause');
+    },
+    resume: async () => void (await ask('pg_wal_replay_resume()')),
+    reaches: (position, patienceMs) => waitFor(`pg_last_wal_replay_lsn() >= '${position}'::pg_lsn`, 'true', patienceMs),
+    close,
+  };
+}
+
+/** The position of a primary's log behind everything that has been committed so far. */
+export async function positionOf(primaryUrl: string): Promise<string> {
+  const [row] = await execute(primaryUrl, 'SELECT pg_current_wal_insert_lsn()::text AS position');
+  return String(row?.position);
+}
