@@ -11,6 +11,7 @@ const withoutDatabase = [
   'json-text',
   'ownership',
   'pipelining',
+  'scale',
   'signing-key',
   'structure',
 ].map((name) => `test/${name}.test.ts`);

@@ -26,6 +26,7 @@ export const guides: Readonly<Record<string, Guide>> = {
   operations: { title: 'Operations', file: new URL('../../../docs/operations.md', import.meta.url) },
   data: { title: 'What the database guarantees', file: new URL('../../../docs/data.md', import.meta.url) },
   performance: { title: 'What it costs, and how that is measured', file: new URL('../../../docs/performance.md', import.meta.url) },
+  scale: { title: 'How far it scales', file: new URL('../../../docs/scale.md', import.meta.url) },
 };
 
 const style = `${pageStyle}
