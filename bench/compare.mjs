@@ -1,7 +1,9 @@
 // The same load on several servers: first their answers must be equal, then they are measured in turn.
 import assert from 'node:assert/strict';
 import { query } from './database.mjs';
-import { drive, medians } from './load.mjs';
+import { CONNECTIONS, drive, medians, percentilesOf } from './load.mjs';
+import { pace } from './pace.mjs';
+import { postmasterOf } from './servers.mjs';
 
 /** What earlier requests have left behind would make the next ones easier. @param {string} databaseUrl */
 async function reset(databaseUrl) {
@@ -21,6 +23,8 @@ async function ask(server, { path, ...request }) {
 const WARM_SECONDS = 2;
 const SAMPLES = 12;
 const COMPARED = 5_555;
+/** Of what the slowest can do: at this rate none of them has a queue by itself. */
+const PACED_SHARE = 0.5;
 
 /**
  * What they refuse: no credential, a bad one, and somebody else's project. By status, or, of GraphQL, with data that
@@ -41,50 +45,91 @@ async function refusalsOf(server, { path, headers, ...request }, stranger) {
 
 /**
  * @typedef {{name: string, requestsOf: (server: string) => Promise<import('./load.mjs').Request[]>, comparable: (body: any, server: string) => unknown}} Measured
- * @typedef {{operation: string, server: string, figures: import('./load.mjs').Figures}} Row
+ * @typedef {{operation: Measured, server: import('./servers.mjs').Server, requests: import('./load.mjs').Request[]}} Subject
+ * @typedef {{rate: number, p50: number, p99: number}} Paced at a fixed rate, a latency counted from when its request was due
+ * @typedef {{operation: string, server: string, figures: import('./load.mjs').Figures & {bothMicros: number}, paced: Paced | null}} Row
  */
 
 /**
+ * Those named `atFixedRate` are also sent requests at one rate for all of them.
  * @param {Measured[]} operations @param {import('./servers.mjs').Server[]} servers
- * @param {{databaseUrl: string, key: import('./servers.mjs').Key, rounds: number, seconds: number, say: (line: string) => void}} options
+ * @param {{databaseUrl: string, key: import('./servers.mjs').Key, rounds: number, seconds: number, say: (line: string) => void, atFixedRate: readonly string[]}} options
  * @returns {Promise<Row[]>}
  */
-export async function compare(operations, servers, { databaseUrl, key, rounds, seconds, say }) {
+export async function compare(operations, servers, { databaseUrl, key, rounds, seconds, say, atFixedRate }) {
+  const postmaster = await postmasterOf(databaseUrl);
   const stranger = await key.tokenOf(1);
-  const measured = [];
+  /** @type {Subject[]} */
+  const subjects = [];
   for (const operation of operations) {
-    for (const server of servers)
-      measured.push({
-        operation,
-        server,
-        requests: await operation.requestsOf(server.name),
-        figures: /** @type {import('./load.mjs').Figures[]} */ ([]),
-      });
-    await compareAnswers(measured.slice(-servers.length), databaseUrl, stranger);
+    for (const server of servers) subjects.push({ operation, server, requests: await operation.requestsOf(server.name) });
+    await compareAnswers(subjects.slice(-servers.length), databaseUrl, stranger);
   }
   // All are warm before the first is measured, and what else the machine does meets all of them.
-  for (const { server, requests } of measured) await drive(server, requests, { seconds: Math.min(WARM_SECONDS, 2 * seconds) });
-  for (let round = 0; round < rounds; round += 1) {
-    for (const { server, requests, figures } of measured) {
-      await reset(databaseUrl);
-      figures.push(await drive(server, requests, { seconds }));
-    }
-  }
-  const rows = measured.map(({ operation, server, figures }) => ({
-    operation: operation.name,
-    server: server.name,
-    figures: medians(figures),
+  for (const { server, requests } of subjects) await drive(server, requests, { seconds: Math.min(WARM_SECONDS, 2 * seconds) });
+  const driven = await byTurns(subjects, { databaseUrl, rounds }, ({ server, requests }) =>
+    drive(server, requests, { seconds, postmaster }),
+  );
+  const pacedSubjects = subjects.filter(({ server }) => atFixedRate.includes(server.name));
+  const rateOf = (/** @type {Measured} */ operation) =>
+    PACED_SHARE *
+    Math.min(...pacedSubjects.filter((one) => one.operation === operation).map((one) => Number(driven.get(one)?.requestsPerSecond)));
+  const paced = await byTurns(pacedSubjects, { databaseUrl, rounds }, async ({ operation, server, requests }) => {
+    const rate = rateOf(operation);
+    return { rate, ...percentilesOf(await pace(server, requests, { rate, seconds, connections: CONNECTIONS })) };
+  });
+  const rows = [...driven].map(([subject, figures]) => ({
+    operation: subject.operation.name,
+    server: subject.server.name,
+    figures: { ...figures, bothMicros: figures.cpuMicros + figures.postgresMicros },
+    paced: paced.get(subject) ?? null,
   }));
   for (const { name } of operations) {
     const own = rows.filter(({ operation }) => operation === name);
-    say(`  ${name}: ${own.map(({ server, figures }) => `${server} ${Math.round(figures.cpuMicros)} µs`).join(', ')}`);
+    const costs = own.map(({ server, figures }) => `${server} ${Math.round(figures.cpuMicros)} + ${Math.round(figures.postgresMicros)} µs`);
+    say(`  ${name}: ${costs.join(', ')}`);
   }
   return rows;
 }
 
 /**
+ * Round by round, each of them once: the medians of what is measured.
+ * @template {string} Name
+ * @param {Subject[]} subjects @param {{databaseUrl: string, rounds: number}} options
+ * @param {(subject: Subject) => Promise<Record<Name, number>>} measure
+ */
+async function byTurns(subjects, { databaseUrl, rounds }, measure) {
+  const measured = subjects.map((subject) => ({ subject, figures: /** @type {Array<Record<Name, number>>} */ ([]) }));
+  for (let round = 0; round < rounds; round += 1) {
+    for (const { subject, figures } of measured) {
+      await reset(databaseUrl);
+      figures.push(await measure(subject));
+    }
+  }
+  return new Map(measured.map(({ subject, figures }) => [subject, medians(figures)]));
+}
+
+/**
+ * What Portico has by what another has, of one operation.
+ * @param {Row[]} rows @param {string} operation @param {string} server @param {(row: Row) => number} figureOf
+ */
+export function ratio(rows, operation, server, figureOf) {
+  const [ours = Number.NaN, theirs = Number.NaN] = ['portico', server].map((name) => {
+    const row = rows.find((one) => one.operation === operation && one.server === name);
+    return row ? figureOf(row) : Number.NaN;
+  });
+  // Where it has answered nothing within the time, its CPU for a request is endless.
+  return Number.isFinite(theirs) ? ours / theirs : Number.NaN;
+}
+
+export const nodeCpu = (/** @type {Row} */ { figures }) => figures.cpuMicros;
+export const bothCpu = (/** @type {Row} */ { figures }) => figures.bothMicros;
+export const throughput = (/** @type {Row} */ { figures }) => figures.requestsPerSecond;
+export const pacedP99 = (/** @type {Row} */ { paced }) => paced?.p99 ?? Number.NaN;
+
+/**
  * Throws where they answer or refuse otherwise than the first of them.
- * @param {Array<{operation: Measured, server: import('./servers.mjs').Server, requests: import('./load.mjs').Request[]}>} peers
+ * @param {Subject[]} peers
  * @param {string} databaseUrl @param {string} stranger
  */
 async function compareAnswers(peers, databaseUrl, stranger) {

@@ -1,6 +1,6 @@
 // Reads by GraphQL over HTTP, under the project that was checked once: four by themselves, and one along relations.
 import { readFileSync } from 'node:fs';
-import { compare } from './compare.mjs';
+import { bothCpu, compare, nodeCpu, ratio } from './compare.mjs';
 import { query } from './database.mjs';
 import { idOf } from './fill.mjs';
 import { overview } from './peers/statements.mjs';
@@ -74,10 +74,14 @@ const names = /** @type {const} */ ({
   instances: '20 instances with backup trial',
   relations: '20 instances, each with three tasks, its volumes and its trial',
 });
-/** Who is measured beside Portico, and what its CPU may be of theirs. */
-const bounds = {
-  lists: { mercurius: 1, apollo: 0.5, postgraphile: 0.7 },
-  relations: { postgraphile: 1.5, 'apollo-prisma': 0.6 },
+/** Who is measured beside Portico: what Node's CPU may be of theirs, and that of Node and PostgreSQL; who is sent requests at a fixed rate. */
+const groups = {
+  lists: {
+    node: { mercurius: 1, apollo: 0.5, postgraphile: 0.7 },
+    both: { mercurius: 0.8 },
+    atFixedRate: ['portico', 'mercurius', 'apollo'],
+  },
+  relations: { node: { postgraphile: 1.5, 'apollo-prisma': 0.6 }, both: {}, atFixedRate: [] },
 };
 
 const COUNT = 9_984;
@@ -135,24 +139,28 @@ export async function measureGraphql({ databaseUrl, key, ...options }) {
         const ours = await requestsOf(documentOf(read), key.tokenOf);
         const theirs = await requestsOf(documentOfDatabase(read), key.tokenOf);
         const requests = async (/** @type {string} */ server) => (server === 'postgraphile' ? theirs : ours);
-        return { name: title, requestsOf: requests, comparable, bounds: read === 'relations' ? bounds.relations : bounds.lists };
+        return { name: title, requestsOf: requests, comparable, group: read === 'relations' ? groups.relations : groups.lists };
       }),
     );
+    /** @type {import('./compare.mjs').Row[]} */
     const rows = [];
-    for (const peers of Object.values(bounds)) {
-      const measured = operations.filter((operation) => operation.bounds === peers);
-      const beside = servers.filter(({ name }) => name === 'portico' || name in peers);
-      rows.push(...(await compare(measured, beside, { databaseUrl, key, ...options })));
+    for (const group of Object.values(groups)) {
+      const measured = operations.filter((operation) => operation.group === group);
+      const beside = servers.filter(({ name }) => name === 'portico' || name in group.node);
+      rows.push(...(await compare(measured, beside, { databaseUrl, key, ...options, atFixedRate: group.atFixedRate })));
     }
-    const cpu = (/** @type {string} */ operation, /** @type {string} */ server) =>
-      rows.find((row) => row.operation === operation && row.server === server)?.figures.cpuMicros ?? Number.NaN;
-    const claims = operations.flatMap(({ name, bounds: peers }) =>
-      Object.entries(peers).map(([peer, bound]) => ({
-        what: `GraphQL, ${name}: CPU against ${peer}`,
-        figure: cpu(name, 'portico') / cpu(name, peer),
+    const claims = operations.flatMap(({ name, group }) => [
+      ...Object.entries(group.node).map(([peer, bound]) => ({
+        what: `GraphQL, ${name}: Node’s CPU against ${peer}`,
+        figure: ratio(rows, name, peer, nodeCpu),
         bound,
       })),
-    );
+      ...Object.entries(group.both).map(([peer, bound]) => ({
+        what: `GraphQL, ${name}: CPU of Node and PostgreSQL against ${peer}`,
+        figure: ratio(rows, name, peer, bothCpu),
+        bound,
+      })),
+    ]);
     return { title: 'GraphQL over HTTP', text: comparison(rows), claims };
   } finally {
     await Promise.all(servers.map((server) => server.stop()));

@@ -1,26 +1,33 @@
 // One stretch of load on one server.
 import { setTimeout as sleep } from 'node:timers/promises';
 import autocannon from 'autocannon';
-import { cpuOf, memoryOf } from './servers.mjs';
+import { cpuOf, cpuOfPostgres, memoryOf } from './servers.mjs';
 
 export const CONNECTIONS = 32;
 const EDGE_MS = 100;
 
 /**
  * @typedef {{method: string, path: string, headers: Record<string, string>, body?: string}} Request
- * @typedef {{requestsPerSecond: number, cpuMicros: number, p50: number, p99: number, memory: number}} Figures
+ * @typedef {{requestsPerSecond: number, cpuMicros: number, postgresMicros: number, p50: number, p99: number, memory: number}} Figures
+ * CPU is for each request, of the server's own process and of all processes of PostgreSQL; the latter only where it is asked for.
  */
 
 /**
  * Each connection takes its own share of the requests, so that no two ask for the same at once.
- * @param {import('./servers.mjs').Server} server @param {Request[]} requests @param {{seconds: number, connections?: number}} options
+ * @param {import('./servers.mjs').Server} server @param {Request[]} requests
+ * @param {{seconds: number, connections?: number, postmaster?: number}} options
  * @returns {Promise<Figures>}
  */
-export async function drive(server, requests, { seconds, connections = CONNECTIONS }) {
+export async function drive(server, requests, { seconds, connections = CONNECTIONS, postmaster }) {
   let next = 0;
   /** @type {number[]} */
   const latencies = [];
-  const look = () => ({ cpu: cpuOf(server.pid), count: latencies.length, at: performance.now() });
+  const look = () => ({
+    cpu: cpuOf(server.pid),
+    postgres: postmaster === undefined ? Number.NaN : cpuOfPostgres(postmaster),
+    count: latencies.length,
+    at: performance.now(),
+  });
   const running = autocannon({
     url: server.baseUrl,
     connections,
@@ -45,15 +52,20 @@ export async function drive(server, requests, { seconds, connections = CONNECTIO
   // What was under way when the load ended is still being worked on.
   await sleep(EDGE_MS);
   const count = ended.count - begun.count;
-  latencies.sort((a, b) => a - b);
-  const at = (/** @type {number} */ share) => Number(latencies[Math.floor(latencies.length * share)]);
   return {
     requestsPerSecond: count / ((ended.at - begun.at) / 1000),
     cpuMicros: (ended.cpu - begun.cpu) / count,
-    p50: at(0.5),
-    p99: at(0.99),
+    postgresMicros: (ended.postgres - begun.postgres) / count,
+    ...percentilesOf(latencies),
     memory: memoryOf(server.pid),
   };
+}
+
+/** @param {number[]} latencies */
+export function percentilesOf(latencies) {
+  const sorted = [...latencies].sort((a, b) => a - b);
+  const at = (/** @type {number} */ share) => Number(sorted[Math.floor(sorted.length * share)]);
+  return { p50: at(0.5), p99: at(0.99) };
 }
 
 /** @param {number[]} values */
@@ -63,8 +75,8 @@ export function median(values) {
   return sorted.length % 2 === 1 ? Number(sorted[middle]) : (Number(sorted[middle - 1]) + Number(sorted[middle])) / 2;
 }
 
-/** The median of each figure. @param {Figures[]} rounds @returns {Figures} */
+/** The median of each figure. @template {string} Name @param {Array<Record<Name, number>>} rounds @returns {Record<Name, number>} */
 export function medians(rounds) {
-  const of = (/** @type {keyof Figures} */ name) => median(rounds.map((round) => round[name]));
-  return { requestsPerSecond: of('requestsPerSecond'), cpuMicros: of('cpuMicros'), p50: of('p50'), p99: of('p99'), memory: of('memory') };
+  const names = /** @type {Name[]} */ (Object.keys(rounds[0] ?? {}));
+  return /** @type {Record<Name, number>} */ (Object.fromEntries(names.map((name) => [name, median(rounds.map((round) => round[name]))])));
 }

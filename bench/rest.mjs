@@ -1,5 +1,5 @@
 // The five operations of v1: the requests, and what of an answer may differ.
-import { compare } from './compare.mjs';
+import { bothCpu, compare, nodeCpu, pacedP99, ratio, throughput } from './compare.mjs';
 import { idOf, ORGANIZATIONS, PROJECTS, sizesOf, USERS } from './fill.mjs';
 import { startAll } from './servers.mjs';
 import { comparison } from './table.mjs';
@@ -111,13 +111,24 @@ export async function measureRest({ databaseUrl, scale, key, ...options }) {
         return { ...operation, requestsOf: async () => made };
       }),
     );
-    const rows = await compare(operations, servers, { databaseUrl, key, ...options });
-    const cpu = (/** @type {string} */ operation, /** @type {string} */ server) =>
-      rows.find((row) => row.operation === operation && row.server === server)?.figures.cpuMicros ?? Number.NaN;
-    const claims = operations.flatMap(({ name }) => [
-      { what: `v1, ${name}: CPU against hand-written Express + pg`, figure: cpu(name, 'portico') / cpu(name, 'express-pg'), bound: 1 },
-      { what: `v1, ${name}: CPU against the floor`, figure: cpu(name, 'portico') / cpu(name, 'floor'), bound: 1.8 },
-    ]);
+    const atFixedRate = ['portico', 'floor', 'express-pg'];
+    const rows = await compare(operations, servers, { databaseUrl, key, ...options, atFixedRate });
+    const byHand = { server: 'express-pg', words: 'hand-written Express + pg' };
+    const floor = { server: 'floor', words: 'the floor' };
+    const claims = operations.flatMap(({ name }) =>
+      [
+        { of: nodeCpu, words: 'Node’s CPU', peer: byHand, bound: 1 },
+        { of: nodeCpu, words: 'Node’s CPU', peer: floor, bound: 1.8 },
+        { of: bothCpu, words: 'CPU of Node and PostgreSQL', peer: byHand, bound: 0.6 },
+        { of: bothCpu, words: 'CPU of Node and PostgreSQL', peer: floor, bound: 0.95 },
+        { of: throughput, words: 'requests/s', peer: floor, bound: 1, atLeast: true },
+        { of: pacedP99, words: 'p99 at a fixed rate', peer: floor, bound: 1.3 },
+      ].map(({ of, words, peer, ...bound }) => ({
+        what: `v1, ${name}: ${words} against ${peer.words}`,
+        figure: ratio(rows, name, peer.server, of),
+        ...bound,
+      })),
+    );
     return { title: 'v1 REST', text: comparison(rows), claims };
   } finally {
     await Promise.all(servers.map((server) => server.stop()));

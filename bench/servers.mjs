@@ -1,13 +1,13 @@
 // Portico and its peers, each a process of its own.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { exportJWK, generateKeyPair, importJWK, SignJWT } from 'jose';
 import { build as rolldown } from 'rolldown';
 import { WebSocket } from 'ws';
-import { root } from './database.mjs';
+import { query, root } from './database.mjs';
 import { idOf } from './fill.mjs';
 
 export const POOL = 10;
@@ -164,13 +164,51 @@ export async function collectGarbage({ inspector }) {
 
 const TICK_US = 10_000;
 
+/** A process's name, who started it, and its times so far in microseconds: its own, and that of its children that have ended. @param {number} pid */
+function statOf(pid) {
+  // The name may have blanks and brackets in it.
+  const [, name, rest = ''] = /^\d+ \((.*)\) (.*)/s.exec(readFileSync(`/proc/${pid}/stat`, 'utf8')) ?? [];
+  const fields = rest.split(' ').map(Number);
+  const timeOf = (/** @type {number} */ user, /** @type {number} */ system) => (Number(fields[user]) + Number(fields[system])) * TICK_US;
+  return { name, parent: Number(fields[1]), own: timeOf(11, 12), ended: timeOf(13, 14) };
+}
+
 /** User and system time of a process so far, in microseconds. @param {number} pid */
 export function cpuOf(pid) {
-  // After the name, which may have blanks in it.
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    .replace(/^.*\) /s, '')
-    .split(' ');
-  return (Number(fields[11]) + Number(fields[12])) * TICK_US;
+  return statOf(pid).own;
+}
+
+/** The process that has started all others of a PostgreSQL. @param {string} databaseUrl */
+export async function postmasterOf(databaseUrl) {
+  const [{ pid }] = await query(databaseUrl, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'");
+  const postmaster = existsSync(`/proc/${pid}`) ? statOf(pid).parent : 0;
+  if (postmaster === 0 || statOf(postmaster).name !== 'postgres') throw new Error('PostgreSQL runs elsewhere: its CPU cannot be counted');
+  return postmaster;
+}
+
+/** User and system time of all processes of a PostgreSQL so far, in microseconds, also of those that have ended. @param {number} postmaster */
+export function cpuOfPostgres(postmaster) {
+  const listChildren = () => readFileSync(`/proc/${postmaster}/task/${postmaster}/children`, 'utf8').trim();
+  // Whoever ends between two looks is in neither or in both.
+  for (;;) {
+    const children = listChildren();
+    try {
+      const running = children.split(' ').reduce((sum, pid) => sum + runningTimeOf(Number(pid)), 0);
+      const { own, ended } = statOf(postmaster);
+      if (listChildren() === children) return own + ended + running;
+    } catch (failure) {
+      if (!['ENOENT', 'ESRCH'].includes(/** @type {NodeJS.ErrnoException} */ (failure).code ?? '')) throw failure;
+    }
+  }
+}
+
+/**
+ * The time that a process of one thread has run, in microseconds: what `stat` has in ticks would be off by up to two ticks for
+ * each of dozens of processes.
+ * @param {number} pid
+ */
+function runningTimeOf(pid) {
+  return Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1000;
 }
 
 /** Resident memory in MiB. @param {number} pid */

@@ -1,4 +1,5 @@
 // Figures as Markdown.
+import { bothCpu, pacedP99, ratio } from './compare.mjs';
 
 /** @param {string[]} head @param {Array<Array<string | number>>} rows */
 export function table(head, rows) {
@@ -14,26 +15,57 @@ export function short(value) {
 }
 
 /**
- * One row a server for each operation; the ratio is that of Portico's CPU a request to the server's.
+ * One row a server for each operation: what a request costs, and how long it takes where requests come at a fixed rate.
  * @param {import('./compare.mjs').Row[]} rows
  */
 export function comparison(rows) {
-  const portico = new Map(rows.filter(({ server }) => server === 'portico').map(({ operation, figures }) => [operation, figures]));
-  return table(
-    ['operation', 'server', 'requests/s', 'CPU µs/request', 'p50 ms', 'p99 ms', 'RSS MiB', 'Portico’s CPU : its'],
-    rows.map(({ operation, server, figures }) => [
-      server === 'portico' ? operation : '',
-      server,
-      short(figures.requestsPerSecond),
-      short(figures.cpuMicros),
-      short(figures.p50),
-      short(figures.p99),
-      short(figures.memory),
-      server === 'portico'
-        ? '–'
-        : short(Number(portico.get(operation)?.cpuMicros) / (figures.requestsPerSecond > 0 ? figures.cpuMicros : Number.NaN)),
+  const isOurs = (/** @type {import('./compare.mjs').Row} */ { server }) => server === 'portico';
+  const ratioTo = (/** @type {import('./compare.mjs').Row} */ row, /** @type {typeof bothCpu} */ figureOf) =>
+    isOurs(row) ? '–' : short(ratio(rows, row.operation, row.server, figureOf));
+  const costs = table(
+    [
+      'operation',
+      'server',
+      'requests/s',
+      'CPU µs/request: Node',
+      'PostgreSQL',
+      'both',
+      'Portico’s both : its',
+      'p50 ms',
+      'p99 ms',
+      'RSS MiB',
+    ],
+    rows.map((row) => [
+      isOurs(row) ? row.operation : '',
+      row.server,
+      short(row.figures.requestsPerSecond),
+      short(row.figures.cpuMicros),
+      short(row.figures.postgresMicros),
+      short(row.figures.bothMicros),
+      ratioTo(row, bothCpu),
+      short(row.figures.p50),
+      short(row.figures.p99),
+      short(row.figures.memory),
     ]),
   );
+  const paced = table(
+    ['operation', 'server', 'requests/s sent', 'p50 ms', 'p99 ms', 'Portico’s p99 : its'],
+    rows.flatMap((row) =>
+      row.paced
+        ? [
+            [
+              isOurs(row) ? row.operation : '',
+              row.server,
+              short(row.paced.rate),
+              short(row.paced.p50),
+              short(row.paced.p99),
+              ratioTo(row, pacedP99),
+            ],
+          ]
+        : [],
+    ),
+  );
+  return [costs, 'At a fixed rate, half of what the slowest of these reaches:', paced].join('\n\n');
 }
 
 /** What must be shown: a figure of ours, and how it may stand to what it is held against. @typedef {{what: string, figure: number, bound: number, atLeast?: boolean, unit?: string}} Claim */
