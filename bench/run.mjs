@@ -16,6 +16,6 @@ function isNewer(path, than) {
   const lock = JSON.parse(readFileSync(than, 'utf8'));
   const { packages } = JSON.parse(readFileSync(path, 'utf8'));
   return Object.entries(lock.packages).every(
-    ([name, { version, optional }]) => name === '' || optional || packages[name]?.version === version,
+    ([name, { version, optional, extraneous }]) => name === '' || optional || extraneous || packages[name]?.version === version,
   );
 }
