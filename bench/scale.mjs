@@ -165,11 +165,11 @@ function printStorms(world) {
     // After two minutes the tries of the clients are as spread as they are after an hour.
     { what: 'all of it, for an hour', share: 1, awaySeconds: 120 },
   ];
-  const gated = 'backoff also after a refusal';
+  const gated = 'as the client package does';
   const ways = [
     ...Object.entries(habits).map(([name, habit]) => ({ name, habit, isGated: false })),
     { name: `${gated}, through a gate`, habit: habits[gated], isGated: true },
-    { name: 'as the client package does, through a gate', habit: habits['as the client package does'], isGated: true },
+    { name: 'after just what a refusal says, through a gate', habit: habits['after just what a refusal says'], isGated: true },
   ];
   const rows = outages.flatMap(({ what, ...outage }) =>
     ways.map(({ name, habit, isGated }) => {

@@ -191,11 +191,11 @@ const backoff = (tries) => Math.min(0.1 * 2 ** tries, 10);
 
 /** Between which moments a client comes back: after a failure, and after a refusal that says when. */
 export const habits = {
-  'as the client package does': {
+  'after just what a refusal says': {
     afterFailure: (/** @type {number} */ tries) => [backoff(tries) / 2, backoff(tries)],
     afterRefusal: () => [product.retryAfterSeconds, product.retryAfterSeconds],
   },
-  'backoff also after a refusal': {
+  'as the client package does': {
     afterFailure: (/** @type {number} */ tries) => [backoff(tries) / 2, backoff(tries)],
     afterRefusal: (/** @type {number} */ tries) => [
       Math.max(product.retryAfterSeconds, backoff(tries) / 2),

@@ -51,7 +51,7 @@ def follow(project, credential, after=None, on_wait=lambda failure, seconds: Non
         except Broken as failure:
             # 0.1 s, twice as long each time up to 10 s, and not all clients at once.
             seconds = min(0.1 * 2 ** min(tries, 7), 10) * random.uniform(0.5, 1)
-            seconds = seconds if failure.seconds is None else failure.seconds
+            seconds = max(seconds, failure.seconds or 0)
             tries += 1
             on_wait(failure, seconds)
             time.sleep(seconds)

@@ -153,7 +153,7 @@ async function keepOpen(http: Http, instance: string, line: Line): Promise<void>
         continue;
       }
       if (isFinal(failure)) throw failure;
-      const delayMs = failure.retryAfterMs ?? backoff(tries);
+      const delayMs = Math.max(failure.retryAfterMs ?? 0, backoff(tries));
       tries += 1;
       state.enter({ name: 'waiting', delayMs, error: failure });
       await wait(delayMs, signal).catch(() => {});

@@ -80,7 +80,7 @@ async function* follow(http: Http, options: FeedOptions, state: StateHolder): As
           continue;
         }
         if (isFinal(failure)) throw await explain(failure, http, options.project);
-        const delayMs = failure.retryAfterMs ?? backoff(tries);
+        const delayMs = Math.max(failure.retryAfterMs ?? 0, backoff(tries));
         tries += 1;
         state.enter({ name: 'waiting', delayMs, error: failure });
         await wait(delayMs, signal).catch(() => {});

@@ -44,7 +44,7 @@ export class Http {
         continue;
       }
       const isPassing = outcome instanceof Response ? [429, 503].includes(outcome.status) : outcome.code === 'unreachable';
-      const delayMs = (outcome instanceof Response && readRetryAfter(outcome)) || backoff(tries);
+      const delayMs = Math.max((outcome instanceof Response && readRetryAfter(outcome)) || 0, backoff(tries));
       if (!isPassing || !isRepeatable || Date.now() + delayMs > until) {
         if (outcome instanceof Response) return outcome;
         throw outcome;
