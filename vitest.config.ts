@@ -54,6 +54,8 @@ export default defineConfig({
   test: {
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    // What is waited for comes when the machine has time for it; a bound on it is a test's own.
+    expect: { poll: { timeout: 15_000 } },
     projects: process.env.SIEGE_SECONDS ? [siege] : [pure, app, slow, ...(process.env.TEST_DATABASE_URL ? [services] : [])],
   },
 });

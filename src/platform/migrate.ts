@@ -32,41 +32,52 @@ const LEDGER = `
 
 /**
  * Applies what is missing of prisma/migrations, each script whole and in a transaction of its own, under a lock that
- * makes other replicas wait. Returns the names applied. Throws when an applied migration was changed afterwards.
+ * makes other replicas wait. Returns the names of those that it has applied itself. Throws when an applied migration was
+ * changed afterwards.
  */
 export async function migrate(connection: MigrationConnection): Promise<string[]> {
   const migrations = await readMigrations();
-  await connection.query('SELECT pg_advisory_lock($1)', [LOCK]);
-  try {
-    // Not IF NOT EXISTS alone: that asks for the right to make tables also where there is nothing to make.
-    const [ledger] = await connection.query("SELECT to_regclass('_prisma_migrations') IS NOT NULL AS exists", []);
-    if (!ledger?.exists) await connection.runScript(LEDGER);
-    const rows = await connection.query(
-      'SELECT migration_name, checksum FROM _prisma_migrations WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL',
-      [],
-    );
-    const applied = new Map(rows.map((row) => [row.migration_name, row.checksum]));
-    const missing = migrations.filter(({ name }) => !applied.has(name));
-    for (const { name, checksum } of migrations) {
-      if (applied.has(name) && applied.get(name) !== checksum) throw new Error(`migration ${name} was changed after it had been applied`);
-    }
-    for (const migration of missing) await apply(connection, migration);
-    return missing.map(({ name }) => name);
-  } finally {
-    await connection.query('SELECT pg_advisory_unlock($1)', [LOCK]);
-  }
+  const known = await readLedger(connection);
+  for (const { name, checksum } of migrations)
+    if (known.has(name) && known.get(name) !== checksum) throw new Error(`migration ${name} was changed after it had been applied`);
+  const applied: string[] = [];
+  for (const migration of migrations) if (!known.has(migration.name) && (await apply(connection, migration))) applied.push(migration.name);
+  return applied;
 }
 
-async function apply(connection: MigrationConnection, { name, script, checksum }: Migration): Promise<void> {
+/** The checksums of the migrations that have been applied, by their names. */
+async function readLedger(connection: MigrationConnection): Promise<Map<unknown, unknown>> {
+  if (!(await hasLedger(connection))) return new Map();
+  const rows = await connection.query(
+    'SELECT migration_name, checksum FROM _prisma_migrations WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL',
+    [],
+  );
+  return new Map(rows.map((row) => [row.migration_name, row.checksum]));
+}
+
+async function hasLedger(connection: MigrationConnection): Promise<boolean> {
+  const [ledger] = await connection.query("SELECT to_regclass('_prisma_migrations') IS NOT NULL AS exists", []);
+  return ledger?.exists === true;
+}
+
+/** Whether this was the one to apply it. The lock ends with the transaction, so also behind a pooler. */
+async function apply(connection: MigrationConnection, { name, script, checksum }: Migration): Promise<boolean> {
   await connection.runScript('BEGIN');
   try {
-    await connection.runScript(script);
-    await connection.query(
-      `INSERT INTO _prisma_migrations (id, checksum, finished_at, migration_name, applied_steps_count)
-       VALUES ($1, $2, now(), $3, 1)`,
-      [randomUUID(), checksum, name],
-    );
+    await connection.query('SELECT pg_advisory_xact_lock($1)', [LOCK]);
+    // Not IF NOT EXISTS alone: that asks for the right to make tables also where there is nothing to make.
+    if (!(await hasLedger(connection))) await connection.runScript(LEDGER);
+    const isMissing = !(await readLedger(connection)).has(name);
+    if (isMissing) {
+      await connection.runScript(script);
+      await connection.query(
+        `INSERT INTO _prisma_migrations (id, checksum, finished_at, migration_name, applied_steps_count)
+         VALUES ($1, $2, now(), $3, 1)`,
+        [randomUUID(), checksum, name],
+      );
+    }
     await connection.runScript('COMMIT');
+    return isMissing;
   } catch (failure) {
     await connection.runScript('ROLLBACK');
     throw new Error(`migration ${name} failed`, { cause: failure });
