@@ -386,8 +386,8 @@ it('keeps no more of what comes than it shows', async () => {
   await flood(20);
   const grown = (await measure()) - before;
   console.log(`2000 notifications of 2 KB have left ${grown.toFixed(1)} MiB in the page`);
-  // All of them would be 4 MiB and more.
-  expect(grown).toBeLessThan(1.5);
+  // All of them would be 4 MiB and more; what the engine keeps for itself goes up and down by one.
+  expect(grown).toBeLessThan(2.5);
   expect(await rows(page).count()).toBeLessThan(60);
   await expectUnread(await countUnread());
 });
