@@ -69,7 +69,7 @@ async function apply(connection: MigrationConnection, { name, script, checksum }
     if (!(await hasLedger(connection))) await connection.runScript(LEDGER);
     const isMissing = !(await readLedger(connection)).has(name);
     if (isMissing) {
-      await connection.runScript(script);
+      await connection.runScript(script).catch((cause) => Promise.reject(new Error(`migration ${name} failed`, { cause })));
       await connection.query(
         `INSERT INTO _prisma_migrations (id, checksum, finished_at, migration_name, applied_steps_count)
          VALUES ($1, $2, now(), $3, 1)`,
@@ -80,7 +80,7 @@ async function apply(connection: MigrationConnection, { name, script, checksum }
     return isMissing;
   } catch (failure) {
     await connection.runScript('ROLLBACK');
-    throw new Error(`migration ${name} failed`, { cause: failure });
+    throw failure;
   }
 }
 
