@@ -1,6 +1,7 @@
 // What the measurements run on, by set-based statements. At scale 1: 1,000 projects with 1,000,000 instances and 3,000,000
 // tasks, of which the first project has 300,000 and 900,000; 1,000,000 notifications in the first project and 30 in every
-// other; 10,000 dashboards. The second project is the small one: 300 instances, 10 notifications.
+// other; 10,000 dashboards. The second project is the small one: 300 instances, 10 notifications. The third has had 100,000
+// tasks more within a day.
 //
 // Triggers and foreign keys are off, and indexes are made at the end: row by row it would take an hour. What the triggers
 // would have kept is written as they would have, or (the counters) by the triggers themselves.
@@ -39,7 +40,16 @@ export function sizesOf(scale) {
   const instances = of(1_000_000);
   const big = of(300_000);
   const small = of(300);
-  return { instances, big, small, tasksEach: 3, notifications: of(1_000_000), notificationsElse: 30, notificationsSmall: 10 };
+  return {
+    instances,
+    big,
+    small,
+    tasksEach: 3,
+    tasksOfDay: of(100_000),
+    notifications: of(1_000_000),
+    notificationsElse: 30,
+    notificationsSmall: 10,
+  };
 }
 
 /** @param {number} scale @returns {Array<[string, string]>} what is done, and by which statement */
@@ -109,6 +119,15 @@ export function fillSteps(scale) {
          FROM generate_series(1, ${size.instances * size.tasksEach}) AS n
          CROSS JOIN LATERAL (
            SELECT 1 + (n - 1) / ${size.tasksEach} AS instance, now() - '365 days'::interval * ((n::bigint * 7919) % 1000003 / 1000003.0) AS moment) AS task`,
+    ],
+    [
+      'tasks of a day',
+      `INSERT INTO tasks (id, project_id, kind, status, created, started, finished)
+         SELECT ${id('task', `${size.instances * size.tasksEach} + n`)}, ${id('project', '3')}, 'start',
+           (CASE WHEN n % 1000 = 7 THEN 'running' WHEN n % 20 = 8 THEN 'failed' WHEN n % 100 = 9 THEN 'cancelled' ELSE 'succeeded' END)::task_status,
+           moment, moment, CASE WHEN n % 1000 <> 7 THEN moment + '1 minute' END
+         FROM generate_series(1, ${size.tasksOfDay}) AS n
+         CROSS JOIN LATERAL (SELECT now() - '1 day'::interval * (n / ${size.tasksOfDay}.0) AS moment) AS task`,
     ],
     [
       'backup trials',

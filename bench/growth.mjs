@@ -7,7 +7,7 @@ import { start } from './servers.mjs';
 import { short, table } from './table.mjs';
 
 const organization = idOf('organization', 1);
-const [big, small] = [idOf('project', 1), idOf('project', 2)];
+const [big, small, busy] = [idOf('project', 1), idOf('project', 2), idOf('project', 3)];
 const WARMUPS = 100;
 /** As many as there are users: each marks all as read once. */
 const REPEATS = 300;
@@ -70,6 +70,12 @@ export async function measureGrowth({ databaseUrl, scale, key, say }) {
       much: { label: `${size.big.toLocaleString('en')} instances`, ask: rest('GET', big, 'compute/overview', undefined) },
       little: { label: `${size.small.toLocaleString('en')} instances`, ask: rest('GET', small, 'compute/overview', undefined) },
       check: (/** @type {any} */ much, /** @type {any} */ little) => much[0].instances_total > little[0].instances_total,
+    },
+    {
+      what: 'compute overview',
+      much: { label: `${size.tasksOfDay.toLocaleString('en')} tasks of a day`, ask: rest('GET', busy, 'compute/overview', undefined) },
+      little: { label: 'a few', ask: rest('GET', small, 'compute/overview', undefined) },
+      check: (/** @type {any} */ much, /** @type {any} */ little) => much[0].tasks_recent_count > 100 * little[0].tasks_recent_count,
     },
     {
       what: 'unread count',

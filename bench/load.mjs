@@ -80,3 +80,11 @@ export function medians(rounds) {
   const names = /** @type {Name[]} */ (Object.keys(rounds[0] ?? {}));
   return /** @type {Record<Name, number>} */ (Object.fromEntries(names.map((name) => [name, median(rounds.map((round) => round[name]))])));
 }
+
+/** Requests of each list by turns. @param {Request[][]} lists @param {number} count @returns {Request[]} */
+export function mix(lists, count) {
+  return Array.from({ length: count }, (_, index) => {
+    const list = lists[index % lists.length] ?? [];
+    return /** @type {Request} */ (list[index % list.length]);
+  });
+}

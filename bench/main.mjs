@@ -6,6 +6,7 @@ import { measureConsole } from './console.mjs';
 import { provideDatabase, query, root } from './database.mjs';
 import { measureGraphql } from './graphql.mjs';
 import { measureGrowth } from './growth.mjs';
+import { measureLog } from './log.mjs';
 import { measureRest } from './rest.mjs';
 import { makeKey } from './servers.mjs';
 import { measureSockets } from './sockets.mjs';
@@ -16,6 +17,7 @@ const sections = {
   rest: measureRest,
   graphql: measureGraphql,
   growth: measureGrowth,
+  log: measureLog,
   sockets: measureSockets,
   console: measureConsole,
   start: measureStarts,

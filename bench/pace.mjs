@@ -11,14 +11,14 @@ const PATIENCE_MS = 10_000;
  * A latency counts from the moment at which its request was due: where a server falls behind, what waits for a connection
  * meanwhile counts too.
  * @param {import('./servers.mjs').Server} server @param {import('./load.mjs').Request[]} requests
- * @param {{rate: number, seconds: number, connections: number}} options
+ * @param {{rate: number, seconds: number, connections: number, leadSeconds?: number}} options
  * @returns {Promise<number[]>} in milliseconds
  */
-export async function pace(server, requests, { rate, seconds, connections }) {
+export async function pace(server, requests, { rate, seconds, connections, leadSeconds = LEAD_SECONDS }) {
   const { hostname, port } = new URL(server.baseUrl);
   // By turns, so that all connections are in use.
   const agent = new Agent({ keepAlive: true, maxSockets: connections, scheduling: 'fifo' });
-  const lead = Math.ceil(LEAD_SECONDS * rate);
+  const lead = Math.ceil(leadSeconds * rate);
   const count = lead + Math.round(seconds * rate);
   /** @type {Array<Promise<number | Error>>} */
   const sent = [];

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { idOf } from './fill.mjs';
+import { measureFresh } from './fresh.mjs';
 import { median } from './load.mjs';
 import { memoryOf, start } from './servers.mjs';
 import { short, table } from './table.mjs';
@@ -25,7 +26,8 @@ async function timeStart(options, describe) {
 }
 
 /** @param {import('./main.mjs').Bench} bench @returns {Promise<import('./main.mjs').Section>} */
-export async function measureStarts({ databaseUrl, key }) {
+export async function measureStarts(bench) {
+  const { databaseUrl, key } = bench;
   const token = await key.tokenOf(1);
   const overview = { path: `/v1/organizations/${idOf('organization', 1)}/projects/${idOf('project', 2)}/compute/overview`, token };
   const times = { postgres: /** @type {number[]} */ ([]), first: /** @type {number[]} */ ([]), second: /** @type {number[]} */ ([]) };
@@ -64,12 +66,17 @@ export async function measureStarts({ databaseUrl, key }) {
     { what: 'embedded, first start with the demo', figure: median(times.first) / 1000, bound: 6, unit: ' s' },
     { what: 'RSS idle on PostgreSQL', figure: median(idle), bound: 130, unit: ' MiB' },
   ];
+  const { fresh, warm } = await measureFresh(bench);
   return {
     title: 'Start',
     text: table(
       ['what', 'median'],
-      claims.map(({ what, figure, unit }) => [what, short(figure) + unit]),
+      [
+        ...claims.map(({ what, figure, unit }) => [what, short(figure) + unit]),
+        ['p99 of the first 1,000 requests to a fresh replica, 300 a second', `${short(fresh)} ms`],
+        ['p99 of 1,000 to one that is warm', `${short(warm)} ms`],
+      ],
     ),
-    claims,
+    claims: [...claims, { what: 'the first 1,000 requests to a fresh replica against a warm one, p99', figure: fresh / warm, bound: 3 }],
   };
 }

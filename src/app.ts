@@ -6,6 +6,7 @@ import pLimit from 'p-limit';
 import { type Limits, openLimits } from './access/limits.ts';
 import { openTokens, type Tokens } from './access/tokens.ts';
 import { RevocationWatcher } from './access/watch.ts';
+import { deleteOldTaskCounters } from './compute/overview.ts';
 import type { Config } from './config.ts';
 import { Consoles } from './consoles/consoles.ts';
 import { deleteOldAnswers } from './graph/kept.ts';
@@ -29,6 +30,9 @@ import type { DemoOffer } from './transport/http/desk.ts';
 import { createHttpHandler } from './transport/http/http.ts';
 import { allowOrigins, readAddresses } from './transport/http/peer.ts';
 import { createHttpServer } from './transport/http/server.ts';
+import { bindRoute } from './transport/rest/route.ts';
+import { routes } from './transport/rest/routes.ts';
+import { warmUp } from './transport/rest/warmup.ts';
 import { createSocketDoor, type SocketDoor } from './transport/sockets/upgrade.ts';
 
 export interface App {
@@ -39,6 +43,8 @@ export interface App {
   readonly metrics: Metrics;
   /** The numbers of what is open now, besides the requests under way. */
   count(): { sockets: number; hubs: number; followers: number; watched: number };
+  /** Reads what clients will read, so that the first of them need not wait; until then the replica is not ready. */
+  warmUp(): Promise<void>;
   /** Lets people of this machine sign in at the desk as one of the demo. */
   offerDemo(offer: DemoOffer): void;
   /** Opens the port; returns the address with the port that was given. */
@@ -47,7 +53,7 @@ export interface App {
   close(): Promise<void>;
 }
 
-/** How often old tickets, old kept answers and, where a retention is set, old notifications are removed. */
+/** How often old tickets, kept answers and counters are removed, and, where a retention is set, old notifications. */
 const TIDY_INTERVAL_MS = 600_000;
 /** Of answers that are larger than most: what they take of the memory and the database is what the others do not have. */
 const LARGE_ANSWERS_AT_ONCE = 1;
@@ -76,6 +82,7 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     const tidy = async () => {
       await deleteOldTickets(database);
       await deleteOldAnswers(database);
+      await deleteOldTaskCounters(database);
       if (config.retentionDays !== null) await pruneNotifications(database, config.retentionDays);
     };
     lifecycle.onClose(scheduleJob('tidy', TIDY_INTERVAL_MS, tidy, log));
@@ -90,9 +97,10 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     const parts = { schema, pipeline, database, services, watch, tokens, limits, log, config, addresses, backlog, ...health };
     let demo: DemoOffer | null = null;
     const graphql = createGraphqlDoor(parts);
+    const rest = routes.map((route) => bindRoute(schema, route));
     const sockets = createSocketDoor({ ...parts, ...pipeline, isAllowedOrigin: allowOrigins(parts) });
     const server = createHttpServer({
-      handler: createHttpHandler({ ...parts, graphql, demoOffer: () => demo }),
+      handler: createHttpHandler({ ...parts, graphql, rest, demoOffer: () => demo }),
       upgrade: sockets.upgrade,
       addresses,
       backlog,
@@ -114,6 +122,7 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
       log,
       metrics,
       count: () => ({ sockets: sockets.count(), ...hubs.count(), watched: watch.size }),
+      warmUp: () => lifecycle.beginWith(warmUp(rest, { ...parts, connections: config.database?.pool ?? 1 })),
       offerDemo: (offer) => {
         demo = offer;
       },

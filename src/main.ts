@@ -34,6 +34,8 @@ async function main(): Promise<void> {
   // The file is there before the port opens; only a port that the system chooses must be known first.
   const before = config.port === 0 ? null : await writeDemo(config.port);
   closeOnSignals(app);
+  // Where there are replicas, their balancer asks who is ready.
+  if (config.database) void app.warmUp();
   const { port } = await app.listen(config.port, config.host);
   const demo = before ?? (await writeDemo(port));
   console.log(`Portico listens on ${config.publicUrl ?? `http://localhost:${port}`}`);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { isPostgres, startApp, type TestApp } from './support/app.ts';
+import { isPostgres, startApp, startRestingApp, type TestApp } from './support/app.ts';
 import { openPlainFeed } from './support/feed.ts';
 
 let app: TestApp;
@@ -43,6 +43,34 @@ describe('health', () => {
       expect([path, answer.status, answer.json.code]).toEqual([path, 404, 'not_found']);
     }
     expect((await app.ask('POST', '/health/live')).status).toBe(404);
+  });
+
+  it('while it warms up, it is not ready, but serves; it reads what each route reads, and writes nothing', async () => {
+    const warming = await startRestingApp();
+    const sent = new Set<string>();
+    warming.listen((sql) => sent.add(sql));
+    const warm = warming.app.warmUp();
+    const ready = await warming.ask('GET', '/health/ready', { as: null });
+    expect([ready.status, ready.json.status, ready.headers['retry-after']]).toEqual([503, 'starting', '1']);
+    expect((await warming.ask('GET', '/v1/organizations')).status).toBe(200);
+    await warm;
+    expect((await warming.ask('GET', '/health/ready', { as: null })).json.status).toBe('ready');
+    expect([...sent].filter((sql) => !/^\s*(SELECT|WITH)\b/.test(sql))).toEqual([]);
+    for (const table of ['instances', 'tasks', 'dashboards', 'notifications', 'task_counters', 'backup_trials']) {
+      const isRead = [...sent].some((sql) => sql.includes(table));
+      expect(isRead, table).toBe(true);
+    }
+    expect(warming.logLines.filter((line) => /warm up|"level":[456]0/.test(line))).toEqual([]);
+    await warming.close();
+  });
+
+  it('where nobody has a project, there is nothing to warm up with, and no harm in that', async () => {
+    const empty = await startRestingApp();
+    await empty.app.database.$executeRaw`DELETE FROM project_members`;
+    await empty.app.warmUp();
+    expect((await empty.ask('GET', '/health/ready', { as: null })).json.status).toBe('ready');
+    expect(empty.logLines.filter((line) => line.includes('warm up'))).toEqual([]);
+    await empty.close();
   });
 
   it('while it stops, it is not ready, but live, and every answer ends its connection', async () => {

@@ -8,8 +8,15 @@ export type Attentive<Filter extends { readonly status?: unknown; readonly atten
 };
 
 const HOUR_MS = 3_600_000;
+const QUARTER_MS = HOUR_MS / 4;
 
 /** Where the windows of the figures begin, so that a figure and the list behind it agree. */
 export function windows(now: Date) {
-  return { dayAgo: new Date(now.getTime() - 24 * HOUR_MS), hourAgo: new Date(now.getTime() - HOUR_MS) };
+  const dayAgo = now.getTime() - 24 * HOUR_MS;
+  return {
+    dayAgo: new Date(dayAgo),
+    /** From here on the tasks of a day are counted by quarters of an hour (`task_counters`). */
+    wholeQuarters: new Date(Math.ceil(dayAgo / QUARTER_MS) * QUARTER_MS),
+    hourAgo: new Date(now.getTime() - HOUR_MS),
+  };
 }

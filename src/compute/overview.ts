@@ -34,12 +34,12 @@ export interface ComputeOverview {
 }
 
 /**
- * The overview (§4.4) of each project, by one statement, so from one snapshot. Its cost does not grow with the instances:
- * it adds up counters, and reads only what failed, hangs or was created within the window.
+ * The overview (§4.4) of each project, by one statement, so from one snapshot. Its cost does not grow with the instances or
+ * the tasks: it adds up counters, and reads only what hangs and the tasks of the quarter of an hour in which the day begins.
  */
 export async function readOverviews(database: Database, scopes: readonly ProjectScope[]): Promise<ComputeOverview[]> {
   const now = new Date();
-  const { dayAgo, hourAgo } = windows(now);
+  const { dayAgo, wholeQuarters, hourAgo } = windows(now);
   const rows = await database.query<{ projectId: string; overview: ComputeOverview }>`
     SELECT wanted.project_id AS "projectId", figures.overview
     FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)
@@ -64,17 +64,26 @@ export async function readOverviews(database: Database, scopes: readonly Project
           coalesce(sum(resources) FILTER (WHERE kind = 'backups'), 0)::bigint AS backups,
           coalesce(sum(storage_gb) FILTER (WHERE kind = 'volumes'), 0)::bigint AS storage_gb
         FROM resource_counters WHERE project_id = wanted.project_id
+      ), task_totals AS (
+        SELECT coalesce(sum(pending), 0)::bigint AS pending, coalesce(sum(running), 0)::bigint AS running,
+          coalesce(sum(succeeded), 0)::bigint AS succeeded, coalesce(sum(failed), 0)::bigint AS failed,
+          coalesce(sum(cancelled), 0)::bigint AS cancelled, coalesce(sum(failures), 0)::bigint AS failures
+        FROM task_counters WHERE project_id = wanted.project_id AND since >= ${wholeQuarters}
       ), recent AS (
-        SELECT coalesce(json_agg(json_build_object('status', status::text, 'count', tasks::bigint) ORDER BY status), '[]') AS by_status,
+        SELECT coalesce(json_agg(json_build_object('status', status::text, 'count', tasks::bigint) ORDER BY status COLLATE "C"), '[]') AS by_status,
           coalesce(sum(tasks), 0)::bigint AS total
         FROM (
-          SELECT coalesce(known.status::text, '') COLLATE "C" AS status, created_of.tasks
-          FROM unnest(enum_range(NULL::task_status)) AS known (status)
+          SELECT counted.status, counted.tasks + earlier.tasks AS tasks
+          FROM task_totals
           CROSS JOIN LATERAL (
-            SELECT count(*) AS tasks FROM tasks WHERE project_id = wanted.project_id AND status = known.status AND created >= ${dayAgo}
-          ) AS created_of
-          WHERE created_of.tasks > 0
-        ) AS recent_by_status
+            VALUES ('pending', pending), ('running', running), ('succeeded', succeeded), ('failed', failed), ('cancelled', cancelled)
+          ) AS counted (status, tasks)
+          CROSS JOIN LATERAL (
+            SELECT count(*) AS tasks FROM tasks
+            WHERE project_id = wanted.project_id AND status = counted.status::task_status AND created >= ${dayAgo} AND created < ${wholeQuarters}
+          ) AS earlier
+        ) AS by_status
+        WHERE tasks > 0
       )
       SELECT json_build_object(
         'attention', json_build_object(
@@ -84,8 +93,9 @@ export async function readOverviews(database: Database, scopes: readonly Project
           'cancellationsScheduled', coalesce((
             SELECT count(*) FROM instances
             WHERE project_id = wanted.project_id AND cancellation_at > ${now} AND status <> 'deleted'), 0),
-          'tasksFailed24h', coalesce((
-            SELECT count(*) FROM tasks WHERE project_id = wanted.project_id AND status = 'failed' AND finished >= ${dayAgo}), 0),
+          'tasksFailed24h', task_totals.failures + coalesce((
+            SELECT count(*) FROM tasks
+            WHERE project_id = wanted.project_id AND status = 'failed' AND finished >= ${dayAgo} AND finished < ${wholeQuarters}), 0),
           'tasksStuck', coalesce((
             SELECT count(*) FROM tasks
             WHERE project_id = wanted.project_id AND status IN ('pending', 'running') AND created < ${hourAgo}), 0)),
@@ -99,10 +109,15 @@ export async function readOverviews(database: Database, scopes: readonly Project
         'tasksByStatus', recent.by_status,
         'tasksRecentCount', recent.total
       ) AS overview
-      FROM instance_totals, resource_totals, recent
+      FROM instance_totals, resource_totals, task_totals, recent
     ) AS figures`;
   const overviews = new Map(rows.map(({ projectId, overview }) => [projectId, overview]));
   return scopes.map(({ projectId }) => overviews.get(projectId) ?? raiseAbsent());
+}
+
+/** Deletes the counts of quarters of an hour that lie further back than any overview looks, whose clock may be an hour behind. */
+export async function deleteOldTaskCounters(database: Database): Promise<void> {
+  await database.query`DELETE FROM task_counters WHERE since < now() - interval '26 hours'`;
 }
 
 function raiseAbsent(): never {

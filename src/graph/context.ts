@@ -84,8 +84,16 @@ export function createContext(source: ContextSource): Context {
     if (!scope) throw Fault.notFound();
     return scope;
   };
+  // Written out: of a literal that begins with a spread V8 makes a dictionary, of 8 KiB for each request.
   return {
-    ...source,
+    database,
+    openLogger: source.openLogger,
+    services: source.services,
+    viewer,
+    watchAccess: source.watchAccess,
+    renewCredential: source.renewCredential,
+    onlyProject: source.onlyProject,
+    route: source.route,
     requireViewer,
     requireSession: () => requireSession(requireViewer()),
     async openProject(ids) {

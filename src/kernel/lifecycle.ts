@@ -1,7 +1,20 @@
-/** Closers, registered beside the line that opens, and run in reverse order. */
+/** The beginning and the end of a process: closers, registered beside the line that opens, and run in reverse order. */
 export class Lifecycle {
   readonly #closers: Array<() => unknown> = [];
   #isClosing = false;
+  #isStarting = false;
+
+  /** Whether there is work that should come before the first requests. */
+  get isStarting(): boolean {
+    return this.#isStarting;
+  }
+
+  async beginWith(work: Promise<void>): Promise<void> {
+    this.#isStarting = true;
+    await work.finally(() => {
+      this.#isStarting = false;
+    });
+  }
 
   /** Whether the closing has begun. */
   get isClosing(): boolean {

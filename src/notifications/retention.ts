@@ -1,17 +1,45 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '../platform/database.ts';
 
-/** The most entries that one statement removes, so that its lock is short. */
-const BATCH_SIZE = 5_000;
+/** The most entries that one statement removes: whoever publishes to the project waits for it. */
+const BATCH_SIZE = 500;
+/** How much longer it rests than it works. */
+const REST = 3;
+/** So often in a row a log may be found being written to, before it is left for the next run. */
+const MOST_MISSES = 100;
+/** So many logs are looked at by one statement. */
+const LOGS_AT_ONCE = 1_000;
+const BEFORE_ALL = '00000000-0000-0000-0000-000000000000';
 
 /** Removes the notifications that are older than so many days, from the beginning of every log. Returns how many. */
 export async function pruneNotifications(database: Database, days: number): Promise<number> {
   const before = new Date(Date.now() - days * 86_400_000);
   let total = 0;
+  for (let after = BEFORE_ALL; ; ) {
+    const logs = await database.query<{ projectId: string; isDue: boolean | null }>`
+      SELECT log.project_id AS "projectId", coalesce((
+        SELECT created < ${before} FROM notifications WHERE project_id = log.project_id ORDER BY sequence LIMIT 1
+      ), false) AS "isDue"
+      FROM notification_logs AS log WHERE log.project_id > ${after}::uuid ORDER BY log.project_id LIMIT ${LOGS_AT_ONCE}`;
+    for (const { projectId, isDue } of logs) if (isDue) total += await pruneLog(database, projectId, before);
+    const last = logs.at(-1);
+    if (!last || logs.length < LOGS_AT_ONCE) return total;
+    after = last.projectId;
+  }
+}
+
+/** Rests after each batch, so that most of the time is everybody else's. */
+async function pruneLog(database: Database, projectId: string, before: Date): Promise<number> {
+  let total = 0;
+  let misses = 0;
   for (;;) {
+    const began = performance.now();
     const [row] = await database.query<{ pruned: number | null }>`
-      SELECT prune_notifications(${before}, ${BATCH_SIZE}::int)::int AS pruned`;
-    const pruned = row?.pruned ?? 0;
-    total += pruned;
-    if (pruned === 0) return total;
+      SELECT prune_notification_log(${projectId}::uuid, ${before}, ${BATCH_SIZE}::int)::int AS pruned`;
+    const pruned = row?.pruned ?? null;
+    total += pruned ?? 0;
+    misses = pruned === null ? misses + 1 : 0;
+    if (misses > MOST_MISSES || (pruned !== null && pruned < BATCH_SIZE)) return total;
+    await sleep(REST * (performance.now() - began));
   }
 }

@@ -6,7 +6,6 @@ import { Prepared, type Row } from './prepared.ts';
 import { PROBE_DEADLINE_MS, Probe } from './probe.ts';
 import { isRead, type Statement } from './query.ts';
 import { SilenceWatch } from './silence.ts';
-import { CoalescingSocket } from './socket.ts';
 
 /** How long PostgreSQL may be silent, while statements wait for it, before it is suspected. */
 const SILENCE_MS = 500;
@@ -50,7 +49,6 @@ export class Pool extends pg.Pool {
       idleTimeoutMillis: 30_000,
       ...timeouts,
       keepAlive: true,
-      stream: () => new CoalescingSocket(),
       // Compiling a statement takes longer than any of ours does, and planning one anew as long as most.
       options: '-c timezone=UTC -c jit=off -c plan_cache_mode=force_generic_plan',
       application_name: 'portico',

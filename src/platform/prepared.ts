@@ -9,6 +9,7 @@ import type { Statement } from './query.ts';
  * protocol, and the events that come back.
  */
 interface PgConnection {
+  readonly stream: { cork(): void; uncork(): void };
   parse(statement: Statement): void;
   bind(binding: { statement: string; values: readonly Encoded[] }): void;
   describe(portal: { type: 'P'; name: string }): void;
@@ -61,11 +62,17 @@ export class Prepared implements pg.Submittable {
       return failure as Error;
     }
     this.#columns = parsed.get(name) ?? null;
-    if (!parsed.has(name)) this.#parse(connection, parsed);
-    connection.bind({ statement: name, values });
-    if (!this.#columns) connection.describe({ type: 'P', name: '' });
-    connection.execute({ portal: '' });
-    connection.sync();
+    // The messages leave as one write: each by itself would cost Node a call of the system, and wake PostgreSQL up.
+    connection.stream.cork();
+    try {
+      if (!parsed.has(name)) this.#parse(connection, parsed);
+      connection.bind({ statement: name, values });
+      if (!this.#columns) connection.describe({ type: 'P', name: '' });
+      connection.execute({ portal: '' });
+      connection.sync();
+    } finally {
+      connection.stream.uncork();
+    }
     return undefined;
   }
 

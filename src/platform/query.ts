@@ -29,7 +29,7 @@ function statementOf(strings: TemplateStringsArray): Statement {
 }
 
 /** The functions with side effects that our statements call. */
-const actions = /\b(mark_notifications_read|prune_notifications|has_\w+_room|pg_advisory_\w+)\b/i;
+const actions = /\b(mark_notifications_read|prune_\w+|has_\w+_room|pg_advisory_\w+)\b/i;
 const writes = /\b(INSERT|UPDATE|DELETE|MERGE)\b/i;
 
 /** Whether a statement only reads, so that it may be run again where it is unknown whether it has run. */

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import WebSocket from 'ws';
+import { deleteOldTaskCounters } from '../../src/compute/overview.ts';
 import { endSilentSessions, putHandover, takeHandover } from '../../src/consoles/record.ts';
 import { deleteOldAnswers } from '../../src/graph/kept.ts';
 import { Lifecycle } from '../../src/kernel/lifecycle.ts';
@@ -277,6 +278,9 @@ describe('the gateway, with its own role', () => {
     await as(null, `UPDATE kept_answers SET created = now() - interval '2 days'`);
     await deleteOldAnswers(app.app.database);
     expect(await as('gateway', 'SELECT FROM kept_answers')).toEqual([]);
+    await as(null, `UPDATE task_counters SET since = since - interval '2 days'`);
+    await deleteOldTaskCounters(app.app.database);
+    expect(await as('gateway', 'SELECT FROM task_counters')).toEqual([]);
     expect(await pruneNotifications(app.app.database, 3)).toBeGreaterThan(0);
   });
 
@@ -289,6 +293,7 @@ describe('the gateway, with its own role', () => {
       'UPDATE notifications SET title = title',
       'UPDATE notification_logs SET last_sequence = 0',
       'UPDATE instance_counters SET instances = 0',
+      'UPDATE task_counters SET failures = 0',
       'CREATE TABLE more (id int)',
       'CREATE TEMP TABLE more (id int)',
     ];
@@ -322,7 +327,16 @@ describe('the accounts', () => {
 
     await as('accounts', 'DELETE FROM organizations WHERE id = $1', [organization?.id]);
     expect((await look()).status).toBe(404);
-    for (const table of ['notification_logs', 'notifications', 'instances', 'volumes', 'tasks', 'instance_counters', 'resource_counters']) {
+    for (const table of [
+      'notification_logs',
+      'notifications',
+      'instances',
+      'volumes',
+      'tasks',
+      'instance_counters',
+      'resource_counters',
+      'task_counters',
+    ]) {
       expect(await as(null, `SELECT FROM ${table} WHERE project_id = $1`, [project?.id]), table).toEqual([]);
     }
     await as('accounts', 'UPDATE users SET disabled_at = now() WHERE id = $1', [user?.id]);
@@ -456,6 +470,7 @@ describe('what a service may not', () => {
       'SELECT FROM backup_trials',
       'UPDATE instance_counters SET instances = 0',
       'DELETE FROM resource_counters',
+      'DELETE FROM task_counters',
     ],
     billing: [
       `INSERT INTO notifications (project_id, kind, severity, title) SELECT id, 'x', 'info', 'x' FROM projects`,
@@ -484,7 +499,7 @@ describe('what a service may not', () => {
     ];
     for (const sql of [...reads, ...makes, ...denied[service]]) expect(await refusal(service, sql), sql).toBe(INSUFFICIENT_PRIVILEGE);
     expect(await refusal(service, 'SELECT mark_notifications_read(uuid_v7(), uuid_v7(), NULL, NULL)')).toBe(INSUFFICIENT_PRIVILEGE);
-    expect(await refusal(service, 'SELECT prune_notifications(now(), 1)')).toBe(INSUFFICIENT_PRIVILEGE);
+    expect(await refusal(service, 'SELECT prune_notification_log(uuid_v7(), now(), 1)')).toBe(INSUFFICIENT_PRIVILEGE);
   });
 
   it('a function that lends the rights of its owner names its schemas, and nobody else can make a trigger of it', async () => {

@@ -26,6 +26,7 @@ const large = [
   'project_members',
   'instance_counters',
   'resource_counters',
+  'task_counters',
 ];
 
 /** Where the bench has left its database, that is copied; a tenth of it is made otherwise, which the planner treats alike. */

@@ -12,7 +12,10 @@ export interface Ground {
   readonly owner: string;
   /** How many rows a statement touches at most. */
   readonly width: number;
-  /** Only statements that touch the counters once: one that inserts and updates touches them twice, once for each. */
+  /**
+   * Only statements that wait for nothing but counters, and take them once: one that inserts and updates takes them twice, and one
+   * that gives a task an instance waits for whoever deletes that, who waits for the task.
+   */
   readonly countsOnce?: boolean;
 }
 
@@ -76,7 +79,7 @@ function changeResources(ground: Ground): string {
   ])();
 }
 
-/** One random statement that changes what the overview counts. */
+/** One random statement that changes instances and resources. */
 export const change = (ground: Ground) => (ground.random.chance(0.6) ? changeInstances(ground) : changeResources(ground));
 
 const taskStatuses = ['pending', 'running', 'succeeded', 'failed', 'cancelled'];
@@ -89,7 +92,7 @@ const anyInstance = (row: string, salt: number) =>
 
 /** A random statement that changes tasks, and what is done to which instance. */
 export function changeTasks(ground: Ground): string {
-  const { random, projects, owner, width } = ground;
+  const { random, projects, owner, width, countsOnce } = ground;
   const where = some('tasks', ground);
   const ago = () => `now() - interval '${random.pick(ages)}'`;
   const status = random.pick(taskStatuses);
@@ -99,11 +102,14 @@ export function changeTasks(ground: Ground): string {
       FROM generate_series(1, ${1 + random.below(width)})`,
     () =>
       `UPDATE tasks SET status = '${status}', finished = CASE WHEN '${status}' IN ('pending', 'running') THEN NULL ELSE ${ago()} END WHERE ${where}`,
-    () => `UPDATE tasks SET instance_id = ${anyInstance('tasks', random.below(1e9))} WHERE ${where}`,
+    ...(countsOnce ? [] : [() => `UPDATE tasks SET instance_id = ${anyInstance('tasks', random.below(1e9))} WHERE ${where}`]),
     () => `UPDATE tasks SET created = ${ago()} WHERE ${where}`,
     () => `DELETE FROM tasks WHERE ${where}`,
   ])();
 }
+
+/** One random statement that changes what there are counters of. */
+export const changeCounted = (ground: Ground) => (ground.random.chance(0.3) ? changeTasks(ground) : change(ground));
 
 /** A random statement that changes what else lists tell apart: ends of instances, names, and what belongs to which instance. */
 export function changeLinks(ground: Ground): string {

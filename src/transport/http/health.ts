@@ -35,8 +35,15 @@ export function createHealthDoor(parts: HealthParts): Router {
     exchangeOf(request).isQuiet = true;
     const checks = { database: await readDatabase(), ...readOthers(parts) };
     const isDegraded = Object.values(checks).includes('down');
-    const status = lifecycle.isClosing ? 'draining' : checks.database === 'down' ? 'unavailable' : isDegraded ? 'degraded' : 'ready';
-    const isReady = status === 'ready' || status === 'degraded';
+    const hindrance = lifecycle.isClosing
+      ? 'draining'
+      : checks.database === 'down'
+        ? 'unavailable'
+        : lifecycle.isStarting
+          ? 'starting'
+          : null;
+    const status = hindrance ?? (isDegraded ? 'degraded' : 'ready');
+    const isReady = hindrance === null;
     sendJson(response, isReady ? 200 : 503, { status, checks }, isReady ? noStore : { ...noStore, 'Retry-After': '1' });
   });
 

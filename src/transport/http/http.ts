@@ -9,8 +9,7 @@ import type { Pipeline } from '../../pipeline/pipeline.ts';
 import { toFault } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { createRestDoor } from '../rest/door.ts';
-import { bindRoute } from '../rest/route.ts';
-import { routes } from '../rest/routes.ts';
+import type { BoundRoute } from '../rest/route.ts';
 import type { ContextParts } from './context.ts';
 import { answerCors } from './cors.ts';
 import { addDesk, type DeskParts, deskDocument } from './desk.ts';
@@ -27,6 +26,7 @@ interface DoorParts extends ContextParts, HealthParts, Pick<DeskParts, 'demoOffe
   readonly addresses: ClientAddresses;
   readonly pipeline: Pipeline;
   readonly graphql: Middleware;
+  readonly rest: readonly BoundRoute[];
   readonly limits: Limits;
   readonly log: Logger;
   readonly config: DeskParts['config'] & {
@@ -46,12 +46,7 @@ export function createHttpHandler(parts: DoorParts): RequestListener {
   router.use(answerCors(parts));
   router.use(exceptResources(createPages(parts)));
   router.use(admitRequest(parts));
-  router.use(
-    createRestDoor(
-      routes.map((route) => bindRoute(parts.schema, route)),
-      parts,
-    ),
-  );
+  router.use(createRestDoor(parts.rest, parts));
   router.all('/graphql', parts.graphql as RequestHandler);
   router.use((_request: IncomingMessage, _response: ServerResponse, next: NextFunction) => next(Fault.notFound()));
   router.use(answerFailure);

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import express, { type RequestHandler } from 'express';
+import type { Context } from '../../graph/context.ts';
 import { Fault } from '../../kernel/fault.ts';
 import { toJsonText } from '../../kernel/jsontext.ts';
 import type { Pipeline } from '../../pipeline/pipeline.ts';
@@ -9,7 +10,7 @@ import { type ContextParts, openContext } from '../http/context.ts';
 import { exchangeOf, type Middleware } from '../http/exchange.ts';
 import { sendEmpty } from '../http/send.ts';
 import { queryText, readPath, readQueryString } from '../http/url.ts';
-import type { BoundRoute } from './route.ts';
+import type { BoundRoute, RouteRequest } from './route.ts';
 
 type RestParts = ContextParts & { readonly pipeline: Pipeline };
 
@@ -53,11 +54,16 @@ async function answer(
     readUrl: () => exchange.origin + readPath(url) + queryText(url),
     readBody: () => readJsonObject(request),
     openContext: open,
-    async execute(document, variableValues, advice) {
-      const { schema, contextFactory, execute } = parts.pipeline.getEnveloped({ isChecked: true, advice, openContext: open });
-      return execute({ schema, document, variableValues, contextValue: await contextFactory() });
-    },
+    execute: executeChecked(parts.pipeline, open),
   });
   if (answer.body === undefined) sendEmpty(response, answer.status, answer.headers);
   else sendCompressed(response, answer.status, toJsonText(answer.body), 'application/json', answer.headers);
+}
+
+/** The way of the table's documents through the pipeline, with the context that a request has. */
+export function executeChecked({ getEnveloped }: Pipeline, openContext: () => Context): RouteRequest['execute'] {
+  return async (document, variableValues, advice) => {
+    const { schema, contextFactory, execute } = getEnveloped({ isChecked: true, advice, openContext });
+    return execute({ schema, document, variableValues, contextValue: await contextFactory() });
+  };
 }

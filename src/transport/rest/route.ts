@@ -45,7 +45,7 @@ export interface Route {
 }
 
 /** A request as the HTTP side hands it over: parsed, but not validated; with its way through the pipeline. */
-interface RouteRequest {
+export interface RouteRequest {
   readonly pathParameters: Readonly<Record<string, string>>;
   readonly ifMatch: string | undefined;
   readonly idempotencyKey: string | undefined;
@@ -69,6 +69,8 @@ interface RouteAnswer {
 export interface BoundRoute extends BoundOperation {
   readonly route: Route;
   readonly name: string;
+  /** The variables that come with the path. */
+  readonly idNames: readonly string[];
   /** The variables that come with the body, or on GET with the query. */
   readonly declared: readonly string[];
   /** The headers of every answer, refusals included. */
@@ -85,12 +87,13 @@ export function bindRoute(schema: GraphQLSchema, route: Route): BoundRoute {
   const bound = bindOperation(schema, `${route.method} ${route.path}`, route.operation);
   const { document, operation, bindings } = bound;
   const advice = bindings.has('page_size') ? 'ask for a smaller `page_size`' : undefined;
-  const inPath = new Set([...route.path.matchAll(/:(\w+)/g)].map(([, name = '']) => name));
-  const declared = [...bindings.keys()].filter((name) => !inPath.has(name) && !inHeaders.has(name));
+  const idNames = [...route.path.matchAll(/:(\w+)/g)].map(([, name = '']) => name);
+  const declared = [...bindings.keys()].filter((name) => !idNames.includes(name) && !inHeaders.has(name));
   return {
     ...bound,
     route,
     name: operation.name?.value ?? route.path,
+    idNames,
     declared,
     headers: deprecationHeaders(route.deprecated, ...findDeprecations(schema, document)),
     async serve(request) {
