@@ -223,7 +223,8 @@ function useCurrent<Row extends { readonly id: string }>(list: Endless<Row>): re
   const found = place.id === null ? null : findNear(list, place.current, place.id);
   const current = Math.max(0, Math.min(found ?? place.current, reach - 1));
   const id = list.row(current)?.id ?? null;
-  useEffect(() => {
+  // An effect that waits would be overtaken by the next key, and take back where that one has gone.
+  useLayoutEffect(() => {
     if (place.id !== null && id !== null) Object.assign(place, { current, id });
   }, [place, current, id]);
   const set = (index: number) => {
