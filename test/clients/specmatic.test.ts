@@ -26,8 +26,11 @@ beforeAll(async () => {
   );
   rmSync(place, { recursive: true, force: true });
   mkdirSync(place, { recursive: true });
-  // What makes its texts knows no escape of a character in a pattern: it is given the characters themselves.
-  const document = readFileSync(join(checkout, 'openapi.json'), 'utf8').replace(/\\\\u(?=[0-9a-f]{4})/g, '\\u');
+  // What makes its texts (dk.brics.automaton) knows no escape of a character in a pattern: it is given the characters themselves. What stands
+  // between quotation marks it takes for a text that stands for itself, and would make a key of the pattern's own letters, once in a thousand times.
+  const document = readFileSync(join(checkout, 'openapi.json'), 'utf8')
+    .replace(/\\\\u(?=[0-9a-f]{4})/g, '\\u')
+    .replace(/(?<="pattern": ".*)\\"/g, '[\\"]');
   writeFileSync(join(place, 'openapi.json'), document);
   writeFileSync(
     join(place, 'specmatic.yaml'),
