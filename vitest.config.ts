@@ -37,13 +37,21 @@ const app = project('app', {
 /** They build, start programs, measure, or wait for more than ten seconds: in `npm run test:services` alone. */
 const slow = project('slow', { globalSetup, include: ['test/slow/*.test.ts'], maxWorkers: 3 });
 
-/** On a PostgreSQL alone. They measure, and break what they run on: nothing else runs beside them. */
+/** They measure, so nothing runs beside them. */
+const measuring = ['console-volume', 'consoles', 'memory', 'redis-faults', 'revocation', 'silence', 'wakeups'].map(
+  (name) => `test/services/${name}.test.ts`,
+);
+
+/** On a PostgreSQL alone. They break what they run on, each of them its own, and wait for most of their time. */
 const services = project('services', {
   globalSetup,
   include: ['test/services/*.test.ts'],
-  maxWorkers: 1,
+  exclude: measuring,
+  maxWorkers: 2,
   sequence: { groupOrder: 1 },
 });
+
+const alone = project('alone', { globalSetup, include: measuring, maxWorkers: 1, sequence: { groupOrder: 2 } });
 
 /** By hand: it measures for minutes, and wants a machine of its own. */
 const siege = project('siege', { globalSetup, include: ['test/siege/*.test.ts'], maxWorkers: 1 });
@@ -56,6 +64,6 @@ export default defineConfig({
     hookTimeout: 60_000,
     // What is waited for comes when the machine has time for it; a bound on it is a test's own.
     expect: { poll: { timeout: 15_000 } },
-    projects: process.env.SIEGE_SECONDS ? [siege] : [pure, app, slow, ...(process.env.TEST_DATABASE_URL ? [services] : [])],
+    projects: process.env.SIEGE_SECONDS ? [siege] : [pure, app, slow, ...(process.env.TEST_DATABASE_URL ? [services, alone] : [])],
   },
 });
