@@ -112,9 +112,10 @@ async function byTurns(subjects, { databaseUrl, rounds }, measure) {
 /**
  * What Portico has by what another has, of one operation.
  * @param {Row[]} rows @param {string} operation @param {string} server @param {(row: Row) => number} figureOf
+ * @param {string} [portico] the label of the one of ours
  */
-export function ratio(rows, operation, server, figureOf) {
-  const [ours = Number.NaN, theirs = Number.NaN] = ['portico', server].map((name) => {
+export function ratio(rows, operation, server, figureOf, portico = 'portico') {
+  const [ours = Number.NaN, theirs = Number.NaN] = [portico, server].map((name) => {
     const row = rows.find((one) => one.operation === operation && one.server === name);
     return row ? figureOf(row) : Number.NaN;
   });

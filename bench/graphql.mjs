@@ -74,14 +74,21 @@ const names = /** @type {const} */ ({
   instances: '20 instances with backup trial',
   relations: '20 instances, each with three tasks, its volumes and its trial',
 });
-/** Who is measured beside Portico: what Node's CPU may be of theirs, and that of Node and PostgreSQL; who is sent requests at a fixed rate. */
+/** PostGraphile needs a newer Node.js than the others run on: it is compared with a Portico on the same. */
+const newer = 'portico on Node.js 24';
+
+/**
+ * Who is measured beside Portico: what Node's CPU may be of theirs, and that of Node and PostgreSQL; what Node's may be of theirs on
+ * the newer one; who is sent requests at a fixed rate.
+ */
 const groups = {
   lists: {
-    node: { mercurius: 1, apollo: 0.5, postgraphile: 0.7 },
+    node: { mercurius: 1, apollo: 0.5 },
     both: { mercurius: 0.8 },
+    newer: { postgraphile: 0.7 },
     atFixedRate: ['portico', 'mercurius', 'apollo'],
   },
-  relations: { node: { postgraphile: 1.5, 'apollo-prisma': 0.6 }, both: {}, atFixedRate: [] },
+  relations: { node: { 'apollo-prisma': 0.6 }, both: {}, newer: { postgraphile: 1.5 }, atFixedRate: [] },
 };
 
 const COUNT = 9_984;
@@ -132,7 +139,9 @@ export async function measureGraphql({ databaseUrl, key, ...options }) {
   );
   const servers = await startAll(['portico', 'mercurius', 'apollo', 'apollo-prisma'], { databaseUrl, key });
   try {
-    servers.push(await start('postgraphile', { databaseUrl, key, node: newerNode() }));
+    const node = newerNode();
+    servers.push(await start('postgraphile', { databaseUrl, key, node }));
+    servers.push(await start('portico', { label: newer, databaseUrl, key, node }));
     const operations = await Promise.all(
       Object.entries(names).map(async ([name, title]) => {
         const read = /** @type {keyof typeof selections} */ (name);
@@ -146,7 +155,7 @@ export async function measureGraphql({ databaseUrl, key, ...options }) {
     const rows = [];
     for (const group of Object.values(groups)) {
       const measured = operations.filter((operation) => operation.group === group);
-      const beside = servers.filter(({ name }) => name === 'portico' || name in group.node);
+      const beside = servers.filter(({ name }) => name === 'portico' || name === newer || name in group.node || name in group.newer);
       rows.push(...(await compare(measured, beside, { databaseUrl, key, ...options, atFixedRate: group.atFixedRate })));
     }
     const claims = operations.flatMap(({ name, group }) => [
@@ -158,6 +167,11 @@ export async function measureGraphql({ databaseUrl, key, ...options }) {
       ...Object.entries(group.both).map(([peer, bound]) => ({
         what: `GraphQL, ${name}: CPU of Node and PostgreSQL against ${peer}`,
         figure: ratio(rows, name, peer, bothCpu),
+        bound,
+      })),
+      ...Object.entries(group.newer).map(([peer, bound]) => ({
+        what: `GraphQL, ${name}: Node’s CPU against ${peer}, both on Node.js 24`,
+        figure: ratio(rows, name, peer, nodeCpu, newer),
         bound,
       })),
     ]);

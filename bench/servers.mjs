@@ -69,10 +69,13 @@ async function compilePrismaClient() {
 
 /**
  * Starts a server and waits until it says where it listens.
- * @param {string} name @param {{databaseUrl?: string, key: Key, env?: Record<string, string>, node?: string, arguments?: string[], inspect?: boolean}} options
+ * @param {string} name
+ * @param {{databaseUrl?: string, key: Key, env?: Record<string, string>, node?: string, label?: string, arguments?: string[], inspect?: boolean}} options
+ * `label`: its name beside the others, where it is measured more than once.
  * @returns {Promise<Server>}
  */
-export async function start(name, { databaseUrl, key, env = {}, node = process.execPath, arguments: nodeArguments = [], inspect = false }) {
+export async function start(name, { label = name, databaseUrl, key, env = {}, node = process.execPath, ...options }) {
+  const { arguments: nodeArguments = [], inspect = false } = options;
   const command = entries[/** @type {keyof typeof entries} */ (name)] ?? [join(root, `bench/peers/${name}.mjs`)];
   const settings = {
     NODE_ENV: 'production',
@@ -123,7 +126,7 @@ export async function start(name, { databaseUrl, key, env = {}, node = process.e
     await exit;
     clearTimeout(timer);
   };
-  return { name, baseUrl, pid: Number(child.pid), inspector, stop };
+  return { name: label, baseUrl, pid: Number(child.pid), inspector, stop };
 }
 
 const NEWER_NODE = 24;

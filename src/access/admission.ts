@@ -1,6 +1,7 @@
 import { Fault } from '../kernel/fault.ts';
 import type { Database } from '../platform/database.ts';
 import type { Allowance, Limits } from './limits.ts';
+import { type PrefetchedProject, type ProjectIds, prefetchProject } from './scope.ts';
 import type { Tokens } from './tokens.ts';
 import { identify, type Viewer } from './viewer.ts';
 
@@ -16,6 +17,8 @@ interface Applicant {
   readCredential(): string | null;
   /** The address that is charged without a good credential. */
   readAddress(): string;
+  /** The project that the request names, where that is known already: its look-up does not wait for the user's. */
+  readonly project?: ProjectIds | null;
 }
 
 /** The viewer who came in, and what is left of the budget that was charged. */
@@ -25,6 +28,8 @@ interface Admission {
   /** Set for a credential that is not valid: the caller throws it when it has shown the allowance. */
   readonly fault: Fault | null;
   readonly allowance: Allowance;
+  /** Null unless a session token came with a project. */
+  readonly prefetched: PrefetchedProject | null;
 }
 
 /**
@@ -34,13 +39,18 @@ interface Admission {
 export async function admit({ database, tokens, limits }: AdmissionParts, applicant: Applicant): Promise<Admission> {
   let viewer: Viewer | null = null;
   let fault: Fault | null = null;
+  let prefetched: PrefetchedProject | null = null;
+  const { project } = applicant;
+  const prefetch = (userId: string) => {
+    if (project) prefetched = prefetchProject(database, userId, project);
+  };
   try {
     const credential = applicant.readCredential();
-    if (credential !== null) viewer = await identify(database, tokens, credential);
+    if (credential !== null) viewer = await identify(database, tokens, credential, prefetch);
   } catch (failure) {
     if (!(failure instanceof Fault) || failure.code !== 'not_authenticated') throw failure;
     fault = failure;
   }
   const allowance = await (viewer ? limits.spendUser(viewer.userId) : limits.spendAnonymous(applicant.readAddress()));
-  return { viewer, fault, allowance };
+  return { viewer, fault, allowance, prefetched };
 }

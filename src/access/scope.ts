@@ -32,16 +32,56 @@ export interface ProjectIds {
   readonly projectId: string;
 }
 
-/** Viewer + ids → scope. Throws one and the same `not_found` for a malformed id, an absent project and a foreign one. */
-export async function openProject<Way extends Statements>(database: Way, viewer: Viewer, ids: ProjectIds): Promise<ProjectScope<Way>> {
-  const isWithin = ids.organizationId !== null && ids.organizationId !== undefined;
-  const organizationId = parseUuid(ids.organizationId);
-  const projectId = parseUuid(ids.projectId);
-  if ((isWithin && !organizationId) || !projectId) throw Fault.notFound();
-  const row = await findProject(database, { userId: viewer.userId, organizationId, projectId });
+/**
+ * Viewer + ids → scope. Throws one and the same `not_found` for a malformed id, an absent project and a foreign one. A look
+ * that was taken at the same project for the same user, just now, is not taken again.
+ */
+export async function openProject<Way extends Statements>(
+  database: Way,
+  viewer: Viewer,
+  ids: ProjectIds,
+  prefetched: PrefetchedProject | null = null,
+): Promise<ProjectScope<Way>> {
+  const asked = readIds(viewer.userId, ids);
+  if (!asked) throw Fault.notFound();
+  const row = await (prefetched && answers(prefetched, asked) ? prefetched.row : findProject(database, asked));
   const scope = row && makeScope(database, viewer, row);
   if (!scope) throw Fault.notFound();
   return scope;
+}
+
+/** A look at a project that was begun before its user is admitted. It proves nothing: only `openProject` takes it. */
+export interface PrefetchedProject {
+  readonly asked: Asked;
+  readonly row: Promise<ProjectRow | null>;
+  /** In milliseconds of `performance.now`. */
+  readonly began: number;
+}
+
+/** A body may take its time to arrive: who lost the project meanwhile must not get in by an older look. */
+const PREFETCH_MS = 250;
+
+/** Begins to look up what the user is in a project; null for a malformed id. */
+export function prefetchProject(database: Database, userId: string, ids: ProjectIds): PrefetchedProject | null {
+  const asked = readIds(userId, ids);
+  if (!asked) return null;
+  const row = findProject(database, asked);
+  // Where nobody waits for it, its failure is nobody's.
+  row.catch(() => {});
+  return { asked, row, began: performance.now() };
+}
+
+function answers({ asked, began }: PrefetchedProject, { userId, organizationId, projectId }: Asked): boolean {
+  const isSame = asked.userId === userId && asked.organizationId === organizationId && asked.projectId === projectId;
+  return isSame && performance.now() - began < PREFETCH_MS;
+}
+
+/** Null for a malformed id. */
+function readIds(userId: string, ids: ProjectIds): Asked | null {
+  const isWithin = ids.organizationId !== null && ids.organizationId !== undefined;
+  const organizationId = parseUuid(ids.organizationId);
+  const projectId = parseUuid(ids.projectId);
+  return (isWithin && !organizationId) || !projectId ? null : { userId, organizationId, projectId };
 }
 
 /** The same scope, for statements within a transaction. */

@@ -20,10 +20,20 @@ export interface Session extends Viewer {
 /** The last use of a key is written once a minute, not once a request. */
 const LAST_USED_STEP_MS = 60_000;
 
-/** Credential → Viewer. Throws `not_authenticated` where it is not valid, or its user unknown or disabled. */
-export async function identify(database: Database, tokens: Tokens, credential: string): Promise<Viewer> {
+/**
+ * Credential → Viewer. Throws `not_authenticated` where it is not valid, or its user unknown or disabled. Of a session token
+ * the user's id is known before the user is looked up: `onClaim` is called with it then.
+ */
+export async function identify(
+  database: Database,
+  tokens: Tokens,
+  credential: string,
+  onClaim: (userId: string) => void = () => {},
+): Promise<Viewer> {
   if (looksLikeKey(credential)) return identifyKey(database, credential);
-  return identifySession(database, await tokens.verify(credential));
+  const claims = await tokens.verify(credential);
+  onClaim(claims.userId);
+  return identifySession(database, claims);
 }
 
 /**

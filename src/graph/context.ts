@@ -1,6 +1,6 @@
 import DataLoader from 'dataloader';
 import type { ExecutionResult } from 'graphql';
-import { openProject, type ProjectIds, type ProjectScope } from '../access/scope.ts';
+import { openProject, type PrefetchedProject, type ProjectIds, type ProjectScope } from '../access/scope.ts';
 import { requireSession, type Session, type Viewer } from '../access/viewer.ts';
 import type { Lease, Revocable } from '../access/watch.ts';
 import { Fault } from '../kernel/fault.ts';
@@ -60,7 +60,10 @@ type LoadByProject<Value> = (database: Database, scopes: readonly ProjectScope[]
 export type ContextSource = Pick<
   Context,
   'database' | 'openLogger' | 'services' | 'viewer' | 'watchAccess' | 'renewCredential' | 'onlyProject' | 'route'
->;
+> & {
+  /** A look at a project that the door has begun. */
+  readonly prefetched?: PrefetchedProject | null;
+};
 
 export function createContext(source: ContextSource): Context {
   const { database, viewer } = source;
@@ -102,7 +105,7 @@ export function createContext(source: ContextSource): Context {
       if (only && !isOnly(only, ids)) throw Fault.notFound();
       scopes ??= new Map();
       const key = `${ids.organizationId ?? ''}/${ids.projectId}`;
-      const opening = scopes.get(key) ?? openProject(database, asking, ids);
+      const opening = scopes.get(key) ?? openProject(database, asking, ids, source.prefetched);
       scopes.set(key, opening);
       const scope = await opening;
       opened ??= new Map();

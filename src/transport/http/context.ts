@@ -14,12 +14,13 @@ export interface ContextParts {
 /** The context of one HTTP request: its access is watched for as long as it streams. `route`: of v1 its operation. */
 export function openContext(parts: ContextParts, exchange: Exchange, route: string | null = null): Context {
   const { database, services, watch } = parts;
-  const { viewer } = exchange;
+  const { viewer, prefetched } = exchange;
   return createContext({
     database,
     openLogger: () => exchange.log,
     services,
     viewer,
+    prefetched,
     onlyProject: null,
     route,
     renewCredential: async () => {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { PrefetchedProject } from '../../access/scope.ts';
 import type { Viewer } from '../../access/viewer.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { type ClientAddresses, requestOrigin } from './peer.ts';
@@ -22,6 +23,8 @@ export class Exchange {
   readonly requestId: string;
   /** Null without a credential; set once the credential was checked. */
   viewer: Viewer | null = null;
+  /** A look at the project of the path, which was begun with the check of the credential. */
+  prefetched: PrefetchedProject | null = null;
   /** The name of the route, or of the root field of the schema. Never a name that a client chose. */
   operation: string | null = null;
   /** The name that the client gave its GraphQL operation. */

@@ -45,8 +45,9 @@ export function createHttpHandler(parts: DoorParts): RequestListener {
   router.use(logRequests(parts));
   router.use(answerCors(parts));
   router.use(exceptResources(createPages(parts)));
-  router.use(admitRequest(parts));
-  router.use(createRestDoor(parts.rest, parts));
+  const admitRequest = createAdmission(parts);
+  router.use(createRestDoor(parts.rest, { ...parts, admitRequest }));
+  router.use(admitRequest as RequestHandler);
   router.all('/graphql', parts.graphql as RequestHandler);
   router.use((_request: IncomingMessage, _response: ServerResponse, next: NextFunction) => next(Fault.notFound()));
   router.use(answerFailure);
@@ -96,18 +97,21 @@ function admitPageReader({ limits }: DoorParts): Middleware {
   };
 }
 
-/** Checks the credential and spends one of its budget. */
-function admitRequest(parts: DoorParts): Middleware {
+/** Checks the credential and spends one of its budget. Of a route of v1 the path's parameters name the project. */
+function createAdmission(parts: DoorParts): Middleware {
   return async (request, _response, next) => {
     const exchange = exchangeOf(request);
+    const { organization_id: organizationId, project_id: projectId } = (request as express.Request).params as Record<string, string>;
     let fault: unknown = null;
     try {
       const admission = await admit(parts, {
         readCredential: () => readBearer(request),
         readAddress: () => exchange.clientAddress,
+        project: projectId ? { organizationId, projectId } : null,
       });
       addLimitHeaders(exchange, admission.allowance);
       exchange.viewer = admission.viewer;
+      exchange.prefetched = admission.prefetched;
       fault = admission.fault;
     } catch (failure) {
       if (failure instanceof LimitFault) addLimitHeaders(exchange, failure.allowance);

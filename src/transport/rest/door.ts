@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import express, { type RequestHandler } from 'express';
+import express, { type ErrorRequestHandler, type RequestHandler } from 'express';
 import type { Context } from '../../graph/context.ts';
 import { Fault } from '../../kernel/fault.ts';
 import { toJsonText } from '../../kernel/jsontext.ts';
@@ -12,25 +12,38 @@ import { sendEmpty } from '../http/send.ts';
 import { queryText, readPath, readQueryString } from '../http/url.ts';
 import type { BoundRoute, RouteRequest } from './route.ts';
 
-type RestParts = ContextParts & { readonly pipeline: Pipeline };
+type RestParts = ContextParts & {
+  readonly pipeline: Pipeline;
+  /** Checks the credential; knows the parameters of the path. */
+  readonly admitRequest: Middleware;
+};
 
 /** The v1 door: Express finds the route of the table, and its parameters in the path. */
 export function createRestDoor(bound: readonly BoundRoute[], parts: RestParts): express.Router {
   const router = express.Router({ caseSensitive: true, strict: true });
-  router.use(requireViewer as RequestHandler);
+  const guards = [parts.admitRequest, requireViewer] as RequestHandler[];
   for (const route of bound) {
-    router[route.route.method](route.route.path, (request, response) =>
+    router[route.route.method](route.route.path, ...guards, (request, response) =>
       answer(route, request.params as Record<string, string>, parts, request, response),
     );
   }
+  // Whatever lies below /v1 needs a credential, also where there is nothing.
+  router.use(forgiveAddress);
+  router.use(isBelow as RequestHandler, ...guards, ((_request, _response, next) => next(Fault.notFound())) as RequestHandler);
   return router;
 }
 
-/** Whatever lies below /v1 needs a credential, also where there is nothing. */
-const requireViewer: Middleware = (request, _response, next) => {
+/** An address that cannot be decoded is one where there is nothing. */
+const forgiveAddress: ErrorRequestHandler = (failure, _request, _response, next) => next(failure instanceof URIError ? undefined : failure);
+
+const isBelow: Middleware = (request, _response, next) => {
   const path = readPath(request.url ?? '');
-  if (path !== '/v1' && !path.startsWith('/v1/')) next('router');
-  else if (exchangeOf(request).viewer) next();
+  if (path === '/v1' || path.startsWith('/v1/')) next();
+  else next('router');
+};
+
+const requireViewer: Middleware = (request, _response, next) => {
+  if (exchangeOf(request).viewer) next();
   else next(Fault.notAuthenticated());
 };
 

@@ -1,0 +1,106 @@
+import { request as openRequest } from 'node:http';
+import { json } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { admit } from '../src/access/admission.ts';
+import { openProject } from '../src/access/scope.ts';
+import type { Database } from '../src/platform/database.ts';
+import { startRestingApp, type TestApp } from './support/app.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startRestingApp({ RATE_LIMIT_USER: '1000000' });
+});
+afterAll(() => app.close());
+
+/** The app's database, which answers nothing before so many statements have been sent. */
+function openGate(count: number): { database: Database; sent: () => number } {
+  let sent = 0;
+  let open = () => {};
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  const query = async (...statement: Parameters<Database['query']>) => {
+    sent += 1;
+    if (sent >= count) open();
+    await opened;
+    return app.app.database.query(...statement);
+  };
+  return { database: { ...app.app.database, query } as unknown as Database, sent: () => sent };
+}
+
+const apply = (database: Database, project: { organizationId: string; projectId: string } | null) =>
+  admit(
+    { database, tokens: app.app.tokens, limits: app.app.limits },
+    { readCredential: () => app.demo.users.member.token ?? null, readAddress: () => '127.0.0.1', project },
+  );
+
+describe('a request that names its project', () => {
+  it('has the user and the project looked up at once', async () => {
+    const { organization_id: organizationId, project_id: projectId } = app.demo;
+    const { database, sent } = openGate(2);
+    const { viewer, prefetched } = await apply(database, { organizationId, projectId });
+    const scope = viewer && (await openProject(database, viewer, { organizationId, projectId }, prefetched));
+    expect(scope).toMatchObject({ projectId, role: 'member', viewer: { userId: app.demo.users.member.id } });
+    expect(sent()).toBe(2);
+  });
+
+  it('is not let in by a look at another project, for another user, or of a while ago', async () => {
+    const { organization_id: organizationId, project_id: projectId } = app.demo;
+    const ids = { organizationId, projectId };
+    const { database, sent } = openGate(1);
+    const { viewer, prefetched } = await apply(database, ids);
+    if (!viewer || !prefetched) throw new Error('nothing was looked up');
+    const openings = [
+      () => openProject(database, viewer, { organizationId, projectId: viewer.userId }, prefetched),
+      () => openProject(database, { ...viewer, userId: app.demo.users.outsider.id }, ids, prefetched),
+      () => openProject(database, viewer, { projectId }, prefetched),
+      () => openProject(database, viewer, ids, { ...prefetched, began: performance.now() - 300 }),
+    ];
+    for (const [index, open] of openings.entries()) {
+      await open().catch((failure) => expect(failure).toMatchObject({ code: 'not_found' }));
+      expect(sent()).toBe(2 + index + 1);
+    }
+    await expect(openings[0]?.()).rejects.toMatchObject({ code: 'not_found' });
+    await expect(openings[1]?.()).rejects.toMatchObject({ code: 'not_found' });
+  });
+
+  it('is not let in when its project is lost while its body arrives', async () => {
+    const { database } = app.app;
+    const [member] = await database.projectMember.findMany({
+      where: { userId: app.demo.users.member.id, projectId: app.demo.project_id },
+    });
+    if (!member) throw new Error('the demo’s member is none');
+    const body = JSON.stringify({ name: 'Half' });
+    const request = openRequest(`${app.baseUrl}${app.projectPath}/monitoring/dashboards`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${app.demo.users.member.token}`,
+        'content-type': 'application/json',
+        'content-length': body.length,
+      },
+    });
+    const answered = new Promise<{ status: number | undefined; body: unknown }>((resolve, reject) => {
+      request.once('error', reject);
+      request.once('response', async (response) => resolve({ status: response.statusCode, body: await json(response) }));
+    });
+    app.statements.length = 0;
+    request.write(body.slice(0, 5));
+    await vi.waitFor(() => expect(app.statements).toHaveLength(2), { timeout: 15_000 });
+    try {
+      await database.projectMember.deleteMany({ where: { userId: member.userId, projectId: member.projectId } });
+      await sleep(300);
+      request.end(body.slice(5));
+      expect(await answered).toMatchObject({ status: 404, body: { code: 'not_found' } });
+    } finally {
+      await database.projectMember.create({ data: member });
+    }
+  });
+});
+
+it('an address that cannot be decoded needs a credential as any other does', async () => {
+  const path = `/v1/organizations/%ff/projects/${app.demo.project_id}/compute/overview`;
+  expect(await app.ask('GET', path, { as: null })).toMatchObject({ status: 401, json: { code: 'not_authenticated' } });
+  const { status, json: found, headers } = await app.ask('GET', path);
+  expect([status, found.code, typeof headers.ratelimit]).toEqual([404, 'not_found', 'string']);
+});
