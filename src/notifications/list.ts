@@ -31,16 +31,90 @@ export const LAST = Number.MAX_SAFE_INTEGER;
 /**
  * The notifications of a part, and of their heavy columns as many as the bytes that are left allow.
  *
- * The statement has one plan, which is right for every part: a branch for each index that a filter needs, of which one finds
- * the numbers, and the rows of these. A value on which the plan would depend stands in a subselect, which the planner does
+ * A list is walked along the log, or where a kind or a severity is asked for along the index of that. Each statement has one
+ * plan, which is right for every part. Where two indexes could be needed it has a branch for each, of which one finds the
+ * numbers, and the rows of these. A value on which the plan would depend stands in a subselect, which the planner does
  * not look into. The lower bound is compared as a row: two plain bounds are taken for a range of few rows, which would all
  * be read and sorted. Of those that were read none is newer than the last one that was: nothing is looked at behind it.
  */
 export function readPart(database: Database, part: Part): Promise<Row[]> {
-  return part.isAscending ? readOldest(database, part) : readNewest(database, part);
+  if (part.kind === null && part.severity === null) return part.isAscending ? readOldest(database, part) : readNewest(database, part);
+  return part.isAscending ? readOldestOf(database, part) : readNewestOf(database, part);
 }
 
 function readNewest(database: Database, part: Part): Promise<Row[]> {
+  const { projectId, userId, unread, above, below, limit, offset, bytesLeft } = part;
+  return database.query<Row>`
+    WITH mark AS (
+      SELECT coalesce(max(read_through), 0) AS read_through,
+        greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN max(read_through) END) AS above,
+        least(${below}::bigint, CASE WHEN NOT ${unread}::boolean THEN greatest(coalesce(max(read_through), 0), (
+          SELECT max(sequence) FROM notification_reads WHERE project_id = ${projectId}::uuid AND user_id = ${userId}::uuid
+        )) + 1 END) AS below
+      FROM notification_states WHERE project_id = ${projectId}::uuid AND user_id = ${userId}::uuid
+    )
+    SELECT id, sequence, kind, severity, title, CASE WHEN fits THEN body ELSE '' END AS body,
+      "resourceType", "resourceId", CASE WHEN fits THEN data ELSE '{}'::json END AS data, created, read,
+      size AS bytes
+    FROM (
+      SELECT page.*, sum(size) OVER (ORDER BY sequence DESC) <= ${bytesLeft}::bigint AS fits
+      FROM (
+        SELECT listed.*, CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(body) + octet_length(data::text) END AS size
+        FROM (
+          SELECT notification.id, notification.sequence, notification.kind, notification.severity, notification.title, notification.body,
+            notification.resource_type AS "resourceType", notification.resource_id AS "resourceId", notification.data, notification.created,
+            single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark) AS read
+          FROM notifications AS notification
+          LEFT JOIN notification_reads AS single
+            ON single.project_id = notification.project_id AND single.user_id = ${userId}::uuid AND single.sequence = notification.sequence
+          WHERE notification.project_id = ${projectId}::uuid
+            AND notification.sequence < (SELECT below FROM mark)
+            AND (notification.sequence, notification.project_id) > ((SELECT above FROM mark), ${projectId}::uuid)
+            AND ((single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark)) <> (SELECT ${unread}::boolean)) IS NOT FALSE
+          ORDER BY notification.sequence DESC LIMIT (SELECT ${limit}::int) OFFSET ${offset}
+        ) AS listed
+      ) AS page
+    ) AS notification
+    ORDER BY sequence DESC`;
+}
+
+function readOldest(database: Database, part: Part): Promise<Row[]> {
+  const { projectId, userId, unread, above, below, limit, offset, bytesLeft } = part;
+  return database.query<Row>`
+    WITH mark AS (
+      SELECT coalesce(max(read_through), 0) AS read_through,
+        greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN max(read_through) END) AS above,
+        least(${below}::bigint, CASE WHEN NOT ${unread}::boolean THEN greatest(coalesce(max(read_through), 0), (
+          SELECT max(sequence) FROM notification_reads WHERE project_id = ${projectId}::uuid AND user_id = ${userId}::uuid
+        )) + 1 END) AS below
+      FROM notification_states WHERE project_id = ${projectId}::uuid AND user_id = ${userId}::uuid
+    )
+    SELECT id, sequence, kind, severity, title, CASE WHEN fits THEN body ELSE '' END AS body,
+      "resourceType", "resourceId", CASE WHEN fits THEN data ELSE '{}'::json END AS data, created, read,
+      size AS bytes
+    FROM (
+      SELECT page.*, sum(size) OVER (ORDER BY sequence) <= ${bytesLeft}::bigint AS fits
+      FROM (
+        SELECT listed.*, CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(body) + octet_length(data::text) END AS size
+        FROM (
+          SELECT notification.id, notification.sequence, notification.kind, notification.severity, notification.title, notification.body,
+            notification.resource_type AS "resourceType", notification.resource_id AS "resourceId", notification.data, notification.created,
+            single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark) AS read
+          FROM notifications AS notification
+          LEFT JOIN notification_reads AS single
+            ON single.project_id = notification.project_id AND single.user_id = ${userId}::uuid AND single.sequence = notification.sequence
+          WHERE notification.project_id = ${projectId}::uuid
+            AND notification.sequence < (SELECT below FROM mark)
+            AND (notification.sequence, notification.project_id) > ((SELECT above FROM mark), ${projectId}::uuid)
+            AND ((single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark)) <> (SELECT ${unread}::boolean)) IS NOT FALSE
+          ORDER BY notification.sequence LIMIT (SELECT ${limit}::int) OFFSET ${offset}
+        ) AS listed
+      ) AS page
+    ) AS notification
+    ORDER BY sequence`;
+}
+
+function readNewestOf(database: Database, part: Part): Promise<Row[]> {
   const { projectId, userId, unread, severity, kind, above, below, limit, offset, bytesLeft } = part;
   return database.query<Row>`
     WITH mark AS (
@@ -60,18 +134,6 @@ function readNewest(database: Database, part: Part): Promise<Row[]> {
         SELECT notification.*, coalesce(listed.read, false) AS read,
           CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(body) + octet_length(data::text) END AS size
         FROM (
-          (
-            SELECT notification.sequence, single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark) AS read
-            FROM notifications AS notification
-            LEFT JOIN notification_reads AS single
-              ON single.project_id = notification.project_id AND single.user_id = ${userId}::uuid AND single.sequence = notification.sequence
-            WHERE (SELECT ${kind}::text IS NULL AND ${severity}::severity IS NULL) AND notification.project_id = ${projectId}::uuid
-              AND notification.sequence < (SELECT below FROM mark)
-              AND (notification.sequence, notification.project_id) > ((SELECT above FROM mark), ${projectId}::uuid)
-              AND ((single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark)) <> (SELECT ${unread}::boolean)) IS NOT FALSE
-            ORDER BY notification.sequence DESC LIMIT (SELECT ${limit}::int) OFFSET ${offset}
-          )
-          UNION ALL
           (
             SELECT notification.sequence, single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark) AS read
             FROM notifications AS notification
@@ -107,7 +169,7 @@ function readNewest(database: Database, part: Part): Promise<Row[]> {
     ORDER BY sequence DESC`;
 }
 
-function readOldest(database: Database, part: Part): Promise<Row[]> {
+function readOldestOf(database: Database, part: Part): Promise<Row[]> {
   const { projectId, userId, unread, severity, kind, above, below, limit, offset, bytesLeft } = part;
   return database.query<Row>`
     WITH mark AS (
@@ -127,18 +189,6 @@ function readOldest(database: Database, part: Part): Promise<Row[]> {
         SELECT notification.*, coalesce(listed.read, false) AS read,
           CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(body) + octet_length(data::text) END AS size
         FROM (
-          (
-            SELECT notification.sequence, single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark) AS read
-            FROM notifications AS notification
-            LEFT JOIN notification_reads AS single
-              ON single.project_id = notification.project_id AND single.user_id = ${userId}::uuid AND single.sequence = notification.sequence
-            WHERE (SELECT ${kind}::text IS NULL AND ${severity}::severity IS NULL) AND notification.project_id = ${projectId}::uuid
-              AND notification.sequence < (SELECT below FROM mark)
-              AND (notification.sequence, notification.project_id) > ((SELECT above FROM mark), ${projectId}::uuid)
-              AND ((single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark)) <> (SELECT ${unread}::boolean)) IS NOT FALSE
-            ORDER BY notification.sequence LIMIT (SELECT ${limit}::int) OFFSET ${offset}
-          )
-          UNION ALL
           (
             SELECT notification.sequence, single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark) AS read
             FROM notifications AS notification

@@ -77,7 +77,7 @@ it('tells every subscriber every committed notification once and in order, throu
   let last = Number.POSITIVE_INFINITY;
   const froms = Array.from({ length: subscribers }, () => Math.floor(Math.random() * 150));
   const reading = Promise.all(froms.map((from) => subscribe(from, () => last)));
-  await startWriters(isPostgres ? 280 : 25);
+  await startWriters(isPostgres ? 280 : 18);
   const committed = await readLog(app);
   last = committed.length;
   const histories = await reading;
