@@ -5,9 +5,10 @@ import { send } from './support/matrix.ts';
 import { type Operation, routeOperations, variantsOf } from './support/operations.ts';
 import { addRows } from './support/rows.ts';
 
-/** What comes before every operation: the user of a session token, and the way into a project. */
+/** What comes before every operation: the user of a session token, and the way into a project; both at once where a path names it. */
 const SESSION = 1;
 const PROJECT = SESSION + 1;
+const PATH = 1;
 
 let app: TestApp;
 
@@ -40,21 +41,21 @@ test('every v1 route takes the number of statements that is written down here', 
     counted[operation.name.replace('/v1/organizations/:organization_id/projects/:project_id', '…')] = statements;
   }
   expect(counted).toEqual({
-    'POST …/websocket-tickets': PROJECT + 2,
+    'POST …/websocket-tickets': PATH + 2,
     'GET /v1/organizations': SESSION + 2,
     'GET /v1/organizations/:organization_id/projects': SESSION + 3,
-    'GET …/monitoring/dashboards': PROJECT + 2,
-    'POST …/monitoring/dashboards': PROJECT + 1,
-    'GET …/monitoring/dashboards/:dashboard_id': PROJECT + 1,
-    'PUT …/monitoring/dashboards/:dashboard_id': PROJECT + 1,
-    'DELETE …/monitoring/dashboards/:dashboard_id': PROJECT + 1,
-    'GET …/compute/instances': PROJECT + 2,
-    'GET …/compute/instances/:instance_id': PROJECT + 1,
-    'GET …/compute/instances/:instance_id/backup-trial': PROJECT + 2,
-    'GET …/compute/tasks': PROJECT + 3,
-    'GET …/compute/overview': PROJECT + 1,
-    'GET …/notifications': PROJECT + 2,
-    'POST …/notifications/read': PROJECT + 1,
+    'GET …/monitoring/dashboards': PATH + 2,
+    'POST …/monitoring/dashboards': PATH + 1,
+    'GET …/monitoring/dashboards/:dashboard_id': PATH + 1,
+    'PUT …/monitoring/dashboards/:dashboard_id': PATH + 1,
+    'DELETE …/monitoring/dashboards/:dashboard_id': PATH + 1,
+    'GET …/compute/instances': PATH + 2,
+    'GET …/compute/instances/:instance_id': PATH + 1,
+    'GET …/compute/instances/:instance_id/backup-trial': PATH + 2,
+    'GET …/compute/tasks': PATH + 3,
+    'GET …/compute/overview': PATH + 1,
+    'GET …/notifications': PATH + 2,
+    'POST …/notifications/read': PATH + 1,
   });
 });
 
@@ -353,11 +354,11 @@ test('a project that is foreign costs as much as one that is absent', async () =
   const paths = [`${foreign.organization_id}/projects/${foreign.project_id}`, `${randomUUID()}/projects/${randomUUID()}`];
   for (const path of paths) {
     const { answer, statements } = await count(() => app.ask('GET', `/v1/organizations/${path}/compute/overview`));
-    expect([answer.status, statements]).toEqual([404, PROJECT]);
+    expect([answer.status, statements]).toEqual([404, PATH]);
   }
 });
 
-test('an API key costs as much as a session, and once a minute another statement to note its use', async () => {
+test('an API key costs a statement more than a session, as its user is found by it, and once a minute another to note its use', async () => {
   const as = { bearer: app.demo.users.owner.api_key };
   const counted: number[] = [];
   for (let turn = 0; turn < 3; turn += 1) {

@@ -3,7 +3,7 @@ import type { Database } from '../platform/database.ts';
 import type { Allowance, Limits } from './limits.ts';
 import { type PrefetchedProject, type ProjectIds, prefetchProject } from './scope.ts';
 import type { Tokens } from './tokens.ts';
-import { identify, type Viewer } from './viewer.ts';
+import { type FindUser, findUserAlone, identify, type Viewer } from './viewer.ts';
 
 export interface AdmissionParts {
   readonly database: Database;
@@ -17,7 +17,7 @@ interface Applicant {
   readCredential(): string | null;
   /** The address that is charged without a good credential. */
   readAddress(): string;
-  /** The project that the request names, where that is known already: its look-up does not wait for the user's. */
+  /** The project that the request names, where that is known already: it is looked up along with the user. */
   readonly project?: ProjectIds | null;
 }
 
@@ -41,12 +41,13 @@ export async function admit({ database, tokens, limits }: AdmissionParts, applic
   let fault: Fault | null = null;
   let prefetched: PrefetchedProject | null = null;
   const { project } = applicant;
-  const prefetch = (userId: string) => {
-    if (project) prefetched = prefetchProject(database, userId, project);
+  const findUser: FindUser = (_database, userId) => {
+    prefetched = project ? prefetchProject(database, userId, project) : null;
+    return prefetched ? prefetched.user : findUserAlone(database, userId);
   };
   try {
     const credential = applicant.readCredential();
-    if (credential !== null) viewer = await identify(database, tokens, credential, prefetch);
+    if (credential !== null) viewer = await identify(database, tokens, credential, findUser);
   } catch (failure) {
     if (!(failure instanceof Fault) || failure.code !== 'not_authenticated') throw failure;
     fault = failure;

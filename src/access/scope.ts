@@ -4,7 +4,7 @@ import { batchByOwner } from '../kernel/batch.ts';
 import { Fault } from '../kernel/fault.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import type { Database, Statements } from '../platform/database.ts';
-import type { Viewer } from './viewer.ts';
+import type { UserRow, Viewer } from './viewer.ts';
 
 const rank: Readonly<Record<ProjectRole, number>> = { viewer: 0, member: 1, admin: 2 };
 
@@ -44,8 +44,8 @@ export async function openProject<Way extends Statements>(
 ): Promise<ProjectScope<Way>> {
   const asked = readIds(viewer.userId, ids);
   if (!asked) throw Fault.notFound();
-  const row = await (prefetched && answers(prefetched, asked) ? prefetched.row : findProject(database, asked));
-  const scope = row && makeScope(database, viewer, row);
+  const { project } = await (prefetched && answers(prefetched, asked) ? prefetched.standing : findStanding(database, asked));
+  const scope = project && makeScope(database, viewer, project);
   if (!scope) throw Fault.notFound();
   return scope;
 }
@@ -53,7 +53,9 @@ export async function openProject<Way extends Statements>(
 /** A look at a project that was begun before its user is admitted. It proves nothing: only `openProject` takes it. */
 export interface PrefetchedProject {
   readonly asked: Asked;
-  readonly row: Promise<ProjectRow | null>;
+  readonly standing: Promise<Standing>;
+  /** The user of the same look. */
+  readonly user: Promise<UserRow | null>;
   /** In milliseconds of `performance.now`. */
   readonly began: number;
 }
@@ -61,14 +63,12 @@ export interface PrefetchedProject {
 /** A body may take its time to arrive: who lost the project meanwhile must not get in by an older look. */
 const PREFETCH_MS = 250;
 
-/** Begins to look up what the user is in a project; null for a malformed id. */
+/** Begins to look up a user together with what they are in a project; null for a malformed id. */
 export function prefetchProject(database: Database, userId: string, ids: ProjectIds): PrefetchedProject | null {
   const asked = readIds(userId, ids);
   if (!asked) return null;
-  const row = findProject(database, asked);
-  // Where nobody waits for it, its failure is nobody's.
-  row.catch(() => {});
-  return { asked, row, began: performance.now() };
+  const standing = findStanding(database, asked);
+  return { asked, standing, user: standing.then(({ user }) => user), began: performance.now() };
 }
 
 function answers({ asked, began }: PrefetchedProject, { userId, organizationId, projectId }: Asked): boolean {
@@ -187,23 +187,45 @@ interface Asked {
   readonly projectId: string;
 }
 
-/** Each project with what its user is in it, null where they are nothing in its organization. */
-const findProject = batchByOwner(async (database: Statements, asked: readonly Asked[]) => {
-  const rows = await database.query<ProjectRow & { index: number | null }>`
-    SELECT asked.index, project.id, project.organization_id, project.name, project.created, organization.name AS organization_name,
+/** A user, null for an unknown one, and a project with what they are in it, null where they are nothing in its organization. */
+interface Standing {
+  readonly user: UserRow | null;
+  readonly project: ProjectRow | null;
+}
+
+const findStanding = batchByOwner(async (database: Statements, asked: readonly Asked[]): Promise<Standing[]> => {
+  const rows = await database.query<StandingRow>`
+    SELECT asked.index, users.email AS user_email, users.name AS user_name, users.created AS user_created, users.disabled_at,
+      project.id, project.organization_id, project.name, project.created, organization.name AS organization_name,
       organization.currency, organization_member.role AS organization_role, project_member.role AS project_role
     FROM unnest(${asked.map(({ userId }) => userId)}::uuid[], ${asked.map(({ organizationId }) => organizationId)}::uuid[],
       ${asked.map(({ projectId }) => projectId)}::uuid[]) WITH ORDINALITY AS asked (user_id, organization_id, project_id, index)
-    JOIN projects AS project
+    JOIN users ON users.id = asked.user_id
+    LEFT JOIN projects AS project
       ON project.id = asked.project_id AND project.organization_id = coalesce(asked.organization_id, project.organization_id)
-    JOIN organizations AS organization ON organization.id = project.organization_id
-    JOIN organization_members AS organization_member
+    LEFT JOIN organizations AS organization ON organization.id = project.organization_id
+    LEFT JOIN organization_members AS organization_member
       ON organization_member.organization_id = project.organization_id AND organization_member.user_id = asked.user_id
     LEFT JOIN project_members AS project_member
       ON project_member.project_id = project.id AND project_member.user_id = asked.user_id`;
   const found = new Map(rows.map((row) => [row.index, row]));
-  return asked.map((_asked, index) => found.get(index + 1) ?? null);
+  return asked.map(({ userId }, index) => {
+    const row = found.get(index + 1);
+    if (!row) return { user: null, project: null };
+    const { user_email: email, user_name: name, user_created: created, disabled_at: disabledAt } = row;
+    const user = { id: userId, email, name, created, disabledAt };
+    // Whoever is in the organization of a project has all columns of it.
+    return { user, project: row.organization_role === null ? null : (row as ProjectRow) };
+  });
 });
+
+type StandingRow = { readonly [Name in keyof ProjectRow]: ProjectRow[Name] | null } & {
+  readonly index: number | null;
+  readonly user_email: string;
+  readonly user_name: string;
+  readonly user_created: Date;
+  readonly disabled_at: Date | null;
+};
 
 /** Throws `permission_denied` below the role: the viewer may see the project, but may not do this. */
 export function requireRole(scope: Pick<ProjectScope, 'role'>, role: ProjectRole): void {

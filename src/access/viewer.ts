@@ -21,20 +21,22 @@ export interface Session extends Viewer {
 const LAST_USED_STEP_MS = 60_000;
 
 /**
- * Credential → Viewer. Throws `not_authenticated` where it is not valid, or its user unknown or disabled. Of a session token
- * the user's id is known before the user is looked up: `onClaim` is called with it then.
+ * Credential → Viewer. Throws `not_authenticated` where it is not valid, or its user unknown or disabled. The user of a
+ * session token is looked up by `findUser`.
  */
 export async function identify(
   database: Database,
   tokens: Tokens,
   credential: string,
-  onClaim: (userId: string) => void = () => {},
+  findUser: FindUser = findUserAlone,
 ): Promise<Viewer> {
   if (looksLikeKey(credential)) return identifyKey(database, credential);
   const claims = await tokens.verify(credential);
-  onClaim(claims.userId);
-  return identifySession(database, claims);
+  return identifySession(claims, await findUser(database, claims.userId));
 }
+
+/** Null for an unknown user. */
+export type FindUser = (database: Database, userId: string) => Promise<UserRow | null>;
 
 /**
  * The viewer as they are now, for a connection that outlives the check of its credential: neither the token nor the key
@@ -45,7 +47,7 @@ export async function refreshViewer(database: Database, viewer: Viewer): Promise
   const user =
     credential.kind === 'api_key'
       ? await admitKey(database, await findKeyById(database, credential.id))
-      : admitUser(await findUser(database, viewer.userId));
+      : admitUser(await findUserAlone(database, viewer.userId));
   if (hasExpired(viewer)) throw invalid();
   const { email, name, created } = user;
   return isSameUser(viewer, user) ? viewer : { ...viewer, email, name, created };
@@ -62,8 +64,8 @@ export function requireSession(viewer: Viewer): Session {
   return viewer as Session;
 }
 
-async function identifySession(database: Database, claims: SessionClaims): Promise<Viewer> {
-  const user = admitUser(await findUser(database, claims.userId));
+function identifySession(claims: SessionClaims, found: UserRow | null): Viewer {
+  const user = admitUser(found);
   const { email, name, created } = user;
   const known = viewers.get(claims);
   if (known && isSameUser(known, user)) return known;
@@ -84,7 +86,7 @@ function isSameUser(viewer: Viewer, { email, name, created }: Pick<Viewer, 'emai
 /** All sockets of one token share one viewer, as long as its user is unchanged: the memory of many sockets is what each has for itself. */
 const viewers = new WeakMap<SessionClaims, Viewer>();
 
-interface UserRow {
+export interface UserRow {
   readonly id: string;
   readonly email: string;
   readonly name: string;
@@ -92,7 +94,7 @@ interface UserRow {
   readonly disabledAt: Date | null;
 }
 
-const findUser = batchByOwner(async (database: Database, ids: readonly string[]) => {
+export const findUserAlone = batchByOwner(async (database: Database, ids: readonly string[]) => {
   const rows = await database.query<UserRow>`
     SELECT id, email, name, created, disabled_at AS "disabledAt" FROM users WHERE id = ANY (${ids}::uuid[])`;
   const users = new Map(rows.map((row) => [row.id, row]));
