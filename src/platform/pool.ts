@@ -49,8 +49,9 @@ export class Pool extends pg.Pool {
       idleTimeoutMillis: 30_000,
       ...timeouts,
       keepAlive: true,
-      // Compiling a statement takes longer than any of ours does, and planning one anew as long as most.
-      options: '-c timezone=UTC -c jit=off -c plan_cache_mode=force_generic_plan',
+      // Compiling a statement takes longer than any of ours does, and planning one anew as long as most. A plan that is kept
+      // must be right when a table has grown that was empty when it was made, in the functions and foreign keys as well.
+      options: '-c timezone=UTC -c jit=off -c plan_cache_mode=force_generic_plan -c enable_seqscan=off',
       application_name: 'portico',
     });
     this.#probe = new Probe(url);

@@ -1,5 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { tmpdir } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { databaseUrl as benchUrl, isFilled } from '../../bench/database.mjs';
@@ -198,6 +199,54 @@ test('no statement is planned twice on a connection', async () => {
       SELECT statement, custom_plans::int AS planned, generic_plans::int AS runs FROM pg_prepared_statements WHERE name LIKE 'portico_%'`;
     expect(statements.length).toBeGreaterThan(40);
     expect(statements.filter(({ planned }) => planned > 0)).toEqual([]);
+  } finally {
+    await single.close();
+  }
+});
+
+test('a plan that was made while its tables were empty is right when they have grown', async () => {
+  const tables = ['notification_reads', 'notification_states'];
+  for (const table of tables) {
+    await execute(url, `DELETE FROM ${table}`);
+    await execute(url, `ALTER TABLE ${table} SET (autovacuum_enabled = false)`);
+    await execute(url, `VACUUM FULL ANALYZE ${table}`);
+  }
+  const single = await startApp({ DATABASE_URL: url, DATABASE_POOL: '1', ...generous });
+  try {
+    const { database } = single.app;
+    const bearer = (await single.app.tokens.local?.sign(userId, 3600)) ?? '';
+    const path = `/v1/organizations/${organizationId}/projects/${projects.big}/notifications/read`;
+    const rows = await database.query<{ id: string }>`
+      SELECT id FROM notifications WHERE project_id = ${projects.big}::uuid ORDER BY sequence DESC LIMIT 21`;
+    const mark = async (id: string | undefined) => {
+      const { json } = await single.ask('POST', path, { as: { bearer }, body: { notification_ids: [id] } });
+      expect(json.marked).toBe(1);
+    };
+    const readInSequence = async () => {
+      const [row] = await database.query<{ rows: number }>`
+        SELECT sum(seq_tup_read)::int AS rows FROM pg_stat_user_tables WHERE relname = ANY (${tables}::text[])`;
+      return Number(row?.rows);
+    };
+    await mark(rows.pop()?.id);
+    await execute(
+      url,
+      `INSERT INTO notification_states (project_id, user_id)
+       SELECT project.id, users.id FROM (SELECT id FROM projects LIMIT 100) AS project, (SELECT id FROM users LIMIT 200) AS users
+       ON CONFLICT DO NOTHING`,
+    );
+    await execute(
+      url,
+      `INSERT INTO notification_reads (project_id, user_id, sequence, version)
+       SELECT project_id, user_id, 1, 1 FROM notification_states WHERE user_id <> '${userId}'`,
+    );
+    // A connection tells the statistics once a second.
+    await sleep(1_500);
+    const before = await readInSequence();
+    for (const { id } of rows) await mark(id);
+    await sleep(1_500);
+    await database.query<{ one: number }>`SELECT 1::int AS one`;
+    await sleep(500);
+    expect((await readInSequence()) - before).toBeLessThan(20_000);
   } finally {
     await single.close();
   }

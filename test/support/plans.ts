@@ -35,7 +35,10 @@ function readValue(sql: string, value: unknown): unknown {
 
 class Undo extends Error {}
 
-/** What was read by a plan for the statement's own values, and by the one for any values; which one is in use depends on the database. */
+/**
+ * What was read by a plan for the statement's own values, made as PostgreSQL likes, and by the one for any values, made as the gateway's
+ * connections have it; which one is in use depends on the database.
+ */
 export interface Explained {
   /** The tables that either plan scans from end to end. */
   readonly scanned: string[];
@@ -50,7 +53,9 @@ export async function explain({ app }: TestApp, { sql, values }: Statement): Pro
   const found: { own?: Plan; general?: Plan } = {};
   try {
     await app.database.$transaction(async (transaction) => {
+      await transaction.$executeRawUnsafe('SET LOCAL enable_seqscan = on');
       found.own = await runPlan(transaction, `EXPLAIN (${mode}FORMAT JSON) ${sql}`, values);
+      await transaction.$executeRawUnsafe('SET LOCAL enable_seqscan = off');
       await transaction.$executeRawUnsafe('SET LOCAL plan_cache_mode = force_generic_plan');
       await transaction.$executeRawUnsafe(`PREPARE general AS ${sql}`);
       const given = values.length > 0 ? `(${values.map(literal).join(', ')})` : '';
