@@ -107,9 +107,9 @@ const mutations = [
   {
     name: 'a cast of a filter is missing',
     file: 'notifications/list.ts',
-    at: 'function readNewest',
-    from: '::text IS NULL AND',
-    to: ' IS NULL AND',
+    at: 'function readNewestOf',
+    from: '::text IS NULL)',
+    to: ' IS NULL)',
   },
   {
     name: 'an alias is another one',
