@@ -87,7 +87,7 @@ async function digest(): Promise<unknown> {
     ({ name }) =>
       `SELECT '${name}' AS name, md5(string_agg((to_jsonb(t) - 'last_used')::text, ',' ORDER BY (to_jsonb(t) - 'last_used')::text)) AS sum FROM "${name}" AS t`,
   );
-  return select(parts.join(' UNION ALL '));
+  return select(`${parts.join(' UNION ALL ')} ORDER BY name`);
 }
 
 const countKept = async () => Number((await select('SELECT count(*) FROM kept_answers'))[0]?.count);

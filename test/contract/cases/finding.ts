@@ -68,7 +68,8 @@ async function pagedOrganization({ app, baseUrl }: TestApp, page: number): Promi
   await app.database.organizationMember.create({ data: { organizationId: id, userId: ids.users.admin.id, role: 'owner' } });
   const made: string[] = [];
   for (const name of ['A', 'B', 'C']) made.push((await app.database.project.create({ data: { organizationId: id, name } })).id);
-  const results = await Promise.all(made.map((projectId) => projectBody({ app } as TestApp, projectId, 'admin')));
+  // Ids of one millisecond are in any order.
+  const results = await Promise.all(made.toSorted().map((projectId) => projectBody({ app } as TestApp, projectId, 'admin')));
   const path = `${baseUrl}/v1/organizations/${id}/projects`;
   return { place: { organization_id: id }, body: envelope(path, results, { page, page_size: 2 }) };
 }
