@@ -41,9 +41,9 @@ export async function admit({ database, tokens, limits }: AdmissionParts, applic
   let fault: Fault | null = null;
   let prefetched: PrefetchedProject | null = null;
   const { project } = applicant;
-  const findUser: FindUser = (_database, userId) => {
+  const findUser: FindUser = async (userId) => {
     prefetched = project ? prefetchProject(database, userId, project) : null;
-    return prefetched ? prefetched.user : findUserAlone(database, userId);
+    return prefetched ? (await prefetched.standing).user : findUserAlone(database, userId);
   };
   try {
     const credential = applicant.readCredential();

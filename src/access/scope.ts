@@ -54,8 +54,6 @@ export async function openProject<Way extends Statements>(
 export interface PrefetchedProject {
   readonly asked: Asked;
   readonly standing: Promise<Standing>;
-  /** The user of the same look. */
-  readonly user: Promise<UserRow | null>;
   /** In milliseconds of `performance.now`. */
   readonly began: number;
 }
@@ -67,8 +65,7 @@ const PREFETCH_MS = 250;
 export function prefetchProject(database: Database, userId: string, ids: ProjectIds): PrefetchedProject | null {
   const asked = readIds(userId, ids);
   if (!asked) return null;
-  const standing = findStanding(database, asked);
-  return { asked, standing, user: standing.then(({ user }) => user), began: performance.now() };
+  return { asked, standing: findStanding(database, asked), began: performance.now() };
 }
 
 function answers({ asked, began }: PrefetchedProject, { userId, organizationId, projectId }: Asked): boolean {

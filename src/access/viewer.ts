@@ -28,15 +28,15 @@ export async function identify(
   database: Database,
   tokens: Tokens,
   credential: string,
-  findUser: FindUser = findUserAlone,
+  findUser: FindUser = (userId) => findUserAlone(database, userId),
 ): Promise<Viewer> {
   if (looksLikeKey(credential)) return identifyKey(database, credential);
   const claims = await tokens.verify(credential);
-  return identifySession(claims, await findUser(database, claims.userId));
+  return identifySession(claims, await findUser(claims.userId));
 }
 
 /** Null for an unknown user. */
-export type FindUser = (database: Database, userId: string) => Promise<UserRow | null>;
+export type FindUser = (userId: string) => Promise<UserRow | null>;
 
 /**
  * The viewer as they are now, for a connection that outlives the check of its credential: neither the token nor the key
