@@ -17,6 +17,8 @@ export default defineConfig({
   // What throws is an effect too: the shaking drops a call like `decodeURIComponent(text)` whose value nobody uses.
   treeshake: false,
   tsconfig: 'tsconfig.json',
+  // Packages look for mistakes of developers unless they are told so: graphql-js at every type that it compares.
+  transform: { define: { 'process.env.NODE_ENV': '"production"', 'globalThis.process.env.NODE_ENV': '"production"' } },
   logLevel: 'warn',
   // PGlite's, of Emscripten.
   checks: { eval: false },
@@ -27,6 +29,8 @@ export default defineConfig({
     chunkFileNames: '[name].js',
     // Its default removes calls whose value nobody uses, too.
     minify: false,
+    // V8 keeps the text of a program for as long as it runs: in one byte a character where all are ASCII, or else in two.
+    charset: 'ascii',
     sourcemap: true,
     sourcemapExcludeSources: true,
     comments: { jsdoc: false, annotation: false, legal: false },
