@@ -4,6 +4,7 @@ const globalSetup = 'test/support/database.ts';
 
 /** They ask no database: in `npm test` alone. */
 const withoutDatabase = [
+  'answer-turns',
   'compose',
   'config',
   'docs',
@@ -14,6 +15,7 @@ const withoutDatabase = [
   'scale',
   'signing-key',
   'structure',
+  'turns',
 ].map((name) => `test/${name}.test.ts`);
 
 const project = (name: string, settings: TestProjectInlineConfiguration['test']): TestProjectInlineConfiguration => ({

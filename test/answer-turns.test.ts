@@ -70,3 +70,32 @@ it('an answer that is refused later gives its turn back', async () => {
   await new Promise((resolve) => setImmediate(resolve));
   expect(inTurn.activeCount).toBe(0);
 });
+
+it('a large answer keeps its turn until its text is made, and others work in between', async () => {
+  const inTurn = pLimit(1);
+  const budget = new AnswerBudget({ maxBytes: MAX_BYTES, inTurn });
+  await budget.read(path, pageOf(50, []));
+  expect(budget.isLarge).toBe(true);
+  let rounds = 0;
+  const goAround = () => {
+    rounds += 1;
+    if (budget.isLarge) setImmediate(goAround);
+  };
+  setImmediate(goAround);
+  const body = { text: 'ä"'.repeat(10) };
+  const wording = budget.word(body);
+  // As the pipeline does, right behind the execution.
+  budget.close();
+  expect(budget.isLarge).toBe(true);
+  expect(String(await wording)).toBe(JSON.stringify(body));
+  expect(budget.isLarge).toBe(false);
+  expect(rounds).toBeGreaterThanOrEqual(2);
+});
+
+it('a text that cannot be made gives the turn back', async () => {
+  const inTurn = pLimit(1);
+  const budget = new AnswerBudget({ maxBytes: MAX_BYTES, inTurn });
+  await budget.read(path, pageOf(50, []));
+  await expect(budget.word({ count: 1n })).rejects.toThrow(TypeError);
+  expect(budget.isLarge).toBe(false);
+});

@@ -1,6 +1,8 @@
+import { setImmediate as nextImmediate } from 'node:timers/promises';
 import type { GraphQLResolveInfo } from 'graphql';
 import type { LimitFunction } from 'p-limit';
 import { Fault } from '../kernel/fault.ts';
+import { toJsonText } from '../kernel/jsontext.ts';
 import { exceedsBytes, findExcess } from '../kernel/size.ts';
 import { asksFor } from './selection.ts';
 
@@ -36,6 +38,7 @@ export class AnswerBudget {
   #bytesLeft: number;
   #previous: Promise<unknown> | null = null;
   #leave: (() => void) | null = null;
+  #isWording = false;
 
   constructor({ maxBytes, inTurn }: AnswerLimits) {
     this.#maxBytes = maxBytes;
@@ -50,8 +53,28 @@ export class AnswerBudget {
     return rows;
   }
 
-  /** Gives the turn to the next large answer. */
+  /** Whether it is the turn of this answer, which is large. */
+  get isLarge(): boolean {
+    return this.#leave !== null;
+  }
+
+  /** The JSON text of a large answer, in UTF-8. Each step takes the event loop for some milliseconds, and others go between. */
+  async word(body: unknown): Promise<Buffer> {
+    this.#isWording = true;
+    try {
+      await nextImmediate();
+      const text = toJsonText(body);
+      await nextImmediate();
+      return Buffer.from(text);
+    } finally {
+      this.#isWording = false;
+      this.close();
+    }
+  }
+
+  /** Gives the turn to the next large answer, unless this one is being worded. */
   close(): void {
+    if (this.#isWording) return;
     this.#leave?.();
     this.#leave = null;
   }
@@ -106,6 +129,10 @@ export interface AnswerContext {
   readonly services: { readonly answers: AnswerLimits };
   /** What the lists of the request may read, all together. */
   openAnswerBudget(): AnswerBudget;
+  /** The JSON text of the answer; that of a large one is made beside other work. */
+  wordAnswer(body: unknown): string | Promise<Buffer>;
+  /** Whether the answer is large, by what its lists have read. */
+  isLargeAnswer(): boolean;
   /** Is told that the answer has been worded, or never will be. */
   closeAnswer(): void;
   /** Where a list has gone beyond it; null where none has. */

@@ -4,6 +4,7 @@ import { openProject, type PrefetchedProject, type ProjectIds, type ProjectScope
 import { requireSession, type Session, type Viewer } from '../access/viewer.ts';
 import type { Lease, Revocable } from '../access/watch.ts';
 import { Fault } from '../kernel/fault.ts';
+import { toJsonText } from '../kernel/jsontext.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import type { Database } from '../platform/database.ts';
 import type { Logger } from '../platform/logger.ts';
@@ -121,6 +122,8 @@ export function createContext(source: ContextSource): Context {
       budget ??= new AnswerBudget(source.services.answers);
       return budget;
     },
+    wordAnswer: (body) => (budget?.isLarge ? budget.word(body) : toJsonText(body)),
+    isLargeAnswer: () => budget?.isLarge ?? false,
     closeAnswer: () => budget?.close(),
     findExcess: () => budget?.excess ?? null,
     onResult(finish) {

@@ -1,3 +1,4 @@
+import { setImmediate as nextImmediate } from 'node:timers/promises';
 import { type ExecutionArgs, type ExecutionResult, GraphQLError } from 'graphql';
 import { isAsyncIterable, type Plugin } from 'graphql-yoga';
 import { findAnswerExcess, refuseAnswer } from '../graph/answer.ts';
@@ -30,11 +31,15 @@ export function limitAnswers(): Plugin {
     onExecute: ({ args }: { args: ExecutionArgs }) => ({
       onExecuteDone({ result, setResult }) {
         const context = args.contextValue as OperationContext;
-        // The text is made of the result before that.
-        setImmediate(() => context.closeAnswer());
-        if (isAsyncIterable(result)) return;
-        const excess = findAnswerExcess(result, context);
-        if (excess) setResult({ errors: [toError(refuseAnswer(excess, context.advice))] });
+        const check = () => {
+          // The text is made of the result before that, or is begun.
+          setImmediate(() => context.closeAnswer());
+          if (isAsyncIterable(result)) return;
+          const excess = findAnswerExcess(result, context);
+          if (excess) setResult({ errors: [toError(refuseAnswer(excess, context.advice))] });
+        };
+        // To measure a large one takes a while, as its execution did: others go between.
+        return context.isLargeAnswer() ? nextImmediate().then(check) : check();
       },
     }),
     onSubscribe: () => ({

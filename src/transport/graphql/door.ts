@@ -1,8 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import { type ExecutionResult, GraphQLError, getOperationAST, OperationTypeNode } from 'graphql';
 import { processRegularResult } from 'graphql-yoga';
+import type { Context } from '../../graph/context.ts';
 import { Fault } from '../../kernel/fault.ts';
-import { passText, toJsonText } from '../../kernel/jsontext.ts';
+import { passText } from '../../kernel/jsontext.ts';
 import type { Enveloped } from '../../pipeline/enveloped.ts';
 import { maskResult, withText } from '../../pipeline/mask.ts';
 import type { Pipeline } from '../../pipeline/pipeline.ts';
@@ -24,7 +25,8 @@ export function createGraphqlDoor(parts: ContextParts & { pipeline: Pipeline }):
     // Any answer may hold a ticket or a new key.
     exchange.headers.push('Cache-Control', 'no-store');
     const { mediaType, canStream } = readAccept(request);
-    const open = () => openContext(parts, exchange);
+    const context = openContext(parts, exchange);
+    const open = () => context;
     if (request.method === 'POST') {
       const body = await readJsonObject(request);
       passText(body, 'variables');
@@ -33,12 +35,7 @@ export function createGraphqlDoor(parts: ContextParts & { pipeline: Pipeline }):
       if (operation && mediaType) {
         const enveloped = getEnveloped({ exchange, delivery: 'whole', openContext: open });
         const result = await run(enveloped, operation, { canStream, trusted });
-        if (result)
-          return sendResult(
-            response,
-            maskResult(result, () => exchange.log),
-            mediaType,
-          );
+        if (result) return sendResult(response, result, { mediaType, context });
       }
       Object.assign(request, { body });
     } else checkParameters(readQueryString(request.url ?? ''));
@@ -51,13 +48,18 @@ export function createGraphqlDoor(parts: ContextParts & { pipeline: Pipeline }):
   };
 
   /** The one place where a result becomes a text, for what is answered by hand. */
-  async function sendResult(response: ServerResponse, result: ExecutionResult, mediaType: string): Promise<void> {
-    if (!result.errors) return sendCompressed(response, 200, toJsonText(result), `${mediaType}; charset=utf-8`);
+  async function sendResult(response: ServerResponse, result: ExecutionResult, { mediaType, context }: AnswerWay): Promise<void> {
+    if (!result.errors) return sendCompressed(response, 200, await context.wordAnswer(result), `${mediaType}; charset=utf-8`);
     // Which status and headers go with errors is Yoga's to say.
-    const answer = processRegularResult(withText(result), yoga.fetchAPI, mediaType);
+    const answer = processRegularResult(withText(maskResult(result, context.openLogger)), yoga.fetchAPI, mediaType);
     const { 'content-type': type = mediaType, 'content-length': _length, ...headers } = readHeaders(answer);
     sendCompressed(response, answer.status, await answer.text(), type, headers);
   }
+}
+
+interface AnswerWay {
+  readonly mediaType: string;
+  readonly context: Context;
 }
 
 function readHeaders({ headers }: Response): Record<string, string> {

@@ -1,9 +1,13 @@
 import { type IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { runInTurn } from '../../kernel/turns.ts';
 import type { Backlog } from './backlog.ts';
 import type { ClientAddresses } from './peer.ts';
 
-/** Larger answers are written in parts, each when the kernel has taken the one before, which shows whether the peer reads. */
+/**
+ * Larger answers are written in parts, each when the kernel has taken the one before, which shows whether the peer reads, and
+ * other connections have had their turn: what the kernel takes at once it takes from the event loop's time.
+ */
 const PART_BYTES = 64 * 1024;
 
 interface AnswerParts {
@@ -59,7 +63,7 @@ export function createAnswerClass({ backlog, addresses, patienceMs }: AnswerPart
         at += part.length;
         hold(isOver ? 0 : bytes.length - at);
         if (isOver) return;
-        if (at < bytes.length) super.write(part, goOn);
+        if (at < bytes.length) super.write(part, (failed) => runInTurn(() => goOn(failed)));
         else super.end(part);
         process.nextTick(noteAnswer, this);
       };

@@ -24,7 +24,13 @@ let atOnce = 0;
 type Headers = Readonly<Record<string, string>>;
 
 /** Writes an answer whole, compressed where that is worth it and the client takes it. */
-export function sendCompressed(response: ServerResponse, status: number, text: string, mediaType: string, headers?: Headers): void {
+export function sendCompressed(
+  response: ServerResponse,
+  status: number,
+  text: string | Buffer,
+  mediaType: string,
+  headers?: Headers,
+): void {
   if (text.length < MIN_LENGTH || !exchangeOf(response.req).compresses) return send(response, status, text, mediaType, headers);
   const plain = { ...headers, Vary: 'Accept-Encoding' };
   const sendPlain = () => send(response, status, text, mediaType, plain);

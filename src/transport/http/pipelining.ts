@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { runInTurn } from '../../kernel/turns.ts';
 
 /** How many pipelined requests wait for a connection at most. */
 const MAX_WAITING = 1_000;
@@ -67,8 +68,7 @@ export class RequestQueue {
     this.hold(request, -bytes);
     this.#current = request;
     if (this.#count === 0 && isRequest) this.socket.resume();
-    // Answers that need no waiting would otherwise keep the event loop from every other connection.
-    setImmediate(() => {
+    runInTurn(() => {
       this.#current = null;
       if (this.socket.writable) start();
     });

@@ -2,7 +2,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import express, { type ErrorRequestHandler, type RequestHandler } from 'express';
 import type { Context } from '../../graph/context.ts';
 import { Fault } from '../../kernel/fault.ts';
-import { toJsonText } from '../../kernel/jsontext.ts';
 import type { Pipeline } from '../../pipeline/pipeline.ts';
 import { readJsonObject } from '../http/body.ts';
 import { sendCompressed } from '../http/compress.ts';
@@ -58,7 +57,8 @@ async function answer(
   const { url = '' } = request;
   exchange.operation = name;
   for (const [header, value] of Object.entries(headers)) exchange.headers.push(header, value);
-  const open = () => openContext(parts, exchange, name);
+  const context = openContext(parts, exchange, name);
+  const open = () => context;
   const answer = await serve({
     pathParameters,
     readQuery: () => readQueryString(url),
@@ -70,7 +70,7 @@ async function answer(
     execute: executeChecked(parts.pipeline, open),
   });
   if (answer.body === undefined) sendEmpty(response, answer.status, answer.headers);
-  else sendCompressed(response, answer.status, toJsonText(answer.body), 'application/json', answer.headers);
+  else sendCompressed(response, answer.status, await context.wordAnswer(answer.body), 'application/json', answer.headers);
 }
 
 /** The way of the table's documents through the pipeline, with the context that a request has. */
