@@ -156,4 +156,14 @@ describe('a smaller question is answered', () => {
     expect(json.results.map(({ description }: { description: string }) => description.length)).toEqual(Array(10).fill(750_000));
     expect((await app.ask('GET', `${app.projectPath}/notifications?page_size=5`)).status).toBe(200);
   });
+
+  it('many times at once, to clients that read: none waits for so long that it is taken for one that does not', async () => {
+    const [byGraphql, byV1] = [
+      async () => (await app.graphql(inProject('dashboards(last: 10) { nodes { description } }'))).json.data.project.dashboards.nodes,
+      async () => (await app.ask('GET', `${app.projectPath}/monitoring/dashboards?page_size=10&page=2`)).json.results,
+    ];
+    const answers = await Promise.all(Array.from({ length: 32 }, (_, index) => (index % 2 === 0 ? byGraphql() : byV1())));
+    const lengths = answers.map((items: Array<{ description: string }>) => items.map(({ description }) => description.length));
+    expect(lengths).toEqual(Array(32).fill(Array(10).fill(750_000)));
+  });
 });

@@ -4,10 +4,7 @@ import { runInTurn } from '../../kernel/turns.ts';
 import type { Backlog } from './backlog.ts';
 import type { ClientAddresses } from './peer.ts';
 
-/**
- * Larger answers are written in parts, each when the kernel has taken the one before, which shows whether the peer reads, and
- * other connections have had their turn: what the kernel takes at once it takes from the event loop's time.
- */
+/** Larger answers are written in parts, each when the kernel has taken the one before, which shows whether the peer reads. */
 const PART_BYTES = 64 * 1024;
 
 interface AnswerParts {
@@ -63,10 +60,12 @@ export function createAnswerClass({ backlog, addresses, patienceMs }: AnswerPart
         at += part.length;
         hold(isOver ? 0 : bytes.length - at);
         if (isOver) return;
-        if (at < bytes.length) super.write(part, (failed) => runInTurn(() => goOn(failed)));
+        if (at < bytes.length) super.write(part, isShared ? goOnInTurn : goOn);
         else super.end(part);
         process.nextTick(noteAnswer, this);
       };
+      // What all share can wait: many clients may ask for it at once. What was made for one takes memory until it has gone.
+      const goOnInTurn: typeof goOn = (failure) => runInTurn(() => goOn(failure));
       goOn();
       return this;
     }
