@@ -316,8 +316,8 @@ describe('tasks', () => {
     };
     const [early, late] = [await walkTo(2_000), await walkTo(walked)];
     console.log(`${(early / 2 ** 20).toFixed(1)} MiB after 2,000 rows, ${(late / 2 ** 20).toFixed(1)} after ${walked}`);
-    // What is kept of a page that was let go is its cursor.
-    expect(late - early).toBeLessThan(2 * 2 ** 20);
+    // What is kept of a page that was let go is its cursor: what V8 compiles meanwhile is up to 2 MiB, and all the rows would be 20.
+    expect(late - early).toBeLessThan((6 * 2 ** 20 * (walked - 2_000)) / 4_000);
     expect(await tab.locator('.table-row').count()).toBeLessThan(60);
     await tab.close();
   });
