@@ -10,9 +10,8 @@ export function runInTurn(piece: () => void): void {
 }
 
 function runNext(): void {
-  const piece = waiting[0];
+  const piece = waiting.shift();
   // The next one waits for the event loop: an immediate that is set here runs the next time.
-  if (waiting.length > 1) setImmediate(runNext);
-  waiting.shift();
+  if (waiting.length > 0) setImmediate(runNext);
   piece?.();
 }
