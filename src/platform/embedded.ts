@@ -19,6 +19,8 @@ export async function openEmbedded(dataDir: string, lifecycle: Lifecycle, openOt
     ? await openOther()
     : await openFolder(dataDir, lifecycle).catch((failure) => Promise.reject(explain(failure, dataDir)));
   lifecycle.onClose(() => embedded.close());
+  // Of statements by hand; Prisma's adapter has its own. Given with each statement they would double what it costs.
+  embedded.parsers[types.JSON] = readJson;
   if (!openOther) endWith(embedded, dataDir);
   try {
     await migrate({
@@ -30,23 +32,23 @@ export async function openEmbedded(dataDir: string, lifecycle: Lifecycle, openOt
   }
   return {
     adapter: new PrismaPGlite(embedded),
-    run: async ({ text }, values) => (await embedded.query(text, values, decoding)).rows,
+    run: async ({ text }, values) => (await embedded.query(text, values)).rows,
     transact: (work) =>
-      embedded.transaction((transaction) => work(async ({ text }, values) => (await transaction.query(text, values, decoding)).rows)),
+      embedded.transaction((transaction) => work(async ({ text }, values) => (await transaction.query(text, values)).rows)),
     connections: null,
   };
 }
-
-/** Of statements by hand; Prisma's adapter has its own. */
-const decoding = { parsers: { [types.JSON]: readJson } };
 
 async function openFolder(dataDir: string, lifecycle: Lifecycle): Promise<PGlite> {
   const folder = join(dataDir, 'database');
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   lifecycle.onClose(await ownFolder(dataDir));
   if (!existsSync(folder)) await createEmbedded(folder);
-  return PGlite.create({ dataDir: folder });
+  return PGlite.create({ dataDir: folder, startParams });
 }
+
+/** PGlite's own buffers are those of a server of its own: 128 MiB, which it fills with zeros at each start. */
+const startParams = [...PGlite.defaultStartParams, '-c', 'shared_buffers=32MB'];
 
 function explain(failure: unknown, dataDir: string): OperatorError {
   if (failure instanceof OperatorError) return failure;

@@ -1,4 +1,4 @@
-import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
+import { brotliCompressSync, constants, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, startApp, type TestApp } from '../support/app.ts';
 import { expectDashboard, expectGraphql, expectRest, expectUnharmed, graphqlInvalid, invalid } from '../support/inputs.ts';
@@ -109,11 +109,15 @@ describe('a body that is too large', () => {
   });
   it('once it is unpacked', () => expectRefused(gzipSync(large), { 'content-encoding': 'gzip' }, tooLarge));
   it('a thousand times, once it is unpacked', async () => {
-    const bomb = gzipSync(Buffer.alloc(200 * MIB));
+    const bomb = Buffer.concat(Array(200).fill(gzipSync(Buffer.alloc(MIB))));
     expect(bomb.length).toBeLessThan(MIB);
     const before = process.memoryUsage().rss;
     await expectRefused(bomb, { 'content-encoding': 'gzip' }, tooLarge);
-    await expectRefused(brotliCompressSync(Buffer.alloc(20 * MIB)), { 'content-encoding': 'br' }, tooLarge);
+    await expectRefused(
+      brotliCompressSync(Buffer.alloc(20 * MIB), { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } }),
+      { 'content-encoding': 'br' },
+      tooLarge,
+    );
     expect(process.memoryUsage().rss - before).toBeLessThan(150 * MIB);
   });
 });
