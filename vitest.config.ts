@@ -4,6 +4,7 @@ const globalSetup = 'test/support/database.ts';
 
 /** They ask no database: in `npm test` alone. */
 const withoutDatabase = [
+  'answer-size',
   'answer-turns',
   'compose',
   'config',

@@ -108,8 +108,12 @@ function leafBytes(value: unknown): number {
   return value === false ? 5 : 4;
 }
 
+/** Quotes, backslashes, control characters and halves of characters: all that JSON may spell in its own way. */
+const special = /[^ !#-[\]-\ud7ff\ue000-\uffff]/;
+
 /** The bytes of a text as JSON, with its quotes. */
 function textBytes(text: string): number {
+  if (!special.test(text)) return Buffer.byteLength(text) + 2;
   let bytes = 2;
   for (let index = 0; index < text.length; index += 1) {
     const unit = text.charCodeAt(index);
