@@ -23,10 +23,14 @@ function watch(): { database: Database; sent: () => number } {
   return { database: { ...app.app.database, query } as unknown as Database, sent: () => sent };
 }
 
-const apply = (database: Database, project: { organizationId: string; projectId: string } | null) =>
+const apply = (
+  database: Database,
+  project: { organizationId: string; projectId: string } | null,
+  credential = app.demo.users.member.token ?? null,
+) =>
   admit(
     { database, tokens: app.app.tokens, limits: app.app.limits },
-    { readCredential: () => app.demo.users.member.token ?? null, readAddress: () => '127.0.0.1', project },
+    { readCredential: () => credential, readAddress: () => '127.0.0.1', project },
   );
 
 describe('a request that names its project', () => {
@@ -37,6 +41,26 @@ describe('a request that names its project', () => {
     const scope = viewer && (await openProject(database, viewer, { organizationId, projectId }, prefetched));
     expect(scope).toMatchObject({ projectId, role: 'member', viewer: { userId: app.demo.users.member.id } });
     expect(sent()).toBe(1);
+  });
+
+  it('has the project looked up while its key is checked, once the key has been good', async () => {
+    const { organization_id: organizationId, project_id: projectId } = app.demo;
+    const ids = { organizationId, projectId };
+    const { database, sent } = watch();
+    const made = await app.graphql('mutation { createApiKey(input: { name: "known" }) { key apiKey { id } } }');
+    const { key, apiKey } = made.json.data.createApiKey;
+    expect((await apply(database, ids, key)).prefetched).toBeNull();
+    const before = sent();
+    const admitting = apply(database, ids, key);
+    // The statements of one turn of the event loop: neither waits for the other.
+    await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+    expect(sent() - before).toBe(2);
+    const { viewer, prefetched } = await admitting;
+    const scope = viewer && (await openProject(database, viewer, ids, prefetched));
+    expect(scope).toMatchObject({ projectId, viewer: { userId: app.demo.users.owner.id } });
+    expect(sent() - before).toBe(2);
+    await app.graphql('mutation($id: ID!) { revokeApiKey(input: { id: $id }) { apiKey { id } } }', { id: apiKey.id });
+    expect(await apply(database, ids, key)).toMatchObject({ viewer: null, fault: { code: 'not_authenticated' } });
   });
 
   it('is not let in by a look at another project, for another user, or of a while ago', async () => {

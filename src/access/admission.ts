@@ -28,7 +28,7 @@ interface Admission {
   /** Set for a credential that is not valid: the caller throws it when it has shown the allowance. */
   readonly fault: Fault | null;
   readonly allowance: Allowance;
-  /** Null unless a session token came with a project. */
+  /** Null without a project, and with an API key that this process does not know yet. */
   readonly prefetched: PrefetchedProject | null;
 }
 
@@ -41,13 +41,17 @@ export async function admit({ database, tokens, limits }: AdmissionParts, applic
   let fault: Fault | null = null;
   let prefetched: PrefetchedProject | null = null;
   const { project } = applicant;
-  const findUser: FindUser = async (userId) => {
+  const expectUser = (userId: string) => {
     prefetched = project ? prefetchProject(database, userId, project) : null;
-    return prefetched ? (await prefetched.standing).user : findUserAlone(database, userId);
+    return prefetched;
+  };
+  const findUser: FindUser = async (userId) => {
+    const look = expectUser(userId);
+    return look ? (await look.standing).user : findUserAlone(database, userId);
   };
   try {
     const credential = applicant.readCredential();
-    if (credential !== null) viewer = await identify(database, tokens, credential, findUser);
+    if (credential !== null) viewer = await identify(database, tokens, credential, { findUser, expectUser });
   } catch (failure) {
     if (!(failure instanceof Fault) || failure.code !== 'not_authenticated') throw failure;
     fault = failure;

@@ -65,7 +65,10 @@ const PREFETCH_MS = 250;
 export function prefetchProject(database: Database, userId: string, ids: ProjectIds): PrefetchedProject | null {
   const asked = readIds(userId, ids);
   if (!asked) return null;
-  return { asked, standing: findStanding(database, asked), began: performance.now() };
+  const standing = findStanding(database, asked);
+  // Whoever takes it hears of its failure.
+  standing.catch(() => {});
+  return { asked, standing, began: performance.now() };
 }
 
 function answers({ asked, began }: PrefetchedProject, { userId, organizationId, projectId }: Asked): boolean {

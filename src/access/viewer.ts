@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { batchByOwner } from '../kernel/batch.ts';
 import { Fault } from '../kernel/fault.ts';
 import type { Database } from '../platform/database.ts';
@@ -20,17 +21,22 @@ export interface Session extends Viewer {
 /** The last use of a key is written once a minute, not once a request. */
 const LAST_USED_STEP_MS = 60_000;
 
-/**
- * Credential → Viewer. Throws `not_authenticated` where it is not valid, or its user unknown or disabled. The user of a
- * session token is looked up by `findUser`.
- */
+/** The looks at the user of a credential. */
+interface UserLooks {
+  /** Looks up the user of a session token. */
+  readonly findUser: FindUser;
+  /** Is told the user of an API key that has been good before, while it is checked. */
+  readonly expectUser?: (userId: string) => void;
+}
+
+/** Credential → Viewer. Throws `not_authenticated` where it is not valid, or its user unknown or disabled. */
 export async function identify(
   database: Database,
   tokens: Tokens,
   credential: string,
-  findUser: FindUser = (userId) => findUserAlone(database, userId),
+  { findUser, expectUser }: UserLooks = { findUser: (userId) => findUserAlone(database, userId) },
 ): Promise<Viewer> {
-  if (looksLikeKey(credential)) return identifyKey(database, credential);
+  if (looksLikeKey(credential)) return identifyKey(database, credential, expectUser);
   const claims = await tokens.verify(credential);
   return identifySession(claims, await findUser(claims.userId));
 }
@@ -101,9 +107,17 @@ export const findUserAlone = batchByOwner(async (database: Database, ids: readon
   return ids.map((id) => users.get(id) ?? null);
 });
 
-async function identifyKey(database: Database, credential: string): Promise<Viewer> {
+/** Whose a key was when it was good, by its hash: a key never changes hands. Nobody is admitted by this. */
+const owners = new LRUCache<string, string>({ max: 10_000 });
+
+async function identifyKey(database: Database, credential: string, expectUser: UserLooks['expectUser']): Promise<Viewer> {
   if (!isWellFormedKey(credential)) throw invalid();
-  return admitKey(database, await findKey(database, hashSecret(credential)));
+  const hash = hashSecret(credential);
+  const owner = owners.get(toHex(hash));
+  if (owner !== undefined) expectUser?.(owner);
+  const viewer = await admitKey(database, await findKey(database, hash));
+  owners.set(toHex(hash), viewer.userId);
+  return viewer;
 }
 
 async function admitKey(database: Database, key: KeyRow | null): Promise<Viewer> {
