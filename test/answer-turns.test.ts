@@ -71,6 +71,28 @@ it('an answer that is refused later gives its turn back', async () => {
   expect(inTurn.activeCount).toBe(0);
 });
 
+it('an answer that is given before its lists have been read takes no turn for them, and reads no more', async () => {
+  const inTurn = pLimit(1);
+  const [before, waiting, reading] = Array.from({ length: 3 }, () => new AnswerBudget({ maxBytes: MAX_BYTES, inTurn })) as [
+    AnswerBudget,
+    AnswerBudget,
+    AnswerBudget,
+  ];
+  const asked: number[] = [];
+  await before.read(path, pageOf(50, []));
+  const lists = [waiting.read(path, pageOf(50, asked)), waiting.read(path, pageOf(50, asked))];
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  // Each of these answers has a field that has failed.
+  waiting.close();
+  lists.push(reading.read(path, pageOf(50, asked)));
+  reading.close();
+  before.close();
+  expect(await Promise.all(lists)).toEqual([[], [], []]);
+  expect(asked).toEqual([SMALL_BYTES, SMALL_BYTES]);
+  await new Promise((resolve) => setImmediate(resolve));
+  expect([inTurn.activeCount, inTurn.pendingCount]).toEqual([0, 0]);
+});
+
 it('a large answer keeps its turn until its text is made, and others work in between', async () => {
   const inTurn = pLimit(1);
   const budget = new AnswerBudget({ maxBytes: MAX_BYTES, inTurn });

@@ -39,6 +39,7 @@ export class AnswerBudget {
   #previous: Promise<unknown> | null = null;
   #leave: (() => void) | null = null;
   #isWording = false;
+  #isClosed = false;
 
   constructor({ maxBytes, inTurn }: AnswerLimits) {
     this.#maxBytes = maxBytes;
@@ -72,20 +73,29 @@ export class AnswerBudget {
     }
   }
 
-  /** Gives the turn to the next large answer, unless this one is being worded. */
+  /**
+   * Gives the turn to the next large answer, unless this one is being worded. Where a field has failed, lists beside it may
+   * still be on their way: no more is read for them.
+   */
   close(): void {
     if (this.#isWording) return;
+    this.#isClosed = true;
     this.#leave?.();
     this.#leave = null;
   }
 
   async #take<Row extends Weighed>(path: GraphQLResolveInfo['path'], load: (bytesLeft: number) => Promise<Row[]>): Promise<Row[]> {
+    if (this.#isClosed) return [];
     if (this.excess) throw refuseAnswer(this.excess);
     const isMyTurn = this.#leave !== null;
     let rows = await load(isMyTurn ? this.#bytesLeft : Math.min(this.#bytesLeft, SMALL_BYTES));
     let bytes = sumBytes(rows);
     if (!isMyTurn && bytes > SMALL_BYTES && bytes <= this.#bytesLeft) {
       await this.#takeTurn();
+      if (this.#isClosed) {
+        this.close();
+        return [];
+      }
       rows = await load(this.#bytesLeft);
       bytes = sumBytes(rows);
     }
