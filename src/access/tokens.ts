@@ -111,13 +111,19 @@ function openProvider(provider: Provider, lifecycle: Lifecycle, log: Logger): To
 }
 
 const MAX_TOKENS = 10_000;
+/** A provider may put much into each of them. */
+const MAX_TOKEN_CHARACTERS = 16 * 1024 * 1024;
 
 /**
  * A cache of verified tokens: a token stays verified until it expires, or until keys are fetched again. The user, who may
  * change at any moment, is not cached.
  */
 class VerifiedTokens {
-  readonly #known = new LRUCache<string, SessionClaims>({ max: MAX_TOKENS });
+  readonly #known = new LRUCache<string, SessionClaims>({
+    max: MAX_TOKENS,
+    maxSize: MAX_TOKEN_CHARACTERS,
+    sizeCalculation: (_claims, token) => token.length,
+  });
 
   /** While `isSettled` returns false, keys are being fetched, and nothing is cached. */
   constructor(private readonly isSettled: () => boolean) {}
