@@ -4,7 +4,6 @@ const globalSetup = 'test/support/database.ts';
 
 /** They ask no database: in `npm test` alone. */
 const withoutDatabase = [
-  'answer-size',
   'answer-turns',
   'compose',
   'config',

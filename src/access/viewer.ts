@@ -113,10 +113,11 @@ const owners = new LRUCache<string, string>({ max: 10_000 });
 async function identifyKey(database: Database, credential: string, expectUser: UserLooks['expectUser']): Promise<Viewer> {
   if (!isWellFormedKey(credential)) throw invalid();
   const hash = hashSecret(credential);
-  const owner = owners.get(toHex(hash));
+  const name = toHex(hash);
+  const owner = owners.get(name);
   if (owner !== undefined) expectUser?.(owner);
   const viewer = await admitKey(database, await findKey(database, hash));
-  owners.set(toHex(hash), viewer.userId);
+  owners.set(name, viewer.userId);
   return viewer;
 }
 

@@ -91,10 +91,12 @@ export class AnswerBudget {
     let rows = await load(isMyTurn ? this.#bytesLeft : Math.min(this.#bytesLeft, SMALL_BYTES));
     let bytes = sumBytes(rows);
     if (!isMyTurn && bytes > SMALL_BYTES && bytes <= this.#bytesLeft) {
+      // Many may wait: they hold no rows meanwhile.
+      rows = [];
       await this.#takeTurn();
       if (this.#isClosed) {
         this.close();
-        return [];
+        return rows;
       }
       rows = await load(this.#bytesLeft);
       bytes = sumBytes(rows);
