@@ -24,7 +24,7 @@ RUN npm run build
 
 # A build has its packages within: neither npm's folder nor the sources are needed.
 FROM base
-ENV NODE_ENV=production NODE_COMPILE_CACHE=dist/current/compiled DATA_DIR=/data HOST=0.0.0.0 PORT=4000
+ENV NODE_ENV=production NODE_COMPILE_CACHE=dist/current/compiled MALLOC_TRIM_THRESHOLD_=131072 DATA_DIR=/data HOST=0.0.0.0 PORT=4000
 RUN install --directory --owner=node --group=node --mode=700 /data
 COPY package.json ./
 COPY prisma/migrations prisma/migrations

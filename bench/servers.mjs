@@ -96,7 +96,7 @@ export async function start(name, { label = name, databaseUrl, key, env = {}, no
     DRAIN_SECONDS: '0',
     JWKS: key.jwks,
     ...(name.endsWith('-prisma') && { PRISMA_CLIENT: await (prismaClient ??= compilePrismaClient()) }),
-    ...(name === 'portico' && { NODE_COMPILE_CACHE: join(root, 'dist/current/compiled') }),
+    ...(name === 'portico' && { NODE_COMPILE_CACHE: join(root, 'dist/current/compiled'), MALLOC_TRIM_THRESHOLD_: '131072' }),
     ...env,
   };
   const { PATH = '', HOME = '' } = process.env;

@@ -148,5 +148,8 @@ test('the image starts the server as npm start does', () => {
   };
   const image = readFileSync(new URL('../../Dockerfile', import.meta.url), 'utf8');
   const command = JSON.parse(/^CMD (.*)$/m.exec(image)?.[1] ?? '') as string[];
-  expect(scripts.start).toBe(`${scripts.build} && NODE_COMPILE_CACHE=dist/current/compiled exec ${command.join(' ')}`);
+  const [, settings = ''] = /&& (.*) exec node/.exec(scripts.start ?? '') ?? [];
+  expect(settings).toMatch(/^NODE_COMPILE_CACHE=\S+ MALLOC_TRIM_THRESHOLD_=\S+$/);
+  expect(/^ENV (.*)$/m.exec(image)?.[1]).toContain(settings);
+  expect(scripts.start).toBe(`${scripts.build} && ${settings} exec ${command.join(' ')}`);
 });

@@ -40,6 +40,9 @@ interface Session {
   received: number;
   /** More of it waits than may. */
   isOverrun: boolean;
+  /** Resolves with the first of its output. */
+  readonly spoken: Promise<void>;
+  speak(): void;
 }
 
 /** For how long a socket may take to open. */
@@ -161,7 +164,13 @@ async function keepOpen(http: Http, instance: string, line: Line): Promise<void>
   }
 }
 
-const newSession = (): Session => ({ id: null, hasBegun: false, received: 0, isOverrun: false });
+function newSession(): Session {
+  let speak = () => {};
+  const spoken = new Promise<void>((resolve) => {
+    speak = resolve;
+  });
+  return { id: null, hasBegun: false, received: 0, isOverrun: false, spoken, speak };
+}
 
 /** The console ended in a way that coming back would not mend. */
 class Ended {
@@ -212,6 +221,7 @@ async function open(http: Http, place: Place, instance: string, session: Session
   socket.onmessage = ({ data }) => {
     const bytes = new Uint8Array(data as ArrayBuffer);
     session.received += bytes.length;
+    session.speak();
     output.enqueue(bytes);
     if ((output.desiredSize ?? 0) >= 0) return;
     session.isOverrun = true;
@@ -250,7 +260,9 @@ async function pass(
   changeSocket(socket);
   state.enter({ name: 'live', over: 'websocket' });
   session.hasBegun = true;
-  session.id ??= await findSession(http, instance, signal).catch(() => null);
+  // The session is entered before the first of its output: until then the newest is one from before.
+  await Promise.race([session.spoken, closing]);
+  if (session.received > 0) session.id ??= await findSession(http, instance, signal).catch(() => null);
   const closed = await closing;
   changeSocket(null);
   signal.removeEventListener('abort', leave);
