@@ -255,7 +255,9 @@ describe('attached to again', () => {
 
   it.runIf(isPostgres)('by the client package, takes no session from before for its own, which is entered late', async () => {
     const before = await open(instance);
-    await end(before.sessionId(), 'member');
+    // A session is entered after the answer to the upgrade, and before the console is called.
+    await guest.called();
+    expect(await end(before.sessionId(), 'member')).toMatchObject({ state: 'over' });
     await expect.poll(() => guest.lines.size).toBe(0);
     const proxy = await openProxy({ host: '127.0.0.1', port: Number(new URL(app.baseUrl).port) });
     let output = '';
