@@ -52,7 +52,7 @@ export async function makeKey() {
 
 /** The commands by name. `node` is the program to run it with. Portico's is what `npm start` runs once the build is fresh. */
 const entries = {
-  portico: ['--heap-growing-percent=60', 'dist/current/main.js'],
+  portico: ['--heap-growing-percent=60', '--v8-pool-size=1', 'dist/current/main.js'],
 };
 
 /** @type {Promise<string> | null} */

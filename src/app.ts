@@ -18,6 +18,7 @@ import { readTrusted } from './pipeline/trusted.ts';
 import { type Database, type DatabaseOptions, openDatabase } from './platform/database.ts';
 import type { PoolState } from './platform/driver.ts';
 import { OperatorError } from './platform/failure.ts';
+import { collectGarbage } from './platform/garbage.ts';
 import { scheduleJob } from './platform/jobs.ts';
 import { createLogger, type Logger } from './platform/logger.ts';
 import { type Metrics, openMetrics } from './platform/metrics.ts';
@@ -43,7 +44,10 @@ export interface App {
   readonly metrics: Metrics;
   /** The numbers of what is open now, besides the requests under way. */
   count(): { sockets: number; hubs: number; followers: number; watched: number };
-  /** Reads what clients will read, so that the first of them need not wait; until then the replica is not ready. */
+  /**
+   * Reads what clients will read, so that the first of them need not wait, and collects the garbage of the start. The replica
+   * is not ready until then.
+   */
   warmUp(): Promise<void>;
   /** Lets people of this machine sign in at the desk as one of the demo. */
   offerDemo(offer: DemoOffer): void;
@@ -55,6 +59,9 @@ export interface App {
 
 /** How often old tickets, kept answers and counters are removed, and, where a retention is set, old notifications. */
 const TIDY_INTERVAL_MS = 600_000;
+/** How long a replica warms up before it collects the garbage of its start, and after. */
+const WARM_UP_MS = 750;
+const WARM_AGAIN_MS = 250;
 /** Of answers that are larger than most: what they take of the memory and the database is what the others do not have. */
 const LARGE_ANSWERS_AT_ONCE = 1;
 
@@ -122,7 +129,15 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
       log,
       metrics,
       count: () => ({ sockets: sockets.count(), ...hubs.count(), watched: watch.size }),
-      warmUp: () => lifecycle.beginWith(warmUp(rest, { ...parts, connections: config.database?.pool ?? 1 })),
+      warmUp: () => {
+        const warmFor = (patienceMs: number) => warmUp(rest, { ...parts, connections: config.database?.pool ?? 1, patienceMs });
+        // V8 throws code away with the garbage: what is needed is run once more.
+        return lifecycle.beginWith(
+          warmFor(WARM_UP_MS)
+            .then(collectGarbage)
+            .then(() => warmFor(WARM_AGAIN_MS)),
+        );
+      },
       offerDemo: (offer) => {
         demo = offer;
       },

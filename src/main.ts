@@ -7,6 +7,7 @@ import { type App, createApp } from './app.ts';
 import { ConfigError, demoFile, readConfig } from './config.ts';
 import { whenDatabaseAnswers } from './platform/database.ts';
 import { describeFailure } from './platform/failure.ts';
+import { collectGarbage } from './platform/garbage.ts';
 
 /** A terminal sends Ctrl-C to npm and to the server, and npm passes it on: the server gets one signal twice. */
 const ECHO_MS = 2_000;
@@ -41,6 +42,8 @@ async function main(): Promise<void> {
   console.log(`Portico listens on ${config.publicUrl ?? `http://localhost:${port}`}`);
   // With an operator's PostgreSQL, standard output is stored somewhere: no key belongs there.
   if (demo) console.log(config.database ? `Demo users, keys and ids: ${demoFile(config)}` : invite(demo, demoFile(config)));
+  // A replica does so before it is ready.
+  if (!config.database) await collectGarbage();
 }
 
 /** The signals that ask for an end count from before the port opens. */

@@ -14,10 +14,12 @@ interface WarmUpParts extends ContextParts {
   readonly log: Logger;
   /** So many requests at once, that every connection to the database is open and knows the statements. */
   readonly connections: number;
+  /** How long it may take: a replica that is slow to warm up serves all the same. */
+  readonly patienceMs: number;
 }
 
-/** How long it may take: a replica that is slow to warm up serves all the same. */
-const PATIENCE_MS = 1_000;
+/** How long the viewer of a warm-up is one. */
+const SESSION_MS = 60_000;
 /** So often each is read on all connections: not every one of them gets it at the first time. */
 const ROUNDS_AT_ONCE = 4;
 
@@ -36,7 +38,7 @@ interface Place {
  * working is for the requests to find.
  */
 export async function warmUp(bound: readonly BoundRoute[], parts: WarmUpParts): Promise<void> {
-  const deadline = performance.now() + PATIENCE_MS;
+  const deadline = performance.now() + parts.patienceMs;
   try {
     const place = await findPlace(parts);
     if (!place) return;
@@ -73,7 +75,7 @@ function checkAsClient({ pipeline }: WarmUpParts, text: string): void {
 }
 
 async function read(route: BoundRoute, place: Place, { pipeline, database, services, log }: WarmUpParts): Promise<void> {
-  const expires = new Date(Date.now() + 2 * PATIENCE_MS);
+  const expires = new Date(Date.now() + SESSION_MS);
   const viewer: Viewer = { userId: place.user_id, email: '', name: '', created: expires, credential: { kind: 'session', expires } };
   const openContext = () =>
     createContext({
