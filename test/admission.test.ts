@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { request as openRequest } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -30,7 +31,7 @@ const apply = (
 ) =>
   admit(
     { database, tokens: app.app.tokens, limits: app.app.limits },
-    { readCredential: () => credential, readAddress: () => '127.0.0.1', project },
+    { readCredential: () => credential, readAddress: () => '127.0.0.1', readProject: () => project },
   );
 
 describe('a request that names its project', () => {
@@ -113,6 +114,64 @@ describe('a request that names its project', () => {
     } finally {
       await database.projectMember.create({ data: member });
     }
+  });
+});
+
+describe('a GraphQL request', () => {
+  const ways: Array<[string, string, (ids: Record<string, string>) => object]> = [
+    ['by variables', 'query ($o: ID, $p: ID!) { project(organizationId: $o, id: $p) { name } }', (ids) => ids],
+    ['by its id alone', 'query ($p: ID!) { mine: project(id: $p) { name } }', ({ p }) => ({ p })],
+    ['in a fragment', 'query ($p: ID!) { ...F } fragment F on Query { project(id: $p) { name } }', ({ p }) => ({ p })],
+    [
+      'in an input',
+      'mutation ($input: MarkNotificationsReadInput!) { markNotificationsRead(input: $input) { project { name } } }',
+      ({ o, p }) => ({ input: { organizationId: o, projectId: p } }),
+    ],
+  ];
+  it.each(ways)('that names its project %s has both looked up by one statement, once its document is known', async (_way, text, vary) => {
+    const { demo, statements } = app;
+    const variables = vary({ o: demo.organization_id, p: demo.project_id }) as Record<string, unknown>;
+    const sent: number[] = [];
+    for (let time = 0; time < 3; time += 1) {
+      statements.length = 0;
+      const { json } = await app.graphql(text, variables, { as: 'member' });
+      expect(JSON.stringify(json)).toContain('"name":"Production"');
+      sent.push(statements.length);
+    }
+    expect(sent).toEqual([sent[0], Number(sent[0]) - 1, Number(sent[0]) - 1]);
+  });
+
+  it('that names another project first, an id that is none, or no project, is answered the same as the first time', async () => {
+    const { demo } = app;
+    const text = `query ($first: ID!, $second: ID!) { first: project(id: $first) { id } second: project(id: $second) { id } viewer { id } }`;
+    const [own, absent, broken] = [demo.project_id, demo.users.member.id, 'broken'];
+    for (const [first, second] of [
+      [own, absent],
+      [absent, own],
+      [broken, own],
+      [own, broken],
+      [own, own],
+    ]) {
+      const answers: string[] = [];
+      for (let time = 0; time < 3; time += 1)
+        answers.push(JSON.stringify((await app.graphql(text, { first, second }, { as: 'member' })).json));
+      expect(new Set(answers).size).toBe(1);
+      expect(JSON.parse(answers[0] ?? '')).toMatchObject({
+        data: {
+          first: first === own ? { id: own } : null,
+          second: second === own ? { id: own } : null,
+          viewer: { id: demo.users.member.id },
+        },
+      });
+    }
+  });
+
+  it('is refused for its credential before its body', async () => {
+    const bearer = (await app.app.tokens.local?.sign(randomUUID(), 60)) ?? '';
+    for (const body of ['{', '{"query":"{viewer{id}}"}', ''])
+      expect((await app.ask('POST', '/graphql', { as: { bearer }, body })).status).toBe(401);
+    const broken = await app.ask('POST', '/graphql', { body: '{' });
+    expect([broken.status, broken.json.errors[0].extensions.code]).toEqual([400, 'invalid_request']);
   });
 });
 

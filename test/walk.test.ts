@@ -73,7 +73,7 @@ let projectId: string;
 let recorded: Statement[];
 
 beforeAll(async () => {
-  app = await startRestingApp({ RATE_LIMIT_USER: '1000000' });
+  app = await startRestingApp({ RATE_LIMIT_USER: '1000000', RATE_LIMIT_ANONYMOUS: '1000000' });
   recorded = recordStatements(app);
   const { database } = app.app;
   const run = (sql: string, ...values: unknown[]) => database.$executeRawUnsafe(sql, ...values);
@@ -135,6 +135,8 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 async function count(document: string): Promise<{ statements: number; data: unknown }> {
+  // The second request for a document takes a statement less: the project that it names is looked up along with the user.
+  await app.graphql(document, {}, { as: null });
   app.statements.length = 0;
   const { json } = await app.graphql(document);
   expect(json.errors, document).toBeUndefined();

@@ -17,8 +17,8 @@ interface Applicant {
   readCredential(): string | null;
   /** The address that is charged without a good credential. */
   readAddress(): string;
-  /** The project that the request names, where that is known already: it is looked up along with the user. */
-  readonly project?: ProjectIds | null;
+  /** The project that the request names, null for none: it is looked up along with the user. Never rejects. */
+  readProject?(): ProjectIds | null | Promise<ProjectIds | null>;
 }
 
 /** The viewer who came in, and what is left of the budget that was charged. */
@@ -40,13 +40,13 @@ export async function admit({ database, tokens, limits }: AdmissionParts, applic
   let viewer: Viewer | null = null;
   let fault: Fault | null = null;
   let prefetched: PrefetchedProject | null = null;
-  const { project } = applicant;
-  const expectUser = (userId: string) => {
-    prefetched = project ? prefetchProject(database, userId, project) : null;
+  const expectUser = async (userId: string) => {
+    const project = (await applicant.readProject?.()) ?? null;
+    prefetched = project && prefetchProject(database, userId, project);
     return prefetched;
   };
   const findUser: FindUser = async (userId) => {
-    const look = expectUser(userId);
+    const look = await expectUser(userId);
     return look ? (await look.standing).user : findUserAlone(database, userId);
   };
   try {

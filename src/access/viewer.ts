@@ -26,7 +26,7 @@ interface UserLooks {
   /** Looks up the user of a session token. */
   readonly findUser: FindUser;
   /** Is told the user of an API key that has been good before, while it is checked. */
-  readonly expectUser?: (userId: string) => void;
+  readonly expectUser?: (userId: string) => unknown;
 }
 
 /** Credential → Viewer. Throws `not_authenticated` where it is not valid, or its user unknown or disabled. */

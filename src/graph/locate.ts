@@ -16,6 +16,7 @@ import {
   type ValueNode,
   valueFromASTUntyped,
 } from 'graphql';
+import type { ProjectIds } from '../access/scope.ts';
 import type { Context } from './context.ts';
 
 /** The ids by which a root field is told where: its `ID`s as far as they are given, those of its `input` too. */
@@ -23,7 +24,8 @@ type LocatingIds = Readonly<Record<string, string>>;
 
 /**
  * Opens what the ids name, and throws `not_found` as the field itself would. A root field declares it in its
- * `extensions`, as `locate`; without that, `organizationId` and `projectId` are a project.
+ * `extensions`, as `locate`; without that, `organizationId` and `projectId` are a project. Where the id of a project is
+ * called otherwise, `projectArgument` is its name.
  */
 export type Locate = (ids: LocatingIds, context: Context) => Promise<unknown>;
 
@@ -65,6 +67,20 @@ export async function findRefused(located: Located, context: Context): Promise<R
 const locateProject: Locate = async ({ organizationId, projectId }, context) => {
   if (organizationId !== undefined && projectId !== undefined) await context.openProject({ organizationId, projectId });
 };
+
+/** The first project that a root field names; null where none does. Nothing is checked by this. */
+export function findProjectIds(located: Located): ProjectIds | null {
+  const { schema, operation } = located;
+  const fields = schema.getRootType(operation.operation)?.getFields() ?? {};
+  for (const node of listRootFields(located)) {
+    const field = fields[node.name.value];
+    const ids = field && readIds(field, node, located);
+    const { projectArgument = 'projectId' } = (field?.extensions ?? {}) as { projectArgument?: string };
+    const projectId = ids?.[projectArgument];
+    if (projectId !== undefined) return { organizationId: ids?.organizationId, projectId };
+  }
+  return null;
+}
 
 /** The root fields of an operation, each response name once. */
 export function listRootFields({ document, operation }: Pick<Located, 'document' | 'operation'>): FieldNode[] {

@@ -48,6 +48,7 @@ builder.queryFields((t) => ({
     },
     extensions: {
       locate: (({ organizationId, id = '' }, context) => context.openProject({ organizationId, projectId: id })) satisfies Locate,
+      projectArgument: 'id',
     },
     resolve: (_root, { organizationId, id }, context) => context.openProject({ organizationId, projectId: id }),
   }),

@@ -1,10 +1,12 @@
 import type { DocumentNode } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
-import { createTextCache } from '../kernel/cache.ts';
+import type { createTextCache } from '../kernel/cache.ts';
 
-/** Caches the documents that were found valid, by their text: they are neither parsed nor validated again. */
-export function cacheDocuments(): Plugin {
-  const cache = createTextCache<DocumentNode>();
+/** The documents that were found valid, by their text. */
+export type ValidDocuments = ReturnType<typeof createTextCache<DocumentNode>>;
+
+/** Caches the documents that were found valid: they are neither parsed nor validated again. */
+export function cacheDocuments(cache: ValidDocuments): Plugin {
   return {
     onParse({ params, setParsedDocument }) {
       const known = cache.get(String(params.source));

@@ -1,9 +1,10 @@
 import type { GraphQLSchema } from 'graphql';
 import { createYoga, type YogaServerInstance } from 'graphql-yoga';
 import type { Context } from '../graph/context.ts';
+import { createTextCache } from '../kernel/cache.ts';
 import { finishAnswers, limitAnswers } from './answers.ts';
 import { checkOperations } from './check.ts';
-import { cacheDocuments } from './documents.ts';
+import { cacheDocuments, type ValidDocuments } from './documents.ts';
 import type { GetEnveloped, HttpEntrance } from './enveloped.ts';
 import { executeByReference } from './execution.ts';
 import { limitDocuments } from './limits.ts';
@@ -15,6 +16,7 @@ import { validateDocuments } from './validation.ts';
 export interface Pipeline {
   readonly getEnveloped: GetEnveloped;
   readonly trusted: TrustedDocuments;
+  readonly documents: ValidDocuments;
   /** Yoga's own way in by HTTP, for what is unusual. */
   readonly yoga: YogaServerInstance<HttpEntrance, Context>;
 }
@@ -24,6 +26,7 @@ export interface Pipeline {
  * document that is not valid.
  */
 export function createPipeline(schema: GraphQLSchema, trusted: TrustedDocuments = trustsNone): Pipeline {
+  const documents: ValidDocuments = createTextCache();
   const yoga = createYoga<HttpEntrance, Context>({
     schema,
     graphqlEndpoint: '/graphql',
@@ -42,7 +45,7 @@ export function createPipeline(schema: GraphQLSchema, trusted: TrustedDocuments 
     maskedErrors: false,
     context: ({ openContext }) => openContext(),
     plugins: [
-      cacheDocuments(),
+      cacheDocuments(documents),
       ...limitDocuments(),
       trustDocuments(trusted),
       validateDocuments(),
@@ -57,7 +60,7 @@ export function createPipeline(schema: GraphQLSchema, trusted: TrustedDocuments 
   // Yoga types what it is given as `any`, and its context as what an HTTP request brings.
   const getEnveloped = yoga.getEnveloped as unknown as GetEnveloped;
   if (trusted.texts.size > 0) validateTrusted(trusted, getEnveloped({ openContext: raiseEarly }));
-  return { yoga, getEnveloped, trusted };
+  return { yoga, getEnveloped, trusted, documents };
 }
 
 function raiseEarly(): never {

@@ -1,20 +1,42 @@
-import type { ServerResponse } from 'node:http';
-import { type ExecutionResult, GraphQLError, getOperationAST, OperationTypeNode } from 'graphql';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type ExecutionResult, GraphQLError, type GraphQLSchema, getOperationAST, OperationTypeNode } from 'graphql';
 import { processRegularResult } from 'graphql-yoga';
+import type { ProjectIds } from '../../access/scope.ts';
 import type { Context } from '../../graph/context.ts';
+import { findProjectIds } from '../../graph/locate.ts';
 import { Fault } from '../../kernel/fault.ts';
 import { passText } from '../../kernel/jsontext.ts';
 import type { Enveloped } from '../../pipeline/enveloped.ts';
 import { maskResult, withText } from '../../pipeline/mask.ts';
 import type { Pipeline } from '../../pipeline/pipeline.ts';
 import { findText, type TrustedDocuments } from '../../pipeline/trusted.ts';
-import { readJsonObject } from '../http/body.ts';
+import { isSmallBody } from '../http/body.ts';
 import { sendCompressed } from '../http/compress.ts';
 import { type ContextParts, openContext } from '../http/context.ts';
 import { exchangeOf, type Middleware } from '../http/exchange.ts';
 import { setHeaders } from '../http/send.ts';
 import { readQueryString } from '../http/url.ts';
 import { checkParameters, type OperationRequest, readAccept, readOperation } from './request.ts';
+
+/**
+ * Reads which project a request names before its viewer is known and its budget charged: where its body is small, and its
+ * document has been found valid before, so that it costs little. Never rejects: what is wrong with a body is told by its door.
+ */
+export function createProjectReader({ documents, trusted }: Pipeline, schema: GraphQLSchema): ReadProject {
+  return async (request) => {
+    if (request.method !== 'POST' || request.url !== '/graphql' || !isSmallBody(request)) return null;
+    const body = await exchangeOf(request)
+      .readBody()
+      .catch(() => null);
+    const asked = body && readOperation(body);
+    const document = asked && documents.get(asked.hash === null ? asked.query : (trusted.texts.get(asked.hash) ?? ''));
+    const operation = document && getOperationAST(document, asked.operationName);
+    return operation ? findProjectIds({ schema, document, operation, variables: asked.variables }) : null;
+  };
+}
+
+/** Reads which project a request names; null where it names none. Never rejects. */
+export type ReadProject = (request: IncomingMessage) => ProjectIds | null | Promise<ProjectIds | null>;
 
 /** GraphQL over HTTP: a POST with JSON, as nearly every request is, by hand; all other requests by Yoga. */
 export function createGraphqlDoor(parts: ContextParts & { pipeline: Pipeline }): Middleware {
@@ -28,7 +50,7 @@ export function createGraphqlDoor(parts: ContextParts & { pipeline: Pipeline }):
     const context = openContext(parts, exchange);
     const open = () => context;
     if (request.method === 'POST') {
-      const body = await readJsonObject(request);
+      const body = await exchange.readBody();
       passText(body, 'variables');
       if (Object.keys(body).length === 0) throw Fault.invalidRequest('The body must name a `query`.');
       const operation = request.url === '/graphql' ? readOperation(body) : null;

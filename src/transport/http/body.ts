@@ -9,28 +9,34 @@ const MAX_BODY_BYTES = 1024 * 1024;
 const readBytes = express.raw({ type: () => true, limit: MAX_BODY_BYTES });
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
+export type JsonObject = Readonly<Record<string, unknown>>;
+
 /**
  * The body as a JSON object; an empty body is an empty object. Throws `invalid_request` for what is too large, not
  * JSON, not an object, of another media type, or not UTF-8: nothing is repaired on the way in.
  */
-export async function readJsonObject(request: IncomingMessage): Promise<Readonly<Record<string, unknown>>> {
+export async function readJsonObject(request: IncomingMessage): Promise<JsonObject> {
   const bytes = await readBody(request);
   if (bytes.length === 0) return {};
   if (!isJson(request.headers['content-type'])) throw Fault.invalidRequest('The media type must be application/json.');
   const value = parseBytes(bytes);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw Fault.invalidRequest('The body must be a JSON object.');
-  return value as Record<string, unknown>;
+  return value as JsonObject;
 }
 
 /** A smaller body comes with the headers, mostly, and is bounded by the number of connections. */
 const SMALL_BYTES = 16 * 1024;
 
+/** Whether the headers say that the body is small. */
+export function isSmallBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) <= SMALL_BYTES;
+}
+
 const nothing = () => {};
 
 /** Counts a body that is not small while it arrives, as it waits in memory for a client that may be slow. Returns the function that ends the count. */
 function countBody(request: IncomingMessage): () => void {
-  const { 'content-length': length = 0, 'transfer-encoding': coding } = request.headers;
-  const queue = coding !== undefined || Number(length) > SMALL_BYTES ? requestQueueOf(request.socket) : null;
+  const queue = isSmallBody(request) ? null : requestQueueOf(request.socket);
   if (!queue) return nothing;
   let size = 0;
   const count = (part: Buffer) => {

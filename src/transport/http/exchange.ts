@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { PrefetchedProject } from '../../access/scope.ts';
 import type { Viewer } from '../../access/viewer.ts';
 import type { Logger } from '../../platform/logger.ts';
+import { type JsonObject, readJsonObject } from './body.ts';
 import { type ClientAddresses, requestOrigin } from './peer.ts';
 import { readTrace } from './trace.ts';
 
@@ -23,7 +24,7 @@ export class Exchange {
   readonly requestId: string;
   /** Null without a credential; set once the credential was checked. */
   viewer: Viewer | null = null;
-  /** A look at the project of the path, which was begun with the check of the credential. */
+  /** A look at the project of the path or the document, which was begun with the check of the credential. */
   prefetched: PrefetchedProject | null = null;
   /** The name of the route, or of the root field of the schema. Never a name that a client chose. */
   operation: string | null = null;
@@ -34,6 +35,7 @@ export class Exchange {
   /** Whether the request is left out of the log and the metrics: a machine sends it every second. */
   isQuiet = false;
   #log: Logger | null = null;
+  #body: Promise<JsonObject> | null = null;
 
   constructor(
     private readonly request: IncomingMessage,
@@ -52,6 +54,12 @@ export class Exchange {
   /** The fields of each log line about the request. */
   labels(): Record<string, string | undefined> {
     return { request_id: this.requestId, ...readTrace(this.request) };
+  }
+
+  /** The body as a JSON object, read once. Throws as `readJsonObject` does. */
+  readBody(): Promise<JsonObject> {
+    this.#body ??= readJsonObject(this.request);
+    return this.#body;
   }
 
   /** Whether the client asks what its GraphQL operation costs. */

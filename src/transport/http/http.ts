@@ -8,6 +8,7 @@ import { Fault } from '../../kernel/fault.ts';
 import type { Pipeline } from '../../pipeline/pipeline.ts';
 import { toFault } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/logger.ts';
+import { createProjectReader, type ReadProject } from '../graphql/door.ts';
 import { createRestDoor } from '../rest/door.ts';
 import type { BoundRoute } from '../rest/route.ts';
 import type { ContextParts } from './context.ts';
@@ -45,9 +46,8 @@ export function createHttpHandler(parts: DoorParts): RequestListener {
   router.use(logRequests(parts));
   router.use(answerCors(parts));
   router.use(exceptResources(createPages(parts)));
-  const admitRequest = createAdmission(parts);
-  router.use(createRestDoor(parts.rest, { ...parts, admitRequest }));
-  router.use(admitRequest as RequestHandler);
+  router.use(createRestDoor(parts.rest, { ...parts, admitRequest: createAdmission(parts, readPathProject) }));
+  router.use(createAdmission(parts, createProjectReader(parts.pipeline, parts.schema)) as RequestHandler);
   router.all('/graphql', parts.graphql as RequestHandler);
   router.use((_request: IncomingMessage, _response: ServerResponse, next: NextFunction) => next(Fault.notFound()));
   router.use(answerFailure);
@@ -97,17 +97,22 @@ function admitPageReader({ limits }: DoorParts): Middleware {
   };
 }
 
-/** Checks the credential and spends one of its budget. Of a route of v1 the path's parameters name the project. */
-function createAdmission(parts: DoorParts): Middleware {
+/** Of a route of v1 the path's parameters name the project. */
+const readPathProject: ReadProject = (request) => {
+  const { organization_id: organizationId, project_id: projectId } = (request as express.Request).params as Record<string, string>;
+  return projectId ? { organizationId, projectId } : null;
+};
+
+/** Checks the credential and spends one of its budget. */
+function createAdmission(parts: DoorParts, readProject: ReadProject): Middleware {
   return async (request, _response, next) => {
     const exchange = exchangeOf(request);
-    const { organization_id: organizationId, project_id: projectId } = (request as express.Request).params as Record<string, string>;
     let fault: unknown = null;
     try {
       const admission = await admit(parts, {
         readCredential: () => readBearer(request),
         readAddress: () => exchange.clientAddress,
-        project: projectId ? { organizationId, projectId } : null,
+        readProject: () => readProject(request),
       });
       addLimitHeaders(exchange, admission.allowance);
       exchange.viewer = admission.viewer;
