@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { request as openRequest } from 'node:http';
+import { type OutgoingHttpHeaders, request as openRequest } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { admit } from '../src/access/admission.ts';
 import { openProject } from '../src/access/scope.ts';
@@ -163,6 +164,23 @@ describe('a GraphQL request', () => {
           viewer: { id: demo.users.member.id },
         },
       });
+    }
+  });
+
+  it('has no body read for it that is large, or may become so, before its budget is charged', async () => {
+    const { demo, statements } = app;
+    const text = `query ($p: ID!) { project(id: $p) { name } }`;
+    const small = JSON.stringify({ query: text, variables: { p: demo.project_id } });
+    await app.ask('POST', '/graphql', { as: 'member', body: small });
+    const bodies: Array<[number, string | Buffer, OutgoingHttpHeaders]> = [
+      [1, small, {}],
+      [2, small + ' '.repeat(16 * 1024), {}],
+      [2, gzipSync(small), { 'content-encoding': 'gzip' }],
+    ];
+    for (const [looks, body, headers] of bodies) {
+      statements.length = 0;
+      const { json } = await app.ask('POST', '/graphql', { as: 'member', body, headers });
+      expect([json.data.project.name, statements.length]).toEqual(['Production', looks]);
     }
   });
 

@@ -27,9 +27,10 @@ export async function readJsonObject(request: IncomingMessage): Promise<JsonObje
 /** A smaller body comes with the headers, mostly, and is bounded by the number of connections. */
 const SMALL_BYTES = 16 * 1024;
 
-/** Whether the headers say that the body is small. */
+/** Whether the headers say that the body is small, and stays so: it is not compressed. */
 export function isSmallBody({ headers }: IncomingMessage): boolean {
-  return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) <= SMALL_BYTES;
+  const isPlain = headers['transfer-encoding'] === undefined && headers['content-encoding'] === undefined;
+  return isPlain && Number(headers['content-length'] ?? 0) <= SMALL_BYTES;
 }
 
 const nothing = () => {};
