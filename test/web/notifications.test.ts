@@ -112,8 +112,9 @@ it('shows a published notification in another tab within 300 ms at the median', 
   const median = ((sorted[9] ?? 0) + (sorted[10] ?? 0)) / 2;
   console.log(`on the screen of another tab: median ${median} ms, at most ${sorted.at(-1)} ms`);
   expect(median).toBeLessThanOrEqual(300);
-  const [first] = await rows(page).locator('.title').allTextContents();
-  expect(first).toBe('Measured 19.');
+  // The tab behind is told by the same event, and shows it when the browser gives it time.
+  const readFirst = async () => (await rows(page).locator('.title').allTextContents())[0];
+  await expect.poll(readFirst).toBe('Measured 19.');
   await page.bringToFront();
 });
 
