@@ -54,7 +54,11 @@ export async function findRefused(located: Located, context: Context): Promise<R
       const field = fields[node.name.value];
       const ids = field && readIds(field, node, located);
       if (!ids) return [];
-      const { locate = locateProject } = field.extensions as { locate?: Locate };
+      const openNamed: Locate = async () => {
+        const project = readProjectIds(field, ids);
+        if (project) await context.openProject(project);
+      };
+      const { locate = openNamed } = field.extensions as { locate?: Locate };
       return locate(ids, context).then(
         () => [],
         (failure: unknown) => [{ node, failure }],
@@ -64,9 +68,12 @@ export async function findRefused(located: Located, context: Context): Promise<R
   return refused.flat();
 }
 
-const locateProject: Locate = async ({ organizationId, projectId }, context) => {
-  if (organizationId !== undefined && projectId !== undefined) await context.openProject({ organizationId, projectId });
-};
+/** The project among the ids of a root field; null where none of them is one. */
+function readProjectIds({ extensions }: GraphQLField<unknown, unknown>, ids: LocatingIds): ProjectIds | null {
+  const { projectArgument = 'projectId' } = extensions as { projectArgument?: string };
+  const projectId = ids[projectArgument];
+  return projectId === undefined ? null : { organizationId: ids.organizationId, projectId };
+}
 
 /** The first project that a root field names; null where none does. Nothing is checked by this. */
 export function findProjectIds(located: Located): ProjectIds | null {
@@ -75,9 +82,8 @@ export function findProjectIds(located: Located): ProjectIds | null {
   for (const node of listRootFields(located)) {
     const field = fields[node.name.value];
     const ids = field && readIds(field, node, located);
-    const { projectArgument = 'projectId' } = (field?.extensions ?? {}) as { projectArgument?: string };
-    const projectId = ids?.[projectArgument];
-    if (projectId !== undefined) return { organizationId: ids?.organizationId, projectId };
+    const project = field && ids ? readProjectIds(field, ids) : null;
+    if (project) return project;
   }
   return null;
 }

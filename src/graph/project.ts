@@ -3,7 +3,6 @@ import type { ProjectRole } from '../generated/prisma/enums.ts';
 import { builder } from './builder.ts';
 import type { Context } from './context.ts';
 import { describeValues } from './enums.ts';
-import type { Locate } from './locate.ts';
 import { NodeRef, registerNode } from './node.ts';
 
 export const ProjectRoleEnum = builder.enumType('ProjectRole', {
@@ -46,10 +45,7 @@ builder.queryFields((t) => ({
       organizationId: t.arg.id({ description: 'The organization that the project belongs to.' }),
       id: t.arg.id({ required: true, description: 'The project.' }),
     },
-    extensions: {
-      locate: (({ organizationId, id = '' }, context) => context.openProject({ organizationId, projectId: id })) satisfies Locate,
-      projectArgument: 'id',
-    },
+    extensions: { projectArgument: 'id' },
     resolve: (_root, { organizationId, id }, context) => context.openProject({ organizationId, projectId: id }),
   }),
 }));

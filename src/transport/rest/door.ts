@@ -3,7 +3,6 @@ import express, { type ErrorRequestHandler, type RequestHandler } from 'express'
 import type { Context } from '../../graph/context.ts';
 import { Fault } from '../../kernel/fault.ts';
 import type { Pipeline } from '../../pipeline/pipeline.ts';
-import { readJsonObject } from '../http/body.ts';
 import { sendCompressed } from '../http/compress.ts';
 import { type ContextParts, openContext } from '../http/context.ts';
 import { exchangeOf, type Middleware } from '../http/exchange.ts';
@@ -65,7 +64,7 @@ async function answer(
     ifMatch: request.headers['if-match'],
     idempotencyKey: request.headers['idempotency-key'] as string | undefined,
     readUrl: () => exchange.origin + readPath(url) + queryText(url),
-    readBody: () => readJsonObject(request),
+    readBody: () => exchange.readBody(),
     openContext: open,
     execute: executeChecked(parts.pipeline, open),
   });
