@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { batchByOwner } from '../src/kernel/batch.ts';
 import { Fault } from '../src/kernel/fault.ts';
+import { readJson, toJsonText } from '../src/kernel/jsontext.ts';
 import { toFault } from '../src/platform/errors.ts';
 import { isRead, type Query } from '../src/platform/query.ts';
 import { isPostgres, startApp, type TestApp } from './support/app.ts';
@@ -27,12 +28,16 @@ describe('a statement', () => {
       exact: '1.50',
       moment,
       text: 'ä\n',
-      json: { b: 1, a: [null] },
+      json: readJson('{"b":1,"a":[null]}'),
       list: ['x', 'y'],
       yes: true,
       none: null,
     };
-    for (let turn = 0; turn < 3; turn += 1) expect(await run()).toEqual([{ ...expected, bytes: true, empty: true, label: 'info' }]);
+    for (let turn = 0; turn < 3; turn += 1) {
+      const rows = await run();
+      expect(rows).toEqual([{ ...expected, bytes: true, empty: true, label: 'info' }]);
+      expect(toJsonText(rows)).toContain('"json":{"b":1,"a":[null]}');
+    }
   });
 
   it.each([

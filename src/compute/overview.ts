@@ -45,7 +45,7 @@ export async function readOverviews(database: Database, scopes: readonly Project
     FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)
     CROSS JOIN LATERAL (
       WITH instance_totals AS (
-        SELECT coalesce(json_agg(json_build_object('status', status::text, 'count', instances::bigint) ORDER BY status), '[]') AS by_status,
+        SELECT coalesce(jsonb_agg(jsonb_build_object('status', status::text, 'count', instances::bigint) ORDER BY status), '[]') AS by_status,
           coalesce(sum(instances), 0)::bigint AS total, coalesce(sum(vcpu), 0)::bigint AS vcpu,
           coalesce(sum(ram_mb), 0)::bigint AS ram_mb, coalesce(sum(storage_gb), 0)::bigint AS storage_gb,
           coalesce(sum(without_hypervisor), 0)::bigint AS without_hypervisor, coalesce(sum(throttled), 0)::bigint AS throttled,
@@ -70,7 +70,7 @@ export async function readOverviews(database: Database, scopes: readonly Project
           coalesce(sum(cancelled), 0)::bigint AS cancelled, coalesce(sum(failures), 0)::bigint AS failures
         FROM task_counters WHERE project_id = wanted.project_id AND since >= ${wholeQuarters}
       ), recent AS (
-        SELECT coalesce(json_agg(json_build_object('status', status::text, 'count', tasks::bigint) ORDER BY status COLLATE "C"), '[]') AS by_status,
+        SELECT coalesce(jsonb_agg(jsonb_build_object('status', status::text, 'count', tasks::bigint) ORDER BY status COLLATE "C"), '[]') AS by_status,
           coalesce(sum(tasks), 0)::bigint AS total
         FROM (
           SELECT counted.status, counted.tasks + earlier.tasks AS tasks
@@ -85,8 +85,8 @@ export async function readOverviews(database: Database, scopes: readonly Project
         ) AS by_status
         WHERE tasks > 0
       )
-      SELECT json_build_object(
-        'attention', json_build_object(
+      SELECT jsonb_build_object(
+        'attention', jsonb_build_object(
           'instancesWithoutHypervisor', instance_totals.without_hypervisor,
           'instancesSuspended', instance_totals.suspended,
           'instancesThrottled', instance_totals.throttled,
@@ -101,9 +101,9 @@ export async function readOverviews(database: Database, scopes: readonly Project
             WHERE project_id = wanted.project_id AND status IN ('pending', 'running') AND created < ${hourAgo}), 0)),
         'instancesByStatus', instance_totals.by_status,
         'instancesTotal', instance_totals.total,
-        'resourcesAllocated', json_build_object(
+        'resourcesAllocated', jsonb_build_object(
           'vcpu', instance_totals.vcpu, 'ramMb', instance_totals.ram_mb, 'ramGb', instance_totals.ram_mb / 1024, 'storageGb', instance_totals.storage_gb),
-        'resourcesCount', json_build_object(
+        'resourcesCount', jsonb_build_object(
           'volumes', resource_totals.volumes, 'vpcs', resource_totals.vpcs, 'sshKeys', resource_totals.ssh_keys,
           'snapshots', resource_totals.snapshots, 'backups', resource_totals.backups, 'storageGb', resource_totals.storage_gb),
         'tasksByStatus', recent.by_status,

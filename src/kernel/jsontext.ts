@@ -2,56 +2,51 @@ import { randomUUID } from 'node:crypto';
 import { exceedsDepth } from './depth.ts';
 
 /**
- * A JSON value that JavaScript would give back otherwise than it came: with numbers that are spelled differently or are no
- * doubles (`9007199254740993`, `1e-400`, `-0`, `1.0`), or with keys like `"2"` in another order. It keeps the text: without white space,
- * of a key that is given twice the last. Its parts are no properties of it, so that it is a leaf to whatever walks values.
+ * A JSON value that is kept as its text: one from the database, which is answered as it was stored, or one of a client that
+ * JavaScript would give back otherwise than it came, with numbers that are spelled differently or are no doubles
+ * (`9007199254740993`, `1e-400`, `-0`, `1.0`), or with keys like `"2"` in another order. The text has no white space between
+ * its tokens. Its parts are no properties of it, so that it is a leaf to whatever walks values.
  */
 export class JsonText {
   readonly #text: string;
-  readonly #value: unknown;
 
-  constructor(text: string, value: unknown = JSON.parse(text)) {
+  constructor(text: string) {
     this.#text = text;
-    this.#value = value;
   }
 
   get text(): string {
     return this.#text;
   }
 
-  /** What `JSON.parse` makes of it. */
+  /** What `JSON.parse` makes of it, each time anew. */
   get value(): unknown {
-    return this.#value;
+    return JSON.parse(this.#text);
   }
 
-  /** To `JSON.stringify` it is a string behind a mark, in whose place `spliceTexts` puts the text. */
+  /** To `JSON.stringify` it is a mark, in whose place `spliceTexts` puts the text. */
   toJSON(): string {
-    hasMarks = true;
-    return mark + this.#text;
+    return mark + (taken.push(this.#text) - 1);
   }
 }
 
 /** No client knows it, so that no string of theirs is taken for one of these. */
 const mark = `${randomUUID()}:`;
-let hasMarks = false;
+const marks = new RegExp(`"${mark}(\\d+)"`, 'g');
+/** The texts that `JSON.stringify` has met since texts were spliced last. */
+let taken: string[] = [];
 
 /** What `JSON.stringify` makes of a value, with the texts that are kept in it as they are. */
 export function toJsonText(value: unknown): string {
-  hasMarks = false;
-  const text = JSON.stringify(value);
-  return hasMarks ? spliceTexts(text) : text;
+  taken = [];
+  return spliceTexts(JSON.stringify(value));
 }
 
-/** Puts the texts that are kept into JSON that `JSON.stringify` has made. */
+/** Puts the texts that are kept into the JSON that `JSON.stringify` has just made. */
 export function spliceTexts(json: string): string {
-  const parts: string[] = [];
-  let from = 0;
-  for (let at = json.indexOf(`"${mark}`); at >= 0; at = json.indexOf(`"${mark}`, from)) {
-    const end = endOfString(json, at);
-    parts.push(json.slice(from, at), (JSON.parse(json.slice(at, end)) as string).slice(mark.length));
-    from = end;
-  }
-  return from === 0 ? json : parts.join('') + json.slice(from);
+  const texts = taken;
+  if (texts.length === 0) return json;
+  taken = [];
+  return json.replace(marks, (_mark, index) => texts[index] as string);
 }
 
 /** The texts of values that JavaScript would give back otherwise. */
@@ -73,11 +68,13 @@ export function parseJson(text: string): unknown {
   return value;
 }
 
-/** A value as it is kept in the database. */
-export function readJson(text: string): unknown {
-  const value: unknown = JSON.parse(text);
-  return isPlain(text) || exceedsDepth(value, MAX_DEPTH) ? value : new JsonText(exactText(readExact(text)), value);
+/** A value as it is stored in the database. What is written here has no white space between its tokens; what others write may have. */
+export function readJson(text: string): JsonText {
+  return new JsonText(compact.test(text) ? text : text.replace(stringOrSpace, '$1'));
 }
+
+const compact = /^[^"\s]*(?:"[^"\\]*(?:\\.[^"\\]*)*"[^"\s]*)*$/;
+const stringOrSpace = /("[^"\\]*(?:\\.[^"\\]*)*")|\s+/g;
 
 /** What the text of a parsed value says, where JavaScript would give it back otherwise. */
 export function exactOf(value: object): Exact | undefined {
@@ -102,7 +99,7 @@ export function exactMember(exact: Exact | undefined, key: string | number): Exa
 /** A parsed value as it is to be kept: with its text, where JavaScript would give it back otherwise. */
 export function keepText(value: unknown, exact: Exact | undefined): unknown {
   const text = exact === undefined ? undefined : exactText(exact);
-  return text === undefined || isPlain(text) ? value : new JsonText(text, value);
+  return text === undefined || isPlain(text) ? value : new JsonText(text);
 }
 
 /** The text of a value, of whose objects the members stand in the order of their names. */

@@ -1,4 +1,3 @@
-import { readJson } from '../kernel/jsontext.ts';
 import type { Database } from '../platform/database.ts';
 import type { Notification } from './log.ts';
 
@@ -15,48 +14,10 @@ export interface Batch {
   readonly hasMore: boolean;
 }
 
-type Row = Omit<Notification, 'data'> & { readonly data: string; readonly bytes: number; readonly hasNext: boolean };
-
 /** A notification as it was read from the log, with the bytes that it takes. */
-export class LogEntry implements Notification {
-  readonly id: string;
-  readonly sequence: number;
-  readonly kind: string;
-  readonly severity: Notification['severity'];
-  readonly title: string;
-  readonly body: string;
-  readonly resourceType: string | null;
-  readonly resourceId: string | null;
-  readonly created: Date;
-  readonly read: boolean;
+export interface LogEntry extends Notification {
   readonly bytes: number;
-  readonly #data: string;
-  #parsed: unknown;
-
-  constructor(row: Row) {
-    this.id = row.id;
-    this.sequence = row.sequence;
-    this.kind = row.kind;
-    this.severity = row.severity;
-    this.title = row.title;
-    this.body = row.body;
-    this.resourceType = row.resourceType;
-    this.resourceId = row.resourceId;
-    this.created = row.created;
-    this.read = row.read;
-    this.bytes = row.bytes;
-    this.#data = row.data;
-  }
-
-  /** Kept as text, of which the size is known: as objects it may take twenty times as much. Parsed once for a rendering. */
-  get data(): unknown {
-    if (this.#parsed !== undefined) return this.#parsed;
-    this.#parsed = readJson(this.#data);
-    queueMicrotask(() => {
-      this.#parsed = undefined;
-    });
-    return this.#parsed;
-  }
+  readonly hasNext: boolean;
 }
 
 interface Range extends BatchLimits {
@@ -73,9 +34,9 @@ interface Range extends BatchLimits {
  */
 export async function readEntries(database: Database, projectId: string, range: Range): Promise<Batch> {
   const { after, upTo = Number.MAX_SAFE_INTEGER, userId = null, limit, maxBytes } = range;
-  const rows = await database.query<Row>`
+  const entries = await database.query<LogEntry>`
     SELECT id, sequence, kind, severity, title, body, resource_type AS "resourceType", resource_id AS "resourceId",
-      data::text AS data, created, read, coalesce(bytes, 0) AS bytes, "hasNext"
+      data, created, read, coalesce(bytes, 0) AS bytes, "hasNext"
     FROM (
       SELECT entry.*, sum(bytes) OVER following AS total, lead(sequence) OVER following IS NOT NULL AS "hasNext"
       FROM (
@@ -93,9 +54,8 @@ export async function readEntries(database: Database, projectId: string, range: 
     ) AS summed
     WHERE total <= ${maxBytes} OR total = bytes
     ORDER BY summed.sequence`;
-  const entries = rows.map((row) => new LogEntry(row));
   const bytes = entries.reduce((sum, entry) => sum + entry.bytes, 0);
-  return { entries, bytes, hasMore: rows.length === limit || rows.at(-1)?.hasNext === true };
+  return { entries, bytes, hasMore: entries.length === limit || entries.at(-1)?.hasNext === true };
 }
 
 /** How many entries to ask for next: of large ones few, as the database looks at the sizes of all that it is asked for. */
