@@ -2,7 +2,7 @@ import { setImmediate as nextImmediate } from 'node:timers/promises';
 import type { GraphQLResolveInfo } from 'graphql';
 import type { LimitFunction } from 'p-limit';
 import { Fault } from '../kernel/fault.ts';
-import { toJsonText } from '../kernel/jsontext.ts';
+import { toJsonParts } from '../kernel/jsontext.ts';
 import { exceedsBytes, findExcess } from '../kernel/size.ts';
 import { asksFor } from './selection.ts';
 
@@ -64,9 +64,9 @@ export class AnswerBudget {
     this.#isWording = true;
     try {
       await nextImmediate();
-      const text = toJsonText(body);
+      const parts = toJsonParts(body);
       await nextImmediate();
-      return Buffer.from(text);
+      return toBytes(parts);
     } finally {
       this.#isWording = false;
       this.close();
@@ -122,6 +122,14 @@ export class AnswerBudget {
       void this.#inTurn(() => new Promise<void>(hold));
     });
   }
+}
+
+/** One text of several, in UTF-8. */
+function toBytes(parts: readonly string[]): Buffer {
+  const bytes = Buffer.allocUnsafe(parts.reduce((sum, part) => sum + Buffer.byteLength(part), 0));
+  let at = 0;
+  for (const part of parts) at += bytes.write(part, at);
+  return bytes;
 }
 
 function sumBytes(rows: readonly Weighed[]): number {

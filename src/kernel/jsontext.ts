@@ -37,16 +37,26 @@ let taken: string[] = [];
 
 /** What `JSON.stringify` makes of a value, with the texts that are kept in it as they are. */
 export function toJsonText(value: unknown): string {
+  return toJsonParts(value).join('');
+}
+
+/** The same in parts, one behind the other: a large one need not be put together twice, as a text and as bytes. */
+export function toJsonParts(value: unknown): readonly string[] {
   taken = [];
-  return spliceTexts(JSON.stringify(value));
+  return splitTexts(JSON.stringify(value));
 }
 
 /** Puts the texts that are kept into the JSON that `JSON.stringify` has just made. */
 export function spliceTexts(json: string): string {
+  return splitTexts(json).join('');
+}
+
+function splitTexts(json: string): readonly string[] {
   const texts = taken;
-  if (texts.length === 0) return json;
+  if (texts.length === 0) return [json];
   taken = [];
-  return json.replace(marks, (_mark, index) => texts[index] as string);
+  // The marks' numbers stand between the parts.
+  return json.split(marks).map((part, index) => (index % 2 === 0 ? part : (texts[Number(part)] as string)));
 }
 
 /** The texts of values that JavaScript would give back otherwise. */

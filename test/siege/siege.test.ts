@@ -41,7 +41,8 @@ beforeAll(async () => {
   members = await makePeople('besieger', 10, foreignOrganization.id, foreignProject.id);
   await fillProject();
   // The budgets are the default ones: what is asked here is within them.
-  const env = { LOG_LEVEL: 'error', RATE_LIMIT_USER: '5000', RATE_LIMIT_ANONYMOUS: '60' };
+  // Its connections are its own: through the fleet's proxy, all that it reads would pass through the clients' process.
+  const env = { LOG_LEVEL: 'error', RATE_LIMIT_USER: '5000', RATE_LIMIT_ANONYMOUS: '60', DATABASE_URL: databaseUrl };
   fleet = await openFleet({ count: 1, databaseUrl, redisUrl: null, env });
   cage?.confine(Number(replica().pid));
   crowds = honest.map(({ address }) => openCrowd(replica().baseUrl, address, 4));

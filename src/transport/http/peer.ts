@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import proxyAddr from 'proxy-addr';
+import { createTextCache } from '../../kernel/cache.ts';
 
 /** Which address a request is charged to. */
 export interface ClientAddresses {
@@ -23,13 +24,22 @@ export function readAddresses(trustedProxies: readonly string[]): ClientAddresse
   };
 }
 
+const folded = createTextCache<string>();
+
 /** The address that a budget is charged to: an IPv4 address, or the network of 64 bits that an IPv6 client has for itself. */
 export function foldAddress(text: string): string {
+  const known = folded.get(text);
+  if (known) return known;
   if (!ipaddr.isValid(text)) return 'unknown';
   const address = ipaddr.process(text);
-  if (address.kind() === 'ipv4') return address.toString();
-  const parts = (address as ipaddr.IPv6).parts.slice(0, 4).map((part) => part.toString(16));
-  return `${parts.join(':')}::/64`;
+  const charged = address.kind() === 'ipv4' ? address.toString() : networkOf(address as ipaddr.IPv6);
+  folded.set(text, charged);
+  return charged;
+}
+
+function networkOf({ parts }: ipaddr.IPv6): string {
+  const network = parts.slice(0, 4).map((part) => part.toString(16));
+  return `${network.join(':')}::/64`;
 }
 
 /** Scheme, host and port that the client used. */
