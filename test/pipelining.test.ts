@@ -1,7 +1,7 @@
-import type { ServerResponse } from 'node:http';
+import { IncomingMessage, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, expect, it } from 'vitest';
+import { afterEach, expect, it, vi } from 'vitest';
 import { numberOf, openServer } from './support/server.ts';
 import { openWire } from './support/wire.ts';
 
@@ -157,4 +157,25 @@ it('clients that go in the middle leave nothing behind', async () => {
   await expect.poll(() => backlog.bytes, { timeout: 10_000 }).toBe(0);
   const count = () => new Promise((resolve) => server.getConnections((_failure, connections) => resolve(connections)));
   await expect.poll(count, { timeout: 10_000 }).toBe(1);
+});
+
+it('of a connection that goes, only the request that is being answered hears', async () => {
+  const destroyed = vi.spyOn(IncomingMessage.prototype, 'destroy');
+  closing.push(() => destroyed.mockRestore());
+  let aborted = 0;
+  const { wire, backlog } = await open({
+    handler(request, response) {
+      if (numberOf(request) === 0) answer(response, 'x');
+      else request.on('aborted', () => (aborted += 1));
+    },
+  });
+  wire.write(requests(300));
+  await expect.poll(() => backlog.bytes).toBeGreaterThan(0);
+  expect(await wire.receive(1)).toHaveLength(1);
+  await sleep(50);
+  destroyed.mockClear();
+  wire.socket.resetAndDestroy();
+  await expect.poll(() => aborted).toBe(1);
+  await expect.poll(() => backlog.bytes, { timeout: 5_000 }).toBe(0);
+  expect(destroyed.mock.calls.length).toBeLessThan(5);
 });

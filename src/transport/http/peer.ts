@@ -18,7 +18,7 @@ export function readAddresses(trustedProxies: readonly string[]): ClientAddresse
   const isTrusted = proxyAddr.compile([...trustedProxies]);
   const isProxy = (socket: Socket) => isTrusted(socket.remoteAddress ?? '', 0);
   return {
-    of: (request) => foldAddress(proxyAddr(request, isTrusted)),
+    of: (request) => foldAddress(isProxy(request.socket) ? proxyAddr(request, isTrusted) : (request.socket.remoteAddress ?? '')),
     isBehindProxy: (request) => isProxy(request.socket),
     isProxy,
   };

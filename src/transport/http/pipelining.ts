@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import { IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { runInTurn } from '../../kernel/turns.ts';
 
@@ -6,6 +6,23 @@ import { runInTurn } from '../../kernel/turns.ts';
 const MAX_WAITING = 1_000;
 /** The memory that Node needs for a request beside its text. */
 const REQUEST_BYTES = 4_096;
+
+/**
+ * The class of all requests. Node destroys those of a connection that has gone, hundreds at once where they were pipelined,
+ * each with a stack trace: of one that has not started nobody needs to hear.
+ */
+export class QueuedRequest extends IncomingMessage {
+  #isWaiting = false;
+
+  /** Of a request that the server has made. */
+  static setWaiting(request: IncomingMessage, isWaiting: boolean): void {
+    (request as QueuedRequest).#isWaiting = isWaiting;
+  }
+
+  override destroy(failure?: Error): this {
+    return this.#isWaiting ? this : super.destroy(failure);
+  }
+}
 
 /** A request that starts when all that came before it on the connection have been answered. */
 interface Pending {
@@ -47,6 +64,7 @@ export class RequestQueue {
 
   /** Queues a request. The first for which there is no room is refused in its turn, which ends the connection. */
   enqueue(request: IncomingMessage, start: () => void, refuse: () => void): void {
+    QueuedRequest.setWaiting(request, true);
     // Nothing more is read until the queue is empty.
     this.socket.pause();
     const isFull = this.#count >= MAX_WAITING;
@@ -70,7 +88,9 @@ export class RequestQueue {
     if (this.#count === 0 && isRequest) this.socket.resume();
     runInTurn(() => {
       this.#current = null;
-      if (this.socket.writable) start();
+      if (!this.socket.writable) return;
+      QueuedRequest.setWaiting(request, false);
+      start();
     });
   }
 

@@ -6,7 +6,7 @@ import { createAnswerClass } from './answer.ts';
 import type { Backlog } from './backlog.ts';
 import { ConcurrencyLimit } from './concurrency.ts';
 import { type ClientAddresses, foldAddress } from './peer.ts';
-import { attachRequestQueue, RequestQueue, requestQueueOf } from './pipelining.ts';
+import { attachRequestQueue, QueuedRequest, RequestQueue, requestQueueOf } from './pipelining.ts';
 import { answerRaw, answerUnreadable, refuse } from './raw.ts';
 import { checkHead, isWebSocket, readAgain, type Upgrade } from './upgrades.ts';
 
@@ -45,7 +45,12 @@ export function createHttpServer(parts: ServerParts): Server {
   const { handler, upgrade, addresses, backlog, config, patienceMs = PATIENCE_MS } = parts;
   const connections = new ConcurrencyLimit(config.maxConnectionsPerAddress);
   const ServerResponse = createAnswerClass({ backlog, addresses, patienceMs });
-  const server = createServer({ ...limits, requireHostHeader: false, ServerResponse });
+  const server = createServer({
+    ...limits,
+    requireHostHeader: false,
+    IncomingMessage: QueuedRequest as typeof IncomingMessage,
+    ServerResponse,
+  });
   server.maxConnections = config.maxConnections;
 
   const hold = (request: IncomingMessage, bytes: number) => backlog.hold(request.socket, addresses.of(request), bytes);
