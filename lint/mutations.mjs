@@ -135,7 +135,7 @@ const mutations = [
   {
     name: 'a number for a boolean',
     file: 'notifications/batch.ts',
-    at: 'database.query<Row>',
+    at: 'database.query<LogEntry>',
     from: ' IS NOT NULL AS "hasNext"',
     to: ' AS "hasNext"',
   },

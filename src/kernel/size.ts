@@ -29,7 +29,8 @@ export function exceedsBytes(value: unknown, maxBytes: number): boolean {
         } else open.push(item);
       }
     } else if (part instanceof JsonText) {
-      least += Buffer.byteLength(part.text);
+      least += part.text.length;
+      characters += part.text.length;
     } else {
       least += 2;
       // Behind each name a colon, and a comma behind all members but one.
