@@ -41,8 +41,10 @@ export function literalText(node: ValueNode, variables: Readonly<Record<string, 
       return JSON.stringify(node.value);
     case Kind.NULL:
       return 'null';
-    case Kind.VARIABLE:
-      return toJsonText(variables?.[node.name.value]);
+    case Kind.VARIABLE: {
+      const value = variables?.[node.name.value];
+      return value === undefined ? undefined : toJsonText(value);
+    }
     case Kind.LIST:
       return `[${node.values.map((item) => literalText(item, variables) ?? 'null').join(',')}]`;
     case Kind.OBJECT: {
