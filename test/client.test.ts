@@ -7,8 +7,9 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type ConnectionState, connect, describeState, type FeedEvent, type Portico, PorticoError } from 'portico-client';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { startApp, type TestApp } from './support/app.ts';
 import { openGuest, setEndpoint } from './support/console.ts';
 import { openProxy } from './support/proxy.ts';
@@ -101,6 +102,19 @@ async function listen(server: Server, scheme: string): Promise<{ url: string; cl
   };
 }
 
+/** The head of an answer and the beginning of its body; then the connection breaks. */
+function breakOff(): Response {
+  const body = new ReadableStream({
+    start: (output) => output.enqueue(Buffer.from('{"data": {')),
+    // By now the beginning is on its way.
+    pull: async (output) => {
+      await sleep(20);
+      output.error(new Error('the connection broke'));
+    },
+  });
+  return new Response(body, { headers: { 'content-type': 'application/json' } });
+}
+
 const refuse = (status: number, code: string, headers: Record<string, string> = {}) =>
   Response.json({ detail: code, code, error: code }, { status, headers });
 
@@ -162,6 +176,27 @@ describe('v1', () => {
     await proxy.close();
   });
 
+  it('takes an answer that breaks off for none, and one that never comes', async () => {
+    let asked = 0;
+    const front = await openFront(() => (asked++ === 0 ? breakOff() : null));
+    const { response } = await as('viewer', front.url).v1.GET('/v1/organizations');
+    expect([response.status, asked]).toEqual([200, 2]);
+    await front.close();
+
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    try {
+      const client = connect({ url, credential: token('viewer'), maxWaitMs: 0, fetch: () => new Promise(() => {}) });
+      const asking = expect(client.v1.GET('/v1/organizations')).rejects.toMatchObject({
+        code: 'unreachable',
+        message: expect.stringContaining('in time'),
+      });
+      await vi.advanceTimersByTimeAsync(30_000);
+      await asking;
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
   it('asks for another credential once it is refused, and once only for many requests', async () => {
     let asked = 0;
     const client = connect({
@@ -200,6 +235,14 @@ describe('query', () => {
     expect([unknown.data, unknown.error?.code, unknown.error?.status]).toEqual([null, 'not_authenticated', 401]);
   });
 
+  it('says so where something else has answered', async () => {
+    const page = () => new Response('<p>Sign in to this network</p>', { headers: { 'content-type': 'text/html' } });
+    const front = await openFront(page);
+    const { data, error } = await as('viewer', front.url).query<unknown, object>('{ viewer { id } }', {});
+    expect([data, error?.code, error?.message]).toEqual([null, 'unreachable', expect.stringContaining(new URL(front.url).host)]);
+    await front.close();
+  });
+
   it('sends a mutation again only with keys', async () => {
     let asked = 0;
     const front = await openFront(() => (asked++ % 2 === 0 ? refuse(503, 'service_unavailable', { 'retry-after': '0' }) : null));
@@ -236,6 +279,15 @@ describe('feed', () => {
   it('tells a gap, and goes on behind it', async () => {
     const { events } = await follow(as('viewer'), (seen) => seen.length === 2, 1_000_000);
     expect(events.map(({ type }) => type)).toEqual(['gap', 'ready']);
+  });
+
+  it('goes on where the answer about its project breaks off', async () => {
+    let asked = 0;
+    const front = await openFront(() => (asked++ === 0 ? breakOff() : null));
+    const { events, states, error } = await follow(as('viewer', front.url), (seen) => seen.length === 2, 3);
+    expect([events.map((event) => event.type === 'notification' && event.sequence), error]).toEqual([[4, 5], null]);
+    expect(states.map(({ name }) => name)).toEqual(['connecting', 'waiting', 'connecting', 'live', 'ended']);
+    await front.close();
   });
 
   it('keeps its cursor in a store, when the next event is asked for', async () => {

@@ -77,6 +77,7 @@ it(`gives each of ${EVENTS} events once and in order: ${CUTS} cuts, two replicas
     const program = fileURLToPath(new URL('../support/follower.mjs', import.meta.url));
     const child = spawn(process.execPath, [program, url, credential, project, file], { stdio: ['ignore', 'ignore', 'pipe'] });
     child.stderr?.on('data', (text) => errors.push(String(text)));
+    child.once('exit', (code) => code !== null && errors.push(`it ended by itself with ${code}`));
     return child;
   };
   let follower = spawnFollower();

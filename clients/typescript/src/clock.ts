@@ -3,9 +3,9 @@ import type { Http } from './http.ts';
 const TOLERANCE_MS = 30_000;
 
 /** A sentence about this machine's clock where it differs from the server's; else an empty text. */
-export async function describeClock({ options }: Http): Promise<string> {
+export async function describeClock(http: Http): Promise<string> {
   try {
-    const { headers } = await options.fetch(new URL('/health/live', options.url), { method: 'HEAD' });
+    const { headers } = await http.once.send(new Request(new URL('/health/live', http.options.url), { method: 'HEAD' }), false);
     const aheadMs = Date.now() - Date.parse(headers.get('date') ?? '');
     if (!(Math.abs(aheadMs) > TOLERANCE_MS)) return '';
     return ` The clock of this machine is ${Math.round(Math.abs(aheadMs) / 1000)} s ${aheadMs > 0 ? 'ahead of' : 'behind'} the server’s.`;

@@ -1,5 +1,5 @@
 import { openSocket, takesHeaders } from '#websocket';
-import { isFinal, PorticoError, readRefusal } from './error.ts';
+import { isFinal, PorticoError, readJson, readRefusal } from './error.ts';
 import { toSocketError } from './feed-socket.ts';
 import type { Http } from './http.ts';
 import { query } from './query.ts';
@@ -202,7 +202,7 @@ async function open(http: Http, place: Place, instance: string, session: Session
   const body = JSON.stringify({ target: 'console', instance_id: instance, ...(session.id && { session_id: session.id }) });
   const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body, signal };
   const response = await http.once.send(new Request(new URL('websocket-tickets', project), init), false);
-  const answer = response.ok ? await response.json() : await readRefusal(response);
+  const answer = response.ok ? await readJson(response) : await readRefusal(response);
   if (!(answer instanceof PorticoError)) {
     address.pathname = answer.path;
     address.searchParams.set('ticket', answer.ticket);

@@ -46,7 +46,18 @@ export async function readRefusal(response: Response): Promise<PorticoError> {
   return toRefusal(response, await response.text().catch(() => ''));
 }
 
-/** The same of a body that has been read. */
+/** The JSON of an answer that is no refusal. Throws a `PorticoError` where it is something else. */
+// biome-ignore lint/suspicious/noExplicitAny: whoever asked knows the shape of the answer.
+export async function readJson(response: Response): Promise<any> {
+  try {
+    return await response.json();
+  } catch (cause) {
+    const { host } = new URL(response.url);
+    throw new PorticoError('unreachable', `Something before ${host} has answered what is not JSON.`, response.status, null, [], { cause });
+  }
+}
+
+/** The error of a response whose body has been read. */
 export function toRefusal(response: Response, text: string): PorticoError {
   const { status } = response;
   const retryAfterMs = readRetryAfter(response);

@@ -27,7 +27,7 @@ export class Http {
   }
 
   /**
-   * Answers with the response, whatever its status. One that is repeatable is sent again after 429, 503 and no answer at all, as
+   * Answers with the response and its whole body, whatever its status. One that is repeatable is sent again after 429, 503 and no answer at all, as
    * `Retry-After` says; any one after a 401, once, where there is another credential: nothing was done. Rejects with a
    * `PorticoError` where no answer came, or with the signal's reason.
    */
@@ -54,15 +54,35 @@ export class Http {
     }
   }
 
+  /** The answer with its whole body, or why there is none. Rejects with the request's reason where its signal fires. */
   async #try(request: Request, credential: string): Promise<Response | PorticoError> {
-    // A connection may break without a word: whoever waits for its answer would wait for ever.
-    const attempt = new Request(request.clone(), { signal: AbortSignal.any([request.signal, AbortSignal.timeout(ANSWER_MS)]) });
+    const leaving = new AbortController();
+    const leave = () => leaving.abort(request.signal.reason);
+    request.signal.addEventListener('abort', leave, { once: true });
+    if (request.signal.aborted) leave();
+    // A connection may break without a word, and the fetch of Node.js 20 may never notice that it broke: who waits would wait for
+    // ever. A timer of its own keeps the program alive until then, as `AbortSignal.timeout` does not.
+    const timer = setTimeout(() => leaving.abort(new DOMException('No answer came in time.', 'TimeoutError')), ANSWER_MS);
+    const left = new Promise<never>((_, reject) => {
+      leaving.signal.addEventListener('abort', () => reject(leaving.signal.reason), { once: true });
+    });
+    const attempt = new Request(request.clone(), { signal: leaving.signal });
     attempt.headers.set('authorization', `Bearer ${credential}`);
     try {
-      return await this.options.fetch(attempt);
+      return await Promise.race([this.options.fetch(attempt).then(readWhole), left]);
     } catch (failure) {
       if (request.signal.aborted) throw request.signal.reason;
       return toUnreachable(failure, request.url);
+    } finally {
+      clearTimeout(timer);
+      request.signal.removeEventListener('abort', leave);
     }
   }
+}
+
+/** The same answer, with a body that has come: where it breaks off there is no answer. */
+async function readWhole(response: Response): Promise<Response> {
+  const body = await response.arrayBuffer();
+  const whole = new Response(body.byteLength > 0 ? body : null, response);
+  return Object.defineProperty(whole, 'url', { value: response.url });
 }
