@@ -8,7 +8,17 @@ import { toFault } from '../platform/errors.ts';
 import { nextLimit } from './batch.ts';
 import type { Follower } from './hub.ts';
 import type { Hubs } from './hubs.ts';
-import { countReads, listReads, MAX_EVENT_IDS, type NotificationEvent, type ReadState, readLast, readState } from './log.ts';
+import {
+  countReads,
+  listReads,
+  MAX_EVENT_IDS,
+  type NotificationEvent,
+  type ReadState,
+  readLast,
+  readState,
+  readVersion,
+  readVersionBefore,
+} from './log.ts';
 import { listEntries } from './service.ts';
 
 /** The events of a feed, in the order of the log. */
@@ -72,6 +82,8 @@ class Feed extends Source<FeedEvent> implements Evictable {
   #lease: Lease | null = null;
   /** The hub's position when the feed joined it. */
   #boundary = 0;
+  /** The version of the read state when the replay up to there began; null without one. */
+  #versionBefore: number | null = null;
   #isReady = false;
   #fetching: Promise<void> | null = null;
   /** The events that were fetched and are still to be read. */
@@ -110,6 +122,11 @@ class Feed extends Source<FeedEvent> implements Evictable {
   override get needsFetch(): boolean {
     if (this.isEnded || this.#fetched.length > 0) return false;
     return !this.#isReady || this.#follower?.isLagging === true || this.#lacksReads;
+  }
+
+  get #reader(): { readonly projectId: string; readonly userId: string } {
+    const { projectId, viewer } = this.#scope;
+    return { projectId, userId: viewer.userId };
   }
 
   get #lacksReads(): boolean {
@@ -177,8 +194,9 @@ class Feed extends Source<FeedEvent> implements Evictable {
     if (!follower) return;
     if (this.#isReady && follower.isLagging) return this.#replay(follower, follower.highWatermark);
     if (this.#isReady) return this.#fetchReads(follower);
-    if (follower.position < this.#boundary) return this.#replay(follower, this.#boundary);
-    return this.#fetchReady(follower);
+    if (follower.position >= this.#boundary) return this.#fetchReady(follower);
+    this.#versionBefore ??= await this.#persist(() => readVersion(this.#scope.database, this.#reader));
+    return this.#replay(follower, this.#boundary);
   }
 
   #setFetched(events: FeedEvent[], isReplay: boolean): void {
@@ -227,13 +245,27 @@ class Feed extends Source<FeedEvent> implements Evictable {
   }
 
   async #fetchReady(follower: Follower): Promise<void> {
-    const { database, projectId, viewer } = this.#scope;
-    const request = { projectId, userId: viewer.userId, sinceVersion: Number.MAX_SAFE_INTEGER, upTo: follower.position };
-    const { version, prunedThrough, readThrough, unread } = await this.#persist(() => readState(database, request));
-    follower.version = version;
+    const { database } = this.#scope;
+    const { position } = follower;
+    const request = { ...this.#reader, sinceVersion: Number.MAX_SAFE_INTEGER, upTo: position };
+    const state = await this.#persist(() => readState(database, request));
+    const { prunedThrough, readThrough, unread } = state;
+    follower.version = await this.#findTold(state, position);
     this.#prunedThrough = prunedThrough;
     this.#isReady = true;
     this.#setFetched([{ type: 'ready', sequence: follower.position, readThrough, unreadCount: unread }], false);
+  }
+
+  /**
+   * The version up to which a feed at a position has told what is read. An entry that was read after its replay, or before it
+   * is delivered as a new one, was or will be told as unread: the state that comes next brings these reads again.
+   */
+  async #findTold({ version, last, readThrough }: ReadState, position: number): Promise<number> {
+    const sinceVersion = this.#versionBefore ?? version;
+    if (last <= position && sinceVersion === version) return version;
+    const { database } = this.#scope;
+    const before = await this.#persist(() => readVersionBefore(database, { ...this.#reader, position, sinceVersion }));
+    return Math.min(before ?? version, readThrough > position ? version - 1 : version);
   }
 
   /** The next single reads that no shared state has for this feed. The unread count agrees with what has been delivered so far. */

@@ -9,8 +9,6 @@ import { type Position, type ReadState, readLast, readState } from './log.ts';
 import type { Throttle } from './throttle.ts';
 import { BATCH, type LiveEntry, Window } from './window.ts';
 
-/** A follower that has read nothing while the process has polled so often is not waited for. */
-const STALLED_AFTER_POLLS = 2;
 /** A broadcast yields to other work after so many milliseconds. */
 const TURN_MS = 0.5;
 
@@ -39,8 +37,6 @@ export class Follower {
   position: number;
   /** The version of the read state that the feed has delivered; -1 before its first. */
   version = -1;
-  /** The hub's poll in which the feed has read something last. */
-  readAt: number;
 
   constructor(
     private readonly hub: Hub,
@@ -48,7 +44,6 @@ export class Follower {
     readonly subscriber: Subscriber,
   ) {
     this.position = hub.position;
-    this.readAt = hub.polls;
   }
 
   /** The high watermark: the last number that the hub has read. */
@@ -63,7 +58,6 @@ export class Follower {
 
   /** The entry after the position; null at the high watermark, and where the feed is lagging. */
   read(): LiveEntry | null {
-    this.readAt = this.hub.polls;
     return this.hub.entryAfter(this.position);
   }
 
@@ -99,15 +93,16 @@ interface HubParts {
   readonly onEmpty: (hub: Hub) => void;
 }
 
-/** Reads one project's log once, however many feeds follow it, and no faster than they read. */
+/**
+ * Reads one project's log once, however many feeds follow it, and as fast as most of those read that keep up. Those that take
+ * longer for a batch than it is from one poll to the next are left behind.
+ */
 export class Hub implements Evictable {
   readonly projectId: string;
   /** The last number that was read. */
   position = 0;
   /** Followers on their way in. */
   joining = 0;
-  /** How often the process has polled the log's position. */
-  polls = 0;
   readonly followers = new Set<Follower>();
   readonly #readers = new Map<string, Reader>();
   /** The last entries up to the position. */
@@ -119,8 +114,9 @@ export class Hub implements Evictable {
   #isLagging = false;
   /** How many entries the next batch may have. */
   #limit: number = BATCH.limit;
-  /** The last number in the log at the last poll. */
+  /** The last number in the log at the last poll, and the last one that the hub had read. */
   #logPosition = 0;
+  #positionAtPoll = -1;
   #prunedThrough = 0;
   #opening: Promise<void> | null = null;
   /** Whether a batch is being read or broadcast. */
@@ -190,10 +186,10 @@ export class Hub implements Evictable {
   }
 
   /** Reads the next batch, once the followers that keep up have read enough to make room for it. */
-  readOn(): void {
+  readOn(hasRoom = this.#hasRoom()): void {
     this.#announced += 1;
     this.#hasMore = true;
-    if (this.#hasRoom()) this.#readBatch().catch(this.parts.onFailure);
+    if (hasRoom) this.#readBatch().catch(this.parts.onFailure);
   }
 
   readStateOf(userId: string): void {
@@ -209,9 +205,10 @@ export class Hub implements Evictable {
       if (position > (this.#readers.get(userId)?.state?.version ?? 0)) this.readStateOf(userId);
       return;
     }
-    this.polls += 1;
+    const isStuck = this.position === this.#positionAtPoll;
     this.#logPosition = position;
-    if (position > this.position) this.readOn();
+    this.#positionAtPoll = this.position;
+    if (position > this.position) this.readOn(isStuck || this.#hasRoom());
     if (prunedThrough > this.#prunedThrough) for (const id of this.#readers.keys()) this.readStateOf(id);
     this.#prunedThrough = prunedThrough;
   }
@@ -219,11 +216,11 @@ export class Hub implements Evictable {
   /** Half of the followers that keep up are in the newer half of the window: the others are close, and still find theirs. */
   #hasRoom(): boolean {
     if (!this.#window.isFull) return true;
-    const since = this.polls - STALLED_AFTER_POLLS;
     let active = 0;
     let recent = 0;
-    for (const { position, readAt } of this.followers) {
-      if (readAt <= since && position < this.position) continue;
+    for (const { position } of this.followers) {
+      // A follower that has fallen out of the window reads the log, and gains nothing by the wait.
+      if (this.isLagging(position)) continue;
       active += 1;
       if (this.#window.isRecent(position)) recent += 1;
     }

@@ -89,6 +89,25 @@ export async function readState(database: Database, { projectId, userId, sinceVe
   return { ...figures, sinceVersion, notificationIds: ids.length > MAX_EVENT_IDS ? null : ids };
 }
 
+interface LateReads {
+  readonly projectId: string;
+  readonly userId: string;
+  readonly position: number;
+  readonly sinceVersion: number;
+}
+
+/** The last version before the first of the single reads that are of entries behind a position, or newer than a version; null for none. */
+export async function readVersionBefore(
+  database: Database,
+  { projectId, userId, position, sinceVersion }: LateReads,
+): Promise<number | null> {
+  const [row] = await database.query<{ version: number | null }>`
+    SELECT (min(version) - 1)::int AS version FROM notification_reads
+    WHERE project_id = ${projectId}::uuid AND user_id = ${userId}::uuid
+      AND (sequence > ${position} OR version > ${sinceVersion})`;
+  return row?.version ?? null;
+}
+
 /** The single reads of a user that came with the versions after one, up to another. */
 interface ReadRange {
   readonly projectId: string;
@@ -125,6 +144,12 @@ export interface Position {
   readonly userId: string | null;
   readonly position: number;
   readonly prunedThrough: number;
+}
+
+/** The version of a user's read state. */
+export async function readVersion(database: Database, reader: { projectId: string; userId: string }): Promise<number> {
+  const [state] = await readPositions(database, [], [reader]);
+  return state?.position ?? 0;
 }
 
 /** The positions of everything that is being streamed, in one statement. */

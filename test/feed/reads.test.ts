@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { openProject, type ProjectScope } from '../../src/access/scope.ts';
-import { openFeed } from '../../src/notifications/feed.ts';
+import { type FeedEvent, openFeed } from '../../src/notifications/feed.ts';
 import { Hubs } from '../../src/notifications/hubs.ts';
 import { createLogger } from '../../src/platform/logger.ts';
 import type { Wakeup } from '../../src/platform/wakeups.ts';
@@ -92,7 +92,8 @@ function openFeeds(count: number) {
     send: () => {},
   };
   const hubs = new Hubs({ database: scope.database, wakeups, log: createLogger('silent') });
-  const feeds = Array.from({ length: count }, () => openFeed(scope, { hubs, watchAccess: () => ({ stop: () => {} }) as never }, null));
+  const open = (after: number | null) => openFeed(scope, { hubs, watchAccess: () => ({ stop: () => {} }) as never }, after);
+  const feeds = Array.from({ length: count }, () => open(null));
   const readNext = async (feed: (typeof feeds)[number]): Promise<Read | null> => {
     if (feed.needsFetch) await feed.fetch();
     const event = feed.read();
@@ -116,7 +117,7 @@ function openFeeds(count: number) {
     hubs.close();
     for (const feed of feeds) feed.end();
   };
-  return { feeds, readAll, readNext, markAndWake, close };
+  return { feeds, open, wake: () => wake({ projectId: scope.projectId }), readAll, readNext, markAndWake, close };
 }
 
 it('a feed that has missed a state is told all that it has missed, and holds up no other', async () => {
@@ -155,5 +156,65 @@ it('what was fetched and dropped is fetched again', async () => {
   const rest = await readAll(feed);
   expect(rest.map(({ notificationIds }) => notificationIds.length)).toEqual([1_000]);
   expectWhole([first, ...rest], ids);
+  close();
+});
+
+const countUnread = async () => {
+  const [row] = await scope.database.query<{ unread: number }>`
+    SELECT unread_notifications(${scope.projectId}::uuid, ${scope.viewer.userId}::uuid)::int AS unread`;
+  return row?.unread;
+};
+
+/** The events of a feed up to the one that tells of the read of an entry. */
+async function readUntilRead(feed: ReturnType<ReturnType<typeof openFeeds>['open']>, id: string): Promise<FeedEvent[]> {
+  const events: FeedEvent[] = [];
+  for await (const event of feed) {
+    events.push(event);
+    if (event.type === 'read' && event.notificationIds.includes(id)) break;
+  }
+  return events;
+}
+
+it('an entry that was replayed as unread, and read before the boundary, is told as read', async () => {
+  const { open, close } = openFeeds(0);
+  const feed = open(last - 300);
+  const { value: first } = await feed.next();
+  if (first?.type !== 'notification') throw new Error('the first event is no notification');
+  expect(first.notification.read).toBe(false);
+  await mark([first.notification.id]);
+  const events = await readUntilRead(feed, first.notification.id);
+  expect(events.map(({ type }) => type)).toEqual([...Array(299).fill('notification'), 'ready', 'read']);
+  expect(events.at(-2)).toMatchObject({ unreadCount: last - 1 });
+  expect(events.at(-1)).toMatchObject({ unreadCount: last - 1 });
+  close();
+});
+
+it.each([
+  ['singly', (ids: readonly string[]) => mark(ids.slice(1))],
+  [
+    'with all before it',
+    () => scope.database.query`
+      SELECT mark_notifications_read(${scope.projectId}::uuid, ${scope.viewer.userId}::uuid, NULL, ${last}::bigint)`,
+  ],
+])('an entry that was read %s before a feed began, and comes behind its boundary, is told as read', async (_how, read) => {
+  const { feeds, open, wake, readNext, close } = openFeeds(1);
+  // The hub has its position, and learns of what is added only when it is woken.
+  await readNext(feeds[0] as (typeof feeds)[number]);
+  const boundary = last;
+  const added = await scope.database.query<{ id: string }>`
+    INSERT INTO notifications (project_id, kind, severity, title)
+    SELECT ${scope.projectId}::uuid, 'test', 'info', 'Late ' || number FROM generate_series(1, 2) AS number RETURNING id`;
+  last += added.length;
+  await read(added.map(({ id }) => id));
+  const feed = open(null);
+  expect((await feed.next()).value).toMatchObject({ type: 'ready', sequence: boundary });
+  wake();
+  const events: FeedEvent[] = [];
+  for await (const event of feed) {
+    events.push(event);
+    if (event.type === 'read') break;
+  }
+  expect(events.map((event) => (event.type === 'notification' ? event.notification.read : event.type))).toEqual([false, false, 'read']);
+  expect(events.at(-1)).toMatchObject({ unreadCount: await countUnread() });
   close();
 });

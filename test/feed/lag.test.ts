@@ -1,0 +1,47 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { openProject, type ProjectScope } from '../../src/access/scope.ts';
+import { openFeed } from '../../src/notifications/feed.ts';
+import { Hubs } from '../../src/notifications/hubs.ts';
+import { createLogger } from '../../src/platform/logger.ts';
+import { openLocalWakeups } from '../../src/platform/wakeups.ts';
+import { startApp, type TestApp } from '../support/app.ts';
+
+let app: TestApp;
+let scope: ProjectScope;
+
+beforeAll(async () => {
+  app = await startApp({ LOG_LEVEL: 'error' });
+  const { organization_id: organizationId, project_id: projectId, users } = app.demo;
+  const session = { kind: 'session', expires: new Date(Date.now() + 3_600_000) } as const;
+  const viewer = { userId: users.admin.id, email: '', name: '', created: new Date(), credential: session };
+  scope = await openProject(app.app.database, viewer, { organizationId, projectId });
+});
+afterAll(() => app.close());
+
+it('feeds that read a little now and then do not keep the others from reading on', async () => {
+  const hubs = new Hubs({ database: scope.database, wakeups: openLocalWakeups(), log: createLogger('silent') });
+  const open = () => openFeed(scope, { hubs, watchAccess: () => ({ stop: () => {} }) as never }, null);
+  const [quick, ...slow] = [open(), open(), open(), open()] as const;
+  const last = ((await quick.next()).value as { sequence: number }).sequence;
+  for (const feed of slow) await feed.next();
+  let isOver = false;
+  const trickle = slow.map(async (feed) => {
+    while (!isOver) {
+      await feed.next();
+      await sleep(200);
+    }
+  });
+  // Far more than the window holds.
+  const count = 2_000;
+  await scope.database.query`
+    INSERT INTO notifications (project_id, kind, severity, title)
+    SELECT ${scope.projectId}::uuid, 'test', 'info', 'Title ' || number FROM generate_series(1, ${count}::int) AS number`;
+  hubs.wake({ projectId: scope.projectId });
+  for (let sequence = last + 1; sequence <= last + count; sequence += 1) {
+    expect((await quick.next()).value).toMatchObject({ type: 'notification', sequence });
+  }
+  isOver = true;
+  await Promise.all(trickle);
+  hubs.close();
+}, 20_000);
