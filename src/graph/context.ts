@@ -26,6 +26,11 @@ export interface Context extends AnswerContext {
   readonly services: Services;
   readonly viewer: Viewer | null;
   readonly watchAccess: WatchAccess;
+  /**
+   * Counts the document of a subscription until the function that it returns is called. Throws `conflict` for one document too
+   * many. Null where the document is the server's own.
+   */
+  holdDocument: (() => () => void) | null;
   /** Takes a fresh session token on an open socket. Throws `invalid_request` on any other door. */
   renewCredential(token: string): Promise<Session>;
   /** The one project that may be opened, where a ticket opened the socket; null: any that the viewer may see. */
@@ -95,6 +100,7 @@ export function createContext(source: ContextSource): Context {
     services: source.services,
     viewer,
     watchAccess: source.watchAccess,
+    holdDocument: null,
     renewCredential: source.renewCredential,
     onlyProject: source.onlyProject,
     route: source.route,

@@ -17,6 +17,7 @@ export interface Shareable {
 export abstract class Source<Event extends object = object> implements AsyncIterableIterator<Event, undefined>, Consumer {
   consumer: Consumer | null = null;
   #isEnded = false;
+  #onEnd: (() => void) | null = null;
   #failure: unknown = null;
 
   /** The next event in memory; null while there is none, and after the end. */
@@ -42,6 +43,11 @@ export abstract class Source<Event extends object = object> implements AsyncIter
     return this.#failure;
   }
 
+  /** Holds something until the end: the function runs once. */
+  hold(release: () => void): void {
+    this.#onEnd = release;
+  }
+
   onReadable(): void {
     this.consumer?.onReadable();
   }
@@ -51,6 +57,7 @@ export abstract class Source<Event extends object = object> implements AsyncIter
     if (this.#isEnded) return;
     this.#isEnded = true;
     this.#failure = failure;
+    this.#onEnd?.();
     this.onReadable();
   }
 

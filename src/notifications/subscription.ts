@@ -75,8 +75,11 @@ builder.subscriptionField('notificationFeed', (t) =>
       projectId: t.arg.id({ required: true, description: 'The project.' }),
       after: t.arg.int({ description: 'The last `sequence` that the client has.', extensions: { minimum: 0 } }),
     },
-    subscribe: async (_root, { after, ...ids }, context) =>
-      openFeed(await context.openProject(ids), { hubs: context.services.notifications, watchAccess: context.watchAccess }, after ?? null),
+    async subscribe(_root, { after, ...ids }, { openProject, services, watchAccess, holdDocument }) {
+      const feed = openFeed(await openProject(ids), { hubs: services.notifications, watchAccess }, after ?? null);
+      if (holdDocument) feed.hold(holdDocument());
+      return feed;
+    },
     resolve: (event) => event as FeedEvent,
   }),
 );

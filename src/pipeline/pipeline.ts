@@ -1,15 +1,15 @@
 import type { GraphQLSchema } from 'graphql';
 import { createYoga, type YogaServerInstance } from 'graphql-yoga';
 import type { Context } from '../graph/context.ts';
-import { createTextCache } from '../kernel/cache.ts';
 import { finishAnswers, limitAnswers } from './answers.ts';
 import { checkOperations } from './check.ts';
-import { cacheDocuments, type ValidDocuments } from './documents.ts';
+import { cacheDocuments, ValidDocuments } from './documents.ts';
 import type { GetEnveloped, HttpEntrance } from './enveloped.ts';
 import { executeByReference } from './execution.ts';
 import { limitDocuments } from './limits.ts';
 import { formatResults } from './mask.ts';
 import { nameOperations } from './naming.ts';
+import { limitSubscriptions } from './subscriptions.ts';
 import { type TrustedDocuments, trustDocuments, trustsNone, validateTrusted } from './trusted.ts';
 import { validateDocuments } from './validation.ts';
 
@@ -26,7 +26,7 @@ export interface Pipeline {
  * document that is not valid.
  */
 export function createPipeline(schema: GraphQLSchema, trusted: TrustedDocuments = trustsNone): Pipeline {
-  const documents: ValidDocuments = createTextCache();
+  const documents = new ValidDocuments();
   const yoga = createYoga<HttpEntrance, Context>({
     schema,
     graphqlEndpoint: '/graphql',
@@ -51,6 +51,7 @@ export function createPipeline(schema: GraphQLSchema, trusted: TrustedDocuments 
       validateDocuments(),
       nameOperations(),
       checkOperations(),
+      limitSubscriptions(documents),
       executeByReference(),
       finishAnswers(),
       limitAnswers(),

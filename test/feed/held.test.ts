@@ -1,0 +1,130 @@
+import { parse } from 'graphql';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ValidDocuments } from '../../src/pipeline/documents.ts';
+import { startApp, type TestApp } from '../support/app.ts';
+import { openSocket } from '../support/feed.ts';
+
+describe('the documents of open subscriptions', () => {
+  const documentOf = (length: number, name: string) => parse(`{ ${name.padEnd(length - 4)} }`);
+
+  it('count once for all that have the same, until the last of them ends', () => {
+    const documents = new ValidDocuments();
+    const large = documentOf(60_000, 'a');
+    const releases = Array.from({ length: 100 }, () => documents.hold('one', large));
+    const other = documentOf(10_000, 'b');
+    expect(() => documents.hold('one', other)).toThrow(/Too many different documents/);
+    for (const release of releases.splice(1)) release();
+    expect(() => documents.hold('one', other)).toThrow(/Too many different documents/);
+    documents.hold('two', other);
+    releases[0]?.();
+    documents.hold('one', other);
+  });
+
+  it('are bounded over all users, and a document that is open already costs nothing more', () => {
+    const documents = new ValidDocuments();
+    const held = Array.from({ length: 16 }, (_, number) => documentOf(60_000, `a${number}`));
+    const releases = held.map((document, number) => documents.hold(`user ${number}`, document));
+    const last = documentOf(60_000, 'b');
+    expect(() => documents.hold('late', last)).toThrow(/Too many different documents/);
+    documents.hold('late', held[0] as (typeof held)[0]);
+    releases[1]?.();
+    documents.hold('later', last);
+  });
+
+  it('are found for as long as they are open, whatever else is asked meanwhile', () => {
+    const documents = new ValidDocuments();
+    const kept = documentOf(1_000, 'a');
+    const text = kept.loc?.source.body ?? '';
+    documents.set(text, kept);
+    const release = documents.hold('one', kept);
+    for (let number = 0; number < 2_000; number += 1) documents.set(`${number}`, kept);
+    expect(documents.get(text)).toBe(kept);
+    release();
+    expect(documents.get(text)).toBeUndefined();
+  });
+});
+
+describe('over the doors', () => {
+  let app: TestApp;
+  let project: { o: string; p: string };
+  beforeAll(async () => {
+    app = await startApp({ RATE_LIMIT_USER: '100000000', LOG_LEVEL: 'error' });
+    project = { o: app.demo.organization_id, p: app.demo.project_id };
+  });
+  afterAll(() => app.close());
+
+  const documentOf = (name: string, characters: number) =>
+    `subscription ${name}($o: ID!, $p: ID!) { notificationFeed(organizationId: $o, projectId: $p) { __typename } }${' '.repeat(characters)}`;
+
+  async function openGraphqlSocket() {
+    const socket = openSocket(app, '/graphql', {
+      protocol: 'graphql-transport-ws',
+      headers: { authorization: `Bearer ${app.demo.users.owner.token}` },
+    });
+    await new Promise((resolve) => socket.socket.once('open', resolve));
+    socket.socket.send(JSON.stringify({ type: 'connection_init' }));
+    await socket.until(({ type }) => type === 'connection_ack');
+    return {
+      ...socket,
+      async subscribe(id: string, query: string, variables: object = project) {
+        socket.socket.send(JSON.stringify({ id, type: 'subscribe', payload: { query, variables } }));
+        const { type, payload } = await socket.until((frame) => frame.id === id);
+        return type === 'next' ? (payload.errors ?? payload.data.notificationFeed.__typename) : payload;
+      },
+    };
+  }
+
+  async function openStream(query: string, variables: object = project, others: object = {}) {
+    const leaving = new AbortController();
+    const response = await fetch(`${app.baseUrl}/graphql`, {
+      method: 'POST',
+      signal: leaving.signal,
+      headers: {
+        authorization: `Bearer ${app.demo.users.owner.token}`,
+        'content-type': 'application/json',
+        accept: 'text/event-stream, application/json',
+      },
+      body: JSON.stringify({ query, variables, ...others }),
+    });
+    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+    let text = '';
+    while (!/FeedReady|"errors"/.test(text)) {
+      const part = await reader?.read();
+      if (!part || part.done) break;
+      text += part.value;
+    }
+    return { text, close: () => leaving.abort() };
+  }
+
+  const tooMany = expect.objectContaining({ extensions: expect.objectContaining({ code: 'conflict' }) });
+
+  it('a user’s subscriptions have so many different documents, on sockets and as streams together', async () => {
+    const [one, two] = [await openGraphqlSocket(), await openGraphqlSocket()];
+    expect(await one.subscribe('a', documentOf('A', 30_000))).toBe('FeedReady');
+    const stream = await openStream(documentOf('B', 30_000));
+    expect(stream.text).toContain('FeedReady');
+    // The same again costs nothing, another one is refused, and the socket goes on.
+    expect(await two.subscribe('a', documentOf('A', 30_000))).toBe('FeedReady');
+    expect(await two.subscribe('c', documentOf('C', 30_000))).toEqual([tooMany]);
+    expect(await two.subscribe('d', documentOf('D', 0))).toBe('FeedReady');
+    expect((await openStream(documentOf('E', 30_000))).text).toContain('"code":"conflict"');
+    stream.close();
+    await expect.poll(() => one.subscribe(crypto.randomUUID(), documentOf('F', 30_000))).toBe('FeedReady');
+    one.socket.terminate();
+    two.socket.terminate();
+    await expect.poll(async () => (await openStream(documentOf('G', 60_000))).text).toContain('FeedReady');
+  });
+
+  it('a subscription’s variables, and a request for a stream, are bounded', async () => {
+    const variables = { ...project, undeclared: 'x'.repeat(1_000) };
+    const socket = await openGraphqlSocket();
+    const refused = [{ message: expect.stringMatching(/at most 1000 characters/), extensions: { code: 'invalid_request' } }];
+    expect(await socket.subscribe('a', documentOf('H', 0), variables)).toEqual([expect.objectContaining(refused[0])]);
+    expect(await socket.subscribe('b', documentOf('H', 0))).toBe('FeedReady');
+    expect((await openStream(documentOf('H', 0), variables)).text).toContain('at most 1000 characters');
+    expect((await openStream(documentOf('H', 0), project, { extensions: { x: 'x'.repeat(70_000) } })).text).toContain(
+      'takes at most 65536 characters',
+    );
+    socket.socket.terminate();
+  });
+});
