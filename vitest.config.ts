@@ -8,6 +8,7 @@ const withoutDatabase = [
   'compose',
   'config',
   'docs',
+  'failure',
   'feed/history',
   'json-text',
   'ownership',

@@ -201,7 +201,13 @@ function measure({ metrics, connections, hubs, consoles, sockets, backlog }: Mea
 
 function listen(server: Server, port: number, host: string): Promise<AddressInfo> {
   return new Promise((resolve, reject) => {
-    server.once('error', reject);
+    server.once('error', (failure: NodeJS.ErrnoException) =>
+      reject(
+        failure.code === 'EADDRINUSE'
+          ? failure
+          : new OperatorError(`HOST ${host} and PORT ${port} cannot be listened at (${failure.code}).`, { cause: failure }),
+      ),
+    );
     server.listen(port, host, () => resolve(server.address() as AddressInfo));
   });
 }

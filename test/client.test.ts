@@ -103,6 +103,9 @@ async function listen(server: Server, scheme: string): Promise<{ url: string; cl
 }
 
 /** The head of an answer and the beginning of its body; then the connection breaks. */
+/** An answer of a `fetch` that asks nobody. */
+const withUrl = (response: Response) => Object.defineProperty(response, 'url', { value: `${url}/v1/organizations` });
+
 function breakOff(): Response {
   const body = new ReadableStream({
     start: (output) => output.enqueue(Buffer.from('{"data": {')),
@@ -197,6 +200,37 @@ describe('v1', () => {
     }
   });
 
+  it('says so where something else has answered', async () => {
+    const get = async (answer: Response) => {
+      const { v1 } = connect({ url, credential: token('viewer'), maxWaitMs: 0, fetch: async () => withUrl(answer) });
+      const { error, response } = await v1.GET('/v1/organizations');
+      return [response.status, error?.code, error?.detail];
+    };
+    const { host } = new URL(url);
+    for (const empty of [null, '', '<p>Bad gateway</p>']) {
+      expect(await get(new Response(empty, { status: 502 }))).toEqual([502, 'service_unavailable', `${host} answered 502.`]);
+      expect(await get(new Response(empty, { status: 403 }))).toEqual([403, 'invalid_request', `${host} answered 403.`]);
+      await expect(get(new Response(empty))).rejects.toMatchObject({ name: 'PorticoError', code: 'unreachable', status: 200 });
+    }
+  });
+
+  it('takes no credential that a header cannot hold, and repeats none', async () => {
+    for (const credential of ['sk-portico-se\ncret', 'schlüssel', ' ', () => 'sk-portico-se\ncret']) {
+      const client = connect({ url, credential });
+      const { error } = await client.query('{ viewer { id } }', {} as never);
+      expect([error?.code, error?.message]).toEqual(['not_authenticated', 'The credential is no key and no token.']);
+      await expect(client.v1.GET('/v1/organizations')).rejects.toMatchObject({ name: 'PorticoError', code: 'not_authenticated' });
+    }
+    // As a file has it that ends with a line break.
+    const { response } = await connect({ url, credential: `${token('viewer')}\n` }).v1.GET('/v1/organizations');
+    expect(response.status).toBe(200);
+  });
+
+  it('says at once that an address is none', () => {
+    for (const wrong of ['localhost:4000', 'example.com', '', 'ftp://example.com'])
+      expect(() => connect({ url: wrong, credential: 'x' })).toThrow(`${wrong} is no address of a server`);
+  });
+
   it('asks for another credential once it is refused, and once only for many requests', async () => {
     let asked = 0;
     const client = connect({
@@ -241,6 +275,10 @@ describe('query', () => {
     const { data, error } = await as('viewer', front.url).query<unknown, object>('{ viewer { id } }', {});
     expect([data, error?.code, error?.message]).toEqual([null, 'unreachable', expect.stringContaining(new URL(front.url).host)]);
     await front.close();
+    for (const foreign of [null, 'ok', { status: 'ok' }, []]) {
+      const { query } = connect({ url, credential: token('viewer'), fetch: async () => withUrl(Response.json(foreign)) });
+      expect((await query<unknown, object>('{ viewer { id } }', {})).error?.code).toBe('unreachable');
+    }
   });
 
   it('sends a mutation again only with keys', async () => {
@@ -281,9 +319,12 @@ describe('feed', () => {
     expect(events.map(({ type }) => type)).toEqual(['gap', 'ready']);
   });
 
-  it('goes on where the answer about its project breaks off', async () => {
+  it.each([
+    ['breaks off', () => breakOff()],
+    ['is another’s', () => Response.json({ status: 'ok' })],
+  ])('goes on where the answer about its project %s', async (_what, answer) => {
     let asked = 0;
-    const front = await openFront(() => (asked++ === 0 ? breakOff() : null));
+    const front = await openFront(() => (asked++ === 0 ? answer() : null));
     const { events, states, error } = await follow(as('viewer', front.url), (seen) => seen.length === 2, 3);
     expect([events.map((event) => event.type === 'notification' && event.sequence), error]).toEqual([[4, 5], null]);
     expect(states.map(({ name }) => name)).toEqual(['connecting', 'waiting', 'connecting', 'live', 'ended']);
@@ -305,6 +346,66 @@ describe('feed', () => {
       [4, 5, 6, 7, 8, 8, 9, 10, 11, 12],
       [4, 5, 6, 7],
     ]);
+  });
+
+  it('begins where its store is, and after a sequence where that is empty', async () => {
+    for (const [kept, expected] of [
+      [null, 6],
+      [3, 4],
+    ]) {
+      for await (const event of as('viewer').feed({ project, after: 5, store: { load: () => kept ?? null, save: () => {} } })) {
+        expect(event).toMatchObject({ type: 'notification', sequence: expected });
+        break;
+      }
+    }
+  });
+
+  it('tells a notification as v1 has it', async () => {
+    const { v1 } = as('viewer');
+    const { data } = await v1.GET('/v1/organizations/{organization_id}/projects/{project_id}/notifications', {
+      params: { path: path(), query: { page_size: 100 } },
+    });
+    const listed = new Map(data?.results.map((one) => [one.sequence, one]));
+    const { events } = await follow(as('viewer'), (seen) => seen.length === 20, Math.max(...listed.keys()) - 20);
+    expect(events.some((event) => event.type === 'notification' && event.notification.resourceId !== null)).toBe(true);
+    for (const event of events) {
+      if (event.type !== 'notification') continue;
+      const { resourceType: resource_type, resourceId: resource_id, ...others } = event.notification;
+      expect({ ...others, resource_type, resource_id }).toEqual(listed.get(event.sequence));
+    }
+  });
+
+  it('ends at once for a reader who leaves while it waits, and frees its socket', async () => {
+    const of = app.demo.empty_project_id;
+    const countFollowers = () => app.app.count().followers;
+    await expect.poll(countFollowers).toBe(0);
+    const feed = as('owner').feed({ project: of });
+    const events = feed[Symbol.asyncIterator]();
+    expect(await events.next()).toMatchObject({ value: { type: 'ready' } });
+    const waiting = events.next();
+    await sleep(100);
+    expect(await events.return?.()).toEqual({ done: true, value: undefined });
+    expect(await waiting).toEqual({ done: true, value: undefined });
+    expect(feed.state.name).toBe('ended');
+    await expect.poll(countFollowers).toBe(0);
+  });
+
+  it('holds no more than a thousand events for a reader who is busy, and comes back for the others', async () => {
+    const of = app.demo.empty_project_id;
+    const countFollowers = () => app.app.count().followers;
+    await expect.poll(countFollowers).toBe(0);
+    const events = as('owner').feed({ project: of })[Symbol.asyncIterator]();
+    await events.next();
+    expect(countFollowers()).toBe(1);
+    await app.app.database.$executeRawUnsafe(`INSERT INTO notifications (project_id, kind, severity, title)
+      SELECT '${of}'::uuid, 'test.busy', 'info', 'busy' FROM generate_series(1, 3000)`);
+    const from = ((await events.next()).value as Seen).sequence;
+    await expect.poll(countFollowers).toBe(0);
+    for (let told = 1; told < 3000; ) {
+      const { value } = await events.next();
+      if (value?.type === 'notification') expect(value.sequence).toBe(from + told++);
+    }
+    await events.return?.();
   });
 
   it('tells what comes while its reader works on something else', async () => {

@@ -7,6 +7,7 @@ It is written to be read: the feed as docs/feed.md describes it (plain JSON, wit
 library and Debian's python3-websocket. `follow` is the part to copy.
 """
 import argparse
+import http.client
 import json
 import os
 import random
@@ -16,7 +17,10 @@ import time
 import urllib.error
 import urllib.request
 
-import websocket
+try:
+    import websocket
+except ImportError:
+    sys.exit("feed.py needs websocket-client: pip install websocket-client, or on Debian apt install python3-websocket.")
 
 # The server pings every 15 seconds: a connection that is silent for longer is dead.
 SILENCE_SECONDS = 40
@@ -74,8 +78,12 @@ def read_connection(project, credential, cursor):
             # Pings are answered in here.
             opcode, data = socket.recv_data()
             if opcode == websocket.ABNF.OPCODE_CLOSE:
-                raise judge_close(int.from_bytes(data[:2], "big"), data[2:].decode())
-            yield json.loads(data)
+                raise judge_close(int.from_bytes(data[:2], "big"), data[2:].decode(errors="replace"))
+            try:
+                event = json.loads(data)
+            except ValueError:
+                raise Broken("something before the server has answered what is not JSON") from None
+            yield event
     except websocket.WebSocketBadStatusException as refusal:
         raise judge_refusal(project, credential, refusal.status_code, refusal.resp_headers.get("retry-after")) from None
     except ssl.SSLCertVerificationError as failure:
@@ -95,23 +103,30 @@ def judge_close(code, reason):
 
 def judge_refusal(project, credential, status, retry_after):
     """How to go on after an upgrade was refused. A request for the same log says why in words."""
-    if status in PASSING_STATUSES or status >= 500:
-        return Broken(f"refused with {status}", float(retry_after) if retry_after else None)
+    if status in PASSING_STATUSES or status >= 500 or status < 400:
+        return Broken(f"refused with {status}", float(retry_after) if (retry_after or "").isdecimal() else None)
     request = urllib.request.Request(f"{project}/notifications?page_size=1", headers={"Authorization": f"Bearer {credential}"})
     try:
-        urllib.request.urlopen(request, timeout=SILENCE_SECONDS).close()
-    except urllib.error.HTTPError as refusal:
-        with refusal:
-            answer = refusal.read()
-        if refusal.code == status:
-            return Ended(f"The server refused the feed with {status}: {json.loads(answer)['detail']}")
-    except OSError as failure:
+        try:
+            urllib.request.urlopen(request, timeout=SILENCE_SECONDS).close()
+            return Ended(f"The server refused the feed with {status}.")
+        except urllib.error.HTTPError as refusal:
+            with refusal:
+                code, answer = refusal.code, refusal.read()
+    except (OSError, http.client.HTTPException) as failure:
         return Broken(f"no connection ({failure})")
-    return Ended(f"The server refused the feed with {status}.")
+    try:
+        why = json.loads(answer)["detail"] if code == status else "another request is answered otherwise."
+    except (ValueError, LookupError, TypeError):
+        why = "something before it has answered."
+    return Ended(f"The server refused the feed with {status}: {why}")
 
 
 def read_cursor(path):
-    return int(open(path).read()) if path and os.path.exists(path) else None
+    try:
+        return int(open(path).read()) if path and os.path.exists(path) else None
+    except ValueError:
+        sys.exit(f"{path} holds no cursor: remove it, or write the last sequence that you have into it.")
 
 
 def write_cursor(path, cursor):
@@ -127,8 +142,11 @@ def main():
     parser.add_argument("--after", type=int, help="the last sequence that you have; without it the feed begins now")
     parser.add_argument("--cursor", metavar="FILE", help="keeps the last sequence that was printed, and goes on behind it")
     given = parser.parse_args()
-    credential = os.environ.get("PORTICO_KEY")
-    if not credential:
+    if not given.project.startswith(("http://", "https://")):
+        parser.error("the project is an address that begins with http:// or https://")
+    credential = os.environ.get("PORTICO_KEY", "").strip()
+    # What no header may hold would be repeated in an error.
+    if not credential or not (credential.isascii() and credential.isprintable()):
         sys.exit("PORTICO_KEY is to hold an API key, or a session token.")
     kept = read_cursor(given.cursor)
     say = lambda failure, seconds: print(f"waiting {seconds:.1f} s: {failure}", file=sys.stderr, flush=True)
@@ -143,6 +161,8 @@ def main():
         sys.exit(str(end))
     except (KeyboardInterrupt, BrokenPipeError):
         sys.exit(130)
+    except OSError as failure:
+        sys.exit(f"The cursor cannot be kept: {failure}.")
 
 
 if __name__ == "__main__":

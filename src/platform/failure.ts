@@ -9,12 +9,27 @@ export function describeFailure(failure: unknown): string | null {
   if (failure instanceof OperatorError) return failure.message;
   const { code, port } = failure as { code?: unknown; port?: unknown };
   if (code === 'EADDRINUSE') return `Port ${port} is in use: stop what listens there, or set PORT.`;
+  const known = describeRefusal(failure);
+  if (known !== null) return known;
   const file = describeFileFailure(failure);
   if (file !== null) return file;
   if (toFault(failure).code !== 'service_unavailable') return null;
   const reason = describeReason(failure);
   if (/No space left on device/.test(reason)) return `The database has no space left: make some, and start again. (${reason})`;
   return `PostgreSQL does not answer: ${reason}`;
+}
+
+/** The SQLSTATEs of a role, its password, a database and a right. */
+const refusals = new Set<unknown>(['28000', '28P01', '3D000', '42501']);
+
+/** Why PostgreSQL does not let the process in, though something answers. */
+function describeRefusal(failure: unknown): string | null {
+  if (!(failure instanceof Error)) return null;
+  if (refusals.has((failure as { code?: unknown }).code))
+    return `PostgreSQL refuses: ${failure.message}. See the role and the database that DATABASE_URL names.`;
+  if (/does not support SSL connections|^timeout expired$/.test(failure.message))
+    return `PostgreSQL does not answer as DATABASE_URL asks: ${failure.message}.`;
+  return null;
 }
 
 const remedies: Readonly<Record<string, string>> = {

@@ -36,14 +36,18 @@ export function openRedis({ url, prefix }: { url: string; prefix: string }, life
   };
   const commands = new RedisClient(url, settings);
   const subscriber = new RedisClient(url, settings);
+  /** Why there is no connection: a ping that finds none does not say. */
+  let away: Error | null = null;
   const breaker = new Breaker({
     name: 'redis',
-    ask: () => commands.ping(),
+    ask: () => commands.ping().catch((failure) => Promise.reject(away ?? failure)),
     deadlineMs: COMMAND_TIMEOUT_MS,
     intervalMs: PROBE_INTERVAL_MS,
     log,
   });
   commands.on('close', () => breaker.suspect());
+  commands.on('error', (failure) => (away = failure));
+  commands.on('ready', () => (away = null));
   // The breaker reports the outage; a line for every attempt would drown it.
   for (const connection of [commands, subscriber]) connection.on('error', (failure) => log.debug({ err: failure }, 'redis'));
   lifecycle.onClose(() => {

@@ -1,6 +1,8 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
@@ -47,8 +49,11 @@ interface Client {
 }
 
 /** The script as a process that comes through the proxy. */
-function follow(args: readonly string[] = [], { key = app.demo.users.member.api_key, projectPath = app.projectPath } = {}): Client {
-  const child = spawn(python, [script, `http://127.0.0.1:${proxy.port}${projectPath}`, ...args], {
+function follow(
+  args: readonly string[] = [],
+  { key = app.demo.users.member.api_key, projectPath = app.projectPath, port = proxy.port } = {},
+): Client {
+  const child = spawn(python, [script, `http://127.0.0.1:${port}${projectPath}`, ...args], {
     env: { ...process.env, PORTICO_KEY: key },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -66,6 +71,12 @@ function follow(args: readonly string[] = [], { key = app.demo.users.member.api_
   const client = { process: child, events, said: () => err.split('\n').slice(0, -1), exit };
   started.push(client);
   return client;
+}
+
+function writeCursor(text: string): string {
+  const path = join(folder, 'broken');
+  writeFileSync(path, text);
+  return path;
 }
 
 async function publish(count: number): Promise<void> {
@@ -148,12 +159,46 @@ describe('the plain client in Python', () => {
     ],
     ['a cursor that is none', 'The server closed the feed with 4400 invalid_after.', () => follow(['--after', '-1'])],
     ['no key', 'PORTICO_KEY is to hold an API key, or a session token.', () => follow([], { key: '' })],
-  ])('ends with a sentence at %s', async (_what, sentence, begin) => {
+    ['a key that no header can hold', 'PORTICO_KEY is to hold an API key, or a session token.', () => follow([], { key: 'sk-portico-é' })],
+    ['a file that holds no cursor', 'holds no cursor: remove it', () => follow(['--cursor', writeCursor('nothing')])],
+    [
+      'a folder that is not there',
+      'The cursor cannot be kept: ',
+      () => follow(['--after', '148', '--cursor', join(folder, 'no', 'cursor')]),
+      1,
+    ],
+  ])('ends with a sentence at %s', async (_what, sentence, begin, told = 0) => {
     const client = begin();
     expect(await client.exit).toBe(1);
     expect(client.said()).toEqual([expect.stringContaining(sentence)]);
     expect(client.said()[0]).toMatch(/\.$/);
-    expect(client.events).toEqual([]);
+    expect(client.events).toHaveLength(told);
+  });
+
+  it.each([
+    ['a page where a socket should open', (response: ServerResponse) => response.end('<p>Sign in to this network</p>')],
+    ['a date in Retry-After', (response: ServerResponse) => response.writeHead(503, { 'retry-after': new Date().toUTCString() }).end()],
+    [
+      'an answer that breaks off',
+      (response: ServerResponse) => response.writeHead(403, { 'content-length': 9 }).write('{', () => response.destroy()),
+    ],
+  ])('waits at %s from something before the server', async (_what, answer) => {
+    const front = createServer((_request, response) => void answer(response)).listen(0, '127.0.0.1');
+    await once(front, 'listening');
+    const client = follow([], { port: (front.address() as AddressInfo).port });
+    await expect.poll(() => client.said().length, { timeout: 30_000 }).toBeGreaterThan(1);
+    for (const line of client.said()) expect(line).toMatch(/^waiting 0\.\d s: /);
+    client.process.kill('SIGKILL');
+    front.close();
+  });
+
+  it('ends with a sentence where something before the server refuses it with a page', async () => {
+    const front = createServer((_request, response) => void response.writeHead(403).end('<p>Not from here</p>')).listen(0, '127.0.0.1');
+    await once(front, 'listening');
+    const client = follow([], { port: (front.address() as AddressInfo).port });
+    expect(await client.exit).toBe(1);
+    expect(client.said()).toEqual(['The server refused the feed with 403: something before it has answered.']);
+    front.close();
   });
 
   it('ends with a sentence when its key is revoked meanwhile', async () => {

@@ -192,6 +192,14 @@ describe('the commands of the README', () => {
   });
 });
 
+test.each([
+  ['192.0.2.1', 'EADDRNOTAVAIL'],
+  ['portico.invalid', 'ENOTFOUND'],
+])('where HOST is %s, which this machine does not have, the start says so', async (host, code) => {
+  const refused = await command(checkout, ['start'], { DATA_DIR: join(folder, 'elsewhere'), PORT: '0', HOST: host });
+  expect([refused.code, refused.err]).toEqual([1, `HOST ${host} and PORT 0 cannot be listened at (${code}).\n`]);
+});
+
 describe('the folder has one owner', () => {
   test('a second start and a command are refused, told who it is and what to do, and harm nothing', async () => {
     const before = readFileSync(demoPath, 'utf8');

@@ -33,7 +33,13 @@ export class CredentialSource {
 }
 
 async function ask(credential: Credential): Promise<string> {
-  if (typeof credential === 'string') return credential;
+  const given = (typeof credential === 'string' ? credential : await call(credential)).trim();
+  // What no header may hold would be repeated in its error.
+  if (!/^[\x21-\x7e]+$/.test(given)) throw new PorticoError('not_authenticated', 'The credential is no key and no token.', 401);
+  return given;
+}
+
+async function call(credential: () => string | Promise<string>): Promise<string> {
   try {
     return await credential();
   } catch (failure) {

@@ -52,9 +52,31 @@ export async function readJson(response: Response): Promise<any> {
   try {
     return await response.json();
   } catch (cause) {
-    const { host } = new URL(response.url);
-    throw new PorticoError('unreachable', `Something before ${host} has answered what is not JSON.`, response.status, null, [], { cause });
+    throw toForeign(response, 'JSON', { cause });
   }
+}
+
+/** The error of an answer that claims success and is not what the server answers. */
+export const toForeign = (response: Response, expected: string, options?: ErrorOptions): PorticoError =>
+  new PorticoError(
+    'unreachable',
+    `Something before ${new URL(response.url).host} has answered what is not ${expected}.`,
+    response.status,
+    null,
+    [],
+    options,
+  );
+
+/** An answer of v1 as it is; of something before the server, a refusal in v1's form. Throws a `PorticoError` for one that claims success. */
+export async function toV1(response: Response): Promise<Response> {
+  const isOwn = response.status === 204 || /\bjson\b/.test(response.headers.get('content-type') ?? '');
+  if (isOwn) return response;
+  if (response.ok) throw toForeign(response, 'JSON');
+  const { code, message } = await readRefusal(response);
+  const headers = new Headers(response.headers);
+  for (const name of ['content-length', 'content-encoding']) headers.delete(name);
+  headers.set('content-type', 'application/json');
+  return new Response(JSON.stringify({ detail: message, code, error: message }), { status: response.status, headers });
 }
 
 /** The error of a response whose body has been read. */

@@ -1,11 +1,16 @@
 /** A notification, as the feed tells it. */
 export interface FeedNotification {
   readonly id: string;
+  /** The place in the project's log, and the cursor behind it. */
+  readonly sequence: number;
   /** `instance.started`, … An open list. */
   readonly kind: string;
   readonly severity: 'info' | 'warning' | 'critical';
   readonly title: string;
   readonly body: string;
+  /** What it is about; null where it is about nothing. */
+  readonly resourceType: string | null;
+  readonly resourceId: string | null;
   readonly data: { readonly [name: string]: unknown };
   /** An ISO 8601 date in UTC. */
   readonly created: string;
@@ -29,7 +34,7 @@ export const cursorOf = (event: FeedEvent): number | null =>
 
 export const feedDocument = `subscription Feed($organizationId: ID!, $projectId: ID!, $after: Int) {
   notificationFeed(organizationId: $organizationId, projectId: $projectId, after: $after) {
-    ... on NotificationAdded { type sequence notification { id kind severity title body data created read } }
+    ... on NotificationAdded { type sequence notification { id sequence kind severity title body resourceType resourceId data created read } }
     ... on FeedReady { type sequence readThrough unreadCount }
     ... on NotificationsRead { type readThrough notificationIds unreadCount }
     ... on FeedGap { type from to }

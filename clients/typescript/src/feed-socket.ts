@@ -51,13 +51,21 @@ export async function* readSocket({ url, credential, variables, signal }: FeedRe
   const opening = setTimeout(() => finish(new NotOpened('nobody answers')), OPENING_MS);
   const stop = () => finish(null);
   signal.addEventListener('abort', stop, { once: true });
+  // While it is connecting, this ends as the connection does: perhaps never, perhaps with an error.
+  const dispose = () => Promise.resolve(client.dispose()).catch(() => {});
+  const giveUp = () => {
+    finish(null);
+    dispose();
+  };
   client.subscribe<{ notificationFeed: FeedEvent }>(
     { query: feedDocument, variables },
     {
       next({ data, errors }) {
+        // What has come since comes again, behind the cursor.
+        if (end) return;
         if (!data) return finish(toError(errors ?? []));
         waiting.push(data.notificationFeed);
-        if (waiting.length >= MAX_WAITING) finish(null);
+        if (waiting.length >= MAX_WAITING) giveUp();
         wake();
       },
       error: (failure) => finish(Array.isArray(failure) ? toError(failure) : toClosed(failure, hasAnswered)),
@@ -83,8 +91,7 @@ export async function* readSocket({ url, credential, variables, signal }: FeedRe
     signal.removeEventListener('abort', stop);
     clearTimeout(opening);
     clearTimeout(pong);
-    // While it is connecting, this ends as the connection does: perhaps never, perhaps with an error.
-    Promise.resolve(client.dispose()).catch(() => {});
+    dispose();
   }
 }
 

@@ -19,7 +19,7 @@ export interface CursorStore {
 export interface FeedOptions {
   /** The id of the project. */
   readonly project: string;
-  /** The last `sequence` that you have; without it, and without a store that has one, the feed begins with `ready`. */
+  /** The last `sequence` that you have, where the store has none; without either the feed begins with `ready`. */
   readonly after?: number | null;
   readonly store?: CursorStore;
   readonly signal?: AbortSignal;
@@ -39,14 +39,30 @@ export function openFeed(http: Http, options: FeedOptions): Feed {
     get state() {
       return state.current;
     },
-    [Symbol.asyncIterator]: () => follow(http, options, state),
+    [Symbol.asyncIterator]() {
+      const leaving = new AbortController();
+      const leave = () => leaving.abort();
+      options.signal?.addEventListener('abort', leave, { once: true, signal: leaving.signal });
+      if (options.signal?.aborted) leave();
+      const events = follow(http, options, state, leaving);
+      return {
+        next: () => events.next(),
+        // The generator alone would end when the next event has come: on a quiet project perhaps never.
+        return() {
+          leave();
+          return events.return();
+        },
+      };
+    },
   };
 }
 
-async function* follow(http: Http, options: FeedOptions, state: StateHolder): AsyncGenerator<FeedEvent, void> {
-  const { store, signal = new AbortController().signal } = options;
+/** Ends when `leaving` is aborted, and aborts it when it ends. */
+async function* follow(http: Http, options: FeedOptions, state: StateHolder, leaving: AbortController): AsyncGenerator<FeedEvent, void> {
+  const { store } = options;
+  const { signal } = leaving;
   const { credentials } = http.options;
-  let cursor = options.after ?? (await store?.load()) ?? null;
+  let cursor = (await store?.load()) ?? options.after ?? null;
   let organizationId: string | null = null;
   // Refusals and failures in a row.
   let [tries, isRenewed] = [0, false];
@@ -91,6 +107,7 @@ async function* follow(http: Http, options: FeedOptions, state: StateHolder): As
     throw failure;
   } finally {
     state.enter({ name: 'ended', error: null });
+    leaving.abort();
   }
 }
 

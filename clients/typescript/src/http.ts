@@ -57,6 +57,8 @@ export class Http {
   /** The answer with its whole body, or why there is none. Rejects with the request's reason where its signal fires. */
   async #try(request: Request, credential: string): Promise<Response | PorticoError> {
     const leaving = new AbortController();
+    const attempt = new Request(request.clone(), { signal: leaving.signal });
+    attempt.headers.set('authorization', `Bearer ${credential}`);
     const leave = () => leaving.abort(request.signal.reason);
     request.signal.addEventListener('abort', leave, { once: true });
     if (request.signal.aborted) leave();
@@ -66,8 +68,6 @@ export class Http {
     const left = new Promise<never>((_, reject) => {
       leaving.signal.addEventListener('abort', () => reject(leaving.signal.reason), { once: true });
     });
-    const attempt = new Request(request.clone(), { signal: leaving.signal });
-    attempt.headers.set('authorization', `Bearer ${credential}`);
     try {
       return await Promise.race([this.options.fetch(attempt).then(readWhole), left]);
     } catch (failure) {

@@ -1,6 +1,7 @@
 import createClient, { type Client } from 'openapi-fetch';
 import { type ConsoleOptions, type ConsoleStream, openConsole } from './console.ts';
 import { type Credential, CredentialSource } from './credential.ts';
+import { toV1 } from './error.ts';
 import { type Feed, type FeedOptions, openFeed } from './feed.ts';
 import { Http } from './http.ts';
 import { type QueryResult, query, type TypedDocument } from './query.ts';
@@ -38,6 +39,8 @@ export interface Portico {
 
 /** A client of one server for one credential. Nothing is sent before the first call. */
 export function connect({ url, credential, maxWaitMs = 60_000, fetch: fetchImpl }: ConnectOptions): Portico {
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
+    throw new TypeError(`${url} is no address of a server, such as https://api.example.com.`);
   const http = new Http({
     url,
     credentials: new CredentialSource(credential),
@@ -46,7 +49,7 @@ export function connect({ url, credential, maxWaitMs = 60_000, fetch: fetchImpl 
     fetch: fetchImpl ?? ((input, init) => globalThis.fetch(input, init)),
   });
   return {
-    v1: createClient<paths>({ baseUrl: url, fetch: (request) => http.send(request, isRepeatable(request)) }),
+    v1: createClient<paths>({ baseUrl: url, fetch: async (request) => toV1(await http.send(request, isRepeatable(request))) }),
     query: (document, variables, { signal } = {}) => query(http, document, variables, signal),
     feed: (options) => openFeed(http, options),
     console: (options) => openConsole(http, options),

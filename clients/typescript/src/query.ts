@@ -1,6 +1,6 @@
 import type { DocumentTypeDecoration } from '@graphql-typed-document-node/core';
 import type { DocumentNode } from 'graphql';
-import { PorticoError, readJson, readRefusal, toError } from './error.ts';
+import { PorticoError, readJson, readRefusal, toError, toForeign } from './error.ts';
 import type { Http } from './http.ts';
 
 /** A document of whichever generator: a `TypedDocumentNode`, a typed string, or a plain text. */
@@ -28,7 +28,9 @@ export async function query<Data, Variables>(
   try {
     const response = await http.send(request, !isMutation(text) || haveKeys(variables));
     if (!response.ok) return { data: null, error: await readRefusal(response) };
-    const { data = null, errors } = await readJson(response);
+    const answer = await readJson(response);
+    if (answer?.data === undefined && answer?.errors === undefined) throw toForeign(response, 'an answer of GraphQL');
+    const { data = null, errors } = answer;
     return errors ? { data, error: toError(errors, response.status) } : { data };
   } catch (failure) {
     if (failure instanceof PorticoError) return { data: null, error: failure };

@@ -58,7 +58,10 @@ function toV1(event: FeedEvent): object {
     const { type, readThrough, notificationIds, unreadCount } = event;
     return { type, read_through: readThrough, notification_ids: notificationIds, unread_count: unreadCount };
   }
-  return event;
+  if (event.type === 'gap') return event;
+  const { type, sequence, notification } = event;
+  const { resourceType: resource_type, resourceId: resource_id, data, created, read, ...before } = notification;
+  return { type, sequence, notification: { ...before, resource_type, resource_id, data, created, read } };
 }
 
 /** A file that holds the last sequence that was shown. */

@@ -1,0 +1,19 @@
+import { DatabaseError } from 'pg';
+import { expect, it } from 'vitest';
+import { describeFailure } from '../src/platform/failure.ts';
+
+it.each([
+  ['3D000', 'database "portico" does not exist'],
+  ['28P01', 'password authentication failed for user "portico"'],
+  ['28000', 'role "portico" does not exist'],
+  ['42501', 'permission denied for schema public'],
+])('says what PostgreSQL refuses with %s, and where that is set', (code, message) => {
+  const failure = Object.assign(new DatabaseError(message, message.length, 'error'), { code });
+  expect(describeFailure(failure)).toBe(`PostgreSQL refuses: ${message}. See the role and the database that DATABASE_URL names.`);
+});
+
+it('says that what answers is not as DATABASE_URL has it', () => {
+  for (const message of ['The server does not support SSL connections', 'timeout expired'])
+    expect(describeFailure(new Error(message))).toBe(`PostgreSQL does not answer as DATABASE_URL asks: ${message}.`);
+  expect(describeFailure(new Error('the timeout expired in a drawer'))).toBeNull();
+});
