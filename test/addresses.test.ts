@@ -13,6 +13,9 @@ describe('a client address is charged as', () => {
     ['2001:db8:1:3::1', '2001:db8:1:3::/64'],
     ['::1', '0:0:0:0::/64'],
     ['fe80::1%eth0', 'fe80:0:0:0::/64'],
+    ['192.0.2.7:4711', '192.0.2.7'],
+    ['[2001:db8:1:2::9]:4711', '2001:db8:1:2::/64'],
+    ['[2001:db8:1:2::9]', '2001:db8:1:2::/64'],
     ['not an address', 'unknown'],
   ])('%s → %s', (given, charged) => {
     expect(foldAddress(given)).toBe(charged);

@@ -1,3 +1,4 @@
+import { getIntrospectionQuery } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startApp, type TestApp } from './support/app.ts';
 
@@ -23,6 +24,22 @@ it('an honest page of a panel passes, and a hostile document does not', async ()
   expect((await ask(hostile, {}, {})).json).toEqual({
     errors: [{ message: 'The document is too large: complexity 2020202, at most 50000.', extensions: { code: 'invalid_request' } }],
   });
+});
+
+it('introspection is not repeated under other names', async () => {
+  const { json } = await ask(getIntrospectionQuery(), {}, {});
+  expect(json.data.__schema.types.length).toBeGreaterThan(50);
+  const repeat = (times: number, text: (index: number) => string) => Array.from({ length: times }, (_, index) => text(index)).join(' ');
+  const name = (index: number) => `a${index}: __type(name: "Query") { name }`;
+  expect((await ask(`{ ${repeat(3, name)} }`, {}, {})).json.data.a2).toEqual({ name: 'Query' });
+  const refused = { errors: [{ message: 'Introspection takes at most 3 aliases.', extensions: { code: 'invalid_request' } }] };
+  for (const query of [
+    `{ ${repeat(4, name)} }`,
+    `{ ${repeat(4, (index) => `a${index}: __schema { types { name } }`)} }`,
+    `{ __schema { ${repeat(4, (index) => `a${index}: types { name }`)} } }`,
+    `{ __schema { ...F } } fragment F on __Schema { ${repeat(4, (index) => `a${index}: types { name }`)} }`,
+  ])
+    for (let time = 0; time < 2; time += 1) expect((await ask(query, {}, {})).json).toEqual(refused);
 });
 
 describe('who asks for it is told what a document costs', () => {

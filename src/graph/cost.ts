@@ -44,10 +44,30 @@ export type JudgeCost = (variables: Readonly<Record<string, unknown>>) => Judgem
 export function createCostJudge(schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode): JudgeCost {
   const fragments = document.definitions.filter(({ kind }) => kind === Kind.FRAGMENT_DEFINITION);
   const own: DocumentNode = { ...document, definitions: [operation, ...fragments] };
+  if (repeatsIntrospection(schema, own))
+    return () => ({ cost: null, excess: `Introspection takes at most ${MAX_INTROSPECTION_ALIASES} aliases.` });
   if (takesVariables(schema, own)) return (variables) => judge(schema, own, variables);
   // Of the other variables none is looked at, so that the verdict is the same whatever they hold.
   const judged = judge(schema, { ...own, definitions: [{ ...operation, variableDefinitions: [] }, ...fragments] }, {});
   return () => judged;
+}
+
+/** The schema is some hundreds of kilobytes, each time that it is asked for. */
+const MAX_INTROSPECTION_ALIASES = 3;
+
+function repeatsIntrospection(schema: GraphQLSchema, document: DocumentNode): boolean {
+  const types = new TypeInfo(schema);
+  let aliases = 0;
+  visit(
+    document,
+    visitWithTypeInfo(types, {
+      Field({ alias, name }) {
+        const isWithin = types.getParentType()?.name.startsWith('__') || name.value === '__schema' || name.value === '__type';
+        if (alias && isWithin) aliases += 1;
+      },
+    }),
+  );
+  return aliases > MAX_INTROSPECTION_ALIASES;
 }
 
 /** Whether a variable stands in what a page is asked for. */

@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { brotliCompressSync, constants, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, startApp, type TestApp } from '../support/app.ts';
@@ -130,6 +133,28 @@ describe('a content encoding', () => {
   it('that is not what it says', () => expectRefused(body, { 'content-encoding': 'gzip' }, unreadable));
   it('that ends too soon', () => expectRefused(gzipSync(body).subarray(0, 15), { 'content-encoding': 'gzip' }, unreadable));
   it('with other bytes in it', () => expectRefused(deflateRawSync(body), { 'content-encoding': 'deflate' }, unreadable));
+});
+
+it('what is packed waits packed until it has come whole', async () => {
+  const packed = gzipSync(Buffer.alloc(MIB - 1, ' '));
+  const { hostname, port } = new URL(app.baseUrl);
+  const before = process.memoryUsage().arrayBuffers;
+  const sockets = await Promise.all(
+    Array.from({ length: 100 }, async () => {
+      const socket = connect(Number(port), hostname);
+      await once(socket, 'connect');
+      socket.write(
+        `POST ${app.projectPath}/notifications/read HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${app.demo.users.owner.token}\r\n` +
+          `Content-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: ${packed.length + 1}\r\n\r\n`,
+      );
+      socket.write(packed);
+      return socket;
+    }),
+  );
+  await sleep(1_000);
+  const growth = process.memoryUsage().arrayBuffers - before;
+  for (const socket of sockets) socket.destroy();
+  expect(growth).toBeLessThan(20 * MIB);
 });
 
 it('has changed nothing so far', async () => {

@@ -216,6 +216,30 @@ describe('several requests on one connection', () => {
     wire.socket.destroy();
   });
 
+  it.each([
+    [
+      'a body that cannot be read',
+      () =>
+        `${lines(`POST ${dashboards} HTTP/1.1`, 'Host: x', credential, 'Content-Type: application/json', 'Transfer-Encoding: chunked')}zz\r\n`,
+      400,
+    ],
+    ['CONNECT', () => lines('CONNECT x:443 HTTP/1.1', 'Host: x'), 404],
+  ] as const)('one that is being answered, then %s: in their order', async (_what, next, status) => {
+    const body = '{"name":"first of two"}';
+    const head = lines(
+      `POST ${dashboards} HTTP/1.1`,
+      'Host: x',
+      credential,
+      'Content-Type: application/json',
+      `Content-Length: ${body.length}`,
+    );
+    const wire = await openWire(app.baseUrl);
+    wire.write(head + body + next());
+    expect((await wire.receive(2)).map((answer) => answer.status)).toEqual([201, status]);
+    await wire.closed();
+    expect(await app.app.database.dashboard.deleteMany({ where: { name: 'first of two' } })).toEqual({ count: 1 });
+  });
+
   it('one good, then rubbish', async () => {
     const wire = await openWire(app.baseUrl);
     wire.write(get('/v1/nothing'));

@@ -13,7 +13,7 @@ import {
   takeHandover,
 } from '../../src/consoles/record.ts';
 import { readEntries } from '../../src/notifications/batch.ts';
-import { countReads, listReads, readLast, readPositions, readState } from '../../src/notifications/log.ts';
+import { countReads, listReads, readLast, readPositions, readState, readVersionBefore } from '../../src/notifications/log.ts';
 import { pruneNotifications } from '../../src/notifications/retention.ts';
 import { deleteOldTickets, redeemTicket } from '../../src/tickets/service.ts';
 import { type Answer, startApp, type TestApp } from '../support/app.ts';
@@ -188,6 +188,7 @@ test('the feed, tickets and the jobs find what they look for by an index', async
     await findProblems('readEntries', () => readEntries(database, projectId, { after: 20, limit: 50, maxBytes: 500_000 })),
     await findProblems('readState', () => readState(database, { ...reader, sinceVersion: 0 })),
     await findProblems('countReads', () => countReads(database, { ...reader, sinceVersion: 0, upToVersion: 9 })),
+    await findProblems('readVersionBefore', () => readVersionBefore(database, { ...reader, position: 9, sinceVersion: 9 })),
     await findProblems('listReads', () => listReads(database, { ...reader, sinceVersion: 0, upToVersion: 9, after: 0 })),
     await findProblems('readPositions', () => readPositions(database, [projectId], [reader])),
     await findProblems('redeemTicket', () => redeemTicket(database, randomUUID())),

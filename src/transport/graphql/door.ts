@@ -5,7 +5,7 @@ import type { ProjectIds } from '../../access/scope.ts';
 import type { Context } from '../../graph/context.ts';
 import { findProjectIds } from '../../graph/locate.ts';
 import { Fault } from '../../kernel/fault.ts';
-import { passText, toJsonText } from '../../kernel/jsontext.ts';
+import { passText } from '../../kernel/jsontext.ts';
 import type { Enveloped } from '../../pipeline/enveloped.ts';
 import { maskResult, withText } from '../../pipeline/mask.ts';
 import type { Pipeline } from '../../pipeline/pipeline.ts';
@@ -56,9 +56,9 @@ export function createGraphqlDoor(parts: ContextParts & { pipeline: Pipeline }):
       const operation = request.url === '/graphql' ? readOperation(body) : null;
       if (operation && mediaType) {
         const enveloped = getEnveloped({ exchange, delivery: 'whole', openContext: open });
-        const result = await run(enveloped, operation, { canStream, trusted, body });
+        const result = await run(enveloped, operation, { canStream, trusted });
         if (result) return sendResult(response, result, { mediaType, context });
-      } else if (!mediaType) checkStreamed(body);
+      }
       Object.assign(request, { body });
     } else checkParameters(readQueryString(request.url ?? ''));
     setHeaders(response);
@@ -79,15 +79,6 @@ export function createGraphqlDoor(parts: ContextParts & { pipeline: Pipeline }):
   }
 }
 
-/** The characters of a request that is answered as a stream: it stays in memory for as long as the stream. */
-const MAX_STREAMED = 64 * 1024;
-
-/** Throws `invalid_request` for more than a socket's message may have. */
-function checkStreamed(body: object): void {
-  if (toJsonText(body).length > MAX_STREAMED)
-    throw Fault.invalidRequest(`A request that is answered as a stream takes at most ${MAX_STREAMED} characters.`);
-}
-
 interface AnswerWay {
   readonly mediaType: string;
   readonly context: Context;
@@ -100,18 +91,16 @@ function readHeaders({ headers }: Response): Record<string, string> {
 interface Ways {
   readonly canStream: boolean;
   readonly trusted: TrustedDocuments;
-  readonly body: object;
 }
 
 /** One operation through the pipeline; null where there is none by its name, and for a subscription to a client that takes a stream. */
-async function run(enveloped: Enveloped, request: OperationRequest, { canStream, trusted, body }: Ways): Promise<ExecutionResult | null> {
+async function run(enveloped: Enveloped, request: OperationRequest, { canStream, trusted }: Ways): Promise<ExecutionResult | null> {
   const { schema } = enveloped;
   const { query, hash, operationName, variables: variableValues } = request;
   try {
     const document = enveloped.parse(hash === null ? query : findText(trusted, hash));
     const operation = getOperationAST(document, operationName);
     const isSubscription = operation?.operation === OperationTypeNode.SUBSCRIPTION;
-    if (isSubscription && canStream) checkStreamed(body);
     if (!operation || (isSubscription && canStream)) return null;
     const errors = enveloped.validate(schema, document);
     if (errors.length > 0) return { errors };

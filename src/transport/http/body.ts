@@ -1,4 +1,6 @@
 import type { IncomingMessage } from 'node:http';
+import { promisify } from 'node:util';
+import { brotliDecompress, gunzip, inflate } from 'node:zlib';
 import { parse as parseMediaType } from 'content-type';
 import express from 'express';
 import { Fault } from '../../kernel/fault.ts';
@@ -16,7 +18,9 @@ export type JsonObject = Readonly<Record<string, unknown>>;
  * JSON, not an object, of another media type, or not UTF-8: nothing is repaired on the way in.
  */
 export async function readJsonObject(request: IncomingMessage): Promise<JsonObject> {
-  const bytes = await readBody(request);
+  const encoding = request.headers['content-encoding']?.toLowerCase() || 'identity';
+  if (encoding !== 'identity' && !decoders.has(encoding)) throw Fault.invalidRequest('The content encoding is not supported.');
+  const bytes = await decode(encoding, await readBody(request));
   if (bytes.length === 0) return {};
   if (!isJson(request.headers['content-type'])) throw Fault.invalidRequest('The media type must be application/json.');
   const value = parseBytes(bytes);
@@ -51,9 +55,29 @@ function countBody(request: IncomingMessage): () => void {
   };
 }
 
+const decoders = new Map([
+  ['gzip', promisify<Buffer, object, Buffer>(gunzip)],
+  ['deflate', promisify<Buffer, object, Buffer>(inflate)],
+  ['br', promisify<Buffer, object, Buffer>(brotliDecompress)],
+]);
+
+/** Only a body that is complete is decompressed: what is in one that is not would wait uncounted. */
+async function decode(encoding: string, bytes: Buffer): Promise<Buffer> {
+  const decompress = decoders.get(encoding);
+  if (!decompress || bytes.length === 0) return bytes;
+  try {
+    return await decompress(bytes, { maxOutputLength: MAX_BODY_BYTES });
+  } catch (failure) {
+    const isTooLarge = (failure as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE';
+    throw Fault.invalidRequest(explainFailure(isTooLarge ? { type: 'entity.too.large' } : {}));
+  }
+}
+
 function readBody(request: IncomingMessage & { body?: unknown }): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const release = countBody(request);
+    // The parser would decompress it while it arrives.
+    delete request.headers['content-encoding'];
     // The parser writes nothing: it needs no response.
     readBytes(request as express.Request, {} as express.Response, (failure?: unknown) => {
       release();

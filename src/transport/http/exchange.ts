@@ -86,7 +86,7 @@ export class Exchange {
 /** The client's own id where it is well formed, so that its log and ours can be compared. What looks like a credential is not taken. */
 function readRequestId(request: IncomingMessage): string {
   const given = request.headers['x-request-id'];
-  return typeof given === 'string' && /^(?!sk-|eyJ)[\w.-]{1,128}$/.test(given) ? given : randomUUID();
+  return typeof given === 'string' && /^(?!sk-|.*(?:sk-portico-|eyJ))[\w.-]{1,128}$/.test(given) ? given : randomUUID();
 }
 
 /** The exchange is kept on the request itself: a WeakMap with an entry for each request costs V8 much (docs/performance.md). */

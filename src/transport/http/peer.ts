@@ -24,14 +24,18 @@ export function readAddresses(trustedProxies: readonly string[]): ClientAddresse
   };
 }
 
+/** Some proxies write the client's port too: `203.0.113.1:4711`, `[2001:db8::1]:4711`. */
+const withPort = /^(?:([\d.]+):\d+|\[([\da-f:.]+)\](?::\d+)?)$/i;
+
 const folded = createTextCache<string>();
 
 /** The address that a budget is charged to: an IPv4 address, or the network of 64 bits that an IPv6 client has for itself. */
 export function foldAddress(text: string): string {
   const known = folded.get(text);
   if (known) return known;
-  if (!ipaddr.isValid(text)) return 'unknown';
-  const address = ipaddr.process(text);
+  const bare = withPort.exec(text)?.slice(1).find(Boolean) ?? text;
+  if (!ipaddr.isValid(bare)) return 'unknown';
+  const address = ipaddr.process(bare);
   const charged = address.kind() === 'ipv4' ? address.toString() : networkOf(address as ipaddr.IPv6);
   folded.set(text, charged);
   return charged;

@@ -77,6 +77,15 @@ export class RequestQueue {
     this.#add(request, start, false);
   }
 
+  /** Puts something else in the place of the newest request, which cannot be read to its end; returns whether that one waits. */
+  replaceLast(start: () => void): boolean {
+    const last = this.#pending?.pop();
+    if (!last) return false;
+    this.hold(last.request, -last.bytes);
+    this.enqueueLast(last.request, start);
+    return true;
+  }
+
   /** Finishes the current request, and starts the next one. */
   finish(): void {
     this.#current = null;

@@ -23,6 +23,8 @@ export function answerUnreadable(failure: NodeJS.ErrnoException, stream: Duplex)
   if (!socket.writable || failure.code === 'ECONNRESET') socket.destroy();
   // Complete requests that came before it are answered before.
   else if (queue && last?.complete) queue.enqueueLast(last, answer);
+  // It is in the body of one that waits: those before it are answered before.
+  else if (queue?.replaceLast(answer)) return;
   // It is in the body of a request to which the answer has already begun.
   else if (socket._httpMessage?.headersSent) socket.destroy();
   else answer();

@@ -113,9 +113,13 @@ export function createHttpServer(parts: ServerParts): Server {
     else queue?.enqueueLast(request, () => begin(request, socket, head));
   });
   // This is no proxy; without a listener Node would hang up without a word.
-  server.on('connect', (_request, socket) => {
+  server.on('connect', (request, stream) => {
+    const socket = stream as Socket;
+    const queue = requestQueueOf(socket);
+    const answer = () => answerRaw(socket, Fault.notFound());
     socket.on('error', destroy);
-    answerRaw(socket, Fault.notFound());
+    if (queue && !queue.isIdle) queue.enqueueLast(request, answer);
+    else answer();
   });
   return server;
 }
