@@ -32,7 +32,7 @@ export const faults = {
   conflict: {
     status: 409,
     when: 'the dashboard is not at the version that `If-Match` or `expectedVersion` names (`context.version` is the current one), or a quota is used up (`context.quota` is its name, `context.limit` how many there may be)',
-    where: 'dashboards, the making of API keys, writes with an idempotency key, and upgrades to a WebSocket',
+    where: 'dashboards, the making of API keys, writes with an idempotency key, subscriptions, and upgrades to a WebSocket',
   },
   idempotency_key_reused: {
     status: 409,
