@@ -16,8 +16,8 @@ import {
   type ReadState,
   readLast,
   readState,
+  readToldVersion,
   readVersion,
-  readVersionBefore,
 } from './log.ts';
 import { listEntries } from './service.ts';
 
@@ -124,9 +124,8 @@ class Feed extends Source<FeedEvent> implements Evictable {
     return !this.#isReady || this.#follower?.isLagging === true || this.#lacksReads;
   }
 
-  get #reader(): { readonly projectId: string; readonly userId: string } {
-    const { projectId, viewer } = this.#scope;
-    return { projectId, userId: viewer.userId };
+  get #reader() {
+    return { projectId: this.#scope.projectId, userId: this.#scope.viewer.userId };
   }
 
   get #lacksReads(): boolean {
@@ -245,38 +244,24 @@ class Feed extends Source<FeedEvent> implements Evictable {
   }
 
   async #fetchReady(follower: Follower): Promise<void> {
-    const { database } = this.#scope;
-    const { position } = follower;
-    const request = { ...this.#reader, sinceVersion: Number.MAX_SAFE_INTEGER, upTo: position };
-    const state = await this.#persist(() => readState(database, request));
-    const { prunedThrough, readThrough, unread } = state;
-    follower.version = await this.#findTold(state, position);
-    this.#prunedThrough = prunedThrough;
+    const [{ database }, { position }] = [this.#scope, follower];
+    const asked = { ...this.#reader, sinceVersion: Number.MAX_SAFE_INTEGER, upTo: position };
+    const state = await this.#persist(() => readState(database, asked));
+    const sinceVersion = this.#versionBefore ?? state.version;
+    const version = await this.#persist(() => readToldVersion(database, state, { ...this.#reader, position, sinceVersion }));
+    this.#reach(follower, { ...state, version });
     this.#isReady = true;
-    this.#setFetched([{ type: 'ready', sequence: follower.position, readThrough, unreadCount: unread }], false);
-  }
-
-  /**
-   * The version up to which a feed at a position has told what is read. An entry that was read after its replay, or before it
-   * is delivered as a new one, was or will be told as unread: the state that comes next brings these reads again.
-   */
-  async #findTold({ version, last, readThrough }: ReadState, position: number): Promise<number> {
-    const sinceVersion = this.#versionBefore ?? version;
-    if (last <= position && sinceVersion === version) return version;
-    const { database } = this.#scope;
-    const before = await this.#persist(() => readVersionBefore(database, { ...this.#reader, position, sinceVersion }));
-    return Math.min(before ?? version, readThrough > position ? version - 1 : version);
+    this.#setFetched([{ type: 'ready', sequence: position, readThrough: state.readThrough, unreadCount: state.unread }], false);
   }
 
   /** The next single reads that no shared state has for this feed. The unread count agrees with what has been delivered so far. */
   async #fetchReads(follower: Follower): Promise<void> {
     const state = this.#readReplay?.state ?? follower.readState();
     if (!state) return;
-    const { database, projectId, viewer } = this.#scope;
-    const range = { projectId, userId: viewer.userId, sinceVersion: follower.version, upToVersion: state.version };
+    const range = { ...this.#reader, sinceVersion: follower.version, upToVersion: state.version };
     const inTurn = <Result>(work: () => Promise<Result>) => this.#persist(() => this.#hubs.inTurn(work));
-    const { after, left } = this.#readReplay ?? { after: 0, left: await inTurn(() => countReads(database, range)) };
-    const reads = await inTurn(() => listReads(database, { ...range, after }));
+    const { after, left } = this.#readReplay ?? { after: 0, left: await inTurn(() => countReads(this.#scope.database, range)) };
+    const reads = await inTurn(() => listReads(this.#scope.database, { ...range, after }));
     // A read that has fallen below the watermark meanwhile is no longer there: a later state covers it.
     const stillLeft = reads.length < MAX_EVENT_IDS ? 0 : Math.max(left - reads.length, 0);
     const unreadCount = this.#countUnread(follower, state) + stillLeft;
@@ -292,8 +277,8 @@ class Feed extends Source<FeedEvent> implements Evictable {
     if (!state || state.version < follower.version || this.#lacksReads) return null;
     if (state.version === follower.version && state.prunedThrough <= this.#prunedThrough) return null;
     this.#reach(follower, state);
-    const { readThrough, notificationIds } = state;
-    return { type: 'read', readThrough, notificationIds: notificationIds ?? [], unreadCount: this.#countUnread(follower, state) };
+    const { readThrough, notificationIds: ids } = state;
+    return { type: 'read', readThrough, notificationIds: ids ?? [], unreadCount: this.#countUnread(follower, state) };
   }
 
   /** An entry that was delivered since the state was read is unread by it. */

@@ -108,6 +108,17 @@ export async function readVersionBefore(
   return row?.version ?? null;
 }
 
+/**
+ * The version up to which a feed at a position, which began to replay the log at `sinceVersion`, has told what is read. An entry
+ * that was read after its replay, or before it is delivered as a new one, was or will be told as unread: the state that comes
+ * next brings these reads again.
+ */
+export async function readToldVersion(database: Database, { version, last, readThrough }: ReadState, late: LateReads): Promise<number> {
+  if (last <= late.position && late.sinceVersion === version) return version;
+  const before = await readVersionBefore(database, late);
+  return Math.min(before ?? version, readThrough > late.position ? version - 1 : version);
+}
+
 /** The single reads of a user that came with the versions after one, up to another. */
 interface ReadRange {
   readonly projectId: string;
