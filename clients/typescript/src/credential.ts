@@ -32,10 +32,12 @@ export class CredentialSource {
   }
 }
 
+/** A key or a token is visible ASCII: anything else is none, and is not repeated in an error. */
+export const isCredential = (text: string): boolean => /^[\x21-\x7e]+$/.test(text);
+
 async function ask(credential: Credential): Promise<string> {
   const given = (typeof credential === 'string' ? credential : await call(credential)).trim();
-  // What no header may hold would be repeated in its error.
-  if (!/^[\x21-\x7e]+$/.test(given)) throw new PorticoError('not_authenticated', 'The credential is no key and no token.', 401);
+  if (!isCredential(given)) throw new PorticoError('not_authenticated', 'The credential is no key and no token.', 401);
   return given;
 }
 

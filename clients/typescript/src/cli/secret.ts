@@ -1,5 +1,6 @@
 import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
+import { isCredential } from '../credential.ts';
 import { CommandFailure } from './failure.ts';
 
 /** More than any key or token. */
@@ -11,9 +12,9 @@ export async function readSecret(prompt: string): Promise<string> {
   return checkCredential(text.trim());
 }
 
-/** A key or a token is visible ASCII: anything else is none, and is not repeated in an error. */
+/** Throws for what is no credential. */
 export function checkCredential(text: string): string {
-  if (!/^[\x21-\x7e]+$/.test(text)) throw new CommandFailure('That is no key and no token.');
+  if (!isCredential(text)) throw new CommandFailure('That is no key and no token.');
   return text;
 }
 
