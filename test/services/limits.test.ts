@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import WebSocket from 'ws';
 import { copyTemplate } from '../support/app.ts';
+import { countCases } from '../support/cases.ts';
 import { type Crowd, openCrowd, type Reply, type Sending } from '../support/crowd.ts';
 import { openRedis, type RedisServer } from '../support/redis.ts';
 import { type Fleet, openFleet } from '../support/replicas.ts';
 
-const TICKETS = Number(process.env.TICKETS ?? 1000);
+const TICKETS = countCases(1_000, 'TICKETS');
 const TRIES = 20;
 
 let redis: RedisServer;

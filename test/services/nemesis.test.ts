@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Balancer, openBalancer } from '../support/balancer.ts';
+import { countCases } from '../support/cases.ts';
 import { type Cluster, openCluster } from '../support/cluster.ts';
 import { type Crowd, openCrowd } from '../support/crowd.ts';
 import { checkHistory, type Entry } from '../support/history.ts';
@@ -11,7 +12,7 @@ import { type Fleet, openFleet, type Replica } from '../support/replicas.ts';
 import { openSubscriber, type Subscriber } from '../support/subscribers.ts';
 import { ask } from '../support/traffic.ts';
 
-const seconds = Number(process.env.NEMESIS_SECONDS ?? 180);
+const seconds = countCases(240, 'NEMESIS_SECONDS');
 const seed = Number(process.env.NEMESIS_SEED ?? Date.now() % 1_000_000);
 const WRITERS = 20;
 const SUBSCRIBERS = 100;

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import WebSocket from 'ws';
 import { copyTemplate } from '../support/app.ts';
 import { type Balancer, openBalancer } from '../support/balancer.ts';
+import { countCases } from '../support/cases.ts';
 import { type Crowd, openCrowd, type Sending } from '../support/crowd.ts';
 import { execute } from '../support/database.ts';
 import { checkHistory, type Entry } from '../support/history.ts';
@@ -11,7 +12,7 @@ import { type Fleet, openFleet, type Replica } from '../support/replicas.ts';
 import { openSubscriber, type Subscriber } from '../support/subscribers.ts';
 import { ask, describeOutcome, drive, isGood } from '../support/traffic.ts';
 
-const ROUNDS = Number(process.env.ROLLING_ROUNDS ?? 10);
+const ROUNDS = countCases(16, 'ROLLING_ROUNDS');
 const DRAIN_SECONDS = 2;
 const REPLICAS = 2;
 const SUBSCRIBERS = 40;

@@ -8,8 +8,9 @@ import { type DemoFile, refreshDemoFile } from '../../demo/file.ts';
 import { type App, createApp } from '../../src/app.ts';
 import { type Config, demoFile, readConfig } from '../../src/config.ts';
 import { createLogger } from '../../src/platform/logger.ts';
-import { databaseUrl, execute, openSnapshot } from './database.ts';
+import { databaseUrl, execute } from './database.ts';
 import { redisSettings } from './redis.ts';
+import { openSnapshot } from './snapshot.ts';
 import { witness } from './witness.ts';
 
 export const isPostgres = 'template' in inject('origin');

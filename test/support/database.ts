@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PGlite } from '@electric-sql/pglite';
@@ -42,28 +42,6 @@ async function slim(embedded: PGlite): Promise<void> {
   const { rows } = await embedded.query<{ datname: string }>('SELECT datname FROM pg_database WHERE datname <> current_database()');
   for (const { datname } of rows) await embedded.exec(`DROP DATABASE ${datname}`);
   await embedded.exec('CHECKPOINT');
-}
-
-/** As the product starts it, with less to fill with zeros a hundred times. */
-const startParams = [...PGlite.defaultStartParams, '-c', 'shared_buffers=4MB'];
-
-/** A copy of the migrated and seeded database, in memory. */
-export function openSnapshot(path: string): Promise<PGlite> {
-  return PGlite.create({ dataDir: 'memory://', loadDataDir: new Snapshot(path), startParams });
-}
-
-/** A file read whole: a Blob would hand it out in pieces, and have them put together again. */
-class Snapshot extends Blob {
-  readonly #bytes: Buffer<ArrayBuffer>;
-
-  constructor(path: string) {
-    super();
-    this.#bytes = readFileSync(path);
-  }
-
-  override async arrayBuffer(): Promise<ArrayBuffer> {
-    return this.#bytes.buffer;
-  }
 }
 
 async function prepareTemplate(project: TestProject, server: string) {

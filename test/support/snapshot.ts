@@ -1,0 +1,93 @@
+import { readFileSync } from 'node:fs';
+import { PGlite } from '@electric-sql/pglite';
+
+/** As the product starts it, with less to fill with zeros, and a write-ahead log that stays small however many tests use it. */
+const startParams = [...PGlite.defaultStartParams, '-c', 'shared_buffers=4MB', '-c', 'max_wal_size=64MB', '-c', 'min_wal_size=32MB'];
+
+/** A database in memory that one app after another uses: to start PGlite takes a hundred times as long as to restore its rows. */
+interface Pooled {
+  readonly database: PGlite;
+  /** The rows of each table of the snapshot, as `COPY` reads and writes them. */
+  readonly rows: ReadonlyMap<string, Blob>;
+  /** The fingerprint of tables, functions, triggers and privileges: a database that a test has altered is not used again. */
+  readonly structure: string;
+}
+
+/** Databases of this worker that no app uses, as they were loaded. */
+const idle: Pooled[] = [];
+
+/** A copy of the migrated and seeded database, in memory, until it is closed. */
+export async function openSnapshot(path: string): Promise<PGlite> {
+  return lend(idle.pop() ?? (await load(path)));
+}
+
+async function load(path: string): Promise<Pooled> {
+  const database = await PGlite.create({ dataDir: 'memory://', loadDataDir: new Snapshot(path), startParams });
+  const rows = new Map<string, Blob>();
+  const { rows: tables } = await database.query<{ name: string }>(
+    `SELECT format('%I', relname) AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' ORDER BY oid`,
+  );
+  for (const { name } of tables) {
+    const { blob } = await database.query(`COPY ${name} TO '/dev/blob'`);
+    rows.set(name, blob ?? new Blob([]));
+  }
+  return { database, rows, structure: await readStructure(database) };
+}
+
+/** The database for one app. Closed, it refuses everything, as a closed PGlite does, and is restored for the next one. */
+function lend(pooled: Pooled): PGlite {
+  let isClosed = false;
+  const close = async () => {
+    if (isClosed) return;
+    isClosed = true;
+    if (await restore(pooled)) idle.push(pooled);
+    else await pooled.database.close();
+  };
+  return new Proxy(pooled.database, {
+    get(database, name) {
+      if (name === 'close') return close;
+      if (isClosed) throw new Error('PGlite is closed');
+      const value: unknown = Reflect.get(database, name, database);
+      return typeof value === 'function' ? value.bind(database) : value;
+    },
+  });
+}
+
+/** Puts the rows of the snapshot back; returns whether the database is as it was loaded. */
+async function restore({ database, rows, structure }: Pooled): Promise<boolean> {
+  if ((await readStructure(database)) !== structure) return false;
+  // Neither triggers nor foreign keys: the rows of counters and logs come back as they were.
+  await database.exec(`SET session_replication_role = replica; TRUNCATE ${[...rows.keys()].join(', ')}`);
+  for (const [name, blob] of rows) if (blob.size > 0) await database.query(`COPY ${name} FROM '/dev/blob'`, [], { blob });
+  await database.exec('DISCARD ALL');
+  return true;
+}
+
+async function readStructure(database: PGlite): Promise<string> {
+  const { rows } = await database.query<{ structure: string }>(`
+    SELECT md5(string_agg(part, ' ' ORDER BY part)) AS structure FROM (
+      SELECT concat_ws(':', oid, relname, relkind, relacl, reloptions) AS part FROM pg_class WHERE relnamespace = 'public'::regnamespace
+      UNION ALL SELECT concat_ws(':', attrelid, attname, atttypid, attnotnull, atthasdef, attacl) FROM pg_attribute WHERE attrelid >= 16384 AND attnum > 0
+      UNION ALL SELECT concat_ws(':', oid, proname, proacl, md5(prosrc)) FROM pg_proc WHERE oid >= 16384
+      UNION ALL SELECT concat_ws(':', oid, tgname, tgenabled) FROM pg_trigger
+      UNION ALL SELECT concat_ws(':', oid, conname, convalidated) FROM pg_constraint WHERE oid >= 16384
+      UNION ALL SELECT concat_ws(':', oid, nspname, nspacl) FROM pg_namespace
+      UNION ALL SELECT concat_ws(':', oid, rolname) FROM pg_roles
+      UNION ALL SELECT concat_ws(':', setdatabase, setrole, setconfig) FROM pg_db_role_setting
+    ) AS parts`);
+  return rows[0]?.structure ?? '';
+}
+
+/** A file read whole: a Blob would hand it out in pieces, and have them put together again. */
+class Snapshot extends Blob {
+  readonly #bytes: Buffer<ArrayBuffer>;
+
+  constructor(path: string) {
+    super();
+    this.#bytes = readFileSync(path);
+  }
+
+  override async arrayBuffer(): Promise<ArrayBuffer> {
+    return this.#bytes.buffer;
+  }
+}
