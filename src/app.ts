@@ -42,27 +42,27 @@ export interface App {
   readonly limits: Limits;
   readonly log: Logger;
   readonly metrics: Metrics;
-  /** The numbers of what is open now, besides the requests under way. */
+  /** The numbers of open sockets, hubs, followers and leases. */
   count(): { sockets: number; hubs: number; followers: number; watched: number };
   /**
-   * Reads what clients will read, so that the first of them need not wait, and collects the garbage of the start. The replica
-   * is not ready until then.
+   * Runs typical requests and collects the garbage of the start, so that the first clients need not wait. The replica is not
+   * ready until then.
    */
   warmUp(): Promise<void>;
-  /** Lets people of this machine sign in at the desk as one of the demo. */
+  /** Lets browsers on this machine sign in at the desk as one of the demo's users. */
   offerDemo(offer: DemoOffer): void;
-  /** Opens the port; returns the address with the port that was given. */
+  /** Opens the port; returns the address with the actual port. */
   listen(port: number, host: string): Promise<AddressInfo>;
-  /** Stops taking requests, lets those under way finish, and closes everything in reverse order of opening. */
+  /** Accepts no more requests, waits for those in progress, and closes everything in reverse order of opening. */
   close(): Promise<void>;
 }
 
-/** How often old tickets, kept answers and counters are removed, and, where a retention is set, old notifications. */
-const TIDY_INTERVAL_MS = 600_000;
-/** How long a replica warms up before it collects the garbage of its start, and after. */
+/** How often old tickets, stored responses and counters are deleted, and, if a retention is set, old notifications. */
+const CLEANUP_INTERVAL_MS = 600_000;
+/** How long a replica warms up before it collects the garbage of its start, and afterwards. */
 const WARM_UP_MS = 750;
 const WARM_AGAIN_MS = 250;
-/** Of answers that are larger than most: what they take of the memory and the database is what the others do not have. */
+/** Large answers are read and serialized one at a time, so that memory and the database remain available to the others. */
 const LARGE_ANSWERS_AT_ONCE = 1;
 
 interface Overrides {
@@ -86,13 +86,13 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     const watch = new RevocationWatcher({ database, log });
     lifecycle.onClose(() => watch.close());
     const hubs = new Hubs({ database, wakeups: redis ? openSharedWakeups(redis) : openLocalWakeups(), log });
-    const tidy = async () => {
+    const deleteOldRows = async () => {
       await deleteOldTickets(database);
       await deleteOldAnswers(database);
       await deleteOldTaskCounters(database);
       if (config.retentionDays !== null) await pruneNotifications(database, config.retentionDays);
     };
-    lifecycle.onClose(scheduleJob('tidy', TIDY_INTERVAL_MS, tidy, log));
+    lifecycle.onClose(scheduleJob('tidy', CLEANUP_INTERVAL_MS, deleteOldRows, log));
     const consoles = new Consoles({ database, watch, log, limits: config.consoles });
     lifecycle.onClose(() => consoles.close());
     const { dashboards, keys, keptAnswers } = config;
@@ -101,13 +101,13 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     const addresses = readAddresses(config.trustedProxies);
     const backlog = new Backlog({ limits: config.unread, onEnd: () => metrics.unreadEnds.inc() });
     const health = { lifecycle, connections, redis, metrics };
-    const parts = { schema, pipeline, database, services, watch, tokens, limits, log, config, addresses, backlog, ...health };
+    const dependencies = { schema, pipeline, database, services, watch, tokens, limits, log, config, addresses, backlog, ...health };
     let demo: DemoOffer | null = null;
-    const graphql = createGraphqlDoor(parts);
+    const graphql = createGraphqlDoor(dependencies);
     const rest = routes.map((route) => bindRoute(schema, route));
-    const sockets = createSocketDoor({ ...parts, ...pipeline, isAllowedOrigin: allowOrigins(parts) });
+    const sockets = createSocketDoor({ ...dependencies, ...pipeline, isAllowedOrigin: allowOrigins(dependencies) });
     const server = createHttpServer({
-      handler: createHttpHandler({ ...parts, graphql, rest, demoOffer: () => demo }),
+      handler: createHttpHandler({ ...dependencies, graphql, rest, demoOffer: () => demo }),
       upgrade: sockets.upgrade,
       addresses,
       backlog,
@@ -116,12 +116,12 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
       ...overrides.server,
     });
     lifecycle.onClose(() => closeServer(server));
-    // The server waits for its answers: those that stream events must have ended before.
+    // Closers run in reverse order: streamed answers must have ended before the server waits for its answers.
     lifecycle.onClose(() => hubs.close());
-    // A replica that stops gives its balancer time to notice; with an embedded database there is no other replica.
+    // A stopping replica gives its balancer time to notice; with an embedded database there is no other replica.
     const drainMs = config.drainSeconds * 1000;
     lifecycle.onClose(() => Promise.all([sockets.drain(drainMs), config.database && sleep(drainMs)]));
-    measure({ metrics, connections, hubs, consoles, sockets, backlog });
+    registerGauges({ metrics, connections, hubs, consoles, sockets, backlog });
     return {
       database,
       tokens,
@@ -130,8 +130,8 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
       metrics,
       count: () => ({ sockets: sockets.count(), ...hubs.count(), watched: watch.size }),
       warmUp: () => {
-        const warmFor = (patienceMs: number) => warmUp(rest, { ...parts, connections: config.database?.pool ?? 1, patienceMs });
-        // V8 throws code away with the garbage: what is needed is run once more.
+        const warmFor = (patienceMs: number) => warmUp(rest, { ...dependencies, connections: config.database?.pool ?? 1, patienceMs });
+        // V8 also collects compiled code: a second run compiles again what is needed.
         return lifecycle.beginWith(
           warmFor(WARM_UP_MS)
             .then(collectGarbage)
@@ -150,7 +150,7 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
   }
 }
 
-/** With the trusted documents of the file, if there is one: a file that is not good is told to the operator. */
+/** Opens the pipeline, with the trusted documents of a file if one is configured. Throws an OperatorError for an unusable file. */
 async function openPipeline(trusted: Config['trusted']): Promise<Pipeline> {
   if (!trusted) return createPipeline(schema);
   try {
@@ -162,7 +162,7 @@ async function openPipeline(trusted: Config['trusted']): Promise<Pipeline> {
   }
 }
 
-interface Measured {
+interface GaugeSources {
   readonly metrics: Metrics;
   readonly connections: PoolState | null;
   readonly hubs: Hubs;
@@ -171,7 +171,7 @@ interface Measured {
   readonly backlog: Backlog;
 }
 
-function measure({ metrics, connections, hubs, consoles, sockets, backlog }: Measured): void {
+function registerGauges({ metrics, connections, hubs, consoles, sockets, backlog }: GaugeSources): void {
   metrics.gauge('portico_sockets', 'WebSockets open.', () => sockets.count());
   metrics.gauge('portico_unread_bytes', 'What waits in memory for peers that do not read.', () => backlog.bytes);
   metrics.gauge('portico_feed_hubs', 'Projects whose notifications are being streamed.', () => hubs.count().hubs);
@@ -212,15 +212,15 @@ function listen(server: Server, port: number, host: string): Promise<AddressInfo
   });
 }
 
-/** How long requests under way may take to end. */
+/** How long requests in progress may take to finish. */
 const GRACE_MS = 10_000;
 
-/** Takes no more connections, and waits for the requests under way; a connection that has become idle is closed at once. */
+/** Accepts no more connections, and waits for the requests in progress; a connection that becomes idle is closed. */
 async function closeServer(server: Server): Promise<void> {
   const closed = new Promise((resolve) => server.close(resolve));
-  const sweeping = setInterval(() => server.closeIdleConnections(), 50);
+  const sweep = setInterval(() => server.closeIdleConnections(), 50);
   const deadline = setTimeout(() => server.closeAllConnections(), GRACE_MS);
   await closed;
-  clearInterval(sweeping);
+  clearInterval(sweep);
   clearTimeout(deadline);
 }

@@ -10,7 +10,7 @@ import { describeFailure, OperatorError } from './platform/failure.ts';
 
 const DAY_SECONDS = 86_400;
 
-/** Runs one command against the configured database, which is migrated on the way. */
+/** Runs one command against the configured database, which is migrated first. */
 async function withApp(work: (app: App) => Promise<string>): Promise<void> {
   const app = await createApp({ ...readConfig(process.env), redis: null, trusted: null, drainSeconds: 0, logLevel: 'error' });
   try {
@@ -75,8 +75,8 @@ program
   .description('add a user and print the id')
   .requiredOption('--name <name>', 'as others see it')
   .option('--id <uuid>', 'the `sub` of the tokens that an identity provider signs for them')
-  .action((email: string, { name, id }: { name: string; id?: string }) =>
-    withApp(async ({ database }) => (await addUser(database, { email, name, ...(id !== undefined && { id }) })).id),
+  .action((email: string, options: { name: string; id?: string }) =>
+    withApp(async ({ database }) => (await addUser(database, { email, ...options })).id),
   );
 
 program
@@ -86,8 +86,8 @@ program
   .description('add an organization and print the id')
   .requiredOption('--owner <email>', 'its first owner')
   .option('--currency <code>', 'three letters', 'EUR')
-  .action((name: string, { owner, currency }: { owner: string; currency: string }) =>
-    withApp(async ({ database }) => (await addOrganization(database, { name, currency, owner })).id),
+  .action((name: string, options: { owner: string; currency: string }) =>
+    withApp(async ({ database }) => (await addOrganization(database, { name, ...options })).id),
   );
 
 program
@@ -96,8 +96,8 @@ program
   .command('add <name>')
   .description('add a project and print the id')
   .requiredOption('--organization <uuid>', 'whose it is')
-  .action((name: string, { organization }: { organization: string }) =>
-    withApp(async ({ database }) => (await addProject(database, { name, organization })).id),
+  .action((name: string, options: { organization: string }) =>
+    withApp(async ({ database }) => (await addProject(database, { name, ...options })).id),
   );
 
 program
@@ -131,6 +131,6 @@ consoleCommands
 
 program.parseAsync().catch((failure: unknown) => {
   console.error(failure instanceof ConfigError ? failure.message : (describeFailure(failure) ?? failure));
-  // An embedded database that could not be opened keeps the process alive.
+  // Without it, an embedded database that could not be opened would keep the process alive.
   process.exit(1);
 });

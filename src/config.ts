@@ -2,16 +2,16 @@ import { join, resolve } from 'node:path';
 import proxyAddr from 'proxy-addr';
 import { z } from 'zod';
 
-const list = z.string().transform((text) =>
+const splitList = (text: string) =>
   text
     .split(',')
     .map((part) => part.trim())
-    .filter(Boolean),
-);
+    .filter(Boolean);
+const list = z.string().transform(splitList);
 const MEBIBYTE = 2 ** 20;
 const positive = z.coerce.number().int().positive();
 
-/** Every setting, with its default: the table in README.md lists the same. */
+/** Every setting with its default, as the table in README.md lists them. */
 const environment = z.object({
   PORT: z.coerce.number().int().min(0).max(65535).default(4000),
   HOST: z.string().min(1).default('0.0.0.0'),
@@ -67,10 +67,10 @@ function toConfig(settings: z.output<typeof environment>) {
     database: settings.DATABASE_URL ? { url: settings.DATABASE_URL, pool: settings.DATABASE_POOL } : null,
     /** Shared by the replicas: rate windows and wake-ups. Null: each process has its own. */
     redis: settings.REDIS_URL ? { url: settings.REDIS_URL, prefix: settings.REDIS_PREFIX } : null,
-    /** The identity provider, and what the desk is called there; null: tokens are signed with a key of our own in `dataDir`. */
+    /** The identity provider, and the client id of the desk; null: tokens are signed with a local key in `dataDir`. */
     identityProvider: jwksUrl && issuer && audience ? { jwksUrl, issuer, audience, clientId } : null,
     allowedOrigins: settings.ALLOWED_ORIGINS.map((origin) => new URL(origin).origin),
-    /** Proxies whose X-Forwarded-For counts: addresses, subnets, or the names loopback, linklocal, uniquelocal. */
+    /** Proxies whose X-Forwarded-For is trusted: addresses, subnets, or the names loopback, linklocal, uniquelocal. */
     trustedProxies: settings.TRUST_PROXY,
     limits: {
       anonymousPerMinute: settings.RATE_LIMIT_ANONYMOUS,
@@ -79,27 +79,27 @@ function toConfig(settings: z.output<typeof environment>) {
     },
     /** The age in days at which notifications are removed; null: never. */
     retentionDays: settings.NOTIFICATION_RETENTION_DAYS ?? null,
-    /** How many consoles a user may have open at once, and for how long nothing may pass in one. */
+    /** How many consoles a user may have open at once, and how long one may be idle. */
     consoles: { perUser: settings.CONSOLES_PER_USER, idleMs: settings.CONSOLE_IDLE_SECONDS * 1000 },
-    /** How long a stopping process lets its clients go elsewhere. */
+    /** How long a stopping process lets its clients reconnect elsewhere. */
     drainSeconds: settings.DRAIN_SECONDS,
-    /** TCP connections that are open at once, and those of one client address. */
+    /** TCP connections open at once: in all, and of one client address. */
     maxConnections: settings.MAX_CONNECTIONS,
     maxConnectionsPerAddress: settings.MAX_CONNECTIONS_PER_ADDRESS,
-    /** Bytes that may wait for peers that do not read: for one client address, and for all. */
+    /** Bytes that may wait for peers that do not read: of one client address, and in all. */
     unread: { perAddress: settings.MAX_UNREAD_MIB_PER_ADDRESS * MEBIBYTE, inAll: settings.MAX_UNREAD_MIB * MEBIBYTE },
-    /** The size of an answer, as JSON text. */
+    /** The largest answer, in bytes of JSON text. */
     answers: { maxBytes: settings.MAX_ANSWER_BYTES },
-    /** Whether large answers are compressed for clients that take it. */
+    /** Whether large answers are compressed for clients that accept it. */
     compresses: settings.COMPRESS === 'true',
     dashboards: { perProject: settings.DASHBOARDS_PER_PROJECT },
-    /** How many API keys of a user may be good at a time. */
+    /** How many valid API keys a user may have. */
     keys: { perUser: settings.KEYS_PER_USER },
-    /** How many answers are kept for a user, so that they can be given again. */
+    /** How many responses are stored for the idempotency keys of a user. */
     keptAnswers: { perUser: settings.IDEMPOTENCY_KEYS_PER_USER },
     /** How many WebSockets a user may have open at once, in this process. */
     socketsPerUser: settings.SOCKETS_PER_USER,
-    /** The file with the GraphQL documents that are trusted, and whether no others are run; null: there is none. */
+    /** The file of trusted GraphQL documents, and whether all others are rejected; null: no file. */
     trusted: settings.TRUSTED_DOCUMENTS ? { path: resolve(settings.TRUSTED_DOCUMENTS), isOnly: settings.TRUSTED_ONLY === 'true' } : null,
     logLevel: settings.LOG_LEVEL as string,
   };
@@ -117,7 +117,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
   const problems = [
     ...issues.map(({ name, message }) => `${name}: ${message}`),
     ...findContradictions(given),
-    ...findDangers(Object.fromEntries(Object.entries(given).filter(([name]) => !malformed.has(name)))),
+    ...findPlaintextSecrets(Object.fromEntries(Object.entries(given).filter(([name]) => !malformed.has(name)))),
   ];
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems.join('\n'));
   return toConfig(parsed.data);
@@ -126,32 +126,30 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
 type Given = Readonly<Record<string, string | undefined>>;
 
 function findContradictions(given: Given): string[] {
-  const provider = [given.JWT_JWKS_URL, given.JWT_ISSUER, given.JWT_AUDIENCE];
-  const isHalf = provider.some(Boolean) && !provider.every(Boolean);
-  const isNobody = given.OIDC_CLIENT_ID && !provider.every(Boolean);
-  const isNoUrl = given.OIDC_CLIENT_ID && given.JWT_ISSUER && !URL.canParse(given.JWT_ISSUER);
-  const trustsNothing = given.TRUSTED_ONLY === 'true' && !given.TRUSTED_DOCUMENTS;
-  return [
-    ...(isHalf ? ['JWT_JWKS_URL, JWT_ISSUER, JWT_AUDIENCE: set all three, or none'] : []),
-    ...(isNobody ? ['OIDC_CLIENT_ID: needs JWT_JWKS_URL, JWT_ISSUER, JWT_AUDIENCE'] : []),
-    ...(isNoUrl ? ['OIDC_CLIENT_ID: needs a JWT_ISSUER that is a URL'] : []),
-    ...(trustsNothing ? ['TRUSTED_ONLY: needs TRUSTED_DOCUMENTS'] : []),
-  ];
+  const { JWT_JWKS_URL: jwksUrl, JWT_ISSUER: issuer, JWT_AUDIENCE: audience, OIDC_CLIENT_ID: clientId } = given;
+  const hasProvider = jwksUrl && issuer && audience;
+  const problems: string[] = [];
+  if (!hasProvider && (jwksUrl || issuer || audience)) problems.push('JWT_JWKS_URL, JWT_ISSUER, JWT_AUDIENCE: set all three, or none');
+  if (clientId && !hasProvider) problems.push('OIDC_CLIENT_ID: needs JWT_JWKS_URL, JWT_ISSUER, JWT_AUDIENCE');
+  if (clientId && issuer && !URL.canParse(issuer)) problems.push('OIDC_CLIENT_ID: needs a JWT_ISSUER that is a URL');
+  if (given.TRUSTED_ONLY === 'true' && !given.TRUSTED_DOCUMENTS) problems.push('TRUSTED_ONLY: needs TRUSTED_DOCUMENTS');
+  return problems;
 }
 
 /** Settings that would send secrets in the clear. Loopback addresses are allowed. */
-function findDangers(given: Given): string[] {
-  const plaintextHosts = new Set((given.PLAINTEXT_HOSTS ?? '').split(',').map((host) => host.trim().toLowerCase()));
+function findPlaintextSecrets(given: Given): string[] {
+  const plaintextHosts = splitList(given.PLAINTEXT_HOSTS ?? '').map((host) => host.toLowerCase());
   const problems: string[] = [];
-  const check = (name: string, text: string | undefined, judge: (url: URL) => Array<string | false>) => {
+  const check = (name: string, text: string | undefined, findProblems: (url: URL) => Array<string | false>) => {
     if (!text || !URL.canParse(text)) return;
     const url = new URL(text);
-    if (!isLoopback(url)) for (const problem of judge(url)) if (problem) problems.push(`${name}: ${problem}`);
+    if (isLoopback(url)) return;
+    for (const problem of findProblems(url)) if (problem) problems.push(`${name}: ${problem}`);
   };
   const isPlainHttp = (url: URL) => url.protocol === 'http:' && 'plain http is accepted on loopback addresses only';
   const needsTls = (url: URL, hasTls: boolean) =>
     !hasTls &&
-    !plaintextHosts.has(hostOf(url)) &&
+    !plaintextHosts.includes(hostOf(url)) &&
     'TLS is missing or unverified; name the host in PLAINTEXT_HOSTS if its network is your own';
   check('DATABASE_URL', given.DATABASE_URL, (url) => [
     url.password === '' && !url.searchParams.has('password') && !url.searchParams.has('sslcert') && 'the password is missing',
@@ -163,25 +161,25 @@ function findDangers(given: Given): string[] {
   ]);
   check('JWT_JWKS_URL', given.JWT_JWKS_URL, (url) => [isPlainHttp(url)]);
   check('PUBLIC_URL', given.PUBLIC_URL, (url) => [isPlainHttp(url)]);
-  for (const origin of (given.ALLOWED_ORIGINS ?? '').split(',')) check('ALLOWED_ORIGINS', origin.trim(), (url) => [isPlainHttp(url)]);
+  for (const origin of splitList(given.ALLOWED_ORIGINS ?? '')) check('ALLOWED_ORIGINS', origin, (url) => [isPlainHttp(url)]);
   return problems;
 }
 
-/** Whether node-postgres checks the server's certificate: short of libpq's ways it does in every mode that has TLS. */
+/** Whether node-postgres verifies the server's certificate. Without `uselibpqcompat`, it also does in modes where libpq does not. */
 function verifiesServer(parameters: URLSearchParams): boolean {
   const mode = parameters.get('sslmode');
   if (mode === null) return parameters.get('ssl') === 'true' || parameters.get('ssl') === '1';
-  const likeLibpq = parameters.get('uselibpqcompat') === 'true';
-  return mode === 'verify-full' || (!likeLibpq && ['prefer', 'require', 'verify-ca'].includes(mode));
+  const isLibpqCompatible = parameters.get('uselibpqcompat') === 'true';
+  return mode === 'verify-full' || (!isLibpqCompatible && ['prefer', 'require', 'verify-ca'].includes(mode));
 }
 
-/** The host of a connection: for PostgreSQL the parameter `host` counts before the URL's own. */
+/** The host of a connection: for PostgreSQL the parameter `host` takes precedence over the URL's own. */
 function hostOf(url: URL): string {
   const parameter = url.protocol.startsWith('postgres') ? url.searchParams.get('host') : null;
   return parameter || decodeURIComponent(url.hostname.toLowerCase().replace(/^\[|\]$/g, ''));
 }
 
-/** Whether a URL leads to this machine; a Unix socket, whose folder is the host, does too. */
+/** Whether a URL leads to this machine, as a Unix socket does, whose folder is the host. */
 function isLoopback(url: URL): boolean {
   const host = hostOf(url);
   return host === '' || host === 'localhost' || host === '::1' || host.startsWith('/') || /^127(\.\d{1,3}){3}$/.test(host);

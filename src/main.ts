@@ -9,20 +9,20 @@ import { whenDatabaseAnswers } from './platform/database.ts';
 import { describeFailure } from './platform/failure.ts';
 import { collectGarbage } from './platform/garbage.ts';
 
-/** A terminal sends Ctrl-C to npm and to the server, and npm passes it on: the server gets one signal twice. */
-const ECHO_MS = 2_000;
+/** Ctrl-C reaches the server twice under npm: from the terminal, and forwarded by npm. A repeat within this time is no second signal. */
+const REPEATED_SIGNAL_MS = 2_000;
 
 /** Environment → config → app → demo → signals → listen. */
 async function main(): Promise<void> {
   const config = readConfig(process.env);
   const app = await createApp(config);
-  // graphql-js leaves an unhandled rejection where two fields of a list fail at once: no reason for a server to end.
+  // graphql-js leaves an unhandled rejection when two fields of a list fail at once: the server must not exit for that.
   process.on('unhandledRejection', (failure) => app.log.error({ err: failure }, 'a rejection that nobody has handled'));
-  // These metrics are of the process, not of the app: memory, event-loop delay, garbage collections.
+  // Metrics of the process rather than the app: memory, event-loop delay, garbage collections.
   collectDefaultMetrics({ register: app.metrics.registry });
   const isFirstStart = config.database === null && (await app.database.user.findFirst({ select: { id: true } })) === null;
   if (isFirstStart) await seedDemo(app.database);
-  // With an operator's PostgreSQL there may be other replicas, to which a port of this machine means nothing.
+  // With an operator's PostgreSQL there may be replicas on other machines, which could not reach a port of this one.
   if (config.database === null && (await hasDemo(app.database))) {
     await openDemoConsole(app.database);
     app.offerDemo({ people: Object.values(users), projectId: project.id });
@@ -32,27 +32,26 @@ async function main(): Promise<void> {
     const write = () => refreshDemoFile({ database: app.database, tokens: app.tokens, baseUrl, path: demoFile(config) });
     return config.database ? whenDatabaseAnswers(write, app.log) : write();
   };
-  // The file is there before the port opens; only a port that the system chooses must be known first.
-  const before = config.port === 0 ? null : await writeDemo(config.port);
+  // The file is written before the port opens, unless the system chooses the port.
+  const written = config.port === 0 ? null : await writeDemo(config.port);
   closeOnSignals(app);
-  // Where there are replicas, their balancer asks who is ready.
+  // With replicas, a balancer polls the readiness.
   if (config.database) void app.warmUp();
   const { port } = await app.listen(config.port, config.host);
-  const demo = before ?? (await writeDemo(port));
+  const demo = written ?? (await writeDemo(port));
   console.log(`Portico listens on ${config.publicUrl ?? `http://localhost:${port}`}`);
   // With an operator's PostgreSQL, standard output is stored somewhere: no key belongs there.
-  if (demo) console.log(config.database ? `Demo users, keys and ids: ${demoFile(config)}` : invite(demo, demoFile(config)));
-  // A replica does so before it is ready.
+  if (demo) console.log(config.database ? `Demo users, keys and ids: ${demoFile(config)}` : describeDemo(demo, demoFile(config)));
+  // With PostgreSQL, `warmUp` does this.
   if (!config.database) await collectGarbage();
 }
 
-/** The signals that ask for an end count from before the port opens. */
+/** Closes the app on SIGINT or SIGTERM, also while it starts. A second signal ends the process at once. */
 function closeOnSignals(app: App): void {
   let stoppingSince: number | null = null;
   const stop = (signal: NodeJS.Signals) => {
     if (stoppingSince !== null) {
-      // A second signal ends the process at once.
-      if (performance.now() - stoppingSince > ECHO_MS) process.exit(1);
+      if (performance.now() - stoppingSince > REPEATED_SIGNAL_MS) process.exit(1);
       return;
     }
     stoppingSince = performance.now();
@@ -68,8 +67,8 @@ function closeOnSignals(app: App): void {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, stop);
 }
 
-/** Commands that work when pasted: one for each door, one that writes, and one that shows a console. */
-function invite(demo: DemoFile, file: string): string {
+/** Commands to paste: one for REST, one for GraphQL, one that writes, and one that shows a console. */
+function describeDemo(demo: DemoFile, file: string): string {
   const { base_url, organization_id, project_id } = demo;
   const bearer = `-H "Authorization: Bearer ${demo.users.owner.api_key}"`;
   const project = `${base_url}/v1/organizations/${organization_id}/projects/${project_id}`;

@@ -11,51 +11,51 @@ export interface AdmissionParts {
   readonly limits: Limits;
 }
 
-/** The credential and the address of a request: neither is read before it is needed. */
-interface Applicant {
+/** Reads what an admission needs of a request, each part only when it is needed. */
+interface RequestReader {
   /** The credential, or null without one. Throws `not_authenticated` for one that cannot be read. */
   readCredential(): string | null;
-  /** The address that is charged without a good credential. */
+  /** The address that is charged for a request without a valid credential. */
   readAddress(): string;
-  /** The project that the request names, null for none: it is looked up along with the user. Never rejects. */
+  /** The project that the request names, null for none: it is read by the same statement as the user. Never rejects. */
   readProject?(): ProjectIds | null | Promise<ProjectIds | null>;
 }
 
-/** The viewer who came in, and what is left of the budget that was charged. */
+/** The viewer of a request, and what remains of the budget that was charged. */
 interface Admission {
-  /** Null without a credential. */
+  /** Null without a valid credential. */
   readonly viewer: Viewer | null;
-  /** Set for a credential that is not valid: the caller throws it when it has shown the allowance. */
+  /** Set for an invalid credential: the caller adds the allowance's headers, then throws it. */
   readonly fault: Fault | null;
   readonly allowance: Allowance;
-  /** Null without a project, and with an API key that this process does not know yet. */
+  /** Null without a project, and with an API key that this process has not seen yet. */
   readonly prefetched: PrefetchedProject | null;
 }
 
 /**
- * The admission at every door: credential → viewer → budget. A request costs one of the user's budget, or without a valid
- * credential of the address's. Throws a LimitFault when the budget is spent, `service_unavailable` without a database.
+ * The admission at every door: credential → viewer → budget. A request is charged to the user's budget, or without a valid
+ * credential to the address's. Throws a LimitFault when the budget is spent, `service_unavailable` without a database.
  */
-export async function admit({ database, tokens, limits }: AdmissionParts, applicant: Applicant): Promise<Admission> {
+export async function admit({ database, tokens, limits }: AdmissionParts, request: RequestReader): Promise<Admission> {
   let viewer: Viewer | null = null;
   let fault: Fault | null = null;
   let prefetched: PrefetchedProject | null = null;
-  const expectUser = async (userId: string) => {
-    const project = (await applicant.readProject?.()) ?? null;
+  const prefetch = async (userId: string) => {
+    const project = (await request.readProject?.()) ?? null;
     prefetched = project && prefetchProject(database, userId, project);
     return prefetched;
   };
   const findUser: FindUser = async (userId) => {
-    const look = await expectUser(userId);
-    return look ? (await look.standing).user : findUserAlone(database, userId);
+    const started = await prefetch(userId);
+    return started ? (await started.access).user : findUserAlone(database, userId);
   };
   try {
-    const credential = applicant.readCredential();
-    if (credential !== null) viewer = await identify(database, tokens, credential, { findUser, expectUser });
+    const credential = request.readCredential();
+    if (credential !== null) viewer = await identify(database, tokens, credential, { findUser, prefetch });
   } catch (failure) {
     if (!(failure instanceof Fault) || failure.code !== 'not_authenticated') throw failure;
     fault = failure;
   }
-  const allowance = await (viewer ? limits.spendUser(viewer.userId) : limits.spendAnonymous(applicant.readAddress()));
+  const allowance = await (viewer ? limits.spendUser(viewer.userId) : limits.spendAnonymous(request.readAddress()));
   return { viewer, fault, allowance, prefetched };
 }

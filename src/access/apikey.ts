@@ -6,7 +6,7 @@ const SECRET_BYTES = 24;
 const keyPattern = new RegExp(`^${PREFIX}([0-9a-f]{${SECRET_BYTES * 2}})([0-9a-f]{8})$`);
 
 interface NewKey {
-  /** Shown once, and nowhere stored. */
+  /** Shown once, never stored. */
   readonly key: string;
   readonly secretHash: Uint8Array<ArrayBuffer>;
   /** Enough to recognize the key in a list. */
@@ -24,13 +24,13 @@ export function looksLikeKey(credential: string): boolean {
   return credential.startsWith('sk-');
 }
 
-/** Whether the checksum fits: a mistyped key is refused without asking the database. */
+/** Whether the checksum matches: a mistyped key is rejected without a query. */
 export function isWellFormedKey(credential: string): boolean {
   const match = keyPattern.exec(credential);
   return match !== null && checksum(match[1] ?? '') === match[2];
 }
 
-/** SHA-256: what is hashed has so much randomness of its own that a slow hash would add nothing. */
+/** SHA-256: the secrets are random, 192 bits or more, so a slow hash would add nothing. */
 export function hashSecret(secret: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(createHash('sha256').update(secret).digest());
 }

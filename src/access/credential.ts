@@ -3,22 +3,27 @@ import { Fault } from '../kernel/fault.ts';
 
 /** The bearer token of a request (§5.1), or null without one. Throws `not_authenticated` for two, or another scheme. */
 export function readBearer(request: IncomingMessage): string | null {
-  // Node keeps only the first of several: what another hop may have read as the credential must not be ignored.
+  // `headers` has only the first of several; a proxy may have taken another one for the credential.
   const values = request.headersDistinct.authorization ?? [];
   if (values.length === 0) return null;
-  if (values.length > 1) throw Fault.notAuthenticated('The credential is not valid.');
+  if (values.length > 1) throw invalidCredential();
   return readBearerText(values[0]);
 }
 
 /** The token of `Bearer <token>`. Throws `not_authenticated` for anything else. */
 export function readBearerText(value: unknown): string {
   const match = typeof value === 'string' ? /^Bearer +([A-Za-z0-9\-._~+/]+=*) *$/i.exec(value) : null;
-  if (!match?.[1]) throw Fault.notAuthenticated('The credential is not valid.');
+  if (!match?.[1]) throw invalidCredential();
   return match[1];
 }
 
-/** The session token in the cookie `session`, or null. It counts on a WebSocket's upgrade alone (§5.4). */
+/** The session token in the cookie `session`, or null. It is accepted for a WebSocket's upgrade only (§5.4). */
 export function readSessionCookie(request: IncomingMessage): string | null {
   const [, token] = /(?:^|;\s*)session=([A-Za-z0-9\-._~+/]+=*)(?:;|$)/.exec(request.headers.cookie ?? '') ?? [];
   return token ?? null;
+}
+
+/** The one answer to every invalid credential: it does not say what is wrong with it. */
+export function invalidCredential(): Fault {
+  return Fault.notAuthenticated('The credential is not valid.');
 }

@@ -4,7 +4,7 @@ import type { Metrics } from '../platform/metrics.ts';
 import type { Redis } from '../platform/redis.ts';
 import { type Spent, Windows } from './windows.ts';
 
-/** The rest of a budget after a request, for the headers of the answer. */
+/** What remains of a budget after a request, for the headers of the answer. */
 export interface Allowance {
   readonly policy: string;
   readonly limit: number;
@@ -13,7 +13,7 @@ export interface Allowance {
   readonly resetSeconds: number;
 }
 
-/** The fault of a spent budget, with the allowance, so that the answer shows the same headers as any other. */
+/** The fault of a spent budget. It carries the allowance, so that the answer has the same headers as any other. */
 export class LimitFault extends Fault {
   constructor(readonly allowance: Allowance) {
     super('rate_limited', 'Request was throttled.', {
@@ -23,7 +23,7 @@ export class LimitFault extends Fault {
   }
 }
 
-/** The budgets of §8. Each call spends one; throws a LimitFault when nothing is left. */
+/** The budgets of §8. Each call charges one request, and throws a LimitFault when nothing remains. */
 export interface Limits {
   /** Charges a client address for a request without a valid credential. */
   spendAnonymous(address: string): Promise<Allowance>;
@@ -33,45 +33,45 @@ export interface Limits {
   spendPage(address: string): Promise<Allowance>;
 }
 
-interface LimitParts {
+interface LimitDependencies {
   readonly limits: { readonly anonymousPerMinute: number; readonly userPerHour: number; readonly pagesPerMinute: number };
-  /** The counters that the replicas share; null: each process counts for itself. */
+  /** Holds the counters that the replicas share; null: each process counts for itself. */
   readonly redis: Redis | null;
   readonly metrics: Metrics;
 }
 
-export function openLimits({ limits, ...parts }: LimitParts): Limits {
+export function openLimits({ limits, ...dependencies }: LimitDependencies): Limits {
   return {
-    spendAnonymous: openBudget({ policy: 'anonymous', limit: limits.anonymousPerMinute, windowSeconds: 60, ...parts }),
-    spendUser: openBudget({ policy: 'user', limit: limits.userPerHour, windowSeconds: 3600, ...parts }),
-    spendPage: openBudget({ policy: 'pages', limit: limits.pagesPerMinute, windowSeconds: 60, ...parts, redis: null }),
+    spendAnonymous: openBudget({ policy: 'anonymous', limit: limits.anonymousPerMinute, windowSeconds: 60, ...dependencies }),
+    spendUser: openBudget({ policy: 'user', limit: limits.userPerHour, windowSeconds: 3600, ...dependencies }),
+    spendPage: openBudget({ policy: 'pages', limit: limits.pagesPerMinute, windowSeconds: 60, ...dependencies, redis: null }),
   };
 }
 
-interface BudgetParts extends Omit<LimitParts, 'limits'> {
+interface BudgetOptions extends Omit<LimitDependencies, 'limits'> {
   readonly policy: string;
   readonly limit: number;
   readonly windowSeconds: number;
 }
 
 /**
- * A budget that is whole again at the end of each window; a key's window begins with its first request. While Redis is
- * away each process counts for itself: a limit may then be spent once in each of them, but there always is one.
+ * A fixed-window budget; a key's window begins with its first request. While Redis is unavailable each process counts for
+ * itself: the limit then holds in each of them.
  */
-function openBudget({ policy, limit, windowSeconds, redis, metrics }: BudgetParts): (key: string) => Promise<Allowance> {
-  const own = new Windows(windowSeconds);
+function openBudget({ policy, limit, windowSeconds, redis, metrics }: BudgetOptions): (key: string) => Promise<Allowance> {
+  const local = new Windows(windowSeconds);
   const shared =
     redis &&
     new RateLimiterRedis({ points: limit, duration: windowSeconds, keyPrefix: `${redis.prefix}:${policy}`, storeClient: redis.commands });
   const count = async (key: string): Promise<Spent> => {
-    if (!shared || !redis) return own.count(key);
+    if (!shared || !redis) return local.count(key);
     try {
       return readState(await redis.ask(() => shared.consume(key)));
     } catch (failure) {
-      // The limiter throws its state, which is no Error, when the budget is spent.
+      // When the budget is spent, the limiter throws its state, which is not an Error.
       if (!(failure instanceof Error)) return readState(failure as RateLimiterRes);
       metrics.limitFallbacks.inc();
-      return own.count(key);
+      return local.count(key);
     }
   };
   return async (key) => {
@@ -93,7 +93,7 @@ function readState({ consumedPoints, msBeforeNext }: RateLimiterRes): Spent {
   return { count: consumedPoints, msLeft: msBeforeNext };
 }
 
-/** The fields of the IETF's draft for rate limits (draft-ietf-httpapi-ratelimit-headers). */
+/** The header fields of draft-ietf-httpapi-ratelimit-headers. */
 export function limitHeaders(allowance: Allowance): Record<string, string> {
   const { policy, limit, windowSeconds, remaining, resetSeconds } = allowance;
   return {

@@ -11,13 +11,13 @@ const rank: Readonly<Record<ProjectRole, number>> = { viewer: 0, member: 1, admi
 declare const proof: unique symbol;
 
 /**
- * The proof that the viewer may see a project, and the way to its data. Only `openProject` and `listProjects` make one, so
- * that a read without access does not compile. What writes takes a `ProjectScope<Statements>`, which may be within a
+ * The proof that the viewer may see a project, and the access to its data. Only `openProject` and `listProjects` make one, so
+ * that a read without access does not compile. Functions that write take a `ProjectScope<Statements>`, which may be within a
  * transaction.
  */
-export interface ProjectScope<Way extends Statements = Database> {
+export interface ProjectScope<Executor extends Statements = Database> {
   readonly [proof]: true;
-  readonly database: Way;
+  readonly database: Executor;
   readonly viewer: Viewer;
   readonly organizationId: string;
   readonly projectId: string;
@@ -26,62 +26,62 @@ export interface ProjectScope<Way extends Statements = Database> {
   readonly organization: { readonly name: string; readonly currency: string };
 }
 
-/** The ids of a project. Its organization may be left out: then the project is the one of that id. */
+/** The ids of a project. Without an organization, the project's id alone decides. */
 export interface ProjectIds {
   readonly organizationId?: string | null | undefined;
   readonly projectId: string;
 }
 
 /**
- * Viewer + ids → scope. Throws one and the same `not_found` for a malformed id, an absent project and a foreign one. A look
- * that was taken at the same project for the same user, just now, is not taken again.
+ * Viewer + ids → scope. Throws the same `not_found` for a malformed id, an absent project, and one that the viewer may not see.
+ * A recent prefetch for the same user and project saves the query.
  */
-export async function openProject<Way extends Statements>(
-  database: Way,
+export async function openProject<Executor extends Statements>(
+  database: Executor,
   viewer: Viewer,
   ids: ProjectIds,
   prefetched: PrefetchedProject | null = null,
-): Promise<ProjectScope<Way>> {
-  const asked = readIds(viewer.userId, ids);
-  if (!asked) throw Fault.notFound();
-  const { project } = await (prefetched && answers(prefetched, asked) ? prefetched.standing : findStanding(database, asked));
+): Promise<ProjectScope<Executor>> {
+  const key = readAccessKey(viewer.userId, ids);
+  if (!key) throw Fault.notFound();
+  const { project } = await (prefetched && isUsable(prefetched, key) ? prefetched.access : findAccess(database, key));
   const scope = project && makeScope(database, viewer, project);
   if (!scope) throw Fault.notFound();
   return scope;
 }
 
-/** A look at a project that was begun before its user is admitted. It proves nothing: only `openProject` takes it. */
+/** A query for a project that was started before its user was admitted. It proves nothing: only `openProject` uses it. */
 export interface PrefetchedProject {
-  readonly asked: Asked;
-  readonly standing: Promise<Standing>;
+  readonly key: AccessKey;
+  readonly access: Promise<Access>;
   /** In milliseconds of `performance.now`. */
   readonly began: number;
 }
 
-/** A body may take its time to arrive: who lost the project meanwhile must not get in by an older look. */
-const PREFETCH_MS = 250;
+/** A body may arrive late: a viewer who has lost access meanwhile must not get in by an older result. */
+const PREFETCH_MAX_AGE_MS = 250;
 
-/** Begins to look up a user together with what they are in a project; null for a malformed id. */
+/** Starts to query a user together with a project and their roles in it; null for a malformed id. */
 export function prefetchProject(database: Database, userId: string, ids: ProjectIds): PrefetchedProject | null {
-  const asked = readIds(userId, ids);
-  if (!asked) return null;
-  const standing = findStanding(database, asked);
-  // Whoever takes it hears of its failure.
-  standing.catch(() => {});
-  return { asked, standing, began: performance.now() };
+  const key = readAccessKey(userId, ids);
+  if (!key) return null;
+  const access = findAccess(database, key);
+  // A failure is thrown where the result is awaited; if it never is, the rejection counts as handled.
+  access.catch(() => {});
+  return { key, access, began: performance.now() };
 }
 
-function answers({ asked, began }: PrefetchedProject, { userId, organizationId, projectId }: Asked): boolean {
-  const isSame = asked.userId === userId && asked.organizationId === organizationId && asked.projectId === projectId;
-  return isSame && performance.now() - began < PREFETCH_MS;
+function isUsable({ key, began }: PrefetchedProject, { userId, organizationId, projectId }: AccessKey): boolean {
+  const isSame = key.userId === userId && key.organizationId === organizationId && key.projectId === projectId;
+  return isSame && performance.now() - began < PREFETCH_MAX_AGE_MS;
 }
 
 /** Null for a malformed id. */
-function readIds(userId: string, ids: ProjectIds): Asked | null {
-  const isWithin = ids.organizationId !== null && ids.organizationId !== undefined;
+function readAccessKey(userId: string, ids: ProjectIds): AccessKey | null {
+  const hasOrganization = ids.organizationId !== null && ids.organizationId !== undefined;
   const organizationId = parseUuid(ids.organizationId);
   const projectId = parseUuid(ids.projectId);
-  return (isWithin && !organizationId) || !projectId ? null : { userId, organizationId, projectId };
+  return (hasOrganization && !organizationId) || !projectId ? null : { userId, organizationId, projectId };
 }
 
 /** The same scope, for statements within a transaction. */
@@ -89,17 +89,17 @@ export function moveScope(scope: ProjectScope, within: Statements): ProjectScope
   return { ...scope, database: within };
 }
 
-/** A part of a list in the order of its ids: those between two ids, from one end. */
+/** The rows of a list with an id between two others, at most `limit`, in ascending or descending order of id. */
 export interface IdRange {
   readonly above: string;
   readonly below: string;
   readonly limit: number;
   readonly isAscending: boolean;
-  /** How many of them are passed over, before `limit` is counted; none unless it says so. */
+  /** The number of rows to skip; 0 by default. */
   readonly offset?: number;
 }
 
-/** For each organization a part of the projects that the viewer may see, opened: one statement, however many organizations. */
+/** For each organization, the projects in the range that the viewer may see, as scopes: one statement, however many organizations. */
 export async function listProjects(
   database: Database,
   viewer: Viewer,
@@ -150,29 +150,32 @@ export async function listProjects(
   return organizationIds.map((id) => lists.get(id) ?? []);
 }
 
-/** Null where the viewer has no role in the project. */
-function makeScope<Way extends Statements>(database: Way, viewer: Viewer, row: ProjectRow): ProjectScope<Way> | null {
-  const role = projectRole(row.organization_role, row.project_role);
-  return role && ({ database, viewer, role, ...describe(row) } as ProjectScope<Way>);
+/**
+ * Null if the viewer has no role in the project. Owners and admins of an organization are admins of its projects; a member has
+ * the role that the project lists, if any.
+ */
+function makeScope<Executor extends Statements>(database: Executor, viewer: Viewer, row: ProjectRow): ProjectScope<Executor> | null {
+  const role = row.organization_role === 'member' ? row.project_role : 'admin';
+  return role && ({ database, viewer, role, ...describe(row) } as ProjectScope<Executor>);
 }
 
-/** What all scopes of a project have in common. */
+/** The properties that all scopes of a project share. */
 type Description = Pick<ProjectScope, 'organizationId' | 'projectId' | 'project' | 'organization'>;
 
-/** Many sockets may show one project: as long as it stays as it is, they have its description together. */
+/** Sockets of one project share its description, as long as it is unchanged: this saves memory with many sockets. */
 const descriptions = new LRUCache<string, Description>({ max: 1_000 });
 
 function describe(row: ProjectRow): Description {
   const { id: projectId, organization_id: organizationId } = row;
-  const known = descriptions.get(projectId);
+  const cached = descriptions.get(projectId);
   if (
-    known?.organizationId === organizationId &&
-    known.project.name === row.name &&
-    known.project.created.getTime() === row.created.getTime() &&
-    known.organization.name === row.organization_name &&
-    known.organization.currency === row.currency
+    cached?.organizationId === organizationId &&
+    cached.project.name === row.name &&
+    cached.project.created.getTime() === row.created.getTime() &&
+    cached.organization.name === row.organization_name &&
+    cached.organization.currency === row.currency
   )
-    return known;
+    return cached;
   const project = { name: row.name, created: row.created };
   const organization = { name: row.organization_name, currency: row.currency };
   const description = { organizationId, projectId, project, organization };
@@ -180,46 +183,47 @@ function describe(row: ProjectRow): Description {
   return description;
 }
 
-interface Asked {
+interface AccessKey {
   readonly userId: string;
   /** Null: any. */
   readonly organizationId: string | null;
   readonly projectId: string;
 }
 
-/** A user, null for an unknown one, and a project with what they are in it, null where they are nothing in its organization. */
-interface Standing {
+interface Access {
+  /** Null for an unknown user. */
   readonly user: UserRow | null;
+  /** The project with the roles of the user; null if the user is not a member of its organization. */
   readonly project: ProjectRow | null;
 }
 
-const findStanding = batchByOwner(async (database: Statements, asked: readonly Asked[]): Promise<Standing[]> => {
-  const rows = await database.query<StandingRow>`
-    SELECT asked.index, users.email AS user_email, users.name AS user_name, users.created AS user_created, users.disabled_at,
+const findAccess = batchByOwner(async (database: Statements, keys: readonly AccessKey[]): Promise<Access[]> => {
+  const rows = await database.query<AccessRow>`
+    SELECT wanted.index, users.email AS user_email, users.name AS user_name, users.created AS user_created, users.disabled_at,
       project.id, project.organization_id, project.name, project.created, organization.name AS organization_name,
       organization.currency, organization_member.role AS organization_role, project_member.role AS project_role
-    FROM unnest(${asked.map(({ userId }) => userId)}::uuid[], ${asked.map(({ organizationId }) => organizationId)}::uuid[],
-      ${asked.map(({ projectId }) => projectId)}::uuid[]) WITH ORDINALITY AS asked (user_id, organization_id, project_id, index)
-    JOIN users ON users.id = asked.user_id
+    FROM unnest(${keys.map(({ userId }) => userId)}::uuid[], ${keys.map(({ organizationId }) => organizationId)}::uuid[],
+      ${keys.map(({ projectId }) => projectId)}::uuid[]) WITH ORDINALITY AS wanted (user_id, organization_id, project_id, index)
+    JOIN users ON users.id = wanted.user_id
     LEFT JOIN projects AS project
-      ON project.id = asked.project_id AND project.organization_id = coalesce(asked.organization_id, project.organization_id)
+      ON project.id = wanted.project_id AND project.organization_id = coalesce(wanted.organization_id, project.organization_id)
     LEFT JOIN organizations AS organization ON organization.id = project.organization_id
     LEFT JOIN organization_members AS organization_member
-      ON organization_member.organization_id = project.organization_id AND organization_member.user_id = asked.user_id
+      ON organization_member.organization_id = project.organization_id AND organization_member.user_id = wanted.user_id
     LEFT JOIN project_members AS project_member
-      ON project_member.project_id = project.id AND project_member.user_id = asked.user_id`;
+      ON project_member.project_id = project.id AND project_member.user_id = wanted.user_id`;
   const found = new Map(rows.map((row) => [row.index, row]));
-  return asked.map(({ userId }, index) => {
+  return keys.map(({ userId }, index) => {
     const row = found.get(index + 1);
     if (!row) return { user: null, project: null };
     const { user_email: email, user_name: name, user_created: created, disabled_at: disabledAt } = row;
     const user = { id: userId, email, name, created, disabledAt };
-    // Whoever is in the organization of a project has all columns of it.
+    // With a role in its organization, the columns of the project are not null.
     return { user, project: row.organization_role === null ? null : (row as ProjectRow) };
   });
 });
 
-type StandingRow = { readonly [Name in keyof ProjectRow]: ProjectRow[Name] | null } & {
+type AccessRow = { readonly [Name in keyof ProjectRow]: ProjectRow[Name] | null } & {
   readonly index: number | null;
   readonly user_email: string;
   readonly user_name: string;
@@ -234,11 +238,6 @@ export function requireRole(scope: Pick<ProjectScope, 'role'>, role: ProjectRole
 
 export function hasRole(scope: Pick<ProjectScope, 'role'>, role: ProjectRole): boolean {
   return rank[scope.role] >= rank[role];
-}
-
-/** Owners and admins of an organization are admins of its projects; a member has the role that the project lists, if any. */
-export function projectRole(organizationRole: OrganizationRole, listedRole: ProjectRole | null): ProjectRole | null {
-  return organizationRole === 'member' ? listedRole : 'admin';
 }
 
 interface ProjectRow {

@@ -3,7 +3,7 @@ import { linkSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';
 import { exportJWK, generateKeyPair, importJWK, type JWK } from 'jose';
 import { describeFileFailure, OperatorError } from '../platform/failure.ts';
 
-/** The key in a file that signs session tokens; made where there is none. Throws an OperatorError for a file without a key in it. */
+/** The key that signs session tokens, read from a file; generated if there is no file. Throws an OperatorError for a file without a key. */
 export async function openSigningKey(path: string) {
   const jwk = await loadKey(path);
   try {
@@ -30,7 +30,7 @@ async function loadKey(path: string): Promise<JWK> {
   const draft = `${path}.${jwk.kid}`;
   writeFileSync(draft, JSON.stringify(jwk), { mode: 0o600, flag: 'wx' });
   try {
-    // Unlike a rename, this fails where another process was first: both then sign with its key.
+    // Unlike a rename, a link fails if another process was first: both then sign with its key.
     linkSync(draft, path);
   } catch (failure) {
     if ((failure as NodeJS.ErrnoException).code !== 'EEXIST') throw failure;

@@ -14,6 +14,7 @@ import { Fault } from '../kernel/fault.ts';
 import type { Lifecycle } from '../kernel/lifecycle.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import type { Logger } from '../platform/logger.ts';
+import { invalidCredential } from './credential.ts';
 import { openSigningKey } from './signingkey.ts';
 
 /** The claims of a valid session token. */
@@ -23,38 +24,47 @@ export interface SessionClaims {
 }
 
 export interface Tokens {
-  /** Whether the identity provider did not answer when it was asked last. */
+  /** Whether the last fetch of the identity provider's keys failed. */
   readonly isAway: boolean;
-  /** Throws `not_authenticated` for whatever is not a valid session token, `service_unavailable` without the provider's keys. */
+  /** Throws `not_authenticated` for anything but a valid session token, `service_unavailable` without the provider's keys. */
   verify(token: string): Promise<SessionClaims>;
   /** The local key set and a way to sign with it; null where an identity provider signs. */
   readonly local: { readonly jwks: JSONWebKeySet; sign(userId: string, seconds: number): Promise<string> } | null;
 }
 
-interface TokenSettings {
-  readonly dataDir: string;
-  readonly identityProvider: { readonly jwksUrl: string; readonly issuer: string; readonly audience: string } | null;
+interface ExpectedClaims {
+  readonly issuer: string;
+  readonly audience: string;
 }
 
-/** The algorithms that count: never read from the token, and never a shared secret. */
+interface Provider extends ExpectedClaims {
+  readonly jwksUrl: string;
+}
+
+interface TokenSettings {
+  readonly dataDir: string;
+  readonly identityProvider: Provider | null;
+}
+
+/** The accepted algorithms: never read from the token, and none with a shared secret. */
 const algorithms = ['EdDSA', 'ES256', 'RS256'];
 const LOCAL = { issuer: 'portico', audience: 'portico' };
 
-/** How often the provider's keys are fetched: a key that was withdrawn is no longer valid then. */
+/** How often the provider's keys are fetched, and so how long a withdrawn key stays valid. */
 const REFRESH_INTERVAL_MS = 300_000;
 const RETRY_INTERVAL_MS = 1_000;
 
-/** Session tokens of the identity provider, or of a key of our own that is kept in `dataDir`. */
+/** Session tokens signed by the identity provider, or else by a local key in `dataDir`. */
 export async function openTokens({ dataDir, identityProvider }: TokenSettings, lifecycle: Lifecycle, log: Logger): Promise<Tokens> {
   if (identityProvider) return openProvider(identityProvider, lifecycle, log);
   const { jwk, signingKey } = await openSigningKey(join(dataDir, 'key.json'));
   const { d: _private, ...publicJwk } = jwk;
   const jwks = { keys: [publicJwk] };
   const keys = createLocalJWKSet(jwks);
-  const verified = new VerifiedTokens(() => true);
+  const verifier = new TokenVerifier(keys, LOCAL);
   return {
     isAway: false,
-    verify: (token) => verified.verify(token, () => verify(token, keys, LOCAL)),
+    verify: (token) => verifier.verify(token),
     local: {
       jwks,
       sign: (userId, seconds) =>
@@ -70,11 +80,9 @@ export async function openTokens({ dataDir, identityProvider }: TokenSettings, l
   };
 }
 
-type Provider = NonNullable<TokenSettings['identityProvider']>;
-
 /**
- * The keys that were fetched last count until new ones are: during an outage of the provider, tokens of known keys stay
- * valid. An unknown key is fetched at once, at most once a second.
+ * The keys fetched last are used until the next fetch succeeds: during an outage of the provider, tokens of known keys stay
+ * valid. A token of an unknown key causes a fetch at once, at most one a second.
  */
 function openProvider(provider: Provider, lifecycle: Lifecycle, log: Logger): Tokens {
   const keys = createRemoteJWKSet(new URL(provider.jwksUrl), {
@@ -83,11 +91,11 @@ function openProvider(provider: Provider, lifecycle: Lifecycle, log: Logger): To
     cacheMaxAge: Number.POSITIVE_INFINITY,
     [customFetch]: async (...request: Parameters<typeof fetch>) => {
       const response = await fetch(...request);
-      verified.forget();
+      verifier.clear();
       return response;
     },
   });
-  const verified = new VerifiedTokens(() => !keys.reloading);
+  const verifier = new TokenVerifier(keys, provider, () => !keys.reloading);
   let isAway = false;
   const refresh = async () => {
     try {
@@ -102,7 +110,7 @@ function openProvider(provider: Provider, lifecycle: Lifecycle, log: Logger): To
   let timer = setTimeout(refresh, 0).unref();
   lifecycle.onClose(() => clearTimeout(timer));
   return {
-    verify: (token) => verified.verify(token, () => verify(token, keys, provider)),
+    verify: (token) => verifier.verify(token),
     local: null,
     get isAway() {
       return isAway;
@@ -111,61 +119,57 @@ function openProvider(provider: Provider, lifecycle: Lifecycle, log: Logger): To
 }
 
 const MAX_TOKENS = 10_000;
-/** A provider may put much into each of them. */
+/** Of all cached tokens together: a provider may issue long ones. */
 const MAX_TOKEN_CHARACTERS = 16 * 1024 * 1024;
 
 /**
- * A cache of verified tokens: a token stays verified until it expires, or until keys are fetched again. The user, who may
- * change at any moment, is not cached.
+ * Verifies tokens and caches their claims until they expire, or until keys are fetched again. The user, who may change at any
+ * moment, is not cached.
  */
-class VerifiedTokens {
-  readonly #known = new LRUCache<string, SessionClaims>({
+class TokenVerifier {
+  readonly #cache = new LRUCache<string, SessionClaims>({
     max: MAX_TOKENS,
     maxSize: MAX_TOKEN_CHARACTERS,
     sizeCalculation: (_claims, token) => token.length,
   });
 
   /** While `isSettled` returns false, keys are being fetched, and nothing is cached. */
-  constructor(private readonly isSettled: () => boolean) {}
+  constructor(
+    private readonly keys: JWTVerifyGetKey,
+    private readonly expected: ExpectedClaims,
+    private readonly isSettled = () => true,
+  ) {}
 
-  async verify(token: string, check: () => Promise<SessionClaims>): Promise<SessionClaims> {
-    const known = this.#known.get(token);
-    if (known && known.expires.getTime() > Date.now()) return known;
-    const claims = await check();
-    if (this.isSettled()) this.#known.set(token, claims);
+  async verify(token: string): Promise<SessionClaims> {
+    const cached = this.#cache.get(token);
+    if (cached && cached.expires.getTime() > Date.now()) return cached;
+    const claims = await readClaims(token, this.keys, this.expected);
+    if (this.isSettled()) this.#cache.set(token, claims);
     return claims;
   }
 
-  forget(): void {
-    this.#known.clear();
+  clear(): void {
+    this.#cache.clear();
   }
 }
 
-/** The last second of the year 9999: an `exp` beyond it is not a date that PostgreSQL would read. */
+/** The last second of the year 9999: PostgreSQL cannot read an `exp` beyond it as a date. */
 const LAST_SECOND = 253_402_300_799;
 
-async function verify(
-  token: string,
-  keys: JWTVerifyGetKey,
-  { issuer, audience }: { issuer: string; audience: string },
-): Promise<SessionClaims> {
-  const { payload } = await jwtVerify(token, keys, { algorithms, issuer, audience, requiredClaims: ['iss', 'aud', 'sub', 'exp'] }).catch(
-    refuse,
-  );
+async function readClaims(token: string, keys: JWTVerifyGetKey, { issuer, audience }: ExpectedClaims): Promise<SessionClaims> {
+  const options = { algorithms, issuer, audience, requiredClaims: ['iss', 'aud', 'sub', 'exp'] };
+  const { payload } = await jwtVerify(token, keys, options).catch((failure: unknown) => {
+    throw toTokenFault(failure);
+  });
   const { sub, exp, iat } = payload;
   const userId = parseUuid(sub);
-  if (!userId || !Number.isFinite(exp) || Number(exp) > LAST_SECOND) throw invalid();
-  if (iat !== undefined && iat > Date.now() / 1000 + 60) throw invalid();
+  if (!userId || !Number.isFinite(exp) || Number(exp) > LAST_SECOND) throw invalidCredential();
+  if (iat !== undefined && iat > Date.now() / 1000 + 60) throw invalidCredential();
   return { userId, expires: new Date(Number(exp) * 1000) };
 }
 
-function refuse(failure: unknown): never {
+function toTokenFault(failure: unknown): Fault {
   const isKeySource = failure instanceof joseErrors.JWKSTimeout || failure instanceof joseErrors.JWKSInvalid;
   const isNetwork = failure instanceof TypeError || (failure instanceof joseErrors.JOSEError && failure.code === 'ERR_JOSE_GENERIC');
-  if (isKeySource || isNetwork) throw Fault.unavailable(failure);
-  throw invalid();
-}
-
-function invalid(): Fault {
-  return Fault.notAuthenticated('The credential is not valid.');
+  return isKeySource || isNetwork ? Fault.unavailable(failure) : invalidCredential();
 }

@@ -3,6 +3,7 @@ import { batchByOwner } from '../kernel/batch.ts';
 import { Fault } from '../kernel/fault.ts';
 import type { Database } from '../platform/database.ts';
 import { hashSecret, isWellFormedKey, looksLikeKey } from './apikey.ts';
+import { invalidCredential } from './credential.ts';
 import type { SessionClaims, Tokens } from './tokens.ts';
 
 /** The active user of a request, identified by a session token or an API key. */
@@ -18,25 +19,24 @@ export interface Session extends Viewer {
   readonly credential: { readonly kind: 'session'; readonly expires: Date };
 }
 
-/** The last use of a key is written once a minute, not once a request. */
-const LAST_USED_STEP_MS = 60_000;
+/** The last use of a key is written at most once a minute. */
+const LAST_USED_INTERVAL_MS = 60_000;
 
-/** The looks at the user of a credential. */
-interface UserLooks {
-  /** Looks up the user of a session token. */
+interface UserLookups {
+  /** Finds the user of a session token. */
   readonly findUser: FindUser;
-  /** Is told the user of an API key that has been good before, while it is checked. */
-  readonly expectUser?: (userId: string) => unknown;
+  /** Called with the user of an API key that was valid before, while the key is being checked. */
+  readonly prefetch?: (userId: string) => unknown;
 }
 
-/** Credential → Viewer. Throws `not_authenticated` where it is not valid, or its user unknown or disabled. */
+/** Credential → Viewer. Throws `not_authenticated` for an invalid credential, and for an unknown or disabled user. */
 export async function identify(
   database: Database,
   tokens: Tokens,
   credential: string,
-  { findUser, expectUser }: UserLooks = { findUser: (userId) => findUserAlone(database, userId) },
+  { findUser, prefetch }: UserLookups = { findUser: (userId) => findUserAlone(database, userId) },
 ): Promise<Viewer> {
-  if (looksLikeKey(credential)) return identifyKey(database, credential, expectUser);
+  if (looksLikeKey(credential)) return identifyKey(database, credential, prefetch);
   const claims = await tokens.verify(credential);
   return identifySession(claims, await findUser(claims.userId));
 }
@@ -45,8 +45,8 @@ export async function identify(
 export type FindUser = (userId: string) => Promise<UserRow | null>;
 
 /**
- * The viewer as they are now, for a connection that outlives the check of its credential: neither the token nor the key
- * is needed for that, only whose it is. Throws `not_authenticated` where the credential no longer counts.
+ * The viewer's current state, for a connection that outlives the check of its credential: it needs only the ids in the viewer,
+ * not the token or the key. Throws `not_authenticated` if the credential is no longer valid.
  */
 export async function refreshViewer(database: Database, viewer: Viewer): Promise<Viewer> {
   const { credential } = viewer;
@@ -54,7 +54,7 @@ export async function refreshViewer(database: Database, viewer: Viewer): Promise
     credential.kind === 'api_key'
       ? await admitKey(database, await findKeyById(database, credential.id))
       : admitUser(await findUserAlone(database, viewer.userId));
-  if (hasExpired(viewer)) throw invalid();
+  if (hasExpired(viewer)) throw invalidCredential();
   const { email, name, created } = user;
   return isSameUser(viewer, user) ? viewer : { ...viewer, email, name, created };
 }
@@ -70,27 +70,27 @@ export function requireSession(viewer: Viewer): Session {
   return viewer as Session;
 }
 
+/** Sockets of one token share one viewer, as long as its user is unchanged: this saves memory with many sockets. */
+const viewers = new WeakMap<SessionClaims, Viewer>();
+
 function identifySession(claims: SessionClaims, found: UserRow | null): Viewer {
   const user = admitUser(found);
   const { email, name, created } = user;
-  const known = viewers.get(claims);
-  if (known && isSameUser(known, user)) return known;
+  const cached = viewers.get(claims);
+  if (cached && isSameUser(cached, user)) return cached;
   const viewer: Viewer = { userId: claims.userId, email, name, created, credential: { kind: 'session', expires: claims.expires } };
   viewers.set(claims, viewer);
   return viewer;
 }
 
 function admitUser(user: UserRow | null): UserRow {
-  if (!user || user.disabledAt) throw invalid();
+  if (!user || user.disabledAt) throw invalidCredential();
   return user;
 }
 
 function isSameUser(viewer: Viewer, { email, name, created }: Pick<Viewer, 'email' | 'name' | 'created'>): boolean {
   return viewer.email === email && viewer.name === name && viewer.created.getTime() === created.getTime();
 }
-
-/** All sockets of one token share one viewer, as long as its user is unchanged: the memory of many sockets is what each has for itself. */
-const viewers = new WeakMap<SessionClaims, Viewer>();
 
 export interface UserRow {
   readonly id: string;
@@ -107,25 +107,25 @@ export const findUserAlone = batchByOwner(async (database: Database, ids: readon
   return ids.map((id) => users.get(id) ?? null);
 });
 
-/** Whose a key was when it was good, by its hash: a key never changes hands. Nobody is admitted by this. */
-const owners = new LRUCache<string, string>({ max: 10_000 });
+/** The user ids of keys that were valid, by the hash of the key, whose user never changes. Only for prefetching: it admits nobody. */
+const keyOwners = new LRUCache<string, string>({ max: 10_000 });
 
-async function identifyKey(database: Database, credential: string, expectUser: UserLooks['expectUser']): Promise<Viewer> {
-  if (!isWellFormedKey(credential)) throw invalid();
+async function identifyKey(database: Database, credential: string, prefetch: UserLookups['prefetch']): Promise<Viewer> {
+  if (!isWellFormedKey(credential)) throw invalidCredential();
   const hash = hashSecret(credential);
-  const name = toHex(hash);
-  const owner = owners.get(name);
-  if (owner !== undefined) expectUser?.(owner);
+  const hex = toHex(hash);
+  const owner = keyOwners.get(hex);
+  if (owner !== undefined) prefetch?.(owner);
   const viewer = await admitKey(database, await findKey(database, hash));
-  owners.set(name, viewer.userId);
+  keyOwners.set(hex, viewer.userId);
   return viewer;
 }
 
 async function admitKey(database: Database, key: KeyRow | null): Promise<Viewer> {
   const now = new Date();
-  if (!key || key.revoked || (key.expires && key.expires <= now) || key.disabledAt) throw invalid();
-  if (!key.lastUsed || now.getTime() - key.lastUsed.getTime() >= LAST_USED_STEP_MS) {
-    // A full database still reads: the key is valid also where its last use cannot be written.
+  if (!key || key.revoked || (key.expires && key.expires <= now) || key.disabledAt) throw invalidCredential();
+  if (!key.lastUsed || now.getTime() - key.lastUsed.getTime() >= LAST_USED_INTERVAL_MS) {
+    // A database with a full disk still reads: the key is valid even if its last use cannot be written.
     await database.query`UPDATE api_keys SET last_used = ${now} WHERE id = ${key.id}::uuid`.catch(() => {});
   }
   const { userId, email, name, created } = key;
@@ -163,8 +163,4 @@ const findKeyById = batchByOwner(async (database: Database, ids: readonly string
 
 function toHex(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString('hex');
-}
-
-function invalid(): Fault {
-  return Fault.notAuthenticated('The credential is not valid.');
 }

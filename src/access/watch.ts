@@ -6,27 +6,27 @@ import { scheduleJob } from '../platform/jobs.ts';
 import type { Logger } from '../platform/logger.ts';
 import { hasExpired, type Viewer } from './viewer.ts';
 
-/** The owner of a lease: a socket or a stream, by the credential with which it was opened. */
+/** The owner of a lease: a socket or a stream, with the viewer who opened it. */
 export interface Principal {
-  /** Read at each poll: a credential that was renewed counts from the next one on. */
+  /** Read at each poll, so that a renewed credential takes effect at the next one. */
   readonly viewer: Viewer | null;
   /** Called when the credential has expired or was revoked, or when access to a leased project is lost. */
   onRevoked?(fault: Fault): void;
 }
 
-/** A subscription to a project, which ends when access to the project is lost. */
+/** A subscription to a project; `end` is called when access to the project is lost. */
 export interface Revocable {
   end(fault: Fault): void;
 }
 
-/** The permission of a connection or a stream that stays open: checked when it was opened, and at every poll since. */
+/** The permission of an open connection or stream: checked when it was opened, and again at every poll. */
 export class Lease {
   constructor(
     private readonly watcher: RevocationWatcher,
     readonly principal: Principal,
     readonly project: { readonly organizationId: string; readonly projectId: string } | null,
     readonly subscription: Revocable | null,
-    /** The least role in the project that it needs; null: any. */
+    /** The least role in the project that is required; null: any. */
     readonly role: ProjectRole | null,
   ) {}
 
@@ -37,7 +37,7 @@ export class Lease {
 
 const POLL_INTERVAL_MS = 1_000;
 
-/** The revocation watcher asks the database every second which leases still hold: one statement, however many there are. */
+/** Checks all leases against the database every second, by one statement, and revokes those that are no longer valid. */
 export class RevocationWatcher {
   readonly #database: Database;
   readonly #leases = new Set<Lease>();
@@ -48,7 +48,7 @@ export class RevocationWatcher {
     this.#stopPolling = scheduleJob('poll the leases', POLL_INTERVAL_MS, () => this.#poll(), log);
   }
 
-  /** A lease on the principal's credential, and on a project with a role, if any. */
+  /** Adds a lease on the principal's credential, and on the role in a project, if one is given. */
   add(
     principal: Principal,
     project: Lease['project'] = null,
@@ -76,7 +76,7 @@ export class RevocationWatcher {
   async #poll(): Promise<void> {
     if (this.#leases.size === 0) return;
     const now = new Date();
-    // The newest lease ends first: a console's session learns why it ends before its socket closes.
+    // The newest lease is revoked first, so that a console's session is told the reason before its socket closes.
     const current = [...this.#leases].reverse().filter((lease) => {
       const { viewer } = lease.principal;
       const isExpired = !viewer || hasExpired(viewer, now);
@@ -92,12 +92,12 @@ export class RevocationWatcher {
     lease.subscription?.end(fault);
   }
 
-  /** Asked once for each (user, key, project, role), however many sockets share it. */
+  /** Keeps the order of the leases. Each (user, key, project, role) is checked once, however many leases share it. */
   async #findRevoked(current: readonly Lease[], now: Date): Promise<Lease[]> {
     const byAccess = new Map<string | null, Lease[]>();
     for (const lease of current) getOrInsert(byAccess, accessOf(lease), () => []).push(lease);
     if (byAccess.size === 0) return [];
-    const good = await this.#database.query<{ access: string | null }>`
+    const valid = await this.#database.query<{ access: string | null }>`
       SELECT wanted.access
       FROM unnest(${[...byAccess.keys()]}::text[]) AS wanted (access)
       CROSS JOIN LATERAL (
@@ -116,7 +116,7 @@ export class RevocationWatcher {
       WHERE (part.key_id IS NULL OR (key.revoked IS NULL AND (key.expires IS NULL OR key.expires > ${now}) AND key.id IS NOT NULL))
         AND (part.project_id IS NULL OR organization_member.role <> 'member' OR (
           organization_member.role = 'member' AND project_member.role >= part.least_role))`;
-    for (const { access } of good) byAccess.delete(access);
+    for (const { access } of valid) byAccess.delete(access);
     if (byAccess.size === 0) return [];
     const revoked = new Set([...byAccess.values()].flat());
     return current.filter((lease) => revoked.has(lease));

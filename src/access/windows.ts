@@ -1,4 +1,4 @@
-/** The count of a key in its window, and how long the window still lasts. */
+/** The count of a key in its window, and the time until the window ends. */
 export interface Spent {
   readonly count: number;
   readonly msLeft: number;
@@ -9,20 +9,20 @@ interface Window {
   readonly endsAt: number;
 }
 
-/** The windows in memory at once: about 15 MiB of addresses, which clients can make up. */
+/** Bounds the memory: about 15 MiB of addresses, which clients can make up. */
 const MAX_WINDOWS = 100_000;
 
 /**
  * Fixed-window counters by key; a key's window begins with its first count. The clock is monotonic, so that setting the time
- * makes no window longer. There are two generations: every window of the older one began before the newer generation, so when
- * that is as old as a window is long, the older one is dropped. Where more keys come than fit, it is dropped before, and its
- * keys begin anew.
+ * does not lengthen a window. Windows are kept in two generations, and the older one is dropped when the newer one is as old
+ * as a window is long: all windows of the older one have ended by then. With more keys than fit, it is dropped earlier, and
+ * its keys start new windows.
  */
 export class Windows {
   readonly #windowMs: number;
   #current = new Map<string, Window>();
   #previous = new Map<string, Window>();
-  #begunAt = performance.now();
+  #currentSince = performance.now();
 
   constructor(
     windowSeconds: number,
@@ -35,13 +35,13 @@ export class Windows {
     return this.#current.size + this.#previous.size;
   }
 
-  /** One more for the key; the count includes it. */
+  /** Adds one to the key's count, and returns the new count. */
   count(key: string): Spent {
     const now = performance.now();
-    if (now - this.#begunAt >= this.#windowMs || this.#current.size >= this.maxWindows / 2) {
+    if (now - this.#currentSince >= this.#windowMs || this.#current.size >= this.maxWindows / 2) {
       this.#previous = this.#current;
       this.#current = new Map();
-      this.#begunAt = now;
+      this.#currentSince = now;
     }
     const window = this.#find(key, now) ?? this.#open(key, now);
     window.count += 1;

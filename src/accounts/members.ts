@@ -1,11 +1,11 @@
 import type { ProjectScope } from '../access/scope.ts';
 import type { OrganizationRole, ProjectRole } from '../generated/prisma/enums.ts';
 import { boundsOf, type Slice, sliceById } from '../graph/connection.ts';
-import { groupRows, pickCounts, pickLists } from '../graph/level.ts';
+import { groupRows, idsOf, pickCounts, pickLists } from '../graph/level.ts';
 import type { Colleague } from '../graph/user.ts';
 import type { Database } from '../platform/database.ts';
 
-/** A user with a role in something. */
+/** A user with a role in an organization or a project. */
 export interface Member<Role> {
   readonly role: Role;
   readonly user: Colleague;
@@ -13,7 +13,7 @@ export interface Member<Role> {
 
 const user = { select: { id: true, email: true, name: true } };
 
-/** The members of organizations that the viewer belongs to, by the ids of the users. */
+/** The members of each organization, in the order of their user ids. The caller has checked that the viewer belongs to it. */
 export async function listMembers(
   database: Database,
   organizationIds: readonly string[],
@@ -41,14 +41,14 @@ interface ProjectMemberRow extends Colleague {
   readonly role: ProjectRole;
 }
 
-/** Who may see each project, by the ids of the users: owners and admins of its organization, and the members whom it lists. */
+/** Users who may see each project, in the order of their ids: owners and admins of its organization, and the members whom it lists. */
 export async function listProjectMembers(
   database: Database,
   scopes: readonly ProjectScope[],
   slice: Slice<string>,
 ): Promise<Array<Array<Member<ProjectRole>>>> {
   const { above, below, limit, isAscending } = boundsOf(slice, 'asc');
-  const projectIds = scopes.map(({ projectId }) => projectId);
+  const projectIds = idsOf(scopes);
   const organizationIds = scopes.map(({ organizationId }) => organizationId);
   const rows = isAscending
     ? await database.query<ProjectMemberRow>`
@@ -96,7 +96,7 @@ export async function listProjectMembers(
 }
 
 export async function countProjectMembers(database: Database, scopes: readonly ProjectScope[]): Promise<number[]> {
-  const projectIds = scopes.map(({ projectId }) => projectId);
+  const projectIds = idsOf(scopes);
   const organizationIds = scopes.map(({ organizationId }) => organizationId);
   const rows = await database.query<{ projectId: string | null; count: number }>`
     SELECT wanted.project_id AS "projectId",

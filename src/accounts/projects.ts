@@ -1,4 +1,4 @@
-import { type IdRange, listProjects as listOfOrganizations, type ProjectScope } from '../access/scope.ts';
+import { type IdRange, listProjects as listProjectsByOrganization, type ProjectScope } from '../access/scope.ts';
 import type { Viewer } from '../access/viewer.ts';
 import { boundsOfPage } from '../graph/connection.ts';
 import type { Context } from '../graph/context.ts';
@@ -6,26 +6,26 @@ import { pickCounts } from '../graph/level.ts';
 import { makePage, type Page, type PageRequest, pageOffset, readPage } from '../kernel/page.ts';
 import type { Database } from '../platform/database.ts';
 
-// The projects of an organization, as far as the viewer may see them; those of several organizations are read together.
+// The projects of an organization that the viewer may see. Those of several organizations in one document are read together.
 
 export function countProjects({ database, requireViewer, loadBatched }: Context, organizationId: string): Promise<number> {
-  return loadBatched('count of projects', organizationId, (ids) => countOfOrganizations(database, requireViewer(), ids));
+  return loadBatched('count of projects', organizationId, (ids) => countByOrganization(database, requireViewer(), ids));
 }
 
-/** Some of them, opened. */
+/** The projects in a range of ids, as scopes, which `findProject` then finds. */
 export function listProjects(
   { database, requireViewer, loadBatched, keepProjects }: Context,
   organizationId: string,
   range: IdRange,
 ): Promise<ProjectScope[]> {
   return loadBatched(`projects ${JSON.stringify(range)}`, organizationId, async (ids) => {
-    const lists = await listOfOrganizations(database, requireViewer(), ids, range);
+    const lists = await listProjectsByOrganization(database, requireViewer(), ids, range);
     keepProjects(lists.flat());
     return lists;
   });
 }
 
-/** Throws field errors for what is no page, `not_found` past the end. */
+/** Throws a field error for an invalid page or size, `not_found` past the end. */
 export async function pageProjects(context: Context, organizationId: string, paging: PageRequest): Promise<Page<ProjectScope>> {
   const request = readPage(paging);
   const count = await countProjects(context, organizationId);
@@ -33,8 +33,8 @@ export async function pageProjects(context: Context, organizationId: string, pag
   return makePage(request, count, await listProjects(context, organizationId, range));
 }
 
-/** Of each organization how many. */
-async function countOfOrganizations(database: Database, { userId }: Viewer, organizationIds: readonly string[]): Promise<number[]> {
+/** In the order of the organizations. */
+async function countByOrganization(database: Database, { userId }: Viewer, organizationIds: readonly string[]): Promise<number[]> {
   const rows = await database.query<{ organizationId: string; count: number | null }>`
     SELECT member.organization_id AS "organizationId",
       (CASE WHEN member.role <> 'member' THEN (SELECT count(*) FROM projects WHERE projects.organization_id = member.organization_id)

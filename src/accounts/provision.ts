@@ -11,17 +11,20 @@ interface Provisioned {
   readonly id: string;
 }
 
-/** A user who can sign in, and is a member of nothing yet. Where the identity provider has an id for them, it is theirs here too. */
+/**
+ * Adds a user without any membership. An `id` must be the one that the identity provider has for them. Throws an OperatorError
+ * for an invalid value, and for an e-mail address or id that is taken.
+ */
 export async function addUser(database: Database, { email, name, id }: { email: string; name: string; id?: string }): Promise<Provisioned> {
   if (!/^[^\s@]+@[^\s@]+$/.test(email)) throw new OperatorError(`${email} is no e-mail address.`);
   const data = { email, name: readName(name), ...(id !== undefined && { id: readId(id) }) };
   return database.user.create({ data, select: { id: true } }).catch((failure: unknown) => {
     const isTaken = failure instanceof Prisma.PrismaClientKnownRequestError && failure.code === 'P2002';
-    throw isTaken ? new OperatorError(`There is a user with this e-mail address or id already.`) : failure;
+    throw isTaken ? new OperatorError('There is a user with this e-mail address or id already.') : failure;
   });
 }
 
-/** An organization with its first owner. */
+/** Adds an organization with its first owner, an active user. Throws an OperatorError for an invalid value. */
 export async function addOrganization(
   database: Database,
   { name, currency, owner }: { name: string; currency: string; owner: string },
@@ -39,28 +42,28 @@ export async function addProject(database: Database, { name, organization }: { n
   return database.project.create({ data: { name: readName(name), organizationId }, select: { id: true } });
 }
 
-interface Membership {
+interface RoleAssignment {
   readonly email: string;
   readonly organization: string;
-  /** Without it, the membership is of the organization alone. */
+  /** Without it, the role is one in the organization. */
   readonly project?: string;
   readonly role: string;
 }
 
 /**
- * Gives a user a role; a second time changes it. In a project it is a project's role, and who is not a member of the
- * organization becomes one. Returns what was done, as a sentence.
+ * Sets the role of a user in an organization, or in one of its projects; for a project, the user also becomes a member of the
+ * organization if they are not. Returns what was done, as a sentence. Throws an OperatorError for an invalid value.
  */
-export async function addMember(database: Database, { email, organization, project, role }: Membership): Promise<string> {
+export async function addMember(database: Database, { email, organization, project, role }: RoleAssignment): Promise<string> {
   const { id: userId } = await findActiveUser(database, email);
   const organizationId = await findOrganization(database, organization);
   if (project === undefined) {
-    const given = readRole(OrganizationRole, role);
+    const newRole = readRole(OrganizationRole, role);
     const key = { organizationId_userId: { organizationId, userId } };
-    await database.organizationMember.upsert({ where: key, create: { organizationId, userId, role: given }, update: { role: given } });
-    return `${email} is ${given} of the organization.`;
+    await database.organizationMember.upsert({ where: key, create: { organizationId, userId, role: newRole }, update: { role: newRole } });
+    return `${email} is ${newRole} of the organization.`;
   }
-  const given = readRole(ProjectRole, role);
+  const newRole = readRole(ProjectRole, role);
   const projectId = readId(project);
   if (!(await database.project.findFirst({ where: { id: projectId, organizationId }, select: { id: true } }))) {
     throw new OperatorError('The organization has no such project.');
@@ -69,14 +72,14 @@ export async function addMember(database: Database, { email, organization, proje
     database.organizationMember.createMany({ data: [{ organizationId, userId, role: 'member' }], skipDuplicates: true }),
     database.projectMember.upsert({
       where: { projectId_userId: { projectId, userId } },
-      create: { projectId, userId, role: given },
-      update: { role: given },
+      create: { projectId, userId, role: newRole },
+      update: { role: newRole },
     }),
   ]);
-  return `${email} is ${given} of the project.`;
+  return `${email} is ${newRole} of the project.`;
 }
 
-/** Throws an OperatorError where there is none, or only a disabled one. */
+/** Throws an OperatorError for an unknown or disabled user. */
 export async function findActiveUser(database: Database, email: string): Promise<Provisioned> {
   const user = await database.user.findUnique({ where: { email }, select: { id: true, disabledAt: true } });
   if (!user || user.disabledAt) throw new OperatorError(`There is no active user ${email}.`);

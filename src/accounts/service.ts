@@ -1,9 +1,8 @@
 import { generateKey } from '../access/apikey.ts';
 import type { Session, Viewer } from '../access/viewer.ts';
-import type { ApiKey } from '../generated/prisma/client.ts';
+import type { ApiKey, Organization } from '../generated/prisma/client.ts';
 import type { OrganizationRole } from '../generated/prisma/enums.ts';
-import type { Slice } from '../graph/connection.ts';
-import { sliceById } from '../graph/connection.ts';
+import { type Slice, sliceById } from '../graph/connection.ts';
 import { Fault } from '../kernel/fault.ts';
 import { makePage, type Page, type PageRequest, pageOffset, readPage } from '../kernel/page.ts';
 import { parseUuid } from '../kernel/uuid.ts';
@@ -18,7 +17,7 @@ export interface Membership {
   readonly role: OrganizationRole;
 }
 
-/** The viewer's organizations, by id. */
+/** The viewer's organizations, in the order of their ids. */
 export async function listOrganizations(database: Database, viewer: Viewer, slice: Slice<string>): Promise<Membership[]> {
   const { where, orderBy, take } = sliceById(slice);
   const rows = await database.organizationMember.findMany({
@@ -27,14 +26,14 @@ export async function listOrganizations(database: Database, viewer: Viewer, slic
     take,
     include: { organization: true },
   });
-  return rows.map(({ organization, role }) => ({ ...organization, role }));
+  return rows.map(toMembership);
 }
 
 export function countOrganizations(database: Database, { userId }: Viewer): Promise<number> {
   return database.organizationMember.count({ where: { userId } });
 }
 
-/** The viewer's organizations by page, in the same order. Throws `not_found` past the end, a field error for what is no page. */
+/** A page of the viewer's organizations, in the same order. Throws a field error for an invalid page or size, `not_found` past the end. */
 export async function pageOrganizations(database: Database, viewer: Viewer, paging: PageRequest): Promise<Page<Membership>> {
   const request = readPage(paging);
   const count = await countOrganizations(database, viewer);
@@ -45,11 +44,7 @@ export async function pageOrganizations(database: Database, viewer: Viewer, pagi
     take: request.pageSize,
     include: { organization: true },
   });
-  return makePage(
-    request,
-    count,
-    rows.map(({ organization, role }) => ({ ...organization, role })),
-  );
+  return makePage(request, count, rows.map(toMembership));
 }
 
 /** Throws `not_found` for a malformed id, and for an organization that the viewer is not a member of. */
@@ -62,7 +57,7 @@ export async function getOrganization(database: Database, viewer: Viewer, id: st
       include: { organization: true },
     }));
   if (!row) throw Fault.notFound();
-  return { ...row.organization, role: row.role };
+  return toMembership(row);
 }
 
 /** Organizations by their ids; null for one that the viewer is not a member of. */
@@ -71,11 +66,15 @@ export async function findOrganizations(database: Database, { userId }: Viewer, 
     where: { userId, organizationId: { in: [...ids] } },
     include: { organization: true },
   });
-  const found = new Map(rows.map(({ organization, role }) => [organization.id, { ...organization, role }]));
+  const found = new Map(rows.map((row) => [row.organizationId, toMembership(row)]));
   return ids.map((id) => found.get(id) ?? null);
 }
 
-/** The viewer's keys by their ids; null for any other, and for an API key, which is not told of keys. */
+function toMembership({ organization, role }: { organization: Organization; role: OrganizationRole }): Membership {
+  return { ...organization, role };
+}
+
+/** The viewer's keys by their ids; null for any other. A viewer with an API key may not see keys: all are null. */
 export async function findApiKeys(
   database: Database,
   { userId, credential }: Viewer,
@@ -93,19 +92,19 @@ export async function listApiKeys(database: Database, session: Session, slice: S
   return database.apiKey.findMany({ where: { userId: session.userId, ...where }, ...order });
 }
 
-/** All of them, also those that are not good any more. */
+/** Includes expired and revoked keys. */
 export function countApiKeys(database: Database, { userId }: Session): Promise<number> {
   return database.apiKey.count({ where: { userId } });
 }
 
-/** How many API keys of a user may be good at a time. */
+/** The number of valid API keys that a user may have. */
 export interface KeyQuota {
   readonly perUser: number;
 }
 
 /**
  * Makes a key; its text is in the answer and nowhere else. Throws a field error for an expiry in the past,
- * `session_required` for an API key, and `conflict` for a user who has as many good keys as they may.
+ * `session_required` for an API key, and `conflict` for a user whose quota is used up.
  */
 export async function createApiKey(
   { database, requireViewer, requireSession }: { database: Statements; requireViewer(): Viewer; requireSession(): Session },
@@ -129,7 +128,7 @@ export async function createApiKey(
   return { key, apiKey };
 }
 
-/** Revokes one of the viewer's keys, from the next request on. Throws `not_found` for any other; twice is no fault. */
+/** Revokes one of the viewer's keys, from the next request on; a revoked one stays as it is. Throws `not_found` for any other. */
 export async function revokeApiKey(database: Database, session: Session, id: string) {
   const keyId = parseUuid(id);
   if (!keyId) throw Fault.notFound();

@@ -23,11 +23,11 @@ export interface TrialFacts {
   readonly isCycleSold: boolean;
 }
 
-/** Facts → the reasons that hold, in order: none, and the option can be offered; else the first is the answer (§4.3). */
+/** Facts → all reasons that apply, in order. With none the option can be offered; else the first one is the answer's `reason` (§4.3). */
 export function findBlockers(facts: TrialFacts): Reason[] {
-  const holds: Record<Reason, boolean> = {
+  const applies: Record<Reason, boolean> = {
     instance_not_active: facts.instanceStatus !== 'active',
-    // A trial switches the backup on by itself: that is reported as the trial.
+    // An open trial switches the backup on; it is reported as `trial_already_open` only.
     backup_already_enabled: facts.dailyBackup && !facts.hasOpenTrial,
     missing_billing_service: !facts.hasBillingService,
     missing_billing_client: facts.hasBillingService && !facts.hasBillingClient,
@@ -35,5 +35,5 @@ export function findBlockers(facts: TrialFacts): Reason[] {
     backup_option_unavailable: !facts.hasOption,
     unsupported_billing_cycle: facts.hasOption && facts.hasBillingService && !facts.isCycleSold,
   };
-  return reasons.filter((reason) => holds[reason]);
+  return reasons.filter((reason) => applies[reason]);
 }

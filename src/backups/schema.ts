@@ -81,7 +81,7 @@ const BackupTrialStateRef = builder.objectRef<BackupTrialState>('BackupTrialStat
   }),
 });
 
-registerNode('BackupTrial', { inProject: ({ database }, asked) => findTrials(database, asked) });
+registerNode('BackupTrial', { inProject: ({ database }, requested) => findTrials(database, requested) });
 
 builder.prismaObjectField('Instance', 'backupTrial', (t) =>
   t.field({

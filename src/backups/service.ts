@@ -4,10 +4,10 @@ import { Fault } from '../kernel/fault.ts';
 import type { Database } from '../platform/database.ts';
 import { findBlockers, type Reason, type TrialFacts } from './eligibility.ts';
 
-/** A trial of the daily backup, as the legacy side wrote it. Prices are decimals, as text. */
+/** A trial of the daily backup, as the legacy system wrote it. Prices are decimals, as text. */
 export interface BackupTrial {
   readonly id: string;
-  /** Of its instance. */
+  /** The project of its instance. */
   readonly projectId: string;
   readonly instanceId: string;
   readonly instanceName: string;
@@ -39,8 +39,8 @@ export interface BackupTrialState {
 }
 
 /**
- * The state of an instance that the caller was given through a ProjectScope; of many by one statement. Throws `not_found`
- * where it has gone meanwhile.
+ * The state of an instance that the caller has read through a ProjectScope; concurrent calls share one statement. Throws
+ * `not_found` if the instance has been deleted meanwhile.
  */
 export async function readTrialState(database: Database, instanceId: string): Promise<BackupTrialState> {
   const state = await findTrialState(database, instanceId);
@@ -77,10 +77,10 @@ const findTrialState = batchByOwner(async (database: Database, instanceIds: read
   return instanceIds.map((id) => states.get(id) ?? null);
 });
 
-/** Trials by their ids; null for one of an instance that is none of the project that it is asked for in. */
-export async function findTrials(database: Database, asked: readonly InProject[]): Promise<Array<BackupTrial | null>> {
+/** Trials by their ids; null for one whose instance is not in the requested project. */
+export async function findTrials(database: Database, requested: readonly InProject[]): Promise<Array<BackupTrial | null>> {
   const rows = await database.backupTrial.findMany({
-    where: { id: { in: asked.map(({ id }) => id) } },
+    where: { id: { in: requested.map(({ id }) => id) } },
     include: { instance: { select: { projectId: true } } },
   });
   const trials = rows.map(({ instance, monthlyPrice, cyclePrice, credited, ...trial }) => ({
@@ -90,7 +90,7 @@ export async function findTrials(database: Database, asked: readonly InProject[]
     cyclePrice: cyclePrice.toFixed(2),
     credited: credited.toFixed(2),
   }));
-  return pickInProject(asked, trials);
+  return pickInProject(requested, trials);
 }
 
 function toState(row: StateRow): BackupTrialState {
@@ -98,7 +98,7 @@ function toState(row: StateRow): BackupTrialState {
   return { trial: hasTrial(row) ? row : null, blockers: findBlockers(row), monthlyPrice: row.optionPrice, currency, trialDays };
 }
 
-/** The facts, the option, and the latest trial, whose columns are all null where there never was one. */
+/** The facts, the option, and the latest trial, whose columns are all null if there never was one. */
 type StateRow = TrialFacts & {
   readonly instanceId: string;
   readonly projectId: string;
@@ -107,7 +107,6 @@ type StateRow = TrialFacts & {
   readonly trialDays: number;
 } & { readonly [Name in Exclude<keyof BackupTrial, 'instanceId' | 'projectId'>]: BackupTrial[Name] | null };
 
-/** A trial's columns are absent together. */
 function hasTrial(row: StateRow): row is StateRow & BackupTrial {
   return row.id !== null;
 }

@@ -8,13 +8,14 @@ import { batchByOwner } from '../kernel/batch.ts';
 import { Fault } from '../kernel/fault.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import type { Database } from '../platform/database.ts';
-import type { Attentive } from './attention.ts';
-import { countFound, type InstanceFilter, searchInstances, statusesOf } from './search.ts';
+import type { InstanceAttention } from './attention.ts';
+import { countFound, type InstanceFilter, searchInstances } from './search.ts';
+import { selectInstanceStatuses } from './statuses.ts';
 
-/** The order in which instances come unless another is asked for: the oldest first. */
+/** The default order: the oldest first. */
 export const instanceOrder: Order = { field: 'id', direction: 'asc' };
 
-/** The instances of each project; deleted ones only when their status is asked for. */
+/** The instances of each project; deleted ones only where the filter names their status. */
 export async function listInstances(
   database: Database,
   scopes: readonly ProjectScope[],
@@ -27,8 +28,8 @@ export async function listInstances(
     return searchInstances(database, scopes, filter, order, slice);
   if (attention) return listAttentiveInstances(database, scopes, { status, attention }, slice);
   if (status) {
-    const { where, ...part } = sliceById(slice);
-    const instances = { where: { status, ...where }, ...part };
+    const { where, ...rest } = sliceById(slice);
+    const instances = { where: { status, ...where }, ...rest };
     const rows = await database.project.findMany({
       relationLoadStrategy: 'join',
       where: { id: { in: idsOf(scopes) } },
@@ -68,13 +69,13 @@ export async function listInstances(
 }
 
 /**
- * The instances that a figure of `attention` counts. Each is found by the partial index that is made for it, whose
- * condition must stand in the statement: of a value that comes as a parameter the planner does not know enough.
+ * The instances that a figure of `attention` counts. Each figure has its own partial index, whose condition must be a literal
+ * part of the statement: the planner cannot match a parameter to it.
  */
 async function listAttentiveInstances(
   database: Database,
   scopes: readonly ProjectScope[],
-  { status = null, attention }: Attentive<InstanceFilter>,
+  { status = null, attention }: Pick<InstanceFilter, 'status'> & { readonly attention: InstanceAttention },
   slice: Slice<string>,
 ): Promise<Instance[][]> {
   const { above, below, limit, isAscending } = boundsOf(slice, 'asc');
@@ -139,12 +140,12 @@ async function listAttentiveInstances(
   return groupRows(idsOf(scopes), rows, ({ projectId }) => projectId);
 }
 
-/** Whether instances are looked for by what no counter tells. */
+/** Whether the filter has a condition that the counters do not cover. */
 function isSearch({ region, plan, namePrefix }: InstanceFilter): boolean {
   return Boolean(namePrefix) || (region ?? plan ?? null) !== null;
 }
 
-/** How many there are in each of the lists: by the counters of the overview, as far as they tell. */
+/** The length of each project's list, from the counters of the overview where they cover the filter. */
 export async function countInstances(database: Database, scopes: readonly ProjectScope[], filter: InstanceFilter): Promise<number[]> {
   const { attention = null } = filter;
   const projectIds = idsOf(scopes);
@@ -154,7 +155,7 @@ export async function countInstances(database: Database, scopes: readonly Projec
       ? await database.query<{ projectId: string; count: number }>`
     SELECT project_id AS "projectId", count(*)::int AS count FROM instances
     WHERE project_id = ANY (${projectIds}::uuid[]) AND cancellation_at > ${new Date()} AND status <> 'deleted'
-      AND status = ANY (${statusesOf(filter)}::text[]::instance_status[])
+      AND status = ANY (${selectInstanceStatuses(filter)}::text[]::instance_status[])
     GROUP BY project_id`
       : await database.query<{ projectId: string; count: number | null }>`
     SELECT wanted.project_id AS "projectId", counted.count
@@ -163,7 +164,7 @@ export async function countInstances(database: Database, scopes: readonly Projec
       SELECT sum(CASE ${attention}::text WHEN 'without_hypervisor' THEN without_hypervisor WHEN 'throttled' THEN throttled ELSE instances END)::int
         AS count
       FROM instance_counters
-      WHERE project_id = wanted.project_id AND status = ANY (${statusesOf(filter)}::text[]::instance_status[])
+      WHERE project_id = wanted.project_id AND status = ANY (${selectInstanceStatuses(filter)}::text[]::instance_status[])
         AND (${attention}::text IS NULL OR status <> 'deleted') AND (${attention}::text IS DISTINCT FROM 'suspended' OR status = 'suspended')
     ) AS counted`;
   return pickCounts(projectIds, rows, ({ projectId }) => projectId);
@@ -187,10 +188,10 @@ const findInstance = batchByOwner(async (database: Database, ids: readonly strin
   return ids.map((id) => instances.get(id) ?? null);
 });
 
-/** Instances by their ids; null for one that is none of the project that it is asked for in. */
-export function findInstances(database: Database, asked: readonly InProject[]): Promise<Array<Instance | null>> {
+/** Instances by id; null for an instance outside the project it is requested in. */
+export function findInstances(database: Database, requested: readonly InProject[]): Promise<Array<Instance | null>> {
   return Promise.all(
-    asked.map(async ({ scope, id }) => {
+    requested.map(async ({ scope, id }) => {
       const instance = await findInstance(database, id);
       return instance?.projectId === scope.projectId ? instance : null;
     }),

@@ -1,30 +1,32 @@
 import type { Task } from '../generated/prisma/client.ts';
+import type { TaskStatus } from '../generated/prisma/enums.ts';
 import { boundsOf, type Slice } from '../graph/connection.ts';
 import { groupRows, pickCounts } from '../graph/level.ts';
 import { type Order, rangeOf, sortRows } from '../graph/order.ts';
 import type { Database } from '../platform/database.ts';
-import { statusesOf, type TaskFilter, type TaskRow, taskOrder, taskStatuses } from './tasks.ts';
+import { type StatusFilter, selectTaskStatuses, taskStatuses } from './statuses.ts';
+import { type TaskRow, taskOrder } from './tasks.ts';
 
-/** Instances, each in its own project: what was done to one of them in another project is not told. */
-interface OfInstance {
+/** An instance in its current project: tasks from another project are not listed. */
+interface InstanceInProject {
   readonly instanceId: string;
   readonly projectId: string;
 }
 
-/** What holds for all tasks of a list: the figures of `attention` are those of a project. */
-export type InstanceTaskFilter = Pick<TaskFilter, 'status' | 'statuses'>;
+/** As `TaskFilter`, but without `attention`, whose figures count the tasks of a project. */
+type InstanceTaskFilter = StatusFilter<TaskStatus>;
 
 type InstanceTask = Omit<Task, 'instanceId'> & { readonly instanceId: string };
 
-/** For each instance its tasks, the newest first unless ordered otherwise: one statement, however many instances. */
+/** The tasks of each instance, in one statement for all instances. */
 export async function listInstanceTasks(
   database: Database,
-  instances: readonly OfInstance[],
+  instances: readonly InstanceInProject[],
   filter: InstanceTaskFilter,
   order: Order,
   slice: Slice<string>,
 ): Promise<Task[][]> {
-  if (order !== taskOrder || statusesOf(filter)) return searchInstanceTasks(database, instances, filter, order, slice);
+  if (order !== taskOrder || selectTaskStatuses(filter)) return searchInstanceTasks(database, instances, filter, order, slice);
   const { above, below, limit, isAscending } = boundsOf(slice, 'desc');
   const instanceIds = instances.map(({ instanceId }) => instanceId);
   const projectIds = instances.map(({ projectId }) => projectId);
@@ -54,15 +56,15 @@ export async function listInstanceTasks(
   return groupRows(instanceIds, rows, ({ instanceId }) => instanceId);
 }
 
-/** The tasks of each instance in any order and of any statuses: along the index of the order, one status beside the other. */
+/** The tasks of each instance in any order and of any statuses. Each status is read separately, along the index of the order. */
 async function searchInstanceTasks(
   database: Database,
-  instances: readonly OfInstance[],
+  instances: readonly InstanceInProject[],
   filter: InstanceTaskFilter,
   order: Order,
   slice: Slice<string>,
 ): Promise<Task[][]> {
-  const range = rangeOf(slice, order, { known: taskStatuses, wanted: statusesOf(filter) ?? taskStatuses });
+  const range = rangeOf(slice, order, { known: taskStatuses, wanted: selectTaskStatuses(filter) ?? taskStatuses });
   const { moments, statuses, idsAbove, idsBelow, limit, walk } = range;
   const instanceIds = instances.map(({ instanceId }) => instanceId);
   const projectIds = instances.map(({ projectId }) => projectId);
@@ -104,13 +106,13 @@ async function searchInstanceTasks(
   return lists.map((listed) => sortRows(listed, order, range, taskStatuses));
 }
 
-/** How many tasks each instance has had: an index entry of each is looked at. */
+/** The number of tasks of each instance. Reads one index entry for each counted task. */
 export async function countInstanceTasks(
   database: Database,
-  instances: readonly OfInstance[],
+  instances: readonly InstanceInProject[],
   filter: InstanceTaskFilter,
 ): Promise<number[]> {
-  const statuses = statusesOf(filter);
+  const statuses = selectTaskStatuses(filter);
   const instanceIds = instances.map(({ instanceId }) => instanceId);
   const projectIds = instances.map(({ projectId }) => projectId);
   const rows = await database.query<{ instanceId: string | null; count: number | null }>`

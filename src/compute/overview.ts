@@ -8,7 +8,7 @@ export interface StatusCount {
   readonly count: number;
 }
 
-/** The figures of §2.5, all of one moment. */
+/** The figures of §2.5, all from one snapshot. */
 export interface ComputeOverview {
   readonly attention: {
     readonly instancesWithoutHypervisor: number;
@@ -34,8 +34,9 @@ export interface ComputeOverview {
 }
 
 /**
- * The overview (§4.4) of each project, by one statement, so from one snapshot. Its cost does not grow with the instances or
- * the tasks: it adds up counters, and reads only what hangs and the tasks of the quarter of an hour in which the day begins.
+ * The overview (§4.4) of each project, in one statement and therefore from one snapshot. Its cost does not grow with the
+ * instances or the tasks: it sums counters, and reads only scheduled cancellations, stuck tasks, and the tasks of the partial
+ * quarter of an hour at the start of the day's window.
  */
 export async function readOverviews(database: Database, scopes: readonly ProjectScope[]): Promise<ComputeOverview[]> {
   const now = new Date();
@@ -112,14 +113,14 @@ export async function readOverviews(database: Database, scopes: readonly Project
       FROM instance_totals, resource_totals, task_totals, recent
     ) AS figures`;
   const overviews = new Map(rows.map(({ projectId, overview }) => [projectId, overview]));
-  return scopes.map(({ projectId }) => overviews.get(projectId) ?? raiseAbsent());
+  return scopes.map(({ projectId }) => {
+    const overview = overviews.get(projectId);
+    if (!overview) throw new Error('the overview is one row always');
+    return overview;
+  });
 }
 
-/** Deletes the counts of quarters of an hour that lie further back than any overview looks, whose clock may be an hour behind. */
+/** Deletes counters too old for any overview to read: 24 hours, plus a margin for a process whose clock is an hour behind. */
 export async function deleteOldTaskCounters(database: Database): Promise<void> {
   await database.query`DELETE FROM task_counters WHERE since < now() - interval '26 hours'`;
-}
-
-function raiseAbsent(): never {
-  throw new Error('the overview is one row always');
 }

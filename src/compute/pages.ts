@@ -8,9 +8,9 @@ import type { Database } from '../platform/database.ts';
 import { countInstances } from './instances.ts';
 import { countTasks } from './tasks.ts';
 
-// A page of a list (§2.7). What is passed over costs an entry of the index each, and no row.
+// One page of a list (§2.7). Each skipped row costs one index entry; the row itself is not read.
 
-/** The instances of a project, the oldest first. Throws field errors for what is no page, `not_found` past the end. */
+/** The instances of a project, the oldest first. Throws field errors for an invalid page, `not_found` past the end. */
 export async function pageInstances(
   { loadByProject }: Context,
   scope: ProjectScope,
@@ -22,9 +22,9 @@ export async function pageInstances(
   const count = await loadByProject(`count of instances ${JSON.stringify(filter)}`, scope, (database, scopes) =>
     countInstances(database, scopes, filter),
   );
-  const part = { status, limit: request.pageSize, offset: pageOffset(request, count) };
-  const rows = await loadByProject(`page of instances ${JSON.stringify(part)}`, scope, (database, scopes) =>
-    readInstances(database, scopes, part),
+  const range = { status, limit: request.pageSize, offset: pageOffset(request, count) };
+  const rows = await loadByProject(`page of instances ${JSON.stringify(range)}`, scope, (database, scopes) =>
+    readInstances(database, scopes, range),
   );
   return makePage(request, count, rows);
 }
@@ -41,12 +41,14 @@ export async function pageTasks(
   const count = await loadByProject(`count of tasks ${JSON.stringify(filter)}`, scope, (database, scopes) =>
     countTasks(database, scopes, filter),
   );
-  const part = { status, limit: request.pageSize, offset: pageOffset(request, count) };
-  const rows = await loadByProject(`page of tasks ${JSON.stringify(part)}`, scope, (database, scopes) => readTasks(database, scopes, part));
+  const range = { status, limit: request.pageSize, offset: pageOffset(request, count) };
+  const rows = await loadByProject(`page of tasks ${JSON.stringify(range)}`, scope, (database, scopes) =>
+    readTasks(database, scopes, range),
+  );
   return makePage(request, count, rows);
 }
 
-interface Part<Status> {
+interface RowRange<Status> {
   readonly status: Status | null;
   readonly limit: number;
   readonly offset: number;
@@ -55,7 +57,7 @@ interface Part<Status> {
 async function readInstances(
   database: Database,
   scopes: readonly ProjectScope[],
-  { status, limit, offset }: Part<InstanceStatus>,
+  { status, limit, offset }: RowRange<InstanceStatus>,
 ): Promise<Instance[][]> {
   const rows = await database.query<Instance>`
     SELECT instance.id, instance.project_id AS "projectId", instance.name, instance.status, instance.plan, instance.region,
@@ -78,7 +80,7 @@ async function readInstances(
 async function readTasks(
   database: Database,
   scopes: readonly ProjectScope[],
-  { status, limit, offset }: Part<TaskStatus>,
+  { status, limit, offset }: RowRange<TaskStatus>,
 ): Promise<Task[][]> {
   const rows = await database.query<Task>`
     SELECT task.id, task.project_id AS "projectId", task.instance_id AS "instanceId", task.kind, task.status, ''::text AS error,

@@ -11,14 +11,14 @@ import { implementPage, pageArgs } from '../graph/page.ts';
 import { ownProject, ProjectRef } from '../graph/project.ts';
 import { InstanceRef } from '../graph/refs.ts';
 import { loadText } from '../graph/text.ts';
-import type { instanceAttentions, taskAttentions } from './attention.ts';
+import type { InstanceAttention, TaskAttention } from './attention.ts';
 import { ComputeOverviewRef } from './figures.ts';
 import { countInstances, findInstances, getInstance, instanceOrder, listInstances } from './instances.ts';
 import { countInstanceTasks, listInstanceTasks } from './instancetasks.ts';
 import { readOverviews } from './overview.ts';
 import { pageInstances, pageTasks } from './pages.ts';
-import { instanceStatuses } from './search.ts';
-import { countTasks, findTasks, listTasks, readErrors, taskOrder, taskStatuses } from './tasks.ts';
+import { instanceStatuses, taskStatuses } from './statuses.ts';
+import { countTasks, findTasks, listTasks, readErrors, taskOrder } from './tasks.ts';
 
 const InstanceStatusEnum = builder.enumType('InstanceStatus', {
   description: 'What state an instance is in.',
@@ -43,18 +43,18 @@ const TaskStatusEnum = builder.enumType('TaskStatus', {
     cancelled: 'It was called off.',
   }),
 });
-const InstanceAttention = builder.enumType('InstanceAttention', {
+const InstanceAttentionEnum = builder.enumType('InstanceAttention', {
   description: 'The instances that a figure of the overview’s `attention` counts.',
-  values: describeValues<(typeof instanceAttentions)[number]>({
+  values: describeValues<InstanceAttention>({
     without_hypervisor: 'No hypervisor is assigned to it.',
     suspended: 'It is suspended.',
     throttled: 'It is throttled.',
     cancellation_scheduled: 'Its cancellation lies in the future.',
   }),
 });
-const TaskAttention = builder.enumType('TaskAttention', {
+const TaskAttentionEnum = builder.enumType('TaskAttention', {
   description: 'The tasks that a figure of the overview’s `attention` counts.',
-  values: describeValues<(typeof taskAttentions)[number]>({
+  values: describeValues<TaskAttention>({
     failed_24h: 'It failed within 24 hours.',
     stuck: 'It has not finished an hour after its creation.',
   }),
@@ -112,8 +112,8 @@ const TaskRef = builder.prismaObject('Task', {
 const InstanceConnection = implementConnection('Instance', InstanceRef);
 const TaskConnection = implementConnection('Task', TaskRef);
 
-registerNode('Instance', { inProject: ({ database }, asked) => findInstances(database, asked) });
-registerNode('Task', { inProject: ({ database }, asked) => findTasks(database, asked) });
+registerNode('Instance', { inProject: ({ database }, requested) => findInstances(database, requested) });
+registerNode('Task', { inProject: ({ database }, requested) => findTasks(database, requested) });
 
 const InstanceFilterInput = builder.inputType('InstanceFilter', {
   description: 'What holds for all instances of a list.',
@@ -124,7 +124,7 @@ const InstanceFilterInput = builder.inputType('InstanceFilter', {
       description: 'Of one of these statuses: at most 20. An empty list is the same as none. Beside `status`, both hold.',
       extensions: { maxItems: 20 },
     }),
-    attention: t.field({ type: InstanceAttention, description: 'Those that this figure counts.' }),
+    attention: t.field({ type: InstanceAttentionEnum, description: 'Those that this figure counts.' }),
     region: t.field({ type: 'Name', description: 'Those that stand there: at most 255 characters.', extensions: { maxLength: 255 } }),
     plan: t.field({ type: 'Name', description: 'Those of this plan: at most 255 characters.', extensions: { maxLength: 255 } }),
     namePrefix: t.field({
@@ -148,7 +148,7 @@ const TaskFilterInput = builder.inputType('TaskFilter', {
   description: 'What holds for all tasks of a list.',
   fields: (t) => ({
     ...taskStatusFields(t),
-    attention: t.field({ type: TaskAttention, description: 'Those that this figure counts.' }),
+    attention: t.field({ type: TaskAttentionEnum, description: 'Those that this figure counts.' }),
   }),
 });
 const InstanceTaskFilterInput = builder.inputType('InstanceTaskFilter', {
@@ -234,10 +234,11 @@ builder.prismaObjectField('Instance', 'tasks', (t) =>
         const order = orderBy ?? taskOrder;
         const key = `${instance.id} ${findProject(instance.projectId).projectId}`;
         const name = `tasks of instances ${JSON.stringify(filter)}`;
-        const count = () => loadBatched(`count of ${name}`, key, (keys) => countInstanceTasks(database, keys.map(readKey), filter));
+        const count = () =>
+          loadBatched(`count of ${name}`, key, (keys) => countInstanceTasks(database, keys.map(parseInstanceKey), filter));
         return resolveList({ args, ...inOrder(order, taskStatuses), count }, (slice) =>
           loadBatched(`${name} ${JSON.stringify([order, slice])}`, key, (keys) =>
-            listInstanceTasks(database, keys.map(readKey), filter, order, slice),
+            listInstanceTasks(database, keys.map(parseInstanceKey), filter, order, slice),
           ),
         );
       },
@@ -266,7 +267,7 @@ builder.objectFields(ProjectRef, (t) => ({
   }),
 }));
 
-function readKey(key: string) {
+function parseInstanceKey(key: string) {
   const [instanceId = '', projectId = ''] = key.split(' ');
   return { instanceId, projectId };
 }

@@ -1,40 +1,29 @@
 import type { ProjectScope } from '../access/scope.ts';
 import type { Instance } from '../generated/prisma/client.ts';
-import { InstanceStatus } from '../generated/prisma/enums.ts';
+import type { InstanceStatus } from '../generated/prisma/enums.ts';
 import type { Slice } from '../graph/connection.ts';
 import { groupRows, idsOf, pickCounts } from '../graph/level.ts';
 import { type Order, type Range, rangeOf, sortRows } from '../graph/order.ts';
 import type { Database } from '../platform/database.ts';
-import type { instanceAttentions } from './attention.ts';
+import type { InstanceAttention } from './attention.ts';
+import { instanceStatuses, type StatusFilter, selectInstanceStatuses } from './statuses.ts';
 
-/** What holds for all instances of a list. */
-export interface InstanceFilter {
-  readonly status?: InstanceStatus | null;
-  readonly statuses?: readonly InstanceStatus[] | null;
-  readonly attention?: (typeof instanceAttentions)[number] | null;
+/** The conditions that every instance of a list meets. */
+export interface InstanceFilter extends StatusFilter<InstanceStatus> {
+  readonly attention?: InstanceAttention | null;
   readonly region?: string | null;
   readonly plan?: string | null;
   readonly namePrefix?: string | null;
 }
 
-/** All statuses, in the order in which they are sorted. */
-export const instanceStatuses = Object.values(InstanceStatus);
+/** The largest number of instances of one status in a project that is read whole and sorted; above it, the order's index is scanned. */
+const MAX_SORTED = 2_000;
 
-/** The statuses that a filter leaves: all but `deleted`, unless some are named. */
-export function statusesOf({ status, statuses }: InstanceFilter): InstanceStatus[] {
-  const named = statuses && statuses.length > 0 ? statuses : null;
-  if (!status && !named) return instanceStatuses.filter((known) => known !== 'deleted');
-  return instanceStatuses.filter((known) => (!status || known === status) && (!named || named.includes(known)));
-}
+/** A filter with an index of its own, through which its matches are read. */
+type AccessPath = 'region' | 'plan' | 'prefix' | InstanceAttention;
 
-/** Where a filter leaves at most so many instances of a status in a project, all are sorted; with more of them the order is walked. */
-const MOST_SORTED = 2_000;
-
-/** A filter that finds what it leaves by an index of its own. */
-type Way = 'region' | 'plan' | 'prefix' | (typeof instanceAttentions)[number];
-
-/** The instances of one status in a project, as far as a slice goes. */
-interface Part {
+/** The instances of one status in a project, between two ids. */
+interface Partition {
   readonly projectId: string;
   readonly status: string;
   readonly above: string;
@@ -42,10 +31,10 @@ interface Part {
 }
 
 /**
- * The instances of each project in any order, as a filter leaves them: three statements at most, however many projects.
- * Along the index of an order, one status beside the other, no more is read than a page takes. Region, plan and (in another
- * order) the beginning of a name are only looked at on the way there: that is quick where they hold for many instances, and
- * where they hold for few, these few are sorted.
+ * The instances of each project that match a filter, in any order: at most three statements, however many projects. Each
+ * status is a partition of its own. By default a partition is scanned along the index of the order, which reads no more than
+ * a page where nothing else is filtered; region, plan and (unless ordered by name) the name prefix are checked row by row.
+ * That is fast where many instances match. Where few match, these few are read through the filter's own index and sorted.
  */
 export async function searchInstances(
   database: Database,
@@ -58,24 +47,19 @@ export async function searchInstances(
   const search = {
     filter,
     order,
-    range: rangeOf(slice, order, { known: instanceStatuses, wanted: statusesOf(filter), prefix: filter.namePrefix ?? '' }),
+    range: rangeOf(slice, order, { known: instanceStatuses, wanted: selectInstanceStatuses(filter), prefix: filter.namePrefix ?? '' }),
   };
   const { statuses, idsAbove, idsBelow } = search.range;
-  const parts = projectIds.flatMap((projectId) =>
-    statuses.map((status, index): Part => ({ projectId, status, above: idsAbove[index] ?? '', below: idsBelow[index] ?? '' })),
+  const partitions = projectIds.flatMap((projectId) =>
+    statuses.map((status, index): Partition => ({ projectId, status, above: idsAbove[index] ?? '', below: idsBelow[index] ?? '' })),
   );
-  const ways = await chooseWays(database, parts, search);
-  const [few, many] = [parts.filter((_, index) => ways[index]), parts.filter((_, index) => !ways[index])];
+  const paths = await choosePaths(database, partitions, search);
+  const sorted = partitions.filter((_, index) => paths[index]);
+  const scanned = partitions.filter((_, index) => !paths[index]);
+  const sortedPaths = paths.filter((path) => path !== null);
   const found = await Promise.all([
-    few.length === 0
-      ? []
-      : sortInstances(
-          database,
-          few,
-          ways.filter((way) => way !== null),
-          search,
-        ),
-    many.length === 0 ? [] : walkInstances(database, many, search),
+    sorted.length === 0 ? [] : sortInstances(database, sorted, sortedPaths, search),
+    scanned.length === 0 ? [] : scanInstances(database, scanned, search),
   ]);
   const lists = groupRows(projectIds, found.flat() as Instance[], ({ projectId }) => projectId);
   return lists.map((rows) => sortRows(rows, order, search.range, instanceStatuses));
@@ -87,15 +71,19 @@ interface Search {
   readonly range: Range;
 }
 
-/** For each part the filter that leaves few of it, if any does. */
-async function chooseWays(database: Database, parts: readonly Part[], { filter, order }: Search): Promise<Array<Way | null>> {
+/** For each partition the filter that matches the fewest of its rows; null where none matches few enough to be sorted. */
+async function choosePaths(
+  database: Database,
+  partitions: readonly Partition[],
+  { filter, order }: Search,
+): Promise<Array<AccessPath | null>> {
   const { region = null, plan = null, attention = null } = filter;
-  if (attention) return parts.map(() => attention);
-  // In the order of the names those with one beginning stand together.
+  if (attention) return partitions.map(() => attention);
+  // In the order of the names, the matches of a prefix are adjacent: the scan reads them directly.
   const prefix = order.field === 'name' || !filter.namePrefix ? null : filter.namePrefix;
-  if (region === null && plan === null && prefix === null) return parts.map(() => null);
+  if (region === null && plan === null && prefix === null) return partitions.map(() => null);
   const names = namesFrom(prefix ?? '');
-  const limit = MOST_SORTED + 1;
+  const limit = MAX_SORTED + 1;
   const rows = await database.query<{ region: number | null; plan: number | null; prefix: number | null }>`
     SELECT
       (SELECT count(*) FROM (
@@ -110,27 +98,27 @@ async function chooseWays(database: Database, parts: readonly Part[], { filter, 
         SELECT FROM instances WHERE ${prefix}::text IS NOT NULL AND project_id = wanted.project_id AND status = wanted.status::instance_status
           AND left(name, 255) COLLATE "C" >= ${names.above.value} AND left(name, 255) COLLATE "C" < ${names.below.value} LIMIT ${limit}
       ) AS found)::int AS prefix
-    FROM unnest(${parts.map(({ projectId }) => projectId)}::uuid[], ${parts.map(({ status }) => status)}::text[])
+    FROM unnest(${partitions.map(({ projectId }) => projectId)}::uuid[], ${partitions.map(({ status }) => status)}::text[])
       WITH ORDINALITY AS wanted (project_id, status, place)
     ORDER BY place`;
-  const given = Object.entries({ region, plan, prefix }).flatMap(([way, value]) =>
-    value === null ? [] : [way as 'region' | 'plan' | 'prefix'],
-  );
+  const values = { region, plan, prefix };
+  const given = (['region', 'plan', 'prefix'] as const).filter((path) => values[path] !== null);
   return rows.map((counts) => {
-    const [way] = given.toSorted((a, b) => (counts[a] ?? 0) - (counts[b] ?? 0));
-    return way && (counts[way] ?? 0) <= MOST_SORTED ? way : null;
+    const [path] = given.toSorted((a, b) => (counts[a] ?? 0) - (counts[b] ?? 0));
+    return path && (counts[path] ?? 0) <= MAX_SORTED ? path : null;
   });
 }
 
+/** The range of the names that begin with `prefix`. */
 function namesFrom(prefix: string): Range['names'] {
   return rangeOf({ after: undefined, before: undefined, limit: 0, backwards: false }, { field: 'id', direction: 'asc' }, { prefix }).names;
 }
 
 /**
- * Along the index of the order. The `OFFSET 0` keeps the filters out of what is walked over: a plan that knew of them might
- * take the index of a filter, and sort all that it finds there.
+ * Scans the index of the order. `OFFSET 0` keeps the planner from pushing the filters into the scan: it might then use the
+ * index of a filter, and sort all of its matches.
  */
-function walkInstances(database: Database, parts: readonly Part[], { filter, range }: Search) {
+function scanInstances(database: Database, partitions: readonly Partition[], { filter, range }: Search) {
   const { names, moments, limit, walk } = range;
   const { region = null, plan = null } = filter;
   const prefix = filter.namePrefix ?? '';
@@ -139,14 +127,14 @@ function walkInstances(database: Database, parts: readonly Part[], { filter, ran
       instance.vcpu, instance.ram_mb AS "ramMb", instance.storage_gb AS "storageGb", instance.hypervisor, instance.throttled,
       instance.daily_backup AS "dailyBackup", instance.cancellation_at AS "cancellationAt",
       instance.billing_service_id AS "billingServiceId", instance.created, instance.modified
-    FROM unnest(${parts.map(({ projectId }) => projectId)}::uuid[], ${parts.map(({ status }) => status)}::text[],
-      ${parts.map(({ above }) => above)}::uuid[], ${parts.map(({ below }) => below)}::uuid[]) AS wanted (project_id, status, above, below)
+    FROM unnest(${partitions.map(({ projectId }) => projectId)}::uuid[], ${partitions.map(({ status }) => status)}::text[],
+      ${partitions.map(({ above }) => above)}::uuid[], ${partitions.map(({ below }) => below)}::uuid[]) AS wanted (project_id, status, above, below)
     CROSS JOIN LATERAL (
       (SELECT * FROM (
           SELECT * FROM instances WHERE ${walk}::text = 'id asc' AND project_id = wanted.project_id AND status = wanted.status::instance_status
             AND (status, id) > (wanted.status::instance_status, wanted.above) AND (status, id) < (wanted.status::instance_status, wanted.below)
           ORDER BY status, id OFFSET 0
-        ) AS walked
+        ) AS scanned
         WHERE (${region}::text IS NULL OR region = ${region}::text) AND (${plan}::text IS NULL OR plan = ${plan}::text) AND starts_with(name, ${prefix}::text)
         LIMIT ${limit})
       UNION ALL
@@ -154,7 +142,7 @@ function walkInstances(database: Database, parts: readonly Part[], { filter, ran
           SELECT * FROM instances WHERE ${walk}::text = 'id desc' AND project_id = wanted.project_id AND status = wanted.status::instance_status
             AND (status, id) > (wanted.status::instance_status, wanted.above) AND (status, id) < (wanted.status::instance_status, wanted.below)
           ORDER BY status DESC, id DESC OFFSET 0
-        ) AS walked
+        ) AS scanned
         WHERE (${region}::text IS NULL OR region = ${region}::text) AND (${plan}::text IS NULL OR plan = ${plan}::text) AND starts_with(name, ${prefix}::text)
         LIMIT ${limit})
       UNION ALL
@@ -162,7 +150,7 @@ function walkInstances(database: Database, parts: readonly Part[], { filter, ran
           SELECT * FROM instances WHERE ${walk}::text = 'name asc' AND project_id = wanted.project_id AND status = wanted.status::instance_status
             AND (left(name, 255) COLLATE "C", id) > (${names.above.value}, ${names.above.id}::uuid) AND (left(name, 255) COLLATE "C", id) < (${names.below.value}, ${names.below.id}::uuid)
           ORDER BY left(name, 255) COLLATE "C", id OFFSET 0
-        ) AS walked
+        ) AS scanned
         WHERE (${region}::text IS NULL OR region = ${region}::text) AND (${plan}::text IS NULL OR plan = ${plan}::text)
         LIMIT ${limit})
       UNION ALL
@@ -170,7 +158,7 @@ function walkInstances(database: Database, parts: readonly Part[], { filter, ran
           SELECT * FROM instances WHERE ${walk}::text = 'name desc' AND project_id = wanted.project_id AND status = wanted.status::instance_status
             AND (left(name, 255) COLLATE "C", id) > (${names.above.value}, ${names.above.id}::uuid) AND (left(name, 255) COLLATE "C", id) < (${names.below.value}, ${names.below.id}::uuid)
           ORDER BY left(name, 255) COLLATE "C" DESC, id DESC OFFSET 0
-        ) AS walked
+        ) AS scanned
         WHERE (${region}::text IS NULL OR region = ${region}::text) AND (${plan}::text IS NULL OR plan = ${plan}::text)
         LIMIT ${limit})
       UNION ALL
@@ -178,7 +166,7 @@ function walkInstances(database: Database, parts: readonly Part[], { filter, ran
           SELECT * FROM instances WHERE ${walk}::text = 'created asc' AND project_id = wanted.project_id AND status = wanted.status::instance_status
             AND (created, id) > (${moments.above.value}::text::timestamptz, ${moments.above.id}::uuid) AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
           ORDER BY created, id OFFSET 0
-        ) AS walked
+        ) AS scanned
         WHERE (${region}::text IS NULL OR region = ${region}::text) AND (${plan}::text IS NULL OR plan = ${plan}::text) AND starts_with(name, ${prefix}::text)
         LIMIT ${limit})
       UNION ALL
@@ -186,52 +174,60 @@ function walkInstances(database: Database, parts: readonly Part[], { filter, ran
           SELECT * FROM instances WHERE ${walk}::text = 'created desc' AND project_id = wanted.project_id AND status = wanted.status::instance_status
             AND (created, id) > (${moments.above.value}::text::timestamptz, ${moments.above.id}::uuid) AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
           ORDER BY created DESC, id DESC OFFSET 0
-        ) AS walked
+        ) AS scanned
         WHERE (${region}::text IS NULL OR region = ${region}::text) AND (${plan}::text IS NULL OR plan = ${plan}::text) AND starts_with(name, ${prefix}::text)
         LIMIT ${limit})
     ) AS instance`;
 }
 
-/** Finds all of a part that one filter leaves, by its own index and, for the `OFFSET 0`, by no other; sorts what the others leave of them. */
-function sortInstances(database: Database, parts: readonly Part[], ways: readonly Way[], { filter, order, range }: Search) {
+/**
+ * Reads all matches of one filter in a partition, applies the other filters, and sorts what is left. `OFFSET 0` keeps the
+ * planner from using any other index than that of the chosen filter.
+ */
+function sortInstances(
+  database: Database,
+  partitions: readonly Partition[],
+  paths: readonly AccessPath[],
+  { filter, order, range }: Search,
+) {
   const { names, moments, limit, isAscending } = range;
   const { region = null, plan = null } = filter;
   const now = new Date();
-  // A range that is not asked for must not look large to a plan.
-  const [first, last] = ways.includes('prefix') ? [names.above.value, names.below.value] : ['', ''];
+  // An unused range is empty, or the planner would expect many rows of it.
+  const [first, last] = paths.includes('prefix') ? [names.above.value, names.below.value] : ['', ''];
   return database.query<Row>`
     SELECT instance.id, instance.project_id AS "projectId", instance.name, instance.status, instance.plan, instance.region,
       instance.vcpu, instance.ram_mb AS "ramMb", instance.storage_gb AS "storageGb", instance.hypervisor, instance.throttled,
       instance.daily_backup AS "dailyBackup", instance.cancellation_at AS "cancellationAt",
       instance.billing_service_id AS "billingServiceId", instance.created, instance.modified
-    FROM unnest(${parts.map(({ projectId }) => projectId)}::uuid[], ${parts.map(({ status }) => status)}::text[],
-      ${parts.map(({ above }) => above)}::uuid[], ${parts.map(({ below }) => below)}::uuid[], ${ways}::text[])
-      AS wanted (project_id, status, above, below, way)
+    FROM unnest(${partitions.map(({ projectId }) => projectId)}::uuid[], ${partitions.map(({ status }) => status)}::text[],
+      ${partitions.map(({ above }) => above)}::uuid[], ${partitions.map(({ below }) => below)}::uuid[], ${paths}::text[])
+      AS wanted (project_id, status, above, below, path)
     CROSS JOIN LATERAL (
       SELECT listed.* FROM (
         SELECT found.*, row_number() OVER (ORDER BY
           CASE WHEN ${order.field}::text = 'name' THEN left(found.name, 255) END COLLATE "C",
           CASE WHEN ${order.field}::text = 'created' THEN found.created END, found.id) AS place
         FROM (
-          SELECT * FROM instances WHERE wanted.way = 'without_hypervisor'
+          SELECT * FROM instances WHERE wanted.path = 'without_hypervisor'
             AND project_id = wanted.project_id AND status = wanted.status::instance_status AND hypervisor IS NULL AND status <> 'deleted'
           UNION ALL
-          SELECT * FROM instances WHERE wanted.way = 'suspended'
+          SELECT * FROM instances WHERE wanted.path = 'suspended'
             AND project_id = wanted.project_id AND status = wanted.status::instance_status AND status = 'suspended'
           UNION ALL
-          SELECT * FROM instances WHERE wanted.way = 'throttled'
+          SELECT * FROM instances WHERE wanted.path = 'throttled'
             AND project_id = wanted.project_id AND status = wanted.status::instance_status AND throttled AND status <> 'deleted'
           UNION ALL
-          SELECT * FROM instances WHERE wanted.way = 'cancellation_scheduled'
+          SELECT * FROM instances WHERE wanted.path = 'cancellation_scheduled'
             AND project_id = wanted.project_id AND status = wanted.status::instance_status AND cancellation_at > ${now} AND status <> 'deleted'
           UNION ALL
-          SELECT * FROM instances WHERE wanted.way = 'region'
+          SELECT * FROM instances WHERE wanted.path = 'region'
             AND project_id = wanted.project_id AND status = wanted.status::instance_status AND region = ${region}::text
           UNION ALL
-          SELECT * FROM instances WHERE wanted.way = 'plan'
+          SELECT * FROM instances WHERE wanted.path = 'plan'
             AND project_id = wanted.project_id AND status = wanted.status::instance_status AND plan = ${plan}::text
           UNION ALL
-          SELECT * FROM instances WHERE wanted.way = 'prefix'
+          SELECT * FROM instances WHERE wanted.path = 'prefix'
             AND project_id = wanted.project_id AND status = wanted.status::instance_status AND left(name, 255) COLLATE "C" >= ${first} AND left(name, 255) COLLATE "C" < ${last}
           OFFSET 0
         ) AS found
@@ -246,41 +242,44 @@ function sortInstances(database: Database, parts: readonly Part[], ways: readonl
     ) AS instance`;
 }
 
-/** Of parts that are put together PostgreSQL does not know what cannot be null. */
+/** In the result of a UNION, PostgreSQL reports every column as nullable. */
 type Row = { readonly [Name in keyof Instance]: Instance[Name] | null };
 
-/** How many there are in each list of a filter that no counter tells: an index entry of each is looked at, and the row for a name. */
+/**
+ * The length of each project's list, for a filter that the counters do not cover. Reads one index entry for each counted
+ * instance, and for a name prefix also its row.
+ */
 export async function countFound(database: Database, projectIds: readonly string[], filter: InstanceFilter): Promise<number[]> {
   const { region = null, plan = null, attention = null } = filter;
   const prefix = filter.namePrefix ?? '';
-  const way: Way = attention ?? (prefix === '' ? (region === null ? 'plan' : 'region') : 'prefix');
+  const path: AccessPath = attention ?? (prefix === '' ? (region === null ? 'plan' : 'region') : 'prefix');
   const names = namesFrom(prefix);
   const now = new Date();
-  const parts = projectIds.flatMap((projectId) => statusesOf(filter).map((status) => ({ projectId, status })));
+  const partitions = projectIds.flatMap((projectId) => selectInstanceStatuses(filter).map((status) => ({ projectId, status })));
   const rows = await database.query<{ projectId: string | null; count: number }>`
     SELECT wanted.project_id AS "projectId", sum(counted.count)::int AS count
-    FROM unnest(${parts.map(({ projectId }) => projectId)}::uuid[], ${parts.map(({ status }) => status)}::text[]) AS wanted (project_id, status)
+    FROM unnest(${partitions.map(({ projectId }) => projectId)}::uuid[], ${partitions.map(({ status }) => status)}::text[]) AS wanted (project_id, status)
     CROSS JOIN LATERAL (
       SELECT count(*) AS count FROM (
-        SELECT region, plan, name FROM instances WHERE ${way}::text = 'without_hypervisor'
+        SELECT region, plan, name FROM instances WHERE ${path}::text = 'without_hypervisor'
           AND project_id = wanted.project_id AND status = wanted.status::instance_status AND hypervisor IS NULL AND status <> 'deleted'
         UNION ALL
-        SELECT region, plan, name FROM instances WHERE ${way}::text = 'suspended'
+        SELECT region, plan, name FROM instances WHERE ${path}::text = 'suspended'
           AND project_id = wanted.project_id AND status = wanted.status::instance_status AND status = 'suspended'
         UNION ALL
-        SELECT region, plan, name FROM instances WHERE ${way}::text = 'throttled'
+        SELECT region, plan, name FROM instances WHERE ${path}::text = 'throttled'
           AND project_id = wanted.project_id AND status = wanted.status::instance_status AND throttled AND status <> 'deleted'
         UNION ALL
-        SELECT region, plan, name FROM instances WHERE ${way}::text = 'cancellation_scheduled'
+        SELECT region, plan, name FROM instances WHERE ${path}::text = 'cancellation_scheduled'
           AND project_id = wanted.project_id AND status = wanted.status::instance_status AND cancellation_at > ${now} AND status <> 'deleted'
         UNION ALL
-        SELECT region, plan, NULL FROM instances WHERE ${way}::text = 'region'
+        SELECT region, plan, NULL FROM instances WHERE ${path}::text = 'region'
           AND project_id = wanted.project_id AND status = wanted.status::instance_status AND region = ${region}::text
         UNION ALL
-        SELECT region, plan, NULL FROM instances WHERE ${way}::text = 'plan'
+        SELECT region, plan, NULL FROM instances WHERE ${path}::text = 'plan'
           AND project_id = wanted.project_id AND status = wanted.status::instance_status AND plan = ${plan}::text
         UNION ALL
-        SELECT region, plan, NULL FROM instances WHERE ${way}::text = 'prefix'
+        SELECT region, plan, NULL FROM instances WHERE ${path}::text = 'prefix'
           AND project_id = wanted.project_id AND status = wanted.status::instance_status AND left(name, 255) COLLATE "C" >= ${names.above.value} AND left(name, 255) COLLATE "C" < ${names.below.value}
       ) AS found
       WHERE (${region}::text IS NULL OR region = ${region}::text) AND (${plan}::text IS NULL OR plan = ${plan}::text)

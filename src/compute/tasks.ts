@@ -1,41 +1,30 @@
 import type { ProjectScope } from '../access/scope.ts';
 import type { Task } from '../generated/prisma/client.ts';
-import { TaskStatus } from '../generated/prisma/enums.ts';
+import type { TaskStatus } from '../generated/prisma/enums.ts';
 import { boundsOf, type Slice, sliceById } from '../graph/connection.ts';
 import { groupRows, idsOf, pickCounts, pickLists } from '../graph/level.ts';
 import { type InProject, pickInProject } from '../graph/node.ts';
 import { type Order, rangeOf, sortRows } from '../graph/order.ts';
 import type { WeighedText } from '../graph/text.ts';
 import type { Database } from '../platform/database.ts';
-import { type Attentive, type taskAttentions, windows } from './attention.ts';
+import { type TaskAttention, windows } from './attention.ts';
+import { type StatusFilter, selectTaskStatuses, taskStatuses } from './statuses.ts';
 
-/** What holds for all tasks of a list. */
-export interface TaskFilter {
-  readonly status?: TaskStatus | null;
-  readonly statuses?: readonly TaskStatus[] | null;
-  readonly attention?: (typeof taskAttentions)[number] | null;
+/** The conditions that every task of a list meets. */
+export interface TaskFilter extends StatusFilter<TaskStatus> {
+  readonly attention?: TaskAttention | null;
 }
 
-/** All statuses, in the order in which they are sorted. */
-export const taskStatuses = Object.values(TaskStatus);
-
-/** The order in which tasks come unless another is asked for: the newest first. */
+/** The default order: the newest first. */
 export const taskOrder: Order = { field: 'id', direction: 'desc' };
 
-/** The statuses that a filter names; null for all of them. */
-export function statusesOf({ status, statuses }: Pick<TaskFilter, 'status' | 'statuses'>): TaskStatus[] | null {
-  const named = statuses && statuses.length > 0 ? statuses : null;
-  if (!status && !named) return null;
-  return taskStatuses.filter((known) => (!status || known === status) && (!named || named.includes(known)));
+/** Tasks by id; null for a task outside the project it is requested in. */
+export async function findTasks(database: Database, requested: readonly InProject[]): Promise<Array<Task | null>> {
+  const rows = await database.task.findMany({ where: { id: { in: requested.map(({ id }) => id) } }, omit: { error: true } });
+  return pickInProject(requested, rows.map(withoutError));
 }
 
-/** Tasks by their ids; null for one that is none of the project that it is asked for in. */
-export async function findTasks(database: Database, asked: readonly InProject[]): Promise<Array<Task | null>> {
-  const rows = await database.task.findMany({ where: { id: { in: asked.map(({ id }) => id) } }, omit: { error: true } });
-  return pickInProject(asked, rows.map(withoutError));
-}
-
-/** The tasks of each project. */
+/** The tasks of each project, without their errors. */
 export async function listTasks(
   database: Database,
   scopes: readonly ProjectScope[],
@@ -46,8 +35,8 @@ export async function listTasks(
   const { status, attention } = filter;
   if (order !== taskOrder || filter.statuses?.length) return searchTasks(database, scopes, filter, order, slice);
   if (attention) return listAttentiveTasks(database, scopes, { status, attention }, slice);
-  const { where, ...part } = sliceById(slice, 'desc');
-  const tasks = { where: { status: status ?? undefined, ...where }, ...part, omit: { error: true } };
+  const { where, ...rest } = sliceById(slice, 'desc');
+  const tasks = { where: { status: status ?? undefined, ...where }, ...rest, omit: { error: true } };
   const rows = await database.project.findMany({
     relationLoadStrategy: 'join',
     where: { id: { in: idsOf(scopes) } },
@@ -56,23 +45,23 @@ export async function listTasks(
   return pickLists(idsOf(scopes), rows, ({ tasks }) => tasks.map(withoutError));
 }
 
-/** What a list holds of a task: its error may be long, and is read where it is asked for. */
+/** An error may be long: `readErrors` reads it only where it is requested. */
 function withoutError(task: Omit<Task, 'error'>): Task {
   return { ...task, error: '' };
 }
 
-/** The errors of tasks that have been reached in their projects. */
+/** The errors of tasks. The caller has checked access to their projects. */
 export function readErrors(database: Database, ids: readonly string[], bytesLeft: number): Promise<WeighedText[]> {
   return database.query<WeighedText>`
     SELECT id, CASE WHEN sum(size) OVER (ORDER BY id) <= ${bytesLeft}::bigint THEN error ELSE '' END AS text, size AS bytes
     FROM (SELECT id, error, octet_length(error) AS size FROM tasks WHERE id = ANY (${[...ids]}::uuid[])) AS weighed`;
 }
 
-/** The tasks that a figure of `attention` counts, as with the instances. */
+/** The tasks that a figure of `attention` counts, found as in `listAttentiveInstances`. */
 async function listAttentiveTasks(
   database: Database,
   scopes: readonly ProjectScope[],
-  { status = null, attention }: Attentive<TaskFilter>,
+  { status = null, attention }: Pick<TaskFilter, 'status'> & { readonly attention: TaskAttention },
   slice: Slice<string>,
 ): Promise<Task[][]> {
   const { above, below, limit, isAscending } = boundsOf(slice, 'desc');
@@ -116,8 +105,8 @@ async function listAttentiveTasks(
 }
 
 /**
- * The tasks of each project in any order and of any statuses: along the index of the order, one status beside the other. Of
- * a figure of `attention` all are sorted: they are those that need it.
+ * The tasks of each project in any order and of any statuses. Each status is read separately, along the index of the order.
+ * With `attention`, all tasks that the figure counts are sorted: they are few.
  */
 async function searchTasks(
   database: Database,
@@ -126,38 +115,38 @@ async function searchTasks(
   order: Order,
   slice: Slice<string>,
 ): Promise<Task[][]> {
-  const range = rangeOf(slice, order, { known: taskStatuses, wanted: statusesOf(filter) ?? taskStatuses });
+  const range = rangeOf(slice, order, { known: taskStatuses, wanted: selectTaskStatuses(filter) ?? taskStatuses });
   const { moments, statuses, idsAbove, idsBelow, limit, isAscending } = range;
   const { dayAgo, hourAgo } = windows(new Date());
   const isByStatus = order.field === 'status';
-  const way: string = filter.attention ?? range.walk;
+  const source: string = filter.attention ?? range.walk;
   const rows = await database.query<TaskRow>`
     SELECT task.id, task.project_id AS "projectId", task.instance_id AS "instanceId", task.kind, task.status, '' AS error,
       task.created, task.started, task.finished
     FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)
     CROSS JOIN LATERAL (
       (SELECT found.* FROM unnest(${statuses}::text[], ${idsAbove}::uuid[], ${idsBelow}::uuid[])
-          WITH ORDINALITY AS chosen (status, above, below, turn)
+          WITH ORDINALITY AS chosen (status, above, below, rank)
         CROSS JOIN LATERAL (
           SELECT id, project_id, instance_id, kind, status, created, started, finished FROM tasks
           WHERE project_id = wanted.project_id AND status = chosen.status::task_status
             AND (status, id) > (chosen.status::task_status, chosen.above) AND (status, id) < (chosen.status::task_status, chosen.below)
           ORDER BY status, id LIMIT ${limit}
         ) AS found
-        WHERE ${way}::text = 'id asc' ORDER BY CASE WHEN ${isByStatus}::boolean THEN chosen.turn END, found.id LIMIT ${limit})
+        WHERE ${source}::text = 'id asc' ORDER BY CASE WHEN ${isByStatus}::boolean THEN chosen.rank END, found.id LIMIT ${limit})
       UNION ALL
       (SELECT found.* FROM unnest(${statuses}::text[], ${idsAbove}::uuid[], ${idsBelow}::uuid[])
-          WITH ORDINALITY AS chosen (status, above, below, turn)
+          WITH ORDINALITY AS chosen (status, above, below, rank)
         CROSS JOIN LATERAL (
           SELECT id, project_id, instance_id, kind, status, created, started, finished FROM tasks
           WHERE project_id = wanted.project_id AND status = chosen.status::task_status
             AND (status, id) > (chosen.status::task_status, chosen.above) AND (status, id) < (chosen.status::task_status, chosen.below)
           ORDER BY status DESC, id DESC LIMIT ${limit}
         ) AS found
-        WHERE ${way}::text = 'id desc' ORDER BY CASE WHEN ${isByStatus}::boolean THEN chosen.turn END, found.id DESC LIMIT ${limit})
+        WHERE ${source}::text = 'id desc' ORDER BY CASE WHEN ${isByStatus}::boolean THEN chosen.rank END, found.id DESC LIMIT ${limit})
       UNION ALL
       (SELECT found.* FROM unnest(${statuses}::text[], ${idsAbove}::uuid[], ${idsBelow}::uuid[])
-          WITH ORDINALITY AS chosen (status, above, below, turn)
+          WITH ORDINALITY AS chosen (status, above, below, rank)
         CROSS JOIN LATERAL (
           SELECT id, project_id, instance_id, kind, status, created, started, finished FROM tasks
           WHERE project_id = wanted.project_id AND status = chosen.status::task_status
@@ -165,10 +154,10 @@ async function searchTasks(
             AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
           ORDER BY created, id LIMIT ${limit}
         ) AS found
-        WHERE ${way}::text = 'created asc' ORDER BY found.created, found.id LIMIT ${limit})
+        WHERE ${source}::text = 'created asc' ORDER BY found.created, found.id LIMIT ${limit})
       UNION ALL
       (SELECT found.* FROM unnest(${statuses}::text[], ${idsAbove}::uuid[], ${idsBelow}::uuid[])
-          WITH ORDINALITY AS chosen (status, above, below, turn)
+          WITH ORDINALITY AS chosen (status, above, below, rank)
         CROSS JOIN LATERAL (
           SELECT id, project_id, instance_id, kind, status, created, started, finished FROM tasks
           WHERE project_id = wanted.project_id AND status = chosen.status::task_status
@@ -176,16 +165,16 @@ async function searchTasks(
             AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
           ORDER BY created DESC, id DESC LIMIT ${limit}
         ) AS found
-        WHERE ${way}::text = 'created desc' ORDER BY found.created DESC, found.id DESC LIMIT ${limit})
+        WHERE ${source}::text = 'created desc' ORDER BY found.created DESC, found.id DESC LIMIT ${limit})
       UNION ALL
       (SELECT id, project_id, instance_id, kind, status, created, started, finished FROM (
         SELECT found.*, row_number() OVER (ORDER BY
           CASE WHEN ${order.field}::text = 'created' THEN created END, CASE WHEN ${isByStatus}::boolean THEN found.status END, id) AS place
         FROM (
-          SELECT * FROM tasks WHERE ${way}::text = 'failed_24h' AND project_id = wanted.project_id
+          SELECT * FROM tasks WHERE ${source}::text = 'failed_24h' AND project_id = wanted.project_id
             AND status = 'failed' AND finished >= ${dayAgo}
           UNION ALL
-          SELECT * FROM tasks WHERE ${way}::text = 'stuck' AND project_id = wanted.project_id
+          SELECT * FROM tasks WHERE ${source}::text = 'stuck' AND project_id = wanted.project_id
             AND status IN ('pending', 'running') AND created < ${hourAgo}
           OFFSET 0
         ) AS found
@@ -200,14 +189,14 @@ async function searchTasks(
   return lists.map((listed) => sortRows(listed, order, range, taskStatuses));
 }
 
-/** Of parts that are put together PostgreSQL does not know what cannot be null. */
+/** In the result of a UNION, PostgreSQL reports every column as nullable. */
 export type TaskRow = { readonly [Name in keyof Task]: Name extends 'error' ? '' : Task[Name] | null };
 
-/** How many there are in each of the lists: an index entry of each is looked at. */
+/** The length of each project's list. Reads one index entry for each counted task. */
 export async function countTasks(database: Database, scopes: readonly ProjectScope[], filter: TaskFilter): Promise<number[]> {
   const { dayAgo, hourAgo } = windows(new Date());
   const { attention = null } = filter;
-  const statuses = statusesOf(filter);
+  const statuses = selectTaskStatuses(filter);
   const rows = await database.query<{ projectId: string | null; count: number | null }>`
     SELECT wanted.project_id AS "projectId",
       (CASE ${attention}::text

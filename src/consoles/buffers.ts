@@ -1,10 +1,10 @@
-const SMALL = 4 * 1024;
-const LARGE = 64 * 1024;
-/** How many buffers are kept for reuse: as many as may be on their way to a client. */
-const MOST = 10;
+const SMALL_BYTES = 4 * 1024;
+const LARGE_BYTES = 64 * 1024;
+/** The number of buffers kept for reuse: as many as may be on their way to a client. */
+const MAX_FREE = 10;
 
 /**
- * The read buffers of one console, reused: a stream would otherwise leave as much garbage as it has bytes. A console with
+ * A pool of the read buffers of one console, so that a stream does not leave as much garbage as it has bytes. A console with
  * little output has small buffers.
  */
 export class BufferPool {
@@ -12,18 +12,16 @@ export class BufferPool {
   #isBusy = false;
 
   acquire(): Uint8Array {
-    return (this.#isBusy && this.#free.pop()) || Buffer.allocUnsafeSlow(this.#isBusy ? LARGE : SMALL);
+    return (this.#isBusy && this.#free.pop()) || Buffer.allocUnsafeSlow(this.#isBusy ? LARGE_BYTES : SMALL_BYTES);
   }
 
   /** Gives back a buffer of which `used` bytes were filled. */
   release(buffer: Uint8Array, used: number): void {
     if (used === buffer.length) this.#isBusy = true;
-    else if (used < SMALL) this.#calm();
-    if (this.#isBusy && buffer.length === LARGE && this.#free.length < MOST) this.#free.push(buffer);
-  }
-
-  #calm(): void {
-    this.#isBusy = false;
-    this.#free.length = 0;
+    else if (used < SMALL_BYTES) {
+      this.#isBusy = false;
+      this.#free.length = 0;
+    }
+    if (this.#isBusy && buffer.length === LARGE_BYTES && this.#free.length < MAX_FREE) this.#free.push(buffer);
   }
 }

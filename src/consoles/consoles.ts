@@ -12,26 +12,26 @@ import { claimSession, enterAttachment, findInstance, type Handover, insertSessi
 import type { ConsoleClient, LiveSession, SessionFacts } from './session.ts';
 import { Sessions, stillStatuses } from './sessions.ts';
 
-/** How long a session is waited for that another process has: that process learns of the claim at its next poll. */
-const HANDOVER_MS = 3_000;
-const HANDOVER_INTERVAL_MS = 100;
+/** How long to wait for a handover: the former owner learns of the claim at its next poll. */
+const HANDOVER_TIMEOUT_MS = 3_000;
+const HANDOVER_POLL_INTERVAL_MS = 100;
 
-/** Why a console is not opened. */
-export type ConsoleRejection = 'instance_not_running' | 'console_unreachable' | 'session_gone' | 'after_not_kept' | 'too_many_consoles';
+/** Why a console cannot be opened. */
+type ConsoleRejection = 'instance_not_running' | 'console_unreachable' | 'session_gone' | 'after_not_kept' | 'too_many_consoles';
 
 interface ConsoleRequest {
   readonly instanceId: string;
   /** The session to attach to; null for a new one. */
   readonly sessionId: string | null;
-  /** How many bytes of the session's output the client has; null for all that the scrollback keeps. */
+  /** How many bytes of the session's output the client has; null to get the whole scrollback. */
   readonly after: number | null;
   readonly clientAddress: string;
 }
 
-/** A session that a client is about to be attached to, with what the client is told before. */
-export interface Opening {
+/** A session that a client is about to be attached to; the client is sent its id and the position before. */
+interface Opening {
   readonly sessionId: string;
-  /** The position of the first byte that will come. */
+  /** The position of the first byte that will be sent. */
   readonly position: number;
   attach(client: ConsoleClient): Promise<Attachment | ConsoleRejection>;
 }
@@ -42,21 +42,23 @@ interface Attachment {
   detach(): void;
 }
 
-interface ConsolesParts {
+interface ConsolesDependencies {
   readonly database: Database;
   readonly watch: RevocationWatcher;
   readonly log: Logger;
+  /** The maximum of attached sessions per user, and the idle timeout of a session. */
   readonly limits: { readonly perUser: number; readonly idleMs: number };
 }
 
-/** The consoles of instances: attaches clients to sessions of this process, and fetches sessions from other ones. */
+/** The consoles of instances: attaches clients to sessions of this process, and moves sessions here from other processes. */
 export class Consoles {
   readonly #sessions: Sessions;
-  /** Sessions that are on their way here from another process. */
+  /** The sessions that are being moved here from another process, by id. */
   readonly #claims = new Map<string, Promise<LiveSession | null>>();
 
-  constructor(private readonly parts: ConsolesParts) {
-    this.#sessions = new Sessions({ ...parts, idleMs: parts.limits.idleMs });
+  constructor(private readonly dependencies: ConsolesDependencies) {
+    const { database, log, limits } = dependencies;
+    this.#sessions = new Sessions({ database, log, idleMs: limits.idleMs });
   }
 
   /** The number of sessions that run here, with a client attached and without. */
@@ -64,24 +66,24 @@ export class Consoles {
     return this.#sessions.count();
   }
 
-  /** Hands every session over, so that its client can go on with it in another process. */
+  /** Hands every session over, so that its client can continue it in another process. */
   close(): Promise<void> {
     return this.#sessions.close();
   }
 
-  /** Ends a session that runs here; one that runs in another process is ended by that. */
+  /** Ends a session if it runs here. Another process ends its own when its poll finds the end in the database. */
   async end(id: string, reason: ConsoleEnd): Promise<void> {
     const session = this.#sessions.get(id);
     if (session) await this.#sessions.end(session, reason);
   }
 
   /**
-   * Looks up what a client wants to be attached to: a new session, or one of the user's own that is running, wherever it
-   * is. Throws `not_found` where the project has no such instance, `permission_denied` below the role `member`.
+   * Looks up what a client asks to be attached to: a new session, or a running session of the same user, in any process.
+   * Throws `not_found` where the project has no such instance, `permission_denied` below the role `member`.
    */
   async prepare(scope: ProjectScope, request: ConsoleRequest): Promise<Opening | ConsoleRejection> {
     const instanceId = parseUuid(request.instanceId);
-    const instance = instanceId && (await findInstance(this.parts.database, scope.projectId, instanceId));
+    const instance = instanceId && (await findInstance(this.dependencies.database, scope.projectId, instanceId));
     if (!instance) throw Fault.notFound();
     requireRole(scope, 'member');
     if (stillStatuses.has(instance.status)) return 'instance_not_running';
@@ -90,24 +92,24 @@ export class Consoles {
     if (request.sessionId !== null) return this.#resume(scope, { ...request, instanceId, sessionId: request.sessionId }, endpoint);
     const sessionId = makeUuid();
     const attach = (client: ConsoleClient) =>
-      this.#begin(scope, { ...request, instanceId, sessionId, instanceName: instance.name }, endpoint, client);
+      this.#start(scope, { ...request, instanceId, sessionId, instanceName: instance.name }, endpoint, client);
     return { sessionId, position: 0, attach };
   }
 
-  async #begin(
+  async #start(
     scope: ProjectScope,
     { sessionId: id, instanceId, instanceName, clientAddress }: ConsoleRequest & { sessionId: string; instanceName: string },
     endpoint: Endpoint,
     client: ConsoleClient,
   ): Promise<Attachment | ConsoleRejection> {
-    const { database, limits } = this.parts;
+    const { database, limits } = this.dependencies;
     const { projectId, viewer } = scope;
     const { userId, email: userEmail } = viewer;
     const { owner } = this.#sessions;
     const row = { id, projectId, instanceId, instanceName, userId, userEmail, kind: endpoint.kind, clientAddress, owner };
-    const over = await insertSession(database, row, limits.perUser);
-    if (!over) return 'too_many_consoles';
-    for (const ended of over) await this.end(ended, 'taken_over');
+    const takenOver = await insertSession(database, row, limits.perUser);
+    if (!takenOver) return 'too_many_consoles';
+    for (const endedId of takenOver) await this.end(endedId, 'taken_over');
     const session = this.#sessions.open({ id, projectId, instanceId, userId, endpoint });
     return this.#attach(scope, session, client, 0);
   }
@@ -117,13 +119,13 @@ export class Consoles {
     { instanceId, sessionId, after, clientAddress }: ConsoleRequest & { sessionId: string },
     endpoint: Endpoint,
   ): Promise<Opening | ConsoleRejection> {
-    const { database, limits } = this.parts;
+    const { database, limits } = this.dependencies;
     const { projectId, viewer } = scope;
     const { userId } = viewer;
     const facts = { id: sessionId, projectId, instanceId, userId, endpoint };
-    const session = this.#sessions.get(sessionId) ?? (await this.#fetch(facts, after));
-    const isTheirs = session?.facts.userId === userId && session.facts.instanceId === instanceId && session.facts.projectId === projectId;
-    if (!session || !isTheirs) return 'session_gone';
+    const session = this.#sessions.get(sessionId) ?? (await this.#moveHere(facts, after));
+    const isOwn = session?.facts.userId === userId && session.facts.instanceId === instanceId && session.facts.projectId === projectId;
+    if (!session || !isOwn) return 'session_gone';
     const { start, end } = session.scrollback;
     const position = session.isSerial ? (after ?? start) : end;
     if (position < start || position > end) return 'after_not_kept';
@@ -132,10 +134,10 @@ export class Consoles {
       sessionId,
       position,
       attach: async (client) => {
-        const entered = await enterAttachment(database, { id: sessionId, userId, clientAddress }, limits.perUser);
-        if (entered !== 'entered') return entered;
+        const outcome = await enterAttachment(database, { id: sessionId, userId, clientAddress }, limits.perUser);
+        if (outcome !== 'entered') return outcome;
         if (!this.#sessions.isRunning(session)) return 'session_gone';
-        // A client that was slow may have missed more than the scrollback keeps.
+        // The pause has a limit: by now the scrollback may have dropped output that a slow client needs.
         return position < session.scrollback.start ? 'after_not_kept' : this.#attach(scope, session, client, position);
       },
     };
@@ -143,11 +145,11 @@ export class Consoles {
 
   #attach(scope: ProjectScope, session: LiveSession, client: ConsoleClient, position: number): Attachment {
     const onRevoked = ({ message }: Fault) => {
-      // A client that comes back with a fresh credential goes on with the session.
+      // A client that reconnects with a fresh credential continues the session.
       if (message === 'credential_expired') client.close('credential_expired');
       else if (session.client === client) void this.#sessions.end(session, 'access_lost');
     };
-    const lease = this.parts.watch.add({ viewer: scope.viewer, onRevoked }, scope, null, 'member');
+    const lease = this.dependencies.watch.add({ viewer: scope.viewer, onRevoked }, scope, null, 'member');
     session.attach(client, position);
     if (session.isLineClosed) void this.#sessions.end(session, 'console_closed');
     return {
@@ -160,29 +162,29 @@ export class Consoles {
     };
   }
 
-  /** A running session, fetched from its process; null where none runs. Requests for the same session share one fetch. */
-  #fetch(facts: SessionFacts, after: number | null): Promise<LiveSession | null> {
+  /** Moves a running session here from its process; null if it is not running. Requests for the same session share one claim. */
+  #moveHere(facts: SessionFacts, after: number | null): Promise<LiveSession | null> {
     return getOrInsert(this.#claims, facts.id, () => this.#claim(facts, after).finally(() => this.#claims.delete(facts.id)));
   }
 
   async #claim(facts: SessionFacts, after: number | null): Promise<LiveSession | null> {
-    const { database } = this.parts;
+    const { database } = this.dependencies;
     const formerOwner = await claimSession(database, { ...facts, owner: this.#sessions.owner });
     if (!formerOwner || this.#sessions.isClosed) return null;
     const handover = await this.#awaitHandover(facts.id, formerOwner);
     const snapshot = (await readSnapshots(database, [facts.id])).get(facts.id);
     if (!snapshot || snapshot.end) return null;
     const { bytesIn, bytesOut } = snapshot;
-    // The process has died, and with it the last of the output: the session goes on from a position that no client can have.
-    const lost = { position: Math.max(bytesOut, after ?? 0) + 1, scrollback: new Uint8Array() };
-    return this.#sessions.open(facts, { ...(handover ?? lost), bytesIn, bytesOut });
+    // The former owner has died, and its last output is lost: the session continues at a position that no client can have.
+    const withoutOutput = { position: Math.max(bytesOut, after ?? 0) + 1, scrollback: new Uint8Array() };
+    return this.#sessions.open(facts, { ...(handover ?? withoutOutput), bytesIn, bytesOut });
   }
 
   async #awaitHandover(id: string, formerOwner: string): Promise<Handover | null> {
-    for (const deadline = performance.now() + HANDOVER_MS; ; ) {
-      const handover = await takeHandover(this.parts.database, id, formerOwner);
+    for (const deadline = performance.now() + HANDOVER_TIMEOUT_MS; ; ) {
+      const handover = await takeHandover(this.dependencies.database, id, formerOwner);
       if (handover || performance.now() > deadline) return handover;
-      await sleep(HANDOVER_INTERVAL_MS);
+      await sleep(HANDOVER_POLL_INTERVAL_MS);
     }
   }
 }

@@ -3,27 +3,26 @@ import type { Database } from '../platform/database.ts';
 import type { Query } from '../platform/query.ts';
 import type { Endpoint } from './endpoint.ts';
 
-/** A running session without a sign of life for so many seconds counts as abandoned by its process. */
+/** A running session whose owner process has sent no heartbeat (the column `seen`) for this long is abandoned. */
 export const SILENT_SECONDS = 60;
-/** A session whose process has given no sign of life for so long does not count towards the quota of its user. */
-const COUNTED_SECONDS = 20;
+/** A session without a heartbeat for this long no longer counts towards the quota of its user. */
+const QUOTA_SECONDS = 20;
 
-/** An instance as its console needs it. */
 interface ConsoleInstance {
   readonly name: string;
   readonly status: InstanceStatus;
-  /** Null: it has no console. */
+  /** Null for an instance without a console. */
   readonly endpoint: Endpoint | null;
 }
 
-/** The endpoint's columns are absent together. */
+/** The columns of an endpoint, all null for an instance without one. */
 type EndpointRow = { readonly [Name in keyof Endpoint]: Endpoint[Name] | null };
 
 function endpointOf({ kind, host, port, socketPath }: EndpointRow): Endpoint | null {
   return kind && { kind, host, port, socketPath };
 }
 
-/** Null where the project has no such instance, or it is deleted. */
+/** Finds an instance and its endpoint; null where the project has no such instance, or it is deleted. */
 export async function findInstance(database: Database, projectId: string, instanceId: string): Promise<ConsoleInstance | null> {
   const [row] = await database.query<EndpointRow & { name: string; status: InstanceStatus }>`
     SELECT instance.name, instance.status, endpoint.kind, endpoint.host, endpoint.port, endpoint.socket_path AS "socketPath"
@@ -44,42 +43,42 @@ interface NewSession {
   readonly owner: string;
 }
 
-/** Locks until the end of the transaction. The order is the same everywhere: the user first, then the instance. */
-function lockConsolesOf(query: Query, whose: 'user' | 'instance', id: string): Promise<unknown> {
-  const name = `console of ${whose} ${id}`;
+/** Takes an advisory lock until the end of the transaction. To avoid deadlocks, the user is locked before the instance. */
+function lockConsoles(query: Query, kind: 'user' | 'instance', id: string): Promise<unknown> {
+  const name = `console of ${kind} ${id}`;
   return query<{ lock: string | null }>`SELECT pg_advisory_xact_lock(hashtextextended(${name}, 0))::text AS lock`;
 }
 
 /**
- * Enters a session that begins, unless its user has so many already: then it is null. A serial console is one wire: who
- * begins takes it over, and the sessions that end by that are returned.
+ * Inserts a new session; returns null if its user already has `max` attached sessions. A serial console has one session at a
+ * time: the new session ends the others, whose ids are returned.
  */
-export function insertSession(database: Database, session: NewSession, most: number): Promise<string[] | null> {
+export function insertSession(database: Database, session: NewSession, max: number): Promise<string[] | null> {
   const { id, projectId, instanceId, instanceName, userId, userEmail, kind, clientAddress, owner } = session;
-  const takesWire = kind === 'serial';
+  const isExclusive = kind === 'serial';
   return database.transact(async (query) => {
-    await lockConsolesOf(query, 'user', userId);
-    await lockConsolesOf(query, 'instance', instanceId);
+    await lockConsoles(query, 'user', userId);
+    await lockConsoles(query, 'instance', instanceId);
     const [row] = await query<{ count: number }>`
       SELECT count(*)::int AS count FROM console_sessions
       WHERE user_id = ${userId}::uuid AND ended IS NULL AND detached_at IS NULL
-        AND seen > now() - make_interval(secs => ${COUNTED_SECONDS}::int)
-        AND NOT (instance_id = ${instanceId}::uuid AND kind = 'serial' AND ${takesWire}::boolean)`;
-    if ((row?.count ?? 0) >= most) return null;
-    const over = await query<{ id: string }>`
+        AND seen > now() - make_interval(secs => ${QUOTA_SECONDS}::int)
+        AND NOT (instance_id = ${instanceId}::uuid AND kind = 'serial' AND ${isExclusive}::boolean)`;
+    if ((row?.count ?? 0) >= max) return null;
+    const takenOver = await query<{ id: string }>`
       UPDATE console_sessions SET ended = now(), end_reason = 'taken_over'
-      WHERE ended IS NULL AND instance_id = ${instanceId}::uuid AND kind = 'serial' AND ${takesWire}::boolean RETURNING id`;
+      WHERE ended IS NULL AND instance_id = ${instanceId}::uuid AND kind = 'serial' AND ${isExclusive}::boolean RETURNING id`;
     await query`
       INSERT INTO console_sessions (id, project_id, instance_id, instance_name, user_id, user_email, kind, client_addresses, owner)
       VALUES (${id}::uuid, ${projectId}::uuid, ${instanceId}::uuid, ${instanceName}, ${userId}::uuid, ${userEmail}, ${kind}::console_kind,
         ARRAY[${clientAddress}], ${owner}::uuid)`;
-    return over.map((row) => row.id);
+    return takenOver.map((row) => row.id);
   });
 }
 
 /**
- * Makes a running session of the user this process's own, and returns the name of its former process, which learns of it at
- * its next poll. Null where no such session runs.
+ * Makes `owner` the owner process of a running session and returns its former owner, which finds out at its next poll. Null
+ * where the user has no such running session.
  */
 export async function claimSession(
   database: Database,
@@ -94,50 +93,50 @@ export async function claimSession(
   return row?.formerOwner ?? null;
 }
 
-/** Enters that its user is attached to a session, from an address, unless it is over, or they have so many already. */
+/** Records that the user is attached to a session from an address, unless it has ended or they have `max` others attached. */
 export function enterAttachment(
   database: Database,
   { id, userId, clientAddress }: Pick<NewSession, 'id' | 'userId' | 'clientAddress'>,
-  most: number,
+  max: number,
 ): Promise<'entered' | 'too_many_consoles' | 'session_gone'> {
   return database.transact(async (query) => {
-    await lockConsolesOf(query, 'user', userId);
+    await lockConsoles(query, 'user', userId);
     const [row] = await query<{ count: number }>`
       SELECT count(*)::int AS count FROM console_sessions
       WHERE user_id = ${userId}::uuid AND ended IS NULL AND detached_at IS NULL AND id <> ${id}::uuid
-        AND seen > now() - make_interval(secs => ${COUNTED_SECONDS}::int)`;
-    if ((row?.count ?? 0) >= most) return 'too_many_consoles';
-    const entered = await query<{ id: string }>`
+        AND seen > now() - make_interval(secs => ${QUOTA_SECONDS}::int)`;
+    if ((row?.count ?? 0) >= max) return 'too_many_consoles';
+    const updated = await query<{ id: string }>`
       UPDATE console_sessions SET detached_at = NULL, seen = now(),
         client_addresses = array_remove(client_addresses, ${clientAddress}) || ${clientAddress}::text
       WHERE id = ${id}::uuid AND ended IS NULL RETURNING id`;
-    return entered.length > 0 ? 'entered' : 'session_gone';
+    return updated.length > 0 ? 'entered' : 'session_gone';
   });
 }
 
-/** The bytes that have passed in a session. */
+/** The numbers of bytes to and from a console in a session so far. */
 export interface ByteCounts {
   readonly id: string;
   readonly bytesIn: number;
   readonly bytesOut: number;
 }
 
-/** Saves a sign of life of the process, and the byte counts of its sessions. */
+/** Saves the heartbeat of a process's sessions, their byte counts, and whether a client is attached. */
 export async function saveSessions(
   database: Database,
   owner: string,
-  tallies: ReadonlyArray<ByteCounts & { readonly isDetached: boolean }>,
+  sessions: ReadonlyArray<ByteCounts & { readonly isDetached: boolean }>,
 ): Promise<void> {
   await database.query`
     UPDATE console_sessions AS session SET seen = now(), bytes_in = tally.bytes_in, bytes_out = tally.bytes_out,
       detached_at = CASE WHEN tally.is_detached THEN coalesce(session.detached_at, now()) END
-    FROM unnest(${tallies.map(({ id }) => id)}::uuid[], ${tallies.map(({ bytesIn }) => bytesIn)}::bigint[],
-      ${tallies.map(({ bytesOut }) => bytesOut)}::bigint[], ${tallies.map(({ isDetached }) => isDetached)}::boolean[])
+    FROM unnest(${sessions.map(({ id }) => id)}::uuid[], ${sessions.map(({ bytesIn }) => bytesIn)}::bigint[],
+      ${sessions.map(({ bytesOut }) => bytesOut)}::bigint[], ${sessions.map(({ isDetached }) => isDetached)}::boolean[])
       AS tally (id, bytes_in, bytes_out, is_detached)
     WHERE session.id = tally.id AND session.owner = ${owner}::uuid AND session.ended IS NULL`;
 }
 
-/** Enters that a session is over, with its last count: the first reason that was given stays. */
+/** Saves the end of a session and its final byte counts; an end that is already saved keeps its time and reason. */
 export async function saveEnd(database: Database, { id, bytesIn, bytesOut }: ByteCounts, reason: ConsoleEnd, ended: Date): Promise<void> {
   await database.query`
     UPDATE console_sessions SET ended = coalesce(ended, ${ended}), end_reason = coalesce(end_reason, ${reason}::console_end),
@@ -145,14 +144,14 @@ export async function saveEnd(database: Database, { id, bytesIn, bytesOut }: Byt
     WHERE id = ${id}::uuid`;
 }
 
-/** The output of a session, for the process that goes on with it. */
+/** The output of a session, for the process that continues it. */
 export interface Handover {
   /** The position at the end of the scrollback. */
   readonly position: number;
   readonly scrollback: Uint8Array;
 }
 
-/** Stores the output of a session for the process that has claimed it, or will. */
+/** Stores the output of a session for the process that has claimed it, or will. `owner` is the former owner. */
 export async function putHandover(
   database: Database,
   owner: string,
@@ -170,44 +169,38 @@ export async function putHandover(
     ON CONFLICT (session_id, owner) DO UPDATE SET position = excluded.position, scrollback = excluded.scrollback, created = now()`;
 }
 
-/** Takes the output that the former process has stored; null as long as it has stored none. */
+/** Reads and deletes the output that the former owner has stored; null as long as it has stored none. */
 export async function takeHandover(database: Database, id: string, formerOwner: string): Promise<Handover | null> {
-  const [row] = await database.query<{ position: number; scrollback: Uint8Array }>`
+  const [handover] = await database.query<Handover>`
     DELETE FROM console_handovers WHERE session_id = ${id}::uuid AND owner = ${formerOwner}::uuid RETURNING position, scrollback`;
-  return row ? { position: row.position, scrollback: row.scrollback } : null;
+  return handover ?? null;
 }
 
-/** A session as the database has it, with all that it depends on. */
+/** The state of a session in the database, with the instance and endpoint that it depends on. */
 export interface SessionSnapshot {
   readonly id: string;
   readonly owner: string;
   readonly end: ConsoleEnd | null;
-  /** Null: the instance is not in the session's project any more. */
+  /** Null when the instance is no longer in the session's project. */
   readonly status: InstanceStatus | null;
   readonly endpoint: Endpoint | null;
   readonly bytesIn: number;
   readonly bytesOut: number;
 }
 
-/** Snapshots of sessions, by one statement. A session that is not among them has gone with its project. */
+/** Reads snapshots of sessions by one statement. A session without one was deleted with its project. */
 export async function readSnapshots(database: Database, ids: readonly string[]): Promise<Map<string, SessionSnapshot>> {
-  type Row = EndpointRow & Omit<SessionSnapshot, 'endpoint'>;
-  const rows = await database.query<Row>`
+  const rows = await database.query<EndpointRow & Omit<SessionSnapshot, 'endpoint'>>`
     SELECT session.id, session.owner, session.end_reason AS end, instance.status,
       endpoint.kind, endpoint.host, endpoint.port, endpoint.socket_path AS "socketPath", session.bytes_in AS "bytesIn", session.bytes_out AS "bytesOut"
     FROM console_sessions AS session
     LEFT JOIN instances AS instance ON instance.id = session.instance_id AND instance.project_id = session.project_id
     LEFT JOIN console_endpoints AS endpoint ON endpoint.instance_id = instance.id
     WHERE session.id = ANY (${ids}::uuid[])`;
-  return new Map(
-    rows.map((row) => {
-      const { id, owner, end, status } = row;
-      return [id, { id, owner, end, status, endpoint: endpointOf(row), bytesIn: row.bytesIn, bytesOut: row.bytesOut }];
-    }),
-  );
+  return new Map(rows.map((row) => [row.id, { ...row, endpoint: endpointOf(row) }]));
 }
 
-/** Ends the sessions whose process gives no sign of life, or which no process has claimed; deletes their stored output. */
+/** Ends the sessions whose owner sends no heartbeat, or which no process has claimed; deletes stored output of that age. */
 export async function endSilentSessions(database: Database): Promise<void> {
   await database.query`
     UPDATE console_sessions SET ended = seen,

@@ -107,7 +107,7 @@ const ConsoleSessionRef = builder.objectRef<ConsoleSession>('ConsoleSession').im
   }),
 });
 
-registerNode('ConsoleSession', { inProject: ({ database }, asked) => findSessions(database, asked) });
+registerNode('ConsoleSession', { inProject: ({ database }, requested) => findSessions(database, requested) });
 
 const ConsoleSessionConnection = implementConnection('ConsoleSession', ConsoleSessionRef);
 
@@ -129,10 +129,10 @@ builder.objectField(ProjectRef, 'consoleSessions', (t) =>
       args: { filter: t.arg({ type: ConsoleSessionFilterInput, description: 'Only these.' }) },
       resolve: (scope, { filter: given, ...args }, context) => {
         const filter = given ?? {};
-        const name = `console sessions ${JSON.stringify(filter)}`;
-        const count = () => context.loadByProject(`count of ${name}`, scope, (database, scopes) => countSessions(database, scopes, filter));
+        const key = `console sessions ${JSON.stringify(filter)}`;
+        const count = () => context.loadByProject(`count of ${key}`, scope, (database, scopes) => countSessions(database, scopes, filter));
         return resolveList({ args, ...byId, count }, (slice) =>
-          context.loadByProject(`${name} ${JSON.stringify(slice)}`, scope, (database, scopes) =>
+          context.loadByProject(`${key} ${JSON.stringify(slice)}`, scope, (database, scopes) =>
             listSessions(database, scopes, filter, slice),
           ),
         );
@@ -150,16 +150,16 @@ builder.prismaObjectField('Instance', 'consoleSessions', (t) =>
       complexity: pageCost,
       resolve: (instance, args, { database, findProject, loadBatched }) => {
         const key = `${instance.id} ${instance.projectId}`;
-        const read = (keys: readonly string[]) =>
+        const parseKeys = (keys: readonly string[]) =>
           keys.map((text) => {
             const [instanceId = '', projectId = ''] = text.split(' ');
             return { instanceId, scope: findProject(projectId) };
           });
         const count = () =>
-          loadBatched('count of console sessions of instances', key, (keys) => countInstanceSessions(database, read(keys)));
+          loadBatched('count of console sessions of instances', key, (keys) => countInstanceSessions(database, parseKeys(keys)));
         return resolveList({ args, ...byId, count }, (slice) =>
           loadBatched(`console sessions of instances ${JSON.stringify(slice)}`, key, (keys) =>
-            listInstanceSessions(database, read(keys), slice),
+            listInstanceSessions(database, parseKeys(keys), slice),
           ),
         );
       },

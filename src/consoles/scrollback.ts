@@ -1,14 +1,14 @@
-const FIRST_BYTES = 4 * 1024;
+const INITIAL_BYTES = 4 * 1024;
 
 /**
- * The last bytes of an output, at most `capacity` of them. Every byte has a position, counted from the beginning of the
- * session, by which a client that comes back names the next byte that it needs.
+ * The last bytes of a session's output, at most `capacity` of them. A position counts bytes from the beginning of the
+ * session: a client that reconnects names the next byte that it needs by its position.
  */
 export class Scrollback {
   /** A ring buffer. It grows up to the capacity before anything in it is overwritten. */
   #ring = Buffer.alloc(0);
-  #kept = 0;
-  #write = 0;
+  #length = 0;
+  #writeIndex = 0;
   #end: number;
 
   constructor(
@@ -18,9 +18,9 @@ export class Scrollback {
     this.#end = end;
   }
 
-  /** The position of the oldest byte that is kept. */
+  /** The position of the oldest stored byte. */
   get start(): number {
-    return this.#end - this.#kept;
+    return this.#end - this.#length;
   }
 
   /** The position of the next byte. */
@@ -31,29 +31,28 @@ export class Scrollback {
   append(bytes: Uint8Array): void {
     this.#end += bytes.length;
     const last = bytes.length > this.capacity ? bytes.subarray(bytes.length - this.capacity) : bytes;
-    if (this.#kept + last.length > this.#ring.length && this.#ring.length < this.capacity) this.#grow(this.#kept + last.length);
+    if (this.#length + last.length > this.#ring.length && this.#ring.length < this.capacity) this.#grow(this.#length + last.length);
     const size = this.#ring.length;
     if (size === 0) return;
-    const untilEdge = last.subarray(0, size - this.#write);
-    this.#ring.set(untilEdge, this.#write);
+    const untilEdge = last.subarray(0, size - this.#writeIndex);
+    this.#ring.set(untilEdge, this.#writeIndex);
     this.#ring.set(last.subarray(untilEdge.length), 0);
-    this.#write = (this.#write + last.length) % size;
-    this.#kept = Math.min(size, this.#kept + last.length);
+    this.#writeIndex = (this.#writeIndex + last.length) % size;
+    this.#length = Math.min(size, this.#length + last.length);
   }
 
   /** A copy of the output from a position on, which lies between `start` and `end`. */
   readFrom(position: number): Buffer {
-    const count = this.#end - position;
-    const from = this.#write - count;
-    if (from >= 0) return Buffer.from(this.#ring.subarray(from, this.#write));
-    return Buffer.concat([this.#ring.subarray(from + this.#ring.length), this.#ring.subarray(0, this.#write)]);
+    const from = this.#writeIndex - (this.#end - position);
+    if (from >= 0) return Buffer.from(this.#ring.subarray(from, this.#writeIndex));
+    return Buffer.concat([this.#ring.subarray(from + this.#ring.length), this.#ring.subarray(0, this.#writeIndex)]);
   }
 
-  /** Nothing has been overwritten yet: the output begins at the beginning of the ring. */
+  /** Nothing has been overwritten yet: the oldest byte is at index 0 of the ring. */
   #grow(needed: number): void {
-    const ring = Buffer.alloc(Math.min(this.capacity, Math.max(needed, this.#ring.length * 2, FIRST_BYTES)));
-    ring.set(this.#ring.subarray(0, this.#kept));
+    const ring = Buffer.alloc(Math.min(this.capacity, Math.max(needed, this.#ring.length * 2, INITIAL_BYTES)));
+    ring.set(this.#ring.subarray(0, this.#length));
     this.#ring = ring;
-    this.#write = this.#kept;
+    this.#writeIndex = this.#length;
   }
 }

@@ -1,20 +1,20 @@
 import { hasRole, type ProjectScope, requireRole } from '../access/scope.ts';
-import type { ConsoleSession as ConsoleSessionRow } from '../generated/prisma/client.ts';
+import type { ConsoleSession as ConsoleSessionRow, Prisma } from '../generated/prisma/client.ts';
 import { boundsOf, type Slice, sliceById } from '../graph/connection.ts';
-import { groupRows, pickCounts } from '../graph/level.ts';
+import { groupRows, idsOf, pickCounts, pickLists } from '../graph/level.ts';
 import { type InProject, pickInProject } from '../graph/node.ts';
 import { Fault } from '../kernel/fault.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import type { Database } from '../platform/database.ts';
 import type { Consoles } from './consoles.ts';
 
-/** A console session, as those see it who may: nothing of where it is held. */
+/** A console session without the columns that are internal to the server processes. */
 export interface ConsoleSession extends Omit<ConsoleSessionRow, 'bytesIn' | 'bytesOut' | 'owner' | 'seen'> {
   readonly bytesIn: number;
   readonly bytesOut: number;
 }
 
-export interface ConsoleSessionFilter {
+interface ConsoleSessionFilter {
   readonly instanceId?: string | null;
   readonly userId?: string | null;
   readonly running?: boolean | null;
@@ -24,64 +24,58 @@ export interface ConsoleSessionFilter {
 export async function listSessions(
   database: Database,
   scopes: readonly ProjectScope[],
-  { instanceId, userId, running }: ConsoleSessionFilter,
+  filter: ConsoleSessionFilter,
   slice: Slice<string>,
 ): Promise<ConsoleSession[][]> {
   const { where, ...order } = sliceById(slice, 'desc');
-  const ended = typeof running !== 'boolean' ? undefined : running ? null : { not: null };
-  const filter = { instanceId: instanceId ?? undefined, userId: userId ?? undefined, ended };
-  // Of all sessions and of one's own, each is found by an index of its own.
-  const read = async (within: readonly ProjectScope[]) => {
-    const [first] = within;
-    if (!first) return [];
-    const consoleSessions = { where: { AND: [visible(first), filter, where] }, ...order };
-    const ids = within.map(({ projectId }) => projectId);
+  const projects = await readByRole(scopes, filter, (projectIds, conditions) => {
+    const consoleSessions = { where: { AND: [...conditions, where] }, ...order };
     return database.project.findMany({
       relationLoadStrategy: 'join',
-      where: { id: { in: ids } },
+      where: { id: { in: projectIds } },
       select: { id: true, consoleSessions },
     });
-  };
-  const isAdmin = (scope: ProjectScope) => hasRole(scope, 'admin');
-  const rows = await Promise.all([read(scopes.filter(isAdmin)), read(scopes.filter((scope) => !isAdmin(scope)))]);
-  const lists = new Map(rows.flat().map(({ id, consoleSessions }) => [id, consoleSessions.map(toSession)]));
-  return scopes.map(({ projectId }) => lists.get(projectId) ?? []);
+  });
+  return pickLists(idsOf(scopes), projects, ({ consoleSessions }) => consoleSessions.map(toSession));
 }
 
-/** How many there are in each of the lists. */
-export async function countSessions(
-  database: Database,
+/** The number of sessions in each of the lists. */
+export async function countSessions(database: Database, scopes: readonly ProjectScope[], filter: ConsoleSessionFilter): Promise<number[]> {
+  const counts = await readByRole(scopes, filter, (projectIds, conditions) =>
+    database.consoleSession.groupBy({ by: 'projectId', where: { AND: conditions, projectId: { in: projectIds } }, _count: true }),
+  );
+  const rows = counts.map(({ projectId, _count }) => ({ projectId, count: _count }));
+  return pickCounts(idsOf(scopes), rows, ({ projectId }) => projectId);
+}
+
+/** Reads the sessions of the viewer's projects by two statements: the sessions of all users and one's own have an index each. */
+async function readByRole<Row>(
   scopes: readonly ProjectScope[],
   { instanceId, userId, running }: ConsoleSessionFilter,
-): Promise<number[]> {
+  read: (projectIds: string[], conditions: Prisma.ConsoleSessionWhereInput[]) => Promise<Row[]>,
+): Promise<Row[]> {
   const ended = typeof running !== 'boolean' ? undefined : running ? null : { not: null };
   const filter = { instanceId: instanceId ?? undefined, userId: userId ?? undefined, ended };
   const isAdmin = (scope: ProjectScope) => hasRole(scope, 'admin');
-  const read = async (within: readonly ProjectScope[]) => {
-    const [first] = within;
-    if (!first) return [];
-    const projectId = { in: within.map((scope) => scope.projectId) };
-    return database.consoleSession.groupBy({ by: 'projectId', where: { AND: [visible(first), filter], projectId }, _count: true });
-  };
-  const rows = await Promise.all([read(scopes.filter(isAdmin)), read(scopes.filter((scope) => !isAdmin(scope)))]);
-  const counts = new Map(rows.flat().map(({ projectId, _count }) => [projectId, _count]));
-  return scopes.map(({ projectId }) => counts.get(projectId) ?? 0);
+  const groups = [scopes.filter(isAdmin), scopes.filter((scope) => !isAdmin(scope))];
+  const reads = groups.map((group) => (group[0] ? read(idsOf(group), [visibleTo(group[0]), filter]) : []));
+  return (await Promise.all(reads)).flat();
 }
 
-/** An instance, and the scope in which its sessions are asked for. */
-export interface OfInstance {
+/** An instance, and the scope through which its sessions are requested. */
+interface OfInstance {
   readonly instanceId: string;
   readonly scope: ProjectScope;
 }
 
-/** For each instance its console sessions, as `listSessions` has them: one statement, however many instances. */
+/** The console sessions of each instance, by one statement; visible and sorted as in `listSessions`. */
 export async function listInstanceSessions(
   database: Database,
   instances: readonly OfInstance[],
   slice: Slice<string>,
 ): Promise<ConsoleSession[][]> {
   const { above, below, limit, isAscending } = boundsOf(slice, 'desc');
-  const wanted = describeWanted(instances);
+  const wanted = listWanted(instances);
   const rows = isAscending
     ? await database.query<ConsoleSession>`
         SELECT listed.* FROM unnest(${wanted.instanceIds}::uuid[], ${wanted.projectIds}::uuid[], ${wanted.userIds}::uuid[])
@@ -116,9 +110,9 @@ export async function listInstanceSessions(
   return groupRows(wanted.instanceIds, rows, ({ instanceId }) => instanceId);
 }
 
-/** How many there are in each of these lists. */
+/** The number of sessions in each of these lists. */
 export async function countInstanceSessions(database: Database, instances: readonly OfInstance[]): Promise<number[]> {
-  const wanted = describeWanted(instances);
+  const wanted = listWanted(instances);
   const rows = await database.query<{ instanceId: string | null; count: number | null }>`
     SELECT wanted.instance_id AS "instanceId", (
         SELECT count(*) FROM console_sessions AS session
@@ -130,18 +124,18 @@ export async function countInstanceSessions(database: Database, instances: reado
   return pickCounts(wanted.instanceIds, rows, ({ instanceId }) => instanceId);
 }
 
-/** Whose sessions are seen: null where all are. */
-function describeWanted(instances: readonly OfInstance[]) {
+/** The parameters of the statements above. A null in `userIds` stands for the sessions of all users. */
+function listWanted(instances: readonly OfInstance[]) {
   return {
     instanceIds: instances.map(({ instanceId }) => instanceId),
     projectIds: instances.map(({ scope }) => scope.projectId),
-    userIds: instances.map(({ scope }) => visible(scope).userId ?? null),
+    userIds: instances.map(({ scope }) => visibleTo(scope).userId ?? null),
   };
 }
 
 /**
- * Ends a running session, wherever it runs; one that is over stays as it is. Throws `not_found` for one that the viewer
- * does not see, `permission_denied` below the role `member`.
+ * Ends a running session, in whichever process it runs; a session that has ended does not change. Throws `not_found` for a
+ * session that the viewer may not see, `permission_denied` below the role `member`.
  */
 export async function endSession(scope: ProjectScope, consoles: Consoles, { id }: { id: string }): Promise<ConsoleSession> {
   const session = await findSession(scope, id);
@@ -153,27 +147,27 @@ export async function endSession(scope: ProjectScope, consoles: Consoles, { id }
   return findSession(scope, id);
 }
 
-/** Console sessions by their ids; null for one of another project, and for one of somebody else unless the viewer is an admin. */
-export async function findSessions(database: Database, asked: readonly InProject[]): Promise<Array<ConsoleSession | null>> {
-  const rows = await database.consoleSession.findMany({ where: { id: { in: asked.map(({ id }) => id) } } });
-  return pickInProject(asked, rows).map((row, index) => {
-    const scope = asked[index]?.scope;
-    const isSeen = row && scope && (hasRole(scope, 'admin') || row.userId === scope.viewer.userId);
-    return isSeen ? toSession(row) : null;
+/** Finds sessions by id; null for a session of another project, or of another user unless the viewer is an admin. */
+export async function findSessions(database: Database, requested: readonly InProject[]): Promise<Array<ConsoleSession | null>> {
+  const rows = await database.consoleSession.findMany({ where: { id: { in: requested.map(({ id }) => id) } } });
+  return pickInProject(requested, rows).map((row, index) => {
+    const scope = requested[index]?.scope;
+    const isVisible = row && scope && (hasRole(scope, 'admin') || row.userId === scope.viewer.userId);
+    return isVisible ? toSession(row) : null;
   });
 }
 
 async function findSession(scope: ProjectScope, id: string): Promise<ConsoleSession> {
   const sessionId = parseUuid(id);
   if (!sessionId) throw Fault.notFound();
-  const where = { id: sessionId, projectId: scope.projectId, ...visible(scope) };
+  const where = { id: sessionId, projectId: scope.projectId, ...visibleTo(scope) };
   const session = await scope.database.consoleSession.findFirst({ where });
   if (!session) throw Fault.notFound();
   return toSession(session);
 }
 
-/** What the viewer may know of within the project: their own, unless they are its admin. */
-function visible(scope: ProjectScope) {
+/** The condition for the sessions that the viewer may see: all for an admin of the project, otherwise their own. */
+function visibleTo(scope: ProjectScope) {
   return { userId: hasRole(scope, 'admin') ? undefined : scope.viewer.userId };
 }
 

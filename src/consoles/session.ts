@@ -2,27 +2,28 @@ import type { Socket } from 'node:net';
 import type { ConsoleEnd } from '../generated/prisma/enums.ts';
 import { BufferPool } from './buffers.ts';
 import { connectEndpoint, type Endpoint } from './endpoint.ts';
+import type { Handover } from './record.ts';
 import { Scrollback } from './scrollback.ts';
 
-/** The output of a serial console that is kept for a client that comes back. */
+/** The output of a serial console that is stored for a client that reconnects. */
 const SCROLLBACK_BYTES = 256 * 1024;
-/** Backpressure on a console: it is paused above the first number of bytes that wait for its client, and resumed at the second. */
-const MAX_WAITING_BYTES = 512 * 1024;
-const MIN_WAITING_BYTES = 128 * 1024;
-/** Backpressure on a client: it is paused above this number of bytes that wait for its console. */
-const MAX_TYPED_BYTES = 64 * 1024;
-/** How long a console may still send while its line is being closed. */
+/** Backpressure on a console: it is paused above the high watermark of output buffered for its client, resumed at the low one. */
+const OUTPUT_HIGH_WATERMARK_BYTES = 512 * 1024;
+const OUTPUT_LOW_WATERMARK_BYTES = 128 * 1024;
+/** Backpressure on a client: it is paused above this number of input bytes buffered for its console. */
+const INPUT_HIGH_WATERMARK_BYTES = 64 * 1024;
+/** How long a console may still send after its line is half-closed. */
 const HANG_UP_MS = 500;
 /** How long the output of a console is paused for a client that is about to be attached. */
 const MAX_PAUSE_MS = 5_000;
 
-/** Why a client's socket is closed: its session has ended, or goes on without the client. */
+/** Why a client's socket is closed: its session has ended, or continues without the client. */
 export type Closing = ConsoleEnd | 'credential_expired' | 'restart';
 
-/** The socket that is attached to a session, as the session needs it. */
+/** The socket of a client that is attached to a session. */
 export interface ConsoleClient {
-  /** The bytes that have not gone out yet. */
-  readonly waiting: number;
+  /** The number of bytes that are queued but not sent yet. */
+  readonly bufferedAmount: number;
   send(bytes: Buffer, onSent: () => void): void;
   /** Stops and resumes the reading of input. */
   pause(): void;
@@ -39,23 +40,20 @@ export interface SessionFacts {
 }
 
 /** The state of a session that has run in another process before. */
-export interface Continuation {
-  /** The position at the end of its output. */
-  readonly position: number;
-  readonly scrollback: Uint8Array;
+export interface Continuation extends Handover {
   readonly bytesIn: number;
   readonly bytesOut: number;
 }
 
 /**
- * A running session: one line to a console, and one client that is attached to it, or none. Bytes pass unchanged, with
- * backpressure both ways.
+ * A running session: one line (the connection to a console), and at most one attached client. Bytes pass unchanged, with
+ * backpressure in both directions.
  */
 export class LiveSession {
   readonly scrollback: Scrollback;
   bytesIn: number;
   bytesOut: number;
-  /** The moment at which the last client left, by the process's clock; null while a client is attached. */
+  /** When the last client detached, in milliseconds of `performance.now()`; null while a client is attached. */
   detachedAt: number | null = performance.now();
   readonly #buffers = new BufferPool();
   #client: ConsoleClient | null = null;
@@ -63,16 +61,16 @@ export class LiveSession {
   #isLineClosed = false;
   #isLinePaused = false;
   #pauseTimer: NodeJS.Timeout | null = null;
-  #hasMoved = true;
-  #movedAt = 0;
+  #hasTraffic = true;
+  #lastTrafficAt = 0;
 
-  /** `onLineClosed` runs when the console closes the line, or cannot be reached. */
+  /** `onLineClosed` runs when the console closes the line or cannot be reached; `failure` is null after a clean close. */
   constructor(
     readonly facts: SessionFacts,
     private readonly onLineClosed: (failure: Error | null) => void,
-    before?: Continuation,
+    continuation?: Continuation,
   ) {
-    const { position = 0, scrollback = new Uint8Array(), bytesIn = 0, bytesOut = 0 } = before ?? {};
+    const { position = 0, scrollback = new Uint8Array(), bytesIn = 0, bytesOut = 0 } = continuation ?? {};
     this.scrollback = new Scrollback(this.isSerial ? SCROLLBACK_BYTES : 0, position - scrollback.length);
     this.scrollback.append(scrollback);
     this.bytesIn = bytesIn;
@@ -87,20 +85,20 @@ export class LiveSession {
     return this.#client;
   }
 
-  /** Whether the line is closed: a client that comes back gets the rest of the output. */
+  /** Whether the console has closed the line: a client that reconnects still gets the rest of the output. */
   get isLineClosed(): boolean {
     return this.#isLineClosed;
   }
 
-  /** The milliseconds in which nothing has passed, to the accuracy of a poll. */
-  countIdle(): number {
+  /** The milliseconds without traffic. It is called at every poll, and is as accurate as the poll's interval. */
+  measureIdle(): number {
     const now = performance.now();
-    if (this.#hasMoved) this.#movedAt = now;
-    this.#hasMoved = false;
-    return now - this.#movedAt;
+    if (this.#hasTraffic) this.#lastTrafficAt = now;
+    this.#hasTraffic = false;
+    return now - this.#lastTrafficAt;
   }
 
-  /** Pauses the output, so that the scrollback stays as it is until a client is attached. */
+  /** Pauses the output, so that the scrollback does not change until a client is attached. */
   pauseUntilAttached(): void {
     if (this.#pauseTimer) clearTimeout(this.#pauseTimer);
     this.#pauseTimer = setTimeout(() => this.#endPause(), MAX_PAUSE_MS);
@@ -108,13 +106,13 @@ export class LiveSession {
     this.#line?.pause();
   }
 
-  /** Sends the client the output from a position on, and then live output; a client that was attached before is closed. */
+  /** Sends the client the stored output from a position on, then live output; closes the client that was attached before. */
   attach(client: ConsoleClient, from: number): void {
-    const before = this.#client;
+    const previous = this.#client;
     this.#client = client;
     this.detachedAt = null;
-    this.#hasMoved = true;
-    before?.close('taken_over');
+    this.#hasTraffic = true;
+    previous?.close('taken_over');
     // A screen is drawn for one viewer from the beginning: a second viewer cannot continue the stream of the first.
     if (!this.isSerial) this.#destroyLine();
     const missed = this.scrollback.readFrom(from);
@@ -124,15 +122,15 @@ export class LiveSession {
     client.resume();
   }
 
-  /** Input from a client. Input from a client that is not attached any more is ignored. */
+  /** Sends a client's input to the console. Input from a client that is no longer attached is ignored. */
   receive(client: ConsoleClient, bytes: Buffer): void {
     if (this.#client !== client || !this.#line) return;
     this.bytesIn += bytes.length;
-    this.#hasMoved = true;
+    this.#hasTraffic = true;
     if (!this.#line.write(bytes)) client.pause();
   }
 
-  /** Detaches a client; returns whether it was attached. The line of a serial console stays open as long as the session lives. */
+  /** Detaches a client; returns whether it was attached. The line of a serial console stays open until the session ends. */
   detach(client: ConsoleClient): boolean {
     if (this.#client !== client) return false;
     this.#client = null;
@@ -142,7 +140,7 @@ export class LiveSession {
     return true;
   }
 
-  /** Ends the session here: closes its client and its line. */
+  /** Closes the client and the line. */
   stop(closing: Closing): void {
     const client = this.#client;
     this.#client = null;
@@ -151,7 +149,7 @@ export class LiveSession {
     client?.close(closing);
   }
 
-  /** Closes the client, and half-closes the line: what the console still sends comes into the scrollback. */
+  /** Closes the client and half-closes the line. Resolves when it is closed, with the console's last output in the scrollback. */
   async hangUp(closing: Closing): Promise<void> {
     const client = this.#client;
     this.#client = null;
@@ -160,7 +158,6 @@ export class LiveSession {
     const line = this.#line;
     if (!line || line.destroyed) return;
     this.#line = null;
-    line.removeAllListeners('close');
     await new Promise<void>((resolve) => {
       const timer = setTimeout(() => line.destroy(), HANG_UP_MS);
       line.once('close', () => {
@@ -176,13 +173,14 @@ export class LiveSession {
       buffer: () => this.#buffers.acquire(),
       callback: (length: number, buffer: Uint8Array) => line.destroyed || this.#onOutput(length, buffer),
     };
-    const line: Socket = connectEndpoint(this.facts.endpoint, reader, MAX_TYPED_BYTES);
+    const line: Socket = connectEndpoint(this.facts.endpoint, reader, INPUT_HIGH_WATERMARK_BYTES);
     let failure: Error | null = null;
     line.on('error', (error) => {
       failure = error;
     });
     line.on('drain', () => this.#client?.resume());
     line.on('close', () => {
+      // The session has closed this line itself.
       if (this.#line !== line) return;
       this.#line = null;
       this.#isLineClosed = true;
@@ -191,10 +189,10 @@ export class LiveSession {
     return line;
   }
 
-  /** Takes output; returns whether the console may go on sending. */
+  /** Stores output and sends it to the client; returns false to pause the line. */
   #onOutput(length: number, buffer: Uint8Array): boolean {
     this.bytesOut += length;
-    this.#hasMoved = true;
+    this.#hasTraffic = true;
     const bytes = Buffer.from(buffer.buffer, buffer.byteOffset, length);
     this.scrollback.append(bytes);
     const client = this.#client;
@@ -206,13 +204,13 @@ export class LiveSession {
       this.#buffers.release(buffer, length);
       this.#onSent();
     });
-    if (client.waiting <= MAX_WAITING_BYTES) return !this.#pauseTimer;
+    if (client.bufferedAmount <= OUTPUT_HIGH_WATERMARK_BYTES) return !this.#pauseTimer;
     this.#isLinePaused = true;
     return false;
   }
 
   readonly #onSent = (): void => {
-    if (this.#isLinePaused && (this.#client?.waiting ?? 0) <= MIN_WAITING_BYTES) this.#resumeLine();
+    if (this.#isLinePaused && (this.#client?.bufferedAmount ?? 0) <= OUTPUT_LOW_WATERMARK_BYTES) this.#resumeLine();
   };
 
   #endPause(): void {
@@ -229,7 +227,6 @@ export class LiveSession {
   #destroyLine(): void {
     const line = this.#line;
     this.#line = null;
-    line?.removeAllListeners('data');
     line?.destroy();
   }
 }

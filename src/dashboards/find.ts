@@ -7,18 +7,20 @@ import { type Order, rangeOf, sortRows } from '../graph/order.ts';
 import type { Database } from '../platform/database.ts';
 import type { Dashboard } from './list.ts';
 
-/** Dashboards by their ids; null for one that is none of the project that it is asked for in, or that the viewer may not see. */
-export async function findDashboards(database: Database, asked: readonly InProject[], read: ReadWeighed): Promise<Array<Dashboard | null>> {
-  return pickInProject(asked, await read((bytesLeft) => select(database, asked, bytesLeft)));
+/** Dashboards by id; null for one outside the project it is requested in, or one that the viewer may not see. */
+export async function findDashboards(
+  database: Database,
+  requested: readonly InProject[],
+  read: ReadWeighed,
+): Promise<Array<Dashboard | null>> {
+  return pickInProject(requested, await read((bytesLeft) => selectByIds(database, requested, bytesLeft)));
 }
 
-/** The heavy columns are read as far as the bytes that are left allow; without any, they are left out. */
-async function select(database: Database, asked: readonly InProject[], bytesLeft: number | null): Promise<Array<Dashboard & Weighed>> {
-  const ids = asked.map(({ id }) => id);
-  const projectIds = asked.map(({ scope }) => scope.projectId);
-  const userIds = asked.map(({ scope }) => scope.viewer.userId);
-  const areAdmins = asked.map(({ scope }) => hasRole(scope, 'admin'));
-  const rows = await database.query<Row>`
+/** Reads the heavy columns of as many of the first rows as `bytesLeft` allows; of none where it is null. */
+function selectByIds(database: Database, requested: readonly InProject[], bytesLeft: number | null) {
+  const ids = requested.map(({ id }) => id);
+  const { projectIds, userIds, areAdmins } = describeScopes(requested.map(({ scope }) => scope));
+  return database.query<Dashboard & Weighed>`
     SELECT id, "projectId", "organizationId", "createdById", name, "isDefault", "isPublic", version, created, modified,
       CASE WHEN fits THEN description ELSE '' END AS description, CASE WHEN fits THEN widgets ELSE '[]'::json END AS widgets,
       size AS bytes
@@ -41,13 +43,9 @@ async function select(database: Database, asked: readonly InProject[], bytesLeft
         JOIN projects AS project ON project.id = dashboard.project_id
       ) AS found
     ) AS weighed`;
-  return rows as Array<Dashboard & Weighed>;
 }
 
-/** Of JSON the database says nothing more. */
-type Row = Omit<Dashboard, 'widgets'> & Weighed & { readonly widgets: unknown };
-
-/** The list of each of several projects: two statements, however many projects. */
+/** The list of each of several projects, in two statements for all projects: the ids first, then their rows. */
 export async function listOfProjects(
   database: Database,
   scopes: readonly ProjectScope[],
@@ -57,7 +55,7 @@ export async function listOfProjects(
   const { above, below, limit, isAscending } = boundsOf(slice, 'asc');
   const { projectIds, userIds, areAdmins } = describeScopes(scopes);
   const rows = isAscending
-    ? await database.query<Place>`
+    ? await database.query<{ id: string; projectId: string }>`
         SELECT listed.id, wanted.project_id AS "projectId"
         FROM unnest(${projectIds}::uuid[], ${userIds}::uuid[], ${areAdmins}::boolean[]) AS wanted (project_id, user_id, is_admin)
         CROSS JOIN LATERAL (
@@ -68,7 +66,7 @@ export async function listOfProjects(
           ORDER BY dashboard.id LIMIT ${limit}
         ) AS listed
         ORDER BY listed.id`
-    : await database.query<Place>`
+    : await database.query<{ id: string; projectId: string }>`
         SELECT listed.id, wanted.project_id AS "projectId"
         FROM unnest(${projectIds}::uuid[], ${userIds}::uuid[], ${areAdmins}::boolean[]) AS wanted (project_id, user_id, is_admin)
         CROSS JOIN LATERAL (
@@ -80,11 +78,11 @@ export async function listOfProjects(
         ) AS listed
         ORDER BY listed.id DESC`;
   const scopeOf = new Map(scopes.map((scope) => [scope.projectId, scope]));
-  const asked = rows.flatMap(({ id, projectId }) => {
+  const requested = rows.flatMap(({ id, projectId }) => {
     const scope = scopeOf.get(projectId);
     return scope ? [{ scope, id }] : [];
   });
-  const found = asked.length > 0 ? await findDashboards(database, asked, read) : [];
+  const found = requested.length > 0 ? await findDashboards(database, requested, read) : [];
   return groupRows(
     projectIds,
     found.filter((dashboard) => dashboard !== null),
@@ -92,12 +90,12 @@ export async function listOfProjects(
   );
 }
 
-/** The order in which dashboards come unless another is asked for: the oldest first. */
+/** The default order: the oldest first. */
 export const dashboardOrder: Order = { field: 'id', direction: 'asc' };
 
 /**
- * The list of each project in another order: all that the viewer may see of a project are sorted, which are no more than its
- * quota. The heavy columns are read of a page alone, as in `select`.
+ * The list of each project in another order. All dashboards that the viewer may see in a project are sorted: the quota bounds
+ * them. Heavy columns are read for the page alone, as in `selectByIds`.
  */
 export async function orderDashboards(
   database: Database,
@@ -110,7 +108,7 @@ export async function orderDashboards(
   const { names, moments, limit, isAscending } = range;
   const { projectIds, userIds, areAdmins } = describeScopes(scopes);
   const rows = await read(
-    (bytesLeft) => database.query<Row>`
+    (bytesLeft) => database.query<Dashboard & Weighed>`
       SELECT id, "projectId", "organizationId", "createdById", name, "isDefault", "isPublic", version, created, modified,
         CASE WHEN fits THEN description ELSE '' END AS description, CASE WHEN fits THEN widgets ELSE '[]'::json END AS widgets,
         size AS bytes
@@ -141,16 +139,11 @@ export async function orderDashboards(
         ) AS found
       ) AS weighed`,
   );
-  const lists = groupRows(projectIds, rows as Array<Dashboard & Weighed>, ({ projectId }) => projectId);
+  const lists = groupRows(projectIds, rows, ({ projectId }) => projectId);
   return lists.map((dashboards) => sortRows(dashboards, order, range));
 }
 
-interface Place {
-  readonly id: string;
-  readonly projectId: string;
-}
-
-/** How many there are in each of the lists. */
+/** The length of each project's list. */
 export async function countDashboards(database: Database, scopes: readonly ProjectScope[]): Promise<number[]> {
   const { projectIds, userIds, areAdmins } = describeScopes(scopes);
   const rows = await database.query<{ projectId: string | null; count: number | null }>`

@@ -5,7 +5,7 @@ import { Fault } from '../kernel/fault.ts';
 import { makePage, type Page, pageOffset, readPage } from '../kernel/page.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 
-/** A dashboard as the database has it. */
+/** A row of the table `dashboards`. */
 export interface Row {
   readonly id: string;
   readonly projectId: string;
@@ -23,12 +23,12 @@ export interface Row {
 /** A dashboard with the organization of its project. */
 export type Dashboard = Row & { readonly organizationId: string };
 
-/** The fields that may be large: a list reads them only where they are asked for, and as far as its answer may go. */
+/** The fields that may be large: a list reads them only where they are requested, and only within the answer's byte budget. */
 export const heavyFields: ReadonlySet<string> = new Set(['description', 'widgets']);
 
-/** The dashboards that the viewer may see, the oldest first. */
+/** The dashboards that the viewer may see in one project, the oldest first. */
 export async function listDashboards(scope: ProjectScope, slice: Slice<string>, read: ReadWeighed): Promise<Dashboard[]> {
-  const rows = await read((bytesLeft) => select(scope, { ...boundsOf(slice, 'asc'), offset: 0, bytesLeft }));
+  const rows = await read((bytesLeft) => selectRange(scope, { ...boundsOf(slice, 'asc'), offset: 0, bytesLeft }));
   return rows.map((row) => withOrganization(scope, row));
 }
 
@@ -45,21 +45,21 @@ export async function pageDashboards(
     WHERE project_id = ${scope.projectId}::uuid AND (${seesAll}::boolean OR is_public OR created_by = ${scope.viewer.userId}::uuid)`;
   const count = counted?.count ?? 0;
   const bounds = boundsOfPage(request.pageSize, pageOffset(request, count));
-  const rows = await read((bytesLeft) => select(scope, { ...bounds, bytesLeft }));
+  const rows = await read((bytesLeft) => selectRange(scope, { ...bounds, bytesLeft }));
   const results = rows.map((row) => withOrganization(scope, row));
   return makePage(request, count, results);
 }
 
-interface Part extends Bounds {
+interface RowRange extends Bounds {
   readonly offset: number;
-  /** Null: the heavy columns are not read. */
+  /** Bounds the heavy columns; null where they are not read. */
   readonly bytesLeft: number | null;
 }
 
-/** A part of what the viewer may see; of its heavy columns as many as the bytes that are left allow. */
-function select(scope: ProjectScope, part: Part): Promise<Array<Row & Weighed>> {
+/** Reads the heavy columns of as many of the first rows as `bytesLeft` allows. */
+function selectRange(scope: ProjectScope, range: RowRange): Promise<Array<Row & Weighed>> {
   const { database, projectId, viewer } = scope;
-  const { above, below, limit, offset, bytesLeft, isAscending } = part;
+  const { above, below, limit, offset, bytesLeft, isAscending } = range;
   const seesAll = hasRole(scope, 'admin');
   if (isAscending)
     return database.query<Row & Weighed>`
@@ -94,7 +94,7 @@ function select(scope: ProjectScope, part: Part): Promise<Array<Row & Weighed>> 
       ORDER BY id DESC`;
 }
 
-/** Throws `not_found` for a dashboard that is absent, in another project, or not to be seen by the viewer. */
+/** Throws `not_found` for a dashboard that is absent, in another project, or hidden from the viewer. */
 export async function getDashboard(scope: ProjectScope, id: string, read: ReadWeighed): Promise<Dashboard> {
   const { query } = scope.database;
   const dashboardId = parseUuid(id);

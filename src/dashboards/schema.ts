@@ -1,3 +1,4 @@
+import type { InputFieldBuilder } from '@pothos/core';
 import { openReader, readLight } from '../graph/answer.ts';
 import { builder } from '../graph/builder.ts';
 import { pageCost } from '../graph/cost.ts';
@@ -53,7 +54,7 @@ const DashboardRef = builder.objectRef<Dashboard>('Dashboard').implement({
   }),
 });
 
-registerNode('Dashboard', { inProject: ({ database }, asked, read) => findDashboards(database, asked, read), heavyFields });
+registerNode('Dashboard', { inProject: ({ database }, requested, read) => findDashboards(database, requested, read), heavyFields });
 
 const DashboardConnection = implementConnection('Dashboard', DashboardRef);
 const DashboardOrder = implementOrder('Dashboard', ['name', 'created']);
@@ -96,29 +97,44 @@ builder.objectFields(ProjectRef, (t) => ({
   }),
 }));
 
+type InputFields = InputFieldBuilder<typeof builder.$inferSchemaTypes, 'InputObject'>;
+
+const projectFields = (t: InputFields) => ({
+  organizationId: t.id({ required: true, description: 'The organization that the project belongs to.' }),
+  projectId: t.id({ required: true, description: 'The project.' }),
+});
+const dashboardFields = (t: InputFields) => ({
+  ...projectFields(t),
+  id: t.id({ required: true, description: 'The dashboard.' }),
+});
+const expectedVersion = (t: InputFields) => t.int({ description: 'Refuses with `conflict` when the dashboard is not at this version.' });
+/** The content of a dashboard, with a default for each field that may be omitted. */
+const contentFields = (t: InputFields) => ({
+  name: t.field({ type: 'Name', required: true, description: '1 to 255 characters, not blank.', extensions: { maxLength: 255 } }),
+  description: t.field({
+    type: 'Text',
+    required: true,
+    defaultValue: '',
+    description: 'At most 10000 characters. Empty when left out.',
+    extensions: { maxLength: 10_000 },
+  }),
+  widgets: t.field({
+    type: 'JSON',
+    description: 'The configuration of the widgets: any JSON value of up to 256 KiB. An empty list when left out.',
+  }),
+  isDefault: t.boolean({
+    required: true,
+    defaultValue: false,
+    description: 'Makes it the project’s default, in the place of the one that there was.',
+  }),
+  isPublic: t.boolean({ required: true, defaultValue: false, description: 'Shows it to everyone in the project.' }),
+});
+
 const CreateDashboardInput = builder.inputType('CreateDashboardInput', {
   description: 'A dashboard to be made.',
   fields: (t) => ({
-    organizationId: t.id({ required: true, description: 'The organization that the project belongs to.' }),
-    projectId: t.id({ required: true, description: 'The project.' }),
-    name: t.field({ type: 'Name', required: true, description: '1 to 255 characters, not blank.', extensions: { maxLength: 255 } }),
-    description: t.field({
-      type: 'Text',
-      required: true,
-      defaultValue: '',
-      description: 'At most 10000 characters. Empty when left out.',
-      extensions: { maxLength: 10_000 },
-    }),
-    widgets: t.field({
-      type: 'JSON',
-      description: 'The configuration of the widgets: any JSON value of up to 256 KiB. An empty list when left out.',
-    }),
-    isDefault: t.boolean({
-      required: true,
-      defaultValue: false,
-      description: 'Makes it the project’s default, in the place of the one that there was.',
-    }),
-    isPublic: t.boolean({ required: true, defaultValue: false, description: 'Shows it to everyone in the project.' }),
+    ...projectFields(t),
+    ...contentFields(t),
     idempotencyKey: idempotencyKey(t),
   }),
 });
@@ -126,33 +142,14 @@ const CreateDashboardInput = builder.inputType('CreateDashboardInput', {
 const UpdateDashboardInput = builder.inputType('UpdateDashboardInput', {
   description: 'Replaces the dashboard: what is left out returns to its default.',
   fields: (t) => ({
-    organizationId: t.id({ required: true, description: 'The organization that the project belongs to.' }),
-    projectId: t.id({ required: true, description: 'The project.' }),
-    id: t.id({ required: true, description: 'The dashboard.' }),
-    name: t.field({ type: 'Name', required: true, description: '1 to 255 characters, not blank.', extensions: { maxLength: 255 } }),
-    description: t.field({
-      type: 'Text',
-      required: true,
-      defaultValue: '',
-      description: 'At most 10000 characters. Empty when left out.',
-      extensions: { maxLength: 10_000 },
-    }),
-    widgets: t.field({
-      type: 'JSON',
-      description: 'The configuration of the widgets: any JSON value of up to 256 KiB. An empty list when left out.',
-    }),
-    isDefault: t.boolean({
-      required: true,
-      defaultValue: false,
-      description: 'Makes it the project’s default, in the place of the one that there was.',
-    }),
-    isPublic: t.boolean({ required: true, defaultValue: false, description: 'Shows it to everyone in the project.' }),
+    ...dashboardFields(t),
+    ...contentFields(t),
     project: t.field({
       type: 'UUID',
       description: 'The project to move to: one of the same organization in which the caller may edit dashboards. Not null.',
       extensions: { refusesNull: true },
     }),
-    expectedVersion: t.int({ description: 'Refuses with `conflict` when the dashboard is not at this version.' }),
+    expectedVersion: expectedVersion(t),
     idempotencyKey: idempotencyKey(t),
   }),
 });
@@ -160,9 +157,7 @@ const UpdateDashboardInput = builder.inputType('UpdateDashboardInput', {
 const PatchDashboardInput = builder.inputType('PatchDashboardInput', {
   description: 'Changes of a dashboard: what is left out stays as it is.',
   fields: (t) => ({
-    organizationId: t.id({ required: true, description: 'The organization that the project belongs to.' }),
-    projectId: t.id({ required: true, description: 'The project.' }),
-    id: t.id({ required: true, description: 'The dashboard.' }),
+    ...dashboardFields(t),
     name: t.field({
       type: 'Name',
       description: '1 to 255 characters, not blank. Not null.',
@@ -186,7 +181,7 @@ const PatchDashboardInput = builder.inputType('PatchDashboardInput', {
         'that moves is not the default there, unless `isDefault` says so.',
       extensions: { refusesNull: true },
     }),
-    expectedVersion: t.int({ description: 'Refuses with `conflict` when the dashboard is not at this version.' }),
+    expectedVersion: expectedVersion(t),
     idempotencyKey: idempotencyKey(t),
   }),
 });
@@ -194,10 +189,8 @@ const PatchDashboardInput = builder.inputType('PatchDashboardInput', {
 const DeleteDashboardInput = builder.inputType('DeleteDashboardInput', {
   description: 'A dashboard to be deleted.',
   fields: (t) => ({
-    organizationId: t.id({ required: true, description: 'The organization that the project belongs to.' }),
-    projectId: t.id({ required: true, description: 'The project.' }),
-    id: t.id({ required: true, description: 'The dashboard.' }),
-    expectedVersion: t.int({ description: 'Refuses with `conflict` when the dashboard is not at this version.' }),
+    ...dashboardFields(t),
+    expectedVersion: expectedVersion(t),
     idempotencyKey: idempotencyKey(t),
   }),
 });

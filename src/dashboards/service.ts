@@ -6,10 +6,11 @@ import type { Statements } from '../platform/database.ts';
 import type { Query } from '../platform/query.ts';
 import { type Dashboard, type Row, withOrganization } from './list.ts';
 
-/** What a PUT replaces, defaults filled in. */
+/** The fields that a PUT replaces. */
 interface DashboardContent {
   readonly name: string;
   readonly description: string;
+  /** Any JSON value, also null; `[]` where omitted. Written as JSON text, since Prisma's encoding drops a key named `__proto__`. */
   readonly widgets?: unknown;
   readonly isDefault: boolean;
   readonly isPublic: boolean;
@@ -22,63 +23,67 @@ interface DashboardChange extends DashboardContent {
   readonly expectedVersion?: number | null;
 }
 
-/** How many dashboards a project may have. */
+/** The maximum number of dashboards. */
 export interface DashboardQuota {
   readonly perProject: number;
 }
 
-/** Throws `permission_denied` below the role `member`, and `conflict` where the project has as many as it may. */
+/** Throws `permission_denied` below the role `member`, and `conflict` where the project has reached its quota. */
 export async function createDashboard(
   scope: ProjectScope<Statements>,
   content: DashboardContent,
   quota: DashboardQuota,
 ): Promise<Dashboard> {
   requireRole(scope, 'member');
-  return asDefault(scope, content.isDefault ? [scope.projectId] : [], async (query) => {
+  const { widgets = [] } = content;
+  return lockDefaults(scope, content.isDefault ? [scope.projectId] : [], async (query) => {
     if (content.isDefault) await clearDefault(query, scope.projectId);
     const now = new Date();
     const [row] = await query<Row>`
       INSERT INTO dashboards (project_id, created_by, name, description, widgets, is_default, is_public, created, modified)
       SELECT ${scope.projectId}::uuid, ${scope.viewer.userId}::uuid, ${content.name}::text, ${content.description}::text,
-        ${widgetsText(content)}::json, ${content.isDefault}::boolean, ${content.isPublic}::boolean, ${now}::timestamptz, ${now}::timestamptz
+        ${toJsonText(widgets)}::json, ${content.isDefault}::boolean, ${content.isPublic}::boolean, ${now}::timestamptz, ${now}::timestamptz
       WHERE has_dashboard_room(${scope.projectId}::uuid, ${quota.perProject}::bigint)
       RETURNING id, project_id AS "projectId", created_by AS "createdById", name, description, widgets,
         is_default AS "isDefault", is_public AS "isPublic", version, created, modified`;
-    if (!row) throw refuseMore(quota);
+    if (!row) throw quotaReached(quota);
     return withOrganization(scope, row);
   });
 }
 
-/** Replaces a dashboard (§4.2): what is left out has returned to its default. Throws as `patchDashboard` does. */
+/** Replaces a dashboard (§4.2): omitted fields return to their defaults. Throws as `patchDashboard` does. */
 export function updateDashboard(scope: ProjectScope<Statements>, change: DashboardChange, quota: DashboardQuota): Promise<Dashboard> {
-  return patchDashboard(scope, { ...change, widgets: change.widgets === undefined ? [] : change.widgets }, quota);
+  const { widgets = [] } = change;
+  return patchDashboard(scope, { ...change, widgets }, quota);
 }
 
-/** What is given is changed, and nothing else; `null` is a value for `widgets` alone. */
+/** Only the given fields change. Null is a value for `widgets` alone; for any other field it means not given. */
 type DashboardPatch = Pick<DashboardChange, 'id' | 'project' | 'expectedVersion'> & {
   readonly [Name in keyof DashboardContent]?: DashboardContent[Name] | null;
 };
 
 /**
- * Changes a dashboard; one that moves is not the default of its new project, unless it is made that. Throws `not_found`
- * and `permission_denied` as the viewer may see and edit it, a field error for a project that it cannot move to, and
- * `conflict` with the current version when that is not the expected one, or with the quota when the project to move to has
- * as many as it may.
+ * Changes a dashboard. One that moves is not the default of its new project, unless `isDefault` says so. Throws `not_found`
+ * where the viewer may not see it, `permission_denied` where they may not edit it, a field error for a project it cannot move
+ * to, and `conflict`: with the current version where that is not the expected one, or with the quota where the new project
+ * has reached it.
  */
 export async function patchDashboard(scope: ProjectScope<Statements>, change: DashboardPatch, quota: DashboardQuota): Promise<Dashboard> {
   const { query } = scope.database;
-  const moves = Boolean(change.project) && change.project !== scope.projectId;
-  // Where it may move to is told only to those who may edit it.
-  const projectId = moves ? await findEditable(scope, change.id, query).then(() => findTarget(scope, change.project)) : scope.projectId;
+  const target = change.project && change.project !== scope.projectId ? change.project : null;
+  const moves = target !== null;
+  // Only a viewer who may edit the dashboard learns whether the target project exists.
+  if (moves) await findEditable(scope, change.id, query);
+  const projectId = moves ? await findTarget(scope, target) : scope.projectId;
   const { name = null, description = null, isPublic = null, widgets } = change;
   const isDefault = change.isDefault ?? (moves ? false : null);
   const [editsAll, editsOwn] = [hasRole(scope, 'admin'), hasRole(scope, 'member')];
   const id = parseUuid(change.id);
-  return asDefault(scope, isDefault ? [scope.projectId, projectId] : [], async (query) => {
+  return lockDefaults(scope, isDefault ? [scope.projectId, projectId] : [], async (query) => {
     if (isDefault) await clearDefault(query, projectId, id);
     const [row] = await query<Row>`
       UPDATE dashboards SET name = coalesce(${name}, name), description = coalesce(${description}, description),
-        widgets = coalesce(${widgets === undefined ? null : widgetsText({ widgets })}::json, widgets),
+        widgets = coalesce(${widgets === undefined ? null : toJsonText(widgets)}::json, widgets),
         is_default = coalesce(${isDefault}::boolean, is_default), is_public = coalesce(${isPublic}::boolean, is_public),
         project_id = ${projectId}::uuid, version = version + 1, modified = ${new Date()}
       WHERE id = ${id}::uuid AND project_id = ${scope.projectId}::uuid
@@ -92,7 +97,7 @@ export async function patchDashboard(scope: ProjectScope<Statements>, change: Da
   });
 }
 
-/** Deletes a dashboard; throws as `updateDashboard` does. Returns its id. */
+/** Deletes a dashboard and returns its id. Throws `not_found`, `permission_denied` and `conflict` as `patchDashboard` does. */
 export async function deleteDashboard(
   scope: ProjectScope<Statements>,
   { id, expectedVersion }: { id: string; expectedVersion?: number | null },
@@ -109,7 +114,7 @@ export async function deleteDashboard(
   return { deletedId: deleted.id };
 }
 
-/** Throws `not_found` for what the viewer may not see, `permission_denied` for what they may not edit. */
+/** Throws `not_found` for a dashboard that the viewer may not see, `permission_denied` for one they may not edit. */
 async function findEditable(scope: ProjectScope<Statements>, id: string, query: Query): Promise<{ readonly version: number }> {
   const dashboardId = parseUuid(id);
   if (!dashboardId) throw Fault.notFound();
@@ -123,11 +128,9 @@ async function findEditable(scope: ProjectScope<Statements>, id: string, query: 
   return row;
 }
 
-/** The project to move to: of the same organization, and one in which the viewer may edit dashboards. */
-async function findTarget(scope: ProjectScope<Statements>, project: string | null | undefined): Promise<string> {
-  if (!project || project === scope.projectId) return scope.projectId;
-  const ids = { organizationId: scope.organizationId, projectId: project };
-  const target = await openProject(scope.database, scope.viewer, ids).catch((failure) => {
+/** The id of a project to move to. Throws a field error unless it is in the same organization and the viewer may edit dashboards there. */
+async function findTarget({ database, viewer, organizationId }: ProjectScope<Statements>, projectId: string): Promise<string> {
+  const target = await openProject(database, viewer, { organizationId, projectId }).catch((failure) => {
     if (failure instanceof Fault && failure.code === 'not_found') return null;
     throw failure;
   });
@@ -136,10 +139,10 @@ async function findTarget(scope: ProjectScope<Statements>, project: string | nul
 }
 
 /**
- * Runs `work` alone among those that set a default in the same projects: their rows are locked, in the order of their
- * ids, so that two who move dashboards opposite ways do not wait for each other. Without projects, no transaction.
+ * Serializes changes of the default dashboard: runs `work` in a transaction that locks the projects' rows, in the order of
+ * their ids, so that two moves in opposite directions cannot deadlock. Without projects, there is no transaction.
  */
-async function asDefault<Result>(
+async function lockDefaults<Result>(
   { database }: ProjectScope<Statements>,
   projectIds: readonly string[],
   work: (query: Query) => Promise<Result>,
@@ -159,8 +162,8 @@ async function clearDefault(query: Query, projectId: string, exceptId: string | 
 }
 
 /**
- * Why a dashboard was not changed: the viewer may not see or edit it, it is another version now, or there is no room for
- * it, where there is a `quota` to be kept.
+ * Why a statement changed no dashboard: the viewer may not see or edit it, its version is not the expected one, or, with a
+ * `quota`, the target project has reached that.
  */
 async function explainMiss(
   scope: ProjectScope<Statements>,
@@ -169,17 +172,12 @@ async function explainMiss(
   quota: DashboardQuota | null = null,
 ): Promise<Fault> {
   const { version } = await findEditable(scope, id, query);
-  if (quota && (expectedVersion ?? version) === version) return refuseMore(quota);
+  if (quota && (expectedVersion ?? version) === version) return quotaReached(quota);
   return new Fault('conflict', 'The dashboard has been changed since the expected version.', { context: { version } });
 }
 
-function refuseMore({ perProject }: DashboardQuota): Fault {
+function quotaReached({ perProject }: DashboardQuota): Fault {
   return new Fault('conflict', 'The project has as many dashboards as it may have.', {
     context: { quota: 'dashboards_per_project', limit: perProject },
   });
-}
-
-/** The JSON goes in as text: Prisma's own way would drop a key named __proto__. Left out it is `[]`; null is a value. */
-function widgetsText({ widgets = [] }: Pick<DashboardContent, 'widgets'>): string {
-  return toJsonText(widgets);
 }

@@ -1,99 +1,99 @@
 import { setImmediate as nextImmediate } from 'node:timers/promises';
-import type { GraphQLResolveInfo } from 'graphql';
+import { type GraphQLResolveInfo, responsePathAsArray } from 'graphql';
 import type { LimitFunction } from 'p-limit';
 import { Fault } from '../kernel/fault.ts';
 import { toJsonParts } from '../kernel/jsontext.ts';
 import { exceedsBytes, findExcess } from '../kernel/size.ts';
 import { asksFor } from './selection.ts';
 
-/** A row with the bytes of its heavy columns, whether they were read or not. */
+/** A row with the size of its heavy columns in bytes, whether they were read or not. */
 export interface Weighed {
   readonly bytes: number | null;
 }
 
 /**
- * Reads rows with their heavy columns, of as many of the first rows as `bytesLeft` allows; with null, of none. Throws the
- * refusal of the whole answer where all together go beyond its budget.
+ * Reads rows, with the heavy columns of as many of the first rows as fit in `bytesLeft`; with null, of none. Throws
+ * `invalid_request` when the lists of the answer together exceed its budget.
  */
 export type ReadWeighed = <Row extends Weighed>(load: (bytesLeft: number | null) => Promise<Row[]>) => Promise<Row[]>;
 
 /** Reads rows without their heavy columns. */
 export const readLight: ReadWeighed = (load) => load(null);
 
-/** What is read at once; the rows of a larger list are read in turn with those of the other large answers of the process. */
+/** A list up to this size is read at once; a larger one first waits for a slot among the large answers of the process. */
 const SMALL_BYTES = 256 * 1024;
-/** A place is given back after this time, whatever has become of the answer. */
-const MAX_TURN_MS = 10_000;
+/** A slot is released after this time, whatever the state of the answer. */
+const MAX_SLOT_MS = 10_000;
 
 /**
- * How many bytes the lists of one request may read, all together: they read one after another, so that a document with
- * many of them holds no more than one with a single one. What is more than a small answer waits for its turn, and keeps
- * it until the answer has been worded: large answers take neither the memory nor the database from the others.
+ * The bytes that all lists of one request may read together. Lists are read one after another, so that a document with many
+ * lists holds no more memory than a document with one. A large answer waits for a slot and holds it until it is serialized,
+ * so that large answers take neither the memory nor the database from the others.
  */
 export class AnswerBudget {
-  /** Where it was spent; null while it lasts. */
-  excess: Excess | null = null;
+  /** The list that exceeded the budget; null while there is none. */
+  exceeded: LimitExceeded | null = null;
   readonly #maxBytes: number;
-  readonly #inTurn: LimitFunction;
+  readonly #runInSlot: LimitFunction;
   #bytesLeft: number;
-  #previous: Promise<unknown> | null = null;
-  #leave: (() => void) | null = null;
-  #isWording = false;
+  #previousRead: Promise<unknown> | null = null;
+  #releaseSlot: (() => void) | null = null;
+  #isSerializing = false;
   #isClosed = false;
 
   constructor({ maxBytes, inTurn }: AnswerLimits) {
     this.#maxBytes = maxBytes;
     this.#bytesLeft = maxBytes;
-    this.#inTurn = inTurn;
+    this.#runInSlot = inTurn;
   }
 
   read<Row extends Weighed>(path: GraphQLResolveInfo['path'], load: (bytesLeft: number) => Promise<Row[]>): Promise<Row[]> {
-    const before = this.#previous;
-    const rows = before ? before.then(() => this.#take(path, load)) : this.#take(path, load);
-    this.#previous = rows.catch(() => {});
+    const previous = this.#previousRead;
+    const rows = previous ? previous.then(() => this.#readNext(path, load)) : this.#readNext(path, load);
+    this.#previousRead = rows.catch(() => {});
     return rows;
   }
 
-  /** Whether it is the turn of this answer, which is large. */
+  /** Whether the answer is large and holds a slot. */
   get isLarge(): boolean {
-    return this.#leave !== null;
+    return this.#releaseSlot !== null;
   }
 
-  /** The JSON text of a large answer, in UTF-8. Each step takes the event loop for some milliseconds, and others go between. */
+  /** The JSON text of a large answer, in UTF-8. Each step blocks the event loop for some milliseconds; other work runs in between. */
   async word(body: unknown): Promise<Buffer> {
-    this.#isWording = true;
+    this.#isSerializing = true;
     try {
       await nextImmediate();
       const parts = toJsonParts(body);
       await nextImmediate();
       return toBytes(parts);
     } finally {
-      this.#isWording = false;
+      this.#isSerializing = false;
       this.close();
     }
   }
 
   /**
-   * Gives the turn to the next large answer, unless this one is being worded. Where a field has failed, lists beside it may
-   * still be on their way: no more is read for them.
+   * Releases the slot, unless the answer is being serialized. When a field has failed, lists beside it may still be pending:
+   * nothing more is read for them.
    */
   close(): void {
-    if (this.#isWording) return;
+    if (this.#isSerializing) return;
     this.#isClosed = true;
-    this.#leave?.();
-    this.#leave = null;
+    this.#releaseSlot?.();
+    this.#releaseSlot = null;
   }
 
-  async #take<Row extends Weighed>(path: GraphQLResolveInfo['path'], load: (bytesLeft: number) => Promise<Row[]>): Promise<Row[]> {
+  async #readNext<Row extends Weighed>(path: GraphQLResolveInfo['path'], load: (bytesLeft: number) => Promise<Row[]>): Promise<Row[]> {
     if (this.#isClosed) return [];
-    if (this.excess) throw refuseAnswer(this.excess);
-    const isMyTurn = this.#leave !== null;
-    let rows = await load(isMyTurn ? this.#bytesLeft : Math.min(this.#bytesLeft, SMALL_BYTES));
+    if (this.exceeded) throw refuseAnswer(this.exceeded);
+    const hasSlot = this.isLarge;
+    let rows = await load(hasSlot ? this.#bytesLeft : Math.min(this.#bytesLeft, SMALL_BYTES));
     let bytes = sumBytes(rows);
-    if (!isMyTurn && bytes > SMALL_BYTES && bytes <= this.#bytesLeft) {
-      // Many may wait: they hold no rows meanwhile.
+    if (!hasSlot && bytes > SMALL_BYTES && bytes <= this.#bytesLeft) {
+      // Many answers may wait: they hold no rows meanwhile.
       rows = [];
-      await this.#takeTurn();
+      await this.#acquireSlot();
       if (this.#isClosed) {
         this.close();
         return rows;
@@ -102,29 +102,29 @@ export class AnswerBudget {
       bytes = sumBytes(rows);
     }
     if (bytes > this.#bytesLeft) {
-      this.excess = { maxBytes: this.#maxBytes, path: namesOf(path) };
-      throw refuseAnswer(this.excess);
+      this.exceeded = { maxBytes: this.#maxBytes, path: namesOf(path) };
+      throw refuseAnswer(this.exceeded);
     }
     this.#bytesLeft -= bytes;
     return rows;
   }
 
-  #takeTurn(): Promise<void> {
-    return new Promise((begin) => {
-      const hold = (leave: () => void) => {
-        const timer = setTimeout(leave, MAX_TURN_MS);
-        this.#leave = () => {
+  #acquireSlot(): Promise<void> {
+    return new Promise((resolve) => {
+      const occupy = (release: () => void) => {
+        const timer = setTimeout(release, MAX_SLOT_MS);
+        this.#releaseSlot = () => {
           clearTimeout(timer);
-          leave();
+          release();
         };
-        begin();
+        resolve();
       };
-      void this.#inTurn(() => new Promise<void>(hold));
+      void this.#runInSlot(() => new Promise<void>(occupy));
     });
   }
 }
 
-/** One text of several, in UTF-8. */
+/** Joins texts into one buffer, in UTF-8. */
 function toBytes(parts: readonly string[]): Buffer {
   const bytes = Buffer.allocUnsafe(parts.reduce((sum, part) => sum + Buffer.byteLength(part), 0));
   let at = 0;
@@ -136,71 +136,63 @@ function sumBytes(rows: readonly Weighed[]): number {
   return rows.reduce((sum, { bytes }) => sum + (bytes ?? 0), 0);
 }
 
-/** What the answers of a process may hold. */
+/** The limits of the answers of a process. */
 export interface AnswerLimits {
-  /** Of one answer, as JSON text. */
+  /** The size of one answer, as JSON text. */
   readonly maxBytes: number;
-  /** Runs few of those at once that read a large answer. */
+  /** Runs only a few reads of large answers at once. */
   readonly inTurn: LimitFunction;
 }
 
-/** What the context of a request has for it. */
+/** The part of a request's context that limits its answer. */
 export interface AnswerContext {
   readonly services: { readonly answers: AnswerLimits };
-  /** What the lists of the request may read, all together. */
+  /** The budget that all lists of the request share. */
   openAnswerBudget(): AnswerBudget;
-  /** The JSON text of the answer; that of a large one is made beside other work. */
+  /** The budget, or null if no list has opened it. */
+  findAnswerBudget(): AnswerBudget | null;
+  /** The JSON text of the answer. A large answer is serialized in steps, with other work in between. */
   wordAnswer(body: unknown): string | Promise<Buffer>;
-  /** Whether the answer is large, by what its lists have read. */
-  isLargeAnswer(): boolean;
-  /** Is told that the answer has been worded, or never will be. */
-  closeAnswer(): void;
-  /** Where a list has gone beyond it; null where none has. */
-  findExcess(): Excess | null;
 }
 
-/** The way to read what a field asks for of its rows: where that is none of the heavy fields, they are not read. */
+/** The reader for the rows of a field: it reads the heavy fields only if one of them is selected. */
 export function openReader(context: AnswerContext, info: GraphQLResolveInfo, heavyFields: ReadonlySet<string>): ReadWeighed {
   if (!asksFor(info, heavyFields)) return readLight;
   return (load) => context.openAnswerBudget().read(info.path, load);
 }
 
-/** What an answer may not be: its size, and the place in which it passes that. */
-interface Excess {
+/** The limit that an answer exceeds, and the place where it does. */
+interface LimitExceeded {
   readonly maxBytes: number;
-  /** The names that lead to the list, or to the field; empty where no single one does. */
+  /** The response names that lead to the list or field; empty if no single place exceeds the limit. */
   readonly path: readonly string[];
 }
 
-/** Whether the answer is too large to be worded, known before it is; null where it is not. */
-export function findAnswerExcess(result: unknown, context: AnswerContext): Excess | null {
+/** Checks, before an answer is serialized, whether it is too large; null if it is not. */
+export function findAnswerExcess(result: unknown, context: AnswerContext): LimitExceeded | null {
   const { maxBytes } = context.services.answers;
-  const spent = context.findExcess();
-  if (spent) return spent;
+  const exceeded = context.findAnswerBudget()?.exceeded;
+  if (exceeded) return exceeded;
   if (!exceedsBytes(result, maxBytes)) return null;
-  const [, ...place] = findExcess(result, maxBytes) ?? [];
-  const end = place.findIndex((part) => typeof part === 'number');
-  return { maxBytes, path: (end < 0 ? place : place.slice(0, end)).map(String) };
+  const [, ...path] = findExcess(result, maxBytes) ?? [];
+  const end = path.findIndex((key) => typeof key === 'number');
+  return { maxBytes, path: (end < 0 ? path : path.slice(0, end)).map(String) };
 }
 
-/** The refusal, which says what to ask less of. */
-export function refuseAnswer({ maxBytes, path }: Excess, advice = adviseOn(path)): Fault {
+/** The `invalid_request` for an answer that is too large, with advice on what to request less of. */
+export function refuseAnswer({ maxBytes, path }: LimitExceeded, advice = adviseOn(path)): Fault {
   return Fault.invalidRequest(`The answer would take more than ${maxBytes} bytes: ${advice}.`);
-}
-
-function adviseOn(path: readonly string[]): string {
-  const names = path.join('.');
-  // A name that the client has made up may be long itself.
-  const place = names.length > MAX_PLACE_LENGTH ? `${names.slice(0, MAX_PLACE_LENGTH)}…` : names;
-  return place === '' ? 'ask for less at once' : `ask for fewer items of \`${place}\`, or for fewer of their fields`;
 }
 
 const MAX_PLACE_LENGTH = 200;
 
+function adviseOn(path: readonly string[]): string {
+  const names = path.join('.');
+  // An alias is chosen by the client and may itself be long.
+  const place = names.length > MAX_PLACE_LENGTH ? `${names.slice(0, MAX_PLACE_LENGTH)}…` : names;
+  return place === '' ? 'ask for less at once' : `ask for fewer items of \`${place}\`, or for fewer of their fields`;
+}
+
 function namesOf(path: GraphQLResolveInfo['path']): string[] {
-  const names: string[] = [];
-  for (let part: GraphQLResolveInfo['path'] | undefined = path; part; part = part.prev) {
-    if (typeof part.key === 'string') names.unshift(part.key);
-  }
-  return names;
+  return responsePathAsArray(path).filter((key) => typeof key === 'string');
 }

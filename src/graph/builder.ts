@@ -25,7 +25,7 @@ export const builder = new SchemaBuilder<{
   Context: Context;
   PrismaTypes: PrismaTypes;
   Scalars: Scalars;
-  /** What every list brings along besides its part: how many items there are in all. */
+  /** Every list also has the total count of its items. */
   Connection: { count(): Promise<number> };
   DefaultFieldNullability: false;
   DefaultEdgesNullability: false;
@@ -57,7 +57,7 @@ export const builder = new SchemaBuilder<{
     defaultEdgeTypeOptions: { description: 'An item of a list, with its cursor.' },
     nodesOnConnection: { description: 'The items.' },
   },
-  // What a document costs is judged before any of its fields is resolved (`createCostJudge`).
+  // The cost of a document is checked before any of its fields is resolved (`createCostJudge`).
   complexity: { defaultComplexity: 1, defaultListMultiplier: 1, disabled: true },
   prisma: {
     client: (context) => context.database,

@@ -1,7 +1,7 @@
 import { resolveCursorConnection } from '@pothos/plugin-relay';
 import { Fault } from '../kernel/fault.ts';
 
-/** What a keyset query needs: keys to start behind, how many rows, and whether to walk backwards. */
+/** The input of a keyset query: the keys that bound it (exclusive), the number of rows, and the direction. */
 export interface Slice<Key> {
   readonly after: Key | undefined;
   readonly before: Key | undefined;
@@ -16,18 +16,18 @@ interface ConnectionArgs {
   readonly before?: string | null;
 }
 
-interface Keyset<Node, Key> {
+export interface Keyset<Node, Key> {
   readonly args: ConnectionArgs;
   readonly keyOf: (node: Node) => Key;
-  /** The key of its text, or null where the text is none. */
+  /** Null for a text that is not a key. */
   readonly parseKey: (text: string) => Key | null;
-  /** What is said of a text that is none. */
+  /** The message for a text that is not a key. */
   readonly problem?: string;
 }
 
 /**
- * A Relay connection over rows in the order of a unique key: 20 a page, at most 100, and as fast at the end of the list
- * as at its beginning. Throws a field error for a malformed cursor or a negative size.
+ * A Relay connection over rows in the order of a unique key: 20 a page, at most 100, and as fast at the end of the list as
+ * at its beginning. Throws field errors for malformed cursors and negative sizes.
  */
 export async function resolveKeyset<Node, Key extends string | number>(
   { args, keyOf, parseKey, problem = 'Not a valid cursor.' }: Keyset<Node, Key>,
@@ -51,7 +51,7 @@ export async function resolveKeyset<Node, Key extends string | number>(
     { args, toCursor: (node) => encode(keyOf(node as Node)), defaultSize: 20, maxSize: 100 },
     (window) => load({ after, before, limit: window.limit, backwards: window.inverted }),
   );
-  // With both, Relay has `first` cut before `last` does.
+  // Relay applies `first` before `last`.
   const hasBoth = typeof args.first === 'number' && typeof args.last === 'number';
   const edges = hasBoth ? found.slice(Math.max(0, found.length - Number(args.last))) : found;
   const hasPreviousPage = pageInfo.hasPreviousPage || edges.length < found.length;
@@ -59,18 +59,18 @@ export async function resolveKeyset<Node, Key extends string | number>(
   return { edges, pageInfo: { ...pageInfo, hasPreviousPage, startCursor, endCursor } };
 }
 
-/** Prisma's `where`, `orderBy` and `take` for a slice of rows that are listed by ascending (or descending) id. */
+/** Prisma's `where`, `orderBy` and `take` for a slice of a list ordered by id. */
 export function sliceById(slice: Slice<string>, order: 'asc' | 'desc' = 'asc') {
-  const [behind, ahead] = order === 'asc' ? [slice.after, slice.before] : [slice.before, slice.after];
+  const [above, below] = order === 'asc' ? [slice.after, slice.before] : [slice.before, slice.after];
   const direction: 'asc' | 'desc' = (order === 'asc') === slice.backwards ? 'desc' : 'asc';
-  return { where: { id: { gt: behind, lt: ahead } }, orderBy: { id: direction }, take: slice.limit };
+  return { where: { id: { gt: above, lt: below } }, orderBy: { id: direction }, take: slice.limit };
 }
 
-/** Before and behind every id. */
-const FIRST = '00000000-0000-0000-0000-000000000000';
-const LAST = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+/** Bounds of all ids. */
+export const FIRST_ID = '00000000-0000-0000-0000-000000000000';
+export const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
-/** What a statement takes for a slice. */
+/** A slice of a list ordered by id, as the parameters of a statement. The bounds are exclusive. */
 export interface Bounds {
   readonly above: string;
   readonly below: string;
@@ -78,15 +78,15 @@ export interface Bounds {
   readonly isAscending: boolean;
 }
 
-/** The same slice for a statement: `id > above AND id < below ORDER BY id LIMIT limit`, with `DESC` unless it is ascending. */
+/** For a statement with `id > above AND id < below ORDER BY id LIMIT limit`, with `DESC` unless `isAscending`. */
 export function boundsOf({ after, before, limit, backwards }: Slice<string>, order: 'asc' | 'desc'): Bounds {
-  const [above = FIRST, below = LAST] = order === 'asc' ? [after, before] : [before, after];
+  const [above = FIRST_ID, below = LAST_ID] = order === 'asc' ? [after, before] : [before, after];
   return { above, below, limit, isAscending: (order === 'asc') !== backwards };
 }
 
-/** The bounds of a page of a whole list: it passes over as many rows as are before it. */
-export function boundsOfPage(pageSize: number, offset: number, order: 'asc' | 'desc' = 'asc'): Bounds & { readonly offset: number } {
-  return { ...boundsOf({ after: undefined, before: undefined, limit: pageSize, backwards: false }, order), offset };
+/** The bounds of a numbered page of a list ordered by ascending id: `offset` rows are skipped. */
+export function boundsOfPage(pageSize: number, offset: number): Bounds & { readonly offset: number } {
+  return { above: FIRST_ID, below: LAST_ID, limit: pageSize, isAscending: true, offset };
 }
 
 function encode(key: string | number): string {

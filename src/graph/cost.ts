@@ -11,8 +11,8 @@ import {
 } from 'graphql';
 
 /**
- * What a client's document may cost. A field costs one; what hangs under a page costs as often as the page has items. A
- * document without lists in lists passes with the largest pages, as broad as it may be.
+ * The limits of a client's document. A field costs one; the fields below a page cost as many times as the page has items. A
+ * document without lists in lists passes with the largest pages at the full breadth.
  */
 const limits = { depth: 20, breadth: 500, complexity: 50_000 };
 
@@ -25,34 +25,37 @@ interface Sizes {
   readonly ids?: readonly unknown[] | null;
 }
 
-/** The `complexity` of a field that is paged, or takes a list of ids: of no other field do the arguments count. */
+/** The `complexity` of a field that is paged or takes a list of ids. The arguments of other fields do not affect the cost. */
 export function pageCost({ first, last, pageSize, ids }: Sizes) {
   const size = ids ? ids.length : (first ?? last ?? pageSize ?? 20);
   return { field: 1, multiplier: Math.min(Math.max(size, 1), 100) };
 }
 
-/** What an operation costs, and why it is not run at that; its cost is null where that cannot be told. */
-export interface Judgement {
+/** The result of a cost check. */
+interface CostResult {
+  /** Null if it cannot be computed. */
   readonly cost: number | null;
-  readonly excess: string | null;
+  /** The message of the rejection; null for an operation that may run. */
+  readonly exceeded: string | null;
 }
 
-/** Judges an operation with the variables of a request, which fit their declared types (`variableErrors`). */
-export type JudgeCost = (variables: Readonly<Record<string, unknown>>) => Judgement;
+/** Checks the cost of an operation with the variables of a request, which must be valid for their types (`variableErrors`). */
+export type JudgeCost = (variables: Readonly<Record<string, unknown>>) => CostResult;
 
-/** Judges an operation of a valid document: once for all, where no page takes a variable. */
+/** Creates the cost check of an operation of a valid document. The cost is computed once if no page size depends on a variable. */
 export function createCostJudge(schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode): JudgeCost {
   const fragments = document.definitions.filter(({ kind }) => kind === Kind.FRAGMENT_DEFINITION);
-  const own: DocumentNode = { ...document, definitions: [operation, ...fragments] };
-  if (repeatsIntrospection(schema, own))
-    return () => ({ cost: null, excess: `Introspection takes at most ${MAX_INTROSPECTION_ALIASES} aliases.` });
-  if (takesVariables(schema, own)) return (variables) => judge(schema, own, variables);
-  // Of the other variables none is looked at, so that the verdict is the same whatever they hold.
-  const judged = judge(schema, { ...own, definitions: [{ ...operation, variableDefinitions: [] }, ...fragments] }, {});
-  return () => judged;
+  const ownDocument: DocumentNode = { ...document, definitions: [operation, ...fragments] };
+  if (repeatsIntrospection(schema, ownDocument))
+    return () => ({ cost: null, exceeded: `Introspection takes at most ${MAX_INTROSPECTION_ALIASES} aliases.` });
+  if (dependsOnVariables(schema, ownDocument)) return (variables) => checkCost(schema, ownDocument, variables);
+  // The other variables do not affect the cost.
+  const withoutVariables = { ...operation, variableDefinitions: [] };
+  const result = checkCost(schema, { ...ownDocument, definitions: [withoutVariables, ...fragments] }, {});
+  return () => result;
 }
 
-/** The schema is some hundreds of kilobytes, each time that it is asked for. */
+/** Each introspection of the whole schema returns some hundreds of kilobytes. */
 const MAX_INTROSPECTION_ALIASES = 3;
 
 function repeatsIntrospection(schema: GraphQLSchema, document: DocumentNode): boolean {
@@ -62,39 +65,39 @@ function repeatsIntrospection(schema: GraphQLSchema, document: DocumentNode): bo
     document,
     visitWithTypeInfo(types, {
       Field({ alias, name }) {
-        const isWithin = types.getParentType()?.name.startsWith('__') || name.value === '__schema' || name.value === '__type';
-        if (alias && isWithin) aliases += 1;
+        const isIntrospection = types.getParentType()?.name.startsWith('__') || name.value === '__schema' || name.value === '__type';
+        if (alias && isIntrospection) aliases += 1;
       },
     }),
   );
   return aliases > MAX_INTROSPECTION_ALIASES;
 }
 
-/** Whether a variable stands in what a page is asked for. */
-function takesVariables(schema: GraphQLSchema, document: DocumentNode): boolean {
+/** Whether an argument of a paged field contains a variable. */
+function dependsOnVariables(schema: GraphQLSchema, document: DocumentNode): boolean {
   const types = new TypeInfo(schema);
-  let isTaken = false;
+  let isDependent = false;
   visit(
     document,
     visitWithTypeInfo(types, {
       Variable() {
         const field = types.getFieldDef();
-        isTaken ||= field?.extensions.complexity === pageCost;
+        isDependent ||= field?.extensions.complexity === pageCost;
       },
     }),
   );
-  return isTaken;
+  return isDependent;
 }
 
-function judge(schema: GraphQLSchema, document: DocumentNode, variables: Readonly<Record<string, unknown>>): Judgement {
+function checkCost(schema: GraphQLSchema, document: DocumentNode, variables: Readonly<Record<string, unknown>>): CostResult {
   try {
     const measured = complexityFromQuery(document, { schema, variables: { ...variables } });
-    const exceeded = (['depth', 'breadth', 'complexity'] as const).find((name) => measured[name] > limits[name]);
-    const excess = exceeded ? `The document is too large: ${exceeded} ${measured[exceeded]}, at most ${limits[exceeded]}.` : null;
-    return { cost: measured.complexity, excess };
+    const limit = (['depth', 'breadth', 'complexity'] as const).find((name) => measured[name] > limits[name]);
+    const exceeded = limit ? `The document is too large: ${limit} ${measured[limit]}, at most ${limits[limit]}.` : null;
+    return { cost: measured.complexity, exceeded };
   } catch (failure) {
-    // A variable may be null, and yet stand where null may not be.
-    if (failure instanceof GraphQLError) return { cost: null, excess: failure.message };
+    // A nullable variable is valid in a non-null position with a default, and may still be null.
+    if (failure instanceof GraphQLError) return { cost: null, exceeded: failure.message };
     throw failure;
   }
 }

@@ -1,17 +1,18 @@
-import { type DocumentNode, type GraphQLSchema, getNamedType, isInputObjectType, Kind, TypeInfo, visit, visitWithTypeInfo } from 'graphql';
+import { type DocumentNode, type GraphQLSchema, Kind, TypeInfo, visit, visitWithTypeInfo } from 'graphql';
+import { inputFieldOf } from './variables.ts';
 
-/** What is told of a route, a field or an argument that will go. Days are UTC: `2026-11-30`. */
+/** The deprecation of a route, a field or an argument. Days are UTC: `2026-11-30`. */
 export interface Deprecation {
   readonly since: string;
-  /** The day from which it may be gone; left out where that is not decided. */
+  /** The day from which it may be removed; absent if undecided. */
   readonly sunset?: string;
   /** What to use instead. */
   readonly reason: string;
 }
 
 /**
- * The one flag that deprecates a field, an argument or an input field: spread it into its options. The SDL says
- * `@deprecated`, the v1 documents `deprecated`, and routes that use it answer with the headers.
+ * Options that deprecate a field, an argument or an input field, to be spread into its own. They yield `@deprecated` in the
+ * SDL, `deprecated` in the v1 documents, and the headers in the answers of routes that use it.
  */
 export function deprecate(deprecation: Deprecation) {
   const { since, sunset, reason } = deprecation;
@@ -19,30 +20,27 @@ export function deprecate(deprecation: Deprecation) {
   return { deprecationReason: `${reason} Deprecated since ${since}.${end}`, extensions: { deprecation } };
 }
 
-/** The deprecations of all that a document uses. */
+/** The deprecations of the fields, arguments and input fields that a document uses. */
 export function findDeprecations(schema: GraphQLSchema, document: DocumentNode): Deprecation[] {
   const found: Deprecation[] = [];
   const types = new TypeInfo(schema);
-  const note = (element: { readonly extensions: { deprecation?: unknown } } | null | undefined) => {
+  const collect = (element: { readonly extensions: { deprecation?: unknown } } | null | undefined) => {
     if (element?.extensions.deprecation) found.push(element.extensions.deprecation as Deprecation);
   };
   visit(
     document,
     visitWithTypeInfo(types, {
       enter(node) {
-        if (node.kind === Kind.FIELD) note(types.getFieldDef());
-        if (node.kind === Kind.ARGUMENT) note(types.getArgument());
-        if (node.kind === Kind.OBJECT_FIELD) {
-          const parent = getNamedType(types.getParentInputType());
-          if (isInputObjectType(parent)) note(parent.getFields()[node.name.value]);
-        }
+        if (node.kind === Kind.FIELD) collect(types.getFieldDef());
+        if (node.kind === Kind.ARGUMENT) collect(types.getArgument());
+        if (node.kind === Kind.OBJECT_FIELD) collect(inputFieldOf(types.getParentInputType(), node.name.value));
       },
     }),
   );
   return found;
 }
 
-/** `Deprecation` (RFC 9745) and `Sunset` (RFC 8594): of several, the earliest of each. */
+/** The headers `Deprecation` (RFC 9745) and `Sunset` (RFC 8594), each with the earliest day of several deprecations. */
 export function deprecationHeaders(...deprecations: ReadonlyArray<Deprecation | undefined>): Record<string, string> {
   const earliest = (days: ReadonlyArray<string | undefined>) => days.filter((day) => day !== undefined).sort()[0];
   const since = earliest(deprecations.map((one) => one?.since));

@@ -3,33 +3,33 @@ import { type Exact, exactMember, exactOf, keepText, toJsonText } from '../kerne
 import type { VariableBindings } from './variables.ts';
 
 /**
- * The values of variables, or of a body that is named as they are: where they are JSON with the text that was sent, if JavaScript
- * would give that back otherwise. Anywhere else a number is what JavaScript reads.
+ * The values of variables, or of a body whose fields are named like them. A value of a JSON scalar keeps the text that was
+ * sent if JavaScript would serialize it differently; elsewhere a number is what JavaScript parses.
  */
 export function keepTexts(bindings: VariableBindings, values: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const exact = exactOf(values);
   if (exact === undefined) return values;
-  const kept = { ...values };
+  const result = { ...values };
   for (const [name, { type }] of bindings) {
-    if (Object.hasOwn(values, name)) kept[name] = keep(type, values[name], exactMember(exact, name));
+    if (Object.hasOwn(values, name)) result[name] = keepTextsOf(type, values[name], exactMember(exact, name));
   }
-  return kept;
+  return result;
 }
 
-function keep(type: GraphQLInputType, value: unknown, exact: Exact | undefined): unknown {
+function keepTextsOf(type: GraphQLInputType, value: unknown, exact: Exact | undefined): unknown {
   const nullable = getNullableType(type);
   if (isScalarType(nullable)) return nullable.extensions.keepsText ? keepText(value, exact) : value;
   if (isListType(nullable) && Array.isArray(value))
-    return value.map((item, index) => keep(nullable.ofType, item, exactMember(exact, index)));
+    return value.map((item, index) => keepTextsOf(nullable.ofType, item, exactMember(exact, index)));
   if (!isInputObjectType(nullable) || typeof value !== 'object' || value === null || Array.isArray(value)) return value;
-  const kept = { ...(value as Readonly<Record<string, unknown>>) };
+  const result = { ...(value as Readonly<Record<string, unknown>>) };
   for (const [name, field] of Object.entries(nullable.getFields())) {
-    if (Object.hasOwn(kept, name)) kept[name] = keep(field.type, kept[name], exactMember(exact, name));
+    if (Object.hasOwn(result, name)) result[name] = keepTextsOf(field.type, result[name], exactMember(exact, name));
   }
-  return kept;
+  return result;
 }
 
-/** A literal as JSON text, with its numbers as the document spells them. Undefined for a variable that was left out. */
+/** A literal as JSON text, with its numbers as the document spells them. Undefined for an absent variable. */
 export function literalText(node: ValueNode, variables: Readonly<Record<string, unknown>> | null | undefined): string | undefined {
   switch (node.kind) {
     case Kind.INT:

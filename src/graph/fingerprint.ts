@@ -4,22 +4,21 @@ import { canonicalJson } from '../kernel/json.ts';
 type Info = Pick<GraphQLResolveInfo, 'fieldName' | 'fieldNodes' | 'fragments' | 'variableValues'>;
 
 /**
- * The text of a request, the same for the same request: the field, its input, and what is asked of it. White space, the name
- * of the field in the answer and the other fields of the document are no part of it; of a request of v1 neither is the
- * document, which is not the client's.
+ * A canonical text of a request, equal for equal requests: the field, its input and its selection. White space, the alias of
+ * the field and the other fields of the document are left out; so is the document of a v1 request, which is the server's own.
  */
 export function describeRequest(info: Info, input: Readonly<Record<string, unknown>>, route: string | null): string {
-  const { idempotencyKey: _key, ...asked } = input;
-  return canonicalJson([info.fieldName, asked, route ?? describeSelection(info)]);
+  const { idempotencyKey: _key, ...fields } = input;
+  return canonicalJson([info.fieldName, fields, route ?? describeSelection(info)]);
 }
 
-/** What is selected, with the fragments and the values of the variables in it. */
+/** The selection, with its fragments and the values of its variables. */
 function describeSelection({ fieldNodes, fragments, variableValues }: Info) {
   const variables: Record<string, unknown> = Object.create(null);
   const texts: string[] = [];
-  const open: ASTNode[] = fieldNodes.flatMap(({ selectionSet }) => selectionSet ?? []);
-  const spread = new Set<string>();
-  for (const node of open) {
+  const pending: ASTNode[] = fieldNodes.flatMap(({ selectionSet }) => selectionSet ?? []);
+  const visited = new Set<string>();
+  for (const node of pending) {
     texts.push(print(node));
     visit(node, {
       Variable({ name }) {
@@ -27,9 +26,9 @@ function describeSelection({ fieldNodes, fragments, variableValues }: Info) {
       },
       [Kind.FRAGMENT_SPREAD]({ name }) {
         const fragment = fragments[name.value];
-        if (!fragment || spread.has(name.value)) return;
-        spread.add(name.value);
-        open.push(fragment);
+        if (!fragment || visited.has(name.value)) return;
+        visited.add(name.value);
+        pending.push(fragment);
       },
     });
   }

@@ -6,38 +6,41 @@ import type { Database } from '../platform/database.ts';
 import type { Query } from '../platform/query.ts';
 import type { ReadWeighed, Weighed } from './answer.ts';
 
-/** How many answers are kept for a user. */
+/** The number of responses that are stored for a user. */
 export interface AnswerQuota {
   readonly perUser: number;
 }
 
-/** The bytes of all answers that are kept for a user, beyond which no further key is taken. */
+/** The size of all stored responses of a user, beyond which no further key is accepted. */
 const MAX_BYTES_PER_USER = 64 * 1024 * 1024;
-/** What an answer may take as JSON text to be kept: any that shows what was written alone, and more. */
+/** The largest response that is stored, as JSON text: more than any that selects only what was written. */
 const MAX_ANSWER_BYTES = 512 * 1024;
 
-/** What a request came to: what it has done; why it was refused; from the first answer on, that answer. */
+/**
+ * The result of a request: its outcome until it has been answered, then its first answer. A rejection is stored with its
+ * reason. The database holds this format.
+ */
 export type Content<Outcome> =
   | { readonly kind: 'outcome'; readonly outcome: Outcome }
   | { readonly kind: 'refusal'; readonly detail: string; readonly context: Fault['context'] }
   | { readonly kind: 'answer'; readonly value: unknown };
 
-interface KeptRow extends Weighed {
+interface StoredRow extends Weighed {
   readonly requestHash: Uint8Array;
   readonly content: Uint8Array | null;
 }
 
-interface KeptParts {
+interface KeyedRequest {
   readonly userId: string;
   readonly key: string;
-  /** The same text for the same request. */
-  readonly request: string;
+  /** Equal for equal requests. */
+  readonly fingerprint: string;
   readonly quota: AnswerQuota;
 }
 
 /**
- * What is kept of a request with an idempotency key, for 24 hours, by the user and the key. The key is not stored, and without
- * it the content cannot be read: it may be an API key's text.
+ * The stored response of a request with an idempotency key, for 24 hours, by user and key. The content is encrypted with a key
+ * derived from the idempotency key, which is not stored: the content may include the text of a new API key.
  */
 export class KeptAnswer<Outcome> {
   readonly #seal: Seal;
@@ -45,43 +48,43 @@ export class KeptAnswer<Outcome> {
 
   constructor(
     private readonly database: Database,
-    private readonly parts: KeptParts,
+    private readonly request: KeyedRequest,
   ) {
-    this.#seal = new Seal(parts.key, parts.userId);
-    this.#requestHash = this.#seal.sign(parts.request);
+    this.#seal = new Seal(request.key, request.userId);
+    this.#requestHash = this.#seal.sign(request.fingerprint);
   }
 
   /**
-   * Claims the key within the transaction of what is to be done under it. Whoever has claimed it in a transaction that is
-   * under way is waited for. False where it is taken, or the quota is used up.
+   * Claims the key within the transaction that does the work. Waits for a running transaction that has claimed it. False if
+   * the key is taken or the quota is exceeded.
    */
   claim(query: Query): Promise<boolean> {
     return this.#insert(query, null, false);
   }
 
-  /** Keeps what was done under a claimed key. */
-  async keepOutcome(query: Query, outcome: Outcome): Promise<void> {
+  /** Stores the outcome of the work under a claimed key. */
+  async storeOutcome(query: Query, outcome: Outcome): Promise<void> {
     await this.#update(query, { kind: 'outcome', outcome });
   }
 
-  /** Keeps what was done or refused outside of a transaction. False where something is kept already, which then counts. */
-  enter(content: Content<Outcome>): Promise<boolean> {
+  /** Stores an outcome or a rejection outside of a transaction. False if a response is already stored, which then counts. */
+  store(content: Content<Outcome>): Promise<boolean> {
     return this.#insert(this.database.query, content, true);
   }
 
-  /** Keeps the first answer. False where there is an answer already, which then counts. */
-  async keepAnswer(value: unknown): Promise<boolean> {
+  /** Stores the first answer. False if an answer is already stored, which then counts. */
+  async storeAnswer(value: unknown): Promise<boolean> {
     if (exceedsBytes(value, MAX_ANSWER_BYTES)) return true;
     return this.#update(this.database.query, { kind: 'answer', value });
   }
 
-  /** Null where nothing is kept. Throws `idempotency_key_reused` where it is of another request. */
+  /** Null if nothing is stored. Throws `idempotency_key_reused` if the key was sent with another request. */
   async read(load: ReadWeighed): Promise<Content<Outcome> | null> {
     const [row] = await load(
-      (bytesLeft) => this.database.query<KeptRow>`
+      (bytesLeft) => this.database.query<StoredRow>`
         SELECT request_hash AS "requestHash", octet_length(content) AS bytes,
           CASE WHEN octet_length(content) <= ${bytesLeft}::bigint THEN content END AS content
-        FROM kept_answers WHERE user_id = ${this.parts.userId}::uuid AND key_hash = ${this.#seal.hash}::bytea`,
+        FROM kept_answers WHERE user_id = ${this.request.userId}::uuid AND key_hash = ${this.#seal.hash}::bytea`,
     );
     if (!row) return null;
     if (Buffer.compare(row.requestHash, this.#requestHash) !== 0)
@@ -89,29 +92,27 @@ export class KeptAnswer<Outcome> {
     return row.content && (unpack(this.#seal.open(row.content)) as Content<Outcome>);
   }
 
-  /** Throws `conflict` where no further answer may be kept for the user. */
+  /** Throws `conflict` if the user's quota is exceeded. */
   async requireRoom(): Promise<void> {
     const [row] = await this.database.query<{ hasRoom: boolean | null }>`
-      SELECT has_answer_room(${this.parts.userId}::uuid, ${this.parts.quota.perUser}::bigint, ${MAX_BYTES_PER_USER}::bigint)::boolean AS "hasRoom"`;
-    if (!row?.hasRoom) throw this.refuseMore();
+      SELECT has_answer_room(${this.request.userId}::uuid, ${this.request.quota.perUser}::bigint, ${MAX_BYTES_PER_USER}::bigint)::boolean AS "hasRoom"`;
+    if (!row?.hasRoom) throw this.quotaExceeded();
   }
 
-  refuseMore(): Fault {
+  quotaExceeded(): Fault {
     return new Fault(
       'conflict',
       'As many answers are kept for the user as may be: send the request without an idempotency key, or later.',
-      {
-        context: { quota: 'idempotency_keys_per_user', limit: this.parts.quota.perUser },
-      },
+      { context: { quota: 'idempotency_keys_per_user', limit: this.request.quota.perUser } },
     );
   }
 
-  /** An answer that was kept a day ago makes room for the new one. */
+  /** Replaces a response that was stored more than 24 hours ago. The quota is checked unless it has been (`hasRoom`). */
   async #insert(query: Query, content: Content<Outcome> | null, hasRoom: boolean): Promise<boolean> {
-    const { userId, quota } = this.parts;
+    const { userId, quota } = this.request;
     const inserted = await query<{ created: Date }>`
       INSERT INTO kept_answers AS kept (user_id, key_hash, request_hash, content, is_answered)
-      SELECT ${userId}::uuid, ${this.#seal.hash}::bytea, ${this.#requestHash}::bytea, ${this.#close(content)}::bytea,
+      SELECT ${userId}::uuid, ${this.#seal.hash}::bytea, ${this.#requestHash}::bytea, ${this.#encrypt(content)}::bytea,
         ${content?.kind === 'refusal'}::boolean
       WHERE ${hasRoom}::boolean OR has_answer_room(${userId}::uuid, ${quota.perUser}::bigint, ${MAX_BYTES_PER_USER}::bigint)
       ON CONFLICT (user_id, key_hash) DO UPDATE
@@ -123,19 +124,19 @@ export class KeptAnswer<Outcome> {
 
   async #update(query: Query, content: Content<Outcome>): Promise<boolean> {
     const updated = await query<{ created: Date }>`
-      UPDATE kept_answers SET content = ${this.#close(content)}::bytea, is_answered = ${content.kind === 'answer'}::boolean
-      WHERE user_id = ${this.parts.userId}::uuid AND key_hash = ${this.#seal.hash}::bytea
+      UPDATE kept_answers SET content = ${this.#encrypt(content)}::bytea, is_answered = ${content.kind === 'answer'}::boolean
+      WHERE user_id = ${this.request.userId}::uuid AND key_hash = ${this.#seal.hash}::bytea
         AND request_hash = ${this.#requestHash}::bytea AND NOT is_answered
       RETURNING created`;
     return updated.length > 0;
   }
 
-  #close(content: Content<Outcome> | null): Uint8Array {
+  #encrypt(content: Content<Outcome> | null): Uint8Array {
     return content === null ? new Uint8Array() : this.#seal.close(pack(content));
   }
 }
 
-/** Deletes what has been kept for a day; one that is asked for at that moment is left for another hour. */
+/** Deletes responses stored more than 24 hours ago, an hour later, so that none is deleted while it is being used. */
 export async function deleteOldAnswers(database: Database): Promise<void> {
   await database.query`DELETE FROM kept_answers WHERE created < now() - interval '25 hours'`;
 }

@@ -1,6 +1,6 @@
 import type { ProjectScope } from '../access/scope.ts';
 
-// The parents of one level of a document are asked about by one statement; what it finds goes back to each, in their order.
+// One statement loads the data of all parents of a level of a document; these functions assign its rows to the parents, in order.
 
 export function idsOf(scopes: readonly ProjectScope[]): string[] {
   return scopes.map(({ projectId }) => projectId);

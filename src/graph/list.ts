@@ -1,11 +1,11 @@
 import type { ObjectRef } from '@pothos/core';
 import { parseUuid } from '../kernel/uuid.ts';
 import { builder } from './builder.ts';
-import { resolveKeyset } from './connection.ts';
+import { type Keyset, resolveKeyset, type Slice } from './connection.ts';
 
 type Types = typeof builder.$inferSchemaTypes;
 
-/** The one connection of an item type, whichever list it is. */
+/** The connection type of an item type, shared by all its lists. */
 export function implementConnection<Item>(name: string, type: ObjectRef<Types, Item>) {
   const edge = builder.edgeObject({ name: `${name}Edge`, type, description: 'An item of a list, with its cursor.' });
   return builder.connectionObject(
@@ -24,15 +24,13 @@ export function implementConnection<Item>(name: string, type: ObjectRef<Types, I
   );
 }
 
-type Keyset<Item, Key extends string | number> = Parameters<typeof resolveKeyset<Item, Key>>;
-
-/** A connection in the order of a unique key, which counts its items where that is asked for. */
+/** A connection in the order of a unique key, which counts its items only if `totalCount` is selected. */
 export async function resolveList<Item, Key extends string | number>(
-  keyset: Keyset<Item, Key>[0] & { readonly count: () => Promise<number> },
-  load: Keyset<Item, Key>[1],
+  keyset: Keyset<Item, Key> & { readonly count: () => Promise<number> },
+  load: (slice: Slice<Key>) => Promise<Item[]>,
 ) {
   return { ...(await resolveKeyset(keyset, load)), count: keyset.count };
 }
 
-/** What a list by id is made of. */
+/** The keyset of a list ordered by id. */
 export const byId = { keyOf: (node: { readonly id: string }) => node.id, parseKey: parseUuid };

@@ -19,13 +19,13 @@ import {
 import type { ProjectIds } from '../access/scope.ts';
 import type { Context } from './context.ts';
 
-/** The ids by which a root field is told where: its `ID`s as far as they are given, those of its `input` too. */
+/** The `ID` arguments of a root field, and those of its `input`, by name, as far as they are present. */
 type LocatingIds = Readonly<Record<string, string>>;
 
 /**
- * Opens what the ids name, and throws `not_found` as the field itself would. A root field declares it in its
- * `extensions`, as `locate`; without that, `organizationId` and `projectId` are a project. Where the id of a project is
- * called otherwise, `projectArgument` is its name.
+ * Checks access to the object that the ids name, and throws `not_found` as the field itself would. A root field declares it in
+ * its `extensions` as `locate`; by default, `organizationId` and `projectId` name a project. If the argument for the project's
+ * id has another name, the extension `projectArgument` gives it.
  */
 export type Locate = (ids: LocatingIds, context: Context) => Promise<unknown>;
 
@@ -36,70 +36,72 @@ export interface Located {
   readonly variables: Readonly<Record<string, unknown>>;
 }
 
-/** A root field that names what cannot be opened, and why. */
-export interface Refused {
+/** A root field whose ids name an object that cannot be opened, with the error. */
+interface InaccessibleField {
   readonly node: FieldNode;
   readonly failure: unknown;
 }
 
 /**
- * The root fields whose ids name what the viewer may not know of: told before what else is wrong with them, at every door.
- * A field of which an id is missing, or none at all, is left to be told that.
+ * The root fields whose ids name an object without access: reported before any other error of the fields, at every door. A
+ * field with a missing or malformed id is left out, and gets that error.
  */
-export async function findRefused(located: Located, context: Context): Promise<Refused[]> {
-  const { schema, operation } = located;
-  const fields = schema.getRootType(operation.operation)?.getFields() ?? {};
-  const refused = await Promise.all(
-    listRootFields(located).map(async (node) => {
-      const field = fields[node.name.value];
-      const ids = field && readIds(field, node, located);
-      if (!ids) return [];
-      const openNamed: Locate = async () => {
+export async function findRefused(located: Located, context: Context): Promise<InaccessibleField[]> {
+  const inaccessible = await Promise.all(
+    [...walkFieldIds(located)].map(async ({ node, field, ids }) => {
+      const openNamedProject: Locate = async () => {
         const project = readProjectIds(field, ids);
         if (project) await context.openProject(project);
       };
-      const { locate = openNamed } = field.extensions as { locate?: Locate };
+      const { locate = openNamedProject } = field.extensions as { locate?: Locate };
       return locate(ids, context).then(
         () => [],
         (failure: unknown) => [{ node, failure }],
       );
     }),
   );
-  return refused.flat();
+  return inaccessible.flat();
 }
 
-/** The project among the ids of a root field; null where none of them is one. */
+/** The project that the ids of a root field name; null if they name none. */
 function readProjectIds({ extensions }: GraphQLField<unknown, unknown>, ids: LocatingIds): ProjectIds | null {
   const { projectArgument = 'projectId' } = extensions as { projectArgument?: string };
   const projectId = ids[projectArgument];
   return projectId === undefined ? null : { organizationId: ids.organizationId, projectId };
 }
 
-/** The first project that a root field names; null where none does. Nothing is checked by this. */
+/** The first project that a root field names; null if none does. Checks no access. */
 export function findProjectIds(located: Located): ProjectIds | null {
-  const { schema, operation } = located;
-  const fields = schema.getRootType(operation.operation)?.getFields() ?? {};
-  for (const node of listRootFields(located)) {
-    const field = fields[node.name.value];
-    const ids = field && readIds(field, node, located);
-    const project = field && ids ? readProjectIds(field, ids) : null;
+  for (const { field, ids } of walkFieldIds(located)) {
+    const project = readProjectIds(field, ids);
     if (project) return project;
   }
   return null;
 }
 
-/** The root fields of an operation, each response name once. */
+/** The root fields with their ids, without those of which an id is missing or malformed. */
+function* walkFieldIds(located: Located) {
+  const { schema, operation } = located;
+  const fields = schema.getRootType(operation.operation)?.getFields() ?? {};
+  for (const node of listRootFields(located)) {
+    const field = fields[node.name.value];
+    const ids = field && readIds(field, node, located);
+    if (field && ids) yield { node, field, ids };
+  }
+}
+
+/** The root fields of an operation: the first for each response name. */
 export function listRootFields({ document, operation }: Pick<Located, 'document' | 'operation'>): FieldNode[] {
   const found = new Map<string, FieldNode>();
-  const spread = new Set<string>();
+  const visited = new Set<string>();
   const collect = ({ selections }: SelectionSetNode) => {
     for (const node of selections) {
       if (node.kind === Kind.FIELD) {
-        const name = node.alias?.value ?? node.name.value;
+        const name = responseNameOf(node);
         if (!found.has(name)) found.set(name, node);
       } else if (node.kind === Kind.INLINE_FRAGMENT) collect(node.selectionSet);
-      else if (!spread.has(node.name.value)) {
-        spread.add(node.name.value);
+      else if (!visited.has(node.name.value)) {
+        visited.add(node.name.value);
         for (const part of document.definitions)
           if (part.kind === Kind.FRAGMENT_DEFINITION && part.name.value === node.name.value) collect(part.selectionSet);
       }
@@ -109,29 +111,34 @@ export function listRootFields({ document, operation }: Pick<Located, 'document'
   return [...found.values()];
 }
 
-/** Null where one that is required is missing, or one is no id. */
+export function responseNameOf({ alias, name }: FieldNode): string {
+  return (alias ?? name).value;
+}
+
+/** Null if a required id is missing or malformed. */
 function readIds(field: GraphQLField<unknown, unknown>, node: FieldNode, located: Located): LocatingIds | null {
   const ids: Record<string, string> = {};
-  const read = (definitions: ReadonlyArray<Pick<GraphQLInputField, 'name' | 'type' | 'defaultValue'>>, values: Values): boolean =>
+  const collect = (definitions: ReadonlyArray<Pick<GraphQLInputField, 'name' | 'type' | 'defaultValue'>>, read: ReadByName): boolean =>
     definitions.every((definition) => {
       const type = getNamedType(definition.type);
-      const value = values(definition.name);
-      if (isInputObjectType(type) && definition.name === 'input') return isValues(value) && read(Object.values(type.getFields()), value);
+      const value = read(definition.name);
+      if (isInputObjectType(type) && definition.name === 'input') return isReader(value) && collect(Object.values(type.getFields()), value);
       if (type !== GraphQLID || isListType(getNullableType(definition.type))) return true;
       if ((value === undefined || value === null) && !isRequiredInputField(definition as GraphQLInputField)) return true;
       if (typeof value !== 'string' && !Number.isInteger(value)) return false;
       ids[definition.name] = String(value);
       return true;
     });
-  const given = new Map((node.arguments ?? []).map(({ name, value }) => [name.value, value]));
-  return read(field.args, (name) => readValue(given.get(name), located)) ? ids : null;
+  const literals = new Map((node.arguments ?? []).map(({ name, value }) => [name.value, value]));
+  return collect(field.args, (name) => readValue(literals.get(name), located)) ? ids : null;
 }
 
-/** What a name stands for, among the arguments of a field or in an input object. */
-type Values = (name: string) => unknown;
+/** Reads an argument of a field, or a field of an input object. */
+type ReadByName = (name: string) => unknown;
 
-const isValues = (value: unknown): value is Values => typeof value === 'function';
+const isReader = (value: unknown): value is ReadByName => typeof value === 'function';
 
+/** The value of a leaf, with its variable resolved; for an object, a `ReadByName` of its fields. */
 function readValue(node: ValueNode | undefined, located: Located): unknown {
   if (node?.kind === Kind.OBJECT) {
     const fields = new Map(node.fields.map(({ name, value }) => [name.value, value]));

@@ -8,37 +8,37 @@ import { builder } from './builder.ts';
 import type { Context } from './context.ts';
 import { pageCost } from './cost.ts';
 
-/** What one call of `nodes` may name. */
+/** The most ids in one call of `nodes`. */
 const MAX_NODES = 100;
 
-/** A row that says itself which type it is of: what stands where a `Node` does. */
-type Typed = object & { readonly __typename: string };
+/** A row that names its GraphQL type, as a `Node` must. */
+type TypedRow = object & { readonly __typename: string };
 
 export const NodeRef = builder.interfaceRef<object>('Node').implement({
   description: 'What has an id: a UUID, the same at every door, which no two things share.',
   fields: (t) => ({ id: t.id({ description: 'The id.', resolve: (node) => (node as { id: string }).id }) }),
-  resolveType: (node) => (node as Typed).__typename,
+  resolveType: (node) => (node as TypedRow).__typename,
 });
 
-/** A thing of a project, and the scope through which it is asked for. */
+/** The id of an object of a project, with the scope through which it is requested. */
 export interface InProject {
   readonly scope: ProjectScope;
   readonly id: string;
 }
 
-/** The things, in the order in which they are asked for; null where the viewer may not know of one, or it is none of the project's. */
-type LoadInProject = (context: Context, asked: readonly InProject[], read: ReadWeighed) => Promise<ReadonlyArray<object | null>>;
+/** Loads objects of projects, in the order of the request; null for one that the viewer may not see or that is not of the project. */
+type LoadInProject = (context: Context, requested: readonly InProject[], read: ReadWeighed) => Promise<ReadonlyArray<object | null>>;
 
-/** The same of what belongs to no project. */
+/** The same for objects that belong to no project. */
 type LoadOutside = (context: Context, ids: readonly string[]) => Promise<ReadonlyArray<object | null>>;
 
-/** Of rows those that are asked for, each in its own project. */
+/** The rows in the order of the request; null for a row that is missing or of another project. */
 export function pickInProject<Row extends { readonly id: string; readonly projectId: string }>(
-  asked: readonly InProject[],
+  requested: readonly InProject[],
   rows: readonly Row[],
 ): Array<Row | null> {
   const found = new Map(rows.map((row) => [row.id, row]));
-  return asked.map(({ scope, id }) => {
+  return requested.map(({ scope, id }) => {
     const row = found.get(id);
     return row?.projectId === scope.projectId ? row : null;
   });
@@ -46,13 +46,13 @@ export function pickInProject<Row extends { readonly id: string; readonly projec
 
 interface InProjectLoader {
   readonly inProject: LoadInProject;
-  /** The fields that are read only where they are asked for. */
+  /** The fields that are read only if they are selected. */
   readonly heavyFields?: ReadonlySet<string>;
 }
 
 type Loader = InProjectLoader | { readonly outside: LoadOutside };
 
-/** The types that are nodes, as the statement below finds them. */
+/** The types that are nodes: those that `findNodes` finds. */
 export type NodeName =
   | 'ApiKey'
   | 'Backup'
@@ -72,17 +72,16 @@ export type NodeName =
 
 const loaders = new Map<NodeName, Loader>();
 
-/** Each domain says how its own are loaded: all of a level at once. */
+/** Registers the loader of a domain's type, which loads all nodes of a level of a document at once. */
 export function registerNode(name: NodeName, loader: Loader): void {
   loaders.set(name, loader);
 }
 
-/** The names that were registered. */
 export function listNodeNames(): NodeName[] {
   return [...loaders.keys()];
 }
 
-/** A thing of a project by its id; null where there is none in this project that the viewer may know of. */
+/** An object of a project by its id; null if there is none in this project that the viewer may see. */
 export function loadInProject<Row extends object>(
   context: Context,
   name: NodeName,
@@ -96,69 +95,67 @@ export function loadInProject<Row extends object>(
     `${name}${read === readLight ? '' : ' whole'}`,
     `${scope.projectId} ${id}`,
     async (keys) => {
-      const asked = keys.map((key) => {
-        const [projectId = '', wanted = ''] = key.split(' ');
-        return { scope: context.findProject(projectId), id: wanted };
+      const requested = keys.map((key) => {
+        const [projectId = '', rowId = ''] = key.split(' ');
+        return { scope: context.findProject(projectId), id: rowId };
       });
-      return [...(await loader.inProject(context, asked, read))] as Array<Row | null>;
+      return (await loader.inProject(context, requested, read)) as ReadonlyArray<Row | null>;
     },
   );
 }
 
-/** A node by its id; null where there is none that the viewer may know of, also where the id is malformed. */
-async function loadNode(context: Context, text: string, info: GraphQLResolveInfo): Promise<Typed | null> {
-  const viewer = context.requireViewer();
-  const id = parseUuid(text);
-  if (!id) return null;
-  const found = await context.loadBatched('nodes', id, (ids) => findNodes(context.database, viewer.userId, ids));
+/** A node by its id; null if the id is malformed or there is no such node that the viewer may see. */
+async function loadNode(context: Context, id: string, info: GraphQLResolveInfo): Promise<TypedRow | null> {
+  const found = await findNode(context, context.requireViewer().userId, id);
   const loader = found && loaders.get(found.type);
   if (!loader) return null;
-  const { type, projectId } = found;
   if ('outside' in loader) {
-    const row = await context.loadBatched<string, object | null>(type, id, async (ids) => [...(await loader.outside(context, ids))]);
-    return row && typed(row, type);
+    const row = await context.loadBatched(found.type, found.id, (ids) => loader.outside(context, ids));
+    return row && withTypename(row, found.type);
   }
-  const scope = await openKnown(context, projectId);
-  const row = scope && (await loadInProject(context, type, { scope, id }, info));
-  return row && typed(row, type);
+  const scope = await openProjectIfVisible(context, found.projectId);
+  const row = scope && (await loadInProject(context, found.type, { scope, id: found.id }, info));
+  return row && withTypename(row, found.type);
 }
 
-/** A node of the same project by its id, as far as the viewer may know of it; all else is null. */
-export async function loadNodeInProject(context: Context, { scope, id: text }: InProject, info: GraphQLResolveInfo): Promise<Typed | null> {
-  const id = parseUuid(text);
-  if (!id) return null;
-  const found = await context.loadBatched('nodes', id, (ids) => findNodes(context.database, scope.viewer.userId, ids));
+/** A node of the scope's project by its id; null if the id is malformed or there is no such node that the viewer may see. */
+export async function loadNodeInProject(context: Context, { scope, id }: InProject, info: GraphQLResolveInfo): Promise<TypedRow | null> {
+  const found = await findNode(context, scope.viewer.userId, id);
   if (!found || found.projectId !== scope.projectId) return null;
-  const row = await loadInProject(context, found.type, { scope, id }, info);
-  return row && typed(row, found.type);
+  const row = await loadInProject(context, found.type, { scope, id: found.id }, info);
+  return row && withTypename(row, found.type);
 }
 
-/** Access may be lost between the two statements. */
-async function openKnown(context: Context, projectId: string): Promise<ProjectScope | null> {
+function findNode({ database, loadBatched }: Context, userId: string, text: string): Promise<FoundNode | null> | null {
+  const id = parseUuid(text);
+  return id === null ? null : loadBatched('nodes', id, (ids) => findNodes(database, userId, ids));
+}
+
+/** Null if access was lost after the node was found. */
+async function openProjectIfVisible(context: Context, projectId: string): Promise<ProjectScope | null> {
   return context.openProject({ projectId }).catch((failure: unknown) => {
     if (failure instanceof Fault && failure.code === 'not_found') return null;
     throw failure;
   });
 }
 
-/** A copy, as a row may be shared by several places, of which not each is a `Node`; one of a type with kinds names its own. */
-function typed(row: object, name: NodeName): Typed {
+/** A copy, as several fields may share a row, not all of them of type `Node`. A row that names its own type keeps it. */
+function withTypename(row: object, name: NodeName): TypedRow {
   return { __typename: name, ...row };
 }
 
-interface Found {
+interface FoundNode {
   readonly id: string;
   readonly type: NodeName;
-  /** Its own id for what belongs to no project. */
+  /** The node's own id if it belongs to no project. */
   readonly projectId: string;
 }
 
 /**
- * Of each id its type, by one statement, null where the viewer is not even near it: no member of its project, or of none of
- * the organizations of a user. What they may see of a project is left to its domain. What is absent takes the same as what
- * is foreign.
+ * The type of each id, by one statement; null if the viewer is not a member of its project, or shares no organization with a
+ * user. The domain decides what a member may see of the project. An absent id takes as long as one without access.
  */
-async function findNodes(database: Database, userId: string, ids: readonly string[]): Promise<Array<Found | null>> {
+async function findNodes(database: Database, userId: string, ids: readonly string[]): Promise<Array<FoundNode | null>> {
   const rows = await database.query<{ id: string | null; type: string; projectId: string | null }>`
     SELECT wanted.id, found.type, found.project_id AS "projectId"
     FROM unnest(${ids}::uuid[]) AS wanted (id)
@@ -193,7 +190,7 @@ async function findNodes(database: Database, userId: string, ids: readonly strin
       SELECT FROM organization_members AS theirs
       JOIN organization_members AS own ON own.organization_id = theirs.organization_id AND own.user_id = ${userId}::uuid
       WHERE theirs.user_id = users.id))`;
-  const found = new Map(rows.map((row) => [row.id, row as Found]));
+  const found = new Map(rows.map((row) => [row.id, row as FoundNode]));
   return ids.map((id) => found.get(id) ?? null);
 }
 

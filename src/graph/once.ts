@@ -3,7 +3,6 @@ import type { ExecutionResult, GraphQLResolveInfo } from 'graphql';
 import { moveScope, type ProjectIds, type ProjectScope } from '../access/scope.ts';
 import { Fault } from '../kernel/fault.ts';
 import type { Statements } from '../platform/database.ts';
-import type { ReadWeighed } from './answer.ts';
 import type { builder } from './builder.ts';
 import type { Context } from './context.ts';
 import { describeRequest } from './fingerprint.ts';
@@ -15,7 +14,7 @@ declare module './context.ts' {
   }
 }
 
-/** The field of a mutation's input that lets the request be sent twice. */
+/** The input field of a mutation for its idempotency key. */
 export function idempotencyKey(t: InputFieldBuilder<typeof builder.$inferSchemaTypes, 'InputObject'>) {
   return t.field({
     type: 'IdempotencyKey',
@@ -25,8 +24,8 @@ export function idempotencyKey(t: InputFieldBuilder<typeof builder.$inferSchemaT
   });
 }
 
-/** What a write may use of the context: its statements may be within a transaction, so that Prisma’s client is no part of it. */
-export interface WriteContext extends Pick<Context, 'services' | 'requireViewer' | 'requireSession'> {
+/** The context of a write. Its statements may run in a transaction, so Prisma’s client is not part of it. */
+interface WriteContext extends Pick<Context, 'services' | 'requireViewer' | 'requireSession'> {
   readonly database: Statements;
   openProject(ids: ProjectIds): Promise<ProjectScope<Statements>>;
 }
@@ -38,17 +37,18 @@ interface WriteRequest {
 }
 
 interface WriteOptions {
-  /** Its answer is for a user session alone. */
+  /** Only a user session may read the answer. */
   readonly needsSession?: boolean;
-  /** Does no harm when it is done twice, so that it need not be one transaction with what is kept of it. */
+  /** Performing it twice is harmless, so that it need not share a transaction with its stored response. */
   readonly isRepeatable?: boolean;
 }
 
 /**
- * Performs a mutation, with an idempotency key once: what it has done is kept in the same transaction, and the first answer
- * that is made of it is kept before it is sent. The access to the project is checked before a key counts, all else of the
- * mutation only where there is no answer yet. A `conflict` is kept, too; any other refusal leaves nothing behind, and the
- * request can be sent again. Null where the first answer is put in place of the field.
+ * Performs a mutation; with an idempotency key, only once. The outcome is stored in the same transaction, and the first answer
+ * is stored before it is sent. Access to the project is checked before the key is looked up; everything else is checked only if
+ * no response is stored. A `conflict` is stored too; any other fault leaves nothing behind, and the request can be sent again.
+ * Null if the stored answer replaces the field. Throws `idempotency_key_reused` for a key that was sent with another request,
+ * and `conflict` beyond the quota.
  */
 export async function once<Outcome extends object>(
   { input, context, info }: WriteRequest,
@@ -59,65 +59,64 @@ export async function once<Outcome extends object>(
   if (key === undefined || key === null) return perform(context);
   const { userId } = context.requireViewer();
   if (projectId !== undefined) await context.openProject({ organizationId, projectId });
-  const request = describeRequest(info, input, context.route);
-  const kept = new KeptAnswer<Outcome>(context.database, { userId, key, request, quota: context.services.keptAnswers });
-  const read: ReadWeighed = (load) => context.openAnswerBudget().read(info.path, load);
-  const readKept = () => {
+  const fingerprint = describeRequest(info, input, context.route);
+  const stored = new KeptAnswer<Outcome>(context.database, { userId, key, fingerprint, quota: context.services.keptAnswers });
+  const readStored = () => {
     if (needsSession) context.requireSession();
-    return kept.read(read);
+    return stored.read((load) => context.openAnswerBudget().read(info.path, load));
   };
   const content = isRepeatable
-    ? ((await readKept()) ?? (await repeat(kept, () => perform(context))) ?? (await readKept()))
-    : ((await write(kept, context, perform)) ?? (await readKept()));
-  if (!content) throw kept.refuseMore();
+    ? ((await readStored()) ?? (await performAndStore(stored, () => perform(context))) ?? (await readStored()))
+    : ((await performInTransaction(stored, context, perform)) ?? (await readStored()));
+  if (!content) throw stored.quotaExceeded();
   if (content.kind === 'refusal') throw new Fault('conflict', content.detail, content.context && { context: content.context });
-  const { key: name } = info.path;
+  const name = info.path.key;
   if (content.kind === 'answer') {
-    context.onResult(async (result) => putAnswer(result, name, content.value));
+    context.onResult(async (result) => replaceField(result, name, content.value));
     return null;
   }
   context.onResult(async (result) => {
     const value = result.data?.[name];
-    // An answer with an error in it is not the last word.
+    // An answer with errors is not stored: the request may be answered better when it is sent again.
     if (value === null || value === undefined || result.errors?.some(({ path }) => path?.[0] === name)) return;
-    if (await kept.keepAnswer(value)) return;
-    const first = await kept.read((load) => load(Number.MAX_SAFE_INTEGER));
-    if (first?.kind === 'answer') putAnswer(result, name, first.value);
+    if (await stored.storeAnswer(value)) return;
+    const first = await stored.read((load) => load(Number.MAX_SAFE_INTEGER));
+    if (first?.kind === 'answer') replaceField(result, name, first.value);
   });
   return content.outcome;
 }
 
-/** Null where the key is taken. */
-async function write<Outcome>(
-  kept: KeptAnswer<Outcome>,
+/** Null if the key is taken or the quota is exceeded. */
+async function performInTransaction<Outcome>(
+  stored: KeptAnswer<Outcome>,
   context: Context,
   perform: (context: WriteContext) => Promise<Outcome>,
 ): Promise<Content<Outcome> | null> {
   try {
     return await context.database.transact(async (query, within) => {
-      if (!(await kept.claim(query))) return null;
+      if (!(await stored.claim(query))) return null;
       const outcome = await perform({
         ...context,
         database: within,
         openProject: async (ids) => moveScope(await context.openProject(ids), within),
       });
-      await kept.keepOutcome(query, outcome);
+      await stored.storeOutcome(query, outcome);
       return { kind: 'outcome', outcome };
     });
   } catch (failure) {
     if (!(failure instanceof Fault) || failure.code !== 'conflict') throw failure;
-    const refusal: Content<Outcome> = { kind: 'refusal', detail: failure.message, context: failure.context };
-    return (await kept.enter(refusal)) ? refusal : null;
+    const rejection: Content<Outcome> = { kind: 'refusal', detail: failure.message, context: failure.context };
+    return (await stored.store(rejection)) ? rejection : null;
   }
 }
 
-/** Null where another request with the key was quicker. */
-async function repeat<Outcome>(kept: KeptAnswer<Outcome>, perform: () => Promise<Outcome>): Promise<Content<Outcome> | null> {
-  await kept.requireRoom();
+/** Null if a concurrent request with the key was first. Throws `conflict` beyond the quota. */
+async function performAndStore<Outcome>(stored: KeptAnswer<Outcome>, perform: () => Promise<Outcome>): Promise<Content<Outcome> | null> {
+  await stored.requireRoom();
   const content: Content<Outcome> = { kind: 'outcome', outcome: await perform() };
-  return (await kept.enter(content)) ? content : null;
+  return (await stored.store(content)) ? content : null;
 }
 
-function putAnswer({ data }: ExecutionResult, name: string | number, value: unknown): void {
+function replaceField({ data }: ExecutionResult, name: string | number, value: unknown): void {
   if (data) data[name] = value;
 }

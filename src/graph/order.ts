@@ -1,9 +1,9 @@
 import { textProblem } from '../kernel/text.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import { builder } from './builder.ts';
-import type { Slice } from './connection.ts';
+import { FIRST_ID, LAST_ID, type Slice } from './connection.ts';
 
-/** The order of a list: by one of its fields, equal ones by their ids. Unless one is asked for, a list is ordered by id alone. */
+/** The order of a list: by one of its fields, then by id. The default is by id alone. */
 export interface Order {
   readonly field: 'id' | 'name' | 'created' | 'status';
   readonly direction: 'asc' | 'desc';
@@ -11,7 +11,7 @@ export interface Order {
 
 type Orderable = Exclude<Order['field'], 'id'>;
 
-/** How many characters (code points) of a name an order goes by: as many as a name may have. Rows from before may have more. */
+/** The code points of a name that the order compares: as many as a name may have. Older rows may have more. */
 const ORDERED_LENGTH = 255;
 
 const descriptions: Readonly<Record<Orderable, string>> = {
@@ -44,23 +44,23 @@ export function implementOrder<Field extends Orderable>(name: string, fields: re
   });
 }
 
-/** What an item may be ordered by. */
+/** An item with the fields that it may be ordered by. */
 export type Ordered = { readonly id: string } & { readonly [Field in Orderable]?: string | Date };
 
-/** Where an item stands in an order. */
+/** The position of an item in an order. */
 export interface Place {
   readonly value: string;
   readonly id: string;
 }
 
-/** What a list in this order is made of: its cursors carry the value by which it is ordered, and the id. */
+/** The keyset of a list in this order. Its cursors carry the field, the id and the value of the item. */
 export function inOrder({ field }: Order, statuses: readonly string[] = []) {
   if (field === 'id') return { keyOf: (item: Ordered) => item.id, parseKey: parseUuid };
   return {
     keyOf: (item: Ordered) => `${field} ${item.id} ${orderedValue(item, field)}`,
     parseKey: (text: string) => {
       const { value, id } = readKey(text);
-      const isKey = text === `${field} ${id} ${value}` && parseUuid(id) === id && isValue(field, value, statuses);
+      const isKey = text === `${field} ${id} ${value}` && parseUuid(id) === id && isColumnValue(field, value, statuses);
       return isKey ? text : null;
     },
     problem: 'Not a cursor of this order.',
@@ -73,8 +73,8 @@ function orderedValue(item: Ordered, field: Order['field']): string {
   return value.length > ORDERED_LENGTH ? [...value].slice(0, ORDERED_LENGTH).join('') : value;
 }
 
-/** Whether a column can hold it: PostgreSQL knows no year 0. */
-function isValue(field: Orderable, value: string, statuses: readonly string[]): boolean {
+/** Whether a column can hold the value: PostgreSQL has no year 0. */
+function isColumnValue(field: Orderable, value: string, statuses: readonly string[]): boolean {
   if (field === 'status') return statuses.includes(value);
   if (field === 'created')
     return /^(?!0000)\d{4}-/.test(value) && !Number.isNaN(Date.parse(value)) && new Date(value).toISOString() === value;
@@ -86,49 +86,45 @@ function readKey(text: string): Place {
   return id === undefined || value === undefined ? { id: text, value: '' } : { id, value };
 }
 
-/** Before and behind every id. */
-const FIRST = '00000000-0000-0000-0000-000000000000';
-const LAST = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
-
-/** Behind every name that begins with what stands before it. */
+/** A suffix that sorts a prefix after every name that begins with it. */
 const AFTER_NAMES = '\u{10ffff}'.repeat(ORDERED_LENGTH + 1);
-/** Before and behind every moment that a column holds. */
+/** Bounds of all moments that a column holds. */
 const FIRST_MOMENT = '0001-01-01T00:00:00.000Z';
 const LAST_MOMENT = '9999-12-31T23:59:59.999Z';
 
-interface Bounds<Value> {
-  readonly above: Value;
-  readonly below: Value;
+interface PlaceBounds {
+  readonly above: Place;
+  readonly below: Place;
 }
 
 /**
- * A slice of an ordered list, for statements: everything lies above one place and below another, whatever the list is
- * ordered by; a bound that the slice does not have lies beyond all rows. The names are those that begin with `prefix`.
+ * A slice of an ordered list, as the parameters of a statement. The bounds are exclusive and given for every field; those of
+ * fields that do not bound the slice include all rows, except that names must begin with `prefix`.
  */
 export interface Range {
-  readonly names: Bounds<Place>;
-  readonly moments: Bounds<Place>;
-  /** The statuses in the order of the slice, each with the ids between which its rows lie. */
+  readonly names: PlaceBounds;
+  readonly moments: PlaceBounds;
+  /** The statuses in the order of the slice, each with the bounds of its ids. */
   readonly statuses: readonly string[];
   readonly idsAbove: readonly string[];
   readonly idsBelow: readonly string[];
   readonly limit: number;
   readonly isAscending: boolean;
-  /** Which of the ways to walk over the rows of one status leads to the slice: `id asc`, `name desc`, … */
+  /** The order in which a statement scans the rows of one status: `id asc`, `name desc`, … */
   readonly walk: string;
 }
 
 interface RangeOptions {
-  /** All statuses that there are, in their order, and those that are asked for. */
+  /** All statuses, in their order, and those that are requested. */
   readonly known?: readonly string[];
   readonly wanted?: readonly string[];
   readonly prefix?: string;
 }
 
 export function rangeOf(slice: Slice<string>, order: Order, { known = [''], wanted = known, prefix = '' }: RangeOptions = {}): Range {
-  const isUpwards = order.direction === 'asc';
-  const isAscending = isUpwards !== slice.backwards;
-  const [low, high] = isUpwards ? [slice.after, slice.before] : [slice.before, slice.after];
+  const isAscendingOrder = order.direction === 'asc';
+  const isAscending = isAscendingOrder !== slice.backwards;
+  const [low, high] = isAscendingOrder ? [slice.after, slice.before] : [slice.before, slice.after];
   const above = low === undefined ? null : readKey(low);
   const below = high === undefined ? null : readKey(high);
   const rank = (status: string) => known.indexOf(status);
@@ -139,25 +135,25 @@ export function rangeOf(slice: Slice<string>, order: Order, { known = [''], want
   );
   const statuses = isAscending ? chosen : chosen.reverse();
   const isById = order.field === 'id';
-  const idBound = (place: Place | null, beyond: string) => (status: string) =>
-    place && (isById || (order.field === 'status' && place.value === status)) ? place.id : beyond;
-  const within = (field: Orderable, first: string, last: string) => ({
-    above: order.field === field && above && compareText(above.value, first) >= 0 ? above : { value: first, id: FIRST },
-    below: order.field === field && below && compareText(below.value, last) <= 0 ? below : { value: last, id: LAST },
+  const idBound = (place: Place | null, unbounded: string) => (status: string) =>
+    place && (isById || (order.field === 'status' && place.value === status)) ? place.id : unbounded;
+  const boundsOfField = (field: Orderable, first: string, last: string) => ({
+    above: order.field === field && above && compareText(above.value, first) >= 0 ? above : { value: first, id: FIRST_ID },
+    below: order.field === field && below && compareText(below.value, last) <= 0 ? below : { value: last, id: LAST_ID },
   });
   return {
-    names: within('name', prefix, prefix + AFTER_NAMES),
-    moments: within('created', FIRST_MOMENT, LAST_MOMENT),
+    names: boundsOfField('name', prefix, prefix + AFTER_NAMES),
+    moments: boundsOfField('created', FIRST_MOMENT, LAST_MOMENT),
     statuses,
-    idsAbove: statuses.map(idBound(above, FIRST)),
-    idsBelow: statuses.map(idBound(below, LAST)),
+    idsAbove: statuses.map(idBound(above, FIRST_ID)),
+    idsBelow: statuses.map(idBound(below, LAST_ID)),
     limit: slice.limit,
     isAscending,
     walk: `${order.field === 'status' ? 'id' : order.field} ${isAscending ? 'asc' : 'desc'}`,
   };
 }
 
-/** Rows as the slice has them, at most as many as it takes: a statement that puts parts together leaves their order open. */
+/** The first `limit` rows in the order of the slice. A statement that combines several scans returns them unordered. */
 export function sortRows<Row extends Ordered>(
   rows: readonly Row[],
   { field }: Order,
@@ -172,7 +168,7 @@ export function sortRows<Row extends Ordered>(
   return [...rows].sort((a, b) => (isAscending ? compare(a, b) : compare(b, a))).slice(0, limit);
 }
 
-/** As PostgreSQL compares by the collation "C", whatever the locale: by the bytes of UTF-8, which is by code points. */
+/** Compares as PostgreSQL does by the collation "C": by the bytes of UTF-8, which is the order of code points. */
 function compareText(a: string, b: string): number {
   return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }

@@ -4,7 +4,7 @@ import { builder } from './builder.ts';
 
 type Types = typeof builder.$inferSchemaTypes;
 
-/** The type of one page of a list (§2.7): the page field stands beside the connection of the same list. */
+/** The type of one page of a list (§2.7). A list has a page field and a connection field. */
 export function implementPage<Item>(name: string, item: ObjectRef<Types, Item>) {
   return builder.objectRef<Page<Item>>(name).implement({
     description: 'One page of a list.',

@@ -14,7 +14,7 @@ export const ProjectRoleEnum = builder.enumType('ProjectRole', {
   }),
 });
 
-/** The domains hang their fields here: whoever holds a project holds the proof that the viewer may see it. */
+/** The domains add their fields to this type: a resolver that has a project has the proof that the viewer may see it. */
 export const ProjectRef = builder.objectRef<ProjectScope>('Project').implement({
   description: 'A project that the viewer may see, and all that is in it.',
   interfaces: [NodeRef],
@@ -27,14 +27,16 @@ export const ProjectRef = builder.objectRef<ProjectScope>('Project').implement({
   }),
 });
 
-/** The field that leads back from a thing to the project through which it was reached. */
+/** The `project` field of a type that belongs to a project. */
 export const ownProject = {
   type: ProjectRef,
   description: 'The project that it belongs to.',
   resolve: ({ projectId }: { readonly projectId: string }, _args: object, { findProject }: Context) => findProject(projectId),
 };
 
-registerNode('Project', { inProject: async (_context, asked) => asked.map(({ scope, id }) => (scope.projectId === id ? scope : null)) });
+registerNode('Project', {
+  inProject: async (_context, requested) => requested.map(({ scope, id }) => (scope.projectId === id ? scope : null)),
+});
 
 builder.queryFields((t) => ({
   project: t.field({

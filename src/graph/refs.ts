@@ -2,7 +2,7 @@ import { builder } from './builder.ts';
 import { NodeRef } from './node.ts';
 import { ownProject } from './project.ts';
 
-/** What several domains link to; each adds the fields that it knows of. */
+/** A type that several domains link to; each adds its own fields. */
 export const InstanceRef = builder.prismaObject('Instance', {
   description: 'A virtual server.',
   interfaces: [NodeRef],

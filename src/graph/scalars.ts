@@ -6,20 +6,20 @@ import { parseUuid } from '../kernel/uuid.ts';
 import { builder } from './builder.ts';
 import { literalText } from './exact.ts';
 
-/** The largest values that are kept, as JSON text. */
+/** The largest values that are stored, as JSON text. */
 const MAX_JSON_BYTES = 256 * 1024;
 const MAX_JSON_OBJECT_BYTES = 64 * 1024;
-/** In code points. Most fields take less (`maxLength`). */
+/** In code points. Most fields declare a lower limit (`maxLength`). */
 const MAX_NAME_LENGTH = 500;
 const MAX_TEXT_LENGTH = 20_000;
 /**
- * What the parsers below refuse, as far as a pattern can tell: null characters, a byte order mark in front, only spaces. The
- * characters are escaped in the patterns themselves: programs write them into sources and messages.
+ * What the parsers below reject, as far as a pattern can express it: null characters, a leading byte order mark, only spaces.
+ * The characters are escaped within the patterns, as generators copy these into sources and messages.
  */
 const TEXT_PATTERN = '^([^\\u0000\\ufeff][^\\u0000]*)?$';
 const NAME_PATTERN = '^([^\\u0000\\ufeff][^\\u0000]*)?[^\\s\\u0000][^\\u0000]*$';
 
-/** What is sent as a header, too: no spaces, and neither `"` nor `\\`, which would have to be escaped there. */
+/** The key is also sent as a header: no spaces, and neither `"` nor `\\`, which would have to be escaped there. */
 const KEY_PATTERN = '^[!#-\\[\\]-~]{16,255}$';
 const keyPattern = new RegExp(KEY_PATTERN);
 
@@ -27,19 +27,20 @@ export function isIdempotencyKey(text: string): boolean {
   return keyPattern.test(text);
 }
 
-/** A value that its scalar refuses. The message is shown to clients of every door, so it names no type. */
-function refuse(message: string): never {
+/** Rejects a value. The message is shown to clients of every door, so it names no type. */
+function reject(message: string): never {
   throw new GraphQLError(message, { extensions: { code: 'validation_failed' } });
 }
 
-/** A scalar's two ways in. A literal that is refused carries its node, so that the refusal can name the field. */
+/** The parsers of a scalar. The error of a literal carries its node, so that it can be reported by field. */
 function parsers<Value>(parseValue: (value: unknown) => Value, readLiteral = valueOfLiteral) {
   const parseLiteral = (node: ValueNode, variables?: Record<string, unknown> | null) => {
     try {
-      // Without a prototype, in which a variable that was left out could be found by the name of its own.
+      // Without a prototype: an absent variable called `constructor` must not be found there.
       return parseValue(readLiteral(node, variables && Object.assign(Object.create(null), variables)));
-    } catch (refusal) {
-      throw new GraphQLError((refusal as GraphQLError).message, { nodes: node, extensions: (refusal as GraphQLError).extensions });
+    } catch (failure) {
+      const { message, extensions } = failure as GraphQLError;
+      throw new GraphQLError(message, { nodes: node, extensions });
     }
   };
   return { parseValue, parseLiteral };
@@ -51,37 +52,37 @@ function valueOfLiteral(node: ValueNode, variables: Variables): unknown {
   return valueFromASTUntyped(node, variables);
 }
 
-/** A literal of JSON: with its text, where JavaScript would give it back otherwise. */
+/** A JSON literal, with its text if JavaScript would serialize it differently. */
 function jsonOfLiteral(node: ValueNode, variables: Variables): unknown {
   const text = literalText(node, variables);
   return text === undefined || isPlain(text) ? valueOfLiteral(node, variables) : new JsonText(text);
 }
 
 function parseText(value: unknown): string {
-  if (typeof value !== 'string') return refuse('Not a valid string.');
+  if (typeof value !== 'string') return reject('Not a valid string.');
   const problem = textProblem(value);
-  if (problem) refuse(problem);
-  // PGlite reads a column without it.
-  if (value.startsWith('\ufeff')) refuse('A byte order mark at the beginning is not allowed.');
-  const excess = lengthProblem(value, MAX_TEXT_LENGTH);
-  return excess ? refuse(excess) : value;
+  if (problem) reject(problem);
+  // PGlite drops it when it reads the column.
+  if (value.startsWith('\ufeff')) reject('A byte order mark at the beginning is not allowed.');
+  const tooLong = lengthProblem(value, MAX_TEXT_LENGTH);
+  return tooLong ? reject(tooLong) : value;
 }
 
 function parseName(value: unknown): string {
   const name = parseText(value);
-  if (name.trim() === '') refuse('This field may not be blank.');
-  const excess = lengthProblem(name, MAX_NAME_LENGTH);
-  return excess ? refuse(excess) : name;
+  if (name.trim() === '') reject('This field may not be blank.');
+  const tooLong = lengthProblem(name, MAX_NAME_LENGTH);
+  return tooLong ? reject(tooLong) : name;
 }
 
 function parseJson(value: unknown, maxBytes = MAX_JSON_BYTES): unknown {
   const problem = jsonProblem(value, maxBytes);
-  return problem ? refuse(problem) : value;
+  return problem ? reject(problem) : value;
 }
 
 function parseJsonObject(given: unknown): unknown {
   const value = given instanceof JsonText ? given.value : given;
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return refuse('Must be a JSON object.');
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return reject('Must be a JSON object.');
   return parseJson(given, MAX_JSON_OBJECT_BYTES);
 }
 
@@ -91,11 +92,11 @@ function parseMoment(value: unknown): Date {
   const match = typeof value === 'string' ? isoMoment.exec(value) : null;
   const [text = '', year, month, day] = match ?? [];
   const moment = new Date(text);
-  // JavaScript would make the 2nd of March of a 30th of February.
+  // JavaScript turns the 30th of February into the 2nd of March.
   const isDay = Number(day) <= new Date(Date.UTC(Number(year), Number(month), 0)).getUTCDate();
-  // A year that needs more than four digits is spelled otherwise, and PostgreSQL could not read it.
+  // A year of more than four digits has another spelling, which PostgreSQL cannot read.
   const isMoment = isDay && !Number.isNaN(moment.getTime()) && moment.toISOString().length === 'YYYY-MM-DDThh:mm:ss.sssZ'.length;
-  return isMoment ? moment : refuse('Not a valid date-time: use ISO 8601 with a time zone.');
+  return isMoment ? moment : reject('Not a valid date-time: use ISO 8601 with a time zone.');
 }
 
 builder.scalarType('DateTime', {
@@ -109,7 +110,7 @@ builder.scalarType('UUID', {
   description: 'A UUID in its canonical spelling.',
   extensions: { jsonSchema: { type: 'string', format: 'uuid' } },
   serialize: (value) => value,
-  ...parsers((value) => parseUuid(value) ?? refuse('Must be a valid UUID.')),
+  ...parsers((value) => parseUuid(value) ?? reject('Must be a valid UUID.')),
 });
 
 builder.scalarType('Name', {
@@ -135,28 +136,28 @@ builder.scalarType('IdempotencyKey', {
   ...parsers((value) =>
     typeof value === 'string' && isIdempotencyKey(value)
       ? value
-      : refuse('Must be 16 to 255 visible ASCII characters, without quotation marks and backslashes.'),
+      : reject('Must be 16 to 255 visible ASCII characters, without quotation marks and backslashes.'),
   ),
 });
 
-/** `keepsText`: a variable of it comes with the text of its value (`keepTexts`). */
 interface ScalarExtensions {
   readonly jsonSchema: object;
+  /** Whether a variable keeps the text of its value (`keepTexts`). */
   readonly keepsText?: boolean;
 }
 
-const KEPT =
+const JSON_IS_KEPT =
   'which comes back as it was sent: its numbers to the digit, its keys in their order. A number beyond the range of a double is refused.';
 
 builder.scalarType('JSON', {
-  description: `Any JSON value of up to 256 KiB, ${KEPT}`,
+  description: `Any JSON value of up to 256 KiB, ${JSON_IS_KEPT}`,
   extensions: { jsonSchema: {}, keepsText: true } satisfies ScalarExtensions,
   serialize: (value) => value,
   ...parsers((value) => parseJson(value), jsonOfLiteral),
 });
 
 builder.scalarType('JSONObject', {
-  description: `A JSON object of up to 64 KiB, ${KEPT}`,
+  description: `A JSON object of up to 64 KiB, ${JSON_IS_KEPT}`,
   extensions: { jsonSchema: { type: 'object', additionalProperties: true }, keepsText: true } satisfies ScalarExtensions,
   serialize: (value) => value,
   ...parsers(parseJsonObject, jsonOfLiteral),
@@ -166,5 +167,5 @@ builder.scalarType('SafeInt', {
   description: 'An integer that may pass 32 bits: up to 2^53 - 1.',
   extensions: { jsonSchema: { type: 'integer', format: 'int64' } },
   serialize: (value) => Number(value),
-  ...parsers((value) => (Number.isSafeInteger(value) ? (value as number) : refuse('A valid integer is required.'))),
+  ...parsers((value) => (Number.isSafeInteger(value) ? (value as number) : reject('A valid integer is required.'))),
 });

@@ -8,39 +8,40 @@ import {
   Kind,
   type SelectionNode,
 } from 'graphql';
+import { getOrInsert } from '../kernel/map.ts';
 
 type Info = Pick<GraphQLResolveInfo, 'fieldNodes' | 'fragments' | 'variableValues'>;
 
-/** What a selection asks for, where no variable decides it: found once for each field of a document. */
-const decided = new WeakMap<FieldNode, Map<ReadonlySet<string>, boolean>>();
+/** The results of `asksFor` that depend on no variable, cached for each field of a document. */
+const cache = new WeakMap<FieldNode, Map<ReadonlySet<string>, boolean>>();
 
-/** Whether one of the fields is asked for at any depth below a field; what is left out by `@skip` or `@include` is not. */
+/** Whether one of the named fields is selected at any depth below a field, with `@skip` and `@include` applied. */
 export function asksFor(info: Info, names: ReadonlySet<string>): boolean {
   const [node, ...others] = info.fieldNodes;
   if (!node || others.length > 0) return search(info, names).isFound;
-  const known = decided.get(node)?.get(names);
-  if (known !== undefined) return known;
-  const { isFound, isDecided } = search(info, names);
-  if (isDecided) decided.set(node, (decided.get(node) ?? new Map()).set(names, isFound));
+  const cached = cache.get(node)?.get(names);
+  if (cached !== undefined) return cached;
+  const { isFound, isStatic } = search(info, names);
+  if (isStatic) getOrInsert(cache, node, () => new Map()).set(names, isFound);
   return isFound;
 }
 
 function search({ fieldNodes, fragments, variableValues }: Info, names: ReadonlySet<string>) {
-  const open: SelectionNode[] = fieldNodes.flatMap(({ selectionSet }) => selectionSet?.selections ?? []);
-  const spread = new Set<string>();
-  let isDecided = true;
-  const isOn = (node: SelectionNode, directive: GraphQLDirective) => getDirectiveValues(directive, node, variableValues)?.if;
-  for (let node = open.pop(); node; node = open.pop()) {
+  const pending: SelectionNode[] = fieldNodes.flatMap(({ selectionSet }) => selectionSet?.selections ?? []);
+  const visited = new Set<string>();
+  let isStatic = true;
+  const conditionOf = (node: SelectionNode, directive: GraphQLDirective) => getDirectiveValues(directive, node, variableValues)?.if;
+  for (let node = pending.pop(); node; node = pending.pop()) {
     if (node.directives?.length) {
-      isDecided = false;
-      if (isOn(node, GraphQLSkipDirective) === true || isOn(node, GraphQLIncludeDirective) === false) continue;
+      isStatic = false;
+      if (conditionOf(node, GraphQLSkipDirective) === true || conditionOf(node, GraphQLIncludeDirective) === false) continue;
     }
-    if (node.kind === Kind.FIELD && names.has(node.name.value)) return { isFound: true, isDecided };
-    if (node.kind !== Kind.FRAGMENT_SPREAD) open.push(...(node.selectionSet?.selections ?? []));
-    else if (!spread.has(node.name.value)) {
-      spread.add(node.name.value);
-      open.push(...(fragments[node.name.value]?.selectionSet.selections ?? []));
+    if (node.kind === Kind.FIELD && names.has(node.name.value)) return { isFound: true, isStatic };
+    if (node.kind !== Kind.FRAGMENT_SPREAD) pending.push(...(node.selectionSet?.selections ?? []));
+    else if (!visited.has(node.name.value)) {
+      visited.add(node.name.value);
+      pending.push(...(fragments[node.name.value]?.selectionSet.selections ?? []));
     }
   }
-  return { isFound: false, isDecided };
+  return { isFound: false, isStatic };
 }

@@ -4,7 +4,7 @@ export interface Consumer {
   onReadable(): void;
 }
 
-/** An event that many subscribers read as the same object: its text is worth keeping. */
+/** An event that many subscribers read as the same object, so that its rendered text is worth caching. */
 export interface Shareable {
   readonly isShared?: boolean;
 }
@@ -38,12 +38,12 @@ export abstract class Source<Event extends object = object> implements AsyncIter
     return this.#isEnded;
   }
 
-  /** The reason for the end; null for an end in order. */
+  /** The reason for the end; null for a regular end. */
   get failure(): unknown {
     return this.#failure;
   }
 
-  /** Holds something until the end: the function runs once. */
+  /** Registers the one callback that runs at the end. */
   hold(release: () => void): void {
     this.#onEnd = release;
   }
@@ -73,7 +73,7 @@ export abstract class Source<Event extends object = object> implements AsyncIter
       if (this.#isEnded) return { done: true, value: undefined };
       await new Promise<void>((resolve) => {
         this.consumer = { onReadable: resolve };
-        // The end of the source is not kept waiting by a fetch that is under way.
+        // The end of the source does not wait for a pending fetch.
         if (this.needsFetch) this.fetch().then(resolve);
       });
     }

@@ -2,25 +2,25 @@ import type { GraphQLResolveInfo } from 'graphql';
 import type { Weighed } from './answer.ts';
 import type { Context } from './context.ts';
 
-/** A long text, with the id of its row; empty where it does not fit. */
+/** A long text, with the id of its row; empty if it does not fit in the budget. */
 export interface WeighedText extends Weighed {
   readonly id: string;
   readonly text: string;
 }
 
-/** Reads the texts of rows, of as many of the first rows as `bytesLeft` allows. */
+/** Reads the texts of as many of the first rows as fit in `bytesLeft`. */
 type ReadTexts = (ids: readonly string[], bytesLeft: number) => Promise<WeighedText[]>;
 
 /**
- * A long text that the lists of its type leave out: one statement reads it for all rows of a level, as far as the budget of
- * the answer goes. Throws the refusal of the whole answer beyond that.
+ * A long text that the lists of its type leave out. One statement reads it for all rows of a level, within the budget of the
+ * answer. Throws `invalid_request` for the whole answer beyond that.
  */
 export function loadText(context: Context, info: GraphQLResolveInfo, name: string, id: string, read: ReadTexts): Promise<string> {
-  // The refusal names the rows, of which fewer can be asked for.
+  // The error names the list of rows, of which fewer can be requested.
   const { prev: place = info.path } = info.path;
   return context.loadBatched(name, id, async (ids) => {
     const rows = await context.openAnswerBudget().read(place, (bytesLeft) => read(ids, bytesLeft));
     const texts = new Map(rows.map((row) => [row.id, row.text]));
-    return ids.map((wanted) => texts.get(wanted) ?? '');
+    return ids.map((rowId) => texts.get(rowId) ?? '');
   });
 }

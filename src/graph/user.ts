@@ -4,14 +4,14 @@ import { builder } from './builder.ts';
 import type { Context } from './context.ts';
 import { NodeRef, registerNode } from './node.ts';
 
-/** What the members of an organization may know of each other. */
+/** A user as the other members of an organization may see them. */
 export interface Colleague {
   readonly id: string;
   readonly email: string;
   readonly name: string;
 }
 
-/** A user is the viewer, wherever they are met, or somebody else: one id has one type. */
+/** `Viewer` for the viewer's own id, wherever it appears, and `Colleague` for any other: one id has one type. */
 export const UserRef = builder.interfaceRef<Viewer | Colleague>('User').implement({
   description: 'A user, as the members of an organization know each other.',
   interfaces: [NodeRef],
@@ -19,7 +19,7 @@ export const UserRef = builder.interfaceRef<Viewer | Colleague>('User').implemen
     email: t.exposeString('email', { description: 'The address by which they sign in.' }),
     name: t.exposeString('name', { description: 'How they are called.' }),
   }),
-  resolveType: nameOf,
+  resolveType: typenameOf,
 });
 
 builder.objectRef<Colleague>('Colleague').implement({
@@ -28,7 +28,7 @@ builder.objectRef<Colleague>('Colleague').implement({
   fields: (t) => ({ id: t.exposeID('id', { description: 'The user.' }) }),
 });
 
-/** A member of an organization, which is that of a project that was opened; null for a user who has left it. */
+/** A member of the organization of an opened project; null for a user who has left it. */
 export function loadMember(
   context: Context,
   { organizationId }: Pick<ProjectScope, 'organizationId'>,
@@ -48,7 +48,7 @@ export function loadMember(
   });
 }
 
-/** The viewer is one and the same wherever they are met. */
+/** The viewer instead of their row, so that they are the same object everywhere. */
 export function asSeen({ viewer }: Context, user: Colleague): Viewer | Colleague {
   return viewer && viewer.userId === user.id ? viewer : user;
 }
@@ -65,11 +65,11 @@ registerNode('User', {
     const users = new Map(rows.map((row) => [row.id, asSeen(context, row)]));
     return ids.map((id) => {
       const user = users.get(id);
-      return user ? { ...user, __typename: nameOf(user) } : null;
+      return user ? { ...user, __typename: typenameOf(user) } : null;
     });
   },
 });
 
-function nameOf(user: Viewer | Colleague): 'Viewer' | 'Colleague' {
+function typenameOf(user: Viewer | Colleague): 'Viewer' | 'Colleague' {
   return 'userId' in user ? 'Viewer' : 'Colleague';
 }

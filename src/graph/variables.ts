@@ -2,7 +2,6 @@ import {
   coerceInputValue,
   type DefinitionNode,
   type DocumentNode,
-  type FragmentDefinitionNode,
   type GraphQLArgument,
   type GraphQLError,
   type GraphQLInputField,
@@ -26,30 +25,31 @@ import {
 import type { FieldErrors } from '../kernel/fault.ts';
 import { lengthProblem } from '../kernel/text.ts';
 
-/** What an input field or argument declares in its `extensions`, beyond its type. */
+/** The constraints that an input field or argument declares in its `extensions`, beyond its type. */
 export interface FieldConstraints {
   readonly maxItems?: number;
-  /** Of a text, in code points, where its scalar takes more. */
+  /** In code points, for a text whose scalar allows more. */
   readonly maxLength?: number;
   readonly minimum?: number;
-  /** For a field that may be left out, but not be null. */
+  /** For a field that may be absent, but not null. */
   readonly refusesNull?: boolean;
-  /** The value of another field that makes this one required: told to clients, and checked by the service. */
+  /** The value of another field that makes this one required: documented for clients, and checked by the service. */
   readonly requiredFor?: { readonly field: string; readonly value: string };
 }
 
-/** Where a variable of an operation stands. */
+/** A variable of an operation: its type and its positions. */
 export interface VariableBinding {
   readonly type: GraphQLInputType;
   readonly isRequired: boolean;
-  /** The input fields and arguments that take it: a service names the last of them in a field error. */
+  /** The input fields and arguments that take it. */
   readonly positions: readonly Position[];
+  /** The last of them, which field errors of services name. */
   readonly position: Position | null;
 }
 
 export type Position = GraphQLInputField | GraphQLArgument;
 
-/** An operation's variables: read once for each document. */
+/** The variables of an operation, by name; read once for each document. */
 export type VariableBindings = ReadonlyMap<string, VariableBinding>;
 
 export function readBindings(schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode): VariableBindings {
@@ -60,36 +60,35 @@ export function readBindings(schema: GraphQLSchema, document: DocumentNode, oper
     const name = variable.name.value;
     if (!type) continue;
     const isRequired = isNonNullType(type) && !defaultValue;
-    const taken = positions.get(name) ?? [];
-    bindings.set(name, { type, isRequired, positions: taken, position: taken.at(-1) ?? null });
+    const ownPositions = positions.get(name) ?? [];
+    bindings.set(name, { type, isRequired, positions: ownPositions, position: ownPositions.at(-1) ?? null });
   }
   return bindings;
 }
 
-/** Where the variables of an operation stand, by their names: in it, and in the fragments that it uses. */
+/** The positions of an operation's variables, by name, in the operation and the fragments that it uses. */
 export function readPositions(
   schema: GraphQLSchema,
   document: DocumentNode,
   operation: OperationDefinitionNode,
 ): ReadonlyMap<string, readonly Position[]> {
   const positions = new Map<string, Position[]>();
-  const take = (value: ValueNode, position: Position | null | undefined) => {
+  const collect = (value: ValueNode, position: Position | null | undefined) => {
     if (value.kind !== Kind.VARIABLE || !position) return;
     const name = value.name.value;
     positions.set(name, [...(positions.get(name) ?? []), position]);
   };
-  const used: Array<OperationDefinitionNode | FragmentDefinitionNode> = [operation];
-  for (const definition of used) {
+  const definitions: DefinitionNode[] = [operation];
+  for (const definition of definitions) {
     const types = new TypeInfo(schema);
     visit(
       definition,
       visitWithTypeInfo(types, {
-        Argument: (node) => take(node.value, types.getArgument()),
-        ObjectField: (node) => take(node.value, inputFieldOf(types.getParentInputType(), node.name.value)),
+        Argument: (node) => collect(node.value, types.getArgument()),
+        ObjectField: (node) => collect(node.value, inputFieldOf(types.getParentInputType(), node.name.value)),
         FragmentSpread({ name }) {
-          const isIt = (part: DefinitionNode) => part.kind === Kind.FRAGMENT_DEFINITION && part.name.value === name.value;
-          const fragment = document.definitions.find(isIt) as FragmentDefinitionNode | undefined;
-          if (fragment && !used.includes(fragment)) used.push(fragment);
+          const fragment = document.definitions.find((part) => part.kind === Kind.FRAGMENT_DEFINITION && part.name.value === name.value);
+          if (fragment && !definitions.includes(fragment)) definitions.push(fragment);
         },
       }),
     );
@@ -103,11 +102,11 @@ export function inputFieldOf(parent: GraphQLInputType | null | undefined, name: 
 }
 
 /**
- * What is wrong with the variables of a request, by field, all at once; null when nothing is. A variable that holds an
- * input object reports by the names of its fields, any other by its own. No message names a GraphQL type (§7.4).
+ * All errors of the variables of a request, by field; null if there are none. The errors of an input object are reported by the
+ * names of its fields, those of any other variable by its own name. No message names a GraphQL type (§7.4).
  */
 export function variableErrors(bindings: VariableBindings, values: Readonly<Record<string, unknown>>): FieldErrors | null {
-  // Without a prototype, so that a field called __proto__ is a field like any other.
+  // Without a prototype, so that `__proto__` is an ordinary field name.
   const errors: Record<string, string[]> = Object.create(null);
   const report = (path: ReadonlyArray<string | number>, message: string) => {
     const [field, ...rest] = path.filter((part) => typeof part === 'string');
@@ -150,7 +149,7 @@ function checkValue(type: GraphQLInputType, value: unknown, prefix: ReadonlyArra
   coerceInputValue(value, type, (path, invalid, error) => report([...prefix, ...path], explainInvalid(type, path, invalid, error)));
 }
 
-/** Field by field, so that a list is never made of a single value, and every declared constraint is seen. */
+/** Checks each field, so that no single value is coerced to a list and every declared constraint is checked. */
 function checkObject(
   fields: Readonly<Record<string, GraphQLInputField>>,
   value: Record<string, unknown>,
@@ -173,7 +172,7 @@ function checkObject(
   }
 }
 
-/** What one of the places refuses in which a value stands. */
+/** The first violation among the constraints of a value's positions; null if there is none. */
 export function findConstraintError(positions: readonly Position[], value: unknown): string | null {
   for (const position of positions) {
     const problem = constraintError(position, value);
@@ -182,9 +181,8 @@ export function findConstraintError(positions: readonly Position[], value: unkno
   return null;
 }
 
-/** What a field's declaration refuses beyond its type. */
-function constraintError(field: { extensions: FieldConstraints } | null, value: unknown): string | null {
-  const { maxItems, maxLength, minimum, refusesNull } = field?.extensions ?? {};
+function constraintError(field: { readonly extensions: FieldConstraints }, value: unknown): string | null {
+  const { maxItems, maxLength, minimum, refusesNull } = field.extensions;
   if (refusesNull && value === null) return 'This field may not be null.';
   if (minimum !== undefined && typeof value === 'number' && value < minimum)
     return `Ensure this value is greater than or equal to ${minimum}.`;
@@ -199,7 +197,7 @@ function explainInvalid(type: GraphQLInputType, path: ReadonlyArray<string | num
   if (invalid === null || invalid === undefined) return 'This field may not be null.';
   const leaf = path.reduce<GraphQLInputType>((at) => (isListType(at) ? getNullableType(at.ofType) : at), getNullableType(type));
   if (isEnumType(leaf))
-    // What is longer is not repeated: it may be a credential that was put in the wrong place.
+    // A longer value is not repeated: it may be a misplaced credential.
     return typeof invalid === 'string' && invalid.length <= 40 ? `"${invalid}" is not a valid choice.` : 'Not a valid choice.';
   if (!isScalarType(leaf)) return 'Not a valid value.';
   return scalarMessages[leaf.name] ?? 'Not a valid value.';

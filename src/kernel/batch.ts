@@ -2,16 +2,16 @@ import DataLoader from 'dataloader';
 import { Fault } from './fault.ts';
 import { getOrInsert } from './map.ts';
 
-/** How long a batch may take before it is loaded once more, and the next batch no longer waits for it. */
+/** After this time a batch is loaded a second time, and the next batch no longer waits for it. */
 const LATE_MS = 250;
-/** How long a batch may take at all. */
+/** After this time a batch fails. */
 const DEADLINE_MS = 3_000;
-/** Loads of one owner under way at once: where the database is slow, more loads would make it slower. */
+/** Concurrent loads of one owner: more would slow down a slow database further. */
 const MAX_LOADS = 3;
 
 /**
- * Batches loads by owner: calls within one turn of the event loop, or while the last batch is under way, are loaded together,
- * whichever request they belong to. Nothing is cached: each call is answered by a batch that began afterwards. `loadMany`
+ * Batches loads by owner: calls within one iteration of the event loop, or while the previous batch is being loaded, are loaded
+ * together, whichever request they belong to. Nothing is cached: each call is served by a load that began after it. `loadMany`
  * returns the values in the order of the keys.
  *
  * `loadMany` only reads. A late batch is loaded again, on another connection, and the first result counts, so that one silent
@@ -21,76 +21,73 @@ export function batchByOwner<Owner extends object, Key, Value>(
   loadMany: (owner: Owner, keys: readonly Key[]) => Promise<readonly Value[]>,
 ): (owner: Owner, key: Key) => Promise<Value> {
   const loaders = new WeakMap<Owner, DataLoader<Key, Value>>();
-  return (owner, key) => getOrInsert(loaders, owner, () => openLoader((keys: readonly Key[]) => loadMany(owner, keys))).load(key);
+  return (owner, key) => getOrInsert(loaders, owner, () => createLoader((keys: readonly Key[]) => loadMany(owner, keys))).load(key);
 }
 
-function openLoader<Key, Value>(loadMany: (keys: readonly Key[]) => Promise<readonly Value[]>): DataLoader<Key, Value> {
-  /** The loads under way, and whether the newest of them is not late yet. */
-  let loads = 0;
+function createLoader<Key, Value>(loadMany: (keys: readonly Key[]) => Promise<readonly Value[]>): DataLoader<Key, Value> {
+  let activeLoads = 0;
+  /** Whether the newest batch is being loaded and is not late yet. */
   let isLoading = false;
-  let askNext: (() => void) | null = null;
-  const askPending = () => {
-    if (isLoading || loads >= MAX_LOADS) return;
-    const ask = askNext;
-    askNext = null;
-    ask?.();
+  let waitingDispatch: (() => void) | null = null;
+  const mustWait = () => isLoading || activeLoads >= MAX_LOADS;
+  const dispatchWaiting = () => {
+    if (mustWait()) return;
+    const dispatch = waitingDispatch;
+    waitingDispatch = null;
+    dispatch?.();
   };
   const load = (keys: readonly Key[]) =>
     new Promise<readonly Value[]>((resolve, reject) => {
       let isSettled = false;
       let isLate = false;
-      let pending = 0;
+      let attempts = 0;
       const settle = () => {
+        if (isSettled) return;
         isSettled = true;
         clearTimeout(timer);
         if (!isLate) isLoading = false;
       };
-      const ask = () => {
-        loads += 1;
-        pending += 1;
-        const finish = (hasFailed: boolean) => {
-          loads -= 1;
-          pending -= 1;
-          // Of two loads the other may still succeed.
-          if (!isSettled && (!hasFailed || pending === 0)) settle();
-          askPending();
-        };
-        loadMany(keys).then(
-          (values) => {
-            resolve(values);
-            finish(false);
-          },
-          (failure) => {
-            if (pending === 1) reject(failure);
-            finish(true);
-          },
-        );
+      const attempt = async () => {
+        activeLoads += 1;
+        attempts += 1;
+        try {
+          resolve(await loadMany(keys));
+          settle();
+        } catch (failure) {
+          // While another attempt is under way, it may still succeed.
+          if (attempts === 1) {
+            reject(failure);
+            settle();
+          }
+        }
+        activeLoads -= 1;
+        attempts -= 1;
+        dispatchWaiting();
       };
-      const beLate = () => {
+      const onLate = () => {
         if (isSettled) return;
         isLate = true;
         isLoading = false;
-        if (loads < MAX_LOADS) ask();
-        askPending();
-        timer = setTimeout(afterArrivals, DEADLINE_MS - LATE_MS, giveUp);
+        if (activeLoads < MAX_LOADS) void attempt();
+        dispatchWaiting();
+        timer = setTimeout(afterPendingEvents, DEADLINE_MS - LATE_MS, onDeadline);
       };
-      const giveUp = () => {
-        if (isSettled) return;
-        settle();
+      const onDeadline = () => {
         reject(Fault.unavailable(new Error(`no answer within ${DEADLINE_MS} ms`)));
+        settle();
       };
       isLoading = true;
-      let timer = setTimeout(afterArrivals, LATE_MS, beLate);
-      ask();
+      let timer = setTimeout(afterPendingEvents, LATE_MS, onLate);
+      void attempt();
     });
-  const schedule = (ask: () => void) => {
-    if (isLoading || loads >= MAX_LOADS) askNext = ask;
-    else setImmediate(ask);
+  const schedule = (dispatch: () => void) => {
+    if (mustWait()) waitingDispatch = dispatch;
+    else setImmediate(dispatch);
   };
   return new DataLoader<Key, Value>(load, { cache: false, batchScheduleFn: schedule });
 }
 
-/** Runs after the events that have arrived, in a process that was busy. */
-function afterArrivals(work: () => void): void {
-  setImmediate(work);
+/** Runs a timer's callback after the I/O events that arrived while the process was busy: the result may be among them. */
+function afterPendingEvents(callback: () => void): void {
+  setImmediate(callback);
 }

@@ -1,36 +1,34 @@
-/** The owner of memory that can be filled again, and is evicted where there is no room for it. */
+/** The owner of memory that can be filled again, so that it may be evicted. */
 export interface Evictable {
   evict(): void;
 }
 
-/** A bound for the memory of many owners together. Beyond it, the least recently used owner is evicted. */
+/** A bound in bytes for the memory of many owners together. Beyond it, the least recently used owner is evicted. */
 export class MemoryBudget {
-  readonly #held = new Map<Evictable, number>();
+  readonly #bytesByOwner = new Map<Evictable, number>();
   #bytes = 0;
 
   constructor(private readonly maxBytes: number) {}
 
-  /** The bytes that are held now. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Sets the bytes of an owner, which becomes the most recent one. The most recent owner is not evicted, whatever its size. */
+  /** Sets the bytes that an owner uses, and makes it the most recent owner, which is never evicted. */
   hold(owner: Evictable, bytes: number): void {
     this.release(owner);
     if (bytes === 0) return;
-    this.#held.set(owner, bytes);
+    this.#bytesByOwner.set(owner, bytes);
     this.#bytes += bytes;
-    for (const other of this.#held.keys()) {
+    for (const other of this.#bytesByOwner.keys()) {
       if (this.#bytes <= this.maxBytes || other === owner) return;
       this.release(other);
       other.evict();
     }
   }
 
-  /** Removes an owner that holds nothing any more. */
   release(owner: Evictable): void {
-    this.#bytes -= this.#held.get(owner) ?? 0;
-    this.#held.delete(owner);
+    this.#bytes -= this.#bytesByOwner.get(owner) ?? 0;
+    this.#bytesByOwner.delete(owner);
   }
 }

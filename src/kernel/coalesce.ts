@@ -1,6 +1,6 @@
 /**
- * Coalesces calls: `work` never runs twice at once, and the calls that arrive while it runs are coalesced into one more run.
- * Each call's promise settles with a run that began after the call.
+ * Coalesces calls: runs of `work` never overlap, and the calls that arrive during a run share the next one. Each call's
+ * promise settles with a run that began after the call.
  */
 export function coalesceCalls(work: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | null = null;

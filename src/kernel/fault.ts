@@ -1,6 +1,6 @@
 /**
- * The catalogue of faults: every way in which Portico refuses, with its HTTP status (§7), and when and where a client
- * meets it. The codes are stable and stand on the wire; docs/errors.md is printed from here.
+ * The catalogue of faults: every error code that a client may see, with its HTTP status (§7), and when and where it occurs.
+ * The codes are part of the API and stable; docs/errors.md is printed from here.
  */
 export const faults = {
   invalid_request: {
@@ -65,7 +65,7 @@ interface FaultOptions {
   readonly cause?: unknown;
 }
 
-/** A refusal that the client may see. It knows nothing of HTTP, GraphQL or the database. */
+/** An error that the client may see. It knows nothing of HTTP, GraphQL or the database. */
 export class Fault extends Error {
   readonly code: FaultCode;
   readonly context: Readonly<Record<string, unknown>> | undefined;
@@ -73,7 +73,7 @@ export class Fault extends Error {
   readonly retryAfterSeconds: number | undefined;
 
   constructor(code: FaultCode, detail: string, options: FaultOptions = {}) {
-    // A refusal is part of the product: where in the code it was made, nobody asks, and to find out takes longer than to refuse.
+    // A fault is an expected outcome: nobody reads its stack trace, and capturing one takes longer than the rest of the rejection.
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = 0;
     super(detail, options.cause === undefined ? undefined : { cause: options.cause });
@@ -102,7 +102,7 @@ export class Fault extends Error {
     return new Fault('permission_denied', detail);
   }
 
-  /** Absent and forbidden have one wording: the two must look the same. */
+  /** For what is absent and what is forbidden: the two must be indistinguishable. */
   static notFound(): Fault {
     return new Fault('not_found', 'Not found.');
   }
@@ -111,7 +111,7 @@ export class Fault extends Error {
     return new Fault('service_unavailable', 'The service is temporarily unavailable.', { cause, retryAfterSeconds: 1 });
   }
 
-  /** A mistake of ours; the client learns nothing of it. */
+  /** A bug of ours. The client learns nothing of the cause. */
   static internal(cause: unknown): Fault {
     return new Fault('internal_error', 'An internal error occurred.', { cause });
   }

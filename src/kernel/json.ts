@@ -5,34 +5,34 @@ import { textProblem } from './text.ts';
 const MAX_DEPTH = 500;
 
 /**
- * Why a JSON value could not be kept exactly as it was sent, or null.
- * Walks without recursion: a value nested deeper than the stack must be refused, not crash.
+ * Why a JSON value cannot be stored exactly as it was sent, or null.
+ * Walks without recursion: a value nested deeper than the stack must be rejected, not crash the process.
  */
-export function jsonProblem(given: unknown, maxBytes: number): string | null {
-  const value = given instanceof JsonText ? given.value : given;
+export function jsonProblem(input: unknown, maxBytes: number): string | null {
+  const value = input instanceof JsonText ? input.value : input;
   if (exceedsDepth(value, MAX_DEPTH)) return `Nested deeper than ${MAX_DEPTH} levels.`;
-  const open = [value];
-  while (open.length > 0) {
-    const part = open.pop();
+  const pending = [value];
+  while (pending.length > 0) {
+    const part = pending.pop();
     if (typeof part === 'number' && !Number.isFinite(part)) return 'A number is out of range.';
     if (typeof part === 'string') {
       const problem = textProblem(part);
       if (problem) return problem;
     } else if (Array.isArray(part)) {
-      for (const item of part) open.push(item);
+      for (const item of part) pending.push(item);
     } else if (typeof part === 'object' && part !== null) {
       for (const [key, item] of Object.entries(part)) {
         const problem = textProblem(key);
         if (problem) return problem;
-        open.push(item);
+        pending.push(item);
       }
     }
   }
-  if (Buffer.byteLength(toJsonText(given)) > maxBytes) return `Ensure this value takes no more than ${maxBytes} bytes.`;
+  if (Buffer.byteLength(toJsonText(input)) > maxBytes) return `Ensure this value takes no more than ${maxBytes} bytes.`;
   return null;
 }
 
-/** The text of a JSON value, the same for equal values: of an object the fields stand in the order of their names. */
+/** A JSON value as text, the same for equal values: the fields of an object are sorted by name. */
 export function canonicalJson(value: unknown): string {
   if (value instanceof JsonText) return sortedText(value);
   if (typeof value !== 'object' || value === null || value instanceof Date) return JSON.stringify(value) ?? 'null';

@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { exceedsDepth } from './depth.ts';
 
 /**
- * A JSON value that is kept as its text: one from the database, which is answered as it was stored, or one of a client that
- * JavaScript would give back otherwise than it came, with numbers that are spelled differently or are no doubles
- * (`9007199254740993`, `1e-400`, `-0`, `1.0`), or with keys like `"2"` in another order. The text has no white space between
- * its tokens. Its parts are no properties of it, so that it is a leaf to whatever walks values.
+ * A JSON value as its text, without white space between its tokens: a value from the database, which is answered as it is
+ * stored, or a client's value that `JSON.parse` and `JSON.stringify` would change, since its numbers are spelled differently or
+ * are no doubles (`9007199254740993`, `1e-400`, `-0`, `1.0`), or since keys like `"2"` would move. It has no enumerable
+ * properties, so that code that walks values treats it as a leaf.
  */
 export class JsonText {
   readonly #text: string;
@@ -18,59 +18,59 @@ export class JsonText {
     return this.#text;
   }
 
-  /** What `JSON.parse` makes of it, each time anew. */
+  /** The parsed value. Each access parses the text again. */
   get value(): unknown {
     return JSON.parse(this.#text);
   }
 
-  /** To `JSON.stringify` it is a mark, in whose place `spliceTexts` puts the text. */
+  /** Returns a placeholder, which `spliceTexts` replaces with the text. */
   toJSON(): string {
-    return mark + (taken.push(this.#text) - 1);
+    return placeholderPrefix + (pendingTexts.push(this.#text) - 1);
   }
 }
 
-/** No client knows it, so that no string of theirs is taken for one of these. */
-const mark = `${randomUUID()}:`;
-const marks = new RegExp(`"${mark}(\\d+)"`, 'g');
-/** The texts that `JSON.stringify` has met since texts were spliced last. */
-let taken: string[] = [];
+/** Random, so that no string of a client can be mistaken for a placeholder. */
+const placeholderPrefix = `${randomUUID()}:`;
+const placeholders = new RegExp(`"${placeholderPrefix}(\\d+)"`, 'g');
+/** The texts that `JSON.stringify` has replaced with placeholders since the last splice; a placeholder ends with an index. */
+let pendingTexts: string[] = [];
 
-/** What `JSON.stringify` makes of a value, with the texts that are kept in it as they are. */
+/** `JSON.stringify`, with the text of every `JsonText` as it is. */
 export function toJsonText(value: unknown): string {
   return toJsonParts(value).join('');
 }
 
-/** The same in parts, one behind the other: a large one need not be put together twice, as a text and as bytes. */
+/** The same as consecutive parts, so that a large text need not be joined before it is encoded to bytes. */
 export function toJsonParts(value: unknown): readonly string[] {
-  taken = [];
+  pendingTexts = [];
   return splitTexts(JSON.stringify(value));
 }
 
-/** Puts the texts that are kept into the JSON that `JSON.stringify` has just made. */
+/** Replaces the placeholders in the JSON that `JSON.stringify` has just returned. */
 export function spliceTexts(json: string): string {
   return splitTexts(json).join('');
 }
 
 function splitTexts(json: string): readonly string[] {
-  const texts = taken;
+  const texts = pendingTexts;
   if (texts.length === 0) return [json];
-  taken = [];
-  // The marks' numbers stand between the parts.
-  return json.split(marks).map((part, index) => (index % 2 === 0 ? part : (texts[Number(part)] as string)));
+  pendingTexts = [];
+  // Every second part is the captured index of a placeholder.
+  return json.split(placeholders).map((part, index) => (index % 2 === 0 ? part : (texts[Number(part)] as string)));
 }
 
-/** The texts of values that JavaScript would give back otherwise. */
-const texts = new WeakMap<object, () => Exact | undefined>();
+/** The exact form of parsed values that `JSON.stringify` would change, computed on demand. */
+const exactForms = new WeakMap<object, () => Exact | undefined>();
 
-/** Deeper values are refused wherever they are kept. */
+/** Deeper values are rejected wherever they would be stored. */
 const MAX_DEPTH = 1_000;
 
-/** A text as `JSON.parse` has it; `exactOf` has the rest. Throws a SyntaxError. */
+/** `JSON.parse`, which also remembers what it loses for `exactOf`. Throws a SyntaxError. */
 export function parseJson(text: string): unknown {
   const value: unknown = JSON.parse(text);
   if (typeof value === 'object' && value !== null && !isPlain(text)) {
     let exact: Exact | undefined;
-    texts.set(value, () => {
+    exactForms.set(value, () => {
       exact ??= exceedsDepth(value, MAX_DEPTH) ? undefined : readExact(text);
       return exact;
     });
@@ -78,7 +78,7 @@ export function parseJson(text: string): unknown {
   return value;
 }
 
-/** A value as it is stored in the database. What is written here has no white space between its tokens; what others write may have. */
+/** The text of a JSON column. Portico writes it without white space between tokens; other writers may not. */
 export function readJson(text: string): JsonText {
   return new JsonText(compact.test(text) ? text : text.replace(stringOrSpace, '$1'));
 }
@@ -86,19 +86,19 @@ export function readJson(text: string): JsonText {
 const compact = /^[^"\s]*(?:"[^"\\]*(?:\\.[^"\\]*)*"[^"\s]*)*$/;
 const stringOrSpace = /("[^"\\]*(?:\\.[^"\\]*)*")|\s+/g;
 
-/** What the text of a parsed value says, where JavaScript would give it back otherwise. */
+/** The exact form of a value from `parseJson`; undefined where `JSON.stringify` reproduces the text. */
 export function exactOf(value: object): Exact | undefined {
-  return texts.get(value)?.();
+  return exactForms.get(value)?.();
 }
 
-/** The member of a parsed value is taken from it: what is known of its text goes along. */
+/** Makes `exactOf` work for a member of a parsed value on its own. */
 export function passText(parent: object, name: string): void {
   const member: unknown = (parent as Readonly<Record<string, unknown>>)[name];
-  const read = texts.get(parent);
-  if (read && typeof member === 'object' && member !== null) texts.set(member, () => exactMember(read(), name));
+  const readParent = exactForms.get(parent);
+  if (readParent && typeof member === 'object' && member !== null) exactForms.set(member, () => exactMember(readParent(), name));
 }
 
-/** A JSON value as it is spelled: a leaf as its text, an object with its keys in their order. */
+/** A JSON value as it is spelled: a leaf is its text, an object a map with its keys in their order. */
 export type Exact = string | readonly Exact[] | ReadonlyMap<string, Exact>;
 
 export function exactMember(exact: Exact | undefined, key: string | number): Exact | undefined {
@@ -106,13 +106,13 @@ export function exactMember(exact: Exact | undefined, key: string | number): Exa
   return Array.isArray(exact) ? exact[Number(key)] : undefined;
 }
 
-/** A parsed value as it is to be kept: with its text, where JavaScript would give it back otherwise. */
+/** A parsed value in the form in which it is stored: a `JsonText` where `JSON.stringify` would change it. */
 export function keepText(value: unknown, exact: Exact | undefined): unknown {
   const text = exact === undefined ? undefined : exactText(exact);
   return text === undefined || isPlain(text) ? value : new JsonText(text);
 }
 
-/** The text of a value, of whose objects the members stand in the order of their names. */
+/** The text of a value with the members of every object sorted by name. */
 export function sortedText({ text }: JsonText): string {
   return exactText(readExact(text), (members) => members.sort(([a], [b]) => (a < b ? -1 : 1)));
 }
@@ -127,7 +127,7 @@ function exactText(exact: Exact, order = (members: Members) => members): string 
     .join(',')}}`;
 }
 
-/** Reads a text that `JSON.parse` has taken, so that nothing in it needs to be checked. */
+/** Reads a text that `JSON.parse` has accepted, so that it needs no validation. */
 function readExact(text: string): Exact {
   let at = 0;
   const skipSeparators = () => {
@@ -145,29 +145,29 @@ function readExact(text: string): Exact {
       at += 1;
       const items: Exact[] = [];
       const members = new Map<string, Exact>();
-      for (skipSeparators(); !closing.has(text.charCodeAt(at)); skipSeparators()) {
+      for (skipSeparators(); !closers.has(text.charCodeAt(at)); skipSeparators()) {
         if (unit === BRACKET) items.push(read());
         else members.set(JSON.parse(read() as string), read());
       }
       at += 1;
       return unit === BRACKET ? items : members;
     }
-    while (at < text.length && !separators.has(text.charCodeAt(at)) && !closing.has(text.charCodeAt(at))) at += 1;
+    while (at < text.length && !separators.has(text.charCodeAt(at)) && !closers.has(text.charCodeAt(at))) at += 1;
     return text.slice(start, at);
   };
   return read();
 }
 
-/** Whether JavaScript gives back every number of a JSON text as it is spelled, and every key in its place. */
+/** Whether `JSON.parse` and `JSON.stringify` preserve the spelling of every number of a JSON text and the position of every key. */
 export function isPlain(text: string): boolean {
   for (let at = 0; at < text.length; ) {
     const unit = text.charCodeAt(at);
     if (unit === QUOTE) {
       const end = endOfString(text, at);
-      if (isMoved(text, at, end)) return false;
+      if (isMovedKey(text, at, end)) return false;
       at = end;
     } else if (unit === MINUS || isDigit(unit)) {
-      const end = endOfKept(text, at);
+      const end = endOfPreservedNumber(text, at);
       if (end < 0) return false;
       at = end;
     } else at += 1;
@@ -175,26 +175,26 @@ export function isPlain(text: string): boolean {
   return true;
 }
 
-/** So many digits are as exact as a double, and spelled in the same way. */
+/** A double represents any number of so many digits exactly, and JavaScript spells it in the same way. */
 const SHORT_DIGITS = 15;
-/** Behind so many zeros a fraction is spelled with an exponent. */
-const MOST_ZEROS = 5;
+/** JavaScript spells a fraction with more zeros behind the point with an exponent. */
+const MAX_ZEROS = 5;
 
-/** Where a number ends that JavaScript spells in the same way; -1 for any other. What most numbers are is seen without making one. */
-function endOfKept(text: string, start: number): number {
+/** The end of a number that JavaScript spells in the same way, or -1. Most numbers are recognized without being parsed. */
+function endOfPreservedNumber(text: string, start: number): number {
   const first = text.charCodeAt(start) === MINUS ? start + 1 : start;
   const whole = endOfDigits(text, first);
   const hasFraction = text.charCodeAt(whole) === POINT;
   const end = hasFraction ? endOfDigits(text, whole + 1) : whole;
-  const isShort = end - first <= SHORT_DIGITS && !inNumber.has(text.charCodeAt(end));
+  const isShort = end - first <= SHORT_DIGITS && !numberUnits.has(text.charCodeAt(end));
   if (isShort && !hasFraction && first === start) return end;
   if (isShort && hasFraction && text.charCodeAt(end - 1) !== ZERO) {
     let zeros = 0;
     if (text.charCodeAt(first) === ZERO) while (text.charCodeAt(whole + 1 + zeros) === ZERO) zeros += 1;
-    if (zeros <= MOST_ZEROS) return end;
+    if (zeros <= MAX_ZEROS) return end;
   }
   let last = end;
-  while (inNumber.has(text.charCodeAt(last))) last += 1;
+  while (numberUnits.has(text.charCodeAt(last))) last += 1;
   const number = text.slice(start, last);
   return String(Number(number)) === number && number !== '-0' ? last : -1;
 }
@@ -205,8 +205,8 @@ function endOfDigits(text: string, start: number): number {
   return at;
 }
 
-/** Whether a string may be a key that is a whole number: JavaScript has those in front, by size. */
-function isMoved(text: string, start: number, end: number): boolean {
+/** Whether a string is a key that may be an array index: JavaScript moves those to the front, in numeric order. */
+function isMovedKey(text: string, start: number, end: number): boolean {
   const first = text.charCodeAt(start + 1);
   if (!isDigit(first) && first !== BACKSLASH) return false;
   let at = end;
@@ -214,7 +214,7 @@ function isMoved(text: string, start: number, end: number): boolean {
   return text.charCodeAt(at) === COLON && /^\d{1,10}$/.test(JSON.parse(text.slice(start, end)));
 }
 
-/** Where a string ends that begins with the quote at `start`. */
+/** The end of the string whose opening quote is at `start`. */
 function endOfString(text: string, start: number): number {
   for (let at = text.indexOf('"', start + 1); at >= 0; at = text.indexOf('"', at + 1)) {
     let backslashes = 0;
@@ -229,7 +229,7 @@ function isDigit(unit: number): boolean {
 }
 
 const [QUOTE, MINUS, POINT, ZERO, COLON, BRACKET, BACKSLASH, BRACE] = [0x22, 0x2d, 0x2e, 0x30, 0x3a, 0x5b, 0x5c, 0x7b];
-const unitsOf = (text: string): ReadonlySet<number> => new Set([...text].map((character) => character.charCodeAt(0)));
-const separators = unitsOf(' \t\r\n,:');
-const closing = unitsOf(']}');
-const inNumber = unitsOf('0123456789.eE+-');
+const codeUnits = (text: string): ReadonlySet<number> => new Set([...text].map((character) => character.charCodeAt(0)));
+const separators = codeUnits(' \t\r\n,:');
+const closers = codeUnits(']}');
+const numberUnits = codeUnits('0123456789.eE+-');

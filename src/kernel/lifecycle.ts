@@ -1,10 +1,10 @@
-/** The beginning and the end of a process: closers, registered beside the line that opens, and run in reverse order. */
+/** The startup and shutdown of a process: closers are registered beside the line that opens, and run in reverse order. */
 export class Lifecycle {
   readonly #closers: Array<() => unknown> = [];
   #isClosing = false;
   #isStarting = false;
 
-  /** Whether there is work that should come before the first requests. */
+  /** Whether the work of `beginWith` is under way, which should precede the first requests. */
   get isStarting(): boolean {
     return this.#isStarting;
   }
@@ -16,7 +16,6 @@ export class Lifecycle {
     });
   }
 
-  /** Whether the closing has begun. */
   get isClosing(): boolean {
     return this.#isClosing;
   }
@@ -25,7 +24,7 @@ export class Lifecycle {
     this.#closers.push(closer);
   }
 
-  /** Runs every closer, the last opened first; a closer that fails does not keep the others from running. */
+  /** Runs every closer, the last registered first, also after one has failed. Throws an AggregateError of all failures. */
   async close(): Promise<void> {
     this.#isClosing = true;
     const failures: unknown[] = [];

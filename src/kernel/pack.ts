@@ -2,8 +2,8 @@ import { deserialize, serialize } from 'node:v8';
 import { JsonText } from './jsontext.ts';
 
 /**
- * A value as bytes, in V8's format, which later versions of Node read, too: dates and bytes stay what they are. It knows
- * nothing of a `JsonText`, whose text stands there in a map; nothing that is packed has other maps.
+ * Serializes a value in V8's format, which preserves dates and bytes, and which later versions of Node read, too. A `JsonText`
+ * is stored as a map with its text: no packed value contains other maps.
  */
 export function pack(value: unknown): Uint8Array {
   return serialize(replace(value, (part) => (part instanceof JsonText ? new Map([[TEXT, part.text]]) : undefined)));
@@ -15,7 +15,7 @@ export function unpack(bytes: Uint8Array): unknown {
 
 const TEXT = 'text';
 
-/** A copy with the objects replaced for which there is something else. Recursion is as deep as the value, which is an answer's. */
+/** A copy in which `replacementOf` replaces objects. Recurses as deep as the value, which is an answer of ours. */
 function replace(value: unknown, replacementOf: (part: object) => object | undefined): unknown {
   if (typeof value !== 'object' || value === null || value instanceof Date || ArrayBuffer.isView(value)) return value;
   const replacement = replacementOf(value);

@@ -1,22 +1,20 @@
 import { Fault } from './fault.ts';
 
-/** One page of a list (§2.7), as both doors show it; REST adds the links. */
-export interface Page<Item> {
-  readonly count: number;
-  readonly page: number;
-  readonly pageSize: number;
-  readonly totalPages: number;
-  readonly results: readonly Item[];
-}
-
 export interface PageRequest {
   readonly page: number;
   readonly pageSize: number;
 }
 
+/** One page of a list (§2.7), as GraphQL and REST return it; REST adds the links. */
+export interface Page<Item> extends PageRequest {
+  readonly count: number;
+  readonly totalPages: number;
+  readonly results: readonly Item[];
+}
+
 const MAX_PAGE_SIZE = 100;
 
-/** Checks what was asked for: positive integers, at most 100 a page (§8: more is cut). Throws a field error. */
+/** Checks the numbers of a page request, and cuts the size to 100 (§8). Throws `validation_failed` for numbers below 1. */
 export function readPage(args: PageRequest): PageRequest {
   const fields: Record<string, string[]> = {};
   if (args.page < 1) fields.page = ['Ensure this value is greater than or equal to 1.'];

@@ -1,101 +1,101 @@
 import { JsonText } from './jsontext.ts';
 
 /**
- * Whether a value takes more than so many bytes as JSON text in UTF-8, found without making the text. A walk without
- * recursion that stops as soon as it knows: most answers are far from the bound, so a first look takes each character for
- * what it takes at least and at most, and only a value in between is measured to the byte.
+ * Whether a value takes more than `maxBytes` as JSON text in UTF-8, without building the text. Most answers are far from the
+ * bound, so the first pass, without recursion, computes a lower and an upper limit of the size and stops early; only a value
+ * in between is measured to the byte.
  */
 export function exceedsBytes(value: unknown, maxBytes: number): boolean {
-  const open: unknown[] = [value];
-  let least = 0;
+  const pending: unknown[] = [value];
+  let minBytes = 0;
   let characters = 0;
   let others = 0;
-  while (open.length > 0 && least <= maxBytes) {
-    const part = jsonOf(open.pop());
+  while (pending.length > 0 && minBytes <= maxBytes) {
+    const part = jsonOf(pending.pop());
     if (typeof part === 'string') {
-      least += part.length + 2;
+      minBytes += part.length + 2;
       characters += part.length;
     } else if (typeof part !== 'object' || part === null) {
-      least += 1;
+      minBytes += 1;
       others += 1;
     } else if (Array.isArray(part)) {
-      // Brackets, and a comma less than there are items.
-      least += Math.max(2, part.length + 1);
-      for (let index = 0; index < part.length && least <= maxBytes; index += 1) {
+      // The brackets, and one comma fewer than there are items.
+      minBytes += Math.max(2, part.length + 1);
+      for (let index = 0; index < part.length && minBytes <= maxBytes; index += 1) {
         const item: unknown = part[index];
         if (typeof item === 'string') {
-          least += item.length + 2;
+          minBytes += item.length + 2;
           characters += item.length;
-        } else open.push(item);
+        } else pending.push(item);
       }
     } else if (part instanceof JsonText) {
-      least += part.text.length;
+      minBytes += part.text.length;
       characters += part.text.length;
     } else {
-      least += 2;
-      // Behind each name a colon, and a comma behind all members but one.
+      minBytes += 2;
+      // One comma fewer than there are members.
       let commas = -1;
       for (const name in part) {
         const item = (part as Readonly<Record<string, unknown>>)[name];
         if (item === undefined) continue;
         commas += 1;
-        least += name.length + 3;
+        minBytes += name.length + 3;
         characters += name.length;
         if (typeof item === 'string') {
-          least += item.length + 2;
+          minBytes += item.length + 2;
           characters += item.length;
-        } else if (typeof item === 'object' && item !== null) open.push(item);
+        } else if (typeof item === 'object' && item !== null) pending.push(item);
         else {
-          least += 1;
+          minBytes += 1;
           others += 1;
         }
-        if (least > maxBytes) return true;
+        if (minBytes > maxBytes) return true;
       }
-      least += Math.max(0, commas);
+      minBytes += Math.max(0, commas);
     }
   }
-  if (least > maxBytes) return true;
-  return least + characters * (MOST_CHARACTER_BYTES - 1) + others * MOST_OTHER_BYTES > maxBytes && findExcess(value, maxBytes) !== null;
+  if (minBytes > maxBytes) return true;
+  return minBytes + characters * (MAX_CHARACTER_BYTES - 1) + others * MAX_OTHER_BYTES > maxBytes && findExcess(value, maxBytes) !== null;
 }
 
-/** `\u0000`: what one UTF-16 unit takes at most. */
-const MOST_CHARACTER_BYTES = 6;
-/** A number, or a word such as `false`. */
-const MOST_OTHER_BYTES = 25;
+/** `\u0000`: the most that one UTF-16 unit takes. */
+const MAX_CHARACTER_BYTES = 6;
+/** The most that a number or a literal such as `false` takes. */
+const MAX_OTHER_BYTES = 25;
 
 /**
- * Where a value passes so many bytes as JSON text: the names and indices that lead to what does not fit, in the order of
- * the text. Null where all of it fits. Measures to the byte; recursion is as deep as the value, which is an answer's.
+ * The path (names and indices) of the first part of a value that does not fit into `maxBytes` of JSON text, or null where all
+ * of it fits. Measures to the byte. Recurses as deep as the value, which is an answer of ours.
  */
 export function findExcess(value: unknown, maxBytes: number): ReadonlyArray<string | number> | null {
   const path: Array<string | number> = [];
-  let left = maxBytes;
-  const passes = (given: unknown): boolean => {
-    const part = jsonOf(given);
-    left -= isObject(part) ? 2 : leafBytes(part);
-    if (left < 0) return true;
+  let remaining = maxBytes;
+  const overflows = (input: unknown): boolean => {
+    const part = jsonOf(input);
+    remaining -= isObject(part) ? 2 : leafBytes(part);
+    if (remaining < 0) return true;
     if (!isObject(part)) return false;
     let isFirst = true;
     const keys = Array.isArray(part) ? part.keys() : Object.keys(part);
     for (const key of keys) {
       const item = (part as Readonly<Record<string | number, unknown>>)[key];
       if (item === undefined && typeof key === 'string') continue;
-      left -= (isFirst ? 0 : 1) + (typeof key === 'string' ? textBytes(key) + 1 : 0);
+      remaining -= (isFirst ? 0 : 1) + (typeof key === 'string' ? textBytes(key) + 1 : 0);
       isFirst = false;
       path.push(key);
-      if (left < 0 || passes(item)) return true;
+      if (remaining < 0 || overflows(item)) return true;
       path.pop();
     }
     return false;
   };
-  return passes(value) ? path : null;
+  return overflows(value) ? path : null;
 }
 
 function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !(value instanceof JsonText);
 }
 
-/** The JSON value of an object with a `toJSON` of its own: an error, a moment. A text that is kept is left for its length. */
+/** The result of an object's `toJSON`, such as that of an error or a date. A `JsonText` is returned as it is, for its length. */
 function jsonOf(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
   const { toJSON } = value as { toJSON?: unknown };
@@ -109,12 +109,12 @@ function leafBytes(value: unknown): number {
   return value === false ? 5 : 4;
 }
 
-/** Quotes, backslashes, control characters and halves of characters: all that JSON may spell in its own way. */
-const special = /[^ !#-[\]-\ud7ff\ue000-\uffff]/;
+/** What JSON may escape: quotes, backslashes, control characters and surrogates. */
+const escapable = /[^ !#-[\]-\ud7ff\ue000-\uffff]/;
 
-/** The bytes of a text as JSON, with its quotes. */
+/** The bytes of a text as a JSON string, including its quotes. */
 function textBytes(text: string): number {
-  if (!special.test(text)) return Buffer.byteLength(text) + 2;
+  if (!escapable.test(text)) return Buffer.byteLength(text) + 2;
   let bytes = 2;
   for (let index = 0; index < text.length; index += 1) {
     const unit = text.charCodeAt(index);
@@ -129,5 +129,5 @@ function textBytes(text: string): number {
   return bytes;
 }
 
-/** Line ends, tabs and the like: `\n`. */
+/** The control characters with a short escape, such as `\n`. */
 const shortEscapes: ReadonlySet<number> = new Set([8, 9, 10, 12, 13]);

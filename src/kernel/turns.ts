@@ -1,17 +1,16 @@
-const waiting: Array<() => void> = [];
+const queue: Array<() => void> = [];
 
 /**
- * Runs a small piece of bulk work when its turn comes, in the order of the calls: one piece each time that the event loop goes
- * around, whoever asked for it. Otherwise as many would follow each other as clients have asked for, before a connection with
- * a new request is looked at.
+ * Queues a small piece of bulk work and runs the pieces in order, one per iteration of the event loop, whoever queued them.
+ * Without this, pieces for many clients would run back to back, before Node polls the connection of a new request.
  */
 export function runInTurn(piece: () => void): void {
-  if (waiting.push(piece) === 1) setImmediate(runNext);
+  if (queue.push(piece) === 1) setImmediate(runNext);
 }
 
 function runNext(): void {
-  const piece = waiting.shift();
-  // The next one waits for the event loop: an immediate that is set here runs the next time.
-  if (waiting.length > 0) setImmediate(runNext);
+  const piece = queue.shift();
+  // An immediate that is set within an immediate runs in the next iteration.
+  if (queue.length > 0) setImmediate(runNext);
   piece?.();
 }

@@ -3,14 +3,14 @@ import { randomBytes } from 'node:crypto';
 const canonical = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 /**
- * The UUID in lower case, or null. Only the canonical spelling counts, in either case: PostgreSQL would take braces
- * and missing hyphens too, and then one resource would have many addresses.
+ * The UUID in lower case, or null. Accepts only the canonical spelling, in either case: PostgreSQL accepts braces and missing
+ * hyphens too, and then one resource would have many addresses.
  */
 export function parseUuid(text: unknown): string | null {
   return typeof text === 'string' && canonical.test(text) ? text.toLowerCase() : null;
 }
 
-/** A new UUIDv7, which sorts by its moment: for a row whose id must be known before it is written. */
+/** A new UUIDv7, which sorts by its time: for a row whose id must be known before it is written. */
 export function makeUuid(): string {
   const bytes = randomBytes(16);
   bytes.writeUIntBE(Date.now(), 0, 6);

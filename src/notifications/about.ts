@@ -3,22 +3,17 @@ import type { ReadWeighed } from '../graph/answer.ts';
 import type { Slice } from '../graph/connection.ts';
 import { groupRows, pickCounts } from '../graph/level.ts';
 import type { Database } from '../platform/database.ts';
-import { type FoundNotification, findNotifications } from './find.ts';
+import { type FoundNotification, type ListedRow, loadListed } from './find.ts';
 import { LAST } from './list.ts';
 
-/** A thing of a project that notifications may be about. */
-export interface Subject {
+/** A resource of a project that notifications may be about. */
+interface Subject {
   readonly scope: ProjectScope;
   /** A UUID in lower case. */
   readonly id: string;
 }
 
-interface Place {
-  readonly id: string;
-  readonly subjectId: string;
-}
-
-/** The notifications about each of several things, the newest first: two statements, however many things. */
+/** A slice of the notifications about each subject, the newest first: two statements, whatever the number of subjects. */
 export async function listAbout(
   database: Database,
   subjects: readonly Subject[],
@@ -27,9 +22,9 @@ export async function listAbout(
 ): Promise<FoundNotification[][]> {
   const ids = subjects.map(({ id }) => id);
   const projectIds = subjects.map(({ scope }) => scope.projectId);
-  const places = backwards
-    ? await database.query<Place>`
-        SELECT listed.id, wanted.id AS "subjectId" FROM unnest(${ids}::text[], ${projectIds}::uuid[]) AS wanted (id, project_id)
+  const rows = backwards
+    ? await database.query<ListedRow & { readonly id: string }>`
+        SELECT listed.id, wanted.id AS "parentId" FROM unnest(${ids}::text[], ${projectIds}::uuid[]) AS wanted (id, project_id)
         CROSS JOIN LATERAL (
           SELECT id, sequence FROM notifications
           WHERE project_id = wanted.project_id AND resource_id IS NOT NULL AND lower(resource_id) = wanted.id
@@ -37,8 +32,8 @@ export async function listAbout(
           ORDER BY sequence LIMIT ${limit}
         ) AS listed
         ORDER BY listed.sequence`
-    : await database.query<Place>`
-        SELECT listed.id, wanted.id AS "subjectId" FROM unnest(${ids}::text[], ${projectIds}::uuid[]) AS wanted (id, project_id)
+    : await database.query<ListedRow & { readonly id: string }>`
+        SELECT listed.id, wanted.id AS "parentId" FROM unnest(${ids}::text[], ${projectIds}::uuid[]) AS wanted (id, project_id)
         CROSS JOIN LATERAL (
           SELECT id, sequence FROM notifications
           WHERE project_id = wanted.project_id AND resource_id IS NOT NULL AND lower(resource_id) = wanted.id
@@ -46,20 +41,11 @@ export async function listAbout(
           ORDER BY sequence DESC LIMIT ${limit}
         ) AS listed
         ORDER BY listed.sequence DESC`;
-  const scopes = new Map(subjects.map(({ id, scope }) => [id, scope]));
-  const asked = places.flatMap(({ id, subjectId }) => {
-    const scope = scopes.get(subjectId);
-    return scope ? [{ scope, id }] : [];
-  });
-  const found = asked.length > 0 ? await findNotifications(database, asked, read) : [];
-  return groupRows(
-    ids,
-    found.filter((notification) => notification !== null),
-    ({ resourceId }) => resourceId?.toLowerCase() ?? null,
-  );
+  const scopesById = new Map(subjects.map(({ id, scope }) => [id, scope]));
+  return groupRows(ids, await loadListed(database, { rows, scopesById }, read), ({ resourceId }) => resourceId?.toLowerCase() ?? null);
 }
 
-/** How many notifications are about each of several things. */
+/** The number of notifications about each subject. */
 export async function countAbout(database: Database, subjects: readonly Subject[]): Promise<number[]> {
   const ids = subjects.map(({ id }) => id);
   const projectIds = subjects.map(({ scope }) => scope.projectId);

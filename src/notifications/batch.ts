@@ -10,11 +10,11 @@ export interface BatchLimits {
 export interface Batch {
   readonly entries: readonly LogEntry[];
   readonly bytes: number;
-  /** Whether the log may have more entries behind the last one. */
+  /** Whether the log may have more entries after the last one. */
   readonly hasMore: boolean;
 }
 
-/** A notification as it was read from the log, with the bytes that it takes. */
+/** A notification as it was read from the log, with its size in bytes. */
 export interface LogEntry extends Notification {
   readonly bytes: number;
   readonly hasNext: boolean;
@@ -23,14 +23,13 @@ export interface LogEntry extends Notification {
 interface Range extends BatchLimits {
   readonly after: number;
   readonly upTo?: number;
-  /** Whose reads count; without a user nothing is read. */
+  /** The user for whom `read` is set; without one, every entry is unread. */
   readonly userId?: string;
 }
 
 /**
- * Reads the first entries of a part of the log: at most `limit`, and no more than fit into `maxBytes`, but for a first
- * one that is larger. The sizes are summed where the rows are, so that no more of them is sent; 400 bytes of each entry are
- * its numbers, moments and names.
+ * Reads the first entries of a range of the log: at most `limit`, and as many as fit into `maxBytes`, but always the first one.
+ * The statement sums the sizes, so that the database sends only those rows; 400 bytes of each entry account for its small columns.
  */
 export async function readEntries(database: Database, projectId: string, range: Range): Promise<Batch> {
   const { after, upTo = Number.MAX_SAFE_INTEGER, userId = null, limit, maxBytes } = range;
@@ -58,7 +57,7 @@ export async function readEntries(database: Database, projectId: string, range: 
   return { entries, bytes, hasMore: entries.length === limit || entries.at(-1)?.hasNext === true };
 }
 
-/** How many entries to ask for next: of large ones few, as the database looks at the sizes of all that it is asked for. */
+/** The limit of the next batch: smaller for larger entries, as the database computes the size of each row within the limit. */
 export function nextLimit({ entries, bytes }: Batch, { limit, maxBytes }: BatchLimits): number {
   if (entries.length === 0) return limit;
   return Math.max(1, Math.min(limit, Math.ceil((2 * maxBytes * entries.length) / bytes)));

@@ -4,8 +4,9 @@ import type { Lease } from '../access/watch.ts';
 import type { WatchAccess } from '../graph/context.ts';
 import { Source } from '../graph/source.ts';
 import type { Evictable } from '../kernel/budget.ts';
+import type { Database } from '../platform/database.ts';
 import { toFault } from '../platform/errors.ts';
-import { nextLimit } from './batch.ts';
+import { nextLimit, readEntries } from './batch.ts';
 import type { Follower } from './hub.ts';
 import type { Hubs } from './hubs.ts';
 import {
@@ -13,13 +14,13 @@ import {
   listReads,
   MAX_EVENT_IDS,
   type NotificationEvent,
+  type ReaderKey,
   type ReadState,
   readLast,
   readState,
   readToldVersion,
   readVersion,
 } from './log.ts';
-import { listEntries } from './service.ts';
 
 /** The events of a feed, in the order of the log. */
 export type FeedEvent =
@@ -28,84 +29,78 @@ export type FeedEvent =
   | { readonly type: 'read'; readonly readThrough: number; readonly notificationIds: readonly string[]; readonly unreadCount: number }
   | { readonly type: 'gap'; readonly from: number; readonly to: number };
 
-/** A replayed batch of the log: less than one write takes, also with the envelopes of its messages. */
+/** The limits of a replayed batch: with the envelopes of its messages it fits into one write. */
 const REPLAY_BATCH = { limit: 50, maxBytes: 48 * 1024 } as const;
 const FIRST_LIMIT = 4;
 const RETRY_MS = 500;
-/** What an id takes in memory. */
+/** The memory that an id takes. */
 const ID_BYTES = 64;
-/** The array is shared by all feeds that hold no events. */
+/** One empty array, shared by all feeds without fetched events. */
 const noEvents: FeedEvent[] = [];
 
 /**
- * The project's notifications from a cursor on, each once and in order: first the entries of the log, then one `ready`,
- * then live entries. Without a cursor the feed starts with `ready`. Entries that retention has removed, and a cursor beyond
- * the end of the log, are delivered as a `gap`. Nothing is opened before the first event is fetched.
+ * The project's notifications after a cursor, each once and in order: first the entries of the log, then one `ready`, then
+ * live entries. Without a cursor the feed starts with `ready`. Entries that retention has removed, and a cursor beyond the
+ * end of the log, are delivered as a `gap`. The feed opens nothing until its first event is fetched.
  */
-export function openFeed(scope: ProjectScope, sources: FeedSources, after: number | null): Source<FeedEvent> {
-  return new Feed(scope, sources, after);
+export function openFeed(scope: ProjectScope, dependencies: FeedDependencies, after: number | null): Source<FeedEvent> {
+  return new Feed(scope, dependencies, after);
 }
 
-interface FeedSources {
+interface FeedDependencies {
   readonly hubs: Hubs;
   /** Ends the feed when the scope no longer holds. */
   readonly watchAccess: WatchAccess;
 }
 
-/** The state of a feed that has not joined its hub yet. */
-interface Beginning {
-  readonly watchAccess: WatchAccess;
-  readonly after: number | null;
-}
-
-/** The progress of a delivery of single reads in several events, in the order of the log. */
+/** The progress of single reads that are delivered in several events, in the order of the log. */
 interface ReadReplay {
   /** The state that the last of these events completes. */
   readonly state: ReadState;
-  /** The number of the last notification that was delivered as read. */
+  /** The sequence of the last notification that was delivered as read. */
   readonly after: number;
-  /** The count of the reads that are still to be delivered. */
-  readonly left: number;
+  /** The number of reads that are still to be delivered. */
+  readonly remaining: number;
 }
 
 /**
  * Live entries are read from the hub. All other events are fetched, a batch at a time: the log from the cursor up to the
- * hub's position when the feed joined it, the `ready` behind that, and the entries and the single reads that a slow reader
- * has missed. Such a batch can be dropped at any time, as the feed's place moves only with the events that are read.
+ * boundary, then `ready`, and later the entries and the single reads that a slow reader has missed. A replayed batch can be
+ * dropped at any time, as the feed's position moves only when an event is read.
  */
 class Feed extends Source<FeedEvent> implements Evictable {
   readonly #scope: ProjectScope;
   readonly #hubs: Hubs;
-  /** Null once the feed has joined its hub. */
-  #beginning: Beginning | null;
+  /** Joins the hub; null once that has begun. */
+  #startJoin: (() => Promise<void>) | null;
   #follower: Follower | null = null;
   #lease: Lease | null = null;
   /** The hub's position when the feed joined it. */
   #boundary = 0;
-  /** The version of the read state when the replay up to there began; null without one. */
+  /** The version of the read state when the replay up to the boundary began; null without such a replay. */
   #versionBefore: number | null = null;
   #isReady = false;
   #fetching: Promise<void> | null = null;
-  /** The events that were fetched and are still to be read. */
+  /** The fetched events that have not been read yet. */
   #fetched: FeedEvent[] = noEvents;
-  /** How many events were fetched. */
+  /** The number of events in the last fetched batch. */
   #fetchedCount = 0;
-  /** Whether the fetched events can be fetched again. */
+  /** Whether the fetched events are a replay, which can be fetched again. */
   #isReplay = false;
   /** Null while no single reads are being delivered in several events. */
   #readReplay: ReadReplay | null = null;
-  /** The progress once the fetched event has been read. */
+  /** The progress after the fetched event has been read. */
   #nextReadReplay: ReadReplay | null = null;
-  /** How many entries the next batch may have: few, until it is known how large they are. */
+  /** The limit of entries in the next batch: low until their sizes are known. */
   #limit: number = FIRST_LIMIT;
-  /** Retention's watermark, as it was delivered last. */
+  /** Retention's watermark in the last delivered state. */
   #prunedThrough = 0;
 
-  constructor(scope: ProjectScope, { hubs, watchAccess }: FeedSources, after: number | null) {
+  constructor(scope: ProjectScope, { hubs, watchAccess }: FeedDependencies, after: number | null) {
     super();
     this.#scope = scope;
     this.#hubs = hubs;
-    this.#beginning = { watchAccess, after };
+    this.#startJoin = () => this.#join(watchAccess, after);
   }
 
   override read(): FeedEvent | null {
@@ -124,7 +119,7 @@ class Feed extends Source<FeedEvent> implements Evictable {
     return !this.#isReady || this.#follower?.isLagging === true || this.#lacksReads;
   }
 
-  get #reader() {
+  get #reader(): ReaderKey {
     return { projectId: this.#scope.projectId, userId: this.#scope.viewer.userId };
   }
 
@@ -148,7 +143,7 @@ class Feed extends Source<FeedEvent> implements Evictable {
 
   evict(): void {
     if (this.#fetched.length === 0 || !this.#isReplay) return;
-    // A reader that reads part of a batch of the log gets a batch of that length the next time.
+    // A consumer that has read part of a replayed batch gets a batch of that length the next time.
     if (this.#fetched[0]?.type !== 'read') this.#limit = Math.max(1, this.#fetchedCount - this.#fetched.length);
     this.#fetched = noEvents;
   }
@@ -163,52 +158,54 @@ class Feed extends Source<FeedEvent> implements Evictable {
 
   #readFetched(): FeedEvent | null {
     const event = this.#fetched.shift() ?? null;
-    if (event && this.#isReplay && this.#follower) this.#moveTo(event, this.#follower);
+    if (event && this.#isReplay && this.#follower) this.#advance(event, this.#follower);
     if (this.#fetched.length > 0) return event;
     this.#fetched = noEvents;
     if (this.#isReplay) this.#hubs.replays.release(this);
     return event;
   }
 
-  #moveTo(event: FeedEvent, follower: Follower): void {
+  /** Moves the feed's position past an event of a replay. */
+  #advance(event: FeedEvent, follower: Follower): void {
     if (event.type === 'gap') follower.position = event.to;
     else if (event.type !== 'read') follower.position = event.sequence;
-    else if (this.#nextReadReplay) this.#moveReadsTo(follower, this.#nextReadReplay);
+    else if (this.#nextReadReplay) {
+      const { state, remaining } = this.#nextReadReplay;
+      this.#readReplay = remaining > 0 ? this.#nextReadReplay : null;
+      if (remaining === 0) this.#recordDelivered(follower, state);
+    }
   }
 
-  #moveReadsTo(follower: Follower, replay: ReadReplay): void {
-    this.#readReplay = replay.left > 0 ? replay : null;
-    if (replay.left === 0) this.#reach(follower, replay.state);
-  }
-
-  #reach(follower: Follower, { version, prunedThrough }: ReadState): void {
+  #recordDelivered(follower: Follower, { version, prunedThrough }: ReadState): void {
     follower.version = version;
     this.#prunedThrough = prunedThrough;
   }
 
-  /** The next events that cannot be had from the hub. */
+  /** Fetches the next events that the hub does not have. */
   async #fetchNext(): Promise<void> {
-    if (this.#beginning) return this.#join(this.#beginning);
+    if (this.#startJoin) return this.#startJoin();
     const follower = this.#follower;
     if (!follower) return;
     if (this.#isReady && follower.isLagging) return this.#replay(follower, follower.highWatermark);
     if (this.#isReady) return this.#fetchReads(follower);
     if (follower.position >= this.#boundary) return this.#fetchReady(follower);
-    this.#versionBefore ??= await this.#persist(() => readVersion(this.#scope.database, this.#reader));
+    this.#versionBefore ??= await this.#query((database) => readVersion(database, this.#reader));
     return this.#replay(follower, this.#boundary);
   }
 
-  #setFetched(events: FeedEvent[], isReplay: boolean): void {
+  /** Stores fetched events. `replayBytes`: the size of a replay; null for events that cannot be fetched again. */
+  #setFetched(events: FeedEvent[], replayBytes: number | null): void {
     if (this.isEnded) return;
     this.#fetched = events;
     this.#fetchedCount = events.length;
-    this.#isReplay = isReplay;
+    this.#isReplay = replayBytes !== null;
+    if (replayBytes !== null) this.#hubs.replays.hold(this, replayBytes);
   }
 
-  /** Joins the hub, with the reader's cursor as the position; a cursor beyond the end of the log is a gap. */
-  async #join({ watchAccess, after }: Beginning): Promise<void> {
+  /** Joins the hub, with the client's cursor as the position; a cursor beyond the end of the log is a gap. */
+  async #join(watchAccess: WatchAccess, after: number | null): Promise<void> {
     const { database, projectId, viewer } = this.#scope;
-    this.#beginning = null;
+    this.#startJoin = null;
     this.#lease = watchAccess(this.#scope, this);
     const follower = await this.#hubs.follow(projectId, viewer.userId, this);
     this.#follower = follower;
@@ -217,18 +214,19 @@ class Feed extends Source<FeedEvent> implements Evictable {
     if (after === null) return;
     follower.position = after;
     if (after <= this.#boundary) return;
-    // Another process may have shown the reader more than the hub has read so far.
+    // Another process may have delivered entries to the client that this hub has not read yet.
     const last = await readLast(database, projectId);
     if (after <= last) return;
     follower.position = last;
-    this.#setFetched([{ type: 'gap', from: last + 1, to: after }], false);
+    this.#setFetched([{ type: 'gap', from: last + 1, to: after }], null);
   }
 
-  /** The next entries of the log between the position and a number that is in it. */
+  /** Fetches the next entries of the log after the position, up to a sequence that the log has reached. */
   async #replay(follower: Follower, upTo: number): Promise<void> {
     const { position } = follower;
-    const range = { after: position, upTo, ...REPLAY_BATCH, limit: this.#limit };
-    const batch = await this.#persist(() => this.#hubs.inTurn(() => listEntries(this.#scope, range)));
+    const { projectId, userId } = this.#reader;
+    const range = { after: position, upTo, userId, limit: this.#limit, maxBytes: REPLAY_BATCH.maxBytes };
+    const batch = await this.#limitedQuery((database) => readEntries(database, projectId, range));
     const events: FeedEvent[] = [];
     let last = position;
     for (const notification of batch.entries) {
@@ -239,58 +237,60 @@ class Feed extends Source<FeedEvent> implements Evictable {
     }
     if (events.length === 0) events.push({ type: 'gap', from: position + 1, to: upTo });
     this.#limit = Math.min(2 * this.#limit, nextLimit(batch, REPLAY_BATCH));
-    this.#setFetched(events, true);
-    if (!this.isEnded) this.#hubs.replays.hold(this, batch.bytes);
+    this.#setFetched(events, batch.bytes);
   }
 
   async #fetchReady(follower: Follower): Promise<void> {
-    const [{ database }, { position }] = [this.#scope, follower];
-    const asked = { ...this.#reader, sinceVersion: Number.MAX_SAFE_INTEGER, upTo: position };
-    const state = await this.#persist(() => readState(database, asked));
+    const { position } = follower;
+    const request = { ...this.#reader, sinceVersion: Number.MAX_SAFE_INTEGER, upTo: position };
+    const state = await this.#query((database) => readState(database, request));
     const sinceVersion = this.#versionBefore ?? state.version;
-    const version = await this.#persist(() => readToldVersion(database, state, { ...this.#reader, position, sinceVersion }));
-    this.#reach(follower, { ...state, version });
+    const version = await this.#query((database) => readToldVersion(database, state, { ...this.#reader, position, sinceVersion }));
+    this.#recordDelivered(follower, { ...state, version });
     this.#isReady = true;
-    this.#setFetched([{ type: 'ready', sequence: position, readThrough: state.readThrough, unreadCount: state.unread }], false);
+    this.#setFetched([{ type: 'ready', sequence: position, readThrough: state.readThrough, unreadCount: state.unread }], null);
   }
 
-  /** The next single reads that no shared state has for this feed. The unread count agrees with what has been delivered so far. */
+  /** Fetches the next single reads that the shared state lacks. The unread count matches the events that were delivered so far. */
   async #fetchReads(follower: Follower): Promise<void> {
     const state = this.#readReplay?.state ?? follower.readState();
     if (!state) return;
     const range = { ...this.#reader, sinceVersion: follower.version, upToVersion: state.version };
-    const inTurn = <Result>(work: () => Promise<Result>) => this.#persist(() => this.#hubs.inTurn(work));
-    const { after, left } = this.#readReplay ?? { after: 0, left: await inTurn(() => countReads(this.#scope.database, range)) };
-    const reads = await inTurn(() => listReads(this.#scope.database, { ...range, after }));
-    // A read that has fallen below the watermark meanwhile is no longer there: a later state covers it.
-    const stillLeft = reads.length < MAX_EVENT_IDS ? 0 : Math.max(left - reads.length, 0);
-    const unreadCount = this.#countUnread(follower, state) + stillLeft;
+    const after = this.#readReplay?.after ?? 0;
+    const total = this.#readReplay?.remaining ?? (await this.#limitedQuery((database) => countReads(database, range)));
+    const reads = await this.#limitedQuery((database) => listReads(database, { ...range, after }));
+    // A read that the watermark has passed meanwhile is no longer stored: a later state covers it.
+    const remaining = reads.length < MAX_EVENT_IDS ? 0 : Math.max(total - reads.length, 0);
+    const unreadCount = this.#countUnread(follower, state) + remaining;
     const notificationIds = reads.map(({ id }) => id);
-    this.#nextReadReplay = { state: { ...state, notificationIds: null }, after: reads.at(-1)?.sequence ?? after, left: stillLeft };
-    this.#setFetched([{ type: 'read', readThrough: state.readThrough, notificationIds, unreadCount }], true);
-    if (!this.isEnded) this.#hubs.replays.hold(this, notificationIds.length * ID_BYTES);
+    this.#nextReadReplay = { state: { ...state, notificationIds: null }, after: reads.at(-1)?.sequence ?? after, remaining };
+    this.#setFetched([{ type: 'read', readThrough: state.readThrough, notificationIds, unreadCount }], notificationIds.length * ID_BYTES);
   }
 
-  /** The user's read state, where the feed has not delivered it yet. */
+  /** The event of the user's read state; null if the feed has delivered that state, or cannot deliver it yet. */
   #readState(follower: Follower): FeedEvent | null {
     const state = follower.readState();
     if (!state || state.version < follower.version || this.#lacksReads) return null;
     if (state.version === follower.version && state.prunedThrough <= this.#prunedThrough) return null;
-    this.#reach(follower, state);
+    this.#recordDelivered(follower, state);
     const { readThrough, notificationIds: ids } = state;
     return { type: 'read', readThrough, notificationIds: ids ?? [], unreadCount: this.#countUnread(follower, state) };
   }
 
-  /** An entry that was delivered since the state was read is unread by it. */
+  /** Entries that were delivered after the state was read count as unread. */
   #countUnread({ position }: Follower, { unread, last }: ReadState): number {
     return unread + (position - last);
   }
 
-  /** A feed that has begun outlives an outage of the database: it goes on when the database is back. */
-  async #persist<Result>(work: () => Promise<Result>): Promise<Result> {
+  #limitedQuery<Result>(query: (database: Database) => Promise<Result>): Promise<Result> {
+    return this.#query((database) => this.#hubs.limitReads(query, database));
+  }
+
+  /** A query that is retried during an outage of the database: a feed that has begun continues when the database is back. */
+  async #query<Result>(query: (database: Database) => Promise<Result>): Promise<Result> {
     for (;;) {
       try {
-        return await work();
+        return await query(this.#scope.database);
       } catch (failure) {
         if (this.isEnded || toFault(failure).code !== 'service_unavailable') throw failure;
         await sleep(RETRY_MS * (0.5 + Math.random()));

@@ -1,30 +1,34 @@
 import type { ProjectScope } from '../access/scope.ts';
 import type { ReadWeighed, Weighed } from '../graph/answer.ts';
 import type { Slice } from '../graph/connection.ts';
-import { groupRows, pickCounts } from '../graph/level.ts';
+import { groupRows, idsOf, pickCounts } from '../graph/level.ts';
 import { type InProject, pickInProject } from '../graph/node.ts';
 import type { Database, Statements } from '../platform/database.ts';
 import { LAST } from './list.ts';
 import type { Notification } from './log.ts';
 import type { NotificationFilter } from './service.ts';
 
-/** A notification, with the project in whose log it stands. */
+/** A notification with the project of its log. */
 export type FoundNotification = Notification & { readonly projectId: string };
 
-/** Notifications by their ids, as their viewer has read them; null for one of another project. */
+/** Notifications by their ids, each for the viewer of its scope; null for one of another project. */
 export async function findNotifications(
   database: Database,
-  asked: readonly InProject[],
+  requested: readonly InProject[],
   read: ReadWeighed,
 ): Promise<Array<FoundNotification | null>> {
-  return pickInProject(asked, await read((bytesLeft) => select(database, asked, bytesLeft)));
+  return pickInProject(requested, await read((bytesLeft) => selectByIds(database, requested, bytesLeft)));
 }
 
-/** The heavy columns are read as far as the bytes that are left allow; without any, they are left out. */
-function select(database: Database, asked: readonly InProject[], bytesLeft: number | null): Promise<Array<FoundNotification & Weighed>> {
-  const ids = asked.map(({ id }) => id);
-  const projectIds = asked.map(({ scope }) => scope.projectId);
-  const userIds = asked.map(({ scope }) => scope.viewer.userId);
+/** The rows with these ids, with the heavy columns of as many of them as `bytesLeft` allows; null: of none. */
+function selectByIds(
+  database: Database,
+  requested: readonly InProject[],
+  bytesLeft: number | null,
+): Promise<Array<FoundNotification & Weighed>> {
+  const ids = requested.map(({ id }) => id);
+  const projectIds = requested.map(({ scope }) => scope.projectId);
+  const userIds = requested.map(({ scope }) => scope.viewer.userId);
   return database.query<FoundNotification & Weighed>`
     SELECT id, "projectId", sequence, kind, severity, title, CASE WHEN fits THEN body ELSE '' END AS body,
       "resourceType", "resourceId", CASE WHEN fits THEN data ELSE '{}'::json END AS data, created, read,
@@ -53,7 +57,7 @@ function select(database: Database, asked: readonly InProject[], bytesLeft: numb
     ) AS weighed`;
 }
 
-/** Which of the named notifications of the project the viewer has not read. */
+/** The ids of the named notifications of the project that the viewer has not read. */
 export async function findUnread({ database, projectId, viewer }: ProjectScope<Statements>, ids: readonly string[]): Promise<string[]> {
   const rows = await database.query<{ id: string }>`
     SELECT notification.id FROM notifications AS notification
@@ -70,7 +74,7 @@ export async function findUnread({ database, projectId, viewer }: ProjectScope<S
   return rows.map(({ id }) => id);
 }
 
-/** The list of each of several projects, the newest first: two statements, however many projects. */
+/** A slice of the list of each project, the newest first: two statements, whatever the number of projects. */
 export async function listOfProjects(
   database: Database,
   scopes: readonly ProjectScope[],
@@ -79,11 +83,11 @@ export async function listOfProjects(
 ): Promise<FoundNotification[][]> {
   const { unread = null, severity = null, kind = null } = filter;
   const { before: above = 0, after: below = LAST, limit } = slice;
-  const projectIds = scopes.map(({ projectId }) => projectId);
+  const projectIds = idsOf(scopes);
   const userIds = scopes.map(({ viewer }) => viewer.userId);
   const rows = slice.backwards
-    ? await database.query<Place>`
-        SELECT listed.id, wanted.project_id AS "projectId"
+    ? await database.query<ListedRow>`
+        SELECT listed.id, wanted.project_id AS "parentId"
         FROM unnest(${projectIds}::uuid[], ${userIds}::uuid[]) AS wanted (project_id, user_id)
         LEFT JOIN notification_states AS state ON state.project_id = wanted.project_id AND state.user_id = wanted.user_id
         CROSS JOIN LATERAL (
@@ -122,8 +126,8 @@ export async function listOfProjects(
           ) AS either
         ) AS listed
         ORDER BY listed.sequence`
-    : await database.query<Place>`
-        SELECT listed.id, wanted.project_id AS "projectId"
+    : await database.query<ListedRow>`
+        SELECT listed.id, wanted.project_id AS "parentId"
         FROM unnest(${projectIds}::uuid[], ${userIds}::uuid[]) AS wanted (project_id, user_id)
         LEFT JOIN notification_states AS state ON state.project_id = wanted.project_id AND state.user_id = wanted.user_id
         CROSS JOIN LATERAL (
@@ -162,31 +166,37 @@ export async function listOfProjects(
           ) AS either
         ) AS listed
         ORDER BY listed.sequence DESC`;
-  const scopeOf = new Map(scopes.map((scope) => [scope.projectId, scope]));
-  const asked = rows.flatMap(({ id, projectId }) => {
-    const scope = scopeOf.get(projectId);
+  const scopesById = new Map(scopes.map((scope) => [scope.projectId, scope]));
+  return groupRows(projectIds, await loadListed(database, { rows, scopesById }, read), ({ projectId }) => projectId);
+}
+
+/** A row of the list of a parent: of a project, or of a resource. */
+export interface ListedRow {
+  readonly id: string | null;
+  readonly parentId: string;
+}
+
+/** Loads the notifications of listed rows, in their order, each in the scope of its parent. */
+export async function loadListed(
+  database: Database,
+  { rows, scopesById }: { rows: readonly ListedRow[]; scopesById: ReadonlyMap<string, ProjectScope> },
+  read: ReadWeighed,
+): Promise<FoundNotification[]> {
+  const requested = rows.flatMap(({ id, parentId }) => {
+    const scope = scopesById.get(parentId);
     return scope && id !== null ? [{ scope, id }] : [];
   });
-  const found = asked.length > 0 ? await findNotifications(database, asked, read) : [];
-  return groupRows(
-    projectIds,
-    found.filter((notification) => notification !== null),
-    ({ projectId }) => projectId,
-  );
+  const found = requested.length > 0 ? await findNotifications(database, requested, read) : [];
+  return found.filter((notification) => notification !== null);
 }
 
-interface Place {
-  readonly id: string | null;
-  readonly projectId: string;
-}
-
-/** How many there are in each of the lists: arithmetic, unless a severity or a kind is asked for. */
+/** The length of the list of each project; only with a filter by severity or kind does it count rows. */
 export async function countNotifications(
   database: Database,
   scopes: readonly ProjectScope[],
   { unread = null, severity = null, kind = null }: NotificationFilter,
 ): Promise<number[]> {
-  const projectIds = scopes.map(({ projectId }) => projectId);
+  const projectIds = idsOf(scopes);
   const userIds = scopes.map(({ viewer }) => viewer.userId);
   const rows = await database.query<{ projectId: string; count: number | null }>`
     SELECT wanted.project_id AS "projectId", (CASE

@@ -5,22 +5,22 @@ import { coalesceCalls } from '../kernel/coalesce.ts';
 import { getOrInsert } from '../kernel/map.ts';
 import type { Database } from '../platform/database.ts';
 import { nextLimit, readEntries } from './batch.ts';
-import { type Position, type ReadState, readLast, readState } from './log.ts';
+import { type Position, type ReaderKey, type ReadState, readLast, readState } from './log.ts';
 import type { Throttle } from './throttle.ts';
 import { BATCH, type LiveEntry, Window } from './window.ts';
 
-/** A broadcast yields to other work after so many milliseconds. */
-const TURN_MS = 0.5;
+/** A broadcast yields to the event loop after this time. */
+const BROADCAST_SLICE_MS = 0.5;
 
-/** A user whose read state is followed, by however many feeds. */
+/** A user whose read state is followed by one feed or several. */
 interface Reader {
   readonly userId: string;
-  /** The newest state that is known; null: none yet. */
+  /** The newest state that was read; null before the first one. */
   state: ReadState | null;
   readonly followers: Set<Follower>;
-  isBeingRead: boolean;
-  /** Whether the state has changed again while it was being read. */
-  hasChanged: boolean;
+  isRefreshing: boolean;
+  /** Whether the state has to be read, or read again. */
+  isStale: boolean;
 }
 
 /** A subscriber. `onReadable` runs when entries are available; `end` runs at shutdown. */
@@ -29,11 +29,11 @@ export interface Subscriber extends Consumer {
 }
 
 /**
- * One feed's place in a hub. It keeps no entries of its own: it is a number, and the hub's window is shared. A feed that
- * lags behind the window reads the log, so a slow reader costs neither memory nor events.
+ * One feed's position in a hub. It stores no entries, as the hub's window is shared. A feed that lags behind the window reads
+ * the log, so a slow reader costs neither memory nor events.
  */
 export class Follower {
-  /** The last number that the feed has delivered. */
+  /** The last sequence that the feed has delivered. */
   position: number;
   /** The version of the read state that the feed has delivered; -1 before its first. */
   version = -1;
@@ -46,12 +46,12 @@ export class Follower {
     this.position = hub.position;
   }
 
-  /** The high watermark: the last number that the hub has read. */
+  /** The last sequence that the hub has read. */
   get highWatermark(): number {
     return this.hub.position;
   }
 
-  /** Whether the next entry is in the log, and no longer in the window. */
+  /** Whether the next entry is no longer in the window, so that it has to be read from the log. */
   get isLagging(): boolean {
     return this.hub.isLagging(this.position);
   }
@@ -61,15 +61,15 @@ export class Follower {
     return this.hub.entryAfter(this.position);
   }
 
-  /** A read state that counts no entry which is still to be delivered. */
+  /** The user's read state; null while it counts entries that the feed has not delivered yet. */
   readState(): ReadState | null {
     const { state } = this.reader;
     return state && state.last <= this.position ? state : null;
   }
 
   /**
-   * Whether the single reads of that state are to be fetched: they are too many for one event, or the feed has missed a
-   * state before it.
+   * Whether the feed has to fetch the single reads of that state itself: they are too many for one event, or the feed has
+   * missed an earlier state.
    */
   get lacksReads(): boolean {
     const state = this.readState();
@@ -78,11 +78,11 @@ export class Follower {
   }
 
   leave(): void {
-    this.hub.drop(this);
+    this.hub.remove(this);
   }
 }
 
-interface HubParts {
+interface HubDependencies {
   readonly database: Database;
   readonly projectId: string;
   readonly throttle: Throttle;
@@ -94,43 +94,44 @@ interface HubParts {
 }
 
 /**
- * Reads one project's log once, however many feeds follow it, and as fast as most of those read that keep up. Those that take
- * longer for a batch than it is from one poll to the next are left behind.
+ * Reads one project's log once for all feeds that follow it. The next batch is read when most of the followers that keep up have
+ * room for it, or when a poll finds that the hub has not moved since the poll before: followers slower than that start to lag.
  */
 export class Hub implements Evictable {
   readonly projectId: string;
-  /** The last number that was read. */
+  /** The last sequence that was read from the log. */
   position = 0;
-  /** Followers on their way in. */
+  /** The number of followers that are waiting for the hub to open. */
   joining = 0;
   readonly followers = new Set<Follower>();
   readonly #readers = new Map<string, Reader>();
-  /** The last entries up to the position. */
+  /** The newest entries, up to the position. */
   readonly #window = new Window();
+  /** Whether the log has, or may have, entries after the position. */
   #hasMore = false;
-  /** How many wake-ups have announced an entry. */
+  /** The number of announcements of entries. */
   #announced = 0;
-  /** Whether the log had more than the last batch took. */
-  #isLagging = false;
-  /** How many entries the next batch may have. */
+  /** Whether the log had more entries than fitted into the last batch. */
+  #isCatchingUp = false;
+  /** The limit of entries in the next batch. */
   #limit: number = BATCH.limit;
-  /** The last number in the log at the last poll, and the last one that the hub had read. */
+  /** The last sequence of the log at the last poll. */
   #logPosition = 0;
+  /** The position of the hub at the last poll. */
   #positionAtPoll = -1;
   #prunedThrough = 0;
   #opening: Promise<void> | null = null;
   /** Whether a batch is being read or broadcast. */
   #isReading = false;
-  readonly #readBatch: () => Promise<void>;
+  readonly #readBatch = coalesceCalls(() => this.#read());
 
-  constructor(private readonly parts: HubParts) {
-    this.projectId = parts.projectId;
-    this.#readBatch = coalesceCalls(() => this.#read());
+  constructor(private readonly dependencies: HubDependencies) {
+    this.projectId = dependencies.projectId;
   }
 
-  /** The first follower waits until the hub knows where the log ends; a failure leaves the next one to try again. */
+  /** Reads the end of the log as the hub's position, once; after a failure the next call tries again. */
   open(): Promise<void> {
-    this.#opening ??= readLast(this.parts.database, this.projectId).then(
+    this.#opening ??= readLast(this.dependencies.database, this.projectId).then(
       (last) => {
         this.position = last;
       },
@@ -143,7 +144,7 @@ export class Hub implements Evictable {
   }
 
   follow(userId: string, subscriber: Subscriber): Follower {
-    const open = () => ({ userId, state: null, followers: new Set<Follower>(), isBeingRead: false, hasChanged: false });
+    const open = () => ({ userId, state: null, followers: new Set<Follower>(), isRefreshing: false, isStale: false });
     const reader = getOrInsert<string, Reader>(this.#readers, userId, open);
     const follower = new Follower(this, reader, subscriber);
     reader.followers.add(follower);
@@ -151,15 +152,15 @@ export class Hub implements Evictable {
     return follower;
   }
 
-  drop(follower: Follower): void {
+  remove(follower: Follower): void {
     const { reader } = follower;
     this.followers.delete(follower);
     reader.followers.delete(follower);
     if (reader.followers.size === 0 && this.#readers.get(reader.userId) === reader) this.#readers.delete(reader.userId);
-    if (this.followers.size === 0) this.parts.onEmpty(this);
+    if (this.followers.size === 0) this.dependencies.onEmpty(this);
   }
 
-  /** Gives the window up for those of other hubs: followers that need it read the log. */
+  /** Drops the window in favour of other hubs: followers that need it read the log. */
   evict(): void {
     this.#window.clear();
   }
@@ -170,56 +171,57 @@ export class Hub implements Evictable {
 
   entryAfter(position: number): LiveEntry | null {
     if (position < this.position) return this.#window.entryAfter(position);
-    if (this.#hasMore && !this.#isReading) this.readOn();
+    if (this.#hasMore && !this.#isReading) this.requestBatch();
     return null;
   }
 
-  readers(): Array<{ projectId: string; userId: string }> {
+  readers(): ReaderKey[] {
     return [...this.#readers.keys()].map((userId) => ({ projectId: this.projectId, userId }));
   }
 
-  /** How many entries the hub is behind the log, and its slowest follower behind the hub. */
+  /** The number of entries by which the hub lags behind the log, and its slowest follower behind the hub. */
   measure(): { lag: number; backlog: number } {
     let slowest = this.position;
     for (const { position } of this.followers) slowest = Math.min(slowest, position);
     return { lag: Math.max(0, this.#logPosition - this.position), backlog: this.position - slowest };
   }
 
-  /** Reads the next batch, once the followers that keep up have read enough to make room for it. */
-  readOn(hasRoom = this.#hasRoom()): void {
+  /** Announces entries, and reads the next batch if the followers that keep up have room for it. */
+  requestBatch(hasRoom = this.#hasRoom()): void {
     this.#announced += 1;
     this.#hasMore = true;
-    if (hasRoom) this.#readBatch().catch(this.parts.onFailure);
+    if (hasRoom) this.#readBatch().catch(this.dependencies.onFailure);
   }
 
-  readStateOf(userId: string): void {
+  /** Reads a user's read state anew. */
+  refreshReadState(userId: string): void {
     const reader = this.#readers.get(userId);
     if (!reader) return;
-    reader.hasChanged = true;
-    if (!reader.isBeingRead) this.#readStateOf(reader).catch(this.parts.onFailure);
+    reader.isStale = true;
+    if (!reader.isRefreshing) this.#refresh(reader).catch(this.dependencies.onFailure);
   }
 
-  /** Reads what a poll has shown to be new. Retention changes the unread count of every reader. */
+  /** Reads what a poll has found to be new. Retention changes the unread count of every reader. */
   catchUp({ userId, position, prunedThrough }: Position): void {
     if (userId !== null) {
-      if (position > (this.#readers.get(userId)?.state?.version ?? 0)) this.readStateOf(userId);
+      if (position > (this.#readers.get(userId)?.state?.version ?? 0)) this.refreshReadState(userId);
       return;
     }
     const isStuck = this.position === this.#positionAtPoll;
     this.#logPosition = position;
     this.#positionAtPoll = this.position;
-    if (position > this.position) this.readOn(isStuck || this.#hasRoom());
-    if (prunedThrough > this.#prunedThrough) for (const id of this.#readers.keys()) this.readStateOf(id);
+    if (position > this.position) this.requestBatch(isStuck || this.#hasRoom());
+    if (prunedThrough > this.#prunedThrough) for (const id of this.#readers.keys()) this.refreshReadState(id);
     this.#prunedThrough = prunedThrough;
   }
 
-  /** Half of the followers that keep up are in the newer half of the window: the others are close, and still find theirs. */
+  /** Whether the window has space, or half of the followers that keep up are in its newer half: the others still find their entries. */
   #hasRoom(): boolean {
     if (!this.#window.isFull) return true;
     let active = 0;
     let recent = 0;
     for (const { position } of this.followers) {
-      // A follower that has fallen out of the window reads the log, and gains nothing by the wait.
+      // A lagging follower reads the log: waiting for it would not help it.
       if (this.isLagging(position)) continue;
       active += 1;
       if (this.#window.isRecent(position)) recent += 1;
@@ -230,62 +232,62 @@ export class Hub implements Evictable {
   async #read(): Promise<void> {
     this.#isReading = true;
     try {
-      // A hub that lags by more than a batch does not rest.
-      if (!this.#isLagging) await this.parts.throttle.wait(() => this.#announced);
+      // A hub that is catching up does not pause.
+      if (!this.#isCatchingUp) await this.dependencies.throttle.wait(() => this.#announced);
       this.#hasMore = false;
-      const { limit, maxBytes } = { ...BATCH, limit: this.#limit };
-      const batch = await readEntries(this.parts.database, this.projectId, { after: this.position, limit, maxBytes });
-      this.#isLagging = batch.hasMore;
+      const range = { after: this.position, limit: this.#limit, maxBytes: BATCH.maxBytes };
+      const batch = await readEntries(this.dependencies.database, this.projectId, range);
+      this.#isCatchingUp = batch.hasMore;
       const last = batch.entries.at(-1);
       if (!last || this.followers.size + this.joining === 0) return;
       this.#limit = nextLimit(batch, BATCH);
       this.#window.add(batch);
       this.position = last.sequence;
-      this.parts.windows.hold(this, this.#window.bytes);
+      this.dependencies.windows.hold(this, this.#window.bytes);
       this.#hasMore ||= batch.hasMore;
       await this.#broadcast();
-      if (this.#hasMore) this.readOn();
+      if (this.#hasMore) this.requestBatch();
     } finally {
       this.#isReading = false;
     }
   }
 
-  /** Calls every subscriber; those that keep up read the new entries while they are called. */
+  /** Notifies every subscriber; those that keep up read the new entries within the call. */
   async #broadcast(): Promise<void> {
-    let began = performance.now();
+    let startedAt = performance.now();
     for (const { subscriber } of this.followers) {
       subscriber.onReadable();
-      const tookMs = performance.now() - began;
-      if (tookMs < TURN_MS) continue;
-      this.parts.throttle.spend(tookMs);
+      const tookMs = performance.now() - startedAt;
+      if (tookMs < BROADCAST_SLICE_MS) continue;
+      this.dependencies.throttle.spend(tookMs);
       await setImmediate();
-      began = performance.now();
+      startedAt = performance.now();
     }
-    this.parts.throttle.spend(performance.now() - began);
+    this.dependencies.throttle.spend(performance.now() - startedAt);
   }
 
-  /** One state for all feeds that are ready; or, where one of them has missed too much, for those that had the last one. */
-  async #readNewState({ userId, followers, state }: Reader): Promise<ReadState> {
-    const request = { projectId: this.projectId, userId };
+  /** One state for all feeds that are ready; if one of them has missed too many single reads, for those that had the last state. */
+  async #readSharedState({ userId, followers, state }: Reader): Promise<ReadState> {
+    const key = { projectId: this.projectId, userId };
     let sinceVersion = Number.MAX_SAFE_INTEGER;
     for (const { version } of followers) if (version >= 0) sinceVersion = Math.min(sinceVersion, version);
-    const read = await readState(this.parts.database, { ...request, sinceVersion });
+    const read = await readState(this.dependencies.database, { ...key, sinceVersion });
     if (read.notificationIds !== null || !state || state.version <= sinceVersion) return read;
-    return readState(this.parts.database, { ...request, sinceVersion: state.version });
+    return readState(this.dependencies.database, { ...key, sinceVersion: state.version });
   }
 
-  async #readStateOf(reader: Reader): Promise<void> {
-    reader.isBeingRead = true;
+  async #refresh(reader: Reader): Promise<void> {
+    reader.isRefreshing = true;
     try {
-      while (reader.hasChanged) {
-        reader.hasChanged = false;
-        reader.state = await this.#readNewState(reader);
-        // The state counts the log as it was: entries of that log which have not been read yet are delivered before it.
-        if (reader.state.last > this.position) this.readOn();
+      while (reader.isStale) {
+        reader.isStale = false;
+        reader.state = await this.#readSharedState(reader);
+        // The state counts all entries of the log: those that the hub has not read yet are delivered before the state.
+        if (reader.state.last > this.position) this.requestBatch();
         for (const { subscriber } of reader.followers) subscriber.onReadable();
       }
     } finally {
-      reader.isBeingRead = false;
+      reader.isRefreshing = false;
     }
   }
 }

@@ -9,37 +9,43 @@ import { readPositions } from './log.ts';
 import { Throttle } from './throttle.ts';
 
 const POLL_INTERVAL_MS = 750;
-/** Lagging followers read the log for themselves: not all at once, or they would take every connection. */
+/** Lagging feeds read the log themselves: if all did at once, they would take every connection to the database. */
 const READS_AT_ONCE = 4;
 /** The bytes of the windows of all hubs. */
 const MAX_WINDOW_BYTES = 32 * 1024 * 1024;
-/** The bytes of the batches that lagging feeds have fetched and not read. */
+/** The bytes of the batches that lagging feeds have fetched and not delivered. */
 const MAX_REPLAY_BYTES = 8 * 1024 * 1024;
 
-/** All hubs of a process: one for each project that is being streamed. */
+interface HubsDependencies {
+  readonly database: Database;
+  readonly wakeups: Wakeups;
+  readonly log: Logger;
+}
+
+/** The hubs of a process: one for each project that is being streamed. */
 export class Hubs {
   readonly #hubs = new Map<string, Hub>();
   readonly #throttle = new Throttle();
   readonly #windows = new MemoryBudget(MAX_WINDOW_BYTES);
   readonly #stopListening: () => void;
   readonly #stopPolling: () => void;
-  /** Runs a read of the log that serves a single follower, when its turn has come. */
-  readonly inTurn = pLimit(READS_AT_ONCE);
-  /** The batches that lagging feeds hold. */
+  /** Limits the concurrent queries that serve a single feed. */
+  readonly limitReads = pLimit(READS_AT_ONCE);
+  /** The budget of the batches that lagging feeds have fetched. */
   readonly replays = new MemoryBudget(MAX_REPLAY_BYTES);
 
-  constructor(private readonly parts: { readonly database: Database; readonly wakeups: Wakeups; readonly log: Logger }) {
-    const { wakeups, log } = parts;
+  constructor(private readonly dependencies: HubsDependencies) {
+    const { wakeups, log } = dependencies;
     this.#stopListening = wakeups.listen((wakeup) => this.#wakeUp(wakeup));
     this.#stopPolling = scheduleJob('poll the logs', POLL_INTERVAL_MS, () => this.#poll(), log);
   }
 
-  /** Wakes up every process: the project's log, or a user's read state in it, has moved. */
+  /** Notifies every process that the project's log, or a user's read state in it, has changed. */
   wake(wakeup: Wakeup): void {
-    this.parts.wakeups.send(wakeup);
+    this.dependencies.wakeups.send(wakeup);
   }
 
-  /** Follows a project for a user, from the present position of its hub. */
+  /** Follows a project for a user, from the current position of its hub. */
   async follow(projectId: string, userId: string, subscriber: Subscriber): Promise<Follower> {
     const hub = this.#hubs.get(projectId) ?? this.#open(projectId);
     hub.joining += 1;
@@ -48,18 +54,18 @@ export class Hubs {
       return hub.follow(userId, subscriber);
     } finally {
       hub.joining -= 1;
-      this.#forget(hub);
+      this.#closeIfUnused(hub);
     }
   }
 
-  /** How many projects are being streamed, and how many feeds follow them. */
+  /** The number of projects that are being streamed, and of the feeds that follow them. */
   count(): { hubs: number; followers: number } {
     let followers = 0;
     for (const hub of this.#hubs.values()) followers += hub.followers.size;
     return { hubs: this.#hubs.size, followers };
   }
 
-  /** The worst of all hubs, in entries, and how many feeds wait for their turn to read the log. */
+  /** The largest lags of all hubs, in entries, and the number of queries that wait to run. */
   measure(): { lag: number; backlog: number; waiting: number } {
     let lag = 0;
     let backlog = 0;
@@ -68,7 +74,7 @@ export class Hubs {
       lag = Math.max(lag, measured.lag);
       backlog = Math.max(backlog, measured.backlog);
     }
-    return { lag, backlog, waiting: this.inTurn.pendingCount };
+    return { lag, backlog, waiting: this.limitReads.pendingCount };
   }
 
   close(): void {
@@ -79,12 +85,12 @@ export class Hubs {
 
   #open(projectId: string): Hub {
     const hub = new Hub({
-      database: this.parts.database,
+      database: this.dependencies.database,
       projectId,
       throttle: this.#throttle,
       windows: this.#windows,
-      onFailure: (failure) => this.parts.log.warn({ err: failure }, 'could not read on: the next poll tries again'),
-      onEmpty: (empty) => this.#forget(empty),
+      onFailure: (failure) => this.dependencies.log.warn({ err: failure }, 'could not read on: the next poll tries again'),
+      onEmpty: (empty) => this.#closeIfUnused(empty),
     });
     this.#hubs.set(projectId, hub);
     return hub;
@@ -92,24 +98,24 @@ export class Hubs {
 
   #wakeUp({ projectId, userId }: Wakeup): void {
     const hub = this.#hubs.get(projectId);
-    if (userId) hub?.readStateOf(userId);
-    else hub?.readOn();
+    if (userId) hub?.refreshReadState(userId);
+    else hub?.requestBatch();
   }
 
-  /** Polls the positions of all that is being streamed, in one statement: wake-ups may have been missed. */
+  /** Polls the positions of all logs and read states that are being streamed, in one statement: wake-ups may have been lost. */
   async #poll(): Promise<void> {
     const hubs = [...this.#hubs.values()].filter(({ followers }) => followers.size > 0);
     if (hubs.length === 0) return;
     const projectIds = hubs.map(({ projectId }) => projectId);
     const positions = await readPositions(
-      this.parts.database,
+      this.dependencies.database,
       projectIds,
       hubs.flatMap((hub) => hub.readers()),
     );
     for (const position of positions) this.#hubs.get(position.projectId)?.catchUp(position);
   }
 
-  #forget(hub: Hub): void {
+  #closeIfUnused(hub: Hub): void {
     if (hub.followers.size > 0 || hub.joining > 0) return;
     this.#windows.release(hub);
     if (this.#hubs.get(hub.projectId) === hub) this.#hubs.delete(hub.projectId);

@@ -3,7 +3,7 @@ import type { Weighed } from '../graph/answer.ts';
 import type { Database } from '../platform/database.ts';
 import type { Notification } from './log.ts';
 
-/** The notifications of a project, as a user has read them: all of them, or those that pass a filter. */
+/** The notifications of a project for a user: all of them, or those that pass a filter. */
 export interface List {
   readonly projectId: string;
   readonly userId: string;
@@ -12,30 +12,30 @@ export interface List {
   readonly kind: string | null;
 }
 
-/** A part of a list: the numbers between two others, the newest first unless `isAscending`. */
+/** A part of a list: the entries with sequences between two bounds, both exclusive, the newest first unless `isAscending`. */
 export interface Part extends List {
   readonly above: number;
   readonly below: number;
   readonly limit: number;
   readonly offset: number;
   readonly isAscending: boolean;
-  /** Null: the heavy columns are not read. */
+  /** The budget for the heavy columns; null: they are not read. */
   readonly bytesLeft: number | null;
 }
 
 type Row = Notification & Weighed;
 
-/** Behind every number of a log. */
+/** An upper bound of every sequence. */
 export const LAST = Number.MAX_SAFE_INTEGER;
 
 /**
- * The notifications of a part, and of their heavy columns as many as the bytes that are left allow.
+ * The notifications of a part, with the heavy columns of as many rows as `bytesLeft` allows.
  *
- * A list is walked along the log, or where a kind or a severity is asked for along the index of that. Each statement has one
- * plan, which is right for every part. Where two indexes could be needed it has a branch for each, of which one finds the
- * numbers, and the rows of these. A value on which the plan would depend stands in a subselect, which the planner does
- * not look into. The lower bound is compared as a row: two plain bounds are taken for a range of few rows, which would all
- * be read and sorted. Of those that were read none is newer than the last one that was: nothing is looked at behind it.
+ * A list is read in the order of the log, or by the index of a kind or a severity that the filter names. Each statement has one
+ * plan, which is right for every part. Where two indexes could be needed, the statement has a branch for each: one of them
+ * finds the sequences, then the rows are read. A value on which the plan would depend is in a subselect, which the planner
+ * does not evaluate. The lower bound is compared as a row: for two plain bounds the planner would expect few rows, read all of
+ * them and sort. No read notification is newer than the last one that was read: a list of those ends there.
  */
 export function readPart(database: Database, part: Part): Promise<Row[]> {
   if (part.kind === null && part.severity === null) return part.isAscending ? readOldest(database, part) : readNewest(database, part);
@@ -224,7 +224,7 @@ function readOldestOf(database: Database, part: Part): Promise<Row[]> {
     ORDER BY sequence`;
 }
 
-/** The length of a list that is not filtered by kind or severity: arithmetic, whatever its size. And the last number in the log. */
+/** The length of a list without a filter by kind or severity, computed without counting rows; and the last sequence of the log. */
 export async function countList(database: Database, { projectId, userId, unread }: List): Promise<{ count: number; last: number }> {
   const [row] = await database.query<{ count: number; last: number }>`
     SELECT coalesce(CASE ${unread}::boolean
@@ -236,7 +236,7 @@ export async function countList(database: Database, { projectId, userId, unread 
   return row ?? { count: 0, last: 0 };
 }
 
-/** The length of a list that is filtered by kind or severity: its rows are counted. */
+/** The length of a list with a filter by kind or severity: counts its rows. */
 export async function countFiltered(database: Database, list: List): Promise<number> {
   const { projectId, userId, unread, severity, kind } = list;
   const [row] = await database.query<{ count: number }>`

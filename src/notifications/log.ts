@@ -17,47 +17,51 @@ export interface Notification {
   readonly read: boolean;
 }
 
-/** The event of a feed that delivers a notification. */
+/** The feed event that delivers a notification. */
 export interface NotificationEvent extends Shareable {
   readonly type: 'notification';
   readonly sequence: number;
   readonly notification: Notification;
 }
 
-/** What a user has read, as of one moment. */
+/** A user's read state at one moment. */
 export interface ReadState {
-  /** Counts every change. */
+  /** Incremented by every change. */
   readonly version: number;
   readonly readThrough: number;
-  /** Up to this one, retention has removed what there was. */
+  /** The last sequence that retention has removed. */
   readonly prunedThrough: number;
-  /** The last number in the log at that moment. */
+  /** The last sequence of the log at that moment. */
   readonly last: number;
-  /** Unread among the numbers up to `upTo`, or up to `last`. */
+  /** The number of unread entries up to `upTo`, or up to `last`. */
   readonly unread: number;
   readonly sinceVersion: number;
-  /** What was read singly since `sinceVersion`, above the watermark; null where one event may not name them all. */
+  /** The single reads after `sinceVersion`, above the watermark; null where they are too many for one event. */
   readonly notificationIds: readonly string[] | null;
 }
 
-/** The most ids of a `read` event: 39 bytes each. */
+/** The most ids in one `read` event: 39 bytes each. */
 export const MAX_EVENT_IDS = 1_000;
 
-/** The last number in the project's log. */
+/** The last sequence of the project's log. */
 export async function readLast(database: Database, projectId: string): Promise<number> {
   const [row] = await database.query<{ last: number }>`
     SELECT last_sequence::int AS last FROM notification_logs WHERE project_id = ${projectId}::uuid`;
   return row?.last ?? 0;
 }
 
-interface StateRequest {
+/** A user as a reader of one project's log. */
+export interface ReaderKey {
   readonly projectId: string;
   readonly userId: string;
+}
+
+interface StateRequest extends ReaderKey {
   readonly sinceVersion: number;
   readonly upTo?: number;
 }
 
-/** The user's read state, by one statement, so that its figures agree. */
+/** The user's read state, by one statement, so that its figures are consistent. */
 export async function readState(database: Database, { projectId, userId, sinceVersion, upTo }: StateRequest): Promise<ReadState> {
   const [state] = await database.query<Omit<ReadState, 'sinceVersion' | 'notificationIds'> & { ids: string[] }>`
     SELECT coalesce(state.version, 0)::int AS version, coalesce(state.read_through, 0)::int AS "readThrough",
@@ -89,14 +93,12 @@ export async function readState(database: Database, { projectId, userId, sinceVe
   return { ...figures, sinceVersion, notificationIds: ids.length > MAX_EVENT_IDS ? null : ids };
 }
 
-interface LateReads {
-  readonly projectId: string;
-  readonly userId: string;
+interface LateReads extends ReaderKey {
   readonly position: number;
   readonly sinceVersion: number;
 }
 
-/** The last version before the first of the single reads that are of entries behind a position, or newer than a version; null for none. */
+/** The version before the first single read that is of an entry after `position`, or newer than `sinceVersion`; null without such a read. */
 export async function readVersionBefore(
   database: Database,
   { projectId, userId, position, sinceVersion }: LateReads,
@@ -109,9 +111,9 @@ export async function readVersionBefore(
 }
 
 /**
- * The version up to which a feed at a position, which began to replay the log at `sinceVersion`, has told what is read. An entry
- * that was read after its replay, or before it is delivered as a new one, was or will be told as unread: the state that comes
- * next brings these reads again.
+ * The version of the read state that a feed at `late.position` has delivered, if its replay began at version
+ * `late.sinceVersion`. An entry that was read after its replay, or before its delivery as a live entry, is delivered as unread:
+ * the version is one before such reads, so that the next state delivers them again.
  */
 export async function readToldVersion(database: Database, { version, last, readThrough }: ReadState, late: LateReads): Promise<number> {
   if (last <= late.position && late.sinceVersion === version) return version;
@@ -119,10 +121,8 @@ export async function readToldVersion(database: Database, { version, last, readT
   return Math.min(before ?? version, readThrough > late.position ? version - 1 : version);
 }
 
-/** The single reads of a user that came with the versions after one, up to another. */
-interface ReadRange {
-  readonly projectId: string;
-  readonly userId: string;
+/** The single reads of a user, from the versions after `sinceVersion` up to `upToVersion`. */
+interface ReadRange extends ReaderKey {
   readonly sinceVersion: number;
   readonly upToVersion: number;
 }
@@ -135,7 +135,7 @@ export async function countReads(database: Database, { projectId, userId, sinceV
   return row?.count ?? 0;
 }
 
-/** The next of them behind a number, in the order of the log: as many as one event may name. */
+/** The next single reads of entries after a sequence, in the order of the log: at most `MAX_EVENT_IDS`. */
 export function listReads(
   database: Database,
   { projectId, userId, sinceVersion, upToVersion, after }: ReadRange & { readonly after: number },
@@ -149,7 +149,7 @@ export function listReads(
     ORDER BY single.sequence LIMIT ${MAX_EVENT_IDS}`;
 }
 
-/** The position of a log (`userId` null: its last number), or of a read state (its version). */
+/** The position of a log (`userId` is null; its last sequence), or of a read state (its version). */
 export interface Position {
   readonly projectId: string;
   readonly userId: string | null;
@@ -158,17 +158,13 @@ export interface Position {
 }
 
 /** The version of a user's read state. */
-export async function readVersion(database: Database, reader: { projectId: string; userId: string }): Promise<number> {
+export async function readVersion(database: Database, reader: ReaderKey): Promise<number> {
   const [state] = await readPositions(database, [], [reader]);
   return state?.position ?? 0;
 }
 
-/** The positions of everything that is being streamed, in one statement. */
-export function readPositions(
-  database: Database,
-  projectIds: readonly string[],
-  readers: ReadonlyArray<{ projectId: string; userId: string }>,
-): Promise<Position[]> {
+/** The positions of logs and of read states, in one statement. */
+export function readPositions(database: Database, projectIds: readonly string[], readers: readonly ReaderKey[]): Promise<Position[]> {
   const projects = [...projectIds, ...readers.map(({ projectId }) => projectId)];
   const users = [...projectIds.map(() => null), ...readers.map(({ userId }) => userId)];
   return database.query<Position>`

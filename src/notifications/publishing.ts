@@ -6,7 +6,7 @@ import { ProjectRef } from '../graph/project.ts';
 import { inProject, NotificationRef, type Reached, SeverityEnum } from './schema.ts';
 import { MAX_PUBLISHED_BYTES, publishNotifications } from './service.ts';
 
-/** What one call of `publishNotifications` may hold. */
+/** The most notifications in one call of `publishNotifications`. */
 const MAX_PUBLISHED = 100;
 
 type InputFields = InputFieldBuilder<typeof builder.$inferSchemaTypes, 'InputObject'>;
@@ -74,7 +74,7 @@ const PublishNotificationsInput = builder.inputType('PublishNotificationsInput',
   }),
 });
 
-/** What was published, and through which project. */
+/** The published notifications, and the scope in which they were published. */
 interface Publishing {
   readonly scope: ProjectScope;
   readonly notifications: readonly Reached[];

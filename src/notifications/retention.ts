@@ -1,21 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '../platform/database.ts';
 
-/** The most entries that one statement removes: whoever publishes to the project waits for it. */
+/** The most entries that one statement removes: it blocks publishing to the project while it runs. */
 const BATCH_SIZE = 500;
-/** How much longer it rests than it works. */
-const REST = 3;
-/** So often in a row a log may be found being written to, before it is left for the next run. */
-const MOST_MISSES = 100;
-/** So many logs are looked at by one statement. */
+/** The pause after a batch, in multiples of the time that the batch took. */
+const PAUSE_FACTOR = 3;
+/** A log that is locked by a writer more often than this in a row is left for the next run. */
+const MAX_MISSES = 100;
+/** The logs that one statement checks. */
 const LOGS_AT_ONCE = 1_000;
-const BEFORE_ALL = '00000000-0000-0000-0000-000000000000';
+const NIL_UUID = '00000000-0000-0000-0000-000000000000';
 
-/** Removes the notifications that are older than so many days, from the beginning of every log. Returns how many. */
+/** Removes the notifications that are older than `days`, from the beginning of every log. Returns their number. */
 export async function pruneNotifications(database: Database, days: number): Promise<number> {
   const before = new Date(Date.now() - days * 86_400_000);
   let total = 0;
-  for (let after = BEFORE_ALL; ; ) {
+  for (let after = NIL_UUID; ; ) {
     const logs = await database.query<{ projectId: string; isDue: boolean | null }>`
       SELECT log.project_id AS "projectId", coalesce((
         SELECT created < ${before} FROM notifications WHERE project_id = log.project_id ORDER BY sequence LIMIT 1
@@ -28,18 +28,18 @@ export async function pruneNotifications(database: Database, days: number): Prom
   }
 }
 
-/** Rests after each batch, so that most of the time is everybody else's. */
+/** Pauses after each batch, so that the database has most of its time for other work. */
 async function pruneLog(database: Database, projectId: string, before: Date): Promise<number> {
   let total = 0;
   let misses = 0;
   for (;;) {
-    const began = performance.now();
+    const startedAt = performance.now();
     const [row] = await database.query<{ pruned: number | null }>`
       SELECT prune_notification_log(${projectId}::uuid, ${before}, ${BATCH_SIZE}::int)::int AS pruned`;
     const pruned = row?.pruned ?? null;
     total += pruned ?? 0;
     misses = pruned === null ? misses + 1 : 0;
-    if (misses > MOST_MISSES || (pruned !== null && pruned < BATCH_SIZE)) return total;
-    await sleep(REST * (performance.now() - began));
+    if (misses > MAX_MISSES || (pruned !== null && pruned < BATCH_SIZE)) return total;
+    await sleep(PAUSE_FACTOR * (performance.now() - startedAt));
   }
 }

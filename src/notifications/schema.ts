@@ -22,7 +22,7 @@ declare module '../graph/context.ts' {
   }
 }
 
-/** What one call of `markNotificationsRead` may name (§8). */
+/** The most ids in one call of `markNotificationsRead` (§8). */
 const MAX_NOTIFICATION_IDS = 200;
 
 export const SeverityEnum = builder.enumType('Severity', {
@@ -34,7 +34,7 @@ export const SeverityEnum = builder.enumType('Severity', {
   }),
 });
 
-/** The project of a notification is told by what it was reached through; the events of a feed are shared, and have none. */
+/** A notification with its project; the events of a feed are shared, and have none. */
 export type Reached = Notification & { readonly projectId?: string };
 
 export function inProject({ projectId }: Pick<ProjectScope, 'projectId'>, rows: readonly Notification[]): Reached[] {
@@ -77,7 +77,10 @@ export const NotificationRef = builder.objectRef<Reached>('Notification').implem
   }),
 });
 
-registerNode('Notification', { inProject: ({ database }, asked, read) => findNotifications(database, asked, read), heavyFields });
+registerNode('Notification', {
+  inProject: ({ database }, requested, read) => findNotifications(database, requested, read),
+  heavyFields,
+});
 
 const NotificationConnection = implementConnection('Notification', NotificationRef);
 const NotificationPage = implementPage('NotificationPage', NotificationRef);
@@ -102,8 +105,8 @@ builder.objectFields(ProjectRef, (t) => ({
       description: 'The notifications of the project, the newest first.',
       complexity: pageCost,
       args: { filter: t.arg({ type: NotificationFilterInput, description: 'Only these.' }) },
-      resolve: (scope, { filter: given, ...args }, context, info) => {
-        const filter = given ?? {};
+      resolve: (scope, { filter: nullableFilter, ...args }, context, info) => {
+        const filter = nullableFilter ?? {};
         const read = openReader(context, info, heavyFields);
         const name = `notifications ${JSON.stringify(filter)}`;
         const count = () =>
@@ -179,10 +182,10 @@ const MarkNotificationsReadInput = builder.inputType('MarkNotificationsReadInput
   }),
 });
 
-/** What marking has changed, and through which project. */
+/** The result of marking, and the scope in which it was done. */
 interface Marking extends MarkResult {
   readonly scope: ProjectScope;
-  /** Those among the named ones that were unread. */
+  /** The named notifications that were unread. */
   readonly changedIds: readonly string[];
 }
 
@@ -204,7 +207,7 @@ const MarkNotificationsReadPayload = builder.objectRef<Marking>('MarkNotificatio
   }),
 });
 
-const changed: ReadonlySet<string> = new Set(['notifications']);
+const changedField: ReadonlySet<string> = new Set(['notifications']);
 
 builder.mutationField('markNotificationsRead', (t) =>
   t.field({
@@ -216,7 +219,7 @@ builder.mutationField('markNotificationsRead', (t) =>
       const marking = await once({ input, context, info }, async ({ openProject, services }) => {
         const scope = await openProject(input);
         const ids = input.throughSequence === null || input.throughSequence === undefined ? (input.notificationIds ?? []) : [];
-        const changedIds = ids.length > 0 && asksFor(info, changed) ? await findUnread(scope, ids) : [];
+        const changedIds = ids.length > 0 && asksFor(info, changedField) ? await findUnread(scope, ids) : [];
         return { ...(await markRead(scope, services.notifications, input)), changedIds };
       });
       return marking && { ...marking, scope: await context.openProject(input) };

@@ -2,12 +2,12 @@ import { type ProjectScope, requireRole } from '../access/scope.ts';
 import type { Severity } from '../generated/prisma/enums.ts';
 import type { ReadWeighed } from '../graph/answer.ts';
 import type { Slice } from '../graph/connection.ts';
+import { idsOf, pickCounts } from '../graph/level.ts';
 import { Fault } from '../kernel/fault.ts';
 import { toJsonText } from '../kernel/jsontext.ts';
 import { makePage, type Page, pageOffset, readPage } from '../kernel/page.ts';
 import { exceedsBytes } from '../kernel/size.ts';
 import type { Database, Statements } from '../platform/database.ts';
-import { type Batch, type BatchLimits, readEntries } from './batch.ts';
 import type { Hubs } from './hubs.ts';
 import { countFiltered, countList, LAST, type List, readPart } from './list.ts';
 import type { Notification } from './log.ts';
@@ -18,10 +18,10 @@ export interface NotificationFilter {
   readonly kind?: string | null;
 }
 
-/** The fields that may be large: a list reads them only where they are asked for, and as far as its answer may go. */
+/** The fields that may be large: a list reads them only when they are selected, and within the budget of its answer. */
 export const heavyFields: ReadonlySet<string> = new Set(['body', 'data']);
 
-/** The notifications of a project, the newest first, from a cursor on: as fast deep in the log as at its end. */
+/** A slice of the notifications of a project, the newest first, by cursors: as fast deep in the log as at its end. */
 export async function listNotifications(
   scope: ProjectScope,
   { filter, slice }: { filter: NotificationFilter; slice: Slice<number> },
@@ -32,15 +32,7 @@ export async function listNotifications(
   return read((bytesLeft) => readPart(scope.database, { ...part, bytesLeft }));
 }
 
-/** The entries of the log after one number up to another, in its own order: as many as `limit` and `maxBytes` allow. */
-export function listEntries(
-  { database, projectId, viewer }: ProjectScope,
-  range: { after: number; upTo: number } & BatchLimits,
-): Promise<Batch> {
-  return readEntries(database, projectId, { ...range, userId: viewer.userId });
-}
-
-/** One page of the same list (§2.7). Throws field errors for a page that is not positive, `not_found` past the end. */
+/** One page of the same list (§2.7). Throws field errors for a page that is not positive, `not_found` for one past the end. */
 export async function pageNotifications(
   scope: ProjectScope,
   { filter, ...paging }: { filter: NotificationFilter; page: number; pageSize: number },
@@ -52,27 +44,27 @@ export async function pageNotifications(
   const isFiltered = list.severity !== null || list.kind !== null;
   const { count, last } = isFiltered ? { count: await countFiltered(database, list), last: LAST } : await countList(database, list);
   const offset = pageOffset(request, count);
-  // Without a filter the numbers have no gaps: the page is found by its first number, not by counting rows.
-  const isWhole = !isFiltered && list.unread === null;
-  const place = isWhole ? { below: last - offset + 1, offset: 0 } : { below: LAST, offset };
-  const part = { ...list, ...place, above: 0, limit: request.pageSize, isAscending: false };
+  // Without a filter the sequences have no gaps: the first one of the page is known, and no rows are skipped by an offset.
+  const isGapless = !isFiltered && list.unread === null;
+  const start = isGapless ? { below: last - offset + 1, offset: 0 } : { below: LAST, offset };
+  const part = { ...list, ...start, above: 0, limit: request.pageSize, isAscending: false };
   const results = await read((bytesLeft) => readPart(database, { ...part, bytesLeft }));
   return makePage(request, count, results);
 }
 
-/** An empty kind is none. */
+/** An empty kind is no filter. */
 function listOf({ projectId, viewer }: ProjectScope, { unread, severity, kind }: NotificationFilter): List {
   return { projectId, userId: viewer.userId, unread: unread ?? null, severity: severity ?? null, kind: kind || null };
 }
 
-/** How many notifications of each project the viewer has not read. */
+/** The number of unread notifications in each project. */
 export async function countUnread(database: Database, scopes: readonly ProjectScope[]): Promise<number[]> {
-  const [projectIds, userIds] = [scopes.map(({ projectId }) => projectId), scopes.map(({ viewer }) => viewer.userId)];
-  const rows = await database.query<{ projectId: string | null; unread: number | null }>`
-    SELECT wanted.project_id AS "projectId", unread_notifications(wanted.project_id, wanted.user_id)::int AS unread
+  const projectIds = idsOf(scopes);
+  const userIds = scopes.map(({ viewer }) => viewer.userId);
+  const rows = await database.query<{ projectId: string | null; count: number | null }>`
+    SELECT wanted.project_id AS "projectId", unread_notifications(wanted.project_id, wanted.user_id)::int AS count
     FROM unnest(${projectIds}::uuid[], ${userIds}::uuid[]) AS wanted (project_id, user_id)`;
-  const counts = new Map(rows.map(({ projectId, unread }) => [projectId, unread]));
-  return projectIds.map((id) => counts.get(id) ?? 0);
+  return pickCounts(projectIds, rows, ({ projectId }) => projectId);
 }
 
 interface MarkRequest {
@@ -86,9 +78,9 @@ export interface MarkResult {
 }
 
 /**
- * Marks the named notifications, or all up to a sequence, or (neither given, or no ids) all that there are now, as
- * read by the viewer (§4.5). Ids that are unknown, repeated or of another project are ignored. One statement, whose
- * cost does not grow with the unread.
+ * Marks notifications as read by the viewer (§4.5): the named ones, or all up to a sequence, or (neither given, or no ids)
+ * all that exist now. Ids that are unknown, repeated or of another project are ignored. One statement, whose cost does not
+ * grow with the number of unread notifications.
  */
 export async function markRead(
   { database, projectId, viewer }: ProjectScope<Statements>,
@@ -116,12 +108,12 @@ export interface NewNotification {
   readonly data?: unknown;
 }
 
-/** What the notifications that are published together may take as JSON: any that may be published alone fits. */
+/** The most bytes, as JSON, of notifications that are published together: any one that may be published alone fits. */
 export const MAX_PUBLISHED_BYTES = 256 * 1024;
 
 /**
- * Appends to the project's log in the order given: one statement, however many there are. Throws a field error where they
- * take too much together, `permission_denied` below the role `admin`.
+ * Appends notifications to the project's log in the given order, by one statement. Throws a field error where they exceed
+ * `MAX_PUBLISHED_BYTES` together, `permission_denied` below the role `admin`.
  */
 export async function publishNotifications(
   { database, projectId, ...scope }: ProjectScope<Statements>,
@@ -132,15 +124,15 @@ export async function publishNotifications(
     throw Fault.invalidFields({ notifications: [`Ensure this field takes no more than ${MAX_PUBLISHED_BYTES} bytes.`] });
   requireRole(scope, 'admin');
   if (inputs.length === 0) return [];
-  const all = <Value>(read: (input: NewNotification) => Value) => inputs.map(read);
-  // The JSON goes as text: Prisma's own way would drop a key named __proto__.
+  const column = <Value>(read: (input: NewNotification) => Value) => inputs.map(read);
+  // The JSON is passed as text: Prisma's own serialization would drop a key named __proto__.
   const rows = await database.query<Omit<Notification, 'read'>>`
     INSERT INTO notifications (project_id, kind, severity, title, body, resource_type, resource_id, data, created)
     SELECT ${projectId}::uuid, given.kind, given.severity::severity, given.title, given.body, given.resource_type, given.resource_id,
       given.data::json, ${new Date()}::timestamptz
-    FROM unnest(${all(({ kind }) => kind)}::text[], ${all(({ severity }) => severity)}::text[], ${all(({ title }) => title)}::text[],
-      ${all(({ body }) => body)}::text[], ${all(({ resourceType }) => resourceType ?? null)}::text[],
-      ${all(({ resourceId }) => resourceId ?? null)}::text[], ${all(({ data }) => toJsonText(data ?? {}))}::text[])
+    FROM unnest(${column(({ kind }) => kind)}::text[], ${column(({ severity }) => severity)}::text[], ${column(({ title }) => title)}::text[],
+      ${column(({ body }) => body)}::text[], ${column(({ resourceType }) => resourceType ?? null)}::text[],
+      ${column(({ resourceId }) => resourceId ?? null)}::text[], ${column(({ data }) => toJsonText(data ?? {}))}::text[])
       WITH ORDINALITY AS given (kind, severity, title, body, resource_type, resource_id, data, place)
     ORDER BY given.place
     RETURNING id, sequence, kind, severity, title, body, resource_type AS "resourceType", resource_id AS "resourceId", data, created`;

@@ -1,34 +1,34 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** The length of the rest after a broadcast, in multiples of the broadcast: other work has that time while more entries arrive. */
-const REST = 19;
-/** The longest rest, however long the broadcast took. */
-const MAX_REST_MS = 250;
-/** A rest ends early when no entry has arrived for so long. */
+/** The pause after a broadcast, in multiples of the time that the broadcast took: it is left to other work. */
+const PAUSE_FACTOR = 19;
+/** The longest pause, however long the broadcast took. */
+const MAX_PAUSE_MS = 250;
+/** A pause ends early when no entry has arrived for this long. */
 const QUIET_MS = 15;
 
 /**
- * Keeps a burst of entries from taking the whole time of a process. A single entry is broadcast at once, or a moment after
- * the broadcast before it. Entries of a burst are coalesced: they are broadcast together, in rests between other work, so
- * that each socket gets them as one write.
+ * Keeps a burst of entries from occupying the event loop. A single entry is broadcast at once, or shortly after the previous
+ * broadcast. Entries of a burst are coalesced: a pause follows each broadcast, and the entries that arrive meanwhile are
+ * broadcast together, so that each socket gets them as one write.
  */
 export class Throttle {
-  #restsUntil = 0;
+  #pausedUntil = 0;
 
-  /** Resolves when the next broadcast may begin. `countPending` says how many entries have been announced so far. */
-  async wait(countPending: () => number): Promise<void> {
+  /** Resolves when the next broadcast may begin. `countAnnounced` returns the number of entries that were announced so far. */
+  async wait(countAnnounced: () => number): Promise<void> {
     let known: number;
     do {
-      const restMs = this.#restsUntil - performance.now();
-      if (restMs <= 0) return;
-      known = countPending();
-      await sleep(Math.min(restMs, QUIET_MS));
-    } while (countPending() > known);
+      const pauseMs = this.#pausedUntil - performance.now();
+      if (pauseMs <= 0) return;
+      known = countAnnounced();
+      await sleep(Math.min(pauseMs, QUIET_MS));
+    } while (countAnnounced() > known);
   }
 
-  /** Counts the time that a broadcast has taken. */
+  /** Extends the pause by the time that a broadcast has taken. */
   spend(tookMs: number): void {
     const now = performance.now();
-    this.#restsUntil = Math.min(Math.max(this.#restsUntil, now) + tookMs * REST, now + MAX_REST_MS);
+    this.#pausedUntil = Math.min(Math.max(this.#pausedUntil, now) + tookMs * PAUSE_FACTOR, now + MAX_PAUSE_MS);
   }
 }

@@ -1,23 +1,23 @@
 import type { Batch, LogEntry } from './batch.ts';
 import type { NotificationEvent } from './log.ts';
 
-/** The window holds two batches: the one that the followers are reading, and the one before. */
+/** The limits of one batch. The window holds two: the one that the followers are reading, and the one before it. */
 export const BATCH = { limit: 128, maxBytes: 512 * 1024 } as const;
 const WINDOW_SIZE = 2 * BATCH.limit;
 const WINDOW_BYTES = 2 * BATCH.maxBytes;
 
-/** An entry as it arrives, with its event: one object for all feeds, so that it is rendered once. */
+/** A live entry with its event: one object for all feeds, so that it is rendered once. */
 export interface LiveEntry {
   readonly sequence: number;
   readonly bytes: number;
   readonly event: NotificationEvent;
 }
 
-/** The last entries of a log that a hub has read, without a gap between them: bounded in entries and in bytes. */
+/** The newest entries that a hub has read, in a gapless sequence bounded by entries and by bytes. */
 export class Window {
   #entries: LiveEntry[] = [];
   #bytes = 0;
-  /** The number from which on there is half a window, or less, up to the end. */
+  /** The sequence at which the newer half of the window begins. */
   #recentFrom = 0;
 
   get bytes(): number {
@@ -28,7 +28,7 @@ export class Window {
     return this.#entries.length >= WINDOW_SIZE || this.#bytes >= WINDOW_BYTES;
   }
 
-  /** Adds what comes behind the last entry; after a gap in the log the window begins anew. */
+  /** Appends a batch; after a gap in the log the window holds that batch alone. */
   add({ entries }: Batch): void {
     const isNext = entries[0]?.sequence === (this.#entries.at(-1)?.sequence ?? 0) + 1;
     const all = [...(isNext ? this.#entries : []), ...entries.map(toLive)];
@@ -52,7 +52,7 @@ export class Window {
     this.#bytes = 0;
   }
 
-  /** Whether the entry after a position has fallen out of the window, or has never been in it. */
+  /** Whether the entry after a position has been evicted from the window, or has never been in it. */
   lacks(position: number): boolean {
     const first = this.#entries[0];
     return first === undefined || position + 1 < first.sequence;
@@ -62,7 +62,7 @@ export class Window {
     return this.#entries[position + 1 - (this.#entries[0]?.sequence ?? 0)] ?? null;
   }
 
-  /** Whether a position is in the newer half. */
+  /** Whether the entry after a position is in the newer half. */
   isRecent(position: number): boolean {
     return position + 1 >= this.#recentFrom;
   }

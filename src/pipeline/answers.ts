@@ -8,38 +8,38 @@ import { toFault } from '../platform/errors.ts';
 import type { OperationContext } from './enveloped.ts';
 import { toGraphqlError } from './mask.ts';
 
-/** The largest event that is delivered: a client can ask for the same field by many names. */
+/** The largest event that is delivered: a client can select the same field under many aliases. */
 const MAX_EVENT_BYTES = 4 * 1024 * 1024;
 
-/** Has results finished that something waits for: what is kept of an answer is kept before it is sent. */
+/** Runs the `onResult` callbacks before a result is sent, such as the one that stores the response of an idempotency key. */
 export function finishAnswers(): Plugin {
   return {
     onExecute: ({ args }: { args: ExecutionArgs }) => ({
       onExecuteDone({ result, setResult }) {
         if (isAsyncIterable(result)) return undefined;
-        const finishing = (args.contextValue as OperationContext).finishResult(result);
-        // Whether it was kept is unknown: the client has to ask again.
-        return finishing?.catch((failure) => setResult({ errors: [toError(toFault(failure))] }));
+        const finished = (args.contextValue as OperationContext).finishResult(result);
+        // Whether the response was stored is unknown: the client has to send the request again.
+        return finished?.catch((failure) => setResult({ errors: [toError(toFault(failure))] }));
       },
     }),
   };
 }
 
-/** Refuses a result that is too large, before it is serialized; of a stream, the event that is. */
+/** Rejects a result that is too large before it is serialized; of a stream, only the event that is. */
 export function limitAnswers(): Plugin {
   return {
     onExecute: ({ args }: { args: ExecutionArgs }) => ({
       onExecuteDone({ result, setResult }) {
         const context = args.contextValue as OperationContext;
         const check = () => {
-          // The text is made of the result before that, or is begun.
-          setImmediate(() => context.closeAnswer());
+          // By then the result is serialized, or its serialization has begun.
+          setImmediate(() => context.findAnswerBudget()?.close());
           if (isAsyncIterable(result)) return;
-          const excess = findAnswerExcess(result, context);
-          if (excess) setResult({ errors: [toError(refuseAnswer(excess, context.advice))] });
+          const exceeded = findAnswerExcess(result, context);
+          if (exceeded) setResult({ errors: [toError(refuseAnswer(exceeded, context.advice))] });
         };
-        // To measure a large one takes a while, as its execution did: others go between.
-        return context.isLargeAnswer() ? nextImmediate().then(check) : check();
+        // Measuring a large result takes a while, as its execution did: other work runs first.
+        return context.findAnswerBudget()?.isLarge ? nextImmediate().then(check) : check();
       },
     }),
     onSubscribe: () => ({
@@ -57,13 +57,13 @@ export function limitAnswers(): Plugin {
   };
 }
 
-/** Throws `invalid_request` where a result is too large to be made into text. */
+/** Throws `invalid_request` for an event that is too large to be serialized. */
 export function checkEventSize(result: ExecutionResult): void {
   if (!exceedsBytes(result.data, MAX_EVENT_BYTES)) return;
   throw Fault.invalidRequest(`An event would be larger than ${MAX_EVENT_BYTES} bytes: select fewer fields of it.`);
 }
 
-/** A GraphQL error with its fault, which v1 formats for itself. */
+/** A GraphQL error that carries its fault, which v1 formats itself. */
 function toError(fault: Fault): GraphQLError {
   const { message, extensions } = toGraphqlError(fault);
   return new GraphQLError(message, { originalError: fault, extensions });

@@ -4,16 +4,16 @@ import { createTextCache } from '../kernel/cache.ts';
 import { Fault } from '../kernel/fault.ts';
 import { getOrInsert } from '../kernel/map.ts';
 
-/** The characters of the documents that open subscriptions need: a document takes up to forty times as many bytes. */
-const MAX_OPEN = 1_000_000;
-const MAX_OPEN_OF_USER = 64 * 1024;
+/** The characters of the documents of open subscriptions: a parsed document takes up to forty times as many bytes. */
+const MAX_OPEN_CHARACTERS = 1_000_000;
+const MAX_OPEN_CHARACTERS_OF_USER = 64 * 1024;
 
-/** The documents that were found valid, by their text: those used last, and those of open subscriptions. */
+/** A cache of valid documents by their text: those used most recently, and those of open subscriptions. */
 export class ValidDocuments {
   readonly #recent = createTextCache<DocumentNode>();
   readonly #open = new Map<string, DocumentNode>();
-  readonly #held = new HeldDocuments(MAX_OPEN);
-  readonly #heldByUser = new Map<string, HeldDocuments>();
+  readonly #usage = new DocumentUsage(MAX_OPEN_CHARACTERS);
+  readonly #usageByUser = new Map<string, DocumentUsage>();
 
   get(text: string): DocumentNode | undefined {
     return this.#recent.get(text) ?? this.#open.get(text);
@@ -24,41 +24,41 @@ export class ValidDocuments {
   }
 
   /**
-   * Counts the document of a user's subscription, once however many subscriptions have it, until the function that is
-   * returned is called. Throws `conflict` where the open subscriptions of the user, or of all, have too many documents.
+   * Reserves the document of a user's subscription until the returned function is called. A document counts once, however many
+   * subscriptions use it. Throws `conflict` if the documents of the user's open subscriptions, or of all, exceed their limit.
    */
   hold(userId: string, document: DocumentNode): () => void {
     const text = textOf(document);
-    const ofUser = getOrInsert<string, HeldDocuments>(this.#heldByUser, userId, () => new HeldDocuments(MAX_OPEN_OF_USER));
-    if (!ofUser.hasRoom(document) || !this.#held.hasRoom(document)) {
-      if (ofUser.isEmpty) this.#heldByUser.delete(userId);
-      const context = { quota: 'subscription_documents_per_user', limit: MAX_OPEN_OF_USER };
+    const ofUser = getOrInsert<string, DocumentUsage>(this.#usageByUser, userId, () => new DocumentUsage(MAX_OPEN_CHARACTERS_OF_USER));
+    if (!ofUser.hasRoom(document) || !this.#usage.hasRoom(document)) {
+      if (ofUser.isEmpty) this.#usageByUser.delete(userId);
+      const context = { quota: 'subscription_documents_per_user', limit: MAX_OPEN_CHARACTERS_OF_USER };
       throw new Fault('conflict', 'Too many different documents are subscribed to: use variables, or end a subscription.', { context });
     }
     ofUser.add(document);
-    this.#held.add(document);
+    this.#usage.add(document);
     if (!this.#open.has(text)) this.#open.set(text, document);
     return () => {
       ofUser.remove(document);
-      if (ofUser.isEmpty && this.#heldByUser.get(userId) === ofUser) this.#heldByUser.delete(userId);
-      if (this.#held.remove(document) && this.#open.get(text) === document) this.#open.delete(text);
+      if (ofUser.isEmpty && this.#usageByUser.get(userId) === ofUser) this.#usageByUser.delete(userId);
+      if (this.#usage.remove(document) && this.#open.get(text) === document) this.#open.delete(text);
     };
   }
 }
 
-/** Documents, and how often each is held: bounded by the characters of their texts. */
-class HeldDocuments {
+/** The number of subscriptions of each document, bounded by the characters of the documents. */
+class DocumentUsage {
   readonly #counts = new Map<DocumentNode, number>();
   #characters = 0;
 
-  constructor(private readonly most: number) {}
+  constructor(private readonly maxCharacters: number) {}
 
   get isEmpty(): boolean {
     return this.#counts.size === 0;
   }
 
   hasRoom(document: DocumentNode): boolean {
-    return this.#counts.has(document) || this.#characters + textOf(document).length <= this.most;
+    return this.#counts.has(document) || this.#characters + textOf(document).length <= this.maxCharacters;
   }
 
   add(document: DocumentNode): void {
@@ -67,7 +67,7 @@ class HeldDocuments {
     this.#counts.set(document, count + 1);
   }
 
-  /** Whether it was the last. */
+  /** Returns whether no subscription of the document is left. */
   remove(document: DocumentNode): boolean {
     const count = this.#counts.get(document) ?? 0;
     if (count > 1) this.#counts.set(document, count - 1);
@@ -78,12 +78,12 @@ class HeldDocuments {
 
 const textOf = (document: DocumentNode): string => document.loc?.source.body ?? '';
 
-/** Caches the documents that were found valid: they are neither parsed nor validated again. */
+/** Caches valid documents, so that they are neither parsed nor validated again. */
 export function cacheDocuments(documents: ValidDocuments): Plugin {
   return {
     onParse({ params, setParsedDocument }) {
-      const known = documents.get(String(params.source));
-      if (known) setParsedDocument(known);
+      const cached = documents.get(String(params.source));
+      if (cached) setParsedDocument(cached);
     },
     onValidate({ params, setResult }) {
       const document: DocumentNode = params.documentAST;

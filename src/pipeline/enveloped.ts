@@ -4,24 +4,24 @@ import type { Context } from '../graph/context.ts';
 /** The name of an operation, for the log and the metrics. */
 interface OperationNames {
   operation: string | null;
-  /** The name that the client gave it. */
+  /** The client's name for it. */
   operationName: string | null;
   /** Whether the client asks what the operation costs. */
   readonly asksForCost: boolean;
 }
 
-/** A door's part in one operation. */
+/** The options of a door for one operation. */
 interface Entrance {
   openContext(): Context;
-  /** Gets the names of the operation. */
+  /** Receives the names of the operation. */
   readonly exchange?: OperationNames;
   /** Whether the door can send the results of a subscription one by one, or answers as a whole. */
   readonly delivery?: 'whole' | 'results';
   /** How a subscription begins at a door that delivers the events itself; without it each event is executed and yielded. */
   readonly subscribe?: Subscribe;
-  /** Its variables have been checked by the door, and its cost when it was bound: of v1's table. */
+  /** For v1 routes: the door has checked the variables, and the cost was checked when the route was bound. */
   readonly isChecked?: boolean;
-  /** The advice for a client whose answer is too large, where the door knows one. */
+  /** The advice for a client whose answer is too large, if the door has its own. */
   readonly advice?: string;
 }
 
@@ -30,7 +30,7 @@ export type OperationContext = Context & Omit<Entrance, 'openContext'>;
 
 export type Subscribe = (args: ExecutionArgs) => Promise<AsyncIterableIterator<ExecutionResult> | ExecutionResult>;
 
-/** One operation's way through the pipeline. */
+/** The steps of the pipeline for one operation. */
 export interface Enveloped {
   readonly schema: GraphQLSchema;
   parse(source: string): DocumentNode;
@@ -42,8 +42,8 @@ export interface Enveloped {
 
 export type GetEnveloped = (entrance: Entrance) => Enveloped;
 
-/** The part of a door that speaks HTTP. */
+/** The options of a door over HTTP. */
 export interface HttpEntrance extends Entrance {
-  /** The media type of an answer that is no stream; null where the client takes only a stream. */
+  /** The media type of an answer that is not a stream; null if the client accepts only a stream. */
   readonly mediaType: string | null;
 }

@@ -5,8 +5,8 @@ import type { OperationContext } from './enveloped.ts';
 import { toGraphqlError } from './mask.ts';
 
 /**
- * Executes by graphql-js itself, which keeps the fields of an answer in the order of the document. No code is made of a
- * document: a compiled one would have to answer the same to the byte, and take no text for code.
+ * Executes by graphql-js itself, which keeps the fields of an answer in the order of the document. Documents are not compiled:
+ * generated code would have to give the same answer to the byte, and be safe from code injection.
  */
 export function executeByReference(): Plugin<OperationContext> {
   return {
@@ -15,7 +15,7 @@ export function executeByReference(): Plugin<OperationContext> {
     },
     onSubscribe({ args, setSubscribeFn, setResultAndStopExecution }) {
       const { delivery, subscribe: deliver } = args.contextValue as OperationContext;
-      // A stream that nobody can send would be left open behind an empty answer.
+      // A stream that cannot be sent would stay open behind an empty answer.
       if (delivery === 'whole') setResultAndStopExecution({ errors: [toGraphqlError(Fault.invalidRequest(noStream))] });
       setSubscribeFn(deliver ?? subscribe);
     },

@@ -41,7 +41,7 @@ const brackets: Readonly<Record<string, number>> = {
   [TokenKind.PAREN_R]: -1,
 };
 
-/** Whether brackets are nested too deeply for the parser, which recurses. A syntax error is left to the parser. */
+/** Whether brackets are nested too deeply for the recursive parser. A syntax error is left to the parser. */
 function exceedsNesting(text: string): boolean {
   const lexer = new Lexer(new Source(text));
   let depth = 0;

@@ -11,20 +11,20 @@ export function graphqlExtensions({ code, fields, context }: Fault): Record<stri
   return { code, ...(fields && { fields }), ...(context && { context }) };
 }
 
-/** The faults that set the HTTP status: a client that has to wait sees it without reading the body. */
-const statusesThatStay = new Set(['rate_limited', 'service_unavailable']);
+/** The codes that set the HTTP status of an execution, so that a client that has to wait need not read the body. */
+const codesWithStatus = new Set(['rate_limited', 'service_unavailable']);
 
 /**
- * What a client sees of an error: of a fault its code and fields, of a mistake in the document what graphql-js says of
- * it, and of anything else nothing but `internal_error`; the log has the rest.
+ * An error as a client sees it: a fault with its code and fields, an error of the document with the message of graphql-js, and
+ * any other only as `internal_error`, with the details in the log.
  */
 export function maskError(thrown: unknown, log: Logger): GraphQLError {
   const error = thrown instanceof GraphQLError ? thrown : null;
-  // Already in its final form: a guard refused it.
+  // Already in its final form, as a plugin rejected the operation.
   if (error && !error.originalError && isFinal(error)) return error;
   const fault = findFault(thrown);
   logMistake(fault, { log });
-  const http = statusesThatStay.has(fault.code) ? { status: statusOf[fault.code], headers: retryHeaders(fault) } : error?.extensions.http;
+  const http = codesWithStatus.has(fault.code) ? { status: statusOf[fault.code], headers: retryHeaders(fault) } : error?.extensions.http;
   return new GraphQLError(fault.message, {
     nodes: error?.nodes,
     source: error?.source,
@@ -34,7 +34,7 @@ export function maskError(thrown: unknown, log: Logger): GraphQLError {
   });
 }
 
-/** The errors of the protocol of persisted queries have codes of their own. */
+/** The protocol of persisted queries has error codes of its own. */
 function isFinal({ extensions: { code } }: GraphQLError): boolean {
   return String(code) in statusOf || /^PERSISTED_QUERY_/.test(String(code));
 }
@@ -43,7 +43,7 @@ function retryHeaders({ retryAfterSeconds }: Fault): Record<string, string> {
   return retryAfterSeconds === undefined ? {} : { 'Retry-After': String(retryAfterSeconds) };
 }
 
-/** The innermost cause counts. An error that graphql-js or Yoga raised itself is about the client's request. */
+/** The fault of the innermost cause. An error raised by graphql-js or Yoga itself concerns the client's request. */
 function findFault(thrown: unknown): Fault {
   if (!(thrown instanceof GraphQLError)) return toFault(thrown);
   return thrown.originalError ? findFault(thrown.originalError) : Fault.invalidRequest(thrown.message);
@@ -54,12 +54,12 @@ export function maskResult<Result extends ExecutionResult>(result: Result, log: 
   return result.errors ? { ...result, errors: result.errors.map((error) => maskError(error, log())) } : result;
 }
 
-/** A result that Yoga makes into a text as we do. */
+/** A result that Yoga serializes by `toJsonText`. */
 export function withText<Result extends ExecutionResult>(result: Result): Result & { stringify(result: ExecutionResult): string } {
   return { ...result, stringify: toJsonText };
 }
 
-/** Masks and formats the results of Yoga's own HTTP handler: each result of a stream, all else in the chosen media type. */
+/** Masks and formats the results of Yoga's own HTTP handler: each result of a stream, or a single one in the chosen media type. */
 export function formatResults(): Plugin<OperationContext, HttpEntrance> {
   return {
     onResultProcess({ result, setResult, setResultProcessor, serverContext: { openContext, mediaType } }) {
@@ -71,7 +71,7 @@ export function formatResults(): Plugin<OperationContext, HttpEntrance> {
   };
 }
 
-/** A refusal before the execution: 400, except to clients that speak the older media type, which has 200 for all. */
+/** The error of a rejection before execution. Its HTTP status is the fault's, except with the older media type, which always has 200. */
 export function toGraphqlError(fault: Fault, nodes?: readonly ASTNode[]): GraphQLError {
   return new GraphQLError(fault.message, {
     nodes,

@@ -2,7 +2,7 @@ import { type DocumentNode, type ExecutionArgs, getOperationAST, Kind } from 'gr
 import type { Plugin } from 'graphql-yoga';
 import type { OperationContext } from './enveloped.ts';
 
-/** Tells the door the name of the operation, for its log and metrics. */
+/** Passes the name of the operation to the door, for its log and metrics. */
 export function nameOperations(): Plugin {
   const name = ({ args }: { args: ExecutionArgs }) => {
     const { exchange } = args.contextValue as OperationContext;
@@ -13,7 +13,7 @@ export function nameOperations(): Plugin {
   return { onExecute: name, onSubscribe: name };
 }
 
-/** An operation for the log and the metrics: its type and root field, such as `query project`. The schema bounds how many there are. */
+/** The label of an operation in log and metrics: its type and root field, such as `query project`. The schema bounds their number. */
 export function labelOperation(document: DocumentNode, operationName: string | null | undefined): string {
   const operation = getOperationAST(document, operationName);
   if (!operation) return 'graphql';

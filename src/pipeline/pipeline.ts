@@ -17,7 +17,7 @@ export interface Pipeline {
   readonly getEnveloped: GetEnveloped;
   readonly trusted: TrustedDocuments;
   readonly documents: ValidDocuments;
-  /** Yoga's own way in by HTTP, for what is unusual. */
+  /** Yoga's own HTTP handler, for unusual requests such as GET and GraphiQL. */
   readonly yoga: YogaServerInstance<HttpEntrance, Context>;
 }
 
@@ -38,10 +38,10 @@ export function createPipeline(schema: GraphQLSchema, trusted: TrustedDocuments 
     graphiql: false,
     landingPage: false,
     parserAndValidationCache: false,
-    // Yoga would answer any URL that ends with it: none ends with a space.
+    // Yoga answers any URL with this ending: none ends with a space.
     healthCheckEndpoint: ' ',
     logging: false,
-    // Results are masked where they are formatted, with the logger of the request: errors keep their faults until then.
+    // `formatResults` and the doors mask errors with the logger of the request: errors keep their faults until then.
     maskedErrors: false,
     context: ({ openContext }) => openContext(),
     plugins: [
@@ -58,12 +58,12 @@ export function createPipeline(schema: GraphQLSchema, trusted: TrustedDocuments 
       formatResults(),
     ],
   });
-  // Yoga types what it is given as `any`, and its context as what an HTTP request brings.
+  // Yoga types the argument as `any`, and the context as that of an HTTP request.
   const getEnveloped = yoga.getEnveloped as unknown as GetEnveloped;
-  if (trusted.texts.size > 0) validateTrusted(trusted, getEnveloped({ openContext: raiseEarly }));
+  if (trusted.texts.size > 0) validateTrusted(trusted, getEnveloped({ openContext: failAtStart }));
   return { yoga, getEnveloped, trusted, documents };
 }
 
-function raiseEarly(): never {
+function failAtStart(): never {
   throw new Error('nothing is run before the start is over');
 }

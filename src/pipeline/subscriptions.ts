@@ -7,23 +7,26 @@ import type { OperationContext } from './enveloped.ts';
 import { toGraphqlError } from './mask.ts';
 
 /** The characters of a subscription's variables, as JSON. */
-const MAX_VARIABLES = 1_000;
-/** The characters of a request by HTTP, which Yoga keeps with its stream: as many as a socket's message may have. */
-const MAX_PARAMS = 64 * 1024;
+const MAX_VARIABLES_CHARACTERS = 1_000;
+/** The characters of an HTTP request, which Yoga keeps in memory with its stream: the same limit as for a socket's message. */
+const MAX_PARAMS_CHARACTERS = 64 * 1024;
 
-/** Limits what subscriptions keep in memory for as long as they are open: their requests and, all together, their documents. */
+/** Limits the memory of open subscriptions: the size of each request and, across subscriptions, the size of their documents. */
 export function limitSubscriptions(documents: ValidDocuments): Plugin<OperationContext> {
   return {
     onSubscribe({ args, setResultAndStopExecution }) {
       const { document, variableValues, contextValue } = args as ExecutionArgs;
       const context = contextValue as OperationContext & { readonly params?: GraphQLParams };
-      const excess = isLonger(variableValues, MAX_VARIABLES)
-        ? `The variables of a subscription take at most ${MAX_VARIABLES} characters of JSON.`
-        : isLonger(context.params, MAX_PARAMS) && `The request of a subscription takes at most ${MAX_PARAMS} characters.`;
-      if (excess) setResultAndStopExecution({ errors: [toGraphqlError(Fault.invalidRequest(excess))] });
+      const tooLong = isLonger(variableValues, MAX_VARIABLES_CHARACTERS)
+        ? `The variables of a subscription take at most ${MAX_VARIABLES_CHARACTERS} characters of JSON.`
+        : isLonger(context.params, MAX_PARAMS_CHARACTERS) &&
+          `The request of a subscription takes at most ${MAX_PARAMS_CHARACTERS} characters.`;
+      if (tooLong) setResultAndStopExecution({ errors: [toGraphqlError(Fault.invalidRequest(tooLong))] });
       context.holdDocument = () => documents.hold(context.requireViewer().userId, document);
     },
   };
 }
 
-const isLonger = (value: unknown, most: number): boolean => toJsonText(value ?? null).length > most;
+function isLonger(value: unknown, maxCharacters: number): boolean {
+  return toJsonText(value ?? null).length > maxCharacters;
+}

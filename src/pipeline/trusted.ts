@@ -9,13 +9,13 @@ import { toGraphqlError } from './mask.ts';
 export interface TrustedDocuments {
   /** By the SHA-256 of the text, in hexadecimal digits. Empty: persisted queries are not supported. */
   readonly texts: ReadonlyMap<string, string>;
-  /** Whether a client's other documents are refused. */
+  /** Whether all other documents are rejected. */
   readonly isOnly: boolean;
 }
 
 export const trustsNone: TrustedDocuments = { texts: new Map(), isOnly: false };
 
-/** Reads a JSON object of texts by their hashes. Throws an Error that says what is wrong with it. */
+/** Reads a JSON object of texts by their hashes. Throws an Error that describes the first problem. */
 export function readTrusted(json: string): ReadonlyMap<string, string> {
   const value: unknown = JSON.parse(json);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Error('It is no JSON object.');
@@ -29,7 +29,7 @@ export function readTrusted(json: string): ReadonlyMap<string, string> {
   return texts;
 }
 
-/** Throws an Error for the first document that is none of the schema, or beyond the limits of documents. */
+/** Throws an Error for the first document that is not valid against the schema or exceeds the limits of documents. */
 export function validateTrusted(
   { texts }: TrustedDocuments,
   { schema, parse, validate }: Pick<Enveloped, 'schema' | 'parse' | 'validate'>,
@@ -49,13 +49,13 @@ function findErrors(validate: () => readonly GraphQLError[]): readonly GraphQLEr
   }
 }
 
-/** The part of a request that says which document it means: a text, or the hash of one. */
-export interface DocumentParams {
+/** The part of a request that names its document, by text or by hash. */
+interface DocumentParams {
   readonly query?: unknown;
   readonly extensions?: unknown;
 }
 
-/** The hash that stands in the place of a text, as Apollo's protocol of persisted queries has it; null where there is none. */
+/** The hash that is sent instead of a text, by Apollo's protocol of persisted queries; null if there is none. */
 export function readHash({ query, extensions }: DocumentParams): string | null {
   if (query || typeof extensions !== 'object' || extensions === null) return null;
   const { persistedQuery } = extensions as { persistedQuery?: { version?: unknown; sha256Hash?: unknown } | null };
@@ -63,21 +63,21 @@ export function readHash({ query, extensions }: DocumentParams): string | null {
   return version === 1 && typeof sha256Hash === 'string' ? sha256Hash : null;
 }
 
-/** The text of a document by its hash. Throws the protocol's errors, on which a client sends the text instead. */
+/** The text of a document by its hash. Throws the protocol's errors, after which a client sends the text. */
 export function findText({ texts }: TrustedDocuments, hash: string): string {
   const text = texts.get(hash);
   if (text !== undefined) return text;
-  throw texts.size > 0 ? refuse('PersistedQueryNotFound') : refuse('PersistedQueryNotSupported');
+  throw protocolError(texts.size > 0 ? 'PersistedQueryNotFound' : 'PersistedQueryNotSupported');
 }
 
-/** The codes that the protocol has given to its errors. */
+/** The protocol's error codes, by message. */
 const codes = { PersistedQueryNotFound: 'PERSISTED_QUERY_NOT_FOUND', PersistedQueryNotSupported: 'PERSISTED_QUERY_NOT_SUPPORTED' };
 
-function refuse(message: keyof typeof codes): GraphQLError {
+function protocolError(message: keyof typeof codes): GraphQLError {
   return new GraphQLError(message, { extensions: { code: codes[message], http: { status: statusOf.invalid_request, spec: true } } });
 }
 
-/** Finds the document of a hash where Yoga reads the request, and refuses at every door what is not trusted where nothing else is run. */
+/** Replaces a hash by its text in requests that Yoga reads, and rejects other documents at every door if only trusted ones may run. */
 export function trustDocuments(trusted: TrustedDocuments): Plugin {
   return {
     onParams({ params, setParams }) {
@@ -86,7 +86,7 @@ export function trustDocuments(trusted: TrustedDocuments): Plugin {
     },
     onParse({ parseFn, setParseFn }) {
       if (!trusted.isOnly) return;
-      // A document that is cached has passed here.
+      // A cached document has passed this check.
       setParseFn((source: string | Source, options) => {
         if (!trusted.texts.has(hashOf(source instanceof Source ? source.body : source)))
           throw toGraphqlError(Fault.invalidRequest(notTrusted));

@@ -17,10 +17,10 @@ import { Fault, type FieldErrors, statusOf } from '../kernel/fault.ts';
 import { toGraphqlError } from './mask.ts';
 import { findConditionalRoots } from './roots.ts';
 
-/** Validates documents beyond the specification's rules, and turns the errors of literals into field errors. */
+/** Adds validation rules to those of the specification, and turns errors of literals into field errors. */
 export function validateDocuments(): Plugin {
   return {
-    onParse: () => toRefusal,
+    onParse: () => setHttpStatus,
     onValidate({ addValidationRule, validateFn, setValidationFn }) {
       addValidationRule(MaxIntrospectionDepthRule);
       addValidationRule(constraintRule);
@@ -34,12 +34,12 @@ export function validateDocuments(): Plugin {
   };
 }
 
-/** A syntax error is 400, except for clients that speak the older media type. */
-function toRefusal({ result }: { result: unknown }): void {
+/** A syntax error is answered with 400, except with the older media type. */
+function setHttpStatus({ result }: { result: unknown }): void {
   if (result instanceof GraphQLError) result.extensions.http ??= { status: statusOf.invalid_request, spec: true };
 }
 
-/** Refuses literals and defaults of variables by the constraints of their fields. (Values of variables are checked before the execution.) */
+/** Checks literals and defaults of variables against the constraints of their fields. (Values of variables are checked before execution.) */
 function constraintRule(context: ValidationContext): ASTVisitor {
   const check = (positions: readonly Position[], node: ValueNode) => {
     const problem = findConstraintError(positions, literalOf(node));
@@ -63,7 +63,7 @@ function constraintRule(context: ValidationContext): ASTVisitor {
   };
 }
 
-/** The value of a literal, as far as a constraint needs it. */
+/** The value of a literal, as far as constraints need it. */
 function literalOf(node: ValueNode): unknown {
   switch (node.kind) {
     case Kind.INT:
@@ -79,30 +79,30 @@ function literalOf(node: ValueNode): unknown {
   }
 }
 
-/** The field errors of a document's literals, where it has no other errors: answered when an operation is run, as those of variables. */
+/** The field errors of the literals of documents without other errors; answered, like those of variables, when an operation is run. */
 export const literalErrorsOf = new WeakMap<DocumentNode, FieldErrors>();
 
 /**
- * Literals that a scalar or a field refuses are field errors, as variables are: named by the field or argument that they
- * stand in. They do not make a document invalid, but its operations are not run. Returns the errors that do.
+ * Literals that a scalar or a field rejects are field errors, like variables, named by their field or argument. They do not make
+ * a document invalid, but its operations are not run. Returns the errors that make it invalid.
  */
 function gatherFieldErrors(document: DocumentNode, errors: readonly GraphQLError[]): GraphQLError[] {
   const others = errors.filter((error) => error.extensions.code !== 'validation_failed');
   if (others.length > 0) return others.map((error) => toGraphqlError(Fault.invalidRequest(error.message), error.nodes));
-  const refused = new Map<unknown, GraphQLError>();
-  for (const error of errors) if (!refused.has(error.nodes?.[0])) refused.set(error.nodes?.[0], error);
+  const errorOf = new Map<unknown, GraphQLError>();
+  for (const error of errors) if (!errorOf.has(error.nodes?.[0])) errorOf.set(error.nodes?.[0], error);
   const fields: Record<string, string[]> = Object.create(null);
   const names: string[] = [];
-  /** The places in lists that a value stands in, from the outermost on. */
-  const places: number[] = [];
+  /** The positions of the current value in its lists, from 1, outermost first. */
+  const itemNumbers: number[] = [];
   visit(document, {
     enter(node, key, parent) {
       const name = nameOf(node);
       if (name !== null) names.push(name);
-      if (isItem(node, parent)) places.push(Number(key) + 1);
-      const error = refused.get(node);
+      if (isItem(node, parent)) itemNumbers.push(Number(key) + 1);
+      const error = errorOf.get(node);
       if (!error) return;
-      const item = places.length > 0 ? `Item ${places[0]}: ` : '';
+      const item = itemNumbers.length > 0 ? `Item ${itemNumbers[0]}: ` : '';
       // A field of an input object is named without the argument.
       const field = (names.length > 1 ? names.slice(1) : names).join('.') || 'input';
       const messages = (fields[field] ??= []);
@@ -110,7 +110,7 @@ function gatherFieldErrors(document: DocumentNode, errors: readonly GraphQLError
     },
     leave(node, _key, parent) {
       if (nameOf(node) !== null) names.pop();
-      if (isItem(node, parent)) places.pop();
+      if (isItem(node, parent)) itemNumbers.pop();
     },
   });
   literalErrorsOf.set(document, fields);

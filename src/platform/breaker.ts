@@ -1,25 +1,26 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from './logger.ts';
 
 interface BreakerSettings {
   /** Names the dependency in the log. */
   readonly name: string;
-  /** Probes the dependency. */
-  readonly ask: () => Promise<unknown>;
-  /** How long an answer may take. */
+  /** Resolves when the dependency answers. */
+  readonly probe: () => Promise<unknown>;
+  /** The timeout of a probe. */
   readonly deadlineMs: number;
-  /** How long to wait after a bad answer before the next question. */
+  /** The pause between a failed probe and the next one. */
   readonly intervalMs: number;
   readonly onOpen?: () => void;
   readonly log: Logger;
 }
 
 /**
- * A circuit breaker, which probes its dependency by itself: while it is open, requests fail at once instead of waiting one by
- * one. It closes at the first good answer to a probe.
+ * A circuit breaker that probes its dependency: while it is open, requests fail at once instead of each waiting for a timeout.
+ * The first probe that succeeds closes it.
  */
 export class Breaker {
   #isOpen = false;
-  #isAsking = false;
+  #isProbing = false;
   #isStopped = false;
 
   constructor(private readonly settings: BreakerSettings) {}
@@ -28,31 +29,31 @@ export class Breaker {
     return this.#isOpen;
   }
 
-  /** Starts probing, after a failure that may mean an outage. */
+  /** Starts probing, after a failure that may mean an outage. Without effect while it is probing. */
   suspect(): void {
-    if (!this.#isAsking && !this.#isStopped) void this.#askUntilGood();
+    if (!this.#isProbing && !this.#isStopped) void this.#probeUntilSuccess();
   }
 
   stop(): void {
     this.#isStopped = true;
   }
 
-  async #askUntilGood(): Promise<void> {
-    this.#isAsking = true;
-    while (!this.#isStopped && !(await this.#askOnce())) await rest(this.settings.intervalMs);
-    this.#isAsking = false;
+  async #probeUntilSuccess(): Promise<void> {
+    this.#isProbing = true;
+    while (!this.#isStopped && !(await this.#probeOnce())) await sleep(this.settings.intervalMs, undefined, { ref: false });
+    this.#isProbing = false;
   }
 
-  async #askOnce(): Promise<boolean> {
-    const { ask, deadlineMs } = this.settings;
-    const answer = ask();
+  async #probeOnce(): Promise<boolean> {
+    const { probe, deadlineMs } = this.settings;
+    const answer = probe();
     try {
-      await withinTime(answer, deadlineMs);
+      await withTimeout(answer, deadlineMs);
       this.#close();
       return true;
     } catch (failure) {
       this.#open(failure);
-      // The next probe waits for the end of this one, however late: they would pile up.
+      // The next probe waits until this one has ended, however late: otherwise they would pile up.
       await answer.catch(() => {});
       return false;
     }
@@ -73,14 +74,10 @@ export class Breaker {
   }
 }
 
-/** The answer, or a rejection when it is late. A process that was busy reads first what has arrived. */
-export function withinTime<Answer>(answer: Promise<Answer>, ms: number): Promise<Answer> {
+/** The promise's result, or an Error after `ms`. The immediate lets a process that was busy read what has arrived. */
+export function withTimeout<Answer>(answer: Promise<Answer>, ms: number): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => setImmediate(() => reject(new Error(`no answer within ${ms} ms`))), ms);
     answer.then(resolve, reject).finally(() => clearTimeout(timer));
   });
-}
-
-function rest(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms).unref());
 }

@@ -4,29 +4,29 @@ import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import { PrismaClient } from '../generated/prisma/client.ts';
 import type { Lifecycle } from '../kernel/lifecycle.ts';
-import type { Driver, PoolState, RunStatement } from './driver.ts';
+import type { Driver, PoolState } from './driver.ts';
 import { toFault } from './errors.ts';
 import { createLogger, type Logger } from './logger.ts';
 import { migrate } from './migrate.ts';
 import { Pool } from './pool.ts';
-import { createQuery, type Query } from './query.ts';
+import { createQuery, type Query, type RunStatement } from './query.ts';
 import { runTransaction } from './transaction.ts';
 
-/** The way of statements by hand to the database: each for itself, or all within one transaction. */
+/** Runs handwritten SQL statements: each by itself, or all of them within one transaction. */
 export interface Statements {
   readonly query: Query;
-  /** Runs statements in one transaction, which may be under way: what `work` returns is committed, what it throws undoes all. */
+  /** Runs `work` in one transaction, or in the one that is open: commits when it returns, rolls back when it throws. */
   readonly transact: <Result>(work: (query: Query, within: Statements) => Promise<Result>) => Promise<Result>;
-  /** Calls back when what was written is committed: without a transaction at once. */
-  readonly afterCommit: (callBack: () => void) => void;
+  /** Runs the callback after the commit; without a transaction at once. */
+  readonly afterCommit: (callback: () => void) => void;
 }
 
-/** Prisma's client, and a shorter way for the statements that are written by hand: on the same connections, with one decoder. */
+/** Prisma's client, and the handwritten statements that bypass it, on the same connections. */
 export type Database = PrismaClient & Statements;
 
 interface OpenedDatabase {
   readonly database: Database;
-  /** Null: the embedded database has no connections. */
+  /** Null for the embedded database, which has no connections. */
   readonly connections: PoolState | null;
 }
 
@@ -36,19 +36,19 @@ interface DatabaseSettings {
 }
 
 export interface DatabaseOptions {
-  /** Opens an embedded database in the place of the one in the data folder; it is closed with the app. For tests. */
+  /** For tests: opens an embedded database instead of the one in the data folder. It is closed with the app. */
   readonly openEmbedded?: () => Promise<PGlite>;
   readonly log?: Logger;
-  /** Called with every SQL statement and its values, COMMIT among them: for tests. Prisma's values come as JSON has them. */
+  /** For tests: called with every SQL statement, COMMIT included, and its values; Prisma's are converted to JSON and back. */
   readonly onStatement?: (sql: string, values: readonly unknown[]) => void;
 }
 
-/** The logger of commands and tests that have none. */
+/** For commands and tests without a logger. */
 const noLog = createLogger('silent');
 
 /**
- * Opens the database, brings it up to the newest migration, and registers its closing.
- * Without a URL it is PGlite in `dataDir`, owned by this process alone; throws a FolderOwnedError where another has it.
+ * Opens the database, applies missing migrations, and registers its closing. Without a URL it is PGlite in `dataDir`, owned by
+ * this process alone: throws a FolderOwnedError where another process has it.
  */
 export async function openDatabase(
   settings: DatabaseSettings,
@@ -61,7 +61,7 @@ export async function openDatabase(
     : await (await import('./embedded.ts')).openEmbedded(settings.dataDir, lifecycle, options.openEmbedded);
   const client = new PrismaClient({
     adapter,
-    // Each event costs Prisma work, also without a listener.
+    // Events cost Prisma work even without a listener.
     log: onStatement ? [{ emit: 'event', level: 'query' }] : [],
     transactionOptions: { maxWait: 3_000, timeout: 5_000 },
   });
@@ -75,25 +75,25 @@ export async function openDatabase(
   const own: Statements = {
     query: createQueryOn(run),
     transact: async (work) => {
-      const callBacks: Array<() => void> = [];
+      const callbacks: Array<() => void> = [];
       const result = await transact((run) => {
-        const within = withinTransaction(createQueryOn(run), callBacks);
+        const within = withinTransaction(createQueryOn(run), callbacks);
         return work(within.query, within);
       });
       onStatement?.('COMMIT', []);
-      for (const callBack of callBacks) callBack();
+      for (const callback of callbacks) callback();
       return result;
     },
-    afterCommit: (callBack) => callBack(),
+    afterCommit: (callback) => callback(),
   };
   return { database: Object.assign(client, own), connections };
 }
 
-function withinTransaction(query: Query, callBacks: Array<() => void>): Statements {
+function withinTransaction(query: Query, callbacks: Array<() => void>): Statements {
   const within: Statements = {
     query,
     transact: (work) => work(query, within),
-    afterCommit: (callBack) => void callBacks.push(callBack),
+    afterCommit: (callback) => void callbacks.push(callback),
   };
   return within;
 }
@@ -119,13 +119,13 @@ async function openPool({ url, pool: size }: { url: string; pool: number }, life
   return pool;
 }
 
-/** How long a starting process waits for its database, which may be starting too. */
-const START_PATIENCE_MS = 60_000;
+/** How long a starting process waits for its database, which may be starting, too. */
+const START_TIMEOUT_MS = 60_000;
 const START_RETRY_MS = 500;
 
-/** Retries the work of a start as long as the database is out of reach: the work may run more than once. */
+/** Retries `work` while the database is out of reach, for at most a minute; then throws its last error. */
 export async function whenDatabaseAnswers<Result>(work: () => Promise<Result>, log: Logger): Promise<Result> {
-  const deadline = performance.now() + START_PATIENCE_MS;
+  const deadline = performance.now() + START_TIMEOUT_MS;
   for (;;) {
     try {
       return await work();
@@ -137,7 +137,7 @@ export async function whenDatabaseAnswers<Result>(work: () => Promise<Result>, l
   }
 }
 
-/** Migrates on a connection of its own, without the timeouts of the pool: a migration may take long. */
+/** Migrates on a separate connection, without the pool's timeouts: a migration may take long. */
 async function migratePostgres(url: string): Promise<void> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000, options: '-c timezone=UTC' });
   await client.connect();

@@ -1,20 +1,17 @@
 import type { Prisma } from '../generated/prisma/client.ts';
-import type { Statement } from './query.ts';
+import type { RunStatement } from './query.ts';
 
-/** Runs a statement and returns its rows. */
-export type RunStatement = (statement: Statement, values: unknown[]) => Promise<unknown[]>;
-
-/** A database's driver, as Prisma's adapter and for the statements that go to it directly. */
+/** A database driver: Prisma's adapter for it, and direct access for handwritten statements. */
 export interface Driver {
   readonly adapter: NonNullable<Prisma.PrismaClientOptions['adapter']>;
   readonly run: RunStatement;
-  /** Runs `work` in a transaction: what it returns is committed, what it throws undoes all. */
+  /** Runs `work` in a transaction: commits when it returns, rolls back when it throws. */
   transact<Result>(work: (run: RunStatement) => Promise<Result>): Promise<Result>;
-  /** Null: the embedded database has no connections. */
+  /** Null for the embedded database, which has no connections. */
   readonly connections: PoolState | null;
 }
 
-/** The state of the connections to PostgreSQL, for health and metrics. */
+/** The state of the connections to PostgreSQL, for health checks and metrics. */
 export interface PoolState {
   readonly isAway: boolean;
   count(): { busy: number; idle: number; waiting: number };

@@ -11,17 +11,17 @@ import { migrate } from './migrate.ts';
 import { ownFolder } from './ownership.ts';
 
 /**
- * PGlite in `dataDir`, owned by this process alone, or the one that a test opens. This file is not loaded with a PostgreSQL:
- * PGlite takes as long to load as the rest of a start. Throws an OperatorError where it does not open.
+ * Opens PGlite in `dataDir`, owned by this process alone, or the instance of a test (`openOther`). Throws an OperatorError
+ * where it cannot be opened. With a PostgreSQL this module is not loaded: PGlite takes as long to load as the rest of a start.
  */
 export async function openEmbedded(dataDir: string, lifecycle: Lifecycle, openOther?: () => Promise<PGlite>): Promise<Driver> {
   const embedded = openOther
     ? await openOther()
     : await openFolder(dataDir, lifecycle).catch((failure) => Promise.reject(explain(failure, dataDir)));
   lifecycle.onClose(() => embedded.close());
-  // Of statements by hand; Prisma's adapter has its own. Given with each statement they would double what it costs.
+  // For handwritten statements; Prisma's adapter has its own. Parsers that are passed with each statement double its cost.
   embedded.parsers[types.JSON] = readJson;
-  if (!openOther) endWith(embedded, dataDir);
+  if (!openOther) exitWhenEngineEnds(embedded, dataDir);
   try {
     await migrate({
       runScript: async (sql) => void (await embedded.exec(sql)),
@@ -47,26 +47,22 @@ async function openFolder(dataDir: string, lifecycle: Lifecycle): Promise<PGlite
   return PGlite.create({ dataDir: folder, startParams });
 }
 
-/** PGlite's own buffers are those of a server of its own: 128 MiB, which it fills with zeros at each start. */
+/** PGlite's default is sized for a dedicated server: 128 MiB, which each start fills with zeros. */
 const startParams = [...PGlite.defaultStartParams, '-c', 'shared_buffers=32MB'];
 
 function explain(failure: unknown, dataDir: string): OperatorError {
   if (failure instanceof OperatorError) return failure;
-  const options = { cause: failure };
-  if (isFull(dataDir)) return new OperatorError(describeFileFailure({ code: 'ENOSPC' }, dataDir) ?? dataDir, options);
-  const reason = describeFileFailure(failure);
-  if (reason !== null) return new OperatorError(reason, options);
-  const { message } = failure as Error;
-  return new OperatorError(
-    `The embedded database in ${join(dataDir, 'database')} does not open (${message}): restore the folder from a backup, or move it away for an empty one.`,
-    options,
-  );
+  const reason = isFull(dataDir) ? describeFileFailure({ code: 'ENOSPC' }, dataDir) : describeFileFailure(failure);
+  const message =
+    reason ??
+    `The embedded database in ${join(dataDir, 'database')} does not open (${(failure as Error).message}): restore the folder from a backup, or move it away for an empty one.`;
+  return new OperatorError(message, { cause: failure });
 }
 
-/** The empty database of this PGlite that the build has made. */
+/** An empty database of this PGlite version, made by the build. */
 const template = fileURLToPath(new URL('./database', import.meta.url));
 
-/** Creates an empty database atomically: PGlite cannot open a database whose creation was broken off. */
+/** Creates an empty database atomically: PGlite cannot open one whose creation was interrupted. */
 async function createEmbedded(folder: string): Promise<void> {
   const draft = `${folder}.draft`;
   rmSync(draft, { recursive: true, force: true });
@@ -81,31 +77,27 @@ async function createEmbedded(folder: string): Promise<void> {
 }
 
 /**
- * PostgreSQL ends itself where it cannot be sure of its log any more, for one on a full disk. PGlite would go on calling
- * what has ended, for ever and within one turn of the event loop, so that nothing else would run in this process, no
- * signal either: it ends at that moment. What was acknowledged is in the log, which the next start reads.
+ * Ends the process when PostgreSQL ends, which it does where it cannot trust its log any more, for example on a full disk.
+ * PGlite would keep calling the ended engine within one iteration of the event loop, which blocks the process for ever, signal
+ * handlers included. What was acknowledged is in the log, which the next start reads.
  */
-function endWith(embedded: PGlite, dataDir: string): void {
+function exitWhenEngineEnds(embedded: PGlite, dataDir: string): void {
   const engine = embedded.Module;
   const run = engine._PostgresMainLoopOnce;
   engine._PostgresMainLoopOnce = () => {
     try {
       run();
     } catch (thrown) {
-      if (!isJump(thrown)) end(thrown, dataDir);
+      if ((thrown as { status?: unknown }).status !== FAILED_STATEMENT) exit(thrown, dataDir);
       throw thrown;
     }
   };
 }
 
-/** The exit status with which PostgreSQL leaves a failed statement and goes on: any other throw is its end. */
-const LONG_JUMP = 100;
+/** The exit status with which PostgreSQL leaves a failed statement (a long jump) and goes on. With any other throw it has ended. */
+const FAILED_STATEMENT = 100;
 
-function isJump(thrown: unknown): boolean {
-  return (thrown as { status?: unknown }).status === LONG_JUMP;
-}
-
-function end(thrown: unknown, dataDir: string): never {
+function exit(thrown: unknown, dataDir: string): never {
   const remedy = 'Nothing that was acknowledged is lost.';
   console.error(
     isFull(dataDir)

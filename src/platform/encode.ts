@@ -1,11 +1,11 @@
-/** The values that a statement takes. */
+/** The values that a statement accepts. */
 export type Parameter = Single | readonly Parameter[];
 type Single = string | number | boolean | Date | Uint8Array | null | undefined;
 
-/** Text, bytes or null: what `pg` sends as they are. */
+/** Text, bytes or null, which `pg` sends as they are. */
 export type Encoded = string | Buffer | null;
 
-/** A value as PostgreSQL reads it. Throws for a value that has no single encoding, as an object: JSON is sent as text. */
+/** Encodes a value for PostgreSQL. Throws a TypeError for an object, which has no single encoding: send JSON as text. */
 export function encode(value: unknown): Encoded {
   if (value === null || value === undefined) return null;
   if (typeof value === 'string') return value;
@@ -16,7 +16,7 @@ export function encode(value: unknown): Encoded {
   throw new TypeError(`a statement takes no value like ${String(value)}`);
 }
 
-/** Every element is in quotes, so that nothing in it has a meaning to the array's syntax. */
+/** Every element is quoted, so that nothing in it is taken for array syntax. */
 function encodeArray(values: readonly unknown[]): string {
   const elements = values.map((value) => {
     if (Array.isArray(value)) return encodeArray(value);

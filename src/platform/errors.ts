@@ -3,15 +3,18 @@ import type { Logger } from './logger.ts';
 
 /** Prisma's codes: cannot reach, timed out, pool exhausted, transaction could not start, write conflict, too many clients. */
 const outageCodes = new Set(['P1001', 'P1002', 'P1008', 'P1017', 'P2024', 'P2028', 'P2034', 'P2037']);
-/** SQLSTATEs: shutting down, starting up, no room left (disk, memory, clients), disk broken, not in the right state, cancelled by a timeout, deadlock. */
+/**
+ * SQLSTATEs: shutdown, startup, insufficient resources (disk, memory, clients), I/O error, object not in prerequisite state,
+ * statement timeout, serialization failure, deadlock, transaction timeouts, connection failure.
+ */
 const outageStates = /^(57P0[123]|53...|58030|55000|57014|40001|40P01|25P0[34]|08...)$/;
 const outageErrnos = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
 const outageMessages = /timeout exceeded when trying to connect|Connection terminated|Query read timeout|DriverAdapterError: Timed out/;
 
-/** The message of the error of a statement that was not tried, as the breaker is open. */
+/** The message of the error for a statement that was not sent, as the breaker is open. */
 export const DATABASE_AWAY = 'the database is away';
 
-/** An error of the database, by whichever layer: Prisma's client, its adapter, the driver, the socket. */
+/** An error of the database, from any layer: Prisma's client, its adapter, the driver, the socket. */
 interface DatabaseError {
   readonly code?: unknown;
   readonly originalCode?: unknown;
@@ -21,19 +24,19 @@ interface DatabaseError {
   readonly meta?: { readonly driverAdapterError?: unknown };
 }
 
-/** Any thrown value as a fault: what Portico did not throw itself is an error of the database, or a mistake of ours. */
+/** Converts any thrown value to a fault: what is neither a Fault nor an error of the database is an `internal_error`. */
 export function toFault(thrown: unknown): Fault {
   if (thrown instanceof Fault) return thrown;
   if (isOutage(thrown)) return Fault.unavailable(thrown);
   return findDataFault(thrown) ?? Fault.internal(thrown);
 }
 
-/** Logs the cause of a mistake of ours, of which the client learns nothing. */
+/** Logs the cause of an `internal_error`, which the client does not see. */
 export function logMistake(fault: Fault, context: { readonly log: Logger }): void {
   if (fault.code === 'internal_error') context.log.error({ err: fault.cause }, 'internal error');
 }
 
-/** Whether the database is out of reach, rather than the statement wrong. Prisma's wrapping is unwrapped. */
+/** Whether the database is out of reach, as opposed to a wrong statement. Looks into what Prisma wraps. */
 function isOutage(thrown: unknown): boolean {
   if (!isDatabaseError(thrown)) return false;
   const { kind, message, cause, meta } = thrown;
@@ -43,19 +46,19 @@ function isOutage(thrown: unknown): boolean {
   return isOutage(cause) || isOutage(meta?.driverAdapterError);
 }
 
-/** Constraints and values that the database refuses: Prisma's code or SQLSTATE → the fault. */
+/** Violated constraints and rejected values: Prisma's code or SQLSTATE → the fault. */
 const dataFaults: ReadonlyArray<readonly [RegExp, () => Fault]> = [
   // A referenced row does not exist: it was removed while the request was under way.
   [/^(P2003|P2025|P2001|P2018|23503|23001)$/, () => Fault.notFound()],
   [/^(P2002|23505|23P01)$/, () => new Fault('conflict', 'Something else has it already.')],
-  // Values that no column takes: too long, out of range, malformed, text with NUL or half a character, a broken constraint.
+  // Values that a column rejects: too long, out of range, malformed, text with NUL or a lone surrogate, a violated constraint.
   [
     /^(P2000|P2005|P2006|P2007|P2011|P2019|P2020|P2023|P2033|P2039|22...|23502|23514)$/,
     () => Fault.invalidRequest('A value cannot be stored.'),
   ],
 ];
 
-/** The innermost code counts, as Prisma calls every raw statement's P2010. */
+/** The innermost code counts: Prisma wraps every error of a raw statement in its own P2010. */
 function findDataFault(thrown: unknown): Fault | null {
   if (!isDatabaseError(thrown)) return null;
   const inner = findDataFault(thrown.cause) ?? findDataFault(thrown.meta?.driverAdapterError);

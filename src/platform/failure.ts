@@ -1,31 +1,29 @@
 import { statfsSync } from 'node:fs';
 import { toFault } from './errors.ts';
 
-/** An error for the operator, of a start or a command: the message names the problem and its remedy. */
+/** An error of a start or a command for the operator: the message names the problem and its remedy. */
 export class OperatorError extends Error {}
 
-/** A failed start, explained to its operator; null for a mistake of ours, of which the stack is printed. */
+/** Explains a failed start to the operator. Null for a bug of ours, whose stack is printed instead. */
 export function describeFailure(failure: unknown): string | null {
   if (failure instanceof OperatorError) return failure.message;
   const { code, port } = failure as { code?: unknown; port?: unknown };
   if (code === 'EADDRINUSE') return `Port ${port} is in use: stop what listens there, or set PORT.`;
-  const known = describeRefusal(failure);
-  if (known !== null) return known;
-  const file = describeFileFailure(failure);
-  if (file !== null) return file;
+  const explanation = describeRejection(failure) ?? describeFileFailure(failure);
+  if (explanation !== null) return explanation;
   if (toFault(failure).code !== 'service_unavailable') return null;
   const reason = describeReason(failure);
   if (/No space left on device/.test(reason)) return `The database has no space left: make some, and start again. (${reason})`;
   return `PostgreSQL does not answer: ${reason}`;
 }
 
-/** The SQLSTATEs of a role, its password, a database and a right. */
-const refusals = new Set<unknown>(['28000', '28P01', '3D000', '42501']);
+/** SQLSTATEs: invalid role, wrong password, unknown database, missing privilege. */
+const rejectionStates = new Set<unknown>(['28000', '28P01', '3D000', '42501']);
 
-/** Why PostgreSQL does not let the process in, though something answers. */
-function describeRefusal(failure: unknown): string | null {
+/** Why PostgreSQL rejects the connection, though a server answers. */
+function describeRejection(failure: unknown): string | null {
   if (!(failure instanceof Error)) return null;
-  if (refusals.has((failure as { code?: unknown }).code))
+  if (rejectionStates.has((failure as { code?: unknown }).code))
     return `PostgreSQL refuses: ${failure.message}. See the role and the database that DATABASE_URL names.`;
   if (/does not support SSL connections|^timeout expired$/.test(failure.message))
     return `PostgreSQL does not answer as DATABASE_URL asks: ${failure.message}.`;
@@ -41,7 +39,7 @@ const remedies: Readonly<Record<string, string>> = {
   EISDIR: 'a folder is where a file should be: move it away.',
 };
 
-/** An error of the file system, explained by its file; null where it names none. */
+/** Explains an error of the file system. Null for any other error, and for one that names no file. */
 export function describeFileFailure(failure: unknown, path = readPath(failure)): string | null {
   const { code } = failure as { code?: unknown };
   if (path === null || typeof code !== 'string') return null;
@@ -50,22 +48,22 @@ export function describeFileFailure(failure: unknown, path = readPath(failure)):
 
 function readPath(failure: unknown): string | null {
   const { path, dest, syscall } = failure as { path?: unknown; dest?: unknown; syscall?: unknown };
-  // A socket has a path too, that of the server.
+  // For a Unix socket, `path` is the server's address.
   if (syscall === 'connect') return null;
   return [path, dest].find((name) => typeof name === 'string') ?? null;
 }
 
-/** The messages of an error and its causes; several addresses that were tried have an error each. */
+/** The messages of an error and its causes. A connection attempt has one error for each address. */
 function describeReason(failure: unknown): string {
   if (failure instanceof AggregateError) return failure.errors.map(describeReason).join(', ');
   if (!(failure instanceof Error)) return String(failure);
   return failure.cause instanceof Error ? `${failure.message}: ${describeReason(failure.cause)}` : failure.message;
 }
 
-/** The size of one segment of PostgreSQL's log: without room for it, PostgreSQL ends. */
+/** The size of one segment of PostgreSQL's write-ahead log: without space for the next one, PostgreSQL ends. */
 const SEGMENT_BYTES = 16 * 2 ** 20;
 
-/** Whether a database in the folder could not write its log any further. */
+/** Whether the disk lacks space for the next log segment of a database in the folder. */
 export function isFull(folder: string): boolean {
   try {
     const { bavail, bsize } = statfsSync(folder);

@@ -1,6 +1,6 @@
 import type { Logger } from './logger.ts';
 
-/** Runs a job again and again, never twice at once; a run that fails is logged, and the next one tries again. */
+/** Runs a job at intervals; runs never overlap, and a failed run is logged. Returns the function that stops it. */
 export function scheduleJob(name: string, intervalMs: number, work: () => Promise<unknown>, log: Logger): () => void {
   let isRunning = false;
   const timer = setInterval(async () => {

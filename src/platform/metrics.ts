@@ -1,13 +1,13 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 
-/** In seconds: most answers take a few milliseconds, and in an outage a request fails after a second and a half. */
+/** In seconds: most answers take a few milliseconds, and in an outage a request fails after 1.5 s. */
 const LATENCY_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
 export type Metrics = ReturnType<typeof openMetrics>;
 
 /**
  * The metrics that Prometheus scrapes at /metrics. Every label has few values: a route's or a schema's name, a status, a code
- * of ours, never a text that a client chose.
+ * of ours, never client-supplied text.
  */
 export function openMetrics() {
   const registry = new Registry();
@@ -40,7 +40,7 @@ export function openMetrics() {
     limitFallbacks: openCounter('portico_rate_limit_fallbacks_total', 'Requests that this process counted by itself, as Redis did not.'),
     unreadEnds: openCounter('portico_unread_ends_total', 'Connections ended because their peers did not read what was sent to them.'),
     connectionRefusals: openCounter('portico_connection_refusals_total', 'Connections refused because their address had too many.'),
-    /** Opens a gauge whose value is read at each scrape. */
+    /** Registers a gauge whose value is read at each scrape. */
     gauge(name: string, help: string, read: () => number): void {
       new Gauge({
         name,
@@ -51,7 +51,7 @@ export function openMetrics() {
         },
       });
     },
-    /** Opens a gauge with several values by label, which are read at each scrape. */
+    /** Registers a gauge with one value per label value, which are read at each scrape. */
     gauges<Label extends string>(name: string, help: string, label: Label, read: () => Readonly<Record<string, number>>): void {
       new Gauge({
         name,

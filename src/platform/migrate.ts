@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { root } from './root.ts';
 
-/** The connection of the migrator: it runs whole scripts, and statements with values. */
+/** A database connection for migrations: runs whole scripts, and single statements with values. */
 export interface MigrationConnection {
   runScript(sql: string): Promise<void>;
   query(sql: string, values: readonly unknown[]): Promise<Array<Record<string, unknown>>>;
@@ -14,8 +14,8 @@ interface Migration {
   readonly checksum: string;
 }
 
-/** Any number will do, as long as every replica asks for the same. */
-const LOCK = 7_046_029_254;
+/** The key of the advisory lock: any number, but the same in every replica. */
+const LOCK_KEY = 7_046_029_254;
 
 /** The ledger of `prisma migrate`, so that its own commands work on the same database and folder. */
 const LEDGER = `
@@ -31,21 +31,21 @@ const LEDGER = `
   )`;
 
 /**
- * Applies what is missing of prisma/migrations, each script whole and in a transaction of its own, under a lock that
- * makes other replicas wait. Returns the names of those that it has applied itself. Throws when an applied migration was
- * changed afterwards.
+ * Applies the missing migrations of prisma/migrations, each in a transaction of its own, under a lock that makes other replicas
+ * wait. Returns the names of those that this call has applied. Throws an Error where an applied migration was changed afterwards.
  */
 export async function migrate(connection: MigrationConnection): Promise<string[]> {
   const migrations = await readMigrations();
-  const known = await readLedger(connection);
-  for (const { name, checksum } of migrations)
-    if (known.has(name) && known.get(name) !== checksum) throw new Error(`migration ${name} was changed after it had been applied`);
+  const checksums = await readLedger(connection);
+  const missing = migrations.filter(({ name }) => !checksums.has(name));
+  const changed = migrations.find(({ name, checksum }) => checksums.has(name) && checksums.get(name) !== checksum);
+  if (changed) throw new Error(`migration ${changed.name} was changed after it had been applied`);
   const applied: string[] = [];
-  for (const migration of migrations) if (!known.has(migration.name) && (await apply(connection, migration))) applied.push(migration.name);
+  for (const migration of missing) if (await apply(connection, migration)) applied.push(migration.name);
   return applied;
 }
 
-/** The checksums of the migrations that have been applied, by their names. */
+/** The checksums of the applied migrations, by name. */
 async function readLedger(connection: MigrationConnection): Promise<Map<unknown, unknown>> {
   if (!(await hasLedger(connection))) return new Map();
   const rows = await connection.query(
@@ -60,12 +60,12 @@ async function hasLedger(connection: MigrationConnection): Promise<boolean> {
   return ledger?.exists === true;
 }
 
-/** Whether this was the one to apply it. The lock ends with the transaction, so also behind a pooler. */
+/** Returns false where another replica has applied the migration. The lock ends with the transaction, also behind a pooler. */
 async function apply(connection: MigrationConnection, { name, script, checksum }: Migration): Promise<boolean> {
   await connection.runScript('BEGIN');
   try {
-    await connection.query('SELECT pg_advisory_xact_lock($1)', [LOCK]);
-    // Not IF NOT EXISTS alone: that asks for the right to make tables also where there is nothing to make.
+    await connection.query('SELECT pg_advisory_xact_lock($1)', [LOCK_KEY]);
+    // IF NOT EXISTS alone requires the privilege to create tables even where the table exists.
     if (!(await hasLedger(connection))) await connection.runScript(LEDGER);
     const isMissing = !(await readLedger(connection)).has(name);
     if (isMissing) {

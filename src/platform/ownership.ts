@@ -4,7 +4,7 @@ import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { describeFileFailure, OperatorError } from './failure.ts';
 
-/** The folder is owned by another process, which the message names. */
+/** Another process owns the folder: the message names it. */
 export class FolderOwnedError extends OperatorError {}
 
 interface Owner {
@@ -15,17 +15,18 @@ interface Owner {
 }
 
 /**
- * Makes this process the only owner of a folder, and returns the function that gives it up.
- * Throws a FolderOwnedError while another process has it, and an OperatorError where its claim cannot be read.
+ * Makes this process the only owner of a folder, and returns the function that releases it.
+ * Throws a FolderOwnedError while another process owns it, and an OperatorError where that owner's claim cannot be read.
  *
- * The proof of life is a listening Unix socket in the folder: the kernel closes it with its process, so a dead owner
- * keeps nothing, and no process id is ever mistaken for another's. The claims are numbered files, `owner.1`,
- * `owner.2`, …; the highest counts. A claim appears by `link`, which fails where the number is taken: of two who find
- * the same dead owner, one succeeds. The highest number is never removed, so one that has been passed is known as such.
+ * An owner proves that it is alive by a listening Unix socket in the folder: the kernel closes the socket with the process, so
+ * that a dead owner blocks nobody, and a reused process id misleads nobody. The claims are numbered files, `owner.1`,
+ * `owner.2`, …, of which the highest counts. A claim is created by `link`, which fails where the number is taken: of two
+ * processes that find the same dead owner, one succeeds. The highest number is never removed, so a lower one is known to be
+ * superseded.
  */
 export async function ownFolder(folder: string): Promise<() => Promise<void>> {
   const directory = await open(folder, 'r');
-  // A socket's address is limited to some hundred bytes; through the open folder it is always short enough.
+  // A socket's address is limited to some hundred bytes; a path through the open directory is always short enough.
   const address = (name: string) => (process.platform === 'linux' ? `/proc/self/fd/${directory.fd}/${name}` : join(folder, name));
   const socket = `owner-${randomBytes(6).toString('hex')}.sock`;
   const server = createServer((peer) => peer.destroy());
@@ -45,7 +46,7 @@ export async function ownFolder(folder: string): Promise<() => Promise<void>> {
     });
   } catch (failure) {
     await release();
-    // A socket's failure names it by the open folder.
+    // The error of a socket has the path through the open directory, which means nothing to the operator.
     const { syscall } = failure as NodeJS.ErrnoException;
     throw syscall === 'listen' ? new OperatorError(describeFileFailure(failure, folder) ?? folder, { cause: failure }) : failure;
   }
@@ -63,15 +64,15 @@ async function claim(folder: string, address: (name: string) => string, self: Ow
   }
   const number = last + 1;
   if (!(await linkClaim(folder, number, self))) return claim(folder, address, self);
-  // Others may have come and gone while this one was held up: then its number was free because it had been passed.
+  // Other owners may have come and gone since `listClaims`: then this number was free because it had been superseded.
   if ((await listClaims(folder)).some((other) => other > number)) {
     await rm(join(folder, `owner.${number}`), { force: true });
     return claim(folder, address, self);
   }
-  for (const passed of numbers) await rm(join(folder, `owner.${passed}`), { force: true });
+  for (const superseded of numbers) await rm(join(folder, `owner.${superseded}`), { force: true });
 }
 
-/** False where the number is taken. */
+/** Returns false where the number is taken. */
 async function linkClaim(folder: string, number: number, self: Owner): Promise<boolean> {
   const draft = join(folder, `${self.socket}.draft`);
   await writeFile(draft, JSON.stringify(self), { mode: 0o600 });
@@ -94,7 +95,7 @@ async function listClaims(folder: string): Promise<number[]> {
     .sort((a, b) => a - b);
 }
 
-/** The owner in a claim; null where a newer owner has just removed the claim. */
+/** The owner that a claim names. Null where a newer owner has just removed the claim. */
 async function readClaim(path: string): Promise<Owner | null> {
   try {
     const owner: Partial<Owner> | null = JSON.parse(await readFile(path, 'utf8'));
@@ -112,9 +113,11 @@ async function readClaim(path: string): Promise<Owner | null> {
 function isListening(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const probe = connect(path);
-    probe.once('connect', () => resolve(true));
+    probe.once('connect', () => {
+      probe.destroy();
+      resolve(true);
+    });
     probe.once('error', ({ code }: NodeJS.ErrnoException) => resolve(code !== 'ECONNREFUSED' && code !== 'ENOENT'));
-    probe.once('connect', () => probe.destroy());
   });
 }
 

@@ -1,13 +1,13 @@
 import pg from 'pg';
-import { Breaker, withinTime } from './breaker.ts';
+import { Breaker, withTimeout } from './breaker.ts';
 import { DATABASE_AWAY } from './errors.ts';
 import type { Logger } from './logger.ts';
-import { Prepared, type Row } from './prepared.ts';
+import { PreparedQuery, type Row } from './prepared.ts';
 import { PROBE_DEADLINE_MS, Probe } from './probe.ts';
 import { isRead, type Statement } from './query.ts';
 import { SilenceWatch } from './silence.ts';
 
-/** How long PostgreSQL may be silent, while statements wait for it, before it is suspected. */
+/** How long PostgreSQL may send nothing, while statements wait for it, before it is probed. */
 const SILENCE_MS = 500;
 const WATCH_INTERVAL_MS = 100;
 const PROBE_INTERVAL_MS = 250;
@@ -20,26 +20,26 @@ const timeouts = {
 };
 
 type Release = (failure?: Error | boolean) => void;
-type Connected = (failure: Error | undefined, client: pg.PoolClient | undefined, release: Release) => void;
+type ConnectCallback = (failure: Error | undefined, client: pg.PoolClient | undefined, release: Release) => void;
 
 /**
- * A pool that notices when PostgreSQL has gone, also when it merely falls silent, without a limit on the length of a single
- * statement. Then every statement that waits or runs fails at once with `service_unavailable`, and so do new ones until the
- * server answers again. A statement that was refused while it waited for a connection is never run.
+ * A pool that detects an outage of PostgreSQL, also a server that merely falls silent, without limiting the duration of a single
+ * statement. In an outage every statement that waits or runs fails at once with `service_unavailable`, and so do new ones until
+ * the server answers again. A statement that was rejected while it waited for a connection is never run.
  *
- * Where only one connection falls silent, it is replaced: its reads are run again on another connection, its writes fail, as
- * it is unknown how far they came.
+ * A single connection that falls silent is replaced: its reads are run again on another connection, its writes fail, as it is
+ * unknown how far they came.
  */
 export class Pool extends pg.Pool {
   readonly breaker: Breaker;
   readonly #probe: Probe;
-  /** The probe of single connections: a late answer to it must not break off the probe of the server. */
+  /** For single connections; separate, since a late answer closes a probe's connection, which must not affect the probe of the server. */
   readonly #silenceProbe: Probe;
-  readonly #waiting = new Set<(failure: Error) => void>();
+  readonly #pendingConnects = new Set<(failure: Error) => void>();
   readonly #busy = new Set<pg.Client>();
-  readonly #silence: SilenceWatch;
-  readonly #watching: NodeJS.Timeout;
-  #activeAt = performance.now();
+  readonly #silenceWatch: SilenceWatch;
+  readonly #watchTimer: NodeJS.Timeout;
+  #lastActiveAt = performance.now();
 
   constructor({ url, size, log }: { url: string; size: number; log: Logger }) {
     super({
@@ -49,8 +49,8 @@ export class Pool extends pg.Pool {
       idleTimeoutMillis: 30_000,
       ...timeouts,
       keepAlive: true,
-      // Compiling a statement takes longer than any of ours does, and planning one anew as long as most. A plan that is kept
-      // must be right when a table has grown that was empty when it was made, in the functions and foreign keys as well.
+      // JIT compilation takes longer than any statement of ours, and planning as long as most: plans are reused. A reused plan
+      // must stay right when a table that was empty has grown, also within functions and foreign keys: so sequential scans are off.
       options: '-c timezone=UTC -c jit=off -c plan_cache_mode=force_generic_plan -c enable_seqscan=off',
       application_name: 'portico',
     });
@@ -58,117 +58,117 @@ export class Pool extends pg.Pool {
     this.#silenceProbe = new Probe(url);
     this.breaker = new Breaker({
       name: 'database',
-      ask: () => this.#probeServer(),
-      // It keeps its own; this one is for a process that was busy at that moment.
+      probe: () => this.#probeServer(),
+      // `#probeServer` has a deadline of its own; this margin is for a process that was busy at that moment.
       deadlineMs: PROBE_DEADLINE_MS + 100,
       intervalMs: PROBE_INTERVAL_MS,
-      onOpen: () => this.#breakOff(),
+      onOpen: () => this.#closeConnections(),
       log,
     });
-    this.#silence = new SilenceWatch({ ask: (sql, values) => this.#silenceProbe.query(sql, values), log });
+    this.#silenceWatch = new SilenceWatch({ query: (sql, values) => this.#silenceProbe.query(sql, values), log });
     this.on('connect', (client) => {
-      this.#noteActivity();
-      client.on('drain', () => this.#noteActivity());
+      this.#recordActivity();
+      client.on('drain', () => this.#recordActivity());
     });
     this.on('acquire', (client) => void this.#busy.add(client));
     this.on('release', (_failure, client) => void this.#busy.delete(client));
     this.on('remove', (client) => void this.#busy.delete(client));
     // Without a listener, an idle connection that breaks would end the process.
     this.on('error', () => this.breaker.suspect());
-    this.#watching = setInterval(() => this.#watch(), WATCH_INTERVAL_MS).unref();
+    this.#watchTimer = setInterval(() => this.#watch(), WATCH_INTERVAL_MS).unref();
   }
 
   override connect(): Promise<pg.PoolClient>;
-  override connect(callback: Connected): void;
-  override connect(callback?: Connected): Promise<pg.PoolClient> | undefined {
+  override connect(callback: ConnectCallback): void;
+  override connect(callback?: ConnectCallback): Promise<pg.PoolClient> | undefined {
     if (!callback) {
       return new Promise((resolve, reject) => {
         this.connect((failure, client) => (client ? resolve(client) : reject(failure)));
       });
     }
     if (this.breaker.isOpen) {
-      process.nextTick(callback, away(), undefined, () => {});
+      process.nextTick(callback, createAwayError(), undefined, () => {});
       return undefined;
     }
-    let isRefused = false;
-    const refuse = (failure: Error) => {
-      isRefused = true;
+    let isRejected = false;
+    const reject = (failure: Error) => {
+      isRejected = true;
       callback(failure, undefined, () => {});
     };
-    this.#waiting.add(refuse);
+    this.#pendingConnects.add(reject);
     super.connect((failure, client, release) => {
-      this.#waiting.delete(refuse);
-      // A server that turns connections away may be full, or gone.
+      this.#pendingConnects.delete(reject);
+      // A server that rejects connections may be full, or gone.
       if (failure) this.breaker.suspect();
-      if (isRefused) client && release();
+      if (isRejected) client && release();
       else callback(failure, client, release);
     });
     return undefined;
   }
 
-  /** Runs a prepared statement on the next connection that is free. */
+  /** Runs a prepared statement on the next free connection. */
   run(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
-    // The driver calls back with what the query gives it: the rows.
-    const ask = () => super.query(new Prepared(statement, values)) as unknown as Promise<Row[]>;
-    return ask().catch((failure) => retryRead(failure, statement.text, ask));
+    // The driver resolves with whatever the query passes to its callback: the rows.
+    const run = () => super.query(new PreparedQuery(statement, values)) as unknown as Promise<Row[]>;
+    return run().catch((failure) => retryRead(failure, statement.text, run));
   }
 
-  /** The query of Prisma's adapter, which passes a statement with its values. */
-  override query(...given: readonly unknown[]): never {
-    // The driver declares many forms of a query, and `bind` keeps the last of them.
-    const ask = super.query.bind(this) as unknown as (...given: readonly unknown[]) => Promise<unknown>;
-    const { text } = given[0] as { text: string };
-    return ask(...given).catch((failure) => retryRead(failure, text, () => ask(...given))) as never;
+  /** Called by Prisma's adapter, with a statement and its values. */
+  override query(...args: readonly unknown[]): never {
+    // The driver declares many overloads, of which `bind` keeps only the last.
+    const query = super.query.bind(this) as unknown as (...args: readonly unknown[]) => Promise<unknown>;
+    const { text } = args[0] as { text: string };
+    return query(...args).catch((failure) => retryRead(failure, text, () => query(...args))) as never;
   }
 
   override async end(): Promise<void> {
-    clearInterval(this.#watching);
+    clearInterval(this.#watchTimer);
     this.breaker.stop();
     this.#probe.close();
     this.#silenceProbe.close();
     await super.end();
   }
 
-  #noteActivity(): void {
-    this.#activeAt = performance.now();
+  #recordActivity(): void {
+    this.#lastActiveAt = performance.now();
   }
 
-  /** A good answer on any connection counts, also where the probe's own connection has fallen silent. */
+  /** An answer on any other connection counts as well, in case only the probe's connection has fallen silent. */
   async #probeServer(): Promise<void> {
-    const askedAt = performance.now();
+    const startedAt = performance.now();
     try {
-      await withinTime(this.#probe.ask(), PROBE_DEADLINE_MS);
+      await withTimeout(this.#probe.query('SELECT'), PROBE_DEADLINE_MS);
     } catch (failure) {
-      if (this.#activeAt <= askedAt) throw failure;
+      if (this.#lastActiveAt <= startedAt) throw failure;
     }
-    this.#noteActivity();
+    this.#recordActivity();
   }
 
   #watch(): void {
-    this.#silence.check(this.#busy);
-    const isAsked = this.totalCount > this.idleCount || this.waitingCount > 0;
-    if (!isAsked) this.#noteActivity();
-    else if (performance.now() - this.#activeAt > SILENCE_MS) this.breaker.suspect();
+    this.#silenceWatch.check(this.#busy);
+    const isInUse = this.totalCount > this.idleCount || this.waitingCount > 0;
+    if (!isInUse) this.#recordActivity();
+    else if (performance.now() - this.#lastActiveAt > SILENCE_MS) this.breaker.suspect();
   }
 
-  /** Closes every connection: those to a server that has been replaced would never end by themselves. */
-  #breakOff(): void {
-    const failure = away();
-    for (const refuse of this.#waiting) refuse(failure);
-    this.#waiting.clear();
+  /** Rejects what waits and closes every connection: those to a server that has been replaced would never end by themselves. */
+  #closeConnections(): void {
+    const failure = createAwayError();
+    for (const reject of this.#pendingConnects) reject(failure);
+    this.#pendingConnects.clear();
     for (const client of this.#busy) client.end().catch(() => {});
-    for (let left = this.idleCount; left > 0; left -= 1) super.connect((_failure, client, release) => client && release(true));
+    for (let idle = this.idleCount; idle > 0; idle -= 1) super.connect((_failure, client, release) => client && release(true));
   }
 }
 
-/** Runs a read again on another connection, where its own was closed. */
-function retryRead<Answer>(failure: unknown, text: string, ask: () => Promise<Answer>): Promise<Answer> {
-  // The driver's word for a connection that this side has ended; one that broke is terminated `unexpectedly`.
-  const isGivenUp = failure instanceof Error && failure.message === 'Connection terminated';
-  return isGivenUp && isRead(text) ? ask() : Promise.reject(failure);
+/** Runs a read again on another connection where this side has closed its connection; otherwise rejects with the failure. */
+function retryRead<Result>(failure: unknown, text: string, run: () => Promise<Result>): Promise<Result> {
+  // The driver's message for a connection that this side has ended; one that broke is terminated `unexpectedly`.
+  const wasClosed = failure instanceof Error && failure.message === 'Connection terminated';
+  return wasClosed && isRead(text) ? run() : Promise.reject(failure);
 }
 
-/** No Fault: Prisma takes whatever has a `code` for an error of its own. */
-function away(): Error {
+/** Not a Fault: Prisma takes any error with a `code` for one of its own. */
+function createAwayError(): Error {
   return new Error(DATABASE_AWAY);
 }

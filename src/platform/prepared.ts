@@ -5,8 +5,8 @@ import { type Encoded, encode } from './encode.ts';
 import type { Statement } from './query.ts';
 
 /**
- * The part of a connection of `pg` that is used here, which pg-cursor, a package of pg's own, uses too: the messages of the
- * protocol, and the events that come back.
+ * The part of pg's Connection that is used here, which pg-cursor, a package by pg's authors, uses as well: the methods that send
+ * protocol messages, and the events for the answers.
  */
 interface PgConnection {
   readonly stream: { cork(): void; uncork(): void };
@@ -27,23 +27,22 @@ interface Column {
 export type Row = Record<string, unknown>;
 
 /**
- * The statements that each connection has parsed, with their columns, null until those are known: PostgreSQL refuses to run
- * a statement whose columns have changed.
+ * The statements that each connection has parsed, with their columns, which are null until they are known. They may be cached:
+ * PostgreSQL refuses to run a prepared statement whose columns have changed.
  */
-const parsedByConnection = new WeakMap<PgConnection, Map<string, readonly Column[] | null>>();
+const columnsByConnection = new WeakMap<PgConnection, Map<string, readonly Column[] | null>>();
 
 /**
- * A prepared statement on its way, for `client.query` and `pool.query`, which give it the callback: it is called with the
- * rows. Unlike the driver's own it asks only once a connection what the columns are, which for a row or two is most of
- * the work.
+ * One run of a prepared statement, for `client.query` and `pool.query`: its callback gets the rows. Unlike the driver's own query
+ * it requests the description of the columns only once per connection, which for a row or two is most of the work.
  */
-export class Prepared implements pg.Submittable {
+export class PreparedQuery implements pg.Submittable {
   /** Set by the driver. */
   callback: ((failure: Error | null, rows?: Row[]) => void) | undefined;
   readonly #rows: Row[] = [];
   #columns: readonly Column[] | null = null;
   #failure: Error | null = null;
-  #stopWaiting: (() => void) | null = null;
+  #removeListener: (() => void) | null = null;
 
   constructor(
     private readonly statement: Statement,
@@ -51,10 +50,10 @@ export class Prepared implements pg.Submittable {
   ) {}
 
   /** Returns the error of a value that cannot be encoded, before anything is sent. */
-  submit(given: unknown): Error | undefined {
-    const connection = given as PgConnection;
+  submit(pgConnection: unknown): Error | undefined {
+    const connection = pgConnection as PgConnection;
     const { name } = this.statement;
-    const parsed = parsedOn(connection);
+    const parsed = parsedStatementsOf(connection);
     let values: readonly Encoded[];
     try {
       values = this.values.map(encode);
@@ -62,7 +61,7 @@ export class Prepared implements pg.Submittable {
       return failure as Error;
     }
     this.#columns = parsed.get(name) ?? null;
-    // The messages leave as one write: each by itself would cost Node a call of the system, and wake PostgreSQL up.
+    // The messages leave as one write: single writes would each cost Node a system call, and wake PostgreSQL up.
     connection.stream.cork();
     try {
       if (!parsed.has(name)) this.#parse(connection, parsed);
@@ -79,7 +78,7 @@ export class Prepared implements pg.Submittable {
   #parse(connection: PgConnection, parsed: Map<string, readonly Column[] | null>): void {
     const onParsed = () => void parsed.set(this.statement.name, null);
     connection.once('parseComplete', onParsed);
-    this.#stopWaiting = () => connection.removeListener('parseComplete', onParsed);
+    this.#removeListener = () => connection.removeListener('parseComplete', onParsed);
     connection.parse(this.statement);
   }
 
@@ -102,9 +101,9 @@ export class Prepared implements pg.Submittable {
     this.#rows.push(row);
   }
 
-  handleCommandComplete(_message: unknown, given: unknown): void {
-    const parsed = parsedOn(given as PgConnection);
-    // A statement that answers nothing has no columns.
+  handleCommandComplete(_message: unknown, connection: unknown): void {
+    const parsed = parsedStatementsOf(connection as PgConnection);
+    // A statement that returns no rows has no columns.
     if (!parsed.get(this.statement.name)) parsed.set(this.statement.name, this.#columns ?? []);
   }
 
@@ -114,7 +113,7 @@ export class Prepared implements pg.Submittable {
   }
 
   handleError(failure: Error): void {
-    this.#stopWaiting?.();
+    this.#removeListener?.();
     this.callback?.(failure);
   }
 
@@ -123,6 +122,6 @@ export class Prepared implements pg.Submittable {
   handlePortalSuspended(): void {}
 }
 
-function parsedOn(connection: PgConnection): Map<string, readonly Column[] | null> {
-  return getOrInsert(parsedByConnection, connection, () => new Map());
+function parsedStatementsOf(connection: PgConnection): Map<string, readonly Column[] | null> {
+  return getOrInsert(columnsByConnection, connection, () => new Map());
 }

@@ -1,12 +1,12 @@
 import pg from 'pg';
-import { withinTime } from './breaker.ts';
+import { withTimeout } from './breaker.ts';
 
-/** How long PostgreSQL may take for an empty statement; together with the silence before it stays below 1.5 s. */
+/** The timeout of an empty statement; together with the silence before it (`SILENCE_MS`) it stays below 1.5 s. */
 export const PROBE_DEADLINE_MS = 700;
 
 /**
- * A connection of its own, kept open once it was needed: on a machine under load, making one may take longer than a
- * server should be silent.
+ * Probes PostgreSQL on a dedicated connection, which is opened when it is first needed and then stays open: on a machine under
+ * load, connecting may take longer than a server may be silent.
  */
 export class Probe {
   #client: pg.Client | null = null;
@@ -14,16 +14,11 @@ export class Probe {
 
   constructor(private readonly url: string) {}
 
-  /** Resolves when the server answers, also with an error, unless that says that the server is not there. */
-  async ask(): Promise<void> {
-    await this.query('SELECT');
-  }
-
-  /** The rows of a statement; none where the server answers with an error. */
+  /** The rows of a statement; none where the server answers with an error. Throws where it does not answer or reports an outage. */
   async query(text: string, values?: unknown[]): Promise<unknown[]> {
     try {
       const client = this.#client ?? (await this.#connect());
-      return (await withinTime(client.query(text, values), PROBE_DEADLINE_MS)).rows;
+      return (await withTimeout(client.query(text, values), PROBE_DEADLINE_MS)).rows;
     } catch (failure) {
       this.close();
       const { code } = failure as { code?: unknown };

@@ -1,38 +1,38 @@
 import { createHash } from 'node:crypto';
+import { getOrInsert } from '../kernel/map.ts';
 
 /**
- * Runs one statement and returns its rows: a tagged template whose values become parameters. It goes to the driver directly,
- * and is prepared once on each connection; values come back as JavaScript has them, `bigint` as a number, `numeric` as text.
+ * Runs one statement, a tagged template whose values become parameters, and returns its rows. It bypasses Prisma, and is prepared
+ * once on each connection. `bigint` is returned as a number, `numeric` as text.
  */
 export type Query = <Row>(strings: TemplateStringsArray, ...values: readonly unknown[]) => Promise<Row[]>;
 
 export interface Statement {
-  /** The name depends on the text alone, in every process, as a pooler between us and PostgreSQL needs it. */
+  /** Derived from the text alone, so that it is the same in every process: a pooler in front of PostgreSQL relies on it. */
   readonly name: string;
   readonly text: string;
 }
 
+/** Runs a statement and returns its rows. */
+export type RunStatement = (statement: Statement, values: unknown[]) => Promise<unknown[]>;
+
 const statements = new WeakMap<TemplateStringsArray, Statement>();
 
-export function createQuery(run: (statement: Statement, values: unknown[]) => Promise<unknown[]>): Query {
-  return <Row>(strings: TemplateStringsArray, ...values: unknown[]) => run(statementOf(strings), values) as Promise<Row[]>;
+export function createQuery(run: RunStatement): Query {
+  return <Row>(strings: TemplateStringsArray, ...values: unknown[]) =>
+    run(getOrInsert(statements, strings, createStatement), values) as Promise<Row[]>;
 }
 
-function statementOf(strings: TemplateStringsArray): Statement {
-  const known = statements.get(strings);
-  if (known) return known;
+function createStatement(strings: TemplateStringsArray): Statement {
   const text = strings.reduce((start, end, index) => `${start}$${index}${end}`);
-  const name = `portico_${createHash('sha256').update(text).digest('hex').slice(0, 24)}`;
-  const statement = { name, text };
-  statements.set(strings, statement);
-  return statement;
+  return { name: `portico_${createHash('sha256').update(text).digest('hex').slice(0, 24)}`, text };
 }
 
 /** The functions with side effects that our statements call. */
-const actions = /\b(mark_notifications_read|prune_\w+|has_\w+_room|pg_advisory_\w+)\b/i;
+const sideEffects = /\b(mark_notifications_read|prune_\w+|has_\w+_room|pg_advisory_\w+)\b/i;
 const writes = /\b(INSERT|UPDATE|DELETE|MERGE)\b/i;
 
-/** Whether a statement only reads, so that it may be run again where it is unknown whether it has run. */
+/** Whether a statement only reads, so that it may be repeated where it is unknown whether it has run. */
 export function isRead(text: string): boolean {
-  return /^\s*(SELECT|WITH)\b/i.test(text) && !writes.test(text) && !actions.test(text);
+  return /^\s*(SELECT|WITH)\b/i.test(text) && !writes.test(text) && !sideEffects.test(text);
 }

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 
-/** The folder of the package, with a slash at its end: the code runs from `src/` in tests and from below `dist/` else. */
+/** The folder of the package, with a trailing slash. Searched for, as the code runs from `src/` in tests and from below `dist/` otherwise. */
 export const root: URL = findRoot(new URL('.', import.meta.url));
 
 function findRoot(folder: URL): URL {

@@ -1,18 +1,18 @@
 import type pg from 'pg';
-import type { RunStatement } from './driver.ts';
-import { Prepared, type Row } from './prepared.ts';
+import { PreparedQuery, type Row } from './prepared.ts';
+import type { RunStatement } from './query.ts';
 
-/** Runs `work` in a transaction on one connection of the pool: what it returns is committed, what it throws undoes all. */
+/** Runs `work` in a transaction on one connection of the pool: commits when it returns, rolls back when it throws. */
 export async function runTransaction<Result>(pool: pg.Pool, work: (run: RunStatement) => Promise<Result>): Promise<Result> {
   const client = await pool.connect();
-  // The statement under way gets the error of a broken connection; without a listener the same error would end the process.
+  // The running statement gets the error of a broken connection; without a listener the same error would end the process.
   const ignore = () => {};
   client.on('error', ignore);
   let broken: Error | undefined;
   try {
     await client.query('BEGIN');
-    const result = await work((statement, values) => runOn(client, new Prepared(statement, values)));
-    // PostgreSQL answers COMMIT with ROLLBACK where a statement has failed and `work` went on.
+    const result = await work((statement, values) => runOn(client, new PreparedQuery(statement, values)));
+    // PostgreSQL answers COMMIT with ROLLBACK where a statement has failed and `work` ignored it.
     const { command } = await client.query('COMMIT');
     if (command !== 'COMMIT') throw new Error('a statement of the transaction had failed, so nothing of it was kept');
     return result;
@@ -27,8 +27,8 @@ export async function runTransaction<Result>(pool: pg.Pool, work: (run: RunState
   }
 }
 
-/** `client.query` returns a submittable as it is; the callback gets its result. */
-function runOn(client: pg.PoolClient, query: Prepared): Promise<Row[]> {
+/** `client.query` returns a submittable itself, no promise: the callback gets the result. */
+function runOn(client: pg.PoolClient, query: PreparedQuery): Promise<Row[]> {
   return new Promise((resolve, reject) => {
     query.callback = (failure, rows) => (failure ? reject(failure) : resolve(rows ?? []));
     client.query(query);

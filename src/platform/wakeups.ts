@@ -2,16 +2,16 @@ import { randomUUID } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import type { Redis } from './redis.ts';
 
-/** A wake-up: its listeners read the database. One that is lost costs latency, never an event. */
+/** A notice upon which listeners read the database. A lost one costs latency, never an event. */
 export interface Wakeup {
   readonly projectId: string;
-  /** The user whose read state has moved; without it, the project's log has. */
+  /** The user whose read state has changed; without it, the project's log has. */
   readonly userId?: string;
 }
 
 export interface Wakeups {
   send(wakeup: Wakeup): void;
-  /** Returns the function that ends the listening. */
+  /** Returns the function that removes the listener. */
   listen(listener: (wakeup: Wakeup) => void): () => void;
 }
 
@@ -27,21 +27,21 @@ export function openLocalWakeups(): Wakeups {
   };
 }
 
-/** Wake-ups within this process at once, and in every other process through Redis. */
+/** Wake-ups within this process, without delay, and in all other processes through Redis. */
 export function openSharedWakeups(redis: Redis): Wakeups {
   const local = openLocalWakeups();
   const channel = `${redis.prefix}:wakeups`;
-  const ownName = randomUUID();
+  const processId = randomUUID();
   redis.subscriber.on('message', (_channel, text) => {
     const [sender, projectId = '', userId] = text.split(' ');
-    if (sender !== ownName) local.send(userId ? { projectId, userId } : { projectId });
+    if (sender !== processId) local.send(userId ? { projectId, userId } : { projectId });
   });
-  // The subscription is renewed after every connect: the library resubscribes only to channels that it has subscribed to once.
+  // Subscribes after every connect: the library itself resubscribes only after a first success.
   redis.subscriber.on('ready', () => void redis.subscriber.subscribe(channel).catch(() => {}));
   return {
     send(wakeup) {
       local.send(wakeup);
-      const text = [ownName, wakeup.projectId, ...(wakeup.userId ? [wakeup.userId] : [])].join(' ');
+      const text = [processId, wakeup.projectId, ...(wakeup.userId ? [wakeup.userId] : [])].join(' ');
       redis.ask(() => redis.commands.publish(channel, text)).catch(() => {});
     },
     listen: local.listen,

@@ -1,3 +1,4 @@
+import type { DefaultConnectionArguments } from '@pothos/plugin-relay';
 import type { ProjectScope } from '../access/scope.ts';
 import type { Instance } from '../generated/prisma/client.ts';
 import type { ResourceKind } from '../generated/prisma/enums.ts';
@@ -5,9 +6,9 @@ import { builder } from '../graph/builder.ts';
 import type { Slice } from '../graph/connection.ts';
 import type { Context } from '../graph/context.ts';
 import { pageCost } from '../graph/cost.ts';
-import { byId, implementConnection, resolveList } from '../graph/list.ts';
+import { implementConnection, resolveList } from '../graph/list.ts';
 import { loadInProject, type NodeName, NodeRef, registerNode } from '../graph/node.ts';
-import { implementOrder, inOrder } from '../graph/order.ts';
+import { implementOrder, inOrder, type Order, type Ordered } from '../graph/order.ts';
 import { ownProject, ProjectRef } from '../graph/project.ts';
 import { InstanceRef } from '../graph/refs.ts';
 import { loadText } from '../graph/text.ts';
@@ -23,13 +24,15 @@ import {
   listStored,
   listVolumes,
   listVpcs,
+  type OfInstance,
   readPublicKeys,
   resourceOrder,
+  type Stored,
   type StoredKind,
 } from './service.ts';
 
-/** The type of what is stored for an instance, with the way to it. */
-function implementStored(name: 'Volume' | 'Snapshot' | 'Backup', description: string) {
+/** The type of a resource that may belong to an instance. */
+function implementInstanceResource(name: 'Volume' | 'Snapshot' | 'Backup', description: string) {
   return builder.prismaObject(name, {
     description,
     interfaces: [NodeRef],
@@ -53,9 +56,9 @@ function implementStored(name: 'Volume' | 'Snapshot' | 'Backup', description: st
   });
 }
 
-const VolumeRef = implementStored('Volume', 'A disk beside the root disk of an instance.');
-const SnapshotRef = implementStored('Snapshot', 'The state of a disk at one moment.');
-const BackupRef = implementStored('Backup', 'A copy of an instance, made on its schedule.');
+const VolumeRef = implementInstanceResource('Volume', 'A disk beside the root disk of an instance.');
+const SnapshotRef = implementInstanceResource('Snapshot', 'The state of a disk at one moment.');
+const BackupRef = implementInstanceResource('Backup', 'A copy of an instance, made on its schedule.');
 
 const VpcRef = builder.prismaObject('Vpc', {
   description: 'A virtual private cloud: a network of the project’s own.',
@@ -87,7 +90,7 @@ const SshKeyRef = builder.prismaObject('SshKey', {
 });
 
 for (const [name, find] of Object.entries(finders))
-  registerNode(name as NodeName, { inProject: ({ database }, asked) => find(database, asked) });
+  registerNode(name as NodeName, { inProject: ({ database }, requested) => find(database, requested) });
 
 const VolumeConnection = implementConnection('Volume', VolumeRef);
 const SnapshotConnection = implementConnection('Snapshot', SnapshotRef);
@@ -97,14 +100,20 @@ const SshKeyConnection = implementConnection('SshKey', SshKeyRef);
 
 const VolumeOrder = implementOrder('Volume', ['name', 'created']);
 
-type ListOfProjects<Row> = (database: Database, scopes: readonly ProjectScope[], slice: Slice<string>) => Promise<Row[][]>;
+interface ListArgs extends DefaultConnectionArguments {
+  /** Only of lists that can be ordered. */
+  readonly orderBy?: Order | null;
+}
 
-/** The resources of a kind: as many as the overview counts. */
-function resolveResources<Row extends { readonly id: string }>(kind: ResourceKind, list: ListOfProjects<Row>) {
-  return (scope: ProjectScope, args: object, context: Context) => {
+type ListOfProjects<Row> = (database: Database, scopes: readonly ProjectScope[], slice: Slice<string>, order: Order) => Promise<Row[][]>;
+
+/** Resolves a project's list of resources of one kind; the total is the overview's count. */
+function resolveResources<Row extends Ordered>(kind: ResourceKind, list: ListOfProjects<Row>) {
+  return (scope: ProjectScope, { orderBy, ...args }: ListArgs, context: Context) => {
+    const order = orderBy ?? resourceOrder;
     const count = () => context.loadByProject(`count of ${kind}`, scope, (database, scopes) => countResources(database, scopes, kind));
-    return resolveList({ args, ...byId, count }, (slice) =>
-      context.loadByProject(`${kind} ${JSON.stringify(slice)}`, scope, (database, scopes) => list(database, scopes, slice)),
+    return resolveList({ args, ...inOrder(order), count }, (slice) =>
+      context.loadByProject(`${kind} ${JSON.stringify([order, slice])}`, scope, (database, scopes) => list(database, scopes, slice, order)),
     );
   };
 }
@@ -116,16 +125,7 @@ builder.objectFields(ProjectRef, (t) => ({
       description: 'The volumes, the oldest first unless ordered otherwise.',
       complexity: pageCost,
       args: { orderBy: t.arg({ type: VolumeOrder, description: 'In this order.' }) },
-      resolve: (scope, { orderBy, ...args }, context) => {
-        const order = orderBy ?? resourceOrder;
-        const count = () =>
-          context.loadByProject('count of volumes', scope, (database, scopes) => countResources(database, scopes, 'volumes'));
-        return resolveList({ args, ...inOrder(order), count }, (slice) =>
-          context.loadByProject(`volumes ${JSON.stringify([order, slice])}`, scope, (database, scopes) =>
-            listVolumes(database, scopes, order, slice),
-          ),
-        );
-      },
+      resolve: resolveResources('volumes', listVolumes),
     },
     VolumeConnection,
   ),
@@ -167,21 +167,24 @@ builder.objectFields(ProjectRef, (t) => ({
   ),
 }));
 
-/** What is stored for an instance, within its project. */
-function resolveStored(kind: Exclude<StoredKind, 'volumes'>) {
-  return (instance: Instance, args: object, context: Context) => {
-    const key = `${instance.id} ${context.findProject(instance.projectId).projectId}`;
+type ListOfInstances = (database: Database, instances: readonly OfInstance[], slice: Slice<string>, order: Order) => Promise<Stored[][]>;
+
+/** Resolves an instance's list of resources of one kind, in its project. */
+function resolveInstanceResources(kind: StoredKind, list: ListOfInstances) {
+  return (instance: Instance, { orderBy, ...args }: ListArgs, { database, findProject, loadBatched }: Context) => {
+    const order = orderBy ?? resourceOrder;
+    const key = `${instance.id} ${findProject(instance.projectId).projectId}`;
     const count = () =>
-      context.loadBatched(`count of ${kind} of instances`, key, (keys) => countStored(context.database, kind, keys.map(readKey)));
-    return resolveList({ args, ...byId, count }, (slice) =>
-      context.loadBatched(`${kind} of instances ${JSON.stringify(slice)}`, key, (keys) =>
-        listStored(context.database, kind, keys.map(readKey), slice),
+      loadBatched(`count of ${kind} of instances`, key, (keys) => countStored(database, kind, keys.map(parseInstanceKey)));
+    return resolveList({ args, ...inOrder(order), count }, (slice) =>
+      loadBatched(`${kind} of instances ${JSON.stringify([order, slice])}`, key, (keys) =>
+        list(database, keys.map(parseInstanceKey), slice, order),
       ),
     );
   };
 }
 
-function readKey(key: string) {
+function parseInstanceKey(key: string) {
   const [instanceId = '', projectId = ''] = key.split(' ');
   return { instanceId, projectId };
 }
@@ -193,17 +196,7 @@ builder.prismaObjectFields('Instance', (t) => ({
       description: 'The volumes of the instance, the oldest first unless ordered otherwise.',
       complexity: pageCost,
       args: { orderBy: t.arg({ type: VolumeOrder, description: 'In this order.' }) },
-      resolve: (instance, { orderBy, ...args }, { database, findProject, loadBatched }) => {
-        const order = orderBy ?? resourceOrder;
-        const key = `${instance.id} ${findProject(instance.projectId).projectId}`;
-        const count = () =>
-          loadBatched('count of volumes of instances', key, (keys) => countStored(database, 'volumes', keys.map(readKey)));
-        return resolveList({ args, ...inOrder(order), count }, (slice) =>
-          loadBatched(`volumes of instances ${JSON.stringify([order, slice])}`, key, (keys) =>
-            listInstanceVolumes(database, keys.map(readKey), order, slice),
-          ),
-        );
-      },
+      resolve: resolveInstanceResources('volumes', listInstanceVolumes),
     },
     VolumeConnection,
   ),
@@ -212,7 +205,7 @@ builder.prismaObjectFields('Instance', (t) => ({
       type: SnapshotRef,
       description: 'The snapshots of the instance, the oldest first.',
       complexity: pageCost,
-      resolve: resolveStored('snapshots'),
+      resolve: resolveInstanceResources('snapshots', (database, instances, slice) => listStored(database, 'snapshots', instances, slice)),
     },
     SnapshotConnection,
   ),
@@ -221,7 +214,7 @@ builder.prismaObjectFields('Instance', (t) => ({
       type: BackupRef,
       description: 'The backups of the instance, the oldest first.',
       complexity: pageCost,
-      resolve: resolveStored('backups'),
+      resolve: resolveInstanceResources('backups', (database, instances, slice) => listStored(database, 'backups', instances, slice)),
     },
     BackupConnection,
   ),

@@ -3,31 +3,34 @@ import type { Snapshot, SshKey, Volume, Vpc } from '../generated/prisma/client.t
 import type { ResourceKind } from '../generated/prisma/enums.ts';
 import { boundsOf, type Slice, sliceById } from '../graph/connection.ts';
 import { groupRows, idsOf, pickCounts, pickLists } from '../graph/level.ts';
-import { type InProject, pickInProject } from '../graph/node.ts';
+import { type InProject, type NodeName, pickInProject } from '../graph/node.ts';
 import { type Order, rangeOf, sortRows } from '../graph/order.ts';
 import type { WeighedText } from '../graph/text.ts';
 import type { Database } from '../platform/database.ts';
 
-/** What is stored for an instance, or was: a volume, a snapshot or a backup. */
-type Stored = Volume | Snapshot;
+/** A volume, a snapshot or a backup: all three have the same columns. */
+export type Stored = Volume;
 
-/** The kinds of resources that an instance may have. */
+/** The kinds of resources that may belong to an instance. */
 export type StoredKind = 'volumes' | 'snapshots' | 'backups';
 
-/** The order in which resources come unless another is asked for: the oldest first. */
+/** The default order: the oldest first. */
 export const resourceOrder: Order = { field: 'id', direction: 'asc' };
 
-/** The volumes of each project, along the index of their order. */
+/** The volumes of each project, read along the index of the order. */
 export async function listVolumes(
   database: Database,
   scopes: readonly ProjectScope[],
-  order: Order,
   slice: Slice<string>,
+  order: Order,
 ): Promise<Volume[][]> {
-  if (order === resourceOrder) return listOldestVolumes(database, scopes, slice);
+  if (order === resourceOrder) {
+    const rows = await database.project.findMany({ ...whereProjects(scopes), select: { id: true, volumes: sliceById(slice) } });
+    return pickLists(idsOf(scopes), rows, ({ volumes }) => volumes);
+  }
   const range = rangeOf(slice, order);
   const { names, moments, limit, walk } = range;
-  const rows = await database.query<VolumeRow>`
+  const rows = await database.query<StoredRow>`
     SELECT listed.id, listed.project_id AS "projectId", listed.instance_id AS "instanceId", listed.name, listed.size_gb AS "sizeGb", listed.created
     FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)
     CROSS JOIN LATERAL (
@@ -55,54 +58,48 @@ export async function listVolumes(
           AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
         ORDER BY created DESC, id DESC LIMIT ${limit})
     ) AS listed`;
-  const lists = groupRows(idsOf(scopes), rows as Volume[], ({ projectId }) => projectId);
+  const lists = groupRows(idsOf(scopes), rows as Stored[], ({ projectId }) => projectId);
   return lists.map((volumes) => sortRows(volumes, order, range));
 }
 
-/** Of a union PostgreSQL does not know what cannot be null. */
-type VolumeRow = { readonly [Name in keyof Volume]: Volume[Name] | null };
-
-/** The resources of each project, the oldest first. */
-async function listOldestVolumes(database: Database, scopes: readonly ProjectScope[], slice: Slice<string>): Promise<Volume[][]> {
-  const rows = await database.project.findMany({ ...within(scopes), select: { id: true, volumes: sliceById(slice) } });
-  return pickLists(idsOf(scopes), rows, ({ volumes }) => volumes);
-}
-
 export async function listSnapshots(database: Database, scopes: readonly ProjectScope[], slice: Slice<string>): Promise<Snapshot[][]> {
-  const rows = await database.project.findMany({ ...within(scopes), select: { id: true, snapshots: sliceById(slice) } });
+  const rows = await database.project.findMany({ ...whereProjects(scopes), select: { id: true, snapshots: sliceById(slice) } });
   return pickLists(idsOf(scopes), rows, ({ snapshots }) => snapshots);
 }
 
 export async function listBackups(database: Database, scopes: readonly ProjectScope[], slice: Slice<string>): Promise<Snapshot[][]> {
-  const rows = await database.project.findMany({ ...within(scopes), select: { id: true, backups: sliceById(slice) } });
+  const rows = await database.project.findMany({ ...whereProjects(scopes), select: { id: true, backups: sliceById(slice) } });
   return pickLists(idsOf(scopes), rows, ({ backups }) => backups);
 }
 
 export async function listVpcs(database: Database, scopes: readonly ProjectScope[], slice: Slice<string>): Promise<Vpc[][]> {
-  const rows = await database.project.findMany({ ...within(scopes), select: { id: true, vpcs: sliceById(slice) } });
+  const rows = await database.project.findMany({ ...whereProjects(scopes), select: { id: true, vpcs: sliceById(slice) } });
   return pickLists(idsOf(scopes), rows, ({ vpcs }) => vpcs);
 }
 
 export async function listSshKeys(database: Database, scopes: readonly ProjectScope[], slice: Slice<string>): Promise<SshKey[][]> {
-  const rows = await database.project.findMany({ ...within(scopes), select: { id: true, sshKeys: { ...sliceById(slice), ...light } } });
+  const rows = await database.project.findMany({
+    ...whereProjects(scopes),
+    select: { id: true, sshKeys: { ...sliceById(slice), ...omitPublicKey } },
+  });
   return pickLists(idsOf(scopes), rows, ({ sshKeys }) => sshKeys.map(withoutPublicKey));
 }
 
-/** What a list holds of a key: its text may be long, and is read where it is asked for. */
-const light = { omit: { publicKey: true } } as const;
+/** A key may be long: `readPublicKeys` reads it only where it is requested. */
+const omitPublicKey = { omit: { publicKey: true } } as const;
 
 function withoutPublicKey(key: Omit<SshKey, 'publicKey'>): SshKey {
   return { ...key, publicKey: '' };
 }
 
-/** The texts of SSH keys that have been reached in their projects. */
+/** The public keys of SSH keys. The caller has checked access to their projects. */
 export function readPublicKeys(database: Database, ids: readonly string[], bytesLeft: number): Promise<WeighedText[]> {
   return database.query<WeighedText>`
     SELECT id, CASE WHEN sum(size) OVER (ORDER BY id) <= ${bytesLeft}::bigint THEN public_key ELSE '' END AS text, size AS bytes
     FROM (SELECT id, public_key, octet_length(public_key) AS size FROM ssh_keys WHERE id = ANY (${[...ids]}::uuid[])) AS weighed`;
 }
 
-/** How many resources of a kind each project has, by the counters of the overview. */
+/** The number of resources of a kind in each project, from the counters of the overview. */
 export async function countResources(database: Database, scopes: readonly ProjectScope[], kind: ResourceKind): Promise<number[]> {
   const rows = await database.query<{ projectId: string; count: number | null }>`
     SELECT wanted.project_id AS "projectId", counted.count
@@ -114,25 +111,25 @@ export async function countResources(database: Database, scopes: readonly Projec
   return pickCounts(idsOf(scopes), rows, ({ projectId }) => projectId);
 }
 
-/** Resources by their ids; null for one that is none of the project that it is asked for in. */
+/** Resources by id; null for a resource outside the project it is requested in. */
 export const finders = {
-  Volume: async (database: Database, asked: readonly InProject[]) => pickInProject(asked, await database.volume.findMany(byIds(asked))),
-  Snapshot: async (database: Database, asked: readonly InProject[]) => pickInProject(asked, await database.snapshot.findMany(byIds(asked))),
-  Backup: async (database: Database, asked: readonly InProject[]) => pickInProject(asked, await database.backup.findMany(byIds(asked))),
-  Vpc: async (database: Database, asked: readonly InProject[]) => pickInProject(asked, await database.vpc.findMany(byIds(asked))),
-  SshKey: async (database: Database, asked: readonly InProject[]) => {
-    const rows = await database.sshKey.findMany({ ...byIds(asked), ...light });
-    return pickInProject(asked, rows.map(withoutPublicKey));
+  Volume: async (database, requested) => pickInProject(requested, await database.volume.findMany(byIds(requested))),
+  Snapshot: async (database, requested) => pickInProject(requested, await database.snapshot.findMany(byIds(requested))),
+  Backup: async (database, requested) => pickInProject(requested, await database.backup.findMany(byIds(requested))),
+  Vpc: async (database, requested) => pickInProject(requested, await database.vpc.findMany(byIds(requested))),
+  SshKey: async (database, requested) => {
+    const rows = await database.sshKey.findMany({ ...byIds(requested), ...omitPublicKey });
+    return pickInProject(requested, rows.map(withoutPublicKey));
   },
-};
+} satisfies Partial<Record<NodeName, (database: Database, requested: readonly InProject[]) => Promise<Array<object | null>>>>;
 
-/** Instances, each in its own project: what is stored for one of them in another project is not its. */
+/** An instance in its current project: resources in another project do not belong to it. */
 export interface OfInstance {
   readonly instanceId: string;
   readonly projectId: string;
 }
 
-/** For each instance what of a kind is stored for it, the oldest first: one statement, however many instances. */
+/** The resources of a kind of each instance, the oldest first, in one statement for all instances. */
 export async function listStored(
   database: Database,
   kind: StoredKind,
@@ -178,19 +175,19 @@ export async function listStored(
   return groupRows(instanceIds, rows as Stored[], ({ instanceId }) => instanceId);
 }
 
-/** The volumes of each instance, along the index of their order. */
+/** The volumes of each instance, read along the index of the order. */
 export async function listInstanceVolumes(
   database: Database,
   instances: readonly OfInstance[],
-  order: Order,
   slice: Slice<string>,
-): Promise<Stored[][]> {
+  order: Order,
+): Promise<Volume[][]> {
   if (order === resourceOrder) return listStored(database, 'volumes', instances, slice);
   const range = rangeOf(slice, order);
   const { names, moments, limit, walk } = range;
   const instanceIds = instances.map(({ instanceId }) => instanceId);
   const projectIds = instances.map(({ projectId }) => projectId);
-  const rows = await database.query<VolumeRow>`
+  const rows = await database.query<StoredRow>`
     SELECT listed.id, listed.project_id AS "projectId", listed.instance_id AS "instanceId", listed.name, listed.size_gb AS "sizeGb", listed.created
     FROM unnest(${instanceIds}::uuid[], ${projectIds}::uuid[]) AS wanted (instance_id, project_id)
     CROSS JOIN LATERAL (
@@ -218,11 +215,11 @@ export async function listInstanceVolumes(
           AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
         ORDER BY created DESC, id DESC LIMIT ${limit})
     ) AS listed`;
-  const lists = groupRows(instanceIds, rows as Volume[], ({ instanceId }) => instanceId);
+  const lists = groupRows(instanceIds, rows as Stored[], ({ instanceId }) => instanceId);
   return lists.map((volumes) => sortRows(volumes, order, range));
 }
 
-/** How much of a kind is stored for each instance. */
+/** The number of resources of a kind of each instance. */
 export async function countStored(database: Database, kind: StoredKind, instances: readonly OfInstance[]): Promise<number[]> {
   const instanceIds = instances.map(({ instanceId }) => instanceId);
   const projectIds = instances.map(({ projectId }) => projectId);
@@ -237,13 +234,13 @@ export async function countStored(database: Database, kind: StoredKind, instance
   return pickCounts(instanceIds, rows, ({ instanceId }) => instanceId);
 }
 
-/** Of a union PostgreSQL does not know what cannot be null. */
+/** In the result of a UNION, PostgreSQL reports every column as nullable. */
 type StoredRow = { readonly [Name in keyof Stored]: Stored[Name] | null };
 
-function within(scopes: readonly ProjectScope[]) {
+function whereProjects(scopes: readonly ProjectScope[]) {
   return { relationLoadStrategy: 'join', where: { id: { in: idsOf(scopes) } } } as const;
 }
 
-function byIds(asked: readonly InProject[]) {
-  return { where: { id: { in: asked.map(({ id }) => id) } } };
+function byIds(requested: readonly InProject[]) {
+  return { where: { id: { in: requested.map(({ id }) => id) } } };
 }

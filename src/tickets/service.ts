@@ -22,7 +22,7 @@ interface WebsocketTicket {
   readonly expiresIn: number;
 }
 
-/** Throws a field error for a console without an instance: that needs no look at the database. */
+/** Throws a field error for a console without an instance. */
 export function checkTicketRequest({ target, instanceId }: TicketRequest): void {
   if (target === 'console' && !instanceId) throw Fault.invalidFields({ instanceId: ['This field is required for a console.'] });
 }
@@ -48,22 +48,22 @@ export async function createTicket(scope: ProjectScope<Statements>, request: Tic
   return { ticket, path, expiresIn: TICKET_SECONDS };
 }
 
-/** The target of a redeemed ticket, and its viewer at that moment. */
+/** A redeemed ticket. */
 export interface Redemption {
   readonly target: TicketTarget;
   readonly organizationId: string;
   readonly projectId: string;
   readonly instanceId: string | null;
   readonly sessionId: string | null;
-  /** The session that took the ticket, as it is now. */
+  /** The user who created the ticket, as they are at redemption, with the expiry of the session that created it. */
   readonly viewer: Viewer;
 }
 
 type TicketRejection = 'ticket_unknown' | 'ticket_used' | 'ticket_expired';
 
 /**
- * Redeems a ticket: by one statement, so that of many who try at once, on whichever replica, one succeeds. Whoever
- * presents a ticket uses it up, also in the wrong place. A ticket of a user who has been disabled is unknown.
+ * Redeems a ticket by one statement, so that only one of several concurrent attempts succeeds, on whichever replica. An attempt
+ * uses up the ticket even if it is for another target. A ticket of a disabled user is unknown.
  */
 export async function redeemTicket(database: Database, ticket: string): Promise<Redemption | TicketRejection> {
   const now = new Date();
@@ -77,9 +77,9 @@ export async function redeemTicket(database: Database, ticket: string): Promise<
       ticket.instance_id AS "instanceId", ticket.session_id AS "sessionId", ticket.expires,
       ticket.session_expires AS "sessionExpires", users.id AS "userId", users.email, users.name, users.created`;
   if (!row) {
-    const [known] = await database.query<{ usedAt: Date | null }>`
+    const [existing] = await database.query<{ usedAt: Date | null }>`
       SELECT used_at AS "usedAt" FROM websocket_tickets WHERE ticket_hash = ${ticketHash}`;
-    return known?.usedAt ? 'ticket_used' : 'ticket_unknown';
+    return existing?.usedAt ? 'ticket_used' : 'ticket_unknown';
   }
   const { target, organizationId, projectId, instanceId, sessionId, expires, sessionExpires, ...user } = row;
   if (expires <= now) return 'ticket_expired';
@@ -89,7 +89,7 @@ export async function redeemTicket(database: Database, ticket: string): Promise<
 
 type RedeemedRow = Omit<Redemption, 'viewer'> & Omit<Viewer, 'credential'> & { readonly expires: Date; readonly sessionExpires: Date };
 
-/** Deletes tickets that expired an hour ago: until then they still say that they were used. */
+/** Deletes tickets that expired an hour ago: until then a used one is reported as used, not as unknown. */
 export async function deleteOldTickets(database: Database): Promise<void> {
   await database.query`DELETE FROM websocket_tickets WHERE expires < ${new Date(Date.now() - 3_600_000)}`;
 }

@@ -4,18 +4,18 @@ import { type Envelope, frameTexts, holdFrames } from './frames.ts';
 import { type QueuedDelivery, WriteQueue } from './queue.ts';
 import type { EventRenderer } from './renderer.ts';
 
-/** The size of one write, unless a single event is larger. */
+/** A write ends with the event that reaches this size. */
 const MAX_WRITE_BYTES = 64 * 1024;
 
 export interface DeliveryOwner {
-  /** Runs once, when a source has ended by itself. */
+  /** Runs once, when the source has ended by itself. */
   endDelivery(delivery: Delivery, failure: unknown): void;
 }
 
 /**
- * Delivers the events of a source to a connection as fast as its peer reads. Events that are in memory go at once, in one
- * write, while nothing waits for the peer. Everything else waits for the delivery's turn on the connection: while it waits,
- * nothing is read or fetched from the source.
+ * Delivers the events of a source to a connection as fast as its peer reads. While nothing is buffered for the peer, the
+ * events in memory are sent at once, in one write. Otherwise the delivery waits in the connection's write queue, and
+ * meanwhile reads and fetches nothing from the source.
  */
 export class Delivery implements Consumer, QueuedDelivery {
   #isQueued = false;
@@ -28,20 +28,20 @@ export class Delivery implements Consumer, QueuedDelivery {
     private readonly envelope: Envelope,
     /** The client's id of the subscription; empty where the protocol has none. */
     readonly id: string,
-    /** Null once the owner knows of the end, or has brought it about. */
+    /** Null once the owner has been notified of the end, or has caused it. */
     private owner: DeliveryOwner | null,
   ) {
     source.consumer = this;
   }
 
-  /** Sends the events that are available; the first call begins the delivery. */
+  /** Sends the events that are available; the first call starts the delivery. */
   onReadable(): void {
     if (this.#isWriting) return;
     if (this.source.isEnded) this.#finish();
     else if (!this.#isQueued) this.#deliver();
   }
 
-  /** Ends the delivery without a word to its owner. */
+  /** Ends the delivery without notifying its owner. */
   stop(): void {
     this.owner = null;
     this.source.end();
@@ -58,13 +58,13 @@ export class Delivery implements Consumer, QueuedDelivery {
     const isDone = !this.connection.isWaiting && this.#write();
     if (this.source.isEnded) return this.#finish();
     if (isDone && !this.source.needsFetch) return;
-    // Fetched events would wait in memory for as long as the peer takes; the log has them as well.
+    // Fetched events would stay in memory until the peer reads; they can be fetched from the log again.
     if (this.connection.isWaiting) this.source.release();
     this.#isQueued = true;
     WriteQueue.enqueue(this.connection, this);
   }
 
-  /** Writes once; returns whether no event is left in memory. */
+  /** Writes once. Returns whether no event is left in memory. */
   #write(): boolean {
     this.#isWriting = true;
     const texts: Buffer[] = [];

@@ -1,19 +1,20 @@
 /** The connection of a queue. */
 interface Writable {
   writeQueue: WriteQueue | null;
-  /** Calls back when the kernel has taken all that waits now. */
+  /** Calls back when everything that is buffered now has been passed to the kernel. */
   afterWriting(callBack: () => void): void;
 }
 
-/** A delivery that waits until its connection can take more. */
+/** A delivery that waits until its connection can write more. */
 export interface QueuedDelivery {
-  /** Sends one write. Resolves when the next in the queue may go on. */
+  /** Writes once. Resolves when the next delivery may write. */
   writeNext(): Promise<void>;
 }
 
 /**
- * The deliveries of one connection that have more to send than the peer has read. Each in turn adds one write, once the
- * kernel has taken the write before: so a peer that does not read is owed one write, however many subscriptions it has.
+ * The deliveries of one connection that have more to send than the peer has read, served first in, first out. Each writes
+ * once, after the kernel has taken the write before it: a peer that does not read makes the process buffer one write, however
+ * many subscriptions it has.
  */
 export class WriteQueue {
   readonly #queue: QueuedDelivery[] = [];
@@ -21,7 +22,7 @@ export class WriteQueue {
 
   constructor(private readonly connection: Writable) {}
 
-  /** Queues a delivery, on its connection's own queue. */
+  /** Appends a delivery to its connection's queue. */
   static enqueue(connection: Writable, delivery: QueuedDelivery): void {
     connection.writeQueue ??= new WriteQueue(connection);
     connection.writeQueue.#queue.push(delivery);
@@ -37,11 +38,11 @@ export class WriteQueue {
     this.#isWriting = true;
     this.connection.afterWriting(() => {
       const next = this.#queue.shift();
-      const isOver = () => {
+      const onWritten = () => {
         this.#isWriting = false;
         this.#next();
       };
-      next?.writeNext().then(isOver, isOver);
+      next?.writeNext().then(onWritten, onWritten);
     });
   }
 }

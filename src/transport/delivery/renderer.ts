@@ -20,7 +20,7 @@ import { getOrInsert } from '../../kernel/map.ts';
 import { checkEventSize } from '../../pipeline/answers.ts';
 import { cacheText } from './texts.ts';
 
-/** The events of a subscription, before they are executed; or the errors that it begins with. */
+/** The source of a subscription's events, before they are executed; or the result with errors of the subscription itself. */
 export async function openSource(args: ExecutionArgs): Promise<Source | ExecutionResult> {
   const stream = await createSourceEventStream(args);
   if (!(Symbol.asyncIterator in stream)) return stream;
@@ -28,13 +28,13 @@ export async function openSource(args: ExecutionArgs): Promise<Source | Executio
   throw new Error('a subscription is resolved to a Source');
 }
 
-/** Makes the text that is sent of a result. */
+/** Serializes a result as the text that is sent. */
 export type FormatResult = (result: ExecutionResult, context: Context) => string;
 
 /**
- * The renderer of a subscription's events: a document, the variables that count, and the format of a door. An event that
- * many subscribers share is executed and serialized once for all of them that have the same renderer; the domain shares only
- * events that look the same to every viewer. An event brings all its fields along: they are resolved without waiting.
+ * The renderer of a subscription's events: a document, the variables that affect them, and the format of a door. An event
+ * that many subscribers share is executed and serialized once for all of them with the same renderer; the domain shares only
+ * events that are the same for every viewer. An event contains all its fields, so that they resolve synchronously.
  */
 export class EventRenderer {
   readonly #args: Omit<ExecutionArgs, 'contextValue' | 'rootValue'>;
@@ -49,13 +49,13 @@ export class EventRenderer {
 
   /** One event's text, in UTF-8. Throws what `formatResult` throws, and `invalid_request` for an event that would be too large. */
   render(event: Shareable, openContext: () => Context): Buffer {
-    const known = this.#texts.get(event);
-    if (known) return known;
+    const cached = this.#texts.get(event);
+    if (cached) return cached;
     const context = openContext();
     const result = executeSync({ ...this.#args, rootValue: event, contextValue: context });
     checkEventSize(result);
     const text = Buffer.from(this.formatResult(result, context));
-    // An error may be this subscriber's alone.
+    // An error may concern this subscriber alone.
     if (event.isShared && !result.errors) cacheText(this.#texts, event, text);
     return text;
   }
@@ -65,12 +65,12 @@ export class EventRenderer {
 export class RendererCache {
   readonly #cache = createTextCache<EventRenderer>();
 
-  /** The renderer with a key, which stands for all that its texts depend on. */
+  /** The renderer of a key; the key represents everything that its texts depend on. */
   get(key: string, args: ExecutionArgs, formatResult: FormatResult): EventRenderer {
     return getOrInsert<string, EventRenderer>(this.#cache, key, () => new EventRenderer(args, formatResult));
   }
 
-  /** The renderer of a client's subscription: shared with all whose events have the same texts, to the byte. */
+  /** The renderer of a client's subscription: shared by all subscriptions whose events have the same texts, to the byte. */
   forSubscription(args: ExecutionArgs, formatResult: FormatResult): EventRenderer {
     const key = rendererKey(args);
     return key === null ? new EventRenderer(args, formatResult) : this.get(key, args, formatResult);
@@ -78,26 +78,26 @@ export class RendererCache {
 }
 
 /**
- * The key of a subscription's renderer: the document, the name of the operation, and the coerced variables, of which one
- * that is left out is no null. Variables that stand only in the subscribed field's own arguments (the cursor, the ids) do
- * not show in an event, so they are not in the key. Null for a subscription whose events are rendered for itself alone.
+ * The key of a subscription's renderer: the document, the name of the operation, and the coerced variables, where an omitted
+ * one differs from null. Variables that are used only in the arguments of the subscribed field (the cursor, the ids) do not
+ * affect an event, so the key omits them. Null for a subscription whose events are rendered for itself alone.
  */
 function rendererKey({ schema, document, operationName, variableValues }: ExecutionArgs): string | null {
   const operation = getOperationAST(document, operationName);
   const text = document.loc?.source.body;
   if (!operation || text === undefined) return null;
   const { coerced } = getVariableValues(schema, operation.variableDefinitions ?? [], variableValues ?? {});
-  if (!coerced || !hasGoodArguments(schema, operation, coerced)) return null;
+  if (!coerced || !hasValidArguments(schema, operation, coerced)) return null;
   const used = new Set<string>();
-  const note: ASTVisitor = { Variable: ({ name }) => void used.add(name.value) };
+  const recordVariable: ASTVisitor = { Variable: ({ name }) => void used.add(name.value) };
   for (const selection of operation.selectionSet.selections) {
-    for (const [key, part] of Object.entries(selection)) if (key !== 'arguments') visitPart(part, note);
+    for (const [key, part] of Object.entries(selection)) if (key !== 'arguments') visitPart(part, recordVariable);
   }
-  for (const definition of document.definitions) if (definition.kind === Kind.FRAGMENT_DEFINITION) visit(definition, note);
-  // Among the coerced variables one of this name would not be found.
+  for (const definition of document.definitions) if (definition.kind === Kind.FRAGMENT_DEFINITION) visit(definition, recordVariable);
+  // The object of coerced variables lacks a variable with this name.
   if (used.has('__proto__')) return null;
-  const counting = [...used].sort().map((name) => (Object.hasOwn(coerced, name) ? [name, coerced[name]] : [name]));
-  return JSON.stringify([text, operation.name?.value ?? null, counting]);
+  const relevant = [...used].sort().map((name) => (Object.hasOwn(coerced, name) ? [name, coerced[name]] : [name]));
+  return JSON.stringify([text, operation.name?.value ?? null, relevant]);
 }
 
 function visitPart(part: unknown, visitor: ASTVisitor): void {
@@ -105,8 +105,8 @@ function visitPart(part: unknown, visitor: ASTVisitor): void {
   else if (typeof part === 'object' && part !== null && 'kind' in part) visit(part as ASTNode, visitor);
 }
 
-/** Whether the subscribed field takes its arguments: otherwise each of its events would be rendered as an error. */
-function hasGoodArguments(schema: GraphQLSchema, { selectionSet }: OperationDefinitionNode, coerced: Record<string, unknown>): boolean {
+/** Whether the arguments of the subscribed field are valid: otherwise each event is rendered as an error. */
+function hasValidArguments(schema: GraphQLSchema, { selectionSet }: OperationDefinitionNode, coerced: Record<string, unknown>): boolean {
   const fields = schema.getSubscriptionType()?.getFields() ?? {};
   try {
     for (const selection of selectionSet.selections) {

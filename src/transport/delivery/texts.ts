@@ -5,12 +5,12 @@ const TEXT_BYTES = 256;
 
 interface Rendered {
   readonly texts: WeakMap<object, Buffer>;
-  /** Weak: a text lives no longer than its event, which lives as long as a window has it. */
+  /** Weak: a text lives no longer than its event, which lives as long as it is in a window. */
   readonly event: WeakRef<object>;
   readonly bytes: number;
 }
 
-/** The rendered texts of shared events, over all renderers: the oldest is dropped first, and rendered again on demand. */
+/** The rendered texts of shared events, of all renderers: the oldest is evicted first, and rendered again on demand. */
 const rendered = new Set<Rendered>();
 let total = 0;
 
@@ -24,7 +24,7 @@ export function cacheText(texts: WeakMap<object, Buffer>, event: object, text: B
     if (total <= maxBytes || oldest === added) return;
     rendered.delete(oldest);
     total -= oldest.bytes;
-    const gone = oldest.event.deref();
-    if (gone) oldest.texts.delete(gone);
+    const oldestEvent = oldest.event.deref();
+    if (oldestEvent) oldest.texts.delete(oldestEvent);
   }
 }

@@ -19,8 +19,8 @@ import { readQueryString } from '../http/url.ts';
 import { checkParameters, type OperationRequest, readAccept, readOperation } from './request.ts';
 
 /**
- * Reads which project a request names before its viewer is known and its budget charged: where its body is small, and its
- * document has been found valid before, so that it costs little. Never rejects: what is wrong with a body is told by its door.
+ * Reads the project that a request names, before its viewer is known and its budget charged. To be cheap, it reads only small
+ * bodies, and documents that are cached as valid. Never rejects: the door reports an invalid body.
  */
 export function createProjectReader({ documents, trusted }: Pipeline, schema: GraphQLSchema): ReadProject {
   return async (request) => {
@@ -28,26 +28,28 @@ export function createProjectReader({ documents, trusted }: Pipeline, schema: Gr
     const body = await exchangeOf(request)
       .readBody()
       .catch(() => null);
-    const asked = body && readOperation(body);
-    const document = asked && documents.get(asked.hash === null ? asked.query : (trusted.texts.get(asked.hash) ?? ''));
-    const operation = document && getOperationAST(document, asked.operationName);
-    return operation ? findProjectIds({ schema, document, operation, variables: asked.variables }) : null;
+    const requested = body && readOperation(body);
+    if (!requested) return null;
+    const { query, hash, operationName, variables } = requested;
+    const document = documents.get(hash === null ? query : (trusted.texts.get(hash) ?? ''));
+    const operation = document && getOperationAST(document, operationName);
+    return operation ? findProjectIds({ schema, document, operation, variables }) : null;
   };
 }
 
-/** Reads which project a request names; null where it names none. Never rejects. */
+/** Reads the project that a request names; null where it names none. Never rejects. */
 export type ReadProject = (request: IncomingMessage) => ProjectIds | null | Promise<ProjectIds | null>;
 
-/** GraphQL over HTTP: a POST with JSON, as nearly every request is, by hand; all other requests by Yoga. */
-export function createGraphqlDoor(parts: ContextParts & { pipeline: Pipeline }): Middleware {
-  const { yoga, getEnveloped, trusted } = parts.pipeline;
+/** GraphQL over HTTP. A POST with JSON, as nearly every request is, bypasses Yoga's HTTP handler, which takes all others. */
+export function createGraphqlDoor(dependencies: ContextParts & { pipeline: Pipeline }): Middleware {
+  const { yoga, getEnveloped, trusted } = dependencies.pipeline;
   return async (request, response) => {
     const exchange = exchangeOf(request);
     exchange.operation = 'graphql';
-    // Any answer may hold a ticket or a new key.
+    // Any answer may contain a ticket or a new key.
     exchange.headers.push('Cache-Control', 'no-store');
     const { mediaType, canStream } = readAccept(request);
-    const context = openContext(parts, exchange);
+    const context = openContext(dependencies, exchange);
     const open = () => context;
     if (request.method === 'POST') {
       const body = await exchange.readBody();
@@ -56,30 +58,30 @@ export function createGraphqlDoor(parts: ContextParts & { pipeline: Pipeline }):
       const operation = request.url === '/graphql' ? readOperation(body) : null;
       if (operation && mediaType) {
         const enveloped = getEnveloped({ exchange, delivery: 'whole', openContext: open });
-        const result = await run(enveloped, operation, { canStream, trusted });
+        const result = await runOperation(enveloped, operation, { canStream, trusted });
         if (result) return sendResult(response, result, { mediaType, context });
       }
       Object.assign(request, { body });
     } else checkParameters(readQueryString(request.url ?? ''));
     setHeaders(response);
     const isHead = request.method === 'HEAD';
-    // HEAD is GET without a body, which Node leaves out; Yoga knows no HEAD.
+    // Yoga does not support HEAD, which is GET without the body: Node omits that.
     if (isHead) request.method = 'GET';
     await yoga(request, response, { exchange, delivery: canStream && !isHead ? 'results' : 'whole', mediaType, openContext: open });
     if (isHead) request.method = 'HEAD';
   };
 
-  /** The one place where a result becomes a text, for what is answered by hand. */
-  async function sendResult(response: ServerResponse, result: ExecutionResult, { mediaType, context }: AnswerWay): Promise<void> {
+  /** Serializes and sends a result of `runOperation`. */
+  async function sendResult(response: ServerResponse, result: ExecutionResult, { mediaType, context }: SendOptions): Promise<void> {
     if (!result.errors) return sendCompressed(response, 200, await context.wordAnswer(result), `${mediaType}; charset=utf-8`);
-    // Which status and headers go with errors is Yoga's to say.
+    // Yoga determines the status and headers of errors.
     const answer = processRegularResult(withText(maskResult(result, context.openLogger)), yoga.fetchAPI, mediaType);
     const { 'content-type': type = mediaType, 'content-length': _length, ...headers } = readHeaders(answer);
     sendCompressed(response, answer.status, await answer.text(), type, headers);
   }
 }
 
-interface AnswerWay {
+interface SendOptions {
   readonly mediaType: string;
   readonly context: Context;
 }
@@ -88,13 +90,20 @@ function readHeaders({ headers }: Response): Record<string, string> {
   return Object.fromEntries([...headers].map(([name, value]) => [name.toLowerCase(), value]));
 }
 
-interface Ways {
+interface RunOptions {
   readonly canStream: boolean;
   readonly trusted: TrustedDocuments;
 }
 
-/** One operation through the pipeline; null where there is none by its name, and for a subscription to a client that takes a stream. */
-async function run(enveloped: Enveloped, request: OperationRequest, { canStream, trusted }: Ways): Promise<ExecutionResult | null> {
+/**
+ * Runs one operation through the pipeline. Null for requests that Yoga answers: no operation of that name, or a subscription
+ * for a client that accepts a stream.
+ */
+async function runOperation(
+  enveloped: Enveloped,
+  request: OperationRequest,
+  { canStream, trusted }: RunOptions,
+): Promise<ExecutionResult | null> {
   const { schema } = enveloped;
   const { query, hash, operationName, variables: variableValues } = request;
   try {

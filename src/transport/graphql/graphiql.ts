@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { deskSession, signedInStyle } from '../http/desk-session.ts';
 import { contentPolicy } from '../http/pages.ts';
 
-/** The page has all its assets within, in scripts and styles of its own. */
+/** The page has all its assets inline. */
 export const graphiqlPolicy = contentPolicy({
   'script-src': "'unsafe-inline'",
   'style-src': "'unsafe-inline'",
@@ -15,7 +15,7 @@ export const graphiqlPolicy = contentPolicy({
 /** GraphiQL, some nine megabytes: loaded at the first request. */
 export async function renderGraphiql(): Promise<string> {
   const { renderGraphiQL } = await import('@graphql-yoga/render-graphiql');
-  // The page would otherwise write each query into its address, which answers with JSON when it is reloaded.
+  // GraphiQL would otherwise write each query into the page's address, which answers with JSON on a reload.
   const keepAddress = { onEditQuery: null };
   const page = renderGraphiQL({
     title: 'Portico',
@@ -31,13 +31,13 @@ export async function renderGraphiql(): Promise<string> {
 
 const light = (body: string) =>
   `${body} :is(.graphiql-container, .graphiql-dialog) { --color-warning: 36, 100%, 28% !important; --color-info: 208, 100%, 38% !important }`;
-/** Line numbers, and comments, which the editor names so. */
+/** Line numbers, and comments (`mtk8` in the editor). */
 const dark = (body: string) =>
   `${body} .monaco-editor .line-numbers { color: #a3a3a3 !important } ${body} .monaco-editor .mtk8 { color: #8fbf7a }`;
 
 /**
- * A tab that moves as it is pressed is not under the pointer any more where it is let go: the click is lost. Colours, as
- * GraphiQL has them: dark enough for 4.5:1.
+ * GraphiQL moves a tab while it is pressed, so that the pointer may be released outside of it and the click is lost: it stays
+ * in place here. Colours replace those of GraphiQL with a contrast below 4.5:1.
  */
 const style = `<style>${signedInStyle}
 .signed-in + noscript + main, .signed-in + noscript + main .graphiql-container { height: calc(100dvh - 29px) }
@@ -50,7 +50,7 @@ ${dark('body.graphiql-dark')}
 @media (prefers-color-scheme: dark) { ${dark('body:not(.graphiql-light)')} }
 </style>`;
 
-/** A tab with buttons within is none to a screen reader: the tabs are a list, in which one is current. */
+/** A screen reader does not find the buttons within an ARIA tab: the tabs become a list with a current item. */
 const plainTabs = `{
   const complete = () => {
     for (const list of document.querySelectorAll('.graphiql-tabs[role=tablist]')) list.setAttribute('role', 'list');
@@ -63,7 +63,7 @@ const plainTabs = `{
   new MutationObserver(complete).observe(document, { childList: true, subtree: true, attributeFilter: ['aria-selected'] });
 }`;
 
-/** GraphiQL remembers its tabs, but opens an empty one beside them unless what it remembers last is what the active one has. */
+/** GraphiQL restores its tabs, but adds an empty one unless the stored query, variables and headers equal those of the active tab. */
 const recall = `{
   const { tabs = [], activeTabIndex = 0 } = JSON.parse(localStorage.getItem('graphiql:tabState') || '{}');
   for (const name of ['query', 'variables', 'headers']) {
@@ -73,7 +73,7 @@ const recall = `{
   }
 }`;
 
-/** The header of one tab counts in all that have none of their own; without any the session of the desk does. */
+/** A tab without an Authorization header uses another tab's, or else the session of the desk. */
 const share = `{
   const send = window.fetch;
   const find = () => {
@@ -94,7 +94,7 @@ const share = `{
   desk.tell();
 }`;
 
-/** The header is a comment, so that the schema loads before there is a token. */
+/** The initial headers of each tab: a comment, so that the schema loads before there is a token. */
 const headers = `{
   // Remove the slashes, and put a token or a key here. It counts in
   // every tab, and this browser keeps it (localStorage) until you
@@ -108,7 +108,7 @@ export const demoProject = {
   projectId: '019b76da-a800-7699-b853-3a4a1bd868a0',
 };
 
-/** The documents to begin with. Each URL is written out: the bundler copies a file that is named like this into the build. */
+/** The initial tabs. Each URL is a literal, so that the bundler copies the file into the build. */
 const tabs: ReadonlyArray<{ readonly document: URL; readonly variables?: object }> = [
   { document: new URL('./tabs/viewer.graphql', import.meta.url) },
   { document: new URL('./tabs/overview.graphql', import.meta.url), variables: demoProject },

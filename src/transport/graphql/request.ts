@@ -5,16 +5,16 @@ import { Fault } from '../../kernel/fault.ts';
 import { MAX_VARIABLE_DEPTH } from '../../pipeline/limits.ts';
 import { readHash } from '../../pipeline/trusted.ts';
 
-/** An operation that a client asks for. */
+/** An operation that a client requests. */
 export interface OperationRequest {
-  /** The text of its document; empty where it names that by a hash. */
+  /** The text of its document; empty where `hash` identifies it. */
   readonly query: string;
   readonly hash: string | null;
   readonly operationName: string | null;
   readonly variables: Readonly<Record<string, unknown>>;
 }
 
-/** Null for a body with anything unusual in it, which is Yoga's to word. */
+/** The operation of a request body; null for a body with anything unusual, which Yoga answers. */
 export function readOperation({
   query = '',
   operationName = null,
@@ -36,7 +36,7 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Yoga would join what is given twice, and parses JSON unguarded. */
+/** Throws `invalid_request` for duplicate parameters, which Yoga would join, and for invalid JSON, which Yoga would not catch. */
 export function checkParameters(query: URLSearchParams): void {
   for (const name of ['query', 'operationName', 'variables', 'extensions']) {
     if (query.getAll(name).length > 1) throw Fault.invalidRequest(`The parameter \`${name}\` is given more than once.`);
@@ -50,9 +50,9 @@ export function checkParameters(query: URLSearchParams): void {
   }
 }
 
-/** How an answer may be given: as a whole, in a media type, and whether as a stream. */
-interface Acceptable {
-  /** Null where the client takes nothing but a stream. */
+/** The forms of an answer that a client accepts: one document in a media type, or a stream. */
+interface Accepted {
+  /** Null where the client accepts only a stream. */
   readonly mediaType: string | null;
   readonly canStream: boolean;
 }
@@ -60,15 +60,15 @@ interface Acceptable {
 const json = 'application/json';
 const charset = '; charset=utf-8';
 const mediaTypes = [json, 'application/graphql-response+json'].map((type) => type + charset);
-const plain: Acceptable = { mediaType: json, canStream: true };
+const anything: Accepted = { mediaType: json, canStream: true };
 
-/** A client that takes none of what there is gets JSON, rather than nothing. */
-export function readAccept(request: IncomingMessage): Acceptable {
+/** A client that accepts none of the forms gets JSON. */
+export function readAccept(request: IncomingMessage): Accepted {
   const { accept } = request.headers;
-  if (accept === undefined || accept === '*/*') return plain;
+  if (accept === undefined || accept === '*/*') return anything;
   const accepted = accepts(request);
   const mediaType = accepted.type(mediaTypes);
   const canStream = Boolean(accepted.type('text/event-stream'));
-  const isTaken = typeof mediaType === 'string';
-  return { mediaType: isTaken ? mediaType.slice(0, -charset.length) : canStream ? null : json, canStream };
+  if (typeof mediaType === 'string') return { mediaType: mediaType.slice(0, -charset.length), canStream };
+  return { mediaType: canStream ? null : json, canStream };
 }

@@ -4,42 +4,43 @@ import { runInTurn } from '../../kernel/turns.ts';
 import type { Backlog } from './backlog.ts';
 import type { ClientAddresses } from './peer.ts';
 
-/** Larger answers are written in parts, each when the kernel has taken the one before, which shows whether the peer reads. */
+/** A larger answer is written in parts, each when the kernel has accepted the one before, which shows whether the peer reads. */
 const PART_BYTES = 64 * 1024;
 
-interface AnswerParts {
+interface AnswerDependencies {
   readonly backlog: Backlog;
   readonly addresses: ClientAddresses;
-  /** How long an answer may wait for its peer to take some more of it. */
-  readonly patienceMs: number;
+  /** How long an answer may wait for its peer to read more of it. */
+  readonly stallTimeoutMs: number;
 }
 
 type Bytes = string | Uint8Array;
 type CallBack = () => void;
 
-/** Bytes that all answers share: none counts them as its own. */
+/** Buffers that many answers share, which are not counted for any of them. */
 const shared = new WeakSet<Uint8Array>();
 
+/** Marks a buffer as shared by all answers. */
 export function share(bytes: Buffer): Buffer {
   shared.add(bytes);
   return bytes;
 }
 
 /** The class of all responses: it applies backpressure, and counts the bytes that the peer has not read. */
-export function createAnswerClass({ backlog, addresses, patienceMs }: AnswerParts): typeof ServerResponse<IncomingMessage> {
+export function createAnswerClass({ backlog, addresses, stallTimeoutMs }: AnswerDependencies): typeof ServerResponse<IncomingMessage> {
   class Answer extends ServerResponse {
     override write(chunk: Bytes, encoding?: unknown, callBack?: unknown): boolean {
-      const isTaken = super.write(chunk, encoding as BufferEncoding, callBack as CallBack);
-      // Node writes what comes in one tick at its end, at once.
-      process.nextTick(noteAnswer, this);
-      return isTaken;
+      const isFlushed = super.write(chunk, encoding as BufferEncoding, callBack as CallBack);
+      // Node collects the writes of a tick, and passes them on together at its end.
+      process.nextTick(recordUnread, this);
+      return isFlushed;
     }
 
     override end(chunk?: unknown, encoding?: unknown, callBack?: unknown): this {
       if (isLarge(chunk) && this.socket && typeof encoding !== 'function' && callBack === undefined)
         return this.#endInParts(typeof chunk === 'string' ? Buffer.from(chunk, encoding as BufferEncoding) : chunk, this.socket);
       super.end(chunk, encoding as BufferEncoding, callBack as CallBack);
-      if (this.socket && this.socket.writableLength > 0) noteAnswer(this);
+      if (this.socket && this.socket.writableLength > 0) recordUnread(this);
       return this;
     }
 
@@ -47,32 +48,32 @@ export function createAnswerClass({ backlog, addresses, patienceMs }: AnswerPart
       if (!this.headersSent && !this.hasHeader('Content-Length')) this.setHeader('Content-Length', bytes.length);
       const address = addresses.of(this.req);
       const isShared = shared.has(bytes);
-      let at = 0;
-      let held = 0;
-      const hold = (rest: number) => {
+      let offset = 0;
+      let reserved = 0;
+      const reserve = (remaining: number) => {
         if (isShared) return;
-        backlog.hold(socket, address, rest - held);
-        held = rest;
+        backlog.hold(socket, address, remaining - reserved);
+        reserved = remaining;
       };
-      const goOn = (failure?: Error | null) => {
+      const writeNext = (failure?: Error | null) => {
         const isOver = failure || this.destroyed || this.writableEnded;
-        const part = bytes.subarray(at, at + PART_BYTES);
-        at += part.length;
-        hold(isOver ? 0 : bytes.length - at);
+        const part = bytes.subarray(offset, offset + PART_BYTES);
+        offset += part.length;
+        reserve(isOver ? 0 : bytes.length - offset);
         if (isOver) return;
-        if (at < bytes.length) super.write(part, isShared ? goOnInTurn : goOn);
+        if (offset < bytes.length) super.write(part, isShared ? scheduleNext : writeNext);
         else super.end(part);
-        process.nextTick(noteAnswer, this);
+        process.nextTick(recordUnread, this);
       };
-      // What all share can wait: many clients may ask for it at once. What was made for one takes memory until it has gone.
-      const goOnInTurn: typeof goOn = (failure) => runInTurn(() => goOn(failure));
-      goOn();
+      // Shared bytes can wait, as many clients may request them at once. The bytes of one answer occupy memory until they are sent.
+      const scheduleNext: typeof writeNext = (failure) => runInTurn(() => writeNext(failure));
+      writeNext();
       return this;
     }
   }
 
-  function noteAnswer({ req, socket }: Answer): void {
-    if (socket && socket.writableLength > 0) backlog.note(socket, addresses.of(req), patienceMs);
+  function recordUnread({ req, socket }: Answer): void {
+    if (socket && socket.writableLength > 0) backlog.note(socket, addresses.of(req), stallTimeoutMs);
   }
   return Answer;
 }

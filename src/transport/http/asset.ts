@@ -14,7 +14,7 @@ export interface Asset {
   readonly mediaType: string;
   readonly headers?: Readonly<Record<string, string>>;
   load(): string | Uint8Array | Promise<string | Uint8Array>;
-  /** The same, compressed by Brotli, where a build has made it. */
+  /** The Brotli-compressed content, where the build has made one. */
   readonly loadBrotli?: (() => Promise<Uint8Array>) | undefined;
 }
 
@@ -37,9 +37,9 @@ export function serveAsset(asset: Asset): Middleware {
       representations = null;
       throw failure;
     });
-    const known = await representations;
-    const { bytes, headers } = known[chooseEncoding(request, known.br !== null)] ?? known.identity;
-    if (isKnown(request, headers.ETag ?? '')) return sendEmpty(response, 304, headers);
+    const cached = await representations;
+    const { bytes, headers } = cached[chooseEncoding(request, cached.br !== null)] ?? cached.identity;
+    if (matchesTag(request, headers.ETag ?? '')) return sendEmpty(response, 304, headers);
     send(response, 200, bytes, asset.mediaType, headers);
   };
 }
@@ -60,13 +60,13 @@ async function prepare({ headers, load, loadBrotli }: Asset): Promise<Representa
 }
 
 function chooseEncoding(request: IncomingMessage, hasBrotli: boolean): keyof Representations {
-  // Browsers name it last, and mean nothing by it.
+  // Browsers list Brotli last, although they do not prefer it least.
   if (hasBrotli && accepts(request).encodings().includes('br')) return 'br';
   return accepts(request).encoding(['gzip', 'identity']) === 'gzip' ? 'gzip' : 'identity';
 }
 
-/** Whether the client has the representation already (RFC 9110, §13.1.2). */
-function isKnown(request: IncomingMessage, tag: string): boolean {
-  const given = request.headers['if-none-match']?.split(',').map((one) => one.trim().replace(/^W\//, '')) ?? [];
-  return given.includes(tag) || given.includes('*');
+/** Whether the client already has the representation (RFC 9110, §13.1.2). */
+function matchesTag(request: IncomingMessage, tag: string): boolean {
+  const tags = request.headers['if-none-match']?.split(',').map((one) => one.trim().replace(/^W\//, '')) ?? [];
+  return tags.includes(tag) || tags.includes('*');
 }

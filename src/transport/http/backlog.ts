@@ -2,74 +2,74 @@ import type { Socket } from 'node:net';
 
 const SWEEP_INTERVAL_MS = 1_000;
 
-interface BacklogParts {
+interface BacklogDependencies {
   /** The bytes that may wait for one client address, and for all together. */
   readonly limits: { readonly perAddress: number; readonly inAll: number };
-  /** Called with each connection that is ended, before it is. */
+  /** Called before each connection that is ended for its backlog. */
   readonly onEnd: () => void;
 }
 
-/** The connections of one client address with bytes that wait. */
+/** The connections of one client address with waiting bytes. */
 interface Group {
   readonly address: string;
   readonly entries: Set<Entry>;
   bytes: number;
 }
 
-/** A connection with bytes that wait. */
+/** A connection with waiting bytes. */
 interface Entry {
   readonly socket: Socket;
   group: Group;
-  /** Kept for the connection beside what its stream has: requests, bodies, the rest of an answer. */
-  held: number;
-  /** All of it, as it was counted last. */
+  /** Bytes in memory for the connection besides its stream's: requests, bodies, the rest of an answer. */
+  reserved: number;
+  /** The total at the last count. */
   bytes: number;
-  /** How much the peer had taken then, and when it last took something. */
-  taken: number;
-  since: number;
-  patienceMs: number;
+  /** The bytes that the kernel had accepted at the last count, and the time of the last progress. */
+  accepted: number;
+  progressedAt: number;
+  stallTimeoutMs: number;
 }
 
-const nothingYet = { held: 0, bytes: 0, patienceMs: Number.POSITIVE_INFINITY };
+const emptyCounts = { reserved: 0, bytes: 0, stallTimeoutMs: Number.POSITIVE_INFINITY };
 
-/** The entry is kept on the socket itself: a WeakMap costs V8 more the more connections there are. */
+/** The entry is stored on the socket itself: in V8, the cost of a WeakMap grows with the number of connections. */
 const key = Symbol('backlog');
-type Noted = Socket & { [key]?: Entry };
+type TrackedSocket = Socket & { [key]?: Entry };
 
 /**
- * The bytes that wait in memory for peers that do not read. Beyond the bound of an address, its connection that has stalled
- * longest is ended; beyond the bound of all, such a connection of the address with the largest backlog. So clients that read
+ * The bytes that wait in memory for peers that do not read. Beyond the limit of an address, its connection that has stalled
+ * longest is ended; beyond the limit of all, such a connection of the address with the largest backlog. So clients that read
  * keep their connections, whatever others do.
  */
 export class Backlog {
-  readonly #parts: BacklogParts;
+  readonly #dependencies: BacklogDependencies;
   readonly #groups = new Map<string, Group>();
   #bytes = 0;
   #timer: NodeJS.Timeout | null = null;
 
-  constructor(parts: BacklogParts) {
-    this.#parts = parts;
+  constructor(dependencies: BacklogDependencies) {
+    this.#dependencies = dependencies;
   }
 
   /**
-   * To be called right after a write to a socket: it counts what the kernel did not take, which nearly always is nothing.
-   * A socket whose peer takes none of it for as long as `patienceMs` is ended.
+   * Counts the bytes that the kernel has not accepted, nearly always none. Call it right after a write to the socket. A socket
+   * whose peer reads none of them for `stallTimeoutMs` is ended.
    */
-  note(socket: Socket, address: string, patienceMs = Number.POSITIVE_INFINITY): void {
-    if (socket.writableLength === 0 && !(socket as Noted)[key]) return;
-    const entry = this.#enter(socket, address);
-    entry.patienceMs = patienceMs;
+  note(socket: Socket, address: string, stallTimeoutMs = Number.POSITIVE_INFINITY): void {
+    if (socket.writableLength === 0 && !(socket as TrackedSocket)[key]) return;
+    const entry = this.#track(socket, address);
+    entry.stallTimeoutMs = stallTimeoutMs;
     this.#recount(entry);
-    this.#keepBounds(entry.group);
+    this.#enforceLimits(entry.group);
   }
 
-  /** Counts what is kept for a connection beside its stream; a negative number gives it back. */
+  /** Counts bytes in memory for a connection besides its stream's; a negative number releases them. */
   hold(socket: Socket, address: string, bytes: number): void {
-    if (bytes < 0 && !(socket as Noted)[key]) return;
-    const entry = this.#enter(socket, address);
-    entry.held = Math.max(0, entry.held + bytes);
+    if (bytes < 0 && !(socket as TrackedSocket)[key]) return;
+    const entry = this.#track(socket, address);
+    entry.reserved = Math.max(0, entry.reserved + bytes);
     this.#recount(entry);
-    if (bytes > 0) this.#keepBounds(entry.group);
+    if (bytes > 0) this.#enforceLimits(entry.group);
   }
 
   /** The bytes that wait now. */
@@ -77,18 +77,19 @@ export class Backlog {
     return this.#bytes;
   }
 
-  #enter(socket: Noted, address: string): Entry {
+  #track(socket: TrackedSocket, address: string): Entry {
     const known = socket[key];
     if (!known) {
-      const entry: Entry = { socket, group: this.#groupOf(address), ...nothingYet, taken: takenBy(socket), since: performance.now() };
+      const group = this.#groupOf(address);
+      const entry: Entry = { socket, group, ...emptyCounts, accepted: acceptedBytes(socket), progressedAt: performance.now() };
       socket[key] = entry;
-      entry.group.entries.add(entry);
+      group.entries.add(entry);
       this.#timer ??= setInterval(() => this.#sweep(), SWEEP_INTERVAL_MS).unref();
       return entry;
     }
-    // Behind a proxy a connection carries requests of one client after another.
+    // A proxy's connection carries the requests of one client after another.
     if (known.group.address !== address) {
-      this.#leave(known);
+      this.#leaveGroup(known);
       known.group = this.#groupOf(address);
       known.group.entries.add(known);
     }
@@ -103,7 +104,7 @@ export class Backlog {
     return group;
   }
 
-  #leave(entry: Entry): void {
+  #leaveGroup(entry: Entry): void {
     const { group, bytes } = entry;
     entry.bytes = 0;
     group.bytes -= bytes;
@@ -112,9 +113,9 @@ export class Backlog {
     if (group.entries.size === 0) this.#groups.delete(group.address);
   }
 
-  #forget(entry: Entry): void {
-    this.#leave(entry);
-    delete (entry.socket as Noted)[key];
+  #untrack(entry: Entry): void {
+    this.#leaveGroup(entry);
+    delete (entry.socket as TrackedSocket)[key];
     if (this.#groups.size > 0 || !this.#timer) return;
     clearInterval(this.#timer);
     this.#timer = null;
@@ -122,28 +123,28 @@ export class Backlog {
 
   #recount(entry: Entry): void {
     const { socket, group } = entry;
-    const taken = takenBy(socket);
-    if (taken !== entry.taken) {
-      entry.taken = taken;
-      entry.since = performance.now();
+    const accepted = acceptedBytes(socket);
+    if (accepted !== entry.accepted) {
+      entry.accepted = accepted;
+      entry.progressedAt = performance.now();
     }
-    const bytes = socket.destroyed ? 0 : socket.writableLength + entry.held;
+    const bytes = socket.destroyed ? 0 : socket.writableLength + entry.reserved;
     group.bytes += bytes - entry.bytes;
     this.#bytes += bytes - entry.bytes;
     entry.bytes = bytes;
-    if (bytes === 0) this.#forget(entry);
+    if (bytes === 0) this.#untrack(entry);
   }
 
-  /** The figures are those of the last count: before a connection is ended for them, they are taken anew. */
-  #keepBounds(group: Group): void {
-    const { perAddress, inAll } = this.#parts.limits;
+  /** The totals are as of the last counts: entries are counted again before a connection is ended. */
+  #enforceLimits(group: Group): void {
+    const { perAddress, inAll } = this.#dependencies.limits;
     if (group.bytes > perAddress) {
       for (const entry of group.entries) this.#recount(entry);
-      while (group.bytes > perAddress && this.#endOne(group));
+      while (group.bytes > perAddress && this.#endLongestStalled(group));
     }
     if (this.#bytes <= inAll) return;
     for (const { entries } of this.#groups.values()) for (const entry of entries) this.#recount(entry);
-    while (this.#bytes > inAll && this.#endOne(this.#findLargest(group)));
+    while (this.#bytes > inAll && this.#endLongestStalled(this.#findLargest(group)));
   }
 
   #findLargest(group: Group): Group {
@@ -153,16 +154,16 @@ export class Backlog {
   }
 
   /** Ends the connection that has stalled longest; returns whether there was one. */
-  #endOne({ entries }: Group): boolean {
+  #endLongestStalled({ entries }: Group): boolean {
     let longest: Entry | null = null;
-    for (const entry of entries) if (!longest || entry.since < longest.since) longest = entry;
+    for (const entry of entries) if (!longest || entry.progressedAt < longest.progressedAt) longest = entry;
     if (longest) this.#end(longest);
     return longest !== null;
   }
 
   #end(entry: Entry): void {
-    this.#parts.onEnd();
-    this.#forget(entry);
+    this.#dependencies.onEnd();
+    this.#untrack(entry);
     entry.socket.destroy();
   }
 
@@ -171,13 +172,14 @@ export class Backlog {
     for (const { entries } of [...this.#groups.values()]) {
       for (const entry of [...entries]) {
         this.#recount(entry);
-        if (entry.bytes > 0 && entry.socket.writableLength > 0 && now - entry.since > entry.patienceMs) this.#end(entry);
+        const isStalled = now - entry.progressedAt > entry.stallTimeoutMs;
+        if (entry.bytes > 0 && entry.socket.writableLength > 0 && isStalled) this.#end(entry);
       }
     }
   }
 }
 
-/** The bytes that the kernel has taken of all that were written. */
-function takenBy(socket: Socket): number {
+/** The bytes of all that were written that the kernel has accepted. */
+function acceptedBytes(socket: Socket): number {
   return socket.bytesWritten - socket.writableLength;
 }

@@ -28,30 +28,28 @@ export async function readJsonObject(request: IncomingMessage): Promise<JsonObje
   return value as JsonObject;
 }
 
-/** A smaller body comes with the headers, mostly, and is bounded by the number of connections. */
+/** A body up to this size mostly arrives with the headers: the limit on connections bounds the memory of such bodies. */
 const SMALL_BYTES = 16 * 1024;
 
-/** Whether the headers say that the body is small, and stays so: it is not compressed. */
+/** Whether the headers declare a small body that is not compressed. */
 export function isSmallBody({ headers }: IncomingMessage): boolean {
   const isPlain = headers['transfer-encoding'] === undefined && headers['content-encoding'] === undefined;
   return isPlain && Number(headers['content-length'] ?? 0) <= SMALL_BYTES;
 }
 
-const nothing = () => {};
-
-/** Counts a body that is not small while it arrives, as it waits in memory for a client that may be slow. Returns the function that ends the count. */
+/** Counts a large body while it arrives, as a slow client keeps it in memory for long. Returns a function that releases its bytes. */
 function countBody(request: IncomingMessage): () => void {
   const queue = isSmallBody(request) ? null : requestQueueOf(request.socket);
-  if (!queue) return nothing;
+  if (!queue) return () => {};
   let size = 0;
   const count = (part: Buffer) => {
     size += part.length;
-    queue.hold(request, part.length);
+    queue.reserve(request, part.length);
   };
   request.on('data', count);
   return () => {
     request.off('data', count);
-    queue.hold(request, -size);
+    queue.reserve(request, -size);
   };
 }
 
@@ -61,37 +59,33 @@ const decoders = new Map([
   ['br', promisify<Buffer, object, Buffer>(brotliDecompress)],
 ]);
 
-/** Only a body that is complete is decompressed: what is in one that is not would wait uncounted. */
+/** Decompresses a complete body: the output of a partial one would be in memory without being counted. */
 async function decode(encoding: string, bytes: Buffer): Promise<Buffer> {
   const decompress = decoders.get(encoding);
   if (!decompress || bytes.length === 0) return bytes;
   try {
     return await decompress(bytes, { maxOutputLength: MAX_BODY_BYTES });
   } catch (failure) {
-    const isTooLarge = (failure as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE';
-    throw Fault.invalidRequest(explainFailure(isTooLarge ? { type: 'entity.too.large' } : {}));
+    throw explainFailure((failure as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE');
   }
 }
 
 function readBody(request: IncomingMessage & { body?: unknown }): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const release = countBody(request);
-    // The parser would decompress it while it arrives.
+    // The parser would decompress the body while it arrives.
     delete request.headers['content-encoding'];
     // The parser writes nothing: it needs no response.
-    readBytes(request as express.Request, {} as express.Response, (failure?: unknown) => {
+    readBytes(request as express.Request, {} as express.Response, (failure?: { type?: unknown }) => {
       release();
-      if (failure) return reject(Fault.invalidRequest(explainFailure(failure)));
+      if (failure) return reject(explainFailure(failure.type === 'entity.too.large'));
       resolve(Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0));
     });
   });
 }
 
-function explainFailure(failure: unknown): string {
-  const type = (failure as { type?: unknown }).type;
-  if (type === 'entity.too.large') return `The body must not be larger than ${MAX_BODY_BYTES} bytes.`;
-  if (type === 'encoding.unsupported') return 'The content encoding is not supported.';
-  return 'The body could not be read.';
+function explainFailure(isTooLarge: boolean): Fault {
+  return Fault.invalidRequest(isTooLarge ? `The body must not be larger than ${MAX_BODY_BYTES} bytes.` : 'The body could not be read.');
 }
 
 function isJson(header: string | undefined): boolean {

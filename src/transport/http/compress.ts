@@ -5,25 +5,25 @@ import accepts from 'accepts';
 import { exchangeOf } from './exchange.ts';
 import { send } from './send.ts';
 
-/** Smaller answers are sent as they are: to compress one would cost as much as all else that a request takes. */
+/** Smaller answers are sent as they are: compressing one would cost as much as the rest of the request. */
 const MIN_LENGTH = 8 * 1024;
 
-/** Up to here an answer is compressed at once, within half a millisecond; a larger one beside the event loop. */
+/** Answers up to this size are compressed synchronously, within half a millisecond; larger ones in the thread pool. */
 const MAX_SYNC_LENGTH = 64 * 1024;
 
 /**
- * Beside the event loop two are compressed at a time, half of the threads that the process has for that; whoever comes then
- * gets it plain. So what compression holds in memory is bounded by two answers.
+ * The answers that the thread pool compresses at the same time: half of its threads. Meanwhile, other answers are sent
+ * uncompressed, so that compression keeps at most two answers in memory.
  */
-const MAX_AT_ONCE = 2;
+const MAX_CONCURRENT = 2;
 
 const options = { level: constants.Z_BEST_SPEED };
-const compressAside = promisify(gzip);
-let atOnce = 0;
+const gzipAsync = promisify(gzip);
+let concurrent = 0;
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Writes an answer whole, compressed where that is worth it and the client takes it. */
+/** Writes a complete answer, compressed if it is large enough and the client accepts gzip. */
 export function sendCompressed(
   response: ServerResponse,
   status: number,
@@ -34,20 +34,20 @@ export function sendCompressed(
   if (text.length < MIN_LENGTH || !exchangeOf(response.req).compresses) return send(response, status, text, mediaType, headers);
   const plain = { ...headers, Vary: 'Accept-Encoding' };
   const sendPlain = () => send(response, status, text, mediaType, plain);
-  const sendBytes = (bytes: Buffer) => send(response, status, bytes, mediaType, asCompressed(plain));
+  const sendGzipped = (bytes: Buffer) => send(response, status, bytes, mediaType, asCompressed(plain));
   if (accepts(response.req).encoding(['gzip', 'identity']) !== 'gzip') return sendPlain();
-  if (text.length <= MAX_SYNC_LENGTH) return sendBytes(gzipSync(text, options));
-  if (atOnce >= MAX_AT_ONCE) return sendPlain();
-  atOnce += 1;
-  compressAside(text, options)
+  if (text.length <= MAX_SYNC_LENGTH) return sendGzipped(gzipSync(text, options));
+  if (concurrent >= MAX_CONCURRENT) return sendPlain();
+  concurrent += 1;
+  gzipAsync(text, options)
     .finally(() => {
-      atOnce -= 1;
+      concurrent -= 1;
     })
-    // A client that has gone takes no answer.
-    .then((bytes) => response.destroyed || sendBytes(bytes), sendPlain);
+    // The client may have gone meanwhile.
+    .then((bytes) => response.destroyed || sendGzipped(bytes), sendPlain);
 }
 
-/** A strong tag names the bytes of an answer, of which there are two now: the tag of the compressed ones is weak, and as good in `If-Match`. */
+/** A strong ETag identifies the bytes, which compression changes: the compressed answer has a weak one, which `If-Match` accepts too. */
 function asCompressed({ ETag, ...headers }: Headers): Headers {
   return { ...headers, ...(ETag && { ETag: `W/${ETag}` }), 'Content-Encoding': 'gzip' };
 }

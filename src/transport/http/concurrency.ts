@@ -1,10 +1,10 @@
-/** How many of something each client address, or each user, has open at once in this process, and how many it may have. */
+/** Counts what each key, a client address or a user, has open at the same time in this process, against a limit for each. */
 export class ConcurrencyLimit {
   readonly #open = new Map<string, number>();
 
   constructor(readonly max: number) {}
 
-  /** Counts one more, also beyond the limit; returns whether it is within. */
+  /** Counts one more, even beyond the limit; returns whether the count is within it. */
   add(key: string): boolean {
     const count = this.count(key) + 1;
     this.#open.set(key, count);

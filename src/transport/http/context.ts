@@ -11,9 +11,8 @@ export interface ContextParts {
   readonly watch: RevocationWatcher;
 }
 
-/** The context of one HTTP request: its access is watched for as long as it streams. `route`: of v1 its operation. */
-export function openContext(parts: ContextParts, exchange: Exchange, route: string | null = null): Context {
-  const { database, services, watch } = parts;
+/** The context of one HTTP request, whose access is watched while it streams. `route` is the name of a v1 operation. */
+export function openContext({ database, services, watch }: ContextParts, exchange: Exchange, route: string | null = null): Context {
   const { viewer, prefetched } = exchange;
   return createContext({
     database,

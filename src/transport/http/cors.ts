@@ -9,25 +9,25 @@ const methods = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'];
 const exposedHeaders = ['RateLimit', 'RateLimit-Policy', 'Retry-After', 'ETag', 'X-Request-Id', 'Deprecation', 'Sunset'];
 
 /**
- * CORS, for a request that comes from another page. OPTIONS is answered whatever the path: a route would decode it, and
- * one that cannot be decoded would get past the limits. What is malformed is refused here, as Node's own refusals have no
- * body.
+ * Adds the CORS headers, answers OPTIONS, and rejects an invalid version or Host header, for which Node's own answers have
+ * no body. OPTIONS is answered here for all paths: a route would decode the path, and one that cannot be decoded would
+ * bypass the limits.
  */
-export function answerCors(parts: Parameters<typeof allowOrigins>[0]): Middleware {
-  const isAllowed = allowOrigins(parts);
+export function answerCors(rules: Parameters<typeof allowOrigins>[0]): Middleware {
+  const isAllowed = allowOrigins(rules);
   const addHeaders = cors((request, options) => {
-    const isGood = isAllowed(String(request.headers.origin), request as IncomingMessage);
-    options(null, { origin: isGood, exposedHeaders, methods, maxAge: 7200, preflightContinue: true });
+    const origin = isAllowed(String(request.headers.origin), request as IncomingMessage);
+    options(null, { origin, exposedHeaders, methods, maxAge: 7200, preflightContinue: true });
   });
   return (request, response, next) => {
     const { origin } = request.headers;
-    const goOn = () => {
+    const proceed = () => {
       const fault = checkHead(request);
       if (fault) next(fault);
       else if (request.method === 'OPTIONS') sendEmpty(response, 204, { Allow: methods.join(', ') });
       else next();
     };
-    if (origin === undefined) goOn();
-    else addHeaders(request, response, goOn);
+    if (origin === undefined) proceed();
+    else addHeaders(request, response, proceed);
   };
 }

@@ -1,11 +1,11 @@
-/** How the line at the top of a page looks that tells who is signed in: readable on light pages and dark ones. */
+/** The style of the line at the top of a page that shows who is signed in, readable on light and dark pages. */
 export const signedInStyle = `
   .signed-in { padding: 4px 16px; background: #e4effa; color: #1a212b; font: 14px/1.45 system-ui, sans-serif }
   .signed-in p { margin: 0 }`;
 
 /**
- * For the script of a page: the session of the desk (`web/src/session`). A link of the desk hands a copy of it to the tab that it opens;
- * while the desk is open its own counts, which is renewed, and gone when somebody has signed out there.
+ * A script that gives a page the desk's session (`web/src/session`). A link of the desk passes a copy to the tab that it opens. While
+ * the desk is open, its own session is used, which is renewed, and is gone after a sign-out there.
  */
 export const deskSession = `const desk = {
   session() {

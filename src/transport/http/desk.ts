@@ -13,7 +13,7 @@ import { contentPolicy } from './pages.ts';
 import { sendJson } from './send.ts';
 import { readPath } from './url.ts';
 
-/** The people of the demo, as whom one signs in by a click, and the project to show them. */
+/** The users of the demo, as whom a visitor signs in with a click, and the project to show. */
 export interface DemoOffer {
   readonly people: ReadonlyArray<{ readonly id: string; readonly name: string; readonly email: string }>;
   readonly projectId: string;
@@ -33,24 +33,24 @@ export interface DeskParts {
   };
 }
 
-/** How long a session of the demo lives, in seconds: the desk asks for the next one before. */
+/** The lifetime of a demo session; the desk renews it before. */
 const DEMO_SESSION_SECONDS = 3600;
 
-/** The pages of the desk, which are one document: the address says which of them it shows. */
+/** The paths of the desk's pages: one document, which shows a page by its address. */
 const pages = ['/signin', '/signin/callback', '/keys', '/developers', '/developers/*page', '/projects/:id', '/projects/:id/*page'];
 
-/** Beside the code in a build, and where `npm run web` puts it for the code that runs from its sources. */
+/** Next to the code in a build; for code that runs from its sources, the output of `npm run web`. Null without either. */
 const folder = [new URL('./web/', import.meta.url), new URL('web/dist/', root)].find((url) => existsSync(url)) ?? null;
 
-/** Adds the desk: its document under each of its addresses, its assets, and what it asks before anybody is signed in. */
-export function addDesk(router: Router, parts: DeskParts, admit: Middleware): void {
+/** Adds the desk: its document at each of its paths, its assets, and the endpoints that it needs before sign-in. */
+export function addDesk(router: Router, dependencies: DeskParts, admit: Middleware): void {
   router.get('/desk/settings', admit, (request, response) =>
-    sendJson(response, 200, readSettings(parts, request), { 'Cache-Control': 'no-store' }),
+    sendJson(response, 200, readSettings(dependencies, request), { 'Cache-Control': 'no-store' }),
   );
   router.post('/desk/demo', admit, async (request, response) => {
-    const { local } = parts.tokens;
-    const offer = findOffer(parts, request);
-    // Nothing is read from those to whom nothing is offered.
+    const { local } = dependencies.tokens;
+    const offer = findOffer(dependencies, request);
+    // Without an offer the body is not read.
     if (!offer || !local) throw Fault.notFound();
     const { user_id: userId } = await readJsonObject(request);
     const person = offer.people.find(({ id }) => id === userId);
@@ -60,9 +60,9 @@ export function addDesk(router: Router, parts: DeskParts, admit: Middleware): vo
     sendJson(response, 200, { token, expires: expires.toISOString() }, { 'Cache-Control': 'no-store' });
   });
   if (!folder) return;
-  const document = deskDocument(parts, folder);
+  const document = deskDocument(dependencies);
   for (const path of pages) router.get(path, admit, document);
-  const assets = openAssets(folder);
+  const assets = createAssets(folder);
   router.get(['/icon.svg', '/assets/:name'], admit, (request, response, next) => {
     const serve = assets.get(readPath(request.url));
     if (serve) serve(request, response, next);
@@ -70,25 +70,26 @@ export function addDesk(router: Router, parts: DeskParts, admit: Middleware): vo
   });
 }
 
-/** The document of the desk, for `/` too. Answers 404 where the desk has not been built. */
-export function deskDocument({ config }: Pick<DeskParts, 'config'>, from: URL | null = folder): Middleware {
-  if (!from) return (_request, _response, next) => next(Fault.notFound());
+/** Serves the document of the desk, for `/` too; 404 where the desk has not been built. */
+export function deskDocument({ config }: Pick<DeskParts, 'config'>): Middleware {
+  if (!folder) return (_request, _response, next) => next(Fault.notFound());
+  const document = new URL('index.html', folder);
   const provider = config.identityProvider?.clientId ? config.identityProvider : null;
-  const elsewhere = provider ? [...new Set([provider.issuer, provider.jwksUrl].map((url) => new URL(url).origin))] : [];
+  const providerOrigins = provider ? [...new Set([provider.issuer, provider.jwksUrl].map((url) => new URL(url).origin))] : [];
   const policy = contentPolicy({
     'script-src': "'self'",
-    // Editors and terminals write styles of their own.
+    // Editors and terminals add their own styles.
     'style-src': "'self' 'unsafe-inline'",
     'img-src': "'self' data:",
     'font-src': "'self' data:",
-    'connect-src': ["'self'", ...elsewhere].join(' '),
+    'connect-src': ["'self'", ...providerOrigins].join(' '),
     'frame-ancestors': "'none'",
   });
   return serveAsset({
     mediaType: 'text/html; charset=utf-8',
-    // At `/`, programs get something else.
+    // `Vary: Accept`, as programs get JSON at `/`.
     headers: { 'Content-Security-Policy': policy, 'Cache-Control': 'no-cache', Vary: 'Accept, Accept-Encoding' },
-    load: () => readFile(new URL('index.html', from)),
+    load: () => readFile(document),
   });
 }
 
@@ -100,12 +101,12 @@ const mediaTypes: Readonly<Record<string, string>> = {
   woff2: 'font/woff2',
 };
 
-/** What Vite names by its content never changes. */
-const forEver = { 'Cache-Control': 'public, max-age=31536000, immutable' };
+/** Vite names assets by a hash of their content. */
+const immutable = { 'Cache-Control': 'public, max-age=31536000, immutable' };
 
-/** What serves each asset, by its path: they are listed once, so that a path is no way to other files. */
-function openAssets(from: URL): ReadonlyMap<string, Middleware> {
-  const open = (name: string, headers: Readonly<Record<string, string>>): [string, Middleware] => {
+/** The handler of each asset by path. The folder is listed once, so that no request path can reach other files. */
+function createAssets(from: URL): ReadonlyMap<string, Middleware> {
+  const serve = (name: string, headers: Readonly<Record<string, string>>): [string, Middleware] => {
     const url = new URL(name, from);
     const compressed = new URL(`${name}.br`, from);
     const mediaType = mediaTypes[name.split('.').at(-1) ?? ''] ?? 'application/octet-stream';
@@ -113,28 +114,29 @@ function openAssets(from: URL): ReadonlyMap<string, Middleware> {
     return [`/${name}`, serveAsset({ mediaType, headers, load: () => readFile(url), loadBrotli })];
   };
   const names = readdirSync(new URL('assets/', from)).filter((name) => !name.endsWith('.br'));
-  return new Map([open('icon.svg', { 'Cache-Control': 'max-age=300' }), ...names.map((name) => open(`assets/${name}`, forEver))]);
+  return new Map([serve('icon.svg', { 'Cache-Control': 'max-age=300' }), ...names.map((name) => serve(`assets/${name}`, immutable))]);
 }
 
-function readSettings(parts: DeskParts, request: IncomingMessage) {
-  const { identityProvider: provider } = parts.config;
-  const offer = findOffer(parts, request);
+function readSettings(dependencies: DeskParts, request: IncomingMessage) {
+  const { identityProvider: provider } = dependencies.config;
+  const offer = findOffer(dependencies, request);
   return {
     demo: offer && { people: offer.people, project_id: offer.projectId },
     identity_provider: provider?.clientId ? { issuer: provider.issuer, client_id: provider.clientId, audience: provider.audience } : null,
   };
 }
 
-/** A page of another host must not get a session of the demo, nor another machine, nor whoever a proxy of this machine speaks for. */
-const forwarding = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip'];
+const forwardingHeaders = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip'];
 
+/** The offer for this machine alone: null for other machines, clients of a proxy on this machine, and pages of other hosts. */
 function findOffer({ demoOffer }: DeskParts, request: IncomingMessage): DemoOffer | null {
   const { headers, socket } = request;
-  const isHere = isLoopback(socket.remoteAddress ?? '') && !forwarding.some((name) => name in headers);
+  const isLocal = isLoopback(socket.remoteAddress ?? '') && !forwardingHeaders.some((name) => name in headers);
   const host = `http://${headers.host ?? ''}`;
-  const isNamedSo = URL.canParse(host) && isLoopbackName(new URL(host).hostname);
-  const isOwnPage = headers.origin === undefined || (isNamedSo && headers.origin === new URL(host).origin);
-  return isHere && isNamedSo && isOwnPage ? demoOffer() : null;
+  if (!isLocal || !URL.canParse(host)) return null;
+  const { hostname, origin } = new URL(host);
+  const isOwnPage = headers.origin === undefined || headers.origin === origin;
+  return isOwnPage && isLoopbackName(hostname) ? demoOffer() : null;
 }
 
 const isLoopback = (address: string) => ipaddr.isValid(address) && ipaddr.process(address).range() === 'loopback';

@@ -4,10 +4,11 @@ import type { PrefetchedProject } from '../../access/scope.ts';
 import type { Viewer } from '../../access/viewer.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { type JsonObject, readJsonObject } from './body.ts';
+import { standardHeaders } from './headers.ts';
 import { type ClientAddresses, requestOrigin } from './peer.ts';
 import { readTrace } from './trace.ts';
 
-/** A middleware without Express' methods. A rejected promise counts as `next(failure)`. */
+/** A middleware without Express' methods. A rejected promise has the effect of `next(failure)`. */
 export type Middleware = (request: IncomingMessage, response: ServerResponse, next: (failure?: unknown) => void) => unknown;
 
 /** The dependencies of every exchange. */
@@ -15,39 +16,37 @@ export interface ExchangeParts {
   readonly log: Logger;
   readonly addresses: ClientAddresses;
   readonly config: { readonly publicUrl: string | null; readonly compresses: boolean };
-  /** The headers of every answer: name, value, name, value. */
-  readonly headers: readonly string[];
 }
 
-/** One HTTP request and its answer, from the first middleware on. What few requests need is computed on demand. */
+/** One HTTP request and its answer, from the first middleware on. Values that few requests need are computed on demand. */
 export class Exchange {
   readonly requestId: string;
-  /** Null without a credential; set once the credential was checked. */
+  /** Null without a credential; set once the credential has been checked. */
   viewer: Viewer | null = null;
-  /** A look at the project of the path or the document, which was begun with the check of the credential. */
+  /** The query of the project that the request names, started along with the check of the credential. */
   prefetched: PrefetchedProject | null = null;
   /** The name of the route, or of the root field of the schema. Never a name that a client chose. */
   operation: string | null = null;
   /** The name that the client gave its GraphQL operation. */
   operationName: string | null = null;
-  /** The headers that the answer will have: name, value, name, value. */
+  /** The headers of the answer: name, value, name, value. */
   readonly headers: string[];
-  /** Whether the request is left out of the log and the metrics: a machine sends it every second. */
+  /** Whether the log and the metrics omit the request, as a monitor sends it every second. */
   isQuiet = false;
   #log: Logger | null = null;
   #body: Promise<JsonObject> | null = null;
 
   constructor(
     private readonly request: IncomingMessage,
-    private readonly parts: ExchangeParts,
+    private readonly dependencies: ExchangeParts,
   ) {
     this.requestId = readRequestId(request);
-    this.headers = ['X-Request-Id', this.requestId, ...parts.headers];
+    this.headers = ['X-Request-Id', this.requestId, ...standardHeaders];
   }
 
   /** The log of this request. */
   get log(): Logger {
-    this.#log ??= this.parts.log.child(this.labels());
+    this.#log ??= this.dependencies.log.child(this.labels());
     return this.#log;
   }
 
@@ -69,37 +68,37 @@ export class Exchange {
 
   /** Whether an answer may be compressed. */
   get compresses(): boolean {
-    return this.parts.config.compresses;
+    return this.dependencies.config.compresses;
   }
 
   /** The address that the anonymous budget is charged to. */
   get clientAddress(): string {
-    return this.parts.addresses.of(this.request);
+    return this.dependencies.addresses.of(this.request);
   }
 
   /** Scheme, host and port as the client knows them. */
   get origin(): string {
-    return this.parts.config.publicUrl ?? requestOrigin(this.request, this.parts.addresses);
+    return this.dependencies.config.publicUrl ?? requestOrigin(this.request, this.dependencies.addresses);
   }
 }
 
-/** The client's own id where it is well formed, so that its log and ours can be compared. What looks like a credential is not taken. */
+/** The client's own id if it is well formed, so that its log and ours can be correlated, and if it does not look like a credential. */
 function readRequestId(request: IncomingMessage): string {
   const given = request.headers['x-request-id'];
   return typeof given === 'string' && /^(?!sk-|.*(?:sk-portico-|eyJ))[\w.-]{1,128}$/.test(given) ? given : randomUUID();
 }
 
-/** The exchange is kept on the request itself: a WeakMap with an entry for each request costs V8 much (docs/performance.md). */
+/** The exchange is stored on the request itself: a WeakMap with an entry for each request costs V8 much (docs/performance.md). */
 const key = Symbol('exchange');
-type Opened = IncomingMessage & { [key]?: Exchange };
+type ExchangeRequest = IncomingMessage & { [key]?: Exchange };
 
 export function openExchange(request: IncomingMessage, exchange: Exchange): void {
-  (request as Opened)[key] = exchange;
+  (request as ExchangeRequest)[key] = exchange;
 }
 
-/** The request's exchange: the first middleware opens one for each. */
+/** The request's exchange, which the first middleware opens. */
 export function exchangeOf(request: IncomingMessage): Exchange {
-  const exchange = (request as Opened)[key];
+  const exchange = (request as ExchangeRequest)[key];
   if (!exchange) throw new Error('the request came in past the first middleware');
   return exchange;
 }

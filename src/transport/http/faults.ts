@@ -14,24 +14,19 @@ export function faultHeaders(fault: Fault): Record<string, string> {
   return headers;
 }
 
-/** The v1 body of a fault (§7): field errors are the bare map, all else `detail`, `code`, `error` and perhaps `context`. */
+/** The v1 body of a fault (§7): field errors are the bare map, other faults have `detail`, `code`, `error` and perhaps `context`. */
 export function restBody({ code, message, fields, context }: Fault): unknown {
   return fields ?? { detail: message, code, error: message, ...(context && { context }) };
 }
 
-/** Answers a request with a fault, in the form of the door that it came through. */
+/** Answers a request with a fault, in the format of its door. Logs the cause, which the client does not see. */
 export function sendFault(request: IncomingMessage, response: ServerResponse, fault: Fault): void {
-  logFault(request, fault);
+  const exchange = exchangeOf(request);
+  logMistake(fault, exchange);
+  if (fault.code === 'service_unavailable') exchange.log.warn({ err: fault.cause }, 'unavailable');
   const body =
     readPath(request.url ?? '') === '/graphql'
       ? { errors: [{ message: fault.message, extensions: graphqlExtensions(fault) }] }
       : restBody(fault);
   sendJson(response, statusOf[fault.code], body, faultHeaders(fault));
-}
-
-/** Logs the cause of a fault, which the client does not see. */
-function logFault(request: IncomingMessage, fault: Fault): void {
-  const exchange = exchangeOf(request);
-  logMistake(fault, exchange);
-  if (fault.code === 'service_unavailable') exchange.log.warn({ err: fault.cause }, 'unavailable');
 }

@@ -1,14 +1,12 @@
 import { readFile } from 'node:fs/promises';
-import { icon, pagePolicy, pageStyle } from './pages.ts';
-
-export const guidePolicy = pagePolicy;
+import { icon, pageStyle } from './pages.ts';
 
 interface Guide {
   readonly title: string;
   readonly file: URL;
 }
 
-/** The guides by the names of their pages. Each URL is written out: the bundler copies a file that is named like this into the build. */
+/** The guides by the names of their pages. Each URL is a literal, so that the bundler copies the file into the build. */
 export const guides: Readonly<Record<string, Guide>> = {
   start: { title: 'Getting started', file: new URL('../../../docs/start.md', import.meta.url) },
   authentication: { title: 'Authentication', file: new URL('../../../docs/authentication.md', import.meta.url) },
@@ -60,12 +58,12 @@ export function renderGuideList(): string {
   return page('guides', '<nav aria-label="Portico"><a href="./">Portico</a></nav>\n', `<h1>Guides</h1>\n<ul>\n${items.join('')}</ul>\n`);
 }
 
-/** The same list for programs: `/guides/<name>.md` is the text of each. */
+/** The same list as JSON; `/guides/<name>.md` is the text of each guide. */
 export function renderGuideIndex(): string {
   return JSON.stringify(Object.entries(guides).map(([name, { title }]) => ({ name, title })));
 }
 
-/** A guide as a page: rendered at the first request for it. */
+/** Renders a guide's Markdown as a page. */
 export async function renderGuide({ title, file }: Guide): Promise<string> {
   const [{ Marked }, text] = await Promise.all([import('marked'), readFile(file, 'utf8')]);
   const marked = new Marked({
@@ -73,17 +71,17 @@ export async function renderGuide({ title, file }: Guide): Promise<string> {
       heading({ tokens, depth, text }) {
         return `<h${depth} id="${anchorOf(text)}">${this.parser.parseInline(tokens)}</h${depth}>\n`;
       },
-      // What lies in the repository alone is named, without a link.
+      // A link to a file that is not served is rendered as its text.
       link({ href, tokens }) {
         const content = this.parser.parseInline(tokens);
         const target = targetOf(href);
         return target === null ? content : `<a href="${escapeHtml(target)}">${content}</a>`;
       },
-      // What is wider than the screen is scrolled, with the keyboard too.
+      // `tabindex` lets the keyboard scroll code that is wider than the screen.
       code({ text, lang }) {
         return `<pre tabindex="0" aria-label="${escapeHtml(lang || 'text')}"><code>${escapeHtml(text)}\n</code></pre>\n`;
       },
-      // The guides have none: what looks like it is text.
+      // The guides contain no HTML: what looks like it is text.
       html: ({ text }) => escapeHtml(text),
     },
   });
@@ -91,7 +89,7 @@ export async function renderGuide({ title, file }: Guide): Promise<string> {
   return page(title, '<nav aria-label="Portico"><a href="../">Portico</a> · <a href="../guides">Guides</a></nav>\n', main);
 }
 
-/** As GitHub names it. */
+/** A heading's anchor, as GitHub makes it. */
 function anchorOf(title: string): string {
   return title
     .toLowerCase()
@@ -99,7 +97,7 @@ function anchorOf(title: string): string {
     .replaceAll(' ', '-');
 }
 
-/** Where a link of a guide leads: another guide's page, another site, or null. */
+/** The target of a guide's link: another guide's page, a section, another site; null for a file that is not served. */
 function targetOf(href: string): string | null {
   if (/^(https:|#)/.test(href)) return href;
   const [, name = '', anchor = ''] = /^(\w+)\.md(#.*)?$/.exec(href) ?? [];

@@ -1,4 +1,4 @@
-import { Router } from 'express';
+import type { Router } from 'express';
 import type { Tokens } from '../../access/tokens.ts';
 import { coalesceCalls } from '../../kernel/coalesce.ts';
 import type { Lifecycle } from '../../kernel/lifecycle.ts';
@@ -18,11 +18,14 @@ export interface HealthParts {
   readonly metrics: Metrics;
 }
 
-/** The endpoints for the machines that run Portico: without a credential, a budget or a log line. */
-export function createHealthDoor(parts: HealthParts): Router {
-  const { lifecycle, metrics } = parts;
-  const router = Router({ caseSensitive: true, strict: true });
-  const readDatabase = watchDatabase(parts);
+type State = 'up' | 'down';
+
+const noStore = { 'Cache-Control': 'no-store' };
+
+/** Adds the endpoints for orchestrators and monitors, without a credential, a budget or a log line. */
+export function addHealth(router: Router, dependencies: HealthParts): void {
+  const { lifecycle, metrics, connections } = dependencies;
+  const checkDatabase = createDatabaseCheck(dependencies);
 
   /** Liveness depends on nothing else: a new process would not bring it back. */
   router.get('/health/live', (request, response) => {
@@ -33,17 +36,9 @@ export function createHealthDoor(parts: HealthParts): Router {
   /** Readiness depends on the database alone; without Redis or the identity provider the process is degraded. */
   router.get('/health/ready', async (request, response) => {
     exchangeOf(request).isQuiet = true;
-    const checks = { database: await readDatabase(), ...readOthers(parts) };
-    const isDegraded = Object.values(checks).includes('down');
-    const hindrance = lifecycle.isClosing
-      ? 'draining'
-      : checks.database === 'down'
-        ? 'unavailable'
-        : lifecycle.isStarting
-          ? 'starting'
-          : null;
-    const status = hindrance ?? (isDegraded ? 'degraded' : 'ready');
-    const isReady = hindrance === null;
+    const checks = { database: await checkDatabase(), ...readOthers(dependencies) };
+    const status = readinessOf(lifecycle, checks);
+    const isReady = status === 'ready' || status === 'degraded';
     sendJson(response, isReady ? 200 : 503, { status, checks }, isReady ? noStore : { ...noStore, 'Retry-After': '1' });
   });
 
@@ -53,18 +48,22 @@ export function createHealthDoor(parts: HealthParts): Router {
   });
 
   metrics.gauges('portico_dependency_up', 'Whether a dependency answers: 1 or 0.', 'dependency', () => {
-    const checks = { database: parts.connections?.isAway ? 'down' : 'up', ...readOthers(parts) };
+    const checks = { database: connections?.isAway ? 'down' : 'up', ...readOthers(dependencies) };
     return Object.fromEntries(Object.entries(checks).map(([name, state]) => [name, state === 'up' ? 1 : 0]));
   });
-  return router;
 }
 
-const noStore = { 'Cache-Control': 'no-store' };
+function readinessOf({ isClosing, isStarting }: Lifecycle, checks: Readonly<Record<string, State>>): string {
+  if (isClosing) return 'draining';
+  if (checks.database === 'down') return 'unavailable';
+  if (isStarting) return 'starting';
+  return Object.values(checks).includes('down') ? 'degraded' : 'ready';
+}
 
-/** Asks the database; requests at the same time share one question. */
-function watchDatabase({ database }: HealthParts): () => Promise<'up' | 'down'> {
-  let state: 'up' | 'down' = 'up';
-  const ask = coalesceCalls(async () => {
+/** Queries the database; concurrent requests share one query. */
+function createDatabaseCheck({ database }: HealthParts): () => Promise<State> {
+  let state: State = 'up';
+  const query = coalesceCalls(async () => {
     try {
       await database.query<{ alive: number }>`SELECT 1 AS alive`;
       state = 'up';
@@ -73,12 +72,12 @@ function watchDatabase({ database }: HealthParts): () => Promise<'up' | 'down'> 
     }
   });
   return async () => {
-    await ask();
+    await query();
     return state;
   };
 }
 
-function readOthers({ redis, tokens }: HealthParts): Record<string, 'up' | 'down'> {
+function readOthers({ redis, tokens }: HealthParts): Record<string, State> {
   return {
     ...(redis && { redis: redis.isAway ? 'down' : 'up' }),
     ...(!tokens.local && { identity_provider: tokens.isAway ? 'down' : 'up' }),

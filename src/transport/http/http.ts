@@ -16,13 +16,13 @@ import { answerCors } from './cors.ts';
 import { addDesk, type DeskParts, deskDocument } from './desk.ts';
 import { type Exchange, exchangeOf, type Middleware } from './exchange.ts';
 import { sendFault } from './faults.ts';
-import { createHealthDoor, type HealthParts } from './health.ts';
+import { addHealth, type HealthParts } from './health.ts';
 import type { ClientAddresses } from './peer.ts';
 import { addReference } from './reference.ts';
 import { logRequests } from './requestlog.ts';
 import { sendJson } from './send.ts';
 
-interface DoorParts extends ContextParts, HealthParts, Pick<DeskParts, 'demoOffer'> {
+interface HttpDependencies extends ContextParts, HealthParts, Pick<DeskParts, 'demoOffer'> {
   readonly schema: GraphQLSchema;
   readonly addresses: ClientAddresses;
   readonly pipeline: Pipeline;
@@ -39,16 +39,17 @@ interface DoorParts extends ContextParts, HealthParts, Pick<DeskParts, 'demoOffe
 
 /**
  * The HTTP doors, in the order of the checks. All of them are bare Express routers: an application would change the
- * prototypes of each request and response, after which all that Node does with them is several times as slow.
+ * prototypes of each request and response, which makes every later use of them in Node several times as slow.
  */
-export function createHttpHandler(parts: DoorParts): RequestListener {
+export function createHttpHandler(dependencies: HttpDependencies): RequestListener {
+  const { pipeline, schema, rest, graphql } = dependencies;
   const router = createRouter();
-  router.use(logRequests(parts));
-  router.use(answerCors(parts));
-  router.use(exceptResources(createPages(parts)));
-  router.use(createRestDoor(parts.rest, { ...parts, admitRequest: createAdmission(parts, readPathProject) }));
-  router.use(createAdmission(parts, createProjectReader(parts.pipeline, parts.schema)) as RequestHandler);
-  router.all('/graphql', parts.graphql as RequestHandler);
+  router.use(logRequests(dependencies));
+  router.use(answerCors(dependencies));
+  router.use(exceptResources(createPages(dependencies)));
+  router.use(createRestDoor(rest, { ...dependencies, admitRequest: createAdmission(dependencies, readPathProject) }));
+  router.use(createAdmission(dependencies, createProjectReader(pipeline, schema)) as RequestHandler);
+  router.all('/graphql', graphql as RequestHandler);
   router.use((_request: IncomingMessage, _response: ServerResponse, next: NextFunction) => next(Fault.notFound()));
   router.use(answerFailure);
   return (request, response) => router(request as express.Request, response as express.Response, () => {});
@@ -58,15 +59,20 @@ function createRouter(): express.Router {
   return express.Router({ caseSensitive: true, strict: true });
 }
 
-/** The pages, which need no credential and have a budget of their own. */
-function createPages(parts: DoorParts): express.Router {
+/** The pages, which need no credential and have a budget of their own, and the health endpoints. */
+function createPages(dependencies: HttpDependencies): express.Router {
+  const { limits, tokens } = dependencies;
   const router = createRouter();
-  const admitReader = admitPageReader(parts);
-  router.use(createHealthDoor(parts));
-  addDesk(router, parts, admitReader);
-  addReference(router, deskDocument(parts), admitReader);
-  if (parts.tokens.local) {
-    const { jwks } = parts.tokens.local;
+  /** Charges the budget of pages, whose answers do not show what is left of it. */
+  const admitReader: Middleware = async (request, _response, next) => {
+    await limits.spendPage(exchangeOf(request).clientAddress);
+    next();
+  };
+  addHealth(router, dependencies);
+  addDesk(router, dependencies, admitReader);
+  addReference(router, deskDocument(dependencies), admitReader);
+  if (tokens.local) {
+    const { jwks } = tokens.local;
     router.get('/.well-known/jwks.json', admitReader, (_request, response) =>
       sendJson(response, 200, jwks, { 'Cache-Control': 'max-age=300' }),
     );
@@ -74,7 +80,7 @@ function createPages(parts: DoorParts): express.Router {
   return router;
 }
 
-/** Skips the router of the pages for resources of v1 and for GraphQL, which are most requests. */
+/** Skips the router of the pages for v1 resources and for GraphQL, which are most requests. */
 function exceptResources(pages: RequestHandler): Middleware {
   return (request, response, next) => {
     const { method, url = '' } = request;
@@ -83,45 +89,24 @@ function exceptResources(pages: RequestHandler): Middleware {
   };
 }
 
-/** Charges the budget of pages, whose answers do not show what is left of it. */
-function admitPageReader({ limits }: DoorParts): Middleware {
-  return async (request, _response, next) => {
-    const exchange = exchangeOf(request);
-    try {
-      await limits.spendPage(exchange.clientAddress);
-    } catch (failure) {
-      if (failure instanceof LimitFault) addLimitHeaders(exchange, failure.allowance);
-      return next(failure);
-    }
-    next();
-  };
-}
-
-/** Of a route of v1 the path's parameters name the project. */
+/** Reads the project of a v1 request from the parameters of its path. */
 const readPathProject: ReadProject = (request) => {
   const { organization_id: organizationId, project_id: projectId } = (request as express.Request).params as Record<string, string>;
   return projectId ? { organizationId, projectId } : null;
 };
 
 /** Checks the credential and spends one of its budget. */
-function createAdmission(parts: DoorParts, readProject: ReadProject): Middleware {
+function createAdmission(dependencies: HttpDependencies, readProject: ReadProject): Middleware {
   return async (request, _response, next) => {
     const exchange = exchangeOf(request);
-    let fault: unknown = null;
-    try {
-      const admission = await admit(parts, {
-        readCredential: () => readBearer(request),
-        readAddress: () => exchange.clientAddress,
-        readProject: () => readProject(request),
-      });
-      addLimitHeaders(exchange, admission.allowance);
-      exchange.viewer = admission.viewer;
-      exchange.prefetched = admission.prefetched;
-      fault = admission.fault;
-    } catch (failure) {
-      if (failure instanceof LimitFault) addLimitHeaders(exchange, failure.allowance);
-      fault = failure;
-    }
+    const { viewer, prefetched, fault, allowance } = await admit(dependencies, {
+      readCredential: () => readBearer(request),
+      readAddress: () => exchange.clientAddress,
+      readProject: () => readProject(request),
+    });
+    addLimitHeaders(exchange, allowance);
+    exchange.viewer = viewer;
+    exchange.prefetched = prefetched;
     next(fault);
   };
 }
@@ -136,7 +121,8 @@ function answerFailure(failure: unknown, request: IncomingMessage, response: Ser
     response.destroy();
     return;
   }
-  // The router could not decode the path: there is nothing at such an address.
+  if (failure instanceof LimitFault) addLimitHeaders(exchangeOf(request), failure.allowance);
+  // The router could not decode the path, so that no route matches.
   const fault = failure instanceof URIError ? Fault.notFound() : toFault(failure);
   sendFault(request, response, fault);
 }

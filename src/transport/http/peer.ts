@@ -7,32 +7,29 @@ import { createTextCache } from '../../kernel/cache.ts';
 /** Which address a request is charged to. */
 export interface ClientAddresses {
   of(request: IncomingMessage): string;
-  /** Whether the request's peer is a proxy whose word counts. */
-  isBehindProxy(request: IncomingMessage): boolean;
-  /** Whether a connection's peer is such a proxy. */
+  /** Whether a connection's peer is a trusted proxy. */
   isProxy(socket: Socket): boolean;
 }
 
-/** The peer's own address, unless it is a trusted proxy: then the last one in X-Forwarded-For that is none. */
+/** Charges the peer's own address; for a trusted proxy, the last address in X-Forwarded-For that is not a trusted proxy. */
 export function readAddresses(trustedProxies: readonly string[]): ClientAddresses {
   const isTrusted = proxyAddr.compile([...trustedProxies]);
   const isProxy = (socket: Socket) => isTrusted(socket.remoteAddress ?? '', 0);
   return {
     of: (request) => foldAddress(isProxy(request.socket) ? proxyAddr(request, isTrusted) : (request.socket.remoteAddress ?? '')),
-    isBehindProxy: (request) => isProxy(request.socket),
     isProxy,
   };
 }
 
-/** Some proxies write the client's port too: `203.0.113.1:4711`, `[2001:db8::1]:4711`. */
+/** Some proxies include the client's port: `203.0.113.1:4711`, `[2001:db8::1]:4711`. */
 const withPort = /^(?:([\d.]+):\d+|\[([\da-f:.]+)\](?::\d+)?)$/i;
 
 const folded = createTextCache<string>();
 
 /** The address that a budget is charged to: an IPv4 address, or the network of 64 bits that an IPv6 client has for itself. */
 export function foldAddress(text: string): string {
-  const known = folded.get(text);
-  if (known) return known;
+  const cached = folded.get(text);
+  if (cached) return cached;
   const bare = withPort.exec(text)?.slice(1).find(Boolean) ?? text;
   if (!ipaddr.isValid(bare)) return 'unknown';
   const address = ipaddr.process(bare);
@@ -48,7 +45,7 @@ function networkOf({ parts }: ipaddr.IPv6): string {
 
 /** Scheme, host and port that the client used. */
 export function requestOrigin(request: IncomingMessage, addresses: ClientAddresses): string {
-  const [forwarded] = addresses.isBehindProxy(request) ? String(request.headers['x-forwarded-proto'] ?? '').split(',') : [];
+  const [forwarded] = addresses.isProxy(request.socket) ? String(request.headers['x-forwarded-proto'] ?? '').split(',') : [];
   const origin = `${forwarded?.trim() === 'https' ? 'https' : 'http'}://${request.headers.host ?? 'localhost'}`;
   return URL.canParse(origin) ? new URL(origin).origin : 'http://localhost';
 }
@@ -58,7 +55,7 @@ interface OriginRules {
   readonly config: { readonly publicUrl: string | null; readonly allowedOrigins: readonly string[] };
 }
 
-/** Whether a browser's page may call: those of the list, and the server's own. One rule for CORS and for sockets. */
+/** Whether a page of an origin may call this server: the configured origins, and the server's own. One rule for CORS and sockets. */
 export function allowOrigins({ config, addresses }: OriginRules): (origin: string, request: IncomingMessage) => boolean {
   const allowed = new Set(config.allowedOrigins);
   const own = config.publicUrl && new URL(config.publicUrl).origin;

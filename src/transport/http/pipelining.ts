@@ -2,29 +2,24 @@ import { IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { runInTurn } from '../../kernel/turns.ts';
 
-/** How many pipelined requests wait for a connection at most. */
+/** The most pipelined requests that wait on one connection. */
 const MAX_WAITING = 1_000;
-/** The memory that Node needs for a request beside its text. */
+/** The memory that Node needs for a request besides its text. */
 const REQUEST_BYTES = 4_096;
 
 /**
- * The class of all requests. Node destroys those of a connection that has gone, hundreds at once where they were pipelined,
- * each with a stack trace: of one that has not started nobody needs to hear.
+ * The class of all requests. When a connection closes, Node destroys each of its pipelined requests with an error and a stack
+ * trace, hundreds at once: one that has not started has no listener for it, and skips that.
  */
 export class QueuedRequest extends IncomingMessage {
-  #isWaiting = false;
-
-  /** Of a request that the server has made. */
-  static setWaiting(request: IncomingMessage, isWaiting: boolean): void {
-    (request as QueuedRequest).#isWaiting = isWaiting;
-  }
+  isWaiting = false;
 
   override destroy(failure?: Error): this {
-    return this.#isWaiting ? this : super.destroy(failure);
+    return this.isWaiting ? this : super.destroy(failure);
   }
 }
 
-/** A request that starts when all that came before it on the connection have been answered. */
+/** A request that starts when all earlier ones on the connection have been answered. */
 interface Pending {
   readonly request: IncomingMessage;
   readonly bytes: number;
@@ -42,8 +37,8 @@ export class RequestQueue {
     private readonly socket: Socket,
     /** Whether the peer is a proxy, which forwards requests of many clients. */
     readonly isProxied: boolean,
-    /** Counts the bytes that are held for a request; a negative number gives them back. */
-    readonly hold: (request: IncomingMessage, bytes: number) => void,
+    /** Counts the bytes that a request keeps in memory; a negative number releases them. */
+    readonly reserve: (request: IncomingMessage, bytes: number) => void,
   ) {}
 
   /** The newest request, of the current one and those that wait. */
@@ -62,26 +57,27 @@ export class RequestQueue {
     response.on('close', finishRequest);
   }
 
-  /** Queues a request. The first for which there is no room is refused in its turn, which ends the connection. */
-  enqueue(request: IncomingMessage, start: () => void, refuse: () => void): void {
-    QueuedRequest.setWaiting(request, true);
+  /** Queues a request. The first one beyond `MAX_WAITING` is rejected when it is next, which ends the connection. */
+  enqueue(request: IncomingMessage, start: () => void, reject: () => void): void {
+    (request as QueuedRequest).isWaiting = true;
     // Nothing more is read until the queue is empty.
     this.socket.pause();
     const isFull = this.#count >= MAX_WAITING;
-    if (this.#count > MAX_WAITING) this.hold(request, sizeOf(request));
-    else this.#add(request, isFull ? refuse : start, true);
+    if (this.#count > MAX_WAITING) this.reserve(request, sizeOf(request));
+    else this.#add(request, isFull ? reject : start, true);
   }
 
-  /** Queues what ends the reading of requests: an upgrade, or bytes that are no request. */
+  /** Queues what ends the reading of requests, an upgrade or malformed bytes; on an idle connection it starts at once. */
   enqueueLast(request: IncomingMessage, start: () => void): void {
-    this.#add(request, start, false);
+    if (this.isIdle) start();
+    else this.#add(request, start, false);
   }
 
-  /** Puts something else in the place of the newest request, which cannot be read to its end; returns whether that one waits. */
+  /** Replaces the newest request, whose body is malformed, if it is still waiting; returns whether it was. */
   replaceLast(start: () => void): boolean {
     const last = this.#pending?.pop();
     if (!last) return false;
-    this.hold(last.request, -last.bytes);
+    this.reserve(last.request, -last.bytes);
     this.enqueueLast(last.request, start);
     return true;
   }
@@ -92,13 +88,13 @@ export class RequestQueue {
     const next = this.#pending?.shift();
     if (!next) return;
     const { request, bytes, start, isRequest } = next;
-    this.hold(request, -bytes);
+    this.reserve(request, -bytes);
     this.#current = request;
     if (this.#count === 0 && isRequest) this.socket.resume();
     runInTurn(() => {
       this.#current = null;
       if (!this.socket.writable) return;
-      QueuedRequest.setWaiting(request, false);
+      (request as QueuedRequest).isWaiting = false;
       start();
     });
   }
@@ -111,7 +107,7 @@ export class RequestQueue {
     const bytes = sizeOf(request);
     this.#pending ??= [];
     this.#pending.push({ request, bytes, start, isRequest });
-    this.hold(request, bytes);
+    this.reserve(request, bytes);
   }
 }
 
@@ -119,17 +115,17 @@ function sizeOf({ rawHeaders, url = '' }: IncomingMessage): number {
   return rawHeaders.reduce((size, text) => size + text.length, REQUEST_BYTES + url.length);
 }
 
-/** The queue is kept on the socket itself: a WeakMap costs V8 more the more connections there are. */
+/** The queue is stored on the socket itself: in V8, the cost of a WeakMap grows with the number of connections. */
 const key = Symbol('requests');
-type Opened = Socket & { [key]?: RequestQueue };
+type QueueSocket = Socket & { [key]?: RequestQueue };
 
 export function attachRequestQueue(socket: Socket, queue: RequestQueue): void {
-  (socket as Opened)[key] = queue;
+  (socket as QueueSocket)[key] = queue;
 }
 
-/** Null for a connection that was refused. */
+/** Null for a connection that was rejected. */
 export function requestQueueOf(socket: Socket): RequestQueue | null {
-  return (socket as Opened)[key] ?? null;
+  return (socket as QueueSocket)[key] ?? null;
 }
 
 function finishRequest(this: ServerResponse): void {

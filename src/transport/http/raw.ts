@@ -13,7 +13,7 @@ const details: Readonly<Record<string, string>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 'The request did not arrive in time.',
 };
 
-/** Answers bytes that are no HTTP request, for which Node has no response. */
+/** Answers bytes that are not a valid HTTP request, for which Node has no response object. */
 export function answerUnreadable(failure: NodeJS.ErrnoException, stream: Duplex): void {
   const socket = stream as Socket & { _httpMessage?: ServerResponse | null };
   const queue = requestQueueOf(socket);
@@ -21,28 +21,29 @@ export function answerUnreadable(failure: NodeJS.ErrnoException, stream: Duplex)
   const answer = () => answerRaw(socket, Fault.invalidRequest(details[failure.code ?? ''] ?? 'The request is not valid HTTP.'));
   // The client has gone.
   if (!socket.writable || failure.code === 'ECONNRESET') socket.destroy();
-  // Complete requests that came before it are answered before.
+  // Complete requests that came before it are answered first.
   else if (queue && last?.complete) queue.enqueueLast(last, answer);
-  // It is in the body of one that waits: those before it are answered before.
+  // It is in the body of a waiting request: the requests before that one are answered first.
   else if (queue?.replaceLast(answer)) return;
-  // It is in the body of a request to which the answer has already begun.
+  // It is in the body of a request whose response has already begun.
   else if (socket._httpMessage?.headersSent) socket.destroy();
   else answer();
 }
 
-/** Refuses a request that is not handed to the handler. */
+/** Rejects a request before it reaches the handler. */
 export function refuse(response: ServerResponse, fault: Fault, isLast = false): void {
   const body = JSON.stringify(restBody(fault));
-  const headers = { 'Content-Type': 'application/json', 'X-Content-Type-Options': 'nosniff', ...faultHeaders(fault) };
   response.writeHead(statusOf[fault.code], {
-    ...headers,
+    'Content-Type': 'application/json',
+    'X-Content-Type-Options': 'nosniff',
+    ...faultHeaders(fault),
     'Content-Length': Buffer.byteLength(body),
     ...(isLast && { Connection: 'close' }),
   });
   response.end(response.req.method === 'HEAD' ? undefined : body);
 }
 
-/** Answers with a fault where there is no response to write to, and closes the connection. */
+/** Writes a fault to a socket that has no response object, and closes the connection. */
 export function answerRaw(socket: Duplex, fault: Fault): void {
   if (!socket.writable) return;
   const status = statusOf[fault.code];
@@ -56,6 +57,6 @@ export function answerRaw(socket: Duplex, fault: Fault): void {
     ...Object.entries(faultHeaders(fault)).map(([name, value]) => `${name}: ${value}`),
   ];
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
-  // Destroyed at once, the socket would lose what the client has not read yet; never, the client would decide its end.
+  // Destroyed at once, the socket would lose what the client has not read yet; never, the client would decide when it closes.
   setTimeout(() => socket.destroy(), LINGER_MS).unref();
 }

@@ -5,34 +5,30 @@ import type { Router } from 'express';
 import { graphiqlPolicy, renderGraphiql } from '../graphql/graphiql.ts';
 import { type Asset, serveAsset } from './asset.ts';
 import type { Middleware } from './exchange.ts';
-import { guidePolicy, guides, renderGuide, renderGuideIndex, renderGuideList } from './guides.ts';
-import type { HtmlPage } from './pages.ts';
+import { guides, renderGuide, renderGuideIndex, renderGuideList } from './guides.ts';
+import { pagePolicy } from './pages.ts';
 import { sendJson } from './send.ts';
-import { referencePage, referenceScript } from './swagger.ts';
+import { referencePage, referencePolicy, referenceScript } from './swagger.ts';
 import { queryText } from './url.ts';
 
 const index = { name: 'Portico', graphql: '/graphql', rest: '/v1' };
-const byMediaType = { Vary: 'Accept, Accept-Encoding' };
-/** Long enough to turn pages, short enough that a deploy shows. */
-const lasting = { 'Cache-Control': 'max-age=300' };
+/** Long enough for turning pages, short enough that a deployment shows soon. */
+const cacheHeaders = { 'Cache-Control': 'max-age=300' };
 
-const file = (url: URL, mediaType: string): Asset => ({ mediaType, headers: lasting, load: () => readFile(url) });
-const html = ({ html, policy }: HtmlPage, more: Readonly<Record<string, string>> = {}): Asset => ({
+const cacheable = (mediaType: string, load: Asset['load']): Asset => ({ mediaType, headers: cacheHeaders, load });
+const file = (url: URL, mediaType: string): Asset => cacheable(mediaType, () => readFile(url));
+const page = (policy: string, load: Asset['load'], headers: Asset['headers'] = cacheHeaders): Asset => ({
   mediaType: 'text/html; charset=utf-8',
-  headers: { 'Content-Security-Policy': policy, ...more },
-  load: () => html,
+  headers: { 'Content-Security-Policy': policy, ...headers },
+  load,
 });
 
-function guideAsset(load: Asset['load']): Asset {
-  return { mediaType: 'text/html; charset=utf-8', headers: { 'Content-Security-Policy': guidePolicy, ...lasting }, load };
-}
-
-/** The assets by path, loaded on demand. Each URL is written out: the bundler copies a file that is named like this into the build. */
+/** The assets by path, loaded on demand. Each URL is a literal, so that the bundler copies the file into the build. */
 const assets: Readonly<Record<string, Asset>> = {
-  '/guides': guideAsset(renderGuideList),
-  '/guides.json': { mediaType: 'application/json; charset=utf-8', headers: lasting, load: renderGuideIndex },
-  '/docs': html(referencePage),
-  '/docs/start.js': { mediaType: 'text/javascript; charset=utf-8', headers: lasting, load: () => referenceScript },
+  '/guides': page(pagePolicy, renderGuideList),
+  '/guides.json': cacheable('application/json; charset=utf-8', renderGuideIndex),
+  '/docs': page(referencePolicy, () => referencePage, {}),
+  '/docs/start.js': cacheable('text/javascript; charset=utf-8', () => referenceScript),
   '/docs/swagger-ui.css': file(new URL('../../../node_modules/swagger-ui-dist/swagger-ui.css', import.meta.url), 'text/css; charset=utf-8'),
   '/docs/swagger-ui-bundle.js': file(
     new URL('../../../node_modules/swagger-ui-dist/swagger-ui-bundle.js', import.meta.url),
@@ -45,26 +41,22 @@ const assets: Readonly<Record<string, Asset>> = {
 
 const guideAssets = Object.entries(guides).flatMap(
   ([name, guide]): Array<[string, Asset]> => [
-    [`/guides/${name}`, guideAsset(() => renderGuide(guide))],
+    [`/guides/${name}`, page(pagePolicy, () => renderGuide(guide))],
     [`/guides/${name}.md`, file(guide.file, 'text/markdown; charset=utf-8')],
   ],
 );
 
-const graphiql: Asset = {
-  mediaType: 'text/html; charset=utf-8',
-  headers: { 'Content-Security-Policy': graphiqlPolicy, ...lasting, ...byMediaType },
-  load: renderGraphiql,
-};
+const graphiql = page(graphiqlPolicy, renderGraphiql, { ...cacheHeaders, Vary: 'Accept, Accept-Encoding' });
 
-/** Adds the guides, the reference of v1 and GraphiQL, which need no credential, and `/`, which shows people the desk. */
+/** Adds the guides, the reference of v1 and GraphiQL, which need no credential, and `/`, where browsers get the desk. */
 export function addReference(router: Router, desk: Middleware, admit: Middleware): void {
   for (const [path, asset] of [...Object.entries(assets), ...guideAssets]) router.get(path, admit, serveAsset(asset));
   router.get('/', admit, (request, response, next) =>
     wantsPage(request) ? desk(request, response, next) : sendJson(response, 200, index, { Vary: 'Accept' }),
   );
-  // Whatever else asks for this path asks GraphQL.
-  const choose: Middleware = (request, _response, next) => next(wantsPage(request) && !hasQuery(request) ? undefined : 'route');
-  router.get('/graphql', choose, admit, serveAsset(graphiql));
+  // Other requests to this path are GraphQL.
+  const skipOperations: Middleware = (request, _response, next) => next(wantsPage(request) && !hasQuery(request) ? undefined : 'route');
+  router.get('/graphql', skipOperations, admit, serveAsset(graphiql));
 }
 
 function wantsPage(request: IncomingMessage): boolean {

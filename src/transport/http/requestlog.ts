@@ -1,26 +1,27 @@
 import type { Lifecycle } from '../../kernel/lifecycle.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import { Exchange, type ExchangeParts, type Middleware, openExchange } from './exchange.ts';
-import { standardHeaders } from './headers.ts';
 
-type LogParts = Omit<ExchangeParts, 'headers'> & { readonly metrics: Metrics; readonly lifecycle: Lifecycle };
+interface LogDependencies extends ExchangeParts {
+  readonly metrics: Metrics;
+  readonly lifecycle: Lifecycle;
+}
 
-/** Opens the request's exchange, and writes its line to the log when the answer has gone. */
-export function logRequests(logParts: LogParts): Middleware {
-  const { log, metrics, lifecycle } = logParts;
-  const parts = { ...logParts, headers: standardHeaders };
+/** Opens the request's exchange; logs and measures the request when its response is closed. */
+export function logRequests(dependencies: LogDependencies): Middleware {
+  const { log, metrics, lifecycle } = dependencies;
   return (request, response, next) => {
-    const began = performance.now();
-    // A HEAD request is handed on as GET.
+    const startedAt = performance.now();
+    // Read now: the GraphQL door handles a HEAD request as GET.
     const { method } = request;
-    const exchange = new Exchange(request, parts);
+    const exchange = new Exchange(request, dependencies);
     openExchange(request, exchange);
-    // A client that kept the connection would find it closed at the next request.
+    // Otherwise a client would reuse a connection that is about to close.
     if (lifecycle.isClosing) exchange.headers.push('Connection', 'close');
     response.once('close', () => {
       const { viewer, operation, operationName, isQuiet } = exchange;
       if (isQuiet) return;
-      const duration = performance.now() - began;
+      const duration = performance.now() - startedAt;
       const status = response.headersSent ? response.statusCode : null;
       metrics.requests.inc({ operation: operation ?? 'none', status: status ?? 0 });
       const isStream = response.getHeader('Content-Type') === 'text/event-stream';

@@ -30,7 +30,7 @@ export function sendEmpty(response: ServerResponse, status: number, headers: Rea
   response.end();
 }
 
-/** Node writes a list of headers as it is; headers that are set one by one are checked, stored and read again. */
+/** Passes the headers as one list, which Node writes as it is: headers that are set one by one are checked, stored and read again. */
 function writeHead(response: ServerResponse, status: number, headers: Readonly<Record<string, string>>): void {
   const list = exchangeOf(response.req).headers;
   for (const name of Object.keys(headers)) {
@@ -40,9 +40,9 @@ function writeHead(response: ServerResponse, status: number, headers: Readonly<R
   response.writeHead(status, list);
 }
 
-/** There is one `Vary` header: of two, some clients see only the last. */
-function addVary(list: string[], more: string): void {
-  const at = list.indexOf('Vary');
-  if (at < 0) list.push('Vary', more);
-  else list[at + 1] += `, ${more}`;
+/** Extends the one `Vary` header: of two, some clients see only the last. */
+function addVary(list: string[], value: string): void {
+  const index = list.indexOf('Vary');
+  if (index < 0) list.push('Vary', value);
+  else list[index + 1] += `, ${value}`;
 }

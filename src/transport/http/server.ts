@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { Fault } from '../../kernel/fault.ts';
@@ -10,23 +10,23 @@ import { attachRequestQueue, QueuedRequest, RequestQueue, requestQueueOf } from 
 import { answerRaw, answerUnreadable, refuse } from './raw.ts';
 import { checkHead, isWebSocket, readAgain, type Upgrade } from './upgrades.ts';
 
-const limits = {
-  /** The time for all headers, from the opening of the connection or its last request. */
+const timeouts = {
+  /** For all headers, from the opening of the connection or its last request. */
   headersTimeout: 10_000,
-  /** The time for the last byte of the body. */
+  /** For the last byte of the body. */
   requestTimeout: 30_000,
   connectionsCheckingInterval: 2_000,
   /** Longer than load balancers keep theirs: the side that opens a connection must be the first to close it. */
   keepAliveTimeout: 75_000,
 };
 
-/** How many refusals of one address may be on their way at once: beyond, its connections are closed without a word. */
-const MAX_REFUSALS = 50;
+/** The rejected connections of one address that are answered at the same time: any more are closed without an answer. */
+const MAX_REJECTIONS = 50;
 
-/** How long an answer waits for its peer to take some more of it. */
-const PATIENCE_MS = 30_000;
+/** How long a response waits for its peer to read more of it. */
+const STALL_TIMEOUT_MS = 30_000;
 
-interface ServerParts {
+interface ServerDependencies {
   readonly handler: RequestListener;
   /** Takes over a connection for a WebSocket. */
   readonly upgrade: Upgrade;
@@ -38,51 +38,50 @@ interface ServerParts {
 }
 
 /**
- * Node's HTTP server. A connection works at one request at a time, an address has a bounded number of them, and what Node
- * would refuse by itself, in words of its own, is answered as §7 has it.
+ * Node's HTTP server. It serves the requests of a connection one at a time, limits the connections of each address, and
+ * formats the errors that Node would answer itself as the contract requires (§7).
  */
-export function createHttpServer(parts: ServerParts): Server {
-  const { handler, upgrade, addresses, backlog, config, patienceMs = PATIENCE_MS } = parts;
+export function createHttpServer(dependencies: ServerDependencies): Server {
+  const { handler, upgrade, addresses, backlog, config, onRefusedConnection, patienceMs = STALL_TIMEOUT_MS } = dependencies;
   const connections = new ConcurrencyLimit(config.maxConnectionsPerAddress);
-  const ServerResponse = createAnswerClass({ backlog, addresses, patienceMs });
   const server = createServer({
-    ...limits,
+    ...timeouts,
     requireHostHeader: false,
     IncomingMessage: QueuedRequest as typeof IncomingMessage,
-    ServerResponse,
+    ServerResponse: createAnswerClass({ backlog, addresses, stallTimeoutMs: patienceMs }),
   });
   server.maxConnections = config.maxConnections;
 
-  const hold = (request: IncomingMessage, bytes: number) => backlog.hold(request.socket, addresses.of(request), bytes);
+  const reserve = (request: IncomingMessage, bytes: number) => backlog.hold(request.socket, addresses.of(request), bytes);
   server.on('connection', (socket) => {
-    // A connection whose request is read again (see readAgain) has been counted.
+    // A connection whose request is replayed (see readAgain) has been counted.
     if (requestQueueOf(socket)) return;
     const isProxied = addresses.isProxy(socket);
     const address = foldAddress(socket.remoteAddress ?? '');
-    if (!isProxied && !connections.add(address)) {
-      parts.onRefusedConnection();
-      socket.once('close', () => connections.delete(address));
-      if (connections.count(address) > connections.max + MAX_REFUSALS) socket.destroy();
-      else answerRaw(socket, tooMany());
-      return;
-    }
-    attachRequestQueue(socket, new RequestQueue(socket, isProxied, hold));
+    const isAccepted = isProxied || connections.add(address);
     if (!isProxied) socket.once('close', () => connections.delete(address));
+    if (isAccepted) return attachRequestQueue(socket, new RequestQueue(socket, isProxied, reserve));
+    onRefusedConnection();
+    if (connections.count(address) > connections.max + MAX_REJECTIONS) socket.destroy();
+    else answerRaw(socket, tooMany());
   });
 
-  /** A proxy's connections are not counted, but what its clients do with them is. */
-  const enter = (request: IncomingMessage, open: { once(event: 'close', leave: () => void): unknown }): boolean => {
+  /**
+   * Counts a proxied request or WebSocket against its client's address until `source` closes, as a proxy's connections are not
+   * counted; returns whether the client is within the limit.
+   */
+  const admit = (request: IncomingMessage, source: { once(event: 'close', listener: () => void): unknown }): boolean => {
     if (!requestQueueOf(request.socket)?.isProxied) return true;
     const address = addresses.of(request);
-    open.once('close', () => connections.delete(address));
+    source.once('close', () => connections.delete(address));
     return connections.add(address);
   };
-  const serve = (request: IncomingMessage, response: ServerResponse): void => {
+  const serve: RequestListener = (request, response) => {
     requestQueueOf(request.socket)?.start(request, response);
-    if (enter(request, response)) handler(request, response as Parameters<RequestListener>[1]);
+    if (admit(request, response)) handler(request, response);
     else refuse(response, tooMany());
   };
-  const listener = (request: IncomingMessage, response: ServerResponse): void => {
+  const listener: RequestListener = (request, response) => {
     const queue = requestQueueOf(request.socket);
     if (queue?.isIdle) serve(request, response);
     else
@@ -97,8 +96,8 @@ export function createHttpServer(parts: ServerParts): Server {
   server.on('checkExpectation', listener);
   server.on('clientError', answerUnreadable);
 
-  const begin = (request: IncomingMessage, socket: Socket, head: Buffer): void => {
-    const fault = checkHead(request) ?? (isWebSocket(request) && !enter(request, socket) ? tooMany() : null);
+  const startUpgrade = (request: IncomingMessage, socket: Socket, head: Buffer): void => {
+    const fault = checkHead(request) ?? (isWebSocket(request) && !admit(request, socket) ? tooMany() : null);
     if (fault) return answerRaw(socket, fault);
     // The upgrade listens for errors itself.
     socket.off('error', destroy);
@@ -107,19 +106,14 @@ export function createHttpServer(parts: ServerParts): Server {
   };
   server.on('upgrade', (request, stream, head) => {
     const socket = stream as Socket;
-    const queue = requestQueueOf(socket);
     socket.on('error', destroy);
-    if (queue?.isIdle) begin(request, socket, head);
-    else queue?.enqueueLast(request, () => begin(request, socket, head));
+    requestQueueOf(socket)?.enqueueLast(request, () => startUpgrade(request, socket, head));
   });
-  // This is no proxy; without a listener Node would hang up without a word.
+  // Not a proxy: CONNECT is answered 404. Without a listener Node would close the connection without an answer.
   server.on('connect', (request, stream) => {
     const socket = stream as Socket;
-    const queue = requestQueueOf(socket);
-    const answer = () => answerRaw(socket, Fault.notFound());
     socket.on('error', destroy);
-    if (queue && !queue.isIdle) queue.enqueueLast(request, answer);
-    else answer();
+    requestQueueOf(socket)?.enqueueLast(request, () => answerRaw(socket, Fault.notFound()));
   });
   return server;
 }

@@ -1,7 +1,7 @@
 import { deskSession, signedInStyle } from './desk-session.ts';
-import { contentPolicy, type HtmlPage } from './pages.ts';
+import { contentPolicy } from './pages.ts';
 
-/** Swagger UI's colours, where text in them is too faint to read: dark enough for 4.5:1. */
+/** Replacements for those of Swagger UI's colours that have a contrast below 4.5:1. */
 const colours = `
   .swagger-ui .opblock.opblock-get .opblock-summary-method { background: #1a67b3 }
   .swagger-ui .opblock.opblock-post .opblock-summary-method { background: #1b7a4b }
@@ -20,15 +20,15 @@ const colours = `
   .swagger-ui .json-schema-2020-12-expand-deep-button { color: #4a4a4a }
   .swagger-ui .microlight span[style*="211, 99, 99"] { color: #ffa3a3 !important }`;
 
-export const referencePage: HtmlPage = {
-  // Swagger UI sets styles on elements, and has its icons in data URLs.
-  policy: contentPolicy({
-    'script-src': "'self'",
-    'style-src': "'self' 'unsafe-inline'",
-    'img-src': "'self' data:",
-    'connect-src': "'self'",
-  }),
-  html: `<!doctype html>
+/** Swagger UI sets styles on elements, and has its icons in data URLs. */
+export const referencePolicy = contentPolicy({
+  'script-src': "'self'",
+  'style-src': "'self' 'unsafe-inline'",
+  'img-src': "'self' data:",
+  'connect-src': "'self'",
+});
+
+export const referencePage = `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -49,8 +49,7 @@ export const referencePage: HtmlPage = {
 <script src="docs/start.js"></script>
 </body>
 </html>
-`,
-};
+`;
 
 export const referenceScript = `${deskSession}
 const methods = ['get', 'post', 'put', 'delete'];

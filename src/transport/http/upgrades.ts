@@ -14,35 +14,35 @@ export function checkHead(request: IncomingMessage): Fault | null {
   return null;
 }
 
-const tokens = (header: string) => header.split(',').map((token) => token.trim().toLowerCase());
+const parseTokens = (header: string) => header.split(',').map((token) => token.trim().toLowerCase());
 
-/** Whether a request that offers other protocols offers the one that is spoken here. */
+/** Whether a request offers an upgrade to WebSocket, perhaps among other protocols. */
 export function isWebSocket({ headers }: IncomingMessage): boolean {
-  const offers = tokens(headers.upgrade ?? '').includes('websocket');
-  // The library that answers it knows no list.
-  if (offers) headers.upgrade = 'websocket';
-  return offers;
+  const isOffered = parseTokens(headers.upgrade ?? '').includes('websocket');
+  // The `ws` library does not parse a list of protocols.
+  if (isOffered) headers.upgrade = 'websocket';
+  return isOffered;
 }
 
 /**
- * Has the server read a request again without the offer of another protocol, which it need not take (RFC 9110, §7.8):
- * Node takes each for an upgrade, and has stopped reading the connection behind its headers.
+ * Replays a request into the server without its offer of another protocol, which a server may ignore (RFC 9110, §7.8): Node
+ * treats every offer as an upgrade, and stops reading the connection after the headers.
  */
 export function readAgain(server: Server, request: IncomingMessage, socket: Socket, rest: Buffer): void {
   const lines = [`${request.method} ${request.url} HTTP/${request.httpVersion}`];
   for (let index = 0; index < request.rawHeaders.length; index += 2) {
     const [name = '', value = ''] = request.rawHeaders.slice(index, index + 2);
-    const kept = keptOf(name.toLowerCase(), value);
-    if (kept !== null) lines.push(`${name}: ${kept}`);
+    const replayed = withoutUpgrade(name.toLowerCase(), value);
+    if (replayed !== null) lines.push(`${name}: ${replayed}`);
   }
   socket.unshift(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), rest]));
   server.emit('connection', socket);
 }
 
-/** The value of a header without the parts that concern the offer; null where nothing is left. */
-function keptOf(name: string, value: string): string | null {
+/** The value of a header without the tokens that concern the upgrade; null where nothing is left. */
+function withoutUpgrade(name: string, value: string): string | null {
   if (name === 'upgrade' || name === 'http2-settings') return null;
   if (name !== 'connection') return value;
-  const others = tokens(value).filter((token) => token !== 'upgrade' && token !== 'http2-settings');
+  const others = parseTokens(value).filter((token) => token !== 'upgrade' && token !== 'http2-settings');
   return others.join(', ') || null;
 }

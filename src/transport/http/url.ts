@@ -1,11 +1,11 @@
 import { Fault } from '../../kernel/fault.ts';
 
-/** The path of a request's target, which may be a whole URL, as to a proxy. */
+/** The path of a request's target, which may be an absolute URL, as in a request to a proxy. */
 export function readPath(url: string): string {
   return /^(?:[A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?#]*)?([^?#]*)/.exec(url)?.[1] ?? '';
 }
 
-/** The pattern of a path of the tables, with its parameters as named groups. */
+/** A regular expression for a route's path, with its parameters (`:name`) as named groups. */
 export function pathPattern(path: string): RegExp {
   return new RegExp(`^${path.replace(/:(\w+)/g, '(?<$1>[^/]+)')}$`);
 }
@@ -16,7 +16,7 @@ export function queryText(url: string): string {
   return start < 0 ? '' : url.slice(start);
 }
 
-/** Throws `invalid_request` for what is not percent-encoded UTF-8: URLSearchParams would repair it. */
+/** Throws `invalid_request` for a query string that is not percent-encoded UTF-8, which URLSearchParams would repair. */
 export function readQueryString(url: string): URLSearchParams {
   const text = queryText(url);
   try {

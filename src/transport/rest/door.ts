@@ -1,4 +1,3 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import express, { type ErrorRequestHandler, type RequestHandler } from 'express';
 import type { Context } from '../../graph/context.ts';
 import { Fault } from '../../kernel/fault.ts';
@@ -10,31 +9,30 @@ import { sendEmpty } from '../http/send.ts';
 import { queryText, readPath, readQueryString } from '../http/url.ts';
 import type { BoundRoute, RouteRequest } from './route.ts';
 
-type RestParts = ContextParts & {
+interface RestDependencies extends ContextParts {
   readonly pipeline: Pipeline;
-  /** Checks the credential; knows the parameters of the path. */
+  /** Checks the credential; reads the parameters of the path. */
   readonly admitRequest: Middleware;
-};
+}
 
-/** The v1 door: Express finds the route of the table, and its parameters in the path. */
-export function createRestDoor(bound: readonly BoundRoute[], parts: RestParts): express.Router {
+/** The v1 door: Express matches the path with the routes of the table, and reads its parameters. */
+export function createRestDoor(bound: readonly BoundRoute[], dependencies: RestDependencies): express.Router {
   const router = express.Router({ caseSensitive: true, strict: true });
-  const guards = [parts.admitRequest, requireViewer] as RequestHandler[];
+  const guards = [dependencies.admitRequest, requireViewer] as RequestHandler[];
   for (const route of bound) {
-    router[route.route.method](route.route.path, ...guards, (request, response) =>
-      answer(route, request.params as Record<string, string>, parts, request, response),
-    );
+    router[route.route.method](route.route.path, ...guards, (request, response) => serve(route, dependencies, request, response));
   }
-  // Whatever lies below /v1 needs a credential, also where there is nothing.
-  router.use(forgiveAddress);
-  router.use(isBelow as RequestHandler, ...guards, ((_request, _response, next) => next(Fault.notFound())) as RequestHandler);
+  // Every path below /v1 requires a credential, even one that does not exist.
+  router.use(ignoreMalformedPath);
+  router.use(skipUnlessV1 as RequestHandler, ...guards, ((_request, _response, next) => next(Fault.notFound())) as RequestHandler);
   return router;
 }
 
-/** An address that cannot be decoded is one where there is nothing. */
-const forgiveAddress: ErrorRequestHandler = (failure, _request, _response, next) => next(failure instanceof URIError ? undefined : failure);
+/** A path that cannot be decoded does not exist. */
+const ignoreMalformedPath: ErrorRequestHandler = (failure, _request, _response, next) =>
+  next(failure instanceof URIError ? undefined : failure);
 
-const isBelow: Middleware = (request, _response, next) => {
+const skipUnlessV1: Middleware = (request, _response, next) => {
   const path = readPath(request.url ?? '');
   if (path === '/v1' || path.startsWith('/v1/')) next();
   else next('router');
@@ -45,34 +43,33 @@ const requireViewer: Middleware = (request, _response, next) => {
   else next(Fault.notAuthenticated());
 };
 
-async function answer(
-  { name, headers, serve }: BoundRoute,
-  pathParameters: Readonly<Record<string, string>>,
-  parts: RestParts,
-  request: IncomingMessage,
-  response: ServerResponse,
+async function serve(
+  route: BoundRoute,
+  dependencies: RestDependencies,
+  request: express.Request,
+  response: express.Response,
 ): Promise<void> {
   const exchange = exchangeOf(request);
-  const { url = '' } = request;
-  exchange.operation = name;
-  for (const [header, value] of Object.entries(headers)) exchange.headers.push(header, value);
-  const context = openContext(parts, exchange, name);
-  const open = () => context;
-  const answer = await serve({
-    pathParameters,
+  const { url } = request;
+  exchange.operation = route.name;
+  for (const [header, value] of Object.entries(route.headers)) exchange.headers.push(header, value);
+  const context = openContext(dependencies, exchange, route.name);
+  const getContext = () => context;
+  const answer = await route.serve({
+    pathParameters: request.params as Record<string, string>,
     readQuery: () => readQueryString(url),
     ifMatch: request.headers['if-match'],
     idempotencyKey: request.headers['idempotency-key'] as string | undefined,
     readUrl: () => exchange.origin + readPath(url) + queryText(url),
     readBody: () => exchange.readBody(),
-    openContext: open,
-    execute: executeChecked(parts.pipeline, open),
+    openContext: getContext,
+    execute: executeChecked(dependencies.pipeline, getContext),
   });
   if (answer.body === undefined) sendEmpty(response, answer.status, answer.headers);
   else sendCompressed(response, answer.status, await context.wordAnswer(answer.body), 'application/json', answer.headers);
 }
 
-/** The way of the table's documents through the pipeline, with the context that a request has. */
+/** Executes the table's documents by the pipeline, in the context of a request. */
 export function executeChecked({ getEnveloped }: Pipeline, openContext: () => Context): RouteRequest['execute'] {
   return async (document, variableValues, advice) => {
     const { schema, contextFactory, execute } = getEnveloped({ isChecked: true, advice, openContext });

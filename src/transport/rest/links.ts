@@ -6,7 +6,7 @@ interface Envelope {
   readonly results: readonly unknown[];
 }
 
-/** The list envelope of §2.7 with its links: the same URL with another `page`, absolute, or null at either end. */
+/** The list envelope of §2.7 with its links: the same absolute URL with another `page`, or null at either end. */
 export function withLinks({ count, ...rest }: Envelope, url: string) {
   const link = (page: number) => {
     if (page < 1 || page > rest.total_pages) return null;

@@ -21,7 +21,7 @@ import { parseUuid } from '../../kernel/uuid.ts';
 import { toFault } from '../../platform/errors.ts';
 import { withLinks } from './links.ts';
 
-/** The data of an operation of the table: its shape is the document's, checked when it is bound. */
+/** The data of an operation of the table; its shape is that of the document, which is validated when the route is bound. */
 // biome-ignore lint/suspicious/noExplicitAny: the shape of the data is written in the document beside each use
 export type Data = any;
 
@@ -29,66 +29,66 @@ type Tag = 'Compute' | 'Organizations' | 'Projects';
 
 export interface Route {
   readonly method: 'get' | 'post' | 'put' | 'delete';
-  /** Parameters are named after the variables that take them; all of them are UUIDs. */
+  /** Parameters have the names of their variables; all of them are UUIDs. */
   readonly path: string;
   readonly status: 200 | 201 | 204;
-  /** The area of §1 that it belongs to. */
+  /** The route's area in §1. */
   readonly tag: Tag;
   readonly summary: string;
-  /** The faults of the route, beyond those of any route. */
+  /** The faults of the route, besides those of every route. */
   readonly refuses?: ReadonlyArray<'permission_denied' | 'session_required' | 'conflict' | 'idempotency_key_reused'>;
   readonly deprecated?: Deprecation;
-  /** Whether the answer carries a secret, and must be kept nowhere. */
+  /** Whether the answer contains a secret, so that nobody may store it. */
   readonly isSecret?: boolean;
   readonly operation: string;
   readonly answer: (data: Data) => unknown;
 }
 
-/** A request as the HTTP side hands it over: parsed, but not validated; with its way through the pipeline. */
+/** A request from the HTTP layer, parsed but not validated, with the functions that execute it. */
 export interface RouteRequest {
   readonly pathParameters: Readonly<Record<string, string>>;
   readonly ifMatch: string | undefined;
   readonly idempotencyKey: string | undefined;
-  /** The client's URL of the list, for the page links. */
+  /** The URL that the client requested, for the page links. */
   readUrl(): string;
-  /** Both throw `invalid_request`, before the access to the path's project is checked. */
+  /** `readQuery` and `readBody` throw `invalid_request`, before the access to the path's project is checked. */
   readQuery(): URLSearchParams;
   readBody(): Promise<Readonly<Record<string, unknown>>>;
   openContext(): Context;
-  /** Executes the route's document. `advice`: what to ask less of where the answer is too large. */
+  /** Executes the route's document. `advice`: what the fault for a too large answer tells the client to reduce. */
   execute(document: DocumentNode, variables: Record<string, unknown>, advice: string | undefined): Promise<ExecutionResult>;
 }
 
 interface RouteAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** Undefined where the answer has no body. */
+  /** Undefined for an answer without a body. */
   readonly body: unknown;
 }
 
 export interface BoundRoute extends BoundOperation {
   readonly route: Route;
   readonly name: string;
-  /** The variables that come with the path. */
+  /** The variables from the path. */
   readonly idNames: readonly string[];
-  /** The variables that come with the body, or on GET with the query. */
+  /** The variables from the body, or on GET from the query. */
   readonly declared: readonly string[];
-  /** The headers of every answer, refusals included. */
+  /** The headers of every answer, including faults. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Throws a Fault whose fields have v1's names. */
+  /** Throws a fault whose fields have v1's names. */
   serve(request: RouteRequest): Promise<RouteAnswer>;
 }
 
-/** The variables that come with a header. */
-const inHeaders: ReadonlySet<string> = new Set(['if_match', 'idempotency_key']);
+/** The variables from headers. */
+const headerNames: ReadonlySet<string> = new Set(['if_match', 'idempotency_key']);
 
-/** Checks a route against the schema, once, at the start: throws for one that does not fit, so it never serves. */
+/** Validates a route against the schema, once, at the start. Throws for an invalid route, so that it never serves. */
 export function bindRoute(schema: GraphQLSchema, route: Route): BoundRoute {
   const bound = bindOperation(schema, `${route.method} ${route.path}`, route.operation);
   const { document, operation, bindings } = bound;
   const advice = bindings.has('page_size') ? 'ask for a smaller `page_size`' : undefined;
   const idNames = [...route.path.matchAll(/:(\w+)/g)].map(([, name = '']) => name);
-  const declared = [...bindings.keys()].filter((name) => !idNames.includes(name) && !inHeaders.has(name));
+  const declared = [...bindings.keys()].filter((name) => !idNames.includes(name) && !headerNames.has(name));
   return {
     ...bound,
     route,
@@ -97,26 +97,26 @@ export function bindRoute(schema: GraphQLSchema, route: Route): BoundRoute {
     declared,
     headers: deprecationHeaders(route.deprecated, ...findDeprecations(schema, document)),
     async serve(request) {
-      const given =
+      const input =
         route.method === 'get'
           ? queryVariables(bindings, declared, request.readQuery())
           : pick(keepTexts(bindings, await request.readBody()), declared);
       const version = bindings.has('if_match') && readIfMatch(request.ifMatch);
       const key = bindings.has('idempotency_key') && readIdempotencyKey(request.idempotencyKey);
-      // The path and the headers come last, so that no body can talk its way into another tenant.
-      const variables = { ...given, ...readPath(request.pathParameters), ...version, ...key };
+      // The path and the headers come last, so that no body can select another tenant.
+      const variables = { ...input, ...readPath(request.pathParameters), ...version, ...key };
       const errors = variableErrors(bindings, variables);
-      if (errors) throw await refuseFields({ schema, document, operation, variables }, request.openContext(), errors);
+      if (errors) throw await rejectFields({ schema, document, operation, variables }, request.openContext(), errors);
       const data = readData(await request.execute(document, variables, advice), bindings);
       return makeAnswer(route, route.answer(data), request);
     },
   };
 }
 
-/** Field errors are for callers with access; without it the fault is `not_found`. */
-async function refuseFields(located: Located, context: Context, errors: FieldErrors): Promise<unknown> {
-  const [refused] = await findRefused(located, context);
-  return refused ? refused.failure : Fault.invalidFields(errors);
+/** Returns the failure: field errors for a caller with access to the project, `not_found` for one without. */
+async function rejectFields(located: Located, context: Context, errors: FieldErrors): Promise<unknown> {
+  const [rejected] = await findRefused(located, context);
+  return rejected ? rejected.failure : Fault.invalidFields(errors);
 }
 
 interface BoundOperation {
@@ -125,31 +125,36 @@ interface BoundOperation {
   readonly bindings: VariableBindings;
 }
 
-/** Parses and validates one operation of the table. */
-export function bindOperation(schema: GraphQLSchema, place: string, text: string): BoundOperation {
+/** Parses and validates one operation of the table. Throws an error that begins with `label` for an invalid one. */
+export function bindOperation(schema: GraphQLSchema, label: string, text: string): BoundOperation {
   const document = parse(text);
   const problems = validate(schema, document);
   const operation = getOperationAST(document);
   if (problems.length > 0 || !operation?.name) {
-    throw new AggregateError(problems, `${place}: ${problems.map(({ message }) => message).join('; ') || 'no named operation'}`);
+    throw new AggregateError(problems, `${label}: ${problems.map(({ message }) => message).join('; ') || 'no named operation'}`);
   }
   return { document, operation, bindings: readBindings(schema, document, operation) };
 }
 
-function readData({ data, errors }: ExecutionResult, bindings: VariableBindings): Data {
-  const [error] = errors ?? [];
-  if (!error) return data;
-  const fault = toFault(error.originalError ?? error);
-  throw fault.fields ? Fault.invalidFields(rename(bindings, fault.fields)) : fault;
+/** The data of a result. Throws the fault of a result with errors. */
+export function readData(result: ExecutionResult, bindings: VariableBindings): Data {
+  if (result.errors?.length) throw faultOf(result, bindings);
+  return result.data;
 }
 
-/** A service names a field as the GraphQL input does; the variable in its place in the document has v1's name. */
-export function rename(bindings: VariableBindings, fields: FieldErrors): FieldErrors {
+/** The fault of a result's first error; its fields have v1's names. */
+export function faultOf({ errors }: ExecutionResult, bindings: VariableBindings): Fault {
+  const fault = toFault(errors?.[0]?.originalError ?? errors?.[0]);
+  return fault.fields ? Fault.invalidFields(renameFields(bindings, fault.fields)) : fault;
+}
+
+/** Renames the fields from the names of the GraphQL input to v1's: the names of the variables that the document passes there. */
+function renameFields(bindings: VariableBindings, fields: FieldErrors): FieldErrors {
   const names = new Map([...bindings].map(([variable, { position }]) => [position?.name, variable]));
   return Object.fromEntries(Object.entries(fields).map(([name, messages]) => [names.get(name) ?? name, messages]));
 }
 
-/** A malformed id is as absent as an unknown one. */
+/** Throws `not_found` for a malformed id, as for an unknown one. */
 function readPath(parameters: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(parameters).map(([name, value]) => {
@@ -164,16 +169,16 @@ function pick(body: Readonly<Record<string, unknown>>, names: readonly string[])
   return Object.fromEntries(names.filter((name) => Object.hasOwn(body, name)).map((name) => [name, body[name]]));
 }
 
-/** Query parameters are text: what the declared type can be read from becomes that, all else is left to be refused. */
+/** Converts query parameters to the declared types. Text that cannot be converted is left as it is, for the validation to reject. */
 export function queryVariables(bindings: VariableBindings, names: readonly string[], query: URLSearchParams): Record<string, unknown> {
   const values: Record<string, unknown> = {};
   for (const name of names) {
-    const given = query.getAll(name);
+    const texts = query.getAll(name);
     const type = bindings.get(name)?.type;
-    if (!type || given.length === 0) continue;
-    const read = readers[getNamedType(type).name] ?? ((text: string) => text);
-    // A parameter that is given twice stays a list, and is refused where one value is declared.
-    const items = given.map(read);
+    if (!type || texts.length === 0) continue;
+    const convert = converters[getNamedType(type).name] ?? ((text: string) => text);
+    // A repeated parameter becomes a list, which the validation rejects where a single value is declared.
+    const items = texts.map(convert);
     values[name] = items.length > 1 || isListType(getNullableType(type)) ? items : items[0];
   }
   return values;
@@ -181,15 +186,15 @@ export function queryVariables(bindings: VariableBindings, names: readonly strin
 
 const MAX_INT = 2 ** 31 - 1;
 
-const readers: Readonly<Record<string, (text: string) => unknown>> = {
-  // Integers beyond 32 bits are cut: each is too large for a page size, and past the end of every list.
+const converters: Readonly<Record<string, (text: string) => unknown>> = {
+  // Integers beyond 32 bits are clamped: such a page size is too large anyway, and such a page past the end of every list.
   Int: (text) => (/^-?\d+$/.test(text) ? Math.max(-MAX_INT, Math.min(Number(text), MAX_INT)) : text),
   Boolean: (text) => ({ true: true, True: true, '1': true, false: false, False: false, '0': false })[text] ?? text,
 };
 
 /**
- * Of an entity tag the version in it. A proxy that compresses makes a tag of ours weak, which changes nothing of what it names.
- * One beyond 32 bits names no version: -1, which no dashboard has.
+ * Reads the version from an entity tag. A weak tag names the same version: a proxy that compresses weakens our tags. A number
+ * beyond 32 bits becomes -1, a version that no dashboard has. Throws `invalid_request` for anything else.
  */
 function readIfMatch(header: string | undefined): { if_match?: number } {
   if (header === undefined || header.trim() === '*') return {};
@@ -199,7 +204,7 @@ function readIfMatch(header: string | undefined): { if_match?: number } {
   return { if_match: Number(version) > MAX_INT ? -1 : Number(version) };
 }
 
-/** A text, as the IETF's draft has it (a structured field), or the same without the quotes, as is usual. */
+/** Reads the key as a quoted string (a structured field, as in the IETF's draft), or without quotes, as is usual. Throws `invalid_request`. */
 function readIdempotencyKey(header: string | undefined): { idempotency_key?: string } {
   if (header === undefined) return {};
   const [, quoted] = /^"(.*)"$/.exec(header) ?? [];

@@ -1,15 +1,15 @@
 import type { Route } from './route.ts';
 
-/** The path of a project, with which most paths begin. */
+/** The path of a project, the prefix of most paths. */
 export const project = '/v1/organizations/:organization_id/projects/:project_id';
 const dashboards = `${project}/monitoring/dashboards`;
 
-/** §2.3. `etag` leaves the body and becomes the header. */
+/** §2.3. `etag` is moved from the body to the header. */
 const dashboard = `
   etag: version id name organization: organizationId created_by: createdById created modified
   description project: projectId widgets is_default: isDefault is_public: isPublic`;
 
-/** §2.7; the binder adds `next` and `previous`. */
+/** §2.7; `withLinks` adds `next` and `previous`. */
 const page = (item: string) => `count page page_size: pageSize total_pages: totalPages results { ${item} }`;
 
 /** §2.2 as a selection. */
@@ -21,8 +21,8 @@ const instance = `
   cancellation_at: cancellationAt created modified`;
 
 /**
- * The v1 contract, as GraphQL operations: variables are named after v1's request fields, aliases after its response
- * fields. What is read off here is the contract; nothing else maps names.
+ * The v1 contract, as GraphQL operations: variables have the names of v1's request fields, aliases those of its response
+ * fields. This table is the contract: nothing else maps names.
  */
 export const routes: readonly Route[] = [
   {
@@ -279,7 +279,7 @@ export const routes: readonly Route[] = [
   },
 ];
 
-/** v1's names of what the schema calls otherwise (§2.1, §2.2); all else keeps its name. */
+/** v1's names of types that have another name in the schema (§2.1, §2.2); all other types keep their names. */
 export const schemaNames: Readonly<Record<string, string>> = {
   CreateWebsocketTicketRequest: 'WebSocketTicketRequest',
   CreateWebsocketTicketPayload: 'WebSocketTicket',

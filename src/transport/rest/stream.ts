@@ -4,9 +4,8 @@ import { Source } from '../../graph/source.ts';
 import { variableErrors } from '../../graph/variables.ts';
 import { Fault } from '../../kernel/fault.ts';
 import { toJsonText } from '../../kernel/jsontext.ts';
-import { toFault } from '../../platform/errors.ts';
 import { type EventRenderer, openSource, RendererCache } from '../delivery/renderer.ts';
-import { bindOperation, type Data, queryVariables, rename } from './route.ts';
+import { bindOperation, type Data, faultOf, queryVariables, readData } from './route.ts';
 
 export interface Stream {
   readonly path: string;
@@ -15,7 +14,7 @@ export interface Stream {
 }
 
 export interface BoundStream {
-  /** The events, and their renderer as JSON in v1's names. Throws a Fault; so does the renderer for a result with errors. */
+  /** The source of the events, and their renderer as JSON with v1's names. Throws a fault; the renderer does too, for a result with errors. */
   open(
     path: Readonly<Record<string, string>>,
     query: URLSearchParams,
@@ -23,32 +22,22 @@ export interface BoundStream {
   ): Promise<{ source: Source; renderer: EventRenderer }>;
 }
 
-/** Checks a stream against the schema, once, at the start. */
+/** Validates a stream against the schema, once, at the start. */
 export function bindStream(schema: GraphQLSchema, stream: Stream): BoundStream {
   const { document, bindings } = bindOperation(schema, stream.path, stream.operation);
-  const inQuery = [...bindings.keys()].filter((name) => !stream.path.includes(`:${name}`));
+  const queryNames = [...bindings.keys()].filter((name) => !stream.path.includes(`:${name}`));
   const renderers = new RendererCache();
-  const formatResult = (result: ExecutionResult) => toJsonText(stream.event(dataOf(result)));
+  const formatResult = (result: ExecutionResult) => toJsonText(stream.event(readData(result, bindings)));
   return {
     async open(path, query, contextValue) {
-      const variableValues = { ...queryVariables(bindings, inQuery, query), ...path };
+      const variableValues = { ...queryVariables(bindings, queryNames, query), ...path };
       const errors = variableErrors(bindings, variableValues);
       if (errors) throw Fault.invalidFields(errors);
       const args = { schema, document, variableValues, contextValue };
       const source = await openSource(args);
-      // The variables are the ids of the path and the cursor, which do not show in an event.
-      if (source instanceof Source) return { source, renderer: renderers.get(stream.path, args, formatResult) };
-      const fault = faultOf(source);
-      throw fault.fields ? Fault.invalidFields(rename(bindings, fault.fields)) : fault;
+      if (!(source instanceof Source)) throw faultOf(source, bindings);
+      // The variables are the ids in the path and the cursor, which do not affect an event.
+      return { source, renderer: renderers.get(stream.path, args, formatResult) };
     },
   };
-}
-
-function dataOf(result: ExecutionResult): Data {
-  if (result.errors) throw faultOf(result);
-  return result.data;
-}
-
-function faultOf({ errors }: ExecutionResult): Fault {
-  return toFault(errors?.[0]?.originalError ?? errors?.[0]);
 }

@@ -1,7 +1,7 @@
 import { notification, project } from './routes.ts';
 import type { Stream } from './stream.ts';
 
-/** The console of an instance (§6): no events, which a document could describe, but bytes. */
+/** The console socket of an instance (§6): it carries bytes, not events that a document could describe. */
 export const consolePath = `${project}/compute/instances/:instance_id/console/ws`;
 
 /** The plain-JSON sockets (§6): each event of the subscription is one frame. */

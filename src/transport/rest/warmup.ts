@@ -9,22 +9,22 @@ import type { ContextParts } from '../http/context.ts';
 import { executeChecked } from './door.ts';
 import type { BoundRoute } from './route.ts';
 
-interface WarmUpParts extends ContextParts {
+interface WarmUpDependencies extends ContextParts {
   readonly pipeline: Pipeline;
   readonly log: Logger;
-  /** So many requests at once, that every connection to the database is open and knows the statements. */
+  /** The number of concurrent requests: it makes every connection to the database open and prepare the statements. */
   readonly connections: number;
-  /** How long it may take: a replica that is slow to warm up serves all the same. */
+  /** The time limit: a replica that is slow to warm up serves nevertheless. */
   readonly patienceMs: number;
 }
 
-/** How long the viewer of a warm-up is one. */
+/** The validity of the warm-up's session. */
 const SESSION_MS = 60_000;
-/** So often each is read on all connections: not every one of them gets it at the first time. */
-const ROUNDS_AT_ONCE = 4;
+/** The rounds in which each route is read on all connections: in a single round some connections would miss it. */
+const CONCURRENT_ROUNDS = 4;
 
-/** What a member of some project can read. */
-interface Place {
+/** The ids of a project, one of its members, and an instance and a dashboard that the member can read. */
+interface Sample {
   readonly user_id: string;
   readonly organization_id: string;
   readonly project_id: string;
@@ -33,32 +33,32 @@ interface Place {
 }
 
 /**
- * Reads what clients will read, as a member of some project, and throws it away: the first requests of a fresh replica would
- * otherwise wait for V8 to compile, for connections to open and for PostgreSQL to plan. Never throws: what keeps it from
- * working is for the requests to find.
+ * Serves reads as a member of some project, and discards the answers: the first requests of a new replica would otherwise wait
+ * for V8 to compile, for connections to open and for PostgreSQL to plan. Never throws: the requests of clients will report
+ * what is wrong.
  */
-export async function warmUp(bound: readonly BoundRoute[], parts: WarmUpParts): Promise<void> {
-  const deadline = performance.now() + parts.patienceMs;
+export async function warmUp(bound: readonly BoundRoute[], dependencies: WarmUpDependencies): Promise<void> {
+  const deadline = performance.now() + dependencies.patienceMs;
   try {
-    const place = await findPlace(parts);
-    if (!place) return;
-    const reads = bound.filter(({ route, idNames }) => route.method === 'get' && idNames.every((name) => place[name as keyof Place]));
-    // Where only the operator's documents are run, clients send none like these.
-    if (!parts.pipeline.trusted.isOnly) for (const { route } of reads) checkAsClient(parts, route.operation);
-    // Many at a time for the connections, then one by one for V8: the rest of the machine has work to do.
+    const sample = await findSample(dependencies);
+    if (!sample) return;
+    const reads = bound.filter(({ route, idNames }) => route.method === 'get' && idNames.every((name) => sample[name as keyof Sample]));
+    // Where only the operator's documents are accepted, clients send none like these.
+    if (!dependencies.pipeline.trusted.isOnly) for (const { route } of reads) validateAsClient(dependencies, route.operation);
+    // Concurrent reads warm up the connections; then single reads warm up V8, and leave time to the rest of the machine.
     for (let index = 0; reads.length > 0 && performance.now() < deadline; index += 1) {
-      const atOnce = index < ROUNDS_AT_ONCE * reads.length ? parts.connections : 1;
+      const atOnce = index < CONCURRENT_ROUNDS * reads.length ? dependencies.connections : 1;
       const route = reads[index % reads.length] as BoundRoute;
-      await Promise.all(Array.from({ length: atOnce }, () => read(route, place, parts)));
+      await Promise.all(Array.from({ length: atOnce }, () => read(route, sample, dependencies)));
       await setImmediate();
     }
   } catch (failure) {
-    parts.log.warn({ err: failure }, 'could not warm up');
+    dependencies.log.warn({ err: failure }, 'could not warm up');
   }
 }
 
-async function findPlace({ database }: WarmUpParts): Promise<Place | undefined> {
-  const [place] = await database.query<Place>`
+async function findSample({ database }: WarmUpDependencies): Promise<Sample | undefined> {
+  const [sample] = await database.query<Sample>`
     SELECT member.user_id, project.organization_id, project.id AS project_id,
       (SELECT id FROM instances WHERE project_id = project.id AND status <> 'deleted' LIMIT 1) AS instance_id,
       (SELECT id FROM dashboards WHERE project_id = project.id AND is_public LIMIT 1) AS dashboard_id
@@ -66,18 +66,18 @@ async function findPlace({ database }: WarmUpParts): Promise<Place | undefined> 
     JOIN projects AS project ON project.id = member.project_id
     JOIN organization_members AS within ON within.organization_id = project.organization_id AND within.user_id = member.user_id
     ORDER BY project.id DESC LIMIT 1`;
-  return place;
+  return sample;
 }
 
-/** What a client's document passes before it is executed. */
-function checkAsClient({ pipeline }: WarmUpParts, text: string): void {
-  const { schema, parse, validate } = pipeline.getEnveloped({ openContext: raiseUnasked });
+/** Takes a document through the steps before its execution, as if a client had sent it. */
+function validateAsClient({ pipeline }: WarmUpDependencies, text: string): void {
+  const { schema, parse, validate } = pipeline.getEnveloped({ openContext: throwUnused });
   validate(schema, parse(text));
 }
 
-async function read(route: BoundRoute, place: Place, { pipeline, database, services, log }: WarmUpParts): Promise<void> {
+async function read(route: BoundRoute, sample: Sample, { pipeline, database, services, log }: WarmUpDependencies): Promise<void> {
   const expires = new Date(Date.now() + SESSION_MS);
-  const viewer: Viewer = { userId: place.user_id, email: '', name: '', created: expires, credential: { kind: 'session', expires } };
+  const viewer: Viewer = { userId: sample.user_id, email: '', name: '', created: expires, credential: { kind: 'session', expires } };
   const openContext = () =>
     createContext({
       database,
@@ -86,22 +86,23 @@ async function read(route: BoundRoute, place: Place, { pipeline, database, servi
       openLogger: () => log,
       onlyProject: null,
       route: route.name,
-      renewCredential: raiseUnasked,
-      watchAccess: raiseUnasked,
+      renewCredential: throwUnused,
+      watchAccess: throwUnused,
     });
   const answer = await route.serve({
-    pathParameters: Object.fromEntries(route.idNames.map((name) => [name, place[name as keyof Place] ?? ''])),
+    pathParameters: Object.fromEntries(route.idNames.map((name) => [name, sample[name as keyof Sample] ?? ''])),
     ifMatch: undefined,
     idempotencyKey: undefined,
     readUrl: () => 'http://localhost/',
     readQuery: () => new URLSearchParams(),
-    readBody: raiseUnasked,
+    readBody: throwUnused,
     openContext,
     execute: executeChecked(pipeline, openContext),
   });
   toJsonText(answer.body);
 }
 
-function raiseUnasked(): never {
+/** Replaces the functions that a read never calls. */
+function throwUnused(): never {
   throw Fault.invalidRequest('Nobody has asked.');
 }

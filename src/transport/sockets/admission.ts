@@ -1,4 +1,6 @@
 import type { IncomingMessage } from 'node:http';
+import { Kind, type OperationDefinitionNode } from 'graphql';
+import { GRAPHQL_TRANSPORT_WS_PROTOCOL } from 'graphql-ws';
 import { type AdmissionParts, admit } from '../../access/admission.ts';
 import { readBearer, readSessionCookie } from '../../access/credential.ts';
 import { openProject, type ProjectScope } from '../../access/scope.ts';
@@ -15,15 +17,13 @@ import { consolePath } from '../rest/streams.ts';
 import { closeCodes, Rejection } from './close.ts';
 import type { Grant } from './connection.ts';
 
-export const GRAPHQL_PROTOCOL = 'graphql-transport-ws';
-
 export interface UpgradeParts extends AdmissionParts {
   readonly addresses: ClientAddresses;
   readonly log: Logger;
   readonly isAllowedOrigin: (origin: string, request: IncomingMessage) => boolean;
 }
 
-/** The target of an upgrade: GraphQL, a stream of the v1 table for one project, or a console. */
+/** The target of an upgrade: GraphQL, a stream of the v1 table for one project, or a console. `path` has its ids. */
 export interface Target {
   readonly kind: 'graphql' | 'stream' | 'console';
   readonly stream: BoundStream | null;
@@ -31,15 +31,15 @@ export interface Target {
 }
 
 export interface SocketAdmission extends Grant {
-  /** Null for GraphQL, which opens projects by operation. */
+  /** Null for GraphQL, where each operation opens its projects. */
   readonly scope: ProjectScope | null;
-  /** The console session that a ticket names; null without a ticket. */
+  /** Set by a ticket, with the console session that it names, if any; null without a ticket. */
   readonly ticket: { readonly sessionId: string | null } | null;
 }
 
 const consolePattern = pathPattern(consolePath);
 
-/** Throws `not_found` where no socket is served. */
+/** Finds the target of a path. Throws `not_found` for a path without sockets. */
 export function findTarget(bound: ReadonlyArray<{ stream: BoundStream; pattern: RegExp }>, pathname: string): Target {
   if (pathname === '/graphql') return { kind: 'graphql', stream: null, path: {} };
   for (const { stream, pattern } of bound) {
@@ -51,7 +51,7 @@ export function findTarget(bound: ReadonlyArray<{ stream: BoundStream; pattern: 
   throw Fault.notFound();
 }
 
-/** The ids in a path, or null for another path, and for one with an id that is malformed. */
+/** The ids in a path; null if the path does not match the pattern, or an id is malformed. */
 function matchPath(pattern: RegExp, pathname: string): Record<string, string> | null {
   const match = pattern.exec(pathname);
   if (!match) return null;
@@ -60,67 +60,67 @@ function matchPath(pattern: RegExp, pathname: string): Record<string, string> | 
 }
 
 /**
- * The viewer of an upgrade, and how far its socket reaches; each attempt is charged to a budget. Clients can read the
- * answer to an upgrade, so a fault is thrown; browsers cannot, so an upgrade with a ticket gets a Rejection instead.
+ * Admits an upgrade: finds its viewer and the project that its socket may access. Each attempt is charged to a budget. Clients
+ * can read the answer to an upgrade, so a Fault is thrown; browsers cannot, so an upgrade with a ticket gets a Rejection.
  */
 export async function admitUpgrade(
-  parts: UpgradeParts,
+  dependencies: UpgradeParts,
   request: IncomingMessage,
   url: URL,
   target: Target,
 ): Promise<SocketAdmission | Rejection> {
   const { origin } = request.headers;
-  if (origin !== undefined && !parts.isAllowedOrigin(origin, request)) throw Fault.permissionDenied('The origin is not allowed.');
+  if (origin !== undefined && !dependencies.isAllowedOrigin(origin, request)) throw Fault.permissionDenied('The origin is not allowed.');
   const tickets = url.searchParams.getAll('ticket');
-  if (tickets.length > 0) return admitTicket(parts, request, tickets, target);
-  const viewer = await admitCredential(parts, request);
+  if (tickets.length > 0) return admitTicket(dependencies, request, tickets, target);
+  const viewer = await admitCredential(dependencies, request);
   const { organization_id: organizationId, project_id: projectId } = target.path;
   if (!organizationId || !projectId) return { viewer, onlyProject: null, scope: null, ticket: null };
   if (!viewer && (target.kind === 'console' || !offersGraphql(request))) throw Fault.notAuthenticated();
-  const scope = viewer && (await openProject(parts.database, viewer, { organizationId, projectId }));
+  const scope = viewer && (await openProject(dependencies.database, viewer, { organizationId, projectId }));
   return { viewer, onlyProject: { organizationId, projectId }, scope, ticket: null };
 }
 
 async function admitTicket(
-  parts: UpgradeParts,
+  dependencies: UpgradeParts,
   request: IncomingMessage,
   tickets: readonly string[],
   target: Target,
 ): Promise<SocketAdmission | Rejection> {
-  const { limits, database, addresses } = parts;
+  const { limits, database, addresses } = dependencies;
   try {
     const [ticket = ''] = tickets;
     const redeemed = tickets.length === 1 ? await redeemTicket(database, ticket) : 'ticket_unknown';
     if (typeof redeemed === 'string') {
       await limits.spendAnonymous(addresses.of(request));
-      const code = redeemed === 'ticket_expired' ? closeCodes.comeBackWithFreshCredential : closeCodes.unauthorized;
+      const code = redeemed === 'ticket_expired' ? closeCodes.forbidden : closeCodes.unauthorized;
       return new Rejection(code, redeemed);
     }
     const { viewer, organizationId, projectId, sessionId } = redeemed;
     await limits.spendUser(viewer.userId);
-    if (!isTargetOf(redeemed, target)) return new Rejection(closeCodes.comeBackWithFreshCredential, 'ticket_target_mismatch');
+    if (!isTargetOf(redeemed, target)) return new Rejection(closeCodes.forbidden, 'ticket_target_mismatch');
     const scope = await openProject(database, viewer, { organizationId, projectId });
     return { viewer, onlyProject: { organizationId, projectId }, scope, ticket: { sessionId } };
   } catch (failure) {
     const fault = toFault(failure);
-    if (fault.code === 'not_found') return new Rejection(closeCodes.comeBackWithFreshCredential, 'access_lost');
-    logMistake(fault, parts);
+    if (fault.code === 'not_found') return new Rejection(closeCodes.forbidden, 'access_lost');
+    logMistake(fault, dependencies);
     return new Rejection(closeCodes.tryAgainLater, fault.code);
   }
 }
 
-/** Whether a ticket is for the target. */
+/** Whether a ticket is valid for the target. */
 function isTargetOf({ target, organizationId, projectId, instanceId }: Redemption, { kind, path }: Target): boolean {
   const isProject = path.organization_id === organizationId && path.project_id === projectId;
   return isProject && (target === 'console' ? kind === 'console' && path.instance_id === instanceId : kind === 'stream');
 }
 
-/** The viewer of the header or the cookie; null without either. */
-async function admitCredential(parts: UpgradeParts, request: IncomingMessage): Promise<Viewer | null> {
-  const { viewer, fault } = await admit(parts, {
-    // An Origin has been checked before; a cookie without one comes from no browser, and does not count.
+/** The viewer by the header or the cookie; null without either. */
+async function admitCredential(dependencies: UpgradeParts, request: IncomingMessage): Promise<Viewer | null> {
+  const { viewer, fault } = await admit(dependencies, {
+    // A cookie counts only with an Origin, which has been checked: without one the client is no browser.
     readCredential: () => readBearer(request) ?? (request.headers.origin === undefined ? null : readSessionCookie(request)),
-    readAddress: () => parts.addresses.of(request),
+    readAddress: () => dependencies.addresses.of(request),
   });
   if (fault) throw fault;
   return viewer;
@@ -128,5 +128,13 @@ async function admitCredential(parts: UpgradeParts, request: IncomingMessage): P
 
 function offersGraphql(request: IncomingMessage): boolean {
   const offered = request.headers['sec-websocket-protocol'] ?? '';
-  return offered.split(',').some((name) => name.trim() === GRAPHQL_PROTOCOL);
+  return offered.split(',').some((name) => name.trim() === GRAPHQL_TRANSPORT_WS_PROTOCOL);
+}
+
+const ticketFields = new Set(['notificationFeed', 'renewCredential', '__typename']);
+
+/** A socket of one project carries its subscription and the renewal of the credential. Throws `permission_denied` otherwise. */
+export function checkTicketOperation({ selectionSet }: OperationDefinitionNode): void {
+  const isAllowed = selectionSet.selections.every((selection) => selection.kind === Kind.FIELD && ticketFields.has(selection.name.value));
+  if (!isAllowed) throw Fault.permissionDenied('A socket that a ticket opened carries its feed and renewCredential only.');
 }

@@ -1,6 +1,6 @@
 /**
  * The codes with which Portico closes a WebSocket. The graphql-ws client reconnects by itself after 1001, 1012, 1013, 4403
- * and 4408, and gives up after the others: docs/feed.md and docs/consoles.md describe every one.
+ * and 4408, and gives up after the others. docs/feed.md and docs/consoles.md describe every code.
  */
 export const closeCodes = {
   normal: 1000,
@@ -9,7 +9,8 @@ export const closeCodes = {
   tryAgainLater: 1013,
   badRequest: 4400,
   unauthorized: 4401,
-  comeBackWithFreshCredential: 4403,
+  /** The client may reconnect with a fresh credential. */
+  forbidden: 4403,
   gone: 4404,
   notAcceptable: 4406,
   initTimeout: 4408,
@@ -24,10 +25,10 @@ export const closeCodes = {
 
 export type CloseCode = (typeof closeCodes)[keyof typeof closeCodes];
 
-/** The codes that are labels of a metric: ours, and 1000, 1001, 1005 and 1006, with which clients leave. */
+/** The codes that are labels of a metric: the codes above, and those of clients that leave. */
 export const knownCodes = new Set<number>([1000, 1001, 1005, 1006, ...Object.values(closeCodes)]);
 
-/** A rejected upgrade whose reason the client can read: the socket is opened for it, and closed at once. */
+/** A rejected upgrade whose reason the client can read: the socket is opened, then closed at once with the code and reason. */
 export class Rejection {
   constructor(
     readonly code: CloseCode,

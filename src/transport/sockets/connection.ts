@@ -16,21 +16,21 @@ import type { KeepAlive } from './keepalive.ts';
 import type { Peer } from './socket.ts';
 
 const PING_INTERVAL_S = 15;
-/** How many pings may go unanswered while the peer does not read: the ping itself then waits behind what it has not read. */
+/** The maximum of unanswered pings while the peer does not read: the ping then waits behind the unread bytes. */
 const MAX_UNREAD_PINGS = 20;
 /** The rate limit of messages: 50 a second, in bursts of up to 200. */
-const MESSAGE_MS = 20;
-const BURST_MS = 4_000;
-/** A half-closed connection, of which ws does not time the closing, is dropped after so many seconds. */
-const CLOSING_SWEEPS = 2;
-/** The bytes of pongs and errors that may wait for a peer that does not read, before it counts as gone. */
+const MESSAGE_INTERVAL_MS = 20;
+const MAX_BURST_MS = 4_000;
+/** A half-closed connection is dropped after this long: ws has no timeout for its closing. */
+const HALF_CLOSED_TIMEOUT_S = 2;
+/** The maximum of bytes of pongs and errors that are buffered for a peer that does not read, before it is dropped. */
 const MAX_BUFFERED_BYTES = 1024 * 1024;
-const nothing = Buffer.alloc(0);
+const emptyBuffer = Buffer.alloc(0);
 
 export interface Grant {
-  /** Null: the credential comes with the first message. */
+  /** Null when the credential comes with the first message. */
   readonly viewer: Viewer | null;
-  /** Set by a ticket: the one project that the socket reaches. */
+  /** The only project that the socket may access: that of its ticket or path. Null for no such limit. */
   readonly onlyProject: { readonly organizationId: string; readonly projectId: string } | null;
 }
 
@@ -40,62 +40,62 @@ export interface ConnectionParts extends ContextParts {
   readonly metrics: Metrics;
   readonly keepAlive: KeepAlive<SocketConnection>;
   readonly quota: ConcurrencyLimit;
-  /** Bounds what waits for the peers of an address, and for all. */
+  /** Bounds the bytes buffered for the peers of an address, and for all peers. */
   readonly backlog: Backlog;
 }
 
 /** The fields of each log line about a connection. */
 export type LogNames = Readonly<Record<string, unknown>>;
 
-/** The protocol of a connection: GraphQL, a plain feed or a console. */
+/** The protocol on a connection: GraphQL, a plain feed or a console. */
 export interface Protocol {
-  /** Takes a message; null: one that is no text. */
+  /** Handles a message; null stands for a binary one. */
   receive(text: string | null): void;
-  /** Takes a message as it is, however many come, in the place of `receive`. */
+  /** Handles a raw message instead of `receive`, without the rate limit of messages. */
   readonly receiveBytes?: (bytes: Buffer, isBinary: boolean) => void;
-  /** Ends what is under way: called once, when the socket begins to close. */
-  finish(): void;
+  /** Ends all operations. It is called once, when the socket begins to close. */
+  stop(): void;
 }
 
-/** One open WebSocket: its viewer and lease, the rate of its messages, and what it writes. */
+/** An open WebSocket: its viewer and lease, its rate limit, its keep-alive and its writes. */
 export class SocketConnection implements Principal {
   readonly onlyProject: Grant['onlyProject'];
   viewer: Viewer | null;
-  /** The deliveries that wait for the peer to read; null while none does. */
+  /** The deliveries that wait for the peer to read; null while there are none. */
   writeQueue: WriteQueue | null = null;
   #protocol: Protocol | null = null;
   #lease: Lease | null = null;
-  /** The user in whose quota the socket is counted. */
-  #countedFor: string | null = null;
-  #sweeps = 0;
-  #closingSweeps = 0;
+  /** The user in whose quota of sockets this one is counted. */
+  #quotaUserId: string | null = null;
+  #secondsSincePing = 0;
+  #secondsClosing = 0;
   #unansweredPings = 0;
-  /** The end of the time that the messages so far are worth, in whole milliseconds of `performance.now()`. */
-  #busyUntil = 0;
+  /** The state of the rate limit (GCRA): the theoretical arrival time of the next message, in whole milliseconds. */
+  #nextArrivalMs = 0;
 
   constructor(
-    /** ws speaks the protocol; what is sent to many goes by the stream below it. */
+    /** ws implements the protocol; deliveries bypass it and write frames to the stream. */
     readonly socket: Peer,
     private readonly stream: Socket,
-    /** The address of the client, for budgets and bounds. */
+    /** The client's address, to which budgets and the backlog are charged. */
     readonly address: string,
-    private readonly names: LogNames,
-    private readonly parts: ConnectionParts,
+    private readonly logFields: LogNames,
+    private readonly dependencies: ConnectionParts,
     { viewer, onlyProject }: Grant,
   ) {
     this.viewer = viewer;
     this.onlyProject = onlyProject;
     socket.listen(this);
-    parts.keepAlive.add(this);
+    dependencies.keepAlive.add(this);
     if (viewer) this.signIn(viewer);
   }
 
-  /** Hands the messages that come to a protocol. */
-  speak(protocol: Protocol): void {
+  /** Sets the handler of incoming messages. */
+  setProtocol(protocol: Protocol): void {
     this.#protocol = protocol;
   }
 
-  /** Takes a message. Messages on a socket that is closing are ignored. */
+  /** Handles a message. Messages on a socket that is closing are ignored. */
   receive(bytes: Buffer, isBinary: boolean): void {
     if (!this.isOpen) return;
     const protocol = this.#protocol;
@@ -103,53 +103,53 @@ export class SocketConnection implements Principal {
     else if (this.countMessage()) protocol?.receive(isBinary ? null : String(bytes));
   }
 
-  /** Ends all that is under way on a socket that is no longer open. */
-  end(): void {
+  /** Ends the lease and all operations of a socket that is no longer open. */
+  stop(): void {
     const protocol = this.#protocol;
     this.#protocol = null;
     this.#lease?.stop();
-    protocol?.finish();
+    protocol?.stop();
   }
 
-  /** The connection below is gone. */
-  finish(code: number): void {
-    const { keepAlive, metrics, quota } = this.parts;
-    this.end();
+  /** Releases everything when the network connection is closed. */
+  onClosed(code: number): void {
+    const { keepAlive, metrics, quota } = this.dependencies;
+    this.stop();
     keepAlive.delete(this);
-    if (this.#countedFor) quota.delete(this.#countedFor);
+    if (this.#quotaUserId) quota.delete(this.#quotaUserId);
     metrics.socketCloses.inc({ code: knownCodes.has(code) ? code : 'other' });
     this.log.info({ code, user_id: this.viewer?.userId }, 'socket closed');
   }
 
-  /** Made when it is needed: most connections have little to say. */
+  /** Created on demand, as most connections log little. */
   get log(): Logger {
-    return this.parts.log.child(this.names);
+    return this.dependencies.log.child(this.logFields);
   }
 
-  /** Makes the socket the viewer's: it counts in their quota, and a lease watches their credential. */
+  /** Sets the viewer: the socket counts in their quota, and a lease watches their credential. */
   signIn(viewer: Viewer): void {
     this.viewer = viewer;
     if (!this.isOpen) return;
-    this.#countedFor = viewer.userId;
-    this.parts.quota.add(viewer.userId);
-    this.#lease = this.parts.watch.add(this);
+    this.#quotaUserId = viewer.userId;
+    this.dependencies.quota.add(viewer.userId);
+    this.#lease = this.dependencies.watch.add(this);
   }
 
   onRevoked(fault: Fault): void {
-    this.close(closeCodes.comeBackWithFreshCredential, fault.message);
+    this.close(closeCodes.forbidden, fault.message);
   }
 
   /**
-   * The viewer of the next operation, with the credential checked as that of a request is: a credential that is no longer
-   * valid closes the socket, without waiting for the next poll of the leases.
+   * Checks the credential for the next operation, as for an HTTP request, and returns the viewer. Throws
+   * `not_authenticated` for a credential that is no longer valid, and closes the socket without waiting for the lease's poll.
    */
   async authorize(): Promise<Viewer> {
     for (;;) {
       const before = this.viewer;
       if (!before) throw Fault.notAuthenticated();
       try {
-        const viewer = await refreshViewer(this.parts.database, before);
-        // It may have been renewed meanwhile.
+        const viewer = await refreshViewer(this.dependencies.database, before);
+        // The credential may have been renewed meanwhile.
         if (this.viewer !== before) continue;
         this.viewer = viewer;
         return viewer;
@@ -162,9 +162,9 @@ export class SocketConnection implements Principal {
     }
   }
 
-  /** The context of one operation, which begins nothing more when the socket has closed. */
+  /** Creates the context of one operation, which starts nothing more once the socket is closed. */
   openContext(): Context {
-    const { database, services, watch } = this.parts;
+    const { database, services, watch } = this.dependencies;
     const context = createContext({
       database,
       openLogger: () => this.log,
@@ -193,7 +193,7 @@ export class SocketConnection implements Principal {
     };
   }
 
-  /** Throws on a closed socket, which would get no answer: to be called after every wait, before something begins. */
+  /** Throws on a closed socket, which would get no answer: to be called after every `await`, before new work starts. */
   requireOpen(): void {
     if (!this.isOpen) throw Fault.notAuthenticated('The socket is closed.');
   }
@@ -202,72 +202,71 @@ export class SocketConnection implements Principal {
     return this.socket.readyState === this.socket.OPEN;
   }
 
-  /** Resolves when the message has gone to the kernel: a peer that does not read makes the sender wait. */
+  /** Resolves when the message is written to the kernel: a peer that does not read makes the sender wait. */
   send(text: string): Promise<void> {
     return new Promise((resolve, reject) => {
       if (!this.isOpen) return resolve();
       this.socket.send(text, (failure) => (failure ? reject(failure) : resolve()));
-      this.noteBacklog();
+      this.recordBacklog();
     });
   }
 
   /**
-   * Writes whole frames on an open socket. Without compression ws itself holds nothing back: what it sends and what is
-   * written here come in the order of the calls. Returns whether the kernel has taken all that was to be sent.
+   * Writes whole frames on an open socket. Without compression ws buffers nothing itself, so its own messages and these frames
+   * are sent in the order of the calls. Returns whether the kernel has accepted all pending bytes.
    */
   write(frames: Buffer): boolean {
     this.stream.write(frames);
-    this.noteBacklog();
+    this.recordBacklog();
     return !this.isWaiting;
   }
 
   /** To be called after each write. */
-  noteBacklog(): void {
-    if (this.isWaiting) this.parts.backlog.note(this.stream, this.address);
+  recordBacklog(): void {
+    if (this.isWaiting) this.dependencies.backlog.note(this.stream, this.address);
   }
 
-  /** Calls back when what waits now has gone to the kernel; or has failed to, as the socket then closes. */
-  afterWriting(callBack: () => void): void {
-    this.stream.write(nothing, callBack);
+  /** Calls back when the bytes pending now are written to the kernel, or have failed to be: the socket closes then. */
+  afterWriting(callback: () => void): void {
+    this.stream.write(emptyBuffer, callback);
   }
 
-  /** Whether bytes wait for the peer to read. */
+  /** Whether bytes are pending that the kernel has not accepted. */
   get isWaiting(): boolean {
     return this.stream.writableLength > 0;
   }
 
   close(code: CloseCode, reason: string): void {
     this.socket.close(code, reason);
-    this.end();
+    this.stop();
   }
 
-  /** Whether one more message may come in; closes the socket of a peer that talks too fast, or reads nothing. */
+  /** Counts a message; returns whether it may be handled. Closes the socket of a peer that sends too fast or does not read. */
   countMessage(): boolean {
     const now = Math.round(performance.now());
-    this.#busyUntil = Math.max(this.#busyUntil, now) + MESSAGE_MS;
+    this.#nextArrivalMs = Math.max(this.#nextArrivalMs, now) + MESSAGE_INTERVAL_MS;
     if (this.socket.bufferedAmount > MAX_BUFFERED_BYTES) this.socket.terminate();
-    else if (this.#busyUntil > now + BURST_MS) this.close(closeCodes.tooManyMessages, 'too_many_messages');
+    else if (this.#nextArrivalMs > now + MAX_BURST_MS) this.close(closeCodes.tooManyMessages, 'too_many_messages');
     else return true;
     return false;
   }
 
-  /** A pong has answered the last ping. */
   countPong(): void {
     this.#unansweredPings = 0;
   }
 
-  /** Called every second: pings the peer where it is time, and drops one that has not answered. */
+  /** Called every second: pings the peer when it is due, and drops a peer that has not answered. */
   keepAlive(): void {
     if (!this.isOpen) return this.#endClosing();
-    this.#sweeps = (this.#sweeps + 1) % PING_INTERVAL_S;
-    if (this.#sweeps > 0) return;
-    // No pong can arrive from a peer that is not being read.
+    this.#secondsSincePing = (this.#secondsSincePing + 1) % PING_INTERVAL_S;
+    if (this.#secondsSincePing > 0) return;
+    // While input is paused, no pong can arrive.
     if (this.socket.isPaused) {
       this.#unansweredPings = 0;
       return;
     }
     const isReading = this.socket.bufferedAmount === 0;
-    // It has just read what had been waiting: its answer is on the way.
+    // The peer has just read the pending bytes: its pong is on the way.
     if (isReading && this.#unansweredPings > 1) this.#unansweredPings = 0;
     if (this.#unansweredPings > (isReading ? 0 : MAX_UNREAD_PINGS)) return this.socket.terminate();
     // One ping is enough in the queue of a peer that does not read.
@@ -275,15 +274,15 @@ export class SocketConnection implements Principal {
     this.#unansweredPings += 1;
   }
 
-  /** Gives the closing handshake a moment, then drops the connection. */
+  /** Waits for the closing handshake, then drops the connection. */
   #endClosing(): void {
-    this.end();
-    this.#closingSweeps += 1;
-    if (this.#closingSweeps > CLOSING_SWEEPS) this.socket.terminate();
+    this.stop();
+    this.#secondsClosing += 1;
+    if (this.#secondsClosing > HALF_CLOSED_TIMEOUT_S) this.socket.terminate();
   }
 
   async #renew(token: string): Promise<Session> {
-    const session = requireSession(await identify(this.parts.database, this.parts.tokens, token));
+    const session = requireSession(await identify(this.dependencies.database, this.dependencies.tokens, token));
     if (session.userId !== this.viewer?.userId) throw Fault.permissionDenied('The token is of another user.');
     this.viewer = session;
     return session;

@@ -12,7 +12,7 @@ import { createPeerServer, type PeerServer } from './socket.ts';
 
 /** The subprotocol of noVNC. */
 const BINARY_PROTOCOL = 'binary';
-/** A frame of this size is a large paste; a stream has many frames. */
+/** A large paste fits in one frame; a stream consists of many frames. */
 const MAX_FRAME_BYTES = 1024 * 1024;
 
 type Consoles = Services['consoles'];
@@ -21,12 +21,12 @@ type Client = Parameters<ConsoleOpening['attach']>[0];
 type Closing = Parameters<Client['close']>[0];
 type ConsoleRejection = Extract<Awaited<ReturnType<Consoles['prepare']>>, string>;
 
-/** The close code of each end; the reason is its own name. */
-const codes: Readonly<Record<Closing | ConsoleRejection, CloseCode>> = {
+/** The close code for each reason. */
+const codeByReason: Readonly<Record<Closing | ConsoleRejection, CloseCode>> = {
   console_closed: closeCodes.normal,
   restart: closeCodes.restart,
-  access_lost: closeCodes.comeBackWithFreshCredential,
-  credential_expired: closeCodes.comeBackWithFreshCredential,
+  access_lost: closeCodes.forbidden,
+  credential_expired: closeCodes.forbidden,
   instance_gone: closeCodes.gone,
   instance_not_running: closeCodes.gone,
   session_gone: closeCodes.gone,
@@ -41,7 +41,7 @@ const codes: Readonly<Record<Closing | ConsoleRejection, CloseCode>> = {
   lost: closeCodes.unreachable,
 };
 
-interface ConsoleParts {
+interface ConsoleSocketDependencies {
   readonly services: Services;
   readonly addresses: ClientAddresses;
   readonly log: Logger;
@@ -50,42 +50,42 @@ interface ConsoleParts {
 /** An admission to the project of a console. */
 interface ConsoleAdmission {
   readonly scope: ProjectScope;
-  /** Set by a ticket; null without one: then the query may name the session. */
+  /** Set by a ticket, with the console session that it names, if any. Null without one: then the query may name a session. */
   readonly ticket: { readonly sessionId: string | null } | null;
 }
 
 interface ConsoleSockets {
   readonly server: PeerServer;
-  /** Looks up the console to be opened. Throws a Fault for a client that can read the answer to its upgrade. */
+  /** Looks up the console to open. Throws a Fault for a client without a ticket, which can read the answer to its upgrade. */
   prepare(request: IncomingMessage, url: URL, instanceId: string, admission: ConsoleAdmission): Promise<ConsoleOpening | Rejection>;
   /** Attaches a socket to the session of an opening. */
   serve(connection: SocketConnection, opening: ConsoleOpening): Promise<void>;
 }
 
-/** Consoles over WebSockets: frames are pieces of a stream of bytes, which passes as it is. */
-export function createConsoleSockets({ services, addresses, log }: ConsoleParts): ConsoleSockets {
+/** Consoles over WebSockets: the payloads of frames are a stream of bytes, which passes unchanged. */
+export function createConsoleSockets({ services, addresses, log }: ConsoleSocketDependencies): ConsoleSockets {
   const server = createPeerServer({
     maxPayload: MAX_FRAME_BYTES,
     handleProtocols: (protocols) => (protocols.has(BINARY_PROTOCOL) ? BINARY_PROTOCOL : ([...protocols][0] ?? false)),
   });
-  const prepared = new WeakMap<IncomingMessage, ConsoleOpening>();
+  const openings = new WeakMap<IncomingMessage, ConsoleOpening>();
   server.on('headers', (headers, request) => {
-    const opening = prepared.get(request);
+    const opening = openings.get(request);
     if (opening) headers.push(`X-Console-Session-Id: ${opening.sessionId}`, `X-Console-Offset: ${opening.position}`);
   });
 
   return {
     server,
     async prepare(request, url, instanceId, { scope, ticket }) {
-      const after = readAfter(url.searchParams);
-      const sessionId = ticket ? ticket.sessionId : readSessionId(url.searchParams);
+      const after = readParameter(url.searchParams, 'after', parsePosition);
+      const sessionId = ticket ? ticket.sessionId : readParameter(url.searchParams, 'session_id', parseUuid);
       if (after === undefined) return new Rejection(closeCodes.badRequest, 'invalid_after');
       if (sessionId === undefined) return new Rejection(closeCodes.badRequest, 'invalid_session_id');
       try {
-        const wanted = { instanceId, sessionId, after, clientAddress: addresses.of(request) };
-        const opening = await services.consoles.prepare(scope, wanted);
-        if (typeof opening === 'string') return new Rejection(codes[opening], opening);
-        prepared.set(request, opening);
+        const clientAddress = addresses.of(request);
+        const opening = await services.consoles.prepare(scope, { instanceId, sessionId, after, clientAddress });
+        if (typeof opening === 'string') return new Rejection(codeByReason[opening], opening);
+        openings.set(request, opening);
         return opening;
       } catch (failure) {
         if (!ticket) throw failure;
@@ -94,7 +94,7 @@ export function createConsoleSockets({ services, addresses, log }: ConsoleParts)
     },
     async serve(connection, opening) {
       const { socket } = connection;
-      // Input waits until the console is attached.
+      // Input is not read before the console is attached.
       socket.pause();
       const attachment = await opening.attach(clientOf(connection)).catch((failure: unknown) => rejectionOf(failure, connection.log));
       if (attachment instanceof Rejection) {
@@ -103,23 +103,23 @@ export function createConsoleSockets({ services, addresses, log }: ConsoleParts)
       }
       if (typeof attachment === 'string') return closeWith(connection, attachment);
       if (!connection.isOpen) return attachment.detach();
-      connection.speak({
+      connection.setProtocol({
         receive() {},
         receiveBytes(bytes, isBinary) {
           if (!isBinary && attachment.kind !== 'serial') connection.close(closeCodes.unsupportedData, 'binary_only');
           else attachment.receive(bytes);
         },
-        finish: () => attachment.detach(),
+        stop: () => attachment.detach(),
       });
     },
   };
 }
 
-/** The rejection for a failure that came up after the checks. */
+/** The rejection for a failure after the checks of the upgrade. */
 function rejectionOf(failure: unknown, log: Logger): Rejection {
   const fault = toFault(failure);
   if (fault.code === 'not_found') return new Rejection(closeCodes.gone, 'instance_gone');
-  if (fault.code === 'permission_denied') return new Rejection(closeCodes.comeBackWithFreshCredential, 'access_lost');
+  if (fault.code === 'permission_denied') return new Rejection(closeCodes.forbidden, 'access_lost');
   logMistake(fault, { log });
   return new Rejection(closeCodes.tryAgainLater, fault.code);
 }
@@ -127,12 +127,12 @@ function rejectionOf(failure: unknown, log: Logger): Rejection {
 function clientOf(connection: SocketConnection): Client {
   const { socket } = connection;
   return {
-    get waiting() {
+    get bufferedAmount() {
       return socket.bufferedAmount;
     },
     send(bytes, onSent) {
       socket.send(bytes, binary, onSent);
-      connection.noteBacklog();
+      connection.recordBacklog();
     },
     pause: () => socket.pause(),
     resume: () => socket.resume(),
@@ -143,23 +143,20 @@ function clientOf(connection: SocketConnection): Client {
 const binary: Parameters<WebSocket['send']>[1] = { binary: true };
 
 function closeWith(connection: SocketConnection, closing: Closing | ConsoleRejection): void {
-  // A paused socket would not read the other side's close frame.
+  // A paused socket would not read the peer's close frame.
   connection.socket.resume();
-  connection.close(codes[closing], closing);
+  connection.close(codeByReason[closing], closing);
 }
 
-/** Null: not given; undefined: no number of bytes. */
-function readAfter(query: URLSearchParams): number | null | undefined {
-  const values = query.getAll('after');
-  if (values.length === 0) return null;
-  const [text = ''] = values;
-  const after = Number(text);
-  return values.length === 1 && /^\d{1,16}$/.test(text) && Number.isSafeInteger(after) ? after : undefined;
+/** The parsed value of a query parameter: null without the parameter, undefined if it is malformed or repeated. */
+function readParameter<Value>(query: URLSearchParams, name: string, parse: (text: string) => Value | null): Value | null | undefined {
+  const [text, ...others] = query.getAll(name);
+  if (text === undefined) return null;
+  return others.length === 0 ? (parse(text) ?? undefined) : undefined;
 }
 
-/** Null: not given; undefined: no UUID. */
-function readSessionId(query: URLSearchParams): string | null | undefined {
-  const values = query.getAll('session_id');
-  if (values.length === 0) return null;
-  return values.length === 1 ? (parseUuid(values[0]) ?? undefined) : undefined;
+/** A position in the output, in bytes; null for a malformed one. */
+function parsePosition(text: string): number | null {
+  const position = Number(text);
+  return /^\d{1,16}$/.test(text) && Number.isSafeInteger(position) ? position : null;
 }

@@ -5,8 +5,6 @@ import {
   type GraphQLError,
   type GraphQLFormattedError,
   getOperationAST,
-  Kind,
-  type OperationDefinitionNode,
   OperationTypeNode,
 } from 'graphql';
 import {
@@ -33,6 +31,7 @@ import { findText, readHash, type TrustedDocuments } from '../../pipeline/truste
 import { toFault } from '../../platform/errors.ts';
 import { Delivery } from '../delivery/delivery.ts';
 import { openSource, RendererCache } from '../delivery/renderer.ts';
+import { checkTicketOperation } from './admission.ts';
 import { type CloseCode, closeCodes } from './close.ts';
 import type { ConnectionParts, Protocol, SocketConnection } from './connection.ts';
 import { formatErrors, nextMessage, readMessage, renderResult } from './messages.ts';
@@ -41,18 +40,18 @@ import { Subscription } from './subscription.ts';
 const INIT_TIMEOUT_MS = 5_000;
 const MAX_OPERATIONS = 50;
 
-interface GraphqlSocketParts extends ConnectionParts {
+interface GraphqlSocketDependencies extends ConnectionParts {
   readonly limits: Limits;
   readonly getEnveloped: GetEnveloped;
   readonly trusted: TrustedDocuments;
 }
 
-type Parts = GraphqlSocketParts & { readonly renderers: RendererCache };
+type Dependencies = GraphqlSocketDependencies & { readonly renderers: RendererCache };
 type InitContext = GraphqlWsContext<ConnectionInitMessage['payload'], GraphqlSocket>;
 
-/** The graphql-transport-ws protocol, spoken by graphql-ws, over the same pipeline as GraphQL over HTTP. */
-export function createGraphqlSockets(given: GraphqlSocketParts): (connection: SocketConnection) => void {
-  const parts = { ...given, renderers: new RendererCache() };
+/** Returns a function that serves graphql-transport-ws on a connection, by graphql-ws and the pipeline of GraphQL over HTTP. */
+export function createGraphqlSockets(injected: GraphqlSocketDependencies): (connection: SocketConnection) => void {
+  const dependencies = { ...injected, renderers: new RendererCache() };
   const server = makeServer<ConnectionInitMessage['payload'], GraphqlSocket>({
     connectionInitWaitTimeout: INIT_TIMEOUT_MS,
     onConnect: (context) => context.extra.admit(context),
@@ -61,7 +60,7 @@ export function createGraphqlSockets(given: GraphqlSocketParts): (connection: So
     async subscribe(args) {
       const { pipeline, operation } = runOf(args);
       const result = await pipeline.subscribe({ ...args, rootValue: undefined });
-      // graphql-ws keeps them for as long as the subscription lasts, which has no need of them.
+      // graphql-ws would hold them in memory as long as the subscription lasts, which does not use them.
       Object.assign(args, { contextValue: undefined, rootValue: undefined, variableValues: undefined });
       return operation.subscription ?? result;
     },
@@ -69,13 +68,13 @@ export function createGraphqlSockets(given: GraphqlSocketParts): (connection: So
     onError: ({ extra }, _id, payload, errors) => extra.formatErrors(errors, payload),
   });
   return (connection) => {
-    const socket = new GraphqlSocket(connection, parts);
-    connection.speak(socket);
+    const socket = new GraphqlSocket(connection, dependencies);
+    connection.setProtocol(socket);
     socket.onClosed = server.opened(socket, socket);
   };
 }
 
-/** The pipeline of an operation. It travels as the root value, which no resolver reads. */
+/** An operation and its pipeline. It is passed through graphql-ws as the root value, which no resolver reads. */
 interface OperationRun {
   readonly pipeline: Enveloped;
   readonly operation: SocketOperation;
@@ -83,8 +82,8 @@ interface OperationRun {
 
 const runOf = ({ rootValue }: ExecutionArgs) => rootValue as OperationRun;
 
-/** The reasons for the codes with which graphql-ws closes. */
-const reasons: Readonly<Record<number, string>> = {
+/** The close reasons for the codes with which graphql-ws closes a socket. */
+const closeReasons: Readonly<Record<number, string>> = {
   [closeCodes.badRequest]: 'invalid_message',
   [closeCodes.unauthorized]: 'not_authenticated',
   [closeCodes.initTimeout]: 'connection_init_timeout',
@@ -92,38 +91,40 @@ const reasons: Readonly<Record<number, string>> = {
   [closeCodes.tooManyMessages]: 'too_many_connection_inits',
 };
 
-/** A client with its credential elsewhere in `connection_init` would else not know what to mend. */
-const noCredential = 'not_authenticated: connection_init takes {"authorization": "Bearer …"}';
+/** The reason names the right place, for a client that sends its credential elsewhere in `connection_init`. */
+const missingCredentialReason = 'not_authenticated: connection_init takes {"authorization": "Bearer …"}';
 
-/** An operation from its message until graphql-ws has done with it. */
+/** An operation, from its `subscribe` message until graphql-ws has finished it. */
 interface SocketOperation {
   readonly id: string;
-  /** Set once it has begun to deliver. */
+  /** Set when its delivery has started. */
   subscription: Subscription | null;
+  /** Whether the client has sent `complete`, or the operation exceeds the limit. */
   isCompleted: boolean;
-  /** A message that begins another operation by the same id: it waits for the end of this one, which the client has completed. */
+  /** A `subscribe` message with the same id, sent after `complete`: it is handled when this operation has finished. */
   next: SubscribeMessage | null;
 }
 
 /**
- * One socket, between its connection and graphql-ws: messages that a client may not send do not reach graphql-ws, which
- * would close with 4500 for some of them, after which a client does not reconnect. The events of a subscription do not pass
- * through graphql-ws, but are delivered to the connection.
+ * The adapter between a connection and graphql-ws. Messages that a client may not send do not reach graphql-ws, which would
+ * close with 4500 for some of them, after which a client does not reconnect. The events of a subscription bypass graphql-ws:
+ * they are delivered to the connection.
  */
 class GraphqlSocket implements Protocol, GraphqlWs {
   readonly protocol = GRAPHQL_TRANSPORT_WS_PROTOCOL;
+  /** Tells graphql-ws that the socket is closed. */
   onClosed: () => Promise<void> = async () => {};
-  #handle: (text: string) => Promise<void> = async () => {};
+  #graphqlWsHandler: (text: string) => Promise<void> = async () => {};
   /** An array, as most sockets have one operation, and none has many. */
   #operations: readonly SocketOperation[] = [];
 
   constructor(
     private readonly connection: SocketConnection,
-    private readonly parts: Parts,
+    private readonly dependencies: Dependencies,
   ) {}
 
   onMessage(handle: (text: string) => Promise<void>): void {
-    this.#handle = handle;
+    this.#graphqlWsHandler = handle;
   }
 
   send(text: string): Promise<void> {
@@ -131,53 +132,53 @@ class GraphqlSocket implements Protocol, GraphqlWs {
   }
 
   close(code: number): void {
-    this.connection.close(code as CloseCode, reasons[code] ?? '');
+    this.connection.close(code as CloseCode, closeReasons[code] ?? '');
   }
 
   receive(text: string | null): void {
     const message = text === null ? null : readMessage(text);
-    if (message) this.#take(message);
+    if (message) this.#handleMessage(message);
     else this.close(closeCodes.badRequest);
   }
 
-  finish(): void {
+  stop(): void {
     for (const { subscription } of this.#operations) subscription?.delivery?.stop();
-    this.#run(this.onClosed());
+    this.#handleFailure(this.onClosed());
   }
 
-  /** Admits a client whose credential comes with the first message: `{ "authorization": "Bearer …" }`. */
+  /** Admits a client by the credential in `connection_init`: `{ "authorization": "Bearer …" }`. Returns whether it is admitted. */
   async admit(context: InitContext): Promise<boolean> {
     const connection = this.connection;
     const { authorization, Authorization, token } = context.connectionParams ?? {};
-    // graphql-ws would keep the secret for as long as the socket is open.
+    // graphql-ws would hold the secret in memory as long as the socket is open.
     delete (context as { connectionParams?: unknown }).connectionParams;
     if (connection.viewer) return true;
-    const given = authorization ?? Authorization ?? (typeof token === 'string' ? `Bearer ${token}` : null);
+    const credential = authorization ?? Authorization ?? (typeof token === 'string' ? `Bearer ${token}` : null);
     try {
-      const { viewer, fault } = await admit(this.parts, {
-        readCredential: () => (given === null ? null : readBearerText(given)),
+      const { viewer, fault } = await admit(this.dependencies, {
+        readCredential: () => (credential === null ? null : readBearerText(credential)),
         readAddress: () => connection.address,
       });
       if (fault) throw fault;
-      if (!viewer) connection.close(closeCodes.unauthorized, noCredential);
-      else if (this.parts.quota.isFull(viewer.userId)) connection.close(closeCodes.tryAgainLater, 'too_many_sockets');
+      if (!viewer) connection.close(closeCodes.unauthorized, missingCredentialReason);
+      else if (this.dependencies.quota.isFull(viewer.userId)) connection.close(closeCodes.tryAgainLater, 'too_many_sockets');
       else connection.signIn(viewer);
     } catch (failure) {
       const { code } = toFault(failure);
-      connection.close(code === 'not_authenticated' ? closeCodes.comeBackWithFreshCredential : closeCodes.tryAgainLater, code);
+      connection.close(code === 'not_authenticated' ? closeCodes.forbidden : closeCodes.tryAgainLater, code);
     }
     return connection.isOpen;
   }
 
-  /** One operation: counted, parsed, validated and given its context; or the errors that refuse it. */
+  /** Counts, authorizes, parses and validates an operation, and creates its context; or returns the errors that reject it. */
   async prepare(id: string, payload: SubscribePayload): Promise<ExecutionArgs | GraphQLError[]> {
     const connection = this.connection;
-    const { limits, getEnveloped, trusted, metrics } = this.parts;
+    const { limits, getEnveloped, trusted, metrics } = this.dependencies;
     const operation = this.#operations.find((one) => one.id === id);
     try {
       if (!operation) throw new Error('the operation is not known');
-      // Counted before anything is waited for: of many that come at once the first ones begin.
-      if (this.#isFull) {
+      // The limit is checked before the first `await`: of many operations at once, the first ones start.
+      if (this.#hasTooManyOperations) {
         operation.isCompleted = true;
         throw Fault.invalidRequest(`A socket carries at most ${MAX_OPERATIONS} operations.`);
       }
@@ -187,7 +188,7 @@ class GraphqlSocket implements Protocol, GraphqlWs {
       if (operation.isCompleted) throw Fault.invalidRequest('The operation was completed before it began.');
       const pipeline = getEnveloped({
         openContext: () => connection.openContext(),
-        subscribe: (args) => this.#deliver(operation, args),
+        subscribe: (args) => this.#subscribe(operation, args),
       });
       const { operationName, variables: variableValues } = payload;
       const hash = readHash(payload);
@@ -199,7 +200,7 @@ class GraphqlSocket implements Protocol, GraphqlWs {
       metrics.socketOperations.inc({ operation: labelOperation(document, operationName) });
       const contextValue = await pipeline.contextFactory();
       const rootValue: OperationRun = { pipeline, operation };
-      // The text is that of the kept document, of which there is one for all.
+      // graphql-ws holds the payload as long as the operation runs: the cached document's text is shared by all operations.
       Object.assign(payload, { query: document.loc?.source.body ?? payload.query, variables: undefined, extensions: undefined });
       return { schema: pipeline.schema, document, operationName, variableValues, contextValue, rootValue };
     } catch (failure) {
@@ -211,7 +212,7 @@ class GraphqlSocket implements Protocol, GraphqlWs {
     return result.errors ? { ...result, errors: this.formatErrors(result.errors, payload) } : (result as FormattedExecutionResult);
   }
 
-  /** To its client an error is the end of a subscription for good: in an outage a closed socket makes it come back instead. */
+  /** An error ends a subscription for good: in an outage the socket is closed instead, so that the client reconnects. */
   formatErrors(errors: readonly GraphQLError[], payload: SubscribePayload): GraphQLFormattedError[] {
     const formatted = formatErrors(errors, this.connection.log);
     const isOutage = formatted.some(({ extensions }) => extensions?.code === 'service_unavailable');
@@ -219,42 +220,46 @@ class GraphqlSocket implements Protocol, GraphqlWs {
     return formatted;
   }
 
-  /** Operations that the client has completed count until they have ended, towards a limit of their own. */
-  get #isFull(): boolean {
+  /** Operations that the client has completed count until they have finished, towards a limit of their own. */
+  get #hasTooManyOperations(): boolean {
     const open = this.#operations.filter(({ isCompleted }) => !isCompleted).length;
     return open > MAX_OPERATIONS || this.#operations.length > 2 * MAX_OPERATIONS;
   }
 
-  #take(message: Message): void {
+  #handleMessage(message: Message): void {
     const operation = 'id' in message ? this.#operations.find(({ id }) => id === message.id) : undefined;
     if (message.type === MessageType.Subscribe) {
       if (operation?.isCompleted && operation.next === null) operation.next = message;
       else if (operation) this.close(closeCodes.idInUse);
-      else this.#begin(message);
-    } else if (message.type === MessageType.Complete && operation?.isCompleted) operation.next = null;
-    else {
-      if (message.type === MessageType.Complete && operation) operation.isCompleted = true;
-      this.#run(this.#pass(message));
+      else this.#startOperation(message);
+      return;
     }
+    if (message.type === MessageType.Complete && operation?.isCompleted) {
+      // A second `complete` withdraws the operation that waits for this one to finish.
+      operation.next = null;
+      return;
+    }
+    if (message.type === MessageType.Complete && operation) operation.isCompleted = true;
+    this.#handleFailure(this.#forward(message));
   }
 
-  #begin(message: SubscribeMessage): void {
+  #startOperation(message: SubscribeMessage): void {
     const operation: SocketOperation = { id: message.id, subscription: null, isCompleted: false, next: null };
     this.#operations = [...this.#operations, operation];
-    const over = this.#pass(message).finally(() => {
+    const finished = this.#forward(message).finally(() => {
       this.#operations = this.#operations.filter((one) => one !== operation);
-      if (operation.next && this.connection.isOpen) this.#take(operation.next);
+      if (operation.next && this.connection.isOpen) this.#handleMessage(operation.next);
     });
-    this.#run(over);
+    this.#handleFailure(finished);
   }
 
-  /** graphql-ws reads a text or a message that is parsed, though its type says a text, which it would keep with the operation. */
-  #pass(message: Message): Promise<void> {
-    return this.#handle(message as unknown as string);
+  /** graphql-ws accepts a parsed message too, in spite of its types; it would hold a string in memory with the operation. */
+  #forward(message: Message): Promise<void> {
+    return this.#graphqlWsHandler(message as unknown as string);
   }
 
-  /** A failure within graphql-ws is a mistake of ours, unless the socket is closing, when a message cannot be sent. */
-  #run(work: Promise<void>): void {
+  /** A failure within graphql-ws is a bug, unless the socket is closing, when messages cannot be sent. */
+  #handleFailure(work: Promise<void>): void {
     work.catch((failure: unknown) => {
       if (!this.connection.isOpen) return;
       this.connection.log.error({ err: failure }, 'a socket message failed');
@@ -262,12 +267,12 @@ class GraphqlSocket implements Protocol, GraphqlWs {
     });
   }
 
-  /** Begins a subscription: its events go to the connection, and graphql-ws learns only of its end. */
-  async #deliver(operation: SocketOperation, args: ExecutionArgs): Promise<Subscription | ExecutionResult> {
+  /** Starts a subscription: its events go to the connection, and graphql-ws learns only of its end. */
+  async #subscribe(operation: SocketOperation, args: ExecutionArgs): Promise<Subscription | ExecutionResult> {
     const source = await openSource(args);
     if (!(source instanceof Source)) return source;
     const subscription = new Subscription();
-    const renderer = this.parts.renderers.forSubscription(args, renderResult);
+    const renderer = this.dependencies.renderers.forSubscription(args, renderResult);
     const delivery = new Delivery(this.connection, source, renderer, nextMessage, operation.id, subscription);
     subscription.delivery = delivery;
     operation.subscription = subscription;
@@ -278,18 +283,10 @@ class GraphqlSocket implements Protocol, GraphqlWs {
 
   #isSubscription({ query, operationName }: SubscribePayload): boolean {
     try {
-      const document = this.parts.getEnveloped({ openContext: () => this.connection.openContext() }).parse(query);
+      const document = this.dependencies.getEnveloped({ openContext: () => this.connection.openContext() }).parse(query);
       return getOperationAST(document, operationName)?.operation === OperationTypeNode.SUBSCRIPTION;
     } catch {
       return false;
     }
   }
-}
-
-const ticketFields = new Set(['notificationFeed', 'renewCredential', '__typename']);
-
-/** A ticket reaches its target's subscription, and the renewal of the credential: nothing else. */
-function checkTicketOperation({ selectionSet }: OperationDefinitionNode): void {
-  const isAllowed = selectionSet.selections.every((selection) => selection.kind === Kind.FIELD && ticketFields.has(selection.name.value));
-  if (!isAllowed) throw Fault.permissionDenied('A socket that a ticket opened carries its feed and renewCredential only.');
 }

@@ -1,32 +1,32 @@
 const SWEEP_INTERVAL_MS = 1_000;
 
-interface Kept {
+interface Swept {
   /** Called every second. */
   keepAlive(): void;
 }
 
 /** The open connections, kept alive by one timer, which runs while there are any. */
-export class KeepAlive<SocketConnection extends Kept> {
-  readonly #open = new Set<SocketConnection>();
+export class KeepAlive<Connection extends Swept> {
+  readonly #connections = new Set<Connection>();
   #timer: NodeJS.Timeout | null = null;
 
-  get open(): ReadonlySet<SocketConnection> {
-    return this.#open;
+  get connections(): ReadonlySet<Connection> {
+    return this.#connections;
   }
 
-  add(connection: SocketConnection): void {
-    this.#open.add(connection);
+  add(connection: Connection): void {
+    this.#connections.add(connection);
     this.#timer ??= setInterval(() => this.#sweep(), SWEEP_INTERVAL_MS);
   }
 
-  delete(connection: SocketConnection): void {
-    this.#open.delete(connection);
-    if (this.#open.size > 0 || !this.#timer) return;
+  delete(connection: Connection): void {
+    this.#connections.delete(connection);
+    if (this.#connections.size > 0 || !this.#timer) return;
     clearInterval(this.#timer);
     this.#timer = null;
   }
 
   #sweep(): void {
-    for (const connection of this.#open) connection.keepAlive();
+    for (const connection of this.#connections) connection.keepAlive();
   }
 }

@@ -8,9 +8,9 @@ import type { Envelope } from '../delivery/frames.ts';
 import type { FormatResult } from '../delivery/renderer.ts';
 
 const MAX_DEPTH = 520;
-/** The id of an operation is kept in memory, and is part of each of its messages. */
+/** The id of an operation is stored as long as it runs, and is part of each of its messages. */
 const MAX_ID_LENGTH = 255;
-/** The length of a ping or pong: a ping is sent back. */
+/** The length of a ping or pong message: the payload of a ping is sent back in the pong. */
 const MAX_PING_LENGTH = 1_000;
 
 const clientMessages = new Set<unknown>([
@@ -21,16 +21,16 @@ const clientMessages = new Set<unknown>([
   MessageType.Complete,
 ]);
 
-/** A message that a client may send; null for anything else. */
+/** Parses a message of a client; null for one that is malformed, too long or too deep, or that a client may not send. */
 export function readMessage(text: string): Message | null {
   try {
     const message = validateMessage(parseJson(text));
-    const isGood = clientMessages.has(message.type) && !isTooLong(message, text) && !exceedsDepth(message, MAX_DEPTH);
-    if (isGood && message.type === MessageType.Subscribe) {
+    if (!clientMessages.has(message.type) || isTooLong(message, text) || exceedsDepth(message, MAX_DEPTH)) return null;
+    if (message.type === MessageType.Subscribe) {
       passText(message, 'payload');
       passText(message.payload, 'variables');
     }
-    return isGood ? message : null;
+    return message;
   } catch {
     return null;
   }
@@ -44,7 +44,7 @@ function isTooLong(message: Message, text: string): boolean {
 /** The message around each event of a subscription. */
 export const nextMessage: Envelope = { head: (id) => `{"id":${JSON.stringify(id)},"type":"next","payload":`, tail: '}' };
 
-/** Errors as a client sees them. What concerns HTTP alone stays out of a socket's messages. */
+/** Masks errors for the client. `extensions.http` stays out of a socket's messages. */
 export function formatErrors(errors: readonly unknown[], log: Logger): GraphQLFormattedError[] {
   return errors.map((error) => {
     const { extensions: { http, ...extensions } = {}, ...rest } = maskError(error, log).toJSON();
@@ -52,6 +52,6 @@ export function formatErrors(errors: readonly unknown[], log: Logger): GraphQLFo
   });
 }
 
-/** An event of a subscription, executed, as the payload of its message. */
+/** Serializes the result of an event as the payload of its message. */
 export const renderResult: FormatResult = (result, { openLogger }) =>
   toJsonText(result.errors ? { ...result, errors: formatErrors(result.errors, openLogger()) } : result);

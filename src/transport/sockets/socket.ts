@@ -6,21 +6,21 @@ import type { Logger } from '../../platform/logger.ts';
 /** How long the peer of a closing socket may leave the connection open. */
 const CLOSE_TIMEOUT_MS = 1_000;
 
-/** The handler of a socket's events. */
+/** The handler of a WebSocket's events. */
 interface SocketListener {
   readonly log: Logger;
   receive(bytes: Buffer, isBinary: boolean): void;
   countMessage(): void;
   countPong(): void;
   /** Runs when the socket is no longer open. */
-  end(): void;
-  /** Runs when the connection below is gone. */
-  finish(code: number): void;
+  stop(): void;
+  /** Runs when the network connection is closed. */
+  onClosed(code: number): void;
 }
 
 /**
- * A WebSocket that knows its connection, so that all sockets share the same listeners: the memory of many idle sockets is
- * what each has for itself.
+ * A WebSocket with a reference to its connection, so that all sockets share the same listeners: without listeners of its own,
+ * an idle socket takes less memory.
  */
 export class Peer extends WebSocket {
   connection: SocketListener | null = null;
@@ -33,11 +33,11 @@ export class Peer extends WebSocket {
 
 const connectionOf = (socket: WebSocket) => (socket as Peer).connection;
 
-/** ws closes a broken connection by itself; without a listener the error would end the process. */
+/** ws closes a broken connection itself. Without a listener the error would end the process. */
 function onError(this: WebSocket, failure: Error): void {
   const connection = connectionOf(this);
   connection?.log.debug({ err: failure }, 'socket');
-  connection?.end();
+  connection?.stop();
 }
 
 function onPing(this: WebSocket): void {
@@ -53,14 +53,15 @@ function onMessage(this: WebSocket, data: RawData, isBinary: boolean): void {
 }
 
 function onClose(this: WebSocket, code: number): void {
-  connectionOf(this)?.finish(code);
+  connectionOf(this)?.onClosed(code);
 }
 
 export type PeerServer = Server<typeof Peer>;
 
-/** A server of the WebSocket protocol on upgraded connections, with the limits that all sockets share. */
+/** Creates a WebSocket server for upgraded connections, with the limits that all sockets share. */
 export function createPeerServer(options: Pick<ServerOptions, 'maxPayload' | 'handleProtocols'>): PeerServer {
-  const all = {
+  // A variable, as the types of ws do not know `closeTimeout`.
+  const serverOptions = {
     noServer: true,
     WebSocket: Peer,
     clientTracking: false,
@@ -70,10 +71,10 @@ export function createPeerServer(options: Pick<ServerOptions, 'maxPayload' | 'ha
     closeTimeout: CLOSE_TIMEOUT_MS,
     ...options,
   };
-  return new WebSocketServer(all);
+  return new WebSocketServer(serverOptions);
 }
 
-/** Accepts an upgrade. `establish` runs before any event of the socket. */
+/** Accepts an upgrade; resolves with the result of `establish`, which runs before any event of the socket. */
 export function acceptUpgrade<Established>(
   server: PeerServer,
   request: IncomingMessage,

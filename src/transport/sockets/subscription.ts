@@ -2,12 +2,12 @@ import type { ExecutionResult } from 'graphql';
 import type { Delivery, DeliveryOwner } from '../delivery/delivery.ts';
 
 /**
- * A subscription as graphql-ws has it: an iterator that yields nothing, and ends or fails when the feed does. The events go
- * by the delivery, which renders and frames them once for all subscribers of the same texts.
+ * A subscription for graphql-ws: an iterator that yields nothing, and ends or fails when the feed does. Its events bypass
+ * graphql-ws: a Delivery renders and frames them once for all subscribers with the same renderer.
  */
 export class Subscription implements AsyncIterableIterator<ExecutionResult, undefined>, DeliveryOwner {
   delivery: Delivery | null = null;
-  #isOver = false;
+  #isEnded = false;
   #failure: unknown = null;
   #settle: (() => void) | null = null;
 
@@ -17,7 +17,7 @@ export class Subscription implements AsyncIterableIterator<ExecutionResult, unde
   }
 
   async next(): Promise<IteratorResult<ExecutionResult, undefined>> {
-    if (!this.#isOver) await new Promise<void>((resolve) => (this.#settle = resolve));
+    if (!this.#isEnded) await new Promise<void>((resolve) => (this.#settle = resolve));
     if (this.#failure) throw this.#failure;
     return { done: true, value: undefined };
   }
@@ -33,7 +33,7 @@ export class Subscription implements AsyncIterableIterator<ExecutionResult, unde
   }
 
   #end(): void {
-    this.#isOver = true;
+    this.#isEnded = true;
     this.#settle?.();
   }
 }

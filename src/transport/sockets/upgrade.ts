@@ -2,7 +2,9 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { GraphQLSchema } from 'graphql';
+import { GRAPHQL_TRANSPORT_WS_PROTOCOL } from 'graphql-ws';
 import type { WebSocket } from 'ws';
 import { Fault } from '../../kernel/fault.ts';
 import type { GetEnveloped } from '../../pipeline/enveloped.ts';
@@ -16,7 +18,7 @@ import { readTrace } from '../http/trace.ts';
 import { pathPattern } from '../http/url.ts';
 import { bindStream } from '../rest/stream.ts';
 import { streams } from '../rest/streams.ts';
-import { admitUpgrade, findTarget, GRAPHQL_PROTOCOL, type SocketAdmission, type Target, type UpgradeParts } from './admission.ts';
+import { admitUpgrade, findTarget, type SocketAdmission, type Target, type UpgradeParts } from './admission.ts';
 import { closeCodes, Rejection } from './close.ts';
 import { type ConnectionParts, type LogNames, SocketConnection } from './connection.ts';
 import { type ConsoleOpening, createConsoleSockets } from './console.ts';
@@ -25,12 +27,11 @@ import { KeepAlive } from './keepalive.ts';
 import { servePlain } from './plain.ts';
 import { acceptUpgrade, createPeerServer } from './socket.ts';
 
-/** The share of a drain's window in which the balancer notices the drain. */
-const DRAIN_START = 0.2;
+/** The share of a drain's window before the first close: by then the load balancer sends no reconnecting client here again. */
+const DRAIN_DELAY_RATIO = 0.2;
 
-interface SocketParts extends Omit<ConnectionParts, 'keepAlive' | 'quota'>, UpgradeParts {
+interface SocketDoorDependencies extends Omit<ConnectionParts, 'keepAlive' | 'quota'>, UpgradeParts {
   readonly schema: GraphQLSchema;
-  readonly metrics: Metrics;
   readonly getEnveloped: GetEnveloped;
   readonly trusted: TrustedDocuments;
   readonly config: { readonly socketsPerUser: number };
@@ -38,35 +39,40 @@ interface SocketParts extends Omit<ConnectionParts, 'keepAlive' | 'quota'>, Upgr
 
 export interface SocketDoor {
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
-  /** Closes every socket with a code that makes its client come back, at moments spread over the window. */
+  /** Closes every socket with a code that makes its client reconnect, spread over the window. Resolves when all are closed. */
   drain(windowMs: number): Promise<void>;
+  /** The number of open sockets. */
   count(): number;
 }
 
 /** An upgrade that is about to be accepted. */
-interface Prepared {
+interface PreparedUpgrade {
   readonly admission: SocketAdmission;
-  /** Null where it is no console. */
+  /** Null for a target that is not a console. */
   readonly opening: ConsoleOpening | null;
 }
 
-export function createSocketDoor(given: SocketParts): SocketDoor {
-  const parts = { ...given, keepAlive: new KeepAlive<SocketConnection>(), quota: new ConcurrencyLimit(given.config.socketsPerUser) };
+export function createSocketDoor(injected: SocketDoorDependencies): SocketDoor {
+  const keepAlive = new KeepAlive<SocketConnection>();
+  const quota = new ConcurrencyLimit(injected.config.socketsPerUser);
+  const dependencies = { ...injected, keepAlive, quota };
+  const { addresses, metrics, schema } = dependencies;
   const feeds = createPeerServer({
     maxPayload: 64 * 1024,
-    // A plain client may offer any name of its own; GraphQL's is recognized anywhere in the list.
-    handleProtocols: (protocols) => (protocols.has(GRAPHQL_PROTOCOL) ? GRAPHQL_PROTOCOL : ([...protocols][0] ?? false)),
+    // A plain client may offer any subprotocol; that of GraphQL is chosen wherever it is in the list.
+    handleProtocols: (protocols) =>
+      protocols.has(GRAPHQL_TRANSPORT_WS_PROTOCOL) ? GRAPHQL_TRANSPORT_WS_PROTOCOL : ([...protocols][0] ?? false),
   });
-  const consoles = createConsoleSockets(parts);
-  const servers = [feeds, consoles.server];
+  const consoles = createConsoleSockets(dependencies);
   // Without a listener, ws would answer in a format of its own.
-  for (const one of servers) one.on('wsClientError', (failure, socket) => answerRaw(socket, Fault.invalidRequest(`${failure.message}.`)));
-  const bound = streams.map((stream) => ({ stream: bindStream(parts.schema, stream), pattern: pathPattern(stream.path) }));
-  const serveGraphql = createGraphqlSockets(parts);
+  for (const server of [feeds, consoles.server])
+    server.on('wsClientError', (failure, socket) => answerRaw(socket, Fault.invalidRequest(`${failure.message}.`)));
+  const bound = streams.map((stream) => ({ stream: bindStream(schema, stream), pattern: pathPattern(stream.path) }));
+  const serveGraphql = createGraphqlSockets(dependencies);
   let isDraining = false;
 
-  async function prepare(request: IncomingMessage, url: URL, target: Target): Promise<Prepared | Rejection> {
-    const admission = await admitUpgrade(parts, request, url, target);
+  async function prepare(request: IncomingMessage, url: URL, target: Target): Promise<PreparedUpgrade | Rejection> {
+    const admission = await admitUpgrade(dependencies, request, url, target);
     if (admission instanceof Rejection) return admission;
     const { scope, ticket } = admission;
     if (target.kind !== 'console' || !scope) return { admission, opening: null };
@@ -74,24 +80,27 @@ export function createSocketDoor(given: SocketParts): SocketDoor {
     return opening instanceof Rejection ? opening : { admission, opening };
   }
 
-  async function open(request: IncomingMessage, socket: Duplex, head: Buffer, names: LogNames): Promise<void> {
-    const log = parts.log.child(names);
+  async function open(request: IncomingMessage, socket: Duplex, head: Buffer, logFields: LogNames): Promise<void> {
+    const log = dependencies.log.child(logFields);
     const url = readUrl(request);
     const target = findTarget(bound, url.pathname);
     if (isDraining) throw Fault.unavailable('the sockets are being drained');
     const prepared = await prepare(request, url, target);
     if (socket.destroyed) return;
-    const admitted = limitSockets(parts, prepared);
-    const address = parts.addresses.of(request);
+    const admitted = limitSockets(quota, prepared);
     const server = target.kind === 'console' ? consoles.server : feeds;
-    const connection = await acceptUpgrade(server, request, socket, head, (peer) => {
-      socket.off('error', destroy);
-      if (admitted instanceof Rejection) return rejectOpened(parts, peer, admitted, log);
-      return new SocketConnection(peer, socket as Socket, address, names, parts, admitted.admission);
-    });
-    if (!connection || admitted instanceof Rejection) return;
+    if (admitted instanceof Rejection)
+      return acceptUpgrade(server, request, socket, head, (ws) => {
+        socket.off('error', destroy);
+        closeRejected(metrics, ws, admitted, log);
+      });
     const { admission, opening } = admitted;
-    const isGraphql = connection.socket.protocol === GRAPHQL_PROTOCOL;
+    const address = addresses.of(request);
+    const connection = await acceptUpgrade(server, request, socket, head, (ws) => {
+      socket.off('error', destroy);
+      return new SocketConnection(ws, socket as Socket, address, logFields, dependencies, admission);
+    });
+    const isGraphql = connection.socket.protocol === GRAPHQL_TRANSPORT_WS_PROTOCOL;
     const kind = opening ? 'console' : isGraphql ? 'graphql' : 'plain';
     log.info({ user_id: admission.viewer?.userId, kind, session_id: opening?.sessionId }, 'socket opened');
     if (isDraining) return connection.close(closeCodes.restart, 'restart');
@@ -103,36 +112,32 @@ export function createSocketDoor(given: SocketParts): SocketDoor {
 
   return {
     upgrade(request, socket, head) {
-      const names = { request_id: randomUUID(), ...readTrace(request) };
+      const logFields = { request_id: randomUUID(), ...readTrace(request) };
       socket.on('error', destroy);
-      open(request, socket, head, names).catch((failure: unknown) => {
+      open(request, socket, head, logFields).catch((failure: unknown) => {
         const fault = toFault(failure);
-        parts.metrics.upgradeRefusals.inc({ code: fault.code });
-        refuse(socket, fault, parts.log.child(names));
+        metrics.upgradeRefusals.inc({ code: fault.code });
+        rejectUpgrade(socket, fault, dependencies.log.child(logFields));
       });
     },
     async drain(windowMs) {
       isDraining = true;
-      const connections = [...parts.keepAlive.open];
-      // Not in the window's first part: a client that came back at once would be sent here again.
-      const startMs = windowMs * DRAIN_START;
+      const connections = [...keepAlive.connections];
+      const startMs = windowMs * DRAIN_DELAY_RATIO;
       const spreadMs = (windowMs - startMs) / connections.length;
-      await Promise.all(connections.map((one, index) => closeWithin(one, startMs + spreadMs * (index + Math.random()))));
+      await Promise.all(connections.map((connection, index) => closeAfter(connection, startMs + spreadMs * (index + Math.random()))));
     },
-    count: () => parts.keepAlive.open.size,
+    count: () => keepAlive.connections.size,
   };
 }
 
-/** The error listener of a connection until ws has its own. */
+/** The error listener of a network connection until ws adds its own. */
 function destroy(this: Duplex): void {
   this.destroy();
 }
 
-/**
- * The quota of open sockets: one more is refused, by a Rejection where a browser came with a ticket, and otherwise by the
- * fault `conflict`.
- */
-function limitSockets({ quota }: { quota: ConcurrencyLimit }, prepared: Prepared | Rejection): Prepared | Rejection {
+/** Enforces a user's quota of open sockets: a Rejection for a browser with a ticket, otherwise it throws `conflict`. */
+function limitSockets(quota: ConcurrencyLimit, prepared: PreparedUpgrade | Rejection): PreparedUpgrade | Rejection {
   if (prepared instanceof Rejection) return prepared;
   const { viewer, ticket } = prepared.admission;
   if (!viewer || !quota.isFull(viewer.userId)) return prepared;
@@ -142,17 +147,16 @@ function limitSockets({ quota }: { quota: ConcurrencyLimit }, prepared: Prepared
 }
 
 /** Closes a socket with the reason of its rejection, for a browser, which cannot read the answer to an upgrade. */
-function rejectOpened({ metrics }: SocketParts, ws: WebSocket, { code, reason }: Rejection, log: Logger): null {
+function closeRejected(metrics: Metrics, ws: WebSocket, { code, reason }: Rejection, log: Logger): void {
   ws.on('error', () => {});
   metrics.upgradeRefusals.inc({ code: reason });
   log.info({ code, reason }, 'socket refused');
   ws.close(code, reason);
-  return null;
 }
 
 /** Closes a connection after a delay; resolves when it is closed. */
-async function closeWithin(connection: SocketConnection, delayMs: number): Promise<void> {
-  await new Promise((resolve) => setTimeout(resolve, delayMs));
+async function closeAfter(connection: SocketConnection, delayMs: number): Promise<void> {
+  await sleep(delayMs);
   const { socket } = connection;
   if (socket.readyState === socket.CLOSED) return;
   const closed = new Promise((resolve) => socket.once('close', resolve));
@@ -160,14 +164,14 @@ async function closeWithin(connection: SocketConnection, delayMs: number): Promi
   await closed;
 }
 
-/** Throws `not_found` for a target that is no URL, such as `//`. */
+/** Throws `not_found` for a request target that is not a URL, such as `//`. */
 function readUrl({ url = '/' }: IncomingMessage): URL {
   if (!URL.canParse(url, 'http://localhost')) throw Fault.notFound();
   return new URL(url, 'http://localhost');
 }
 
-/** The answer to an upgrade that is not granted: an HTTP response, as v1 words it. */
-function refuse(socket: Duplex, fault: Fault, log: Logger): void {
+/** Answers a rejected upgrade by an HTTP response in v1's format. */
+function rejectUpgrade(socket: Duplex, fault: Fault, log: Logger): void {
   logMistake(fault, { log });
   log.info({ code: fault.code }, 'upgrade refused');
   answerRaw(socket, fault);
