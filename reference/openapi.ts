@@ -11,7 +11,7 @@ import {
   type SelectionSetNode,
 } from 'graphql';
 import type { FieldConstraints, VariableBinding } from '../src/graph/variables.ts';
-import { type FaultCode, faults, statusOf } from '../src/kernel/fault.ts';
+import { type FaultCode, faults, statusByCode } from '../src/kernel/fault.ts';
 import type { BoundRoute } from '../src/transport/rest/route.ts';
 import { schemaNames } from '../src/transport/rest/routes.ts';
 import { inputSchema, type JsonSchema, NamedSchemas, objectOf, objectSchema, type Shape, shapeOf } from './shape.ts';
@@ -224,10 +224,10 @@ const fieldErrors = {
 };
 
 function describeOperation(document: DocumentParts, schema: GraphQLSchema, bound: BoundRoute): Part {
-  const { route, name, operation, declared, headers } = bound;
+  const { route, name, operation, inputNames, headers } = bound;
   const example = document.examples.operations[name] ?? { parameters: {} };
   const isQuery = route.method === 'get';
-  const body = isQuery || declared.length === 0 ? null : describeBody(document, bound, example);
+  const body = isQuery || inputNames.length === 0 ? null : describeBody(document, bound, example);
   const type = operation.operation === 'query' ? schema.getQueryType() : schema.getMutationType();
   if (!type) throw new Error(`${name} is no operation of the schema`);
   const { description, deprecationReason } = answeringField(type, operation.selectionSet) ?? {};
@@ -263,11 +263,11 @@ function answeringField(type: GraphQLObjectType, { selections }: SelectionSetNod
 
 function describeParameters(
   document: DocumentParts,
-  { name: operation, route, bindings, declared }: BoundRoute,
+  { name: operation, route, bindings, inputNames }: BoundRoute,
   example: OperationExample,
 ): Part[] {
   const inPath = [...route.path.matchAll(/:(\w+)/g)].map(([, name = '']) => ({ name, place: 'path' }));
-  const inQuery = route.method === 'get' ? declared.map((name) => ({ name, place: 'query' })) : [];
+  const inQuery = route.method === 'get' ? inputNames.map((name) => ({ name, place: 'query' })) : [];
   const parameters = [...inPath, ...inQuery].map(({ name, place }) => {
     const binding = bindings.get(name);
     if (!binding) throw new Error(`${route.path}: no variable takes ${name}`);
@@ -320,10 +320,10 @@ interface BodyField extends VariableBinding {
   readonly name: string;
 }
 
-function describeBody(document: DocumentParts, { name, bindings, declared }: BoundRoute, example: OperationExample): Part {
+function describeBody(document: DocumentParts, { name, bindings, inputNames }: BoundRoute, example: OperationExample): Part {
   const { schemas } = document;
   const title = `${pascal(name)}Request`;
-  const fields = declared.flatMap((field) => {
+  const fields = inputNames.flatMap((field) => {
     const binding = bindings.get(field);
     return binding ? [{ ...binding, name: field }] : [];
   });
@@ -417,14 +417,14 @@ const links = {
 };
 
 /** By status; the field errors come with the other 400. */
-function describeRefusals(document: DocumentParts, { route, declared }: BoundRoute, extraHeaders: readonly string[]) {
-  const codes: FaultCode[] = [...common, ...(declared.length > 0 ? (['validation_failed'] as const) : []), ...(route.refuses ?? [])];
-  const statuses = [...new Set(codes.map((code) => statusOf[code]))];
+function describeRefusals(document: DocumentParts, { route, inputNames }: BoundRoute, extraHeaders: readonly string[]) {
+  const codes: FaultCode[] = [...common, ...(inputNames.length > 0 ? (['validation_failed'] as const) : []), ...(route.faults ?? [])];
+  const statuses = [...new Set(codes.map((code) => statusByCode[code]))];
   return Object.fromEntries(
     statuses.map((status) => [
       status,
       document.referRefusal(
-        codes.filter((code) => statusOf[code] === status),
+        codes.filter((code) => statusByCode[code] === status),
         extraHeaders,
       ),
     ]),

@@ -4,12 +4,12 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pLimit from 'p-limit';
 import { type Limits, openLimits } from './access/limits.ts';
+import { RevocationWatcher } from './access/revocation.ts';
 import { openTokens, type Tokens } from './access/tokens.ts';
-import { RevocationWatcher } from './access/watch.ts';
 import { deleteOldTaskCounters } from './compute/overview.ts';
 import type { Config } from './config.ts';
 import { Consoles } from './consoles/consoles.ts';
-import { deleteOldAnswers } from './graph/kept.ts';
+import { deleteOldKeptAnswers } from './graph/keptanswers.ts';
 import { Lifecycle } from './kernel/lifecycle.ts';
 import { Hubs } from './notifications/hubs.ts';
 import { pruneNotifications } from './notifications/retention.ts';
@@ -26,10 +26,10 @@ import { openLocalWakeups, openSharedWakeups } from './platform/wakeups.ts';
 import { schema } from './schema.ts';
 import { deleteOldTickets } from './tickets/service.ts';
 import { createGraphqlDoor } from './transport/graphql/door.ts';
+import { createClientAddresses, createOriginCheck } from './transport/http/addresses.ts';
 import { Backlog } from './transport/http/backlog.ts';
 import type { DemoOffer } from './transport/http/desk.ts';
-import { createHttpHandler } from './transport/http/http.ts';
-import { allowOrigins, readAddresses } from './transport/http/peer.ts';
+import { createHttpHandler } from './transport/http/handler.ts';
 import { createHttpServer } from './transport/http/server.ts';
 import { bindRoute } from './transport/rest/route.ts';
 import { routes } from './transport/rest/routes.ts';
@@ -88,7 +88,7 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     const hubs = new Hubs({ database, wakeups: redis ? openSharedWakeups(redis) : openLocalWakeups(), log });
     const deleteOldRows = async () => {
       await deleteOldTickets(database);
-      await deleteOldAnswers(database);
+      await deleteOldKeptAnswers(database);
       await deleteOldTaskCounters(database);
       if (config.retentionDays !== null) await pruneNotifications(database, config.retentionDays);
     };
@@ -96,23 +96,23 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     const consoles = new Consoles({ database, watch, log, limits: config.consoles });
     lifecycle.onClose(() => consoles.close());
     const { dashboards, keys, keptAnswers } = config;
-    const answers = { ...config.answers, inTurn: pLimit(LARGE_ANSWERS_AT_ONCE) };
+    const answers = { ...config.answers, largeAnswerSlots: pLimit(LARGE_ANSWERS_AT_ONCE) };
     const services = { notifications: hubs, consoles, answers, dashboards, keys, keptAnswers };
-    const addresses = readAddresses(config.trustedProxies);
+    const addresses = createClientAddresses(config.trustedProxies);
     const backlog = new Backlog({ limits: config.unread, onEnd: () => metrics.unreadEnds.inc() });
     const health = { lifecycle, connections, redis, metrics };
     const dependencies = { schema, pipeline, database, services, watch, tokens, limits, log, config, addresses, backlog, ...health };
     let demo: DemoOffer | null = null;
     const graphql = createGraphqlDoor(dependencies);
     const rest = routes.map((route) => bindRoute(schema, route));
-    const sockets = createSocketDoor({ ...dependencies, ...pipeline, isAllowedOrigin: allowOrigins(dependencies) });
+    const sockets = createSocketDoor({ ...dependencies, ...pipeline, isAllowedOrigin: createOriginCheck(dependencies) });
     const server = createHttpServer({
       handler: createHttpHandler({ ...dependencies, graphql, rest, demoOffer: () => demo }),
       upgrade: sockets.upgrade,
       addresses,
       backlog,
       config,
-      onRefusedConnection: () => metrics.connectionRefusals.inc(),
+      onRejectedConnection: () => metrics.connectionRejections.inc(),
       ...overrides.server,
     });
     lifecycle.onClose(() => closeServer(server));
@@ -132,7 +132,7 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
       warmUp: () => {
         const warmFor = (patienceMs: number) => warmUp(rest, { ...dependencies, connections: config.database?.pool ?? 1, patienceMs });
         // V8 also collects compiled code: a second run compiles again what is needed.
-        return lifecycle.beginWith(
+        return lifecycle.runStartup(
           warmFor(WARM_UP_MS)
             .then(collectGarbage)
             .then(() => warmFor(WARM_AGAIN_MS)),

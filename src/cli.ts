@@ -4,7 +4,7 @@ import { seedDemo } from '../demo/seed.ts';
 import { generateKey } from './access/apikey.ts';
 import { addMember, addOrganization, addProject, addUser, findActiveUser } from './accounts/provision.ts';
 import { type App, createApp } from './app.ts';
-import { ConfigError, demoFile, readConfig } from './config.ts';
+import { ConfigError, demoFilePath, readConfig } from './config.ts';
 import { removeEndpoint, setEndpoint } from './consoles/endpoint.ts';
 import { describeFailure, OperatorError } from './platform/failure.ts';
 
@@ -63,8 +63,13 @@ program
     withApp(async ({ database, tokens }) => {
       const config = readConfig(process.env);
       const isNew = await seedDemo(database);
-      await refreshDemoFile({ database, tokens, baseUrl: config.publicUrl ?? `http://localhost:${config.port}`, path: demoFile(config) });
-      return `${isNew ? 'The demo data is in.' : 'The demo data was there already.'} Its users and ids: ${demoFile(config)}`;
+      await refreshDemoFile({
+        database,
+        tokens,
+        baseUrl: config.publicUrl ?? `http://localhost:${config.port}`,
+        path: demoFilePath(config),
+      });
+      return `${isNew ? 'The demo data is in.' : 'The demo data was there already.'} Its users and ids: ${demoFilePath(config)}`;
     }),
   );
 

@@ -195,6 +195,6 @@ function isProxy(text: string): boolean {
 }
 
 /** The file in `dataDir` that lists the demo's addresses and credentials. */
-export function demoFile(config: Pick<Config, 'dataDir'>): string {
+export function demoFilePath(config: Pick<Config, 'dataDir'>): string {
   return join(config.dataDir, 'demo.json');
 }

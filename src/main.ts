@@ -4,8 +4,8 @@ import { type DemoFile, refreshDemoFile } from '../demo/file.ts';
 import { project, users } from '../demo/people.ts';
 import { hasDemo, seedDemo } from '../demo/seed.ts';
 import { type App, createApp } from './app.ts';
-import { ConfigError, demoFile, readConfig } from './config.ts';
-import { whenDatabaseAnswers } from './platform/database.ts';
+import { ConfigError, demoFilePath, readConfig } from './config.ts';
+import { retryUntilDatabaseAnswers } from './platform/database.ts';
 import { describeFailure } from './platform/failure.ts';
 import { collectGarbage } from './platform/garbage.ts';
 
@@ -29,8 +29,8 @@ async function main(): Promise<void> {
   }
   const writeDemo = (port: number) => {
     const baseUrl = config.publicUrl ?? `http://localhost:${port}`;
-    const write = () => refreshDemoFile({ database: app.database, tokens: app.tokens, baseUrl, path: demoFile(config) });
-    return config.database ? whenDatabaseAnswers(write, app.log) : write();
+    const write = () => refreshDemoFile({ database: app.database, tokens: app.tokens, baseUrl, path: demoFilePath(config) });
+    return config.database ? retryUntilDatabaseAnswers(write, app.log) : write();
   };
   // The file is written before the port opens, unless the system chooses the port.
   const written = config.port === 0 ? null : await writeDemo(config.port);
@@ -41,7 +41,7 @@ async function main(): Promise<void> {
   const demo = written ?? (await writeDemo(port));
   console.log(`Portico listens on ${config.publicUrl ?? `http://localhost:${port}`}`);
   // With an operator's PostgreSQL, standard output is stored somewhere: no key belongs there.
-  if (demo) console.log(config.database ? `Demo users, keys and ids: ${demoFile(config)}` : describeDemo(demo, demoFile(config)));
+  if (demo) console.log(config.database ? `Demo users, keys and ids: ${demoFilePath(config)}` : describeDemo(demo, demoFilePath(config)));
   // With PostgreSQL, `warmUp` does this.
   if (!config.database) await collectGarbage();
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from 'vitest';
-import { foldAddress } from '../src/transport/http/peer.ts';
+import { normalizeAddress } from '../src/transport/http/addresses.ts';
 import { startApp } from './support/app.ts';
 
 describe('a client address is charged as', () => {
@@ -18,7 +18,7 @@ describe('a client address is charged as', () => {
     ['[2001:db8:1:2::9]', '2001:db8:1:2::/64'],
     ['not an address', 'unknown'],
   ])('%s → %s', (given, charged) => {
-    expect(foldAddress(given)).toBe(charged);
+    expect(normalizeAddress(given)).toBe(charged);
   });
 });
 

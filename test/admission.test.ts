@@ -75,7 +75,7 @@ describe('a request that names its project', () => {
       () => openProject(database, viewer, { organizationId, projectId: viewer.userId }, prefetched),
       () => openProject(database, { ...viewer, userId: app.demo.users.outsider.id }, ids, prefetched),
       () => openProject(database, viewer, { projectId }, prefetched),
-      () => openProject(database, viewer, ids, { ...prefetched, began: performance.now() - 300 }),
+      () => openProject(database, viewer, ids, { ...prefetched, startedAt: performance.now() - 300 }),
     ];
     for (const [index, open] of openings.entries()) {
       await open().catch((failure) => expect(failure).toMatchObject({ code: 'not_found' }));

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { exceedsBytes, findExcess } from '../src/kernel/size.ts';
+import { exceedsBytes, findOverflow } from '../src/kernel/size.ts';
 import { countCases } from './support/cases.ts';
 
 const sizeOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value));
@@ -20,7 +20,7 @@ it('a value exceeds a number of bytes exactly where its text has more', () => {
       const size = sizeOf(value);
       for (const bound of [size - 1, size, size + 1, Math.floor(size * factor)]) {
         expect(exceedsBytes(value, bound)).toBe(size > bound);
-        expect(findExcess(value, bound) !== null).toBe(size > bound);
+        expect(findOverflow(value, bound) !== null).toBe(size > bound);
       }
     }),
     { numRuns: countCases(2_000) },
@@ -62,6 +62,6 @@ it('a value that is far too large is known after a part of it', () => {
 
 it('the place is named where a value passes the bound', () => {
   const page = { project: { name: 'a', dashboards: { nodes: [{ widgets: 'x'.repeat(40) }, { widgets: 'x'.repeat(100) }] } } };
-  expect(findExcess(page, 150)).toEqual(['project', 'dashboards', 'nodes', 1, 'widgets']);
-  expect(findExcess(page, 1_000)).toBeNull();
+  expect(findOverflow(page, 150)).toEqual(['project', 'dashboards', 'nodes', 1, 'widgets']);
+  expect(findOverflow(page, 1_000)).toBeNull();
 });

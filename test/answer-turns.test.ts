@@ -15,8 +15,11 @@ const pageOf = (count: number, asked: number[]) => async (bytesLeft: number) => 
 };
 
 it('a small page is read at once, whoever reads a large one', async () => {
-  const inTurn = pLimit(1);
-  const [large, small] = [new AnswerBudget({ maxBytes: MAX_BYTES, inTurn }), new AnswerBudget({ maxBytes: MAX_BYTES, inTurn })];
+  const largeAnswerSlots = pLimit(1);
+  const [large, small] = [
+    new AnswerBudget({ maxBytes: MAX_BYTES, largeAnswerSlots }),
+    new AnswerBudget({ maxBytes: MAX_BYTES, largeAnswerSlots }),
+  ];
   const asked: number[] = [];
   await large.read(path, pageOf(50, []));
   expect(await small.read(path, pageOf(2, asked))).toHaveLength(2);
@@ -25,8 +28,8 @@ it('a small page is read at once, whoever reads a large one', async () => {
 });
 
 it('a large page is read when the large answer before it has been worded', async () => {
-  const inTurn = pLimit(1);
-  const budgets = Array.from({ length: 5 }, () => new AnswerBudget({ maxBytes: MAX_BYTES, inTurn }));
+  const largeAnswerSlots = pLimit(1);
+  const budgets = Array.from({ length: 5 }, () => new AnswerBudget({ maxBytes: MAX_BYTES, largeAnswerSlots }));
   const done: number[] = [];
   const reading = budgets.map((budget, index) => budget.read(path, pageOf(50, [])).then(() => done.push(index)));
   for (const [index, budget] of budgets.entries()) {
@@ -35,45 +38,45 @@ it('a large page is read when the large answer before it has been worded', async
     expect(done).toEqual(budgets.slice(0, index + 1).map((_, position) => position));
     budget.close();
   }
-  expect(inTurn.pendingCount).toBe(0);
+  expect(largeAnswerSlots.pendingCount).toBe(0);
 });
 
 it('an answer keeps its turn for all its lists, and asks for each of them at most twice', async () => {
-  const inTurn = pLimit(1);
-  const budget = new AnswerBudget({ maxBytes: MAX_BYTES, inTurn });
+  const largeAnswerSlots = pLimit(1);
+  const budget = new AnswerBudget({ maxBytes: MAX_BYTES, largeAnswerSlots });
   const asked: number[] = [];
   await budget.read(path, pageOf(2, asked));
   await budget.read(path, pageOf(20, asked));
   await budget.read(path, pageOf(20, asked));
   expect(asked).toEqual([SMALL_BYTES, SMALL_BYTES, MAX_BYTES - 200_000, MAX_BYTES - 2_200_000]);
-  expect(inTurn.activeCount).toBe(1);
+  expect(largeAnswerSlots.activeCount).toBe(1);
   budget.close();
   await new Promise((resolve) => setImmediate(resolve));
-  expect(inTurn.activeCount).toBe(0);
+  expect(largeAnswerSlots.activeCount).toBe(0);
 });
 
 it('what is too large is refused by its size, without a turn', async () => {
-  const inTurn = pLimit(1);
-  const budget = new AnswerBudget({ maxBytes: MAX_BYTES, inTurn });
+  const largeAnswerSlots = pLimit(1);
+  const budget = new AnswerBudget({ maxBytes: MAX_BYTES, largeAnswerSlots });
   const asked: number[] = [];
   await expect(budget.read(path, pageOf(100, asked))).rejects.toThrow('The answer would take more than 8388608 bytes');
-  expect({ asked, active: inTurn.activeCount }).toEqual({ asked: [SMALL_BYTES], active: 0 });
+  expect({ asked, active: largeAnswerSlots.activeCount }).toEqual({ asked: [SMALL_BYTES], active: 0 });
 });
 
 it('an answer that is refused later gives its turn back', async () => {
-  const inTurn = pLimit(1);
-  const budget = new AnswerBudget({ maxBytes: MAX_BYTES, inTurn });
+  const largeAnswerSlots = pLimit(1);
+  const budget = new AnswerBudget({ maxBytes: MAX_BYTES, largeAnswerSlots });
   await budget.read(path, pageOf(50, []));
   await expect(budget.read(path, pageOf(50, []))).rejects.toThrow('The answer would take more than 8388608 bytes');
   await expect(budget.read(path, pageOf(1, []))).rejects.toThrow('The answer would take more than');
   budget.close();
   await new Promise((resolve) => setImmediate(resolve));
-  expect(inTurn.activeCount).toBe(0);
+  expect(largeAnswerSlots.activeCount).toBe(0);
 });
 
 it('an answer that is given before its lists have been read takes no turn for them, and reads no more', async () => {
-  const inTurn = pLimit(1);
-  const [before, waiting, reading] = Array.from({ length: 3 }, () => new AnswerBudget({ maxBytes: MAX_BYTES, inTurn })) as [
+  const largeAnswerSlots = pLimit(1);
+  const [before, waiting, reading] = Array.from({ length: 3 }, () => new AnswerBudget({ maxBytes: MAX_BYTES, largeAnswerSlots })) as [
     AnswerBudget,
     AnswerBudget,
     AnswerBudget,
@@ -90,12 +93,12 @@ it('an answer that is given before its lists have been read takes no turn for th
   expect(await Promise.all(lists)).toEqual([[], [], []]);
   expect(asked).toEqual([SMALL_BYTES, SMALL_BYTES]);
   await new Promise((resolve) => setImmediate(resolve));
-  expect([inTurn.activeCount, inTurn.pendingCount]).toEqual([0, 0]);
+  expect([largeAnswerSlots.activeCount, largeAnswerSlots.pendingCount]).toEqual([0, 0]);
 });
 
 it('a large answer keeps its turn until its text is made, and others work in between', async () => {
-  const inTurn = pLimit(1);
-  const budget = new AnswerBudget({ maxBytes: MAX_BYTES, inTurn });
+  const largeAnswerSlots = pLimit(1);
+  const budget = new AnswerBudget({ maxBytes: MAX_BYTES, largeAnswerSlots });
   await budget.read(path, pageOf(50, []));
   expect(budget.isLarge).toBe(true);
   let rounds = 0;
@@ -105,7 +108,7 @@ it('a large answer keeps its turn until its text is made, and others work in bet
   };
   setImmediate(goAround);
   const body = { text: 'ä"'.repeat(10) };
-  const wording = budget.word(body);
+  const wording = budget.serialize(body);
   // As the pipeline does, right behind the execution.
   budget.close();
   expect(budget.isLarge).toBe(true);
@@ -115,9 +118,9 @@ it('a large answer keeps its turn until its text is made, and others work in bet
 });
 
 it('a text that cannot be made gives the turn back', async () => {
-  const inTurn = pLimit(1);
-  const budget = new AnswerBudget({ maxBytes: MAX_BYTES, inTurn });
+  const largeAnswerSlots = pLimit(1);
+  const budget = new AnswerBudget({ maxBytes: MAX_BYTES, largeAnswerSlots });
   await budget.read(path, pageOf(50, []));
-  await expect(budget.word({ count: 1n })).rejects.toThrow(TypeError);
+  await expect(budget.serialize({ count: 1n })).rejects.toThrow(TypeError);
   expect(budget.isLarge).toBe(false);
 });

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { ConfigError, demoFile, readConfig } from '../src/config.ts';
+import { ConfigError, demoFilePath, readConfig } from '../src/config.ts';
 
 /** The lines of the refusal. */
 function problemsOf(env: Record<string, string>): string[] {
@@ -112,7 +112,7 @@ describe('what is set', () => {
       trusted: { path: '/etc/portico/documents.json', isOnly: true },
       logLevel: 'warn',
     });
-    expect(demoFile(config)).toBe(join('/var/lib/portico', 'demo.json'));
+    expect(demoFilePath(config)).toBe(join('/var/lib/portico', 'demo.json'));
   });
 
   test('an empty variable is one that is not set', () => {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { generateKey } from '../src/access/apikey.ts';
-import { statusOf } from '../src/kernel/fault.ts';
+import { statusByCode } from '../src/kernel/fault.ts';
 import { schema } from '../src/schema.ts';
 import { routes } from '../src/transport/rest/routes.ts';
 import { startApp, type TestApp } from './support/app.ts';
@@ -92,7 +92,7 @@ function judgeGraphql(json: Record<string, unknown>): string | null {
   for (const name of Object.keys(data ?? {})) if (data?.[name] != null) see(`answered ${name.replace(/_again$/, '')}`);
   if (!errors) return data ? null : 'neither data nor errors';
   for (const { message, extensions } of errors) {
-    if (typeof message !== 'string' || !(String(extensions?.code) in statusOf)) return 'an error without a code of ours';
+    if (typeof message !== 'string' || !(String(extensions?.code) in statusByCode)) return 'an error without a code of ours';
     if (extensions.code === 'internal_error' || extensions.code === 'service_unavailable') return `the code ${extensions.code}`;
     see(`code ${extensions.code}`);
   }
@@ -102,7 +102,7 @@ function judgeGraphql(json: Record<string, unknown>): string | null {
 function judgeRefusal(json: Record<string, unknown>, status: number): string | null {
   const { detail, error, code } = json;
   const isMessages = (value: unknown) => Array.isArray(value) && value.every((message) => typeof message === 'string');
-  const isRefusal = typeof detail === 'string' && error === detail && String(code) in statusOf;
+  const isRefusal = typeof detail === 'string' && error === detail && String(code) in statusByCode;
   const isFields = status === 400 && Object.values(json).every(isMessages);
   return isRefusal || isFields ? null : 'neither a refusal nor field errors';
 }

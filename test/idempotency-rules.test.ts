@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { deleteOldAnswers } from '../src/graph/kept.ts';
+import { deleteOldKeptAnswers } from '../src/graph/keptanswers.ts';
 import { type Answer, type Ask, isPostgres, startApp, type TestApp } from './support/app.ts';
 import { openSocket } from './support/feed.ts';
 
@@ -390,14 +390,14 @@ describe('what is kept', () => {
     await age('23 hours 59 minutes');
     expect(bytesOf(await post(key, { name: 'forgotten' }))).toEqual(bytesOf(first));
     await age('24 hours 1 second');
-    await deleteOldAnswers(app.app.database);
+    await deleteOldKeptAnswers(app.app.database);
     expect(await count('kept_answers')).toBeGreaterThan(0);
     // The key counts as new, also for another request.
     const anew = await post(key, { name: 'forgotten again' });
     expect(anew.status).toBe(201);
     expect(bytesOf(await post(key, { name: 'forgotten again' }))).toEqual(bytesOf(anew));
     await age('25 hours 1 second');
-    await deleteOldAnswers(app.app.database);
+    await deleteOldKeptAnswers(app.app.database);
     expect(await count('kept_answers')).toBe(0);
   });
 

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { canonicalJson } from '../src/kernel/json.ts';
-import { exactOf, isPlain, JsonText, keepText, parseJson, readJson, toJsonText } from '../src/kernel/jsontext.ts';
+import { JsonText, parseJson, readExactJson, readJson, survivesRoundTrip, toJsonText, withExactText } from '../src/kernel/jsontext.ts';
 import { pack, unpack } from '../src/kernel/pack.ts';
-import { exceedsBytes, findExcess } from '../src/kernel/size.ts';
+import { exceedsBytes, findOverflow } from '../src/kernel/size.ts';
 import { jsonText, numberText } from './support/json-texts.ts';
 
 const runs = { numRuns: 2_000 };
@@ -11,7 +11,7 @@ const runs = { numRuns: 2_000 };
 /** JSON with white space between all of its tokens. */
 const spread = (json: string) => json.replace(/"(?:[^"\\]|\\.)*"|[[\]{},:]|[^[\]{},:"]+/g, ' $&\n\t');
 
-const keep = (value: unknown) => keepText(value, typeof value === 'object' && value !== null ? exactOf(value) : undefined);
+const keep = (value: unknown) => withExactText(value, typeof value === 'object' && value !== null ? readExactJson(value) : undefined);
 
 it('gives back every text as it came, read from a client or from the database', () => {
   fc.assert(
@@ -30,8 +30,8 @@ it('keeps the text of a client’s values where JavaScript would give them back 
   fc.assert(
     fc.property(numberText, (number) => {
       const isSame = JSON.stringify(JSON.parse(number)) === number;
-      expect(isPlain(number)).toBe(isSame);
-      expect(keepText(JSON.parse(number), number) instanceof JsonText).toBe(!isSame);
+      expect(survivesRoundTrip(number)).toBe(isSame);
+      expect(withExactText(JSON.parse(number), number) instanceof JsonText).toBe(!isSame);
     }),
     runs,
   );
@@ -90,7 +90,7 @@ it('measures what it keeps to the byte', () => {
       const value = { data: [readJson(one), { ä: readJson(other) }] };
       const bytes = Buffer.byteLength(toJsonText(value));
       expect([bytes - 1, bytes].map((most) => exceedsBytes(value, most))).toEqual([true, false]);
-      expect([bytes - 1, bytes].map((most) => findExcess(value, most) !== null)).toEqual([true, false]);
+      expect([bytes - 1, bytes].map((most) => findOverflow(value, most) !== null)).toEqual([true, false]);
     }),
     runs,
   );
@@ -104,7 +104,7 @@ describe('of a text', () => {
 
   it('which is deeper than anything that is kept nothing is kept', () => {
     const deep = `${'['.repeat(200_000)}1.0${']'.repeat(200_000)}`;
-    expect(exactOf(parseJson(deep) as object)).toBeUndefined();
+    expect(readExactJson(parseJson(deep) as object)).toBeUndefined();
     expect(toJsonText(readJson(spread(deep)))).toBe(deep);
   });
 

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { OperatorError } from '../src/platform/failure.ts';
-import { FolderOwnedError, ownFolder } from '../src/platform/ownership.ts';
+import { FolderLockedError, lockFolder } from '../src/platform/ownership.ts';
 
 let folder: string;
 
@@ -34,7 +34,7 @@ async function leaveDeadOwner(number = 1): Promise<void> {
 
 /** So many contenders at once: the releases of those who won, and what the others were told. */
 async function contend(count: number) {
-  const outcomes = await Promise.allSettled(Array.from({ length: count }, () => ownFolder(folder)));
+  const outcomes = await Promise.allSettled(Array.from({ length: count }, () => lockFolder(folder)));
   const winners = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []));
   const refusals = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason as unknown] : []));
   return { winners, refusals };
@@ -42,24 +42,24 @@ async function contend(count: number) {
 
 describe('one owner', () => {
   test('a second one is refused, and told who has the folder and what to do', async () => {
-    const release = await ownFolder(folder);
-    const refusal = await ownFolder(folder).catch((failure) => failure);
-    expect(refusal).toBeInstanceOf(FolderOwnedError);
+    const release = await lockFolder(folder);
+    const refusal = await lockFolder(folder).catch((failure) => failure);
+    expect(refusal).toBeInstanceOf(FolderLockedError);
     const [first, ...rest] = refusal.message.split('\n');
     expect(first).toMatch(`${folder} is in use by process ${process.pid} (`);
     expect(rest).toEqual([
       'The embedded database serves one process at a time: stop that one first, choose another DATA_DIR,',
       'or set DATABASE_URL to share a PostgreSQL.',
     ]);
-    await expect(ownFolder(folder)).rejects.toBeInstanceOf(FolderOwnedError);
+    await expect(lockFolder(folder)).rejects.toBeInstanceOf(FolderLockedError);
     await release();
-    const again = await ownFolder(folder);
+    const again = await lockFolder(folder);
     await again();
   });
 
   test('leaves one claim behind, and no socket, however often the folder changed hands', async () => {
     for (let turn = 1; turn <= 12; turn += 1) {
-      const release = await ownFolder(folder);
+      const release = await lockFolder(folder);
       expect(claims()).toEqual([`owner.${turn}`]);
       await release();
     }
@@ -69,7 +69,7 @@ describe('one owner', () => {
 
   test('a dead owner keeps nothing', async () => {
     await leaveDeadOwner();
-    const release = await ownFolder(folder);
+    const release = await lockFolder(folder);
     expect(claims()).toEqual(['owner.2']);
     expect(readdirSync(folder)).not.toContain('owner-dead.sock');
     await release();
@@ -80,12 +80,12 @@ describe('one owner', () => {
     folder = join(top, ...Array.from({ length: 8 }, () => 'a-folder-name-of-thirty-letters'));
     mkdirSync(folder, { recursive: true });
     expect(folder.length).toBeGreaterThan(250);
-    const release = await ownFolder(folder);
-    await expect(ownFolder(folder)).rejects.toBeInstanceOf(FolderOwnedError);
+    const release = await lockFolder(folder);
+    await expect(lockFolder(folder)).rejects.toBeInstanceOf(FolderLockedError);
     await release();
     await leaveDeadOwner(2);
-    const again = await ownFolder(folder);
-    await expect(ownFolder(folder)).rejects.toBeInstanceOf(FolderOwnedError);
+    const again = await lockFolder(folder);
+    await expect(lockFolder(folder)).rejects.toBeInstanceOf(FolderLockedError);
     await again();
     folder = top;
   });
@@ -95,14 +95,14 @@ describe('a claim that cannot be read', () => {
   test.each(['', '{"pid":', 'null', '{"pid":1}'])('%j: it is named in a sentence, and the folder is given to nobody', async (content) => {
     const path = join(folder, 'owner.3');
     writeFileSync(path, content);
-    const failure = await ownFolder(folder).catch((thrown) => thrown);
+    const failure = await lockFolder(folder).catch((thrown) => thrown);
     expect(failure).toBeInstanceOf(OperatorError);
     expect(failure.message).toBe(
       `${path} does not say which process has the folder: make sure that no Portico runs on it, delete the file, and start again.`,
     );
     expect(readdirSync(folder)).toEqual(['owner.3']);
     rmSync(path);
-    const release = await ownFolder(folder);
+    const release = await lockFolder(folder);
     await release();
   });
 });
@@ -113,7 +113,7 @@ describe('many at once', () => {
       if (state !== 'fresh') await leaveDeadOwner(1 + round * 100);
       const { winners, refusals } = await contend(24);
       expect(winners.length).toBe(1);
-      expect(refusals.filter((refusal) => !(refusal instanceof FolderOwnedError))).toEqual([]);
+      expect(refusals.filter((refusal) => !(refusal instanceof FolderLockedError))).toEqual([]);
       expect(claims()).toHaveLength(1);
       await winners[0]?.();
     }
@@ -124,8 +124,8 @@ describe('many at once', () => {
     let turns = 0;
     const takeTurns = async () => {
       for (let attempt = 0; attempt < 40; attempt += 1) {
-        const release = await ownFolder(folder).catch((failure) => {
-          if (!(failure instanceof FolderOwnedError)) throw failure;
+        const release = await lockFolder(folder).catch((failure) => {
+          if (!(failure instanceof FolderLockedError)) throw failure;
           return null;
         });
         if (!release) continue;
@@ -145,17 +145,17 @@ describe('many at once', () => {
     // A claim that can be opened but not read to its end until the test says so.
     execFileSync('mkfifo', [join(folder, 'owner.1')]);
     const gate = await open(join(folder, 'owner.1'), 'r+');
-    const late = ownFolder(folder);
+    const late = lockFolder(folder);
     late.catch(() => {});
     await new Promise((resolve) => setTimeout(resolve, 100));
     // Others came and went: the number 2 was taken and given up, and 3 is in force.
     rmSync(join(folder, 'owner.1'));
     writeFileSync(join(folder, 'owner.2'), deadClaim('owner-gone.sock'));
-    const release = await ownFolder(folder);
+    const release = await lockFolder(folder);
     expect(claims()).toEqual(['owner.3']);
     await gate.write(deadClaim('owner-older.sock'));
     await gate.close();
-    await expect(late).rejects.toBeInstanceOf(FolderOwnedError);
+    await expect(late).rejects.toBeInstanceOf(FolderLockedError);
     expect(claims()).toEqual(['owner.3']);
     await release();
   });

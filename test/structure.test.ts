@@ -14,7 +14,7 @@ import {
 } from 'graphql';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { pageCost } from '../src/graph/cost.ts';
-import { statusOf } from '../src/kernel/fault.ts';
+import { statusByCode } from '../src/kernel/fault.ts';
 import { root } from '../src/platform/root.ts';
 import { schema } from '../src/schema.ts';
 import { routes } from '../src/transport/rest/routes.ts';
@@ -211,7 +211,7 @@ describe('the table of routes', () => {
 
   it('answers the statuses of the contract alone', () => {
     const statuses = new Set([200, 201, 204, 400, 401, 403, 404, 409, 429, 500, 503]);
-    for (const status of [...bound.map((route) => route.status), ...Object.values(statusOf), ...Object.values(answers).flat()]) {
+    for (const status of [...bound.map((route) => route.status), ...Object.values(statusByCode), ...Object.values(answers).flat()]) {
       expect(statuses).toContain(status);
     }
   });

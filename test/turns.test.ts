@@ -1,6 +1,6 @@
 import { setImmediate as nextImmediate } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { runInTurn } from '../src/kernel/turns.ts';
+import { runInNextIteration } from '../src/kernel/iteration.ts';
 
 it('one piece runs each time that the event loop goes around, with all that follows from it', async () => {
   const seen: string[] = [];
@@ -8,7 +8,7 @@ it('one piece runs each time that the event loop goes around, with all that foll
     seen.push(name);
     void Promise.resolve().then(() => seen.push(`${name} done`));
   };
-  for (const name of ['a', 'b', 'c']) runInTurn(pieceOf(name));
+  for (const name of ['a', 'b', 'c']) runInNextIteration(pieceOf(name));
   for (let round = 0; round < 4; round += 1) {
     await nextImmediate();
     seen.push('|');
@@ -18,13 +18,13 @@ it('one piece runs each time that the event loop goes around, with all that foll
 
 it('a piece that asks for another waits for it behind those who came before', async () => {
   const seen: string[] = [];
-  runInTurn(() => {
+  runInNextIteration(() => {
     seen.push('first');
-    runInTurn(() => seen.push('again'));
+    runInNextIteration(() => seen.push('again'));
   });
-  runInTurn(() => seen.push('second'));
+  runInNextIteration(() => seen.push('second'));
   while (seen.length < 3) await nextImmediate();
-  runInTurn(() => seen.push('later'));
+  runInNextIteration(() => seen.push('later'));
   await nextImmediate();
   await nextImmediate();
   expect(seen).toEqual(['first', 'second', 'again', 'later']);

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 
 const MICRO = 1e-6;
-/** As src/notifications/hubs.ts, src/access/watch.ts, src/platform/pool.ts and src/config.ts have it. */
+/** As src/notifications/hubs.ts, src/access/revocation.ts, src/platform/pool.ts and src/config.ts have it. */
 export const product = {
   positionPollSeconds: 0.75,
   leasePollSeconds: 1,

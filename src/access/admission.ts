@@ -3,9 +3,9 @@ import type { Database } from '../platform/database.ts';
 import type { Allowance, Limits } from './limits.ts';
 import { type PrefetchedProject, type ProjectIds, prefetchProject } from './scope.ts';
 import type { Tokens } from './tokens.ts';
-import { type FindUser, findUserAlone, identify, type Viewer } from './viewer.ts';
+import { type FindUser, findUserById, identify, type Viewer } from './viewer.ts';
 
-export interface AdmissionParts {
+export interface AdmissionDependencies {
   readonly database: Database;
   readonly tokens: Tokens;
   readonly limits: Limits;
@@ -36,7 +36,7 @@ interface Admission {
  * The admission at every door: credential → viewer → budget. A request is charged to the user's budget, or without a valid
  * credential to the address's. Throws a LimitFault when the budget is spent, `service_unavailable` without a database.
  */
-export async function admit({ database, tokens, limits }: AdmissionParts, request: RequestReader): Promise<Admission> {
+export async function admit({ database, tokens, limits }: AdmissionDependencies, request: RequestReader): Promise<Admission> {
   let viewer: Viewer | null = null;
   let fault: Fault | null = null;
   let prefetched: PrefetchedProject | null = null;
@@ -47,7 +47,7 @@ export async function admit({ database, tokens, limits }: AdmissionParts, reques
   };
   const findUser: FindUser = async (userId) => {
     const started = await prefetch(userId);
-    return started ? (await started.access).user : findUserAlone(database, userId);
+    return started ? (await started.access).user : findUserById(database, userId);
   };
   try {
     const credential = request.readCredential();

@@ -2,7 +2,7 @@ import { RateLimiterRedis, type RateLimiterRes } from 'rate-limiter-flexible';
 import { Fault } from '../kernel/fault.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import type { Redis } from '../platform/redis.ts';
-import { type Spent, Windows } from './windows.ts';
+import { type WindowCount, WindowCounters } from './windows.ts';
 
 /** What remains of a budget after a request, for the headers of the answer. */
 export interface Allowance {
@@ -59,14 +59,14 @@ interface BudgetOptions extends Omit<LimitDependencies, 'limits'> {
  * itself: the limit then holds in each of them.
  */
 function openBudget({ policy, limit, windowSeconds, redis, metrics }: BudgetOptions): (key: string) => Promise<Allowance> {
-  const local = new Windows(windowSeconds);
+  const local = new WindowCounters(windowSeconds);
   const shared =
     redis &&
     new RateLimiterRedis({ points: limit, duration: windowSeconds, keyPrefix: `${redis.prefix}:${policy}`, storeClient: redis.commands });
-  const count = async (key: string): Promise<Spent> => {
+  const count = async (key: string): Promise<WindowCount> => {
     if (!shared || !redis) return local.count(key);
     try {
-      return readState(await redis.ask(() => shared.consume(key)));
+      return readState(await redis.run(() => shared.consume(key)));
     } catch (failure) {
       // When the budget is spent, the limiter throws its state, which is not an Error.
       if (!(failure instanceof Error)) return readState(failure as RateLimiterRes);
@@ -89,7 +89,7 @@ function openBudget({ policy, limit, windowSeconds, redis, metrics }: BudgetOpti
   };
 }
 
-function readState({ consumedPoints, msBeforeNext }: RateLimiterRes): Spent {
+function readState({ consumedPoints, msBeforeNext }: RateLimiterRes): WindowCount {
   return { count: consumedPoints, msLeft: msBeforeNext };
 }
 

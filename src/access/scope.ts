@@ -3,7 +3,7 @@ import type { OrganizationRole, ProjectRole } from '../generated/prisma/enums.ts
 import { batchByOwner } from '../kernel/batch.ts';
 import { Fault } from '../kernel/fault.ts';
 import { parseUuid } from '../kernel/uuid.ts';
-import type { Database, Statements } from '../platform/database.ts';
+import type { Database, SqlClient } from '../platform/database.ts';
 import type { UserRow, Viewer } from './viewer.ts';
 
 const rank: Readonly<Record<ProjectRole, number>> = { viewer: 0, member: 1, admin: 2 };
@@ -12,10 +12,10 @@ declare const proof: unique symbol;
 
 /**
  * The proof that the viewer may see a project, and the access to its data. Only `openProject` and `listProjects` make one, so
- * that a read without access does not compile. Functions that write take a `ProjectScope<Statements>`, which may be within a
+ * that a read without access does not compile. Functions that write take a `ProjectScope<SqlClient>`, which may be within a
  * transaction.
  */
-export interface ProjectScope<Executor extends Statements = Database> {
+export interface ProjectScope<Executor extends SqlClient = Database> {
   readonly [proof]: true;
   readonly database: Executor;
   readonly viewer: Viewer;
@@ -36,7 +36,7 @@ export interface ProjectIds {
  * Viewer + ids → scope. Throws the same `not_found` for a malformed id, an absent project, and one that the viewer may not see.
  * A recent prefetch for the same user and project saves the query.
  */
-export async function openProject<Executor extends Statements>(
+export async function openProject<Executor extends SqlClient>(
   database: Executor,
   viewer: Viewer,
   ids: ProjectIds,
@@ -55,7 +55,7 @@ export interface PrefetchedProject {
   readonly key: AccessKey;
   readonly access: Promise<Access>;
   /** In milliseconds of `performance.now`. */
-  readonly began: number;
+  readonly startedAt: number;
 }
 
 /** A body may arrive late: a viewer who has lost access meanwhile must not get in by an older result. */
@@ -68,12 +68,12 @@ export function prefetchProject(database: Database, userId: string, ids: Project
   const access = findAccess(database, key);
   // A failure is thrown where the result is awaited; if it never is, the rejection counts as handled.
   access.catch(() => {});
-  return { key, access, began: performance.now() };
+  return { key, access, startedAt: performance.now() };
 }
 
-function isUsable({ key, began }: PrefetchedProject, { userId, organizationId, projectId }: AccessKey): boolean {
+function isUsable({ key, startedAt }: PrefetchedProject, { userId, organizationId, projectId }: AccessKey): boolean {
   const isSame = key.userId === userId && key.organizationId === organizationId && key.projectId === projectId;
-  return isSame && performance.now() - began < PREFETCH_MAX_AGE_MS;
+  return isSame && performance.now() - startedAt < PREFETCH_MAX_AGE_MS;
 }
 
 /** Null for a malformed id. */
@@ -85,7 +85,7 @@ function readAccessKey(userId: string, ids: ProjectIds): AccessKey | null {
 }
 
 /** The same scope, for statements within a transaction. */
-export function moveScope(scope: ProjectScope, within: Statements): ProjectScope<Statements> {
+export function rebindScope(scope: ProjectScope, within: SqlClient): ProjectScope<SqlClient> {
   return { ...scope, database: within };
 }
 
@@ -154,7 +154,7 @@ export async function listProjects(
  * Null if the viewer has no role in the project. Owners and admins of an organization are admins of its projects; a member has
  * the role that the project lists, if any.
  */
-function makeScope<Executor extends Statements>(database: Executor, viewer: Viewer, row: ProjectRow): ProjectScope<Executor> | null {
+function makeScope<Executor extends SqlClient>(database: Executor, viewer: Viewer, row: ProjectRow): ProjectScope<Executor> | null {
   const role = row.organization_role === 'member' ? row.project_role : 'admin';
   return role && ({ database, viewer, role, ...describe(row) } as ProjectScope<Executor>);
 }
@@ -197,7 +197,7 @@ interface Access {
   readonly project: ProjectRow | null;
 }
 
-const findAccess = batchByOwner(async (database: Statements, keys: readonly AccessKey[]): Promise<Access[]> => {
+const findAccess = batchByOwner(async (database: SqlClient, keys: readonly AccessKey[]): Promise<Access[]> => {
   const rows = await database.query<AccessRow>`
     SELECT wanted.index, users.email AS user_email, users.name AS user_name, users.created AS user_created, users.disabled_at,
       project.id, project.organization_id, project.name, project.created, organization.name AS organization_name,

@@ -34,7 +34,7 @@ export async function identify(
   database: Database,
   tokens: Tokens,
   credential: string,
-  { findUser, prefetch }: UserLookups = { findUser: (userId) => findUserAlone(database, userId) },
+  { findUser, prefetch }: UserLookups = { findUser: (userId) => findUserById(database, userId) },
 ): Promise<Viewer> {
   if (looksLikeKey(credential)) return identifyKey(database, credential, prefetch);
   const claims = await tokens.verify(credential);
@@ -53,7 +53,7 @@ export async function refreshViewer(database: Database, viewer: Viewer): Promise
   const user =
     credential.kind === 'api_key'
       ? await admitKey(database, await findKeyById(database, credential.id))
-      : admitUser(await findUserAlone(database, viewer.userId));
+      : admitUser(await findUserById(database, viewer.userId));
   if (hasExpired(viewer)) throw invalidCredential();
   const { email, name, created } = user;
   return isSameUser(viewer, user) ? viewer : { ...viewer, email, name, created };
@@ -100,7 +100,7 @@ export interface UserRow {
   readonly disabledAt: Date | null;
 }
 
-export const findUserAlone = batchByOwner(async (database: Database, ids: readonly string[]) => {
+export const findUserById = batchByOwner(async (database: Database, ids: readonly string[]) => {
   const rows = await database.query<UserRow>`
     SELECT id, email, name, created, disabled_at AS "disabledAt" FROM users WHERE id = ANY (${ids}::uuid[])`;
   const users = new Map(rows.map((row) => [row.id, row]));

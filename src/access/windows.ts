@@ -1,5 +1,5 @@
 /** The count of a key in its window, and the time until the window ends. */
-export interface Spent {
+export interface WindowCount {
   readonly count: number;
   readonly msLeft: number;
 }
@@ -18,7 +18,7 @@ const MAX_WINDOWS = 100_000;
  * as a window is long: all windows of the older one have ended by then. With more keys than fit, it is dropped earlier, and
  * its keys start new windows.
  */
-export class Windows {
+export class WindowCounters {
   readonly #windowMs: number;
   #current = new Map<string, Window>();
   #previous = new Map<string, Window>();
@@ -36,7 +36,7 @@ export class Windows {
   }
 
   /** Adds one to the key's count, and returns the new count. */
-  count(key: string): Spent {
+  count(key: string): WindowCount {
     const now = performance.now();
     if (now - this.#currentSince >= this.#windowMs || this.#current.size >= this.maxWindows / 2) {
       this.#previous = this.#current;

@@ -14,13 +14,13 @@ export function countProjects({ database, requireViewer, loadBatched }: Context,
 
 /** The projects in a range of ids, as scopes, which `findProject` then finds. */
 export function listProjects(
-  { database, requireViewer, loadBatched, keepProjects }: Context,
+  { database, requireViewer, loadBatched, registerProjects }: Context,
   organizationId: string,
   range: IdRange,
 ): Promise<ProjectScope[]> {
   return loadBatched(`projects ${JSON.stringify(range)}`, organizationId, async (ids) => {
     const lists = await listProjectsByOrganization(database, requireViewer(), ids, range);
-    keepProjects(lists.flat());
+    registerProjects(lists.flat());
     return lists;
   });
 }

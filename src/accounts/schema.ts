@@ -5,13 +5,13 @@ import { builder } from '../graph/builder.ts';
 import { boundsOf } from '../graph/connection.ts';
 import { pageCost } from '../graph/cost.ts';
 import { describeValues } from '../graph/enums.ts';
+import { idempotencyKey, runIdempotently } from '../graph/idempotency.ts';
 import { byId, implementConnection, resolveList } from '../graph/list.ts';
 import type { Locate } from '../graph/locate.ts';
 import { NodeRef, registerNode } from '../graph/node.ts';
-import { idempotencyKey, once } from '../graph/once.ts';
 import { implementPage, pageArgs } from '../graph/page.ts';
 import { ProjectRef, ProjectRoleEnum } from '../graph/project.ts';
-import { asSeen, UserRef } from '../graph/user.ts';
+import { UserRef, viewerOrColleague } from '../graph/user.ts';
 import { Fault } from '../kernel/fault.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import { countMembers, countProjectMembers, listMembers, listProjectMembers, type Member } from './members.ts';
@@ -51,7 +51,7 @@ const OrganizationMemberRef = builder.objectRef<Member<OrganizationRole>>('Organ
   description: 'A user in an organization.',
   fields: (t) => ({
     role: t.expose('role', { type: OrganizationRoleEnum, description: 'What they may do in it.' }),
-    user: t.field({ type: UserRef, description: 'The user.', resolve: ({ user }, _args, context) => asSeen(context, user) }),
+    user: t.field({ type: UserRef, description: 'The user.', resolve: ({ user }, _args, context) => viewerOrColleague(context, user) }),
   }),
 });
 const OrganizationMemberConnection = implementConnection('OrganizationMember', OrganizationMemberRef);
@@ -60,7 +60,7 @@ const ProjectMemberRef = builder.objectRef<Member<ProjectRole>>('ProjectMember')
   description: 'A user in a project: listed there, or an owner or admin of its organization.',
   fields: (t) => ({
     role: t.expose('role', { type: ProjectRoleEnum, description: 'What they may do in it.' }),
-    user: t.field({ type: UserRef, description: 'The user.', resolve: ({ user }, _args, context) => asSeen(context, user) }),
+    user: t.field({ type: UserRef, description: 'The user.', resolve: ({ user }, _args, context) => viewerOrColleague(context, user) }),
   }),
 });
 const ProjectMemberConnection = implementConnection('ProjectMember', ProjectMemberRef);
@@ -280,7 +280,7 @@ builder.mutationFields((t) => ({
     description: 'Makes an API key for the viewer. Only for a user session.',
     args: { input: t.arg({ type: CreateApiKeyInput, required: true, description: 'The key to make.' }) },
     resolve: (_root, { input }, context, info) =>
-      once({ input, context, info }, (within) => createApiKey(within, input, within.services.keys), { needsSession: true }),
+      runIdempotently({ input, context, info }, (within) => createApiKey(within, input, within.services.keys), { needsSession: true }),
   }),
   revokeApiKey: t.field({
     type: RevokeApiKeyPayload,
@@ -288,7 +288,7 @@ builder.mutationFields((t) => ({
     description: 'Revokes an API key of the viewer. Only for a user session.',
     args: { input: t.arg({ type: RevokeApiKeyInput, required: true, description: 'The key to revoke.' }) },
     resolve: (_root, { input }, context, info) =>
-      once({ input, context, info }, () => revokeApiKey(context.database, context.requireSession(), input.id), {
+      runIdempotently({ input, context, info }, () => revokeApiKey(context.database, context.requireSession(), input.id), {
         needsSession: true,
         isRepeatable: true,
       }),

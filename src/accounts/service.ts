@@ -6,7 +6,7 @@ import { type Slice, sliceById } from '../graph/connection.ts';
 import { Fault } from '../kernel/fault.ts';
 import { makePage, type Page, type PageRequest, pageOffset, readPage } from '../kernel/page.ts';
 import { parseUuid } from '../kernel/uuid.ts';
-import type { Database, Statements } from '../platform/database.ts';
+import type { Database, SqlClient } from '../platform/database.ts';
 
 /** An organization, as one of its members sees it. */
 export interface Membership {
@@ -107,7 +107,7 @@ export interface KeyQuota {
  * `session_required` for an API key, and `conflict` for a user whose quota is used up.
  */
 export async function createApiKey(
-  { database, requireViewer, requireSession }: { database: Statements; requireViewer(): Viewer; requireSession(): Session },
+  { database, requireViewer, requireSession }: { database: SqlClient; requireViewer(): Viewer; requireSession(): Session },
   { name, expires = null }: { name: string; expires?: Date | null },
   { perUser }: KeyQuota,
 ) {

@@ -8,7 +8,7 @@ const HOUR_MS = 3_600_000;
 const QUARTER_MS = HOUR_MS / 4;
 
 /** The start of each time window. A figure and the list behind it use the same start, so that they agree. */
-export function windows(now: Date) {
+export function windowStarts(now: Date) {
   const dayAgo = now.getTime() - 24 * HOUR_MS;
   return {
     dayAgo: new Date(dayAgo),

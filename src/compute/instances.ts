@@ -9,11 +9,11 @@ import { Fault } from '../kernel/fault.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import type { Database } from '../platform/database.ts';
 import type { InstanceAttention } from './attention.ts';
-import { countFound, type InstanceFilter, searchInstances } from './search.ts';
+import { countMatchingInstances, type InstanceFilter, searchInstances } from './search.ts';
 import { selectInstanceStatuses } from './statuses.ts';
 
 /** The default order: the oldest first. */
-export const instanceOrder: Order = { field: 'id', direction: 'asc' };
+export const defaultInstanceOrder: Order = { field: 'id', direction: 'asc' };
 
 /** The instances of each project; deleted ones only where the filter names their status. */
 export async function listInstances(
@@ -24,7 +24,7 @@ export async function listInstances(
   slice: Slice<string>,
 ): Promise<Instance[][]> {
   const { status, attention } = filter;
-  if (order !== instanceOrder || filter.statuses?.length || isSearch(filter))
+  if (order !== defaultInstanceOrder || filter.statuses?.length || isSearch(filter))
     return searchInstances(database, scopes, filter, order, slice);
   if (attention) return listAttentiveInstances(database, scopes, { status, attention }, slice);
   if (status) {
@@ -149,7 +149,7 @@ function isSearch({ region, plan, namePrefix }: InstanceFilter): boolean {
 export async function countInstances(database: Database, scopes: readonly ProjectScope[], filter: InstanceFilter): Promise<number[]> {
   const { attention = null } = filter;
   const projectIds = idsOf(scopes);
-  if (isSearch(filter)) return countFound(database, projectIds, filter);
+  if (isSearch(filter)) return countMatchingInstances(database, projectIds, filter);
   const rows =
     attention === 'cancellation_scheduled'
       ? await database.query<{ projectId: string; count: number }>`

@@ -5,7 +5,7 @@ import { groupRows, pickCounts } from '../graph/level.ts';
 import { type Order, rangeOf, sortRows } from '../graph/order.ts';
 import type { Database } from '../platform/database.ts';
 import { type StatusFilter, selectTaskStatuses, taskStatuses } from './statuses.ts';
-import { type TaskRow, taskOrder } from './tasks.ts';
+import { defaultTaskOrder, type TaskRow } from './tasks.ts';
 
 /** An instance in its current project: tasks from another project are not listed. */
 interface InstanceInProject {
@@ -26,7 +26,7 @@ export async function listInstanceTasks(
   order: Order,
   slice: Slice<string>,
 ): Promise<Task[][]> {
-  if (order !== taskOrder || selectTaskStatuses(filter)) return searchInstanceTasks(database, instances, filter, order, slice);
+  if (order !== defaultTaskOrder || selectTaskStatuses(filter)) return searchInstanceTasks(database, instances, filter, order, slice);
   const { above, below, limit, isAscending } = boundsOf(slice, 'desc');
   const instanceIds = instances.map(({ instanceId }) => instanceId);
   const projectIds = instances.map(({ projectId }) => projectId);

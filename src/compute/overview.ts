@@ -1,7 +1,7 @@
 import type { ProjectScope } from '../access/scope.ts';
 import { idsOf } from '../graph/level.ts';
 import type { Database } from '../platform/database.ts';
-import { windows } from './attention.ts';
+import { windowStarts } from './attention.ts';
 
 export interface StatusCount {
   readonly status: string;
@@ -40,7 +40,7 @@ export interface ComputeOverview {
  */
 export async function readOverviews(database: Database, scopes: readonly ProjectScope[]): Promise<ComputeOverview[]> {
   const now = new Date();
-  const { dayAgo, wholeQuarters, hourAgo } = windows(now);
+  const { dayAgo, wholeQuarters, hourAgo } = windowStarts(now);
   const rows = await database.query<{ projectId: string; overview: ComputeOverview }>`
     SELECT wanted.project_id AS "projectId", figures.overview
     FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)

@@ -6,19 +6,19 @@ import { pageCost } from '../graph/cost.ts';
 import { describeValues } from '../graph/enums.ts';
 import { implementConnection, resolveList } from '../graph/list.ts';
 import { loadInProject, NodeRef, registerNode } from '../graph/node.ts';
-import { implementOrder, inOrder } from '../graph/order.ts';
+import { implementOrder, orderedKeyset } from '../graph/order.ts';
 import { implementPage, pageArgs } from '../graph/page.ts';
 import { ownProject, ProjectRef } from '../graph/project.ts';
 import { InstanceRef } from '../graph/refs.ts';
 import { loadText } from '../graph/text.ts';
 import type { InstanceAttention, TaskAttention } from './attention.ts';
 import { ComputeOverviewRef } from './figures.ts';
-import { countInstances, findInstances, getInstance, instanceOrder, listInstances } from './instances.ts';
+import { countInstances, defaultInstanceOrder, findInstances, getInstance, listInstances } from './instances.ts';
 import { countInstanceTasks, listInstanceTasks } from './instancetasks.ts';
 import { readOverviews } from './overview.ts';
 import { pageInstances, pageTasks } from './pages.ts';
 import { instanceStatuses, taskStatuses } from './statuses.ts';
-import { countTasks, findTasks, listTasks, readErrors, taskOrder } from './tasks.ts';
+import { countTasks, defaultTaskOrder, findTasks, listTasks, readTaskErrors } from './tasks.ts';
 
 const InstanceStatusEnum = builder.enumType('InstanceStatus', {
   description: 'What state an instance is in.',
@@ -101,7 +101,7 @@ const TaskRef = builder.prismaObject('Task', {
     error: t.string({
       description: 'Empty where nothing failed.',
       resolve: ({ id }, _args, context, info) =>
-        loadText(context, info, 'errors of tasks', id, (ids, bytesLeft) => readErrors(context.database, ids, bytesLeft)),
+        loadText(context, info, 'errors of tasks', id, (ids, bytesLeft) => readTaskErrors(context.database, ids, bytesLeft)),
     }),
     created: t.expose('created', { type: 'DateTime', description: 'When it was asked for.' }),
     started: t.expose('started', { type: 'DateTime', nullable: true, description: 'Null until it runs.' }),
@@ -174,11 +174,11 @@ builder.objectFields(ProjectRef, (t) => ({
       },
       resolve: (scope, { filter: given, orderBy, ...args }, context) => {
         const filter = given ?? {};
-        const order = orderBy ?? instanceOrder;
+        const order = orderBy ?? defaultInstanceOrder;
         const name = `instances ${JSON.stringify(filter)}`;
         const count = () =>
           context.loadByProject(`count of ${name}`, scope, (database, scopes) => countInstances(database, scopes, filter));
-        return resolveList({ args, ...inOrder(order, instanceStatuses), count }, (slice) =>
+        return resolveList({ args, ...orderedKeyset(order, instanceStatuses), count }, (slice) =>
           context.loadByProject(`${name} ${JSON.stringify([order, slice])}`, scope, (database, scopes) =>
             listInstances(database, scopes, filter, order, slice),
           ),
@@ -205,10 +205,10 @@ builder.objectFields(ProjectRef, (t) => ({
       },
       resolve: (scope, { filter: given, orderBy, ...args }, context) => {
         const filter = given ?? {};
-        const order = orderBy ?? taskOrder;
+        const order = orderBy ?? defaultTaskOrder;
         const name = `tasks ${JSON.stringify(filter)}`;
         const count = () => context.loadByProject(`count of ${name}`, scope, (database, scopes) => countTasks(database, scopes, filter));
-        return resolveList({ args, ...inOrder(order, taskStatuses), count }, (slice) =>
+        return resolveList({ args, ...orderedKeyset(order, taskStatuses), count }, (slice) =>
           context.loadByProject(`${name} ${JSON.stringify([order, slice])}`, scope, (database, scopes) =>
             listTasks(database, scopes, filter, order, slice),
           ),
@@ -231,12 +231,12 @@ builder.prismaObjectField('Instance', 'tasks', (t) =>
       },
       resolve: (instance, { filter: given, orderBy, ...args }, { database, findProject, loadBatched }) => {
         const filter = given ?? {};
-        const order = orderBy ?? taskOrder;
+        const order = orderBy ?? defaultTaskOrder;
         const key = `${instance.id} ${findProject(instance.projectId).projectId}`;
         const name = `tasks of instances ${JSON.stringify(filter)}`;
         const count = () =>
           loadBatched(`count of ${name}`, key, (keys) => countInstanceTasks(database, keys.map(parseInstanceKey), filter));
-        return resolveList({ args, ...inOrder(order, taskStatuses), count }, (slice) =>
+        return resolveList({ args, ...orderedKeyset(order, taskStatuses), count }, (slice) =>
           loadBatched(`${name} ${JSON.stringify([order, slice])}`, key, (keys) =>
             listInstanceTasks(database, keys.map(parseInstanceKey), filter, order, slice),
           ),

@@ -249,7 +249,7 @@ type Row = { readonly [Name in keyof Instance]: Instance[Name] | null };
  * The length of each project's list, for a filter that the counters do not cover. Reads one index entry for each counted
  * instance, and for a name prefix also its row.
  */
-export async function countFound(database: Database, projectIds: readonly string[], filter: InstanceFilter): Promise<number[]> {
+export async function countMatchingInstances(database: Database, projectIds: readonly string[], filter: InstanceFilter): Promise<number[]> {
   const { region = null, plan = null, attention = null } = filter;
   const prefix = filter.namePrefix ?? '';
   const path: AccessPath = attention ?? (prefix === '' ? (region === null ? 'plan' : 'region') : 'prefix');

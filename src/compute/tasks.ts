@@ -5,9 +5,9 @@ import { boundsOf, type Slice, sliceById } from '../graph/connection.ts';
 import { groupRows, idsOf, pickCounts, pickLists } from '../graph/level.ts';
 import { type InProject, pickInProject } from '../graph/node.ts';
 import { type Order, rangeOf, sortRows } from '../graph/order.ts';
-import type { WeighedText } from '../graph/text.ts';
+import type { SizedText } from '../graph/text.ts';
 import type { Database } from '../platform/database.ts';
-import { type TaskAttention, windows } from './attention.ts';
+import { type TaskAttention, windowStarts } from './attention.ts';
 import { type StatusFilter, selectTaskStatuses, taskStatuses } from './statuses.ts';
 
 /** The conditions that every task of a list meets. */
@@ -16,7 +16,7 @@ export interface TaskFilter extends StatusFilter<TaskStatus> {
 }
 
 /** The default order: the newest first. */
-export const taskOrder: Order = { field: 'id', direction: 'desc' };
+export const defaultTaskOrder: Order = { field: 'id', direction: 'desc' };
 
 /** Tasks by id; null for a task outside the project it is requested in. */
 export async function findTasks(database: Database, requested: readonly InProject[]): Promise<Array<Task | null>> {
@@ -33,7 +33,7 @@ export async function listTasks(
   slice: Slice<string>,
 ): Promise<Task[][]> {
   const { status, attention } = filter;
-  if (order !== taskOrder || filter.statuses?.length) return searchTasks(database, scopes, filter, order, slice);
+  if (order !== defaultTaskOrder || filter.statuses?.length) return searchTasks(database, scopes, filter, order, slice);
   if (attention) return listAttentiveTasks(database, scopes, { status, attention }, slice);
   const { where, ...rest } = sliceById(slice, 'desc');
   const tasks = { where: { status: status ?? undefined, ...where }, ...rest, omit: { error: true } };
@@ -51,8 +51,8 @@ function withoutError(task: Omit<Task, 'error'>): Task {
 }
 
 /** The errors of tasks. The caller has checked access to their projects. */
-export function readErrors(database: Database, ids: readonly string[], bytesLeft: number): Promise<WeighedText[]> {
-  return database.query<WeighedText>`
+export function readTaskErrors(database: Database, ids: readonly string[], bytesLeft: number): Promise<SizedText[]> {
+  return database.query<SizedText>`
     SELECT id, CASE WHEN sum(size) OVER (ORDER BY id) <= ${bytesLeft}::bigint THEN error ELSE '' END AS text, size AS bytes
     FROM (SELECT id, error, octet_length(error) AS size FROM tasks WHERE id = ANY (${[...ids]}::uuid[])) AS weighed`;
 }
@@ -65,7 +65,7 @@ async function listAttentiveTasks(
   slice: Slice<string>,
 ): Promise<Task[][]> {
   const { above, below, limit, isAscending } = boundsOf(slice, 'desc');
-  const { dayAgo, hourAgo } = windows(new Date());
+  const { dayAgo, hourAgo } = windowStarts(new Date());
   const rows = isAscending
     ? await database.query<Task>`
         SELECT listed.* FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)
@@ -117,7 +117,7 @@ async function searchTasks(
 ): Promise<Task[][]> {
   const range = rangeOf(slice, order, { known: taskStatuses, wanted: selectTaskStatuses(filter) ?? taskStatuses });
   const { moments, statuses, idsAbove, idsBelow, limit, isAscending } = range;
-  const { dayAgo, hourAgo } = windows(new Date());
+  const { dayAgo, hourAgo } = windowStarts(new Date());
   const isByStatus = order.field === 'status';
   const source: string = filter.attention ?? range.walk;
   const rows = await database.query<TaskRow>`
@@ -194,7 +194,7 @@ export type TaskRow = { readonly [Name in keyof Task]: Name extends 'error' ? ''
 
 /** The length of each project's list. Reads one index entry for each counted task. */
 export async function countTasks(database: Database, scopes: readonly ProjectScope[], filter: TaskFilter): Promise<number[]> {
-  const { dayAgo, hourAgo } = windows(new Date());
+  const { dayAgo, hourAgo } = windowStarts(new Date());
   const { attention = null } = filter;
   const statuses = selectTaskStatuses(filter);
   const rows = await database.query<{ projectId: string | null; count: number | null }>`

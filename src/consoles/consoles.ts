@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { RevocationWatcher } from '../access/revocation.ts';
 import { type ProjectScope, requireRole } from '../access/scope.ts';
-import type { RevocationWatcher } from '../access/watch.ts';
 import type { ConsoleEnd, ConsoleKind } from '../generated/prisma/enums.ts';
 import { Fault } from '../kernel/fault.ts';
 import { getOrInsert } from '../kernel/map.ts';
@@ -8,9 +8,9 @@ import { makeUuid, parseUuid } from '../kernel/uuid.ts';
 import type { Database } from '../platform/database.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { Endpoint } from './endpoint.ts';
-import { claimSession, enterAttachment, findInstance, type Handover, insertSession, readSnapshots, takeHandover } from './record.ts';
-import type { ConsoleClient, LiveSession, SessionFacts } from './session.ts';
-import { Sessions, stillStatuses } from './sessions.ts';
+import type { ConsoleClient, LiveSession, SessionIdentity } from './session.ts';
+import { inactiveStatuses, Sessions } from './sessions.ts';
+import { claimSession, findInstance, type Handover, insertSession, readSnapshots, recordAttachment, takeHandover } from './store.ts';
 
 /** How long to wait for a handover: the former owner learns of the claim at its next poll. */
 const HANDOVER_TIMEOUT_MS = 3_000;
@@ -86,7 +86,7 @@ export class Consoles {
     const instance = instanceId && (await findInstance(this.dependencies.database, scope.projectId, instanceId));
     if (!instance) throw Fault.notFound();
     requireRole(scope, 'member');
-    if (stillStatuses.has(instance.status)) return 'instance_not_running';
+    if (inactiveStatuses.has(instance.status)) return 'instance_not_running';
     const { endpoint } = instance;
     if (!endpoint) return 'console_unreachable';
     if (request.sessionId !== null) return this.#resume(scope, { ...request, instanceId, sessionId: request.sessionId }, endpoint);
@@ -134,7 +134,7 @@ export class Consoles {
       sessionId,
       position,
       attach: async (client) => {
-        const outcome = await enterAttachment(database, { id: sessionId, userId, clientAddress }, limits.perUser);
+        const outcome = await recordAttachment(database, { id: sessionId, userId, clientAddress }, limits.perUser);
         if (outcome !== 'entered') return outcome;
         if (!this.#sessions.isRunning(session)) return 'session_gone';
         // The pause has a limit: by now the scrollback may have dropped output that a slow client needs.
@@ -163,11 +163,11 @@ export class Consoles {
   }
 
   /** Moves a running session here from its process; null if it is not running. Requests for the same session share one claim. */
-  #moveHere(facts: SessionFacts, after: number | null): Promise<LiveSession | null> {
+  #moveHere(facts: SessionIdentity, after: number | null): Promise<LiveSession | null> {
     return getOrInsert(this.#claims, facts.id, () => this.#claim(facts, after).finally(() => this.#claims.delete(facts.id)));
   }
 
-  async #claim(facts: SessionFacts, after: number | null): Promise<LiveSession | null> {
+  async #claim(facts: SessionIdentity, after: number | null): Promise<LiveSession | null> {
     const { database } = this.dependencies;
     const formerOwner = await claimSession(database, { ...facts, owner: this.#sessions.owner });
     if (!formerOwner || this.#sessions.isClosed) return null;

@@ -3,9 +3,9 @@ import type { ConsoleEnd, ConsoleKind } from '../generated/prisma/enums.ts';
 import { builder } from '../graph/builder.ts';
 import { pageCost } from '../graph/cost.ts';
 import { describeValues } from '../graph/enums.ts';
+import { idempotencyKey, runIdempotently } from '../graph/idempotency.ts';
 import { byId, implementConnection, resolveList } from '../graph/list.ts';
 import { loadInProject, NodeRef, registerNode } from '../graph/node.ts';
-import { idempotencyKey, once } from '../graph/once.ts';
 import { ownProject, ProjectRef } from '../graph/project.ts';
 import { InstanceRef } from '../graph/refs.ts';
 import { loadMember, UserRef } from '../graph/user.ts';
@@ -191,7 +191,7 @@ builder.mutationField('endConsoleSession', (t) =>
       'Ends a console session, and closes its socket within a second. Needs the role `member`; a session of somebody else is seen by admins alone. One that is over stays as it is.',
     args: { input: t.arg({ type: EndConsoleSessionInput, required: true, description: 'The session to end.' }) },
     resolve: (_root, { input }, context, info) =>
-      once(
+      runIdempotently(
         { input, context, info },
         async () => ({ consoleSession: await endSession(await context.openProject(input), context.services.consoles, input) }),
         { isRepeatable: true },

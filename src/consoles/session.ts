@@ -2,8 +2,8 @@ import type { Socket } from 'node:net';
 import type { ConsoleEnd } from '../generated/prisma/enums.ts';
 import { BufferPool } from './buffers.ts';
 import { connectEndpoint, type Endpoint } from './endpoint.ts';
-import type { Handover } from './record.ts';
 import { Scrollback } from './scrollback.ts';
+import type { Handover } from './store.ts';
 
 /** The output of a serial console that is stored for a client that reconnects. */
 const SCROLLBACK_BYTES = 256 * 1024;
@@ -31,7 +31,7 @@ export interface ConsoleClient {
   close(closing: Closing): void;
 }
 
-export interface SessionFacts {
+export interface SessionIdentity {
   readonly id: string;
   readonly projectId: string;
   readonly instanceId: string;
@@ -66,7 +66,7 @@ export class LiveSession {
 
   /** `onLineClosed` runs when the console closes the line or cannot be reached; `failure` is null after a clean close. */
   constructor(
-    readonly facts: SessionFacts,
+    readonly facts: SessionIdentity,
     private readonly onLineClosed: (failure: Error | null) => void,
     continuation?: Continuation,
   ) {

@@ -4,17 +4,17 @@ import type { Database } from '../platform/database.ts';
 import { scheduleJob } from '../platform/jobs.ts';
 import type { Logger } from '../platform/logger.ts';
 import { isSameEndpoint } from './endpoint.ts';
+import { type Continuation, LiveSession, type SessionIdentity } from './session.ts';
 import {
   type ByteCounts,
   endSilentSessions,
-  putHandover,
   readSnapshots,
   type SessionSnapshot,
   SILENT_SECONDS,
   saveEnd,
+  saveHandover,
   saveSessions,
-} from './record.ts';
-import { type Continuation, LiveSession, type SessionFacts } from './session.ts';
+} from './store.ts';
 
 const POLL_INTERVAL_MS = 500;
 const SAVE_INTERVAL_MS = 5_000;
@@ -70,7 +70,7 @@ export class Sessions {
   }
 
   /** Starts a session, or continues one that ran in another process. */
-  open(facts: SessionFacts, continuation?: Continuation): LiveSession {
+  open(facts: SessionIdentity, continuation?: Continuation): LiveSession {
     const onLineClosed = (failure: Error | null) => {
       this.#endLine(session, failure).catch((error: unknown) => this.dependencies.log.warn({ err: error }, 'a console did not end well'));
     };
@@ -140,7 +140,7 @@ export class Sessions {
     await session.hangUp(closing);
     const { start, end } = session.scrollback;
     const handover = { position: end, scrollback: session.scrollback.readFrom(start) };
-    await putHandover(this.dependencies.database, this.owner, countsOf(session), handover).catch((failure: unknown) =>
+    await saveHandover(this.dependencies.database, this.owner, countsOf(session), handover).catch((failure: unknown) =>
       this.dependencies.log.warn({ err: failure, session_id: session.facts.id }, 'a console session could not be handed over'),
     );
   }
@@ -170,14 +170,14 @@ export class Sessions {
 }
 
 /** The statuses of an instance whose console nothing answers. */
-export const stillStatuses: ReadonlySet<InstanceStatus> = new Set(['stopped', 'suspended']);
+export const inactiveStatuses: ReadonlySet<InstanceStatus> = new Set(['stopped', 'suspended']);
 
 /** The reason by which a session must end, according to the database; null if it may continue. */
 function findEndReason({ facts }: LiveSession, snapshot: SessionSnapshot | undefined): ConsoleEnd | null {
   if (!snapshot) return 'instance_gone';
   if (snapshot.end) return snapshot.end;
   if (snapshot.status === null || snapshot.status === 'deleted') return 'instance_gone';
-  if (stillStatuses.has(snapshot.status)) return 'instance_not_running';
+  if (inactiveStatuses.has(snapshot.status)) return 'instance_not_running';
   return snapshot.endpoint && isSameEndpoint(snapshot.endpoint, facts.endpoint) ? null : 'console_moved';
 }
 

@@ -1,5 +1,5 @@
 import { hasRole, type ProjectScope } from '../access/scope.ts';
-import type { ReadWeighed, Weighed } from '../graph/answer.ts';
+import type { ReadWithinBudget, Sized } from '../graph/answer.ts';
 import { boundsOf, type Slice } from '../graph/connection.ts';
 import { groupRows, pickCounts } from '../graph/level.ts';
 import { type InProject, pickInProject } from '../graph/node.ts';
@@ -11,7 +11,7 @@ import type { Dashboard } from './list.ts';
 export async function findDashboards(
   database: Database,
   requested: readonly InProject[],
-  read: ReadWeighed,
+  read: ReadWithinBudget,
 ): Promise<Array<Dashboard | null>> {
   return pickInProject(requested, await read((bytesLeft) => selectByIds(database, requested, bytesLeft)));
 }
@@ -20,7 +20,7 @@ export async function findDashboards(
 function selectByIds(database: Database, requested: readonly InProject[], bytesLeft: number | null) {
   const ids = requested.map(({ id }) => id);
   const { projectIds, userIds, areAdmins } = describeScopes(requested.map(({ scope }) => scope));
-  return database.query<Dashboard & Weighed>`
+  return database.query<Dashboard & Sized>`
     SELECT id, "projectId", "organizationId", "createdById", name, "isDefault", "isPublic", version, created, modified,
       CASE WHEN fits THEN description ELSE '' END AS description, CASE WHEN fits THEN widgets ELSE '[]'::json END AS widgets,
       size AS bytes
@@ -46,11 +46,11 @@ function selectByIds(database: Database, requested: readonly InProject[], bytesL
 }
 
 /** The list of each of several projects, in two statements for all projects: the ids first, then their rows. */
-export async function listOfProjects(
+export async function listDashboardsByProject(
   database: Database,
   scopes: readonly ProjectScope[],
   slice: Slice<string>,
-  read: ReadWeighed,
+  read: ReadWithinBudget,
 ): Promise<Dashboard[][]> {
   const { above, below, limit, isAscending } = boundsOf(slice, 'asc');
   const { projectIds, userIds, areAdmins } = describeScopes(scopes);
@@ -91,24 +91,24 @@ export async function listOfProjects(
 }
 
 /** The default order: the oldest first. */
-export const dashboardOrder: Order = { field: 'id', direction: 'asc' };
+export const defaultDashboardOrder: Order = { field: 'id', direction: 'asc' };
 
 /**
  * The list of each project in another order. All dashboards that the viewer may see in a project are sorted: the quota bounds
  * them. Heavy columns are read for the page alone, as in `selectByIds`.
  */
-export async function orderDashboards(
+export async function listOrderedDashboards(
   database: Database,
   scopes: readonly ProjectScope[],
   order: Order,
   slice: Slice<string>,
-  read: ReadWeighed,
+  read: ReadWithinBudget,
 ): Promise<Dashboard[][]> {
   const range = rangeOf(slice, order);
   const { names, moments, limit, isAscending } = range;
   const { projectIds, userIds, areAdmins } = describeScopes(scopes);
   const rows = await read(
-    (bytesLeft) => database.query<Dashboard & Weighed>`
+    (bytesLeft) => database.query<Dashboard & Sized>`
       SELECT id, "projectId", "organizationId", "createdById", name, "isDefault", "isPublic", version, created, modified,
         CASE WHEN fits THEN description ELSE '' END AS description, CASE WHEN fits THEN widgets ELSE '[]'::json END AS widgets,
         size AS bytes

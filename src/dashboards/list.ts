@@ -1,12 +1,12 @@
 import { hasRole, type ProjectScope } from '../access/scope.ts';
-import type { ReadWeighed, Weighed } from '../graph/answer.ts';
+import type { ReadWithinBudget, Sized } from '../graph/answer.ts';
 import { type Bounds, boundsOf, boundsOfPage, type Slice } from '../graph/connection.ts';
 import { Fault } from '../kernel/fault.ts';
 import { makePage, type Page, pageOffset, readPage } from '../kernel/page.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 
 /** A row of the table `dashboards`. */
-export interface Row {
+export interface DashboardRow {
   readonly id: string;
   readonly projectId: string;
   readonly createdById: string;
@@ -21,13 +21,13 @@ export interface Row {
 }
 
 /** A dashboard with the organization of its project. */
-export type Dashboard = Row & { readonly organizationId: string };
+export type Dashboard = DashboardRow & { readonly organizationId: string };
 
 /** The fields that may be large: a list reads them only where they are requested, and only within the answer's byte budget. */
 export const heavyFields: ReadonlySet<string> = new Set(['description', 'widgets']);
 
 /** The dashboards that the viewer may see in one project, the oldest first. */
-export async function listDashboards(scope: ProjectScope, slice: Slice<string>, read: ReadWeighed): Promise<Dashboard[]> {
+export async function listDashboards(scope: ProjectScope, slice: Slice<string>, read: ReadWithinBudget): Promise<Dashboard[]> {
   const rows = await read((bytesLeft) => selectRange(scope, { ...boundsOf(slice, 'asc'), offset: 0, bytesLeft }));
   return rows.map((row) => withOrganization(scope, row));
 }
@@ -36,7 +36,7 @@ export async function listDashboards(scope: ProjectScope, slice: Slice<string>, 
 export async function pageDashboards(
   scope: ProjectScope,
   paging: { page: number; pageSize: number },
-  read: ReadWeighed,
+  read: ReadWithinBudget,
 ): Promise<Page<Dashboard>> {
   const request = readPage(paging);
   const seesAll = hasRole(scope, 'admin');
@@ -57,12 +57,12 @@ interface RowRange extends Bounds {
 }
 
 /** Reads the heavy columns of as many of the first rows as `bytesLeft` allows. */
-function selectRange(scope: ProjectScope, range: RowRange): Promise<Array<Row & Weighed>> {
+function selectRange(scope: ProjectScope, range: RowRange): Promise<Array<DashboardRow & Sized>> {
   const { database, projectId, viewer } = scope;
   const { above, below, limit, offset, bytesLeft, isAscending } = range;
   const seesAll = hasRole(scope, 'admin');
   if (isAscending)
-    return database.query<Row & Weighed>`
+    return database.query<DashboardRow & Sized>`
       SELECT id, project_id AS "projectId", created_by AS "createdById", name, CASE WHEN fits THEN description ELSE '' END AS description,
         CASE WHEN fits THEN widgets ELSE 'null'::json END AS widgets, is_default AS "isDefault", is_public AS "isPublic", version, created, modified,
         size AS bytes
@@ -77,7 +77,7 @@ function selectRange(scope: ProjectScope, range: RowRange): Promise<Array<Row & 
         ) AS page
       ) AS dashboard
       ORDER BY id`;
-  return database.query<Row & Weighed>`
+  return database.query<DashboardRow & Sized>`
       SELECT id, project_id AS "projectId", created_by AS "createdById", name, CASE WHEN fits THEN description ELSE '' END AS description,
         CASE WHEN fits THEN widgets ELSE 'null'::json END AS widgets, is_default AS "isDefault", is_public AS "isPublic", version, created, modified,
         size AS bytes
@@ -95,13 +95,13 @@ function selectRange(scope: ProjectScope, range: RowRange): Promise<Array<Row & 
 }
 
 /** Throws `not_found` for a dashboard that is absent, in another project, or hidden from the viewer. */
-export async function getDashboard(scope: ProjectScope, id: string, read: ReadWeighed): Promise<Dashboard> {
+export async function getDashboard(scope: ProjectScope, id: string, read: ReadWithinBudget): Promise<Dashboard> {
   const { query } = scope.database;
   const dashboardId = parseUuid(id);
   if (!dashboardId) throw Fault.notFound();
   const seesAll = hasRole(scope, 'admin');
   const [row] = await read(
-    (bytesLeft) => query<Row & Weighed>`
+    (bytesLeft) => query<DashboardRow & Sized>`
       SELECT id, project_id AS "projectId", created_by AS "createdById", name, CASE WHEN fits THEN description ELSE '' END AS description,
         CASE WHEN fits THEN widgets ELSE 'null'::json END AS widgets, is_default AS "isDefault", is_public AS "isPublic", version, created, modified,
         size AS bytes
@@ -119,6 +119,6 @@ export async function getDashboard(scope: ProjectScope, id: string, read: ReadWe
   return withOrganization(scope, row);
 }
 
-export function withOrganization({ organizationId }: Pick<ProjectScope, 'organizationId'>, row: Row): Dashboard {
+export function withOrganization({ organizationId }: Pick<ProjectScope, 'organizationId'>, row: DashboardRow): Dashboard {
   return Object.assign(row, { organizationId });
 }

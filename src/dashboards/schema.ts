@@ -1,16 +1,16 @@
 import type { InputFieldBuilder } from '@pothos/core';
-import { openReader, readLight } from '../graph/answer.ts';
+import { openReader, readWithoutHeavyFields } from '../graph/answer.ts';
 import { builder } from '../graph/builder.ts';
 import { pageCost } from '../graph/cost.ts';
+import { idempotencyKey, runIdempotently } from '../graph/idempotency.ts';
 import { implementConnection, resolveList } from '../graph/list.ts';
 import type { Locate } from '../graph/locate.ts';
 import { NodeRef, registerNode } from '../graph/node.ts';
-import { idempotencyKey, once } from '../graph/once.ts';
-import { implementOrder, inOrder } from '../graph/order.ts';
+import { implementOrder, orderedKeyset } from '../graph/order.ts';
 import { implementPage, pageArgs } from '../graph/page.ts';
 import { ProjectRef } from '../graph/project.ts';
 import { loadMember, UserRef } from '../graph/user.ts';
-import { countDashboards, dashboardOrder, findDashboards, listOfProjects, orderDashboards } from './find.ts';
+import { countDashboards, defaultDashboardOrder, findDashboards, listDashboardsByProject, listOrderedDashboards } from './find.ts';
 import { type Dashboard, getDashboard, heavyFields, listDashboards, pageDashboards } from './list.ts';
 import { createDashboard, type DashboardQuota, deleteDashboard, patchDashboard, updateDashboard } from './service.ts';
 
@@ -68,14 +68,20 @@ builder.objectFields(ProjectRef, (t) => ({
       complexity: pageCost,
       args: { orderBy: t.arg({ type: DashboardOrder, description: 'In this order.' }) },
       resolve: (scope, { orderBy, ...args }, context, info) => {
-        const order = orderBy ?? dashboardOrder;
+        const order = orderBy ?? defaultDashboardOrder;
         const read = openReader(context, info, heavyFields);
         const count = () => context.loadByProject('count of dashboards', scope, countDashboards);
-        return resolveList({ args, ...inOrder(order), count }, (slice) =>
-          context.loadByProject(`dashboards ${read === readLight} ${JSON.stringify([order, slice])}`, scope, async (database, scopes) => {
-            if (order !== dashboardOrder) return orderDashboards(database, scopes, order, slice, read);
-            return scopes.length === 1 ? [await listDashboards(scope, slice, read)] : listOfProjects(database, scopes, slice, read);
-          }),
+        return resolveList({ args, ...orderedKeyset(order), count }, (slice) =>
+          context.loadByProject(
+            `dashboards ${read === readWithoutHeavyFields} ${JSON.stringify([order, slice])}`,
+            scope,
+            async (database, scopes) => {
+              if (order !== defaultDashboardOrder) return listOrderedDashboards(database, scopes, order, slice, read);
+              return scopes.length === 1
+                ? [await listDashboards(scope, slice, read)]
+                : listDashboardsByProject(database, scopes, slice, read);
+            },
+          ),
         );
       },
     },
@@ -213,7 +219,7 @@ const DeleteDashboardPayload = builder.simpleObject('DeleteDashboardPayload', {
 });
 
 const locateDashboard: Locate = async ({ organizationId = '', projectId = '', id = '' }, context) =>
-  getDashboard(await context.openProject({ organizationId, projectId }), id, readLight);
+  getDashboard(await context.openProject({ organizationId, projectId }), id, readWithoutHeavyFields);
 
 builder.mutationFields((t) => ({
   createDashboard: t.field({
@@ -222,7 +228,7 @@ builder.mutationFields((t) => ({
     description: 'Makes a monitoring dashboard. Needs the role `member`.',
     args: { input: t.arg({ type: CreateDashboardInput, required: true, description: 'What to make.' }) },
     resolve: (_root, { input }, context, info) =>
-      once({ input, context, info }, async ({ openProject, services }) => ({
+      runIdempotently({ input, context, info }, async ({ openProject, services }) => ({
         dashboard: await createDashboard(await openProject(input), input, services.dashboards),
       })),
   }),
@@ -233,7 +239,7 @@ builder.mutationFields((t) => ({
     args: { input: t.arg({ type: UpdateDashboardInput, required: true, description: 'What takes the place of all that it was.' }) },
     extensions: { locate: locateDashboard },
     resolve: (_root, { input }, context, info) =>
-      once({ input, context, info }, async ({ openProject, services }) => ({
+      runIdempotently({ input, context, info }, async ({ openProject, services }) => ({
         dashboard: await updateDashboard(await openProject(input), input, services.dashboards),
       })),
   }),
@@ -245,7 +251,7 @@ builder.mutationFields((t) => ({
     args: { input: t.arg({ type: PatchDashboardInput, required: true, description: 'What to change.' }) },
     extensions: { locate: locateDashboard },
     resolve: (_root, { input }, context, info) =>
-      once({ input, context, info }, async ({ openProject, services }) => ({
+      runIdempotently({ input, context, info }, async ({ openProject, services }) => ({
         dashboard: await patchDashboard(await openProject(input), input, services.dashboards),
       })),
   }),
@@ -256,6 +262,6 @@ builder.mutationFields((t) => ({
     args: { input: t.arg({ type: DeleteDashboardInput, required: true, description: 'What to delete.' }) },
     extensions: { locate: locateDashboard },
     resolve: (_root, { input }, context, info) =>
-      once({ input, context, info }, async ({ openProject }) => deleteDashboard(await openProject(input), input)),
+      runIdempotently({ input, context, info }, async ({ openProject }) => deleteDashboard(await openProject(input), input)),
   }),
 }));

@@ -2,9 +2,9 @@ import { hasRole, openProject, type ProjectScope, requireRole } from '../access/
 import { Fault } from '../kernel/fault.ts';
 import { toJsonText } from '../kernel/jsontext.ts';
 import { parseUuid } from '../kernel/uuid.ts';
-import type { Statements } from '../platform/database.ts';
+import type { SqlClient } from '../platform/database.ts';
 import type { Query } from '../platform/query.ts';
-import { type Dashboard, type Row, withOrganization } from './list.ts';
+import { type Dashboard, type DashboardRow, withOrganization } from './list.ts';
 
 /** The fields that a PUT replaces. */
 interface DashboardContent {
@@ -30,7 +30,7 @@ export interface DashboardQuota {
 
 /** Throws `permission_denied` below the role `member`, and `conflict` where the project has reached its quota. */
 export async function createDashboard(
-  scope: ProjectScope<Statements>,
+  scope: ProjectScope<SqlClient>,
   content: DashboardContent,
   quota: DashboardQuota,
 ): Promise<Dashboard> {
@@ -39,7 +39,7 @@ export async function createDashboard(
   return lockDefaults(scope, content.isDefault ? [scope.projectId] : [], async (query) => {
     if (content.isDefault) await clearDefault(query, scope.projectId);
     const now = new Date();
-    const [row] = await query<Row>`
+    const [row] = await query<DashboardRow>`
       INSERT INTO dashboards (project_id, created_by, name, description, widgets, is_default, is_public, created, modified)
       SELECT ${scope.projectId}::uuid, ${scope.viewer.userId}::uuid, ${content.name}::text, ${content.description}::text,
         ${toJsonText(widgets)}::json, ${content.isDefault}::boolean, ${content.isPublic}::boolean, ${now}::timestamptz, ${now}::timestamptz
@@ -52,7 +52,7 @@ export async function createDashboard(
 }
 
 /** Replaces a dashboard (§4.2): omitted fields return to their defaults. Throws as `patchDashboard` does. */
-export function updateDashboard(scope: ProjectScope<Statements>, change: DashboardChange, quota: DashboardQuota): Promise<Dashboard> {
+export function updateDashboard(scope: ProjectScope<SqlClient>, change: DashboardChange, quota: DashboardQuota): Promise<Dashboard> {
   const { widgets = [] } = change;
   return patchDashboard(scope, { ...change, widgets }, quota);
 }
@@ -68,7 +68,7 @@ type DashboardPatch = Pick<DashboardChange, 'id' | 'project' | 'expectedVersion'
  * to, and `conflict`: with the current version where that is not the expected one, or with the quota where the new project
  * has reached it.
  */
-export async function patchDashboard(scope: ProjectScope<Statements>, change: DashboardPatch, quota: DashboardQuota): Promise<Dashboard> {
+export async function patchDashboard(scope: ProjectScope<SqlClient>, change: DashboardPatch, quota: DashboardQuota): Promise<Dashboard> {
   const { query } = scope.database;
   const target = change.project && change.project !== scope.projectId ? change.project : null;
   const moves = target !== null;
@@ -81,7 +81,7 @@ export async function patchDashboard(scope: ProjectScope<Statements>, change: Da
   const id = parseUuid(change.id);
   return lockDefaults(scope, isDefault ? [scope.projectId, projectId] : [], async (query) => {
     if (isDefault) await clearDefault(query, projectId, id);
-    const [row] = await query<Row>`
+    const [row] = await query<DashboardRow>`
       UPDATE dashboards SET name = coalesce(${name}, name), description = coalesce(${description}, description),
         widgets = coalesce(${widgets === undefined ? null : toJsonText(widgets)}::json, widgets),
         is_default = coalesce(${isDefault}::boolean, is_default), is_public = coalesce(${isPublic}::boolean, is_public),
@@ -99,7 +99,7 @@ export async function patchDashboard(scope: ProjectScope<Statements>, change: Da
 
 /** Deletes a dashboard and returns its id. Throws `not_found`, `permission_denied` and `conflict` as `patchDashboard` does. */
 export async function deleteDashboard(
-  scope: ProjectScope<Statements>,
+  scope: ProjectScope<SqlClient>,
   { id, expectedVersion }: { id: string; expectedVersion?: number | null },
 ) {
   const { query } = scope.database;
@@ -115,7 +115,7 @@ export async function deleteDashboard(
 }
 
 /** Throws `not_found` for a dashboard that the viewer may not see, `permission_denied` for one they may not edit. */
-async function findEditable(scope: ProjectScope<Statements>, id: string, query: Query): Promise<{ readonly version: number }> {
+async function findEditable(scope: ProjectScope<SqlClient>, id: string, query: Query): Promise<{ readonly version: number }> {
   const dashboardId = parseUuid(id);
   if (!dashboardId) throw Fault.notFound();
   const seesAll = hasRole(scope, 'admin');
@@ -129,7 +129,7 @@ async function findEditable(scope: ProjectScope<Statements>, id: string, query: 
 }
 
 /** The id of a project to move to. Throws a field error unless it is in the same organization and the viewer may edit dashboards there. */
-async function findTarget({ database, viewer, organizationId }: ProjectScope<Statements>, projectId: string): Promise<string> {
+async function findTarget({ database, viewer, organizationId }: ProjectScope<SqlClient>, projectId: string): Promise<string> {
   const target = await openProject(database, viewer, { organizationId, projectId }).catch((failure) => {
     if (failure instanceof Fault && failure.code === 'not_found') return null;
     throw failure;
@@ -143,7 +143,7 @@ async function findTarget({ database, viewer, organizationId }: ProjectScope<Sta
  * their ids, so that two moves in opposite directions cannot deadlock. Without projects, there is no transaction.
  */
 async function lockDefaults<Result>(
-  { database }: ProjectScope<Statements>,
+  { database }: ProjectScope<SqlClient>,
   projectIds: readonly string[],
   work: (query: Query) => Promise<Result>,
 ) {
@@ -166,7 +166,7 @@ async function clearDefault(query: Query, projectId: string, exceptId: string | 
  * `quota`, the target project has reached that.
  */
 async function explainMiss(
-  scope: ProjectScope<Statements>,
+  scope: ProjectScope<SqlClient>,
   { id, expectedVersion }: { id: string; expectedVersion?: number | null },
   query: Query,
   quota: DashboardQuota | null = null,

@@ -3,11 +3,11 @@ import { type GraphQLResolveInfo, responsePathAsArray } from 'graphql';
 import type { LimitFunction } from 'p-limit';
 import { Fault } from '../kernel/fault.ts';
 import { toJsonParts } from '../kernel/jsontext.ts';
-import { exceedsBytes, findExcess } from '../kernel/size.ts';
-import { asksFor } from './selection.ts';
+import { exceedsBytes, findOverflow } from '../kernel/size.ts';
+import { selectsAny } from './selection.ts';
 
 /** A row with the size of its heavy columns in bytes, whether they were read or not. */
-export interface Weighed {
+export interface Sized {
   readonly bytes: number | null;
 }
 
@@ -15,10 +15,10 @@ export interface Weighed {
  * Reads rows, with the heavy columns of as many of the first rows as fit in `bytesLeft`; with null, of none. Throws
  * `invalid_request` when the lists of the answer together exceed its budget.
  */
-export type ReadWeighed = <Row extends Weighed>(load: (bytesLeft: number | null) => Promise<Row[]>) => Promise<Row[]>;
+export type ReadWithinBudget = <Row extends Sized>(load: (bytesLeft: number | null) => Promise<Row[]>) => Promise<Row[]>;
 
 /** Reads rows without their heavy columns. */
-export const readLight: ReadWeighed = (load) => load(null);
+export const readWithoutHeavyFields: ReadWithinBudget = (load) => load(null);
 
 /** A list up to this size is read at once; a larger one first waits for a slot among the large answers of the process. */
 const SMALL_BYTES = 256 * 1024;
@@ -41,13 +41,13 @@ export class AnswerBudget {
   #isSerializing = false;
   #isClosed = false;
 
-  constructor({ maxBytes, inTurn }: AnswerLimits) {
+  constructor({ maxBytes, largeAnswerSlots }: AnswerLimits) {
     this.#maxBytes = maxBytes;
     this.#bytesLeft = maxBytes;
-    this.#runInSlot = inTurn;
+    this.#runInSlot = largeAnswerSlots;
   }
 
-  read<Row extends Weighed>(path: GraphQLResolveInfo['path'], load: (bytesLeft: number) => Promise<Row[]>): Promise<Row[]> {
+  read<Row extends Sized>(path: GraphQLResolveInfo['path'], load: (bytesLeft: number) => Promise<Row[]>): Promise<Row[]> {
     const previous = this.#previousRead;
     const rows = previous ? previous.then(() => this.#readNext(path, load)) : this.#readNext(path, load);
     this.#previousRead = rows.catch(() => {});
@@ -60,7 +60,7 @@ export class AnswerBudget {
   }
 
   /** The JSON text of a large answer, in UTF-8. Each step blocks the event loop for some milliseconds; other work runs in between. */
-  async word(body: unknown): Promise<Buffer> {
+  async serialize(body: unknown): Promise<Buffer> {
     this.#isSerializing = true;
     try {
       await nextImmediate();
@@ -84,9 +84,9 @@ export class AnswerBudget {
     this.#releaseSlot = null;
   }
 
-  async #readNext<Row extends Weighed>(path: GraphQLResolveInfo['path'], load: (bytesLeft: number) => Promise<Row[]>): Promise<Row[]> {
+  async #readNext<Row extends Sized>(path: GraphQLResolveInfo['path'], load: (bytesLeft: number) => Promise<Row[]>): Promise<Row[]> {
     if (this.#isClosed) return [];
-    if (this.exceeded) throw refuseAnswer(this.exceeded);
+    if (this.exceeded) throw answerTooLarge(this.exceeded);
     const hasSlot = this.isLarge;
     let rows = await load(hasSlot ? this.#bytesLeft : Math.min(this.#bytesLeft, SMALL_BYTES));
     let bytes = sumBytes(rows);
@@ -103,7 +103,7 @@ export class AnswerBudget {
     }
     if (bytes > this.#bytesLeft) {
       this.exceeded = { maxBytes: this.#maxBytes, path: namesOf(path) };
-      throw refuseAnswer(this.exceeded);
+      throw answerTooLarge(this.exceeded);
     }
     this.#bytesLeft -= bytes;
     return rows;
@@ -132,7 +132,7 @@ function toBytes(parts: readonly string[]): Buffer {
   return bytes;
 }
 
-function sumBytes(rows: readonly Weighed[]): number {
+function sumBytes(rows: readonly Sized[]): number {
   return rows.reduce((sum, { bytes }) => sum + (bytes ?? 0), 0);
 }
 
@@ -141,7 +141,7 @@ export interface AnswerLimits {
   /** The size of one answer, as JSON text. */
   readonly maxBytes: number;
   /** Runs only a few reads of large answers at once. */
-  readonly inTurn: LimitFunction;
+  readonly largeAnswerSlots: LimitFunction;
 }
 
 /** The part of a request's context that limits its answer. */
@@ -152,12 +152,12 @@ export interface AnswerContext {
   /** The budget, or null if no list has opened it. */
   findAnswerBudget(): AnswerBudget | null;
   /** The JSON text of the answer. A large answer is serialized in steps, with other work in between. */
-  wordAnswer(body: unknown): string | Promise<Buffer>;
+  serializeAnswer(body: unknown): string | Promise<Buffer>;
 }
 
 /** The reader for the rows of a field: it reads the heavy fields only if one of them is selected. */
-export function openReader(context: AnswerContext, info: GraphQLResolveInfo, heavyFields: ReadonlySet<string>): ReadWeighed {
-  if (!asksFor(info, heavyFields)) return readLight;
+export function openReader(context: AnswerContext, info: GraphQLResolveInfo, heavyFields: ReadonlySet<string>): ReadWithinBudget {
+  if (!selectsAny(info, heavyFields)) return readWithoutHeavyFields;
   return (load) => context.openAnswerBudget().read(info.path, load);
 }
 
@@ -169,18 +169,18 @@ interface LimitExceeded {
 }
 
 /** Checks, before an answer is serialized, whether it is too large; null if it is not. */
-export function findAnswerExcess(result: unknown, context: AnswerContext): LimitExceeded | null {
+export function findAnswerOverflow(result: unknown, context: AnswerContext): LimitExceeded | null {
   const { maxBytes } = context.services.answers;
   const exceeded = context.findAnswerBudget()?.exceeded;
   if (exceeded) return exceeded;
   if (!exceedsBytes(result, maxBytes)) return null;
-  const [, ...path] = findExcess(result, maxBytes) ?? [];
+  const [, ...path] = findOverflow(result, maxBytes) ?? [];
   const end = path.findIndex((key) => typeof key === 'number');
   return { maxBytes, path: (end < 0 ? path : path.slice(0, end)).map(String) };
 }
 
 /** The `invalid_request` for an answer that is too large, with advice on what to request less of. */
-export function refuseAnswer({ maxBytes, path }: LimitExceeded, advice = adviseOn(path)): Fault {
+export function answerTooLarge({ maxBytes, path }: LimitExceeded, advice = adviseOn(path)): Fault {
   return Fault.invalidRequest(`The answer would take more than ${maxBytes} bytes: ${advice}.`);
 }
 

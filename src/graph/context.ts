@@ -1,8 +1,8 @@
 import DataLoader from 'dataloader';
 import type { ExecutionResult } from 'graphql';
+import type { Lease, Revocable } from '../access/revocation.ts';
 import { openProject, type PrefetchedProject, type ProjectIds, type ProjectScope } from '../access/scope.ts';
 import { requireSession, type Session, type Viewer } from '../access/viewer.ts';
-import type { Lease, Revocable } from '../access/watch.ts';
 import { Fault } from '../kernel/fault.ts';
 import { toJsonText } from '../kernel/jsontext.ts';
 import { getOrInsert } from '../kernel/map.ts';
@@ -31,7 +31,7 @@ export interface Context extends AnswerContext {
    * Counts the document of a subscription until the returned function is called. Throws `conflict` beyond the limit. Null
    * if the document is the server's own.
    */
-  holdDocument: (() => () => void) | null;
+  reserveDocument: (() => () => void) | null;
   /** Replaces the session token of an open socket. Throws `invalid_request` at any other door. */
   renewCredential(token: string): Promise<Session>;
   /** The only project that may be opened, for a socket opened with a ticket; null: any that the viewer may see. */
@@ -43,7 +43,7 @@ export interface Context extends AnswerContext {
   /** Throws `not_authenticated` or `not_found`. Access is checked once per request, however often the project is named. */
   openProject(ids: ProjectIds): Promise<ProjectScope>;
   /** Registers projects that were opened together, as a list, so that resolvers below them can use `findProject`. */
-  keepProjects(scopes: readonly ProjectScope[]): void;
+  registerProjects(scopes: readonly ProjectScope[]): void;
   /** The scope of a project that the request has opened. Throws `not_found` if it has not. */
   findProject(projectId: string): ProjectScope;
   /** The v1 route of the request; null at the other doors, where clients write the documents. */
@@ -102,7 +102,7 @@ export function createContext(source: ContextSource): Context {
     services: source.services,
     viewer,
     watchAccess: source.watchAccess,
-    holdDocument: null,
+    reserveDocument: null,
     renewCredential: source.renewCredential,
     onlyProject: source.onlyProject,
     route: source.route,
@@ -119,7 +119,7 @@ export function createContext(source: ContextSource): Context {
       opened.set(scope.projectId, scope);
       return scope;
     },
-    keepProjects(projects) {
+    registerProjects(projects) {
       opened ??= new Map();
       for (const scope of projects) opened.set(scope.projectId, scope);
     },
@@ -128,7 +128,7 @@ export function createContext(source: ContextSource): Context {
       budget ??= new AnswerBudget(source.services.answers);
       return budget;
     },
-    wordAnswer: (body) => (budget?.isLarge ? budget.word(body) : toJsonText(body)),
+    serializeAnswer: (body) => (budget?.isLarge ? budget.serialize(body) : toJsonText(body)),
     findAnswerBudget: () => budget,
     onResult(callback) {
       callbacks ??= [];

@@ -40,10 +40,10 @@ interface CostResult {
 }
 
 /** Checks the cost of an operation with the variables of a request, which must be valid for their types (`variableErrors`). */
-export type JudgeCost = (variables: Readonly<Record<string, unknown>>) => CostResult;
+export type CheckCost = (variables: Readonly<Record<string, unknown>>) => CostResult;
 
 /** Creates the cost check of an operation of a valid document. The cost is computed once if no page size depends on a variable. */
-export function createCostJudge(schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode): JudgeCost {
+export function createCostCheck(schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode): CheckCost {
   const fragments = document.definitions.filter(({ kind }) => kind === Kind.FRAGMENT_DEFINITION);
   const ownDocument: DocumentNode = { ...document, definitions: [operation, ...fragments] };
   if (repeatsIntrospection(schema, ownDocument))

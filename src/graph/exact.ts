@@ -1,5 +1,5 @@
 import { type GraphQLInputType, getNullableType, isInputObjectType, isListType, isScalarType, Kind, type ValueNode } from 'graphql';
-import { type Exact, exactMember, exactOf, keepText, toJsonText } from '../kernel/jsontext.ts';
+import { type ExactJson, exactMember, readExactJson, toJsonText, withExactText } from '../kernel/jsontext.ts';
 import type { VariableBindings } from './variables.ts';
 
 /**
@@ -7,7 +7,7 @@ import type { VariableBindings } from './variables.ts';
  * sent if JavaScript would serialize it differently; elsewhere a number is what JavaScript parses.
  */
 export function keepTexts(bindings: VariableBindings, values: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-  const exact = exactOf(values);
+  const exact = readExactJson(values);
   if (exact === undefined) return values;
   const result = { ...values };
   for (const [name, { type }] of bindings) {
@@ -16,9 +16,9 @@ export function keepTexts(bindings: VariableBindings, values: Readonly<Record<st
   return result;
 }
 
-function keepTextsOf(type: GraphQLInputType, value: unknown, exact: Exact | undefined): unknown {
+function keepTextsOf(type: GraphQLInputType, value: unknown, exact: ExactJson | undefined): unknown {
   const nullable = getNullableType(type);
-  if (isScalarType(nullable)) return nullable.extensions.keepsText ? keepText(value, exact) : value;
+  if (isScalarType(nullable)) return nullable.extensions.keepsText ? withExactText(value, exact) : value;
   if (isListType(nullable) && Array.isArray(value))
     return value.map((item, index) => keepTextsOf(nullable.ofType, item, exactMember(exact, index)));
   if (!isInputObjectType(nullable) || typeof value !== 'object' || value === null || Array.isArray(value)) return value;

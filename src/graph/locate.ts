@@ -46,7 +46,7 @@ interface InaccessibleField {
  * The root fields whose ids name an object without access: reported before any other error of the fields, at every door. A
  * field with a missing or malformed id is left out, and gets that error.
  */
-export async function findRefused(located: Located, context: Context): Promise<InaccessibleField[]> {
+export async function findInaccessibleFields(located: Located, context: Context): Promise<InaccessibleField[]> {
   const inaccessible = await Promise.all(
     [...walkFieldIds(located)].map(async ({ node, field, ids }) => {
       const openNamedProject: Locate = async () => {

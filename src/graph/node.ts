@@ -3,7 +3,7 @@ import type { ProjectScope } from '../access/scope.ts';
 import { Fault } from '../kernel/fault.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import type { Database } from '../platform/database.ts';
-import { openReader, type ReadWeighed, readLight } from './answer.ts';
+import { openReader, type ReadWithinBudget, readWithoutHeavyFields } from './answer.ts';
 import { builder } from './builder.ts';
 import type { Context } from './context.ts';
 import { pageCost } from './cost.ts';
@@ -27,7 +27,7 @@ export interface InProject {
 }
 
 /** Loads objects of projects, in the order of the request; null for one that the viewer may not see or that is not of the project. */
-type LoadInProject = (context: Context, requested: readonly InProject[], read: ReadWeighed) => Promise<ReadonlyArray<object | null>>;
+type LoadInProject = (context: Context, requested: readonly InProject[], read: ReadWithinBudget) => Promise<ReadonlyArray<object | null>>;
 
 /** The same for objects that belong to no project. */
 type LoadOutside = (context: Context, ids: readonly string[]) => Promise<ReadonlyArray<object | null>>;
@@ -90,9 +90,9 @@ export function loadInProject<Row extends object>(
 ): Promise<Row | null> {
   const loader = loaders.get(name);
   if (!loader || !('inProject' in loader)) throw new Error(`${name} is nothing of a project`);
-  const read = loader.heavyFields ? openReader(context, info, loader.heavyFields) : readLight;
+  const read = loader.heavyFields ? openReader(context, info, loader.heavyFields) : readWithoutHeavyFields;
   return context.loadBatched<string, Row | null>(
-    `${name}${read === readLight ? '' : ' whole'}`,
+    `${name}${read === readWithoutHeavyFields ? '' : ' whole'}`,
     `${scope.projectId} ${id}`,
     async (keys) => {
       const requested = keys.map((key) => {

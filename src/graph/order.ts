@@ -54,7 +54,7 @@ export interface Place {
 }
 
 /** The keyset of a list in this order. Its cursors carry the field, the id and the value of the item. */
-export function inOrder({ field }: Order, statuses: readonly string[] = []) {
+export function orderedKeyset({ field }: Order, statuses: readonly string[] = []) {
   if (field === 'id') return { keyOf: (item: Ordered) => item.id, parseKey: parseUuid };
   return {
     keyOf: (item: Ordered) => `${field} ${item.id} ${orderedValue(item, field)}`,

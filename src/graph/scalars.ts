@@ -1,6 +1,6 @@
 import { GraphQLError, type ValueNode, valueFromASTUntyped } from 'graphql';
 import { jsonProblem } from '../kernel/json.ts';
-import { isPlain, JsonText } from '../kernel/jsontext.ts';
+import { JsonText, survivesRoundTrip } from '../kernel/jsontext.ts';
 import { lengthProblem, textProblem } from '../kernel/text.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import { builder } from './builder.ts';
@@ -55,7 +55,7 @@ function valueOfLiteral(node: ValueNode, variables: Variables): unknown {
 /** A JSON literal, with its text if JavaScript would serialize it differently. */
 function jsonOfLiteral(node: ValueNode, variables: Variables): unknown {
   const text = literalText(node, variables);
-  return text === undefined || isPlain(text) ? valueOfLiteral(node, variables) : new JsonText(text);
+  return text === undefined || survivesRoundTrip(text) ? valueOfLiteral(node, variables) : new JsonText(text);
 }
 
 function parseText(value: unknown): string {

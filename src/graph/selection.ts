@@ -12,11 +12,11 @@ import { getOrInsert } from '../kernel/map.ts';
 
 type Info = Pick<GraphQLResolveInfo, 'fieldNodes' | 'fragments' | 'variableValues'>;
 
-/** The results of `asksFor` that depend on no variable, cached for each field of a document. */
+/** The results of `selectsAny` that depend on no variable, cached for each field of a document. */
 const cache = new WeakMap<FieldNode, Map<ReadonlySet<string>, boolean>>();
 
 /** Whether one of the named fields is selected at any depth below a field, with `@skip` and `@include` applied. */
-export function asksFor(info: Info, names: ReadonlySet<string>): boolean {
+export function selectsAny(info: Info, names: ReadonlySet<string>): boolean {
   const [node, ...others] = info.fieldNodes;
   if (!node || others.length > 0) return search(info, names).isFound;
   const cached = cache.get(node)?.get(names);

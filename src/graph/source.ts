@@ -44,7 +44,7 @@ export abstract class Source<Event extends object = object> implements AsyncIter
   }
 
   /** Registers the one callback that runs at the end. */
-  hold(release: () => void): void {
+  runOnEnd(release: () => void): void {
     this.#onEnd = release;
   }
 

@@ -1,15 +1,15 @@
 import type { GraphQLResolveInfo } from 'graphql';
-import type { Weighed } from './answer.ts';
+import type { Sized } from './answer.ts';
 import type { Context } from './context.ts';
 
 /** A long text, with the id of its row; empty if it does not fit in the budget. */
-export interface WeighedText extends Weighed {
+export interface SizedText extends Sized {
   readonly id: string;
   readonly text: string;
 }
 
 /** Reads the texts of as many of the first rows as fit in `bytesLeft`. */
-type ReadTexts = (ids: readonly string[], bytesLeft: number) => Promise<WeighedText[]>;
+type ReadTexts = (ids: readonly string[], bytesLeft: number) => Promise<SizedText[]>;
 
 /**
  * A long text that the lists of its type leave out. One statement reads it for all rows of a level, within the budget of the

@@ -43,13 +43,13 @@ export function loadMember(
       JOIN organization_members AS member
         ON member.organization_id = wanted.organization_id AND member.user_id = wanted.user_id
       JOIN users ON users.id = member.user_id`;
-    const found = new Map(rows.map((row) => [`${row.organizationId} ${row.id}`, asSeen(context, row)]));
+    const found = new Map(rows.map((row) => [`${row.organizationId} ${row.id}`, viewerOrColleague(context, row)]));
     return keys.map((key) => found.get(key) ?? null);
   });
 }
 
 /** The viewer instead of their row, so that they are the same object everywhere. */
-export function asSeen({ viewer }: Context, user: Colleague): Viewer | Colleague {
+export function viewerOrColleague({ viewer }: Context, user: Colleague): Viewer | Colleague {
   return viewer && viewer.userId === user.id ? viewer : user;
 }
 
@@ -62,7 +62,7 @@ registerNode('User', {
         SELECT FROM organization_members AS theirs
         JOIN organization_members AS own ON own.organization_id = theirs.organization_id AND own.user_id = ${userId}::uuid
         WHERE theirs.user_id = users.id))`;
-    const users = new Map(rows.map((row) => [row.id, asSeen(context, row)]));
+    const users = new Map(rows.map((row) => [row.id, viewerOrColleague(context, row)]));
     return ids.map((id) => {
       const user = users.get(id);
       return user ? { ...user, __typename: typenameOf(user) } : null;

@@ -15,7 +15,7 @@ export class MemoryBudget {
   }
 
   /** Sets the bytes that an owner uses, and makes it the most recent owner, which is never evicted. */
-  hold(owner: Evictable, bytes: number): void {
+  reserve(owner: Evictable, bytes: number): void {
     this.release(owner);
     if (bytes === 0) return;
     this.#bytesByOwner.set(owner, bytes);

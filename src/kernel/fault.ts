@@ -50,7 +50,7 @@ export const faults = {
 
 export type FaultCode = keyof typeof faults;
 
-export const statusOf = Object.fromEntries(Object.entries(faults).map(([code, { status }]) => [code, status])) as {
+export const statusByCode = Object.fromEntries(Object.entries(faults).map(([code, { status }]) => [code, status])) as {
   readonly [Code in FaultCode]: (typeof faults)[Code]['status'];
 };
 

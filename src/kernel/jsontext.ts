@@ -60,16 +60,16 @@ function splitTexts(json: string): readonly string[] {
 }
 
 /** The exact form of parsed values that `JSON.stringify` would change, computed on demand. */
-const exactForms = new WeakMap<object, () => Exact | undefined>();
+const exactForms = new WeakMap<object, () => ExactJson | undefined>();
 
 /** Deeper values are rejected wherever they would be stored. */
 const MAX_DEPTH = 1_000;
 
-/** `JSON.parse`, which also remembers what it loses for `exactOf`. Throws a SyntaxError. */
+/** `JSON.parse`, which also remembers what it loses for `readExactJson`. Throws a SyntaxError. */
 export function parseJson(text: string): unknown {
   const value: unknown = JSON.parse(text);
-  if (typeof value === 'object' && value !== null && !isPlain(text)) {
-    let exact: Exact | undefined;
+  if (typeof value === 'object' && value !== null && !survivesRoundTrip(text)) {
+    let exact: ExactJson | undefined;
     exactForms.set(value, () => {
       exact ??= exceedsDepth(value, MAX_DEPTH) ? undefined : readExact(text);
       return exact;
@@ -87,29 +87,29 @@ const compact = /^[^"\s]*(?:"[^"\\]*(?:\\.[^"\\]*)*"[^"\s]*)*$/;
 const stringOrSpace = /("[^"\\]*(?:\\.[^"\\]*)*")|\s+/g;
 
 /** The exact form of a value from `parseJson`; undefined where `JSON.stringify` reproduces the text. */
-export function exactOf(value: object): Exact | undefined {
+export function readExactJson(value: object): ExactJson | undefined {
   return exactForms.get(value)?.();
 }
 
-/** Makes `exactOf` work for a member of a parsed value on its own. */
-export function passText(parent: object, name: string): void {
+/** Makes `readExactJson` work for a member of a parsed value on its own. */
+export function inheritExactJson(parent: object, name: string): void {
   const member: unknown = (parent as Readonly<Record<string, unknown>>)[name];
   const readParent = exactForms.get(parent);
   if (readParent && typeof member === 'object' && member !== null) exactForms.set(member, () => exactMember(readParent(), name));
 }
 
 /** A JSON value as it is spelled: a leaf is its text, an object a map with its keys in their order. */
-export type Exact = string | readonly Exact[] | ReadonlyMap<string, Exact>;
+export type ExactJson = string | readonly ExactJson[] | ReadonlyMap<string, ExactJson>;
 
-export function exactMember(exact: Exact | undefined, key: string | number): Exact | undefined {
+export function exactMember(exact: ExactJson | undefined, key: string | number): ExactJson | undefined {
   if (exact instanceof Map) return exact.get(String(key));
   return Array.isArray(exact) ? exact[Number(key)] : undefined;
 }
 
 /** A parsed value in the form in which it is stored: a `JsonText` where `JSON.stringify` would change it. */
-export function keepText(value: unknown, exact: Exact | undefined): unknown {
+export function withExactText(value: unknown, exact: ExactJson | undefined): unknown {
   const text = exact === undefined ? undefined : exactText(exact);
-  return text === undefined || isPlain(text) ? value : new JsonText(text);
+  return text === undefined || survivesRoundTrip(text) ? value : new JsonText(text);
 }
 
 /** The text of a value with the members of every object sorted by name. */
@@ -117,23 +117,23 @@ export function sortedText({ text }: JsonText): string {
   return exactText(readExact(text), (members) => members.sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-type Members = Array<[string, Exact]>;
+type Members = Array<[string, ExactJson]>;
 
-function exactText(exact: Exact, order = (members: Members) => members): string {
+function exactText(exact: ExactJson, order = (members: Members) => members): string {
   if (typeof exact === 'string') return exact;
-  if (!(exact instanceof Map)) return `[${(exact as readonly Exact[]).map((item) => exactText(item, order)).join(',')}]`;
+  if (!(exact instanceof Map)) return `[${(exact as readonly ExactJson[]).map((item) => exactText(item, order)).join(',')}]`;
   return `{${order([...exact])
     .map(([key, item]) => `${JSON.stringify(key)}:${exactText(item, order)}`)
     .join(',')}}`;
 }
 
 /** Reads a text that `JSON.parse` has accepted, so that it needs no validation. */
-function readExact(text: string): Exact {
+function readExact(text: string): ExactJson {
   let at = 0;
   const skipSeparators = () => {
     while (separators.has(text.charCodeAt(at))) at += 1;
   };
-  const read = (): Exact => {
+  const read = (): ExactJson => {
     skipSeparators();
     const start = at;
     const unit = text.charCodeAt(at);
@@ -143,8 +143,8 @@ function readExact(text: string): Exact {
     }
     if (unit === BRACKET || unit === BRACE) {
       at += 1;
-      const items: Exact[] = [];
-      const members = new Map<string, Exact>();
+      const items: ExactJson[] = [];
+      const members = new Map<string, ExactJson>();
       for (skipSeparators(); !closers.has(text.charCodeAt(at)); skipSeparators()) {
         if (unit === BRACKET) items.push(read());
         else members.set(JSON.parse(read() as string), read());
@@ -159,7 +159,7 @@ function readExact(text: string): Exact {
 }
 
 /** Whether `JSON.parse` and `JSON.stringify` preserve the spelling of every number of a JSON text and the position of every key. */
-export function isPlain(text: string): boolean {
+export function survivesRoundTrip(text: string): boolean {
   for (let at = 0; at < text.length; ) {
     const unit = text.charCodeAt(at);
     if (unit === QUOTE) {

@@ -9,7 +9,7 @@ export class Lifecycle {
     return this.#isStarting;
   }
 
-  async beginWith(work: Promise<void>): Promise<void> {
+  async runStartup(work: Promise<void>): Promise<void> {
     this.#isStarting = true;
     await work.finally(() => {
       this.#isStarting = false;

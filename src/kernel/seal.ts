@@ -29,7 +29,7 @@ export class Seal {
   }
 
   /** Returns nonce, authentication tag and ciphertext. */
-  close(plain: Uint8Array): Uint8Array {
+  encrypt(plain: Uint8Array): Uint8Array {
     const nonce = randomBytes(NONCE_BYTES);
     const cipher = createCipheriv(CIPHER, this.#encryptionKey, nonce);
     const sealed = [cipher.update(plain), cipher.final()];
@@ -37,7 +37,7 @@ export class Seal {
   }
 
   /** Throws an Error for data that was not sealed with the same secret and owner. */
-  open(sealed: Uint8Array): Uint8Array {
+  decrypt(sealed: Uint8Array): Uint8Array {
     const decipher = createDecipheriv(CIPHER, this.#encryptionKey, sealed.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES });
     decipher.setAuthTag(sealed.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
     return Buffer.concat([decipher.update(sealed.subarray(NONCE_BYTES + TAG_BYTES)), decipher.final()]);

@@ -55,7 +55,7 @@ export function exceedsBytes(value: unknown, maxBytes: number): boolean {
     }
   }
   if (minBytes > maxBytes) return true;
-  return minBytes + characters * (MAX_CHARACTER_BYTES - 1) + others * MAX_OTHER_BYTES > maxBytes && findExcess(value, maxBytes) !== null;
+  return minBytes + characters * (MAX_CHARACTER_BYTES - 1) + others * MAX_OTHER_BYTES > maxBytes && findOverflow(value, maxBytes) !== null;
 }
 
 /** `\u0000`: the most that one UTF-16 unit takes. */
@@ -67,7 +67,7 @@ const MAX_OTHER_BYTES = 25;
  * The path (names and indices) of the first part of a value that does not fit into `maxBytes` of JSON text, or null where all
  * of it fits. Measures to the byte. Recurses as deep as the value, which is an answer of ours.
  */
-export function findExcess(value: unknown, maxBytes: number): ReadonlyArray<string | number> | null {
+export function findOverflow(value: unknown, maxBytes: number): ReadonlyArray<string | number> | null {
   const path: Array<string | number> = [];
   let remaining = maxBytes;
   const overflows = (input: unknown): boolean => {

@@ -1,10 +1,10 @@
 import type { ProjectScope } from '../access/scope.ts';
-import type { ReadWeighed } from '../graph/answer.ts';
+import type { ReadWithinBudget } from '../graph/answer.ts';
 import type { Slice } from '../graph/connection.ts';
 import { groupRows, pickCounts } from '../graph/level.ts';
 import type { Database } from '../platform/database.ts';
 import { type FoundNotification, type ListedRow, loadListed } from './find.ts';
-import { LAST } from './list.ts';
+import { MAX_SEQUENCE } from './list.ts';
 
 /** A resource of a project that notifications may be about. */
 interface Subject {
@@ -14,11 +14,11 @@ interface Subject {
 }
 
 /** A slice of the notifications about each subject, the newest first: two statements, whatever the number of subjects. */
-export async function listAbout(
+export async function listBySubject(
   database: Database,
   subjects: readonly Subject[],
-  { before: above = 0, after: below = LAST, limit, backwards }: Slice<number>,
-  read: ReadWeighed,
+  { before: above = 0, after: below = MAX_SEQUENCE, limit, backwards }: Slice<number>,
+  read: ReadWithinBudget,
 ): Promise<FoundNotification[][]> {
   const ids = subjects.map(({ id }) => id);
   const projectIds = subjects.map(({ scope }) => scope.projectId);
@@ -46,7 +46,7 @@ export async function listAbout(
 }
 
 /** The number of notifications about each subject. */
-export async function countAbout(database: Database, subjects: readonly Subject[]): Promise<number[]> {
+export async function countBySubject(database: Database, subjects: readonly Subject[]): Promise<number[]> {
   const ids = subjects.map(({ id }) => id);
   const projectIds = subjects.map(({ scope }) => scope.projectId);
   const rows = await database.query<{ subjectId: string | null; count: number | null }>`

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Lease } from '../access/revocation.ts';
 import type { ProjectScope } from '../access/scope.ts';
-import type { Lease } from '../access/watch.ts';
 import type { WatchAccess } from '../graph/context.ts';
 import { Source } from '../graph/source.ts';
 import type { Evictable } from '../kernel/budget.ts';
@@ -16,9 +16,9 @@ import {
   type NotificationEvent,
   type ReaderKey,
   type ReadState,
-  readLast,
+  readDeliveredVersion,
+  readLastSequence,
   readState,
-  readToldVersion,
   readVersion,
 } from './log.ts';
 
@@ -199,7 +199,7 @@ class Feed extends Source<FeedEvent> implements Evictable {
     this.#fetched = events;
     this.#fetchedCount = events.length;
     this.#isReplay = replayBytes !== null;
-    if (replayBytes !== null) this.#hubs.replays.hold(this, replayBytes);
+    if (replayBytes !== null) this.#hubs.replays.reserve(this, replayBytes);
   }
 
   /** Joins the hub, with the client's cursor as the position; a cursor beyond the end of the log is a gap. */
@@ -215,7 +215,7 @@ class Feed extends Source<FeedEvent> implements Evictable {
     follower.position = after;
     if (after <= this.#boundary) return;
     // Another process may have delivered entries to the client that this hub has not read yet.
-    const last = await readLast(database, projectId);
+    const last = await readLastSequence(database, projectId);
     if (after <= last) return;
     follower.position = last;
     this.#setFetched([{ type: 'gap', from: last + 1, to: after }], null);
@@ -245,7 +245,7 @@ class Feed extends Source<FeedEvent> implements Evictable {
     const request = { ...this.#reader, sinceVersion: Number.MAX_SAFE_INTEGER, upTo: position };
     const state = await this.#query((database) => readState(database, request));
     const sinceVersion = this.#versionBefore ?? state.version;
-    const version = await this.#query((database) => readToldVersion(database, state, { ...this.#reader, position, sinceVersion }));
+    const version = await this.#query((database) => readDeliveredVersion(database, state, { ...this.#reader, position, sinceVersion }));
     this.#recordDelivered(follower, { ...state, version });
     this.#isReady = true;
     this.#setFetched([{ type: 'ready', sequence: position, readThrough: state.readThrough, unreadCount: state.unread }], null);

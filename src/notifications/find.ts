@@ -1,10 +1,10 @@
 import type { ProjectScope } from '../access/scope.ts';
-import type { ReadWeighed, Weighed } from '../graph/answer.ts';
+import type { ReadWithinBudget, Sized } from '../graph/answer.ts';
 import type { Slice } from '../graph/connection.ts';
 import { groupRows, idsOf, pickCounts } from '../graph/level.ts';
 import { type InProject, pickInProject } from '../graph/node.ts';
-import type { Database, Statements } from '../platform/database.ts';
-import { LAST } from './list.ts';
+import type { Database, SqlClient } from '../platform/database.ts';
+import { MAX_SEQUENCE } from './list.ts';
 import type { Notification } from './log.ts';
 import type { NotificationFilter } from './service.ts';
 
@@ -15,7 +15,7 @@ export type FoundNotification = Notification & { readonly projectId: string };
 export async function findNotifications(
   database: Database,
   requested: readonly InProject[],
-  read: ReadWeighed,
+  read: ReadWithinBudget,
 ): Promise<Array<FoundNotification | null>> {
   return pickInProject(requested, await read((bytesLeft) => selectByIds(database, requested, bytesLeft)));
 }
@@ -25,11 +25,11 @@ function selectByIds(
   database: Database,
   requested: readonly InProject[],
   bytesLeft: number | null,
-): Promise<Array<FoundNotification & Weighed>> {
+): Promise<Array<FoundNotification & Sized>> {
   const ids = requested.map(({ id }) => id);
   const projectIds = requested.map(({ scope }) => scope.projectId);
   const userIds = requested.map(({ scope }) => scope.viewer.userId);
-  return database.query<FoundNotification & Weighed>`
+  return database.query<FoundNotification & Sized>`
     SELECT id, "projectId", sequence, kind, severity, title, CASE WHEN fits THEN body ELSE '' END AS body,
       "resourceType", "resourceId", CASE WHEN fits THEN data ELSE '{}'::json END AS data, created, read,
       size AS bytes
@@ -58,7 +58,7 @@ function selectByIds(
 }
 
 /** The ids of the named notifications of the project that the viewer has not read. */
-export async function findUnread({ database, projectId, viewer }: ProjectScope<Statements>, ids: readonly string[]): Promise<string[]> {
+export async function findUnread({ database, projectId, viewer }: ProjectScope<SqlClient>, ids: readonly string[]): Promise<string[]> {
   const rows = await database.query<{ id: string }>`
     SELECT notification.id FROM notifications AS notification
     LEFT JOIN notification_states AS state ON state.project_id = notification.project_id AND state.user_id = ${viewer.userId}::uuid
@@ -75,14 +75,14 @@ export async function findUnread({ database, projectId, viewer }: ProjectScope<S
 }
 
 /** A slice of the list of each project, the newest first: two statements, whatever the number of projects. */
-export async function listOfProjects(
+export async function listNotificationsByProject(
   database: Database,
   scopes: readonly ProjectScope[],
   { filter, slice }: { filter: NotificationFilter; slice: Slice<number> },
-  read: ReadWeighed,
+  read: ReadWithinBudget,
 ): Promise<FoundNotification[][]> {
   const { unread = null, severity = null, kind = null } = filter;
-  const { before: above = 0, after: below = LAST, limit } = slice;
+  const { before: above = 0, after: below = MAX_SEQUENCE, limit } = slice;
   const projectIds = idsOf(scopes);
   const userIds = scopes.map(({ viewer }) => viewer.userId);
   const rows = slice.backwards
@@ -180,7 +180,7 @@ export interface ListedRow {
 export async function loadListed(
   database: Database,
   { rows, scopesById }: { rows: readonly ListedRow[]; scopesById: ReadonlyMap<string, ProjectScope> },
-  read: ReadWeighed,
+  read: ReadWithinBudget,
 ): Promise<FoundNotification[]> {
   const requested = rows.flatMap(({ id, parentId }) => {
     const scope = scopesById.get(parentId);
@@ -191,7 +191,7 @@ export async function loadListed(
 }
 
 /** The length of the list of each project; only with a filter by severity or kind does it count rows. */
-export async function countNotifications(
+export async function countNotificationsByProject(
   database: Database,
   scopes: readonly ProjectScope[],
   { unread = null, severity = null, kind = null }: NotificationFilter,

@@ -5,7 +5,7 @@ import { coalesceCalls } from '../kernel/coalesce.ts';
 import { getOrInsert } from '../kernel/map.ts';
 import type { Database } from '../platform/database.ts';
 import { nextLimit, readEntries } from './batch.ts';
-import { type Position, type ReaderKey, type ReadState, readLast, readState } from './log.ts';
+import { type Position, type ReaderKey, type ReadState, readLastSequence, readState } from './log.ts';
 import type { Throttle } from './throttle.ts';
 import { BATCH, type LiveEntry, Window } from './window.ts';
 
@@ -131,7 +131,7 @@ export class Hub implements Evictable {
 
   /** Reads the end of the log as the hub's position, once; after a failure the next call tries again. */
   open(): Promise<void> {
-    this.#opening ??= readLast(this.dependencies.database, this.projectId).then(
+    this.#opening ??= readLastSequence(this.dependencies.database, this.projectId).then(
       (last) => {
         this.position = last;
       },
@@ -243,7 +243,7 @@ export class Hub implements Evictable {
       this.#limit = nextLimit(batch, BATCH);
       this.#window.add(batch);
       this.position = last.sequence;
-      this.dependencies.windows.hold(this, this.#window.bytes);
+      this.dependencies.windows.reserve(this, this.#window.bytes);
       this.#hasMore ||= batch.hasMore;
       await this.#broadcast();
       if (this.#hasMore) this.requestBatch();
@@ -259,11 +259,11 @@ export class Hub implements Evictable {
       subscriber.onReadable();
       const tookMs = performance.now() - startedAt;
       if (tookMs < BROADCAST_SLICE_MS) continue;
-      this.dependencies.throttle.spend(tookMs);
+      this.dependencies.throttle.recordTime(tookMs);
       await setImmediate();
       startedAt = performance.now();
     }
-    this.dependencies.throttle.spend(performance.now() - startedAt);
+    this.dependencies.throttle.recordTime(performance.now() - startedAt);
   }
 
   /** One state for all feeds that are ready; if one of them has missed too many single reads, for those that had the last state. */

@@ -1,10 +1,10 @@
 import type { Severity } from '../generated/prisma/enums.ts';
-import type { Weighed } from '../graph/answer.ts';
+import type { Sized } from '../graph/answer.ts';
 import type { Database } from '../platform/database.ts';
 import type { Notification } from './log.ts';
 
 /** The notifications of a project for a user: all of them, or those that pass a filter. */
-export interface List {
+export interface NotificationList {
   readonly projectId: string;
   readonly userId: string;
   readonly unread: boolean | null;
@@ -13,7 +13,7 @@ export interface List {
 }
 
 /** A part of a list: the entries with sequences between two bounds, both exclusive, the newest first unless `isAscending`. */
-export interface Part extends List {
+export interface ListPart extends NotificationList {
   readonly above: number;
   readonly below: number;
   readonly limit: number;
@@ -23,10 +23,10 @@ export interface Part extends List {
   readonly bytesLeft: number | null;
 }
 
-type Row = Notification & Weighed;
+type Row = Notification & Sized;
 
 /** An upper bound of every sequence. */
-export const LAST = Number.MAX_SAFE_INTEGER;
+export const MAX_SEQUENCE = Number.MAX_SAFE_INTEGER;
 
 /**
  * The notifications of a part, with the heavy columns of as many rows as `bytesLeft` allows.
@@ -37,12 +37,12 @@ export const LAST = Number.MAX_SAFE_INTEGER;
  * does not evaluate. The lower bound is compared as a row: for two plain bounds the planner would expect few rows, read all of
  * them and sort. No read notification is newer than the last one that was read: a list of those ends there.
  */
-export function readPart(database: Database, part: Part): Promise<Row[]> {
+export function readListPart(database: Database, part: ListPart): Promise<Row[]> {
   if (part.kind === null && part.severity === null) return part.isAscending ? readOldest(database, part) : readNewest(database, part);
   return part.isAscending ? readOldestOf(database, part) : readNewestOf(database, part);
 }
 
-function readNewest(database: Database, part: Part): Promise<Row[]> {
+function readNewest(database: Database, part: ListPart): Promise<Row[]> {
   const { projectId, userId, unread, above, below, limit, offset, bytesLeft } = part;
   return database.query<Row>`
     WITH mark AS (
@@ -78,7 +78,7 @@ function readNewest(database: Database, part: Part): Promise<Row[]> {
     ORDER BY sequence DESC`;
 }
 
-function readOldest(database: Database, part: Part): Promise<Row[]> {
+function readOldest(database: Database, part: ListPart): Promise<Row[]> {
   const { projectId, userId, unread, above, below, limit, offset, bytesLeft } = part;
   return database.query<Row>`
     WITH mark AS (
@@ -114,7 +114,7 @@ function readOldest(database: Database, part: Part): Promise<Row[]> {
     ORDER BY sequence`;
 }
 
-function readNewestOf(database: Database, part: Part): Promise<Row[]> {
+function readNewestOf(database: Database, part: ListPart): Promise<Row[]> {
   const { projectId, userId, unread, severity, kind, above, below, limit, offset, bytesLeft } = part;
   return database.query<Row>`
     WITH mark AS (
@@ -169,7 +169,7 @@ function readNewestOf(database: Database, part: Part): Promise<Row[]> {
     ORDER BY sequence DESC`;
 }
 
-function readOldestOf(database: Database, part: Part): Promise<Row[]> {
+function readOldestOf(database: Database, part: ListPart): Promise<Row[]> {
   const { projectId, userId, unread, severity, kind, above, below, limit, offset, bytesLeft } = part;
   return database.query<Row>`
     WITH mark AS (
@@ -225,7 +225,10 @@ function readOldestOf(database: Database, part: Part): Promise<Row[]> {
 }
 
 /** The length of a list without a filter by kind or severity, computed without counting rows; and the last sequence of the log. */
-export async function countList(database: Database, { projectId, userId, unread }: List): Promise<{ count: number; last: number }> {
+export async function countList(
+  database: Database,
+  { projectId, userId, unread }: NotificationList,
+): Promise<{ count: number; last: number }> {
   const [row] = await database.query<{ count: number; last: number }>`
     SELECT coalesce(CASE ${unread}::boolean
         WHEN true THEN unread_notifications(project_id, ${userId}::uuid)
@@ -237,7 +240,7 @@ export async function countList(database: Database, { projectId, userId, unread 
 }
 
 /** The length of a list with a filter by kind or severity: counts its rows. */
-export async function countFiltered(database: Database, list: List): Promise<number> {
+export async function countFiltered(database: Database, list: NotificationList): Promise<number> {
   const { projectId, userId, unread, severity, kind } = list;
   const [row] = await database.query<{ count: number }>`
     WITH mark AS (

@@ -44,7 +44,7 @@ export interface ReadState {
 export const MAX_EVENT_IDS = 1_000;
 
 /** The last sequence of the project's log. */
-export async function readLast(database: Database, projectId: string): Promise<number> {
+export async function readLastSequence(database: Database, projectId: string): Promise<number> {
   const [row] = await database.query<{ last: number }>`
     SELECT last_sequence::int AS last FROM notification_logs WHERE project_id = ${projectId}::uuid`;
   return row?.last ?? 0;
@@ -115,7 +115,11 @@ export async function readVersionBefore(
  * `late.sinceVersion`. An entry that was read after its replay, or before its delivery as a live entry, is delivered as unread:
  * the version is one before such reads, so that the next state delivers them again.
  */
-export async function readToldVersion(database: Database, { version, last, readThrough }: ReadState, late: LateReads): Promise<number> {
+export async function readDeliveredVersion(
+  database: Database,
+  { version, last, readThrough }: ReadState,
+  late: LateReads,
+): Promise<number> {
   if (last <= late.position && late.sinceVersion === version) return version;
   const before = await readVersionBefore(database, late);
   return Math.min(before ?? version, readThrough > late.position ? version - 1 : version);

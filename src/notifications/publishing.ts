@@ -1,9 +1,9 @@
 import type { InputFieldBuilder } from '@pothos/core';
 import type { ProjectScope } from '../access/scope.ts';
 import { builder } from '../graph/builder.ts';
-import { idempotencyKey, once } from '../graph/once.ts';
+import { idempotencyKey, runIdempotently } from '../graph/idempotency.ts';
 import { ProjectRef } from '../graph/project.ts';
-import { inProject, NotificationRef, type Reached, SeverityEnum } from './schema.ts';
+import { inProject, NotificationRef, type ProjectNotification, SeverityEnum } from './schema.ts';
 import { MAX_PUBLISHED_BYTES, publishNotifications } from './service.ts';
 
 /** The most notifications in one call of `publishNotifications`. */
@@ -77,7 +77,7 @@ const PublishNotificationsInput = builder.inputType('PublishNotificationsInput',
 /** The published notifications, and the scope in which they were published. */
 interface Publishing {
   readonly scope: ProjectScope;
-  readonly notifications: readonly Reached[];
+  readonly notifications: readonly ProjectNotification[];
 }
 
 const PublishNotificationsPayload = builder.objectRef<Publishing>('PublishNotificationsPayload').implement({
@@ -100,10 +100,10 @@ builder.mutationFields((t) => ({
     description: 'Appends a notification to the project’s log. Needs the role `admin`.',
     args: { input: t.arg({ type: PublishNotificationInput, required: true, description: 'The notification.' }) },
     resolve: (_root, { input }, context, info) =>
-      once({ input, context, info }, async ({ openProject, services }) => {
+      runIdempotently({ input, context, info }, async ({ openProject, services }) => {
         const scope = await openProject(input);
         const [notification] = inProject(scope, await publishNotifications(scope, services.notifications, [input]));
-        return { notification: notification as Reached };
+        return { notification: notification as ProjectNotification };
       }),
   }),
   publishNotifications: t.field({
@@ -113,7 +113,7 @@ builder.mutationFields((t) => ({
       'Appends notifications to the project’s log, all of them or none, with consecutive numbers in the order given. Needs the role `admin`.',
     args: { input: t.arg({ type: PublishNotificationsInput, required: true, description: 'The notifications.' }) },
     resolve: async (_root, { input }, context, info) => {
-      const published = await once({ input, context, info }, async ({ openProject, services }) => {
+      const published = await runIdempotently({ input, context, info }, async ({ openProject, services }) => {
         const scope = await openProject(input);
         return { notifications: inProject(scope, await publishNotifications(scope, services.notifications, input.notifications)) };
       });

@@ -1,17 +1,17 @@
 import type { ProjectScope } from '../access/scope.ts';
 import type { Severity } from '../generated/prisma/enums.ts';
-import { openReader, readLight } from '../graph/answer.ts';
+import { openReader, readWithoutHeavyFields } from '../graph/answer.ts';
 import { builder } from '../graph/builder.ts';
 import { pageCost } from '../graph/cost.ts';
 import { describeValues } from '../graph/enums.ts';
+import { idempotencyKey, runIdempotently } from '../graph/idempotency.ts';
 import { implementConnection, resolveList } from '../graph/list.ts';
 import { loadInProject, loadNodeInProject, NodeRef, registerNode } from '../graph/node.ts';
-import { idempotencyKey, once } from '../graph/once.ts';
 import { implementPage, pageArgs } from '../graph/page.ts';
 import { ProjectRef } from '../graph/project.ts';
-import { asksFor } from '../graph/selection.ts';
-import { countAbout, listAbout } from './about.ts';
-import { countNotifications, findNotifications, findUnread, listOfProjects } from './find.ts';
+import { selectsAny } from '../graph/selection.ts';
+import { countBySubject, listBySubject } from './about.ts';
+import { countNotificationsByProject, findNotifications, findUnread, listNotificationsByProject } from './find.ts';
 import type { Hubs } from './hubs.ts';
 import type { Notification } from './log.ts';
 import { countUnread, heavyFields, listNotifications, type MarkResult, markRead, pageNotifications } from './service.ts';
@@ -35,13 +35,13 @@ export const SeverityEnum = builder.enumType('Severity', {
 });
 
 /** A notification with its project; the events of a feed are shared, and have none. */
-export type Reached = Notification & { readonly projectId?: string };
+export type ProjectNotification = Notification & { readonly projectId?: string };
 
-export function inProject({ projectId }: Pick<ProjectScope, 'projectId'>, rows: readonly Notification[]): Reached[] {
+export function inProject({ projectId }: Pick<ProjectScope, 'projectId'>, rows: readonly Notification[]): ProjectNotification[] {
   return rows.map((row) => Object.assign(row, { projectId }));
 }
 
-export const NotificationRef = builder.objectRef<Reached>('Notification').implement({
+export const NotificationRef = builder.objectRef<ProjectNotification>('Notification').implement({
   description: 'An entry of a project’s notification log. All who may see the project see it.',
   interfaces: [NodeRef],
   fields: (t) => ({
@@ -110,13 +110,13 @@ builder.objectFields(ProjectRef, (t) => ({
         const read = openReader(context, info, heavyFields);
         const name = `notifications ${JSON.stringify(filter)}`;
         const count = () =>
-          context.loadByProject(`count of ${name}`, scope, (database, scopes) => countNotifications(database, scopes, filter));
+          context.loadByProject(`count of ${name}`, scope, (database, scopes) => countNotificationsByProject(database, scopes, filter));
         const keyset = { args, keyOf: (node: Notification) => node.sequence, parseKey: parseSequence, count };
         return resolveList(keyset, (slice) =>
-          context.loadByProject(`${name} ${read === readLight} ${JSON.stringify(slice)}`, scope, async (database, scopes) =>
+          context.loadByProject(`${name} ${read === readWithoutHeavyFields} ${JSON.stringify(slice)}`, scope, async (database, scopes) =>
             scopes.length === 1
               ? [inProject(scope, await listNotifications(scope, { filter, slice }, read))]
-              : listOfProjects(database, scopes, { filter, slice }, read),
+              : listNotificationsByProject(database, scopes, { filter, slice }, read),
           ),
         );
       },
@@ -154,11 +154,11 @@ builder.prismaObjectField('Instance', 'notifications', (t) =>
             return { id, scope: findProject(projectId) };
           });
         const read = openReader(context, info, heavyFields);
-        const count = () => loadBatched('count of notifications about', key, (keys) => countAbout(database, subjects(keys)));
+        const count = () => loadBatched('count of notifications about', key, (keys) => countBySubject(database, subjects(keys)));
         const keyset = { args, keyOf: (node: Notification) => node.sequence, parseKey: parseSequence, count };
         return resolveList(keyset, (slice) =>
-          loadBatched(`notifications about ${read === readLight} ${JSON.stringify(slice)}`, key, (keys) =>
-            listAbout(database, subjects(keys), slice, read),
+          loadBatched(`notifications about ${read === readWithoutHeavyFields} ${JSON.stringify(slice)}`, key, (keys) =>
+            listBySubject(database, subjects(keys), slice, read),
           ),
         );
       },
@@ -200,7 +200,9 @@ const MarkNotificationsReadPayload = builder.objectRef<Marking>('MarkNotificatio
       description: 'Those that were named and unread before. None where all were marked, or all up to a sequence.',
       complexity: { field: 1, multiplier: MAX_NOTIFICATION_IDS },
       resolve: async ({ scope, changedIds }, _args, context, info) => {
-        const rows = await Promise.all(changedIds.map((id) => loadInProject<Reached>(context, 'Notification', { scope, id }, info)));
+        const rows = await Promise.all(
+          changedIds.map((id) => loadInProject<ProjectNotification>(context, 'Notification', { scope, id }, info)),
+        );
         return rows.filter((row) => row !== null);
       },
     }),
@@ -216,10 +218,10 @@ builder.mutationField('markNotificationsRead', (t) =>
     description: 'Marks notifications of the project as read by the viewer.',
     args: { input: t.arg({ type: MarkNotificationsReadInput, required: true, description: 'What to mark.' }) },
     resolve: async (_root, { input }, context, info) => {
-      const marking = await once({ input, context, info }, async ({ openProject, services }) => {
+      const marking = await runIdempotently({ input, context, info }, async ({ openProject, services }) => {
         const scope = await openProject(input);
         const ids = input.throughSequence === null || input.throughSequence === undefined ? (input.notificationIds ?? []) : [];
-        const changedIds = ids.length > 0 && asksFor(info, changedField) ? await findUnread(scope, ids) : [];
+        const changedIds = ids.length > 0 && selectsAny(info, changedField) ? await findUnread(scope, ids) : [];
         return { ...(await markRead(scope, services.notifications, input)), changedIds };
       });
       return marking && { ...marking, scope: await context.openProject(input) };

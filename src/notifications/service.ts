@@ -1,15 +1,15 @@
 import { type ProjectScope, requireRole } from '../access/scope.ts';
 import type { Severity } from '../generated/prisma/enums.ts';
-import type { ReadWeighed } from '../graph/answer.ts';
+import type { ReadWithinBudget } from '../graph/answer.ts';
 import type { Slice } from '../graph/connection.ts';
 import { idsOf, pickCounts } from '../graph/level.ts';
 import { Fault } from '../kernel/fault.ts';
 import { toJsonText } from '../kernel/jsontext.ts';
 import { makePage, type Page, pageOffset, readPage } from '../kernel/page.ts';
 import { exceedsBytes } from '../kernel/size.ts';
-import type { Database, Statements } from '../platform/database.ts';
+import type { Database, SqlClient } from '../platform/database.ts';
 import type { Hubs } from './hubs.ts';
-import { countFiltered, countList, LAST, type List, readPart } from './list.ts';
+import { countFiltered, countList, MAX_SEQUENCE, type NotificationList, readListPart } from './list.ts';
 import type { Notification } from './log.ts';
 
 export interface NotificationFilter {
@@ -25,35 +25,35 @@ export const heavyFields: ReadonlySet<string> = new Set(['body', 'data']);
 export async function listNotifications(
   scope: ProjectScope,
   { filter, slice }: { filter: NotificationFilter; slice: Slice<number> },
-  read: ReadWeighed,
+  read: ReadWithinBudget,
 ): Promise<Notification[]> {
-  const { after: below = LAST, before: above = 0, limit, backwards: isAscending } = slice;
+  const { after: below = MAX_SEQUENCE, before: above = 0, limit, backwards: isAscending } = slice;
   const part = { ...listOf(scope, filter), above, below, limit, offset: 0, isAscending };
-  return read((bytesLeft) => readPart(scope.database, { ...part, bytesLeft }));
+  return read((bytesLeft) => readListPart(scope.database, { ...part, bytesLeft }));
 }
 
 /** One page of the same list (§2.7). Throws field errors for a page that is not positive, `not_found` for one past the end. */
 export async function pageNotifications(
   scope: ProjectScope,
   { filter, ...paging }: { filter: NotificationFilter; page: number; pageSize: number },
-  read: ReadWeighed,
+  read: ReadWithinBudget,
 ): Promise<Page<Notification>> {
   const { database } = scope;
   const request = readPage(paging);
   const list = listOf(scope, filter);
   const isFiltered = list.severity !== null || list.kind !== null;
-  const { count, last } = isFiltered ? { count: await countFiltered(database, list), last: LAST } : await countList(database, list);
+  const { count, last } = isFiltered ? { count: await countFiltered(database, list), last: MAX_SEQUENCE } : await countList(database, list);
   const offset = pageOffset(request, count);
   // Without a filter the sequences have no gaps: the first one of the page is known, and no rows are skipped by an offset.
   const isGapless = !isFiltered && list.unread === null;
-  const start = isGapless ? { below: last - offset + 1, offset: 0 } : { below: LAST, offset };
+  const start = isGapless ? { below: last - offset + 1, offset: 0 } : { below: MAX_SEQUENCE, offset };
   const part = { ...list, ...start, above: 0, limit: request.pageSize, isAscending: false };
-  const results = await read((bytesLeft) => readPart(database, { ...part, bytesLeft }));
+  const results = await read((bytesLeft) => readListPart(database, { ...part, bytesLeft }));
   return makePage(request, count, results);
 }
 
 /** An empty kind is no filter. */
-function listOf({ projectId, viewer }: ProjectScope, { unread, severity, kind }: NotificationFilter): List {
+function listOf({ projectId, viewer }: ProjectScope, { unread, severity, kind }: NotificationFilter): NotificationList {
   return { projectId, userId: viewer.userId, unread: unread ?? null, severity: severity ?? null, kind: kind || null };
 }
 
@@ -83,7 +83,7 @@ export interface MarkResult {
  * grow with the number of unread notifications.
  */
 export async function markRead(
-  { database, projectId, viewer }: ProjectScope<Statements>,
+  { database, projectId, viewer }: ProjectScope<SqlClient>,
   hubs: Hubs,
   request: MarkRequest,
 ): Promise<MarkResult> {
@@ -116,7 +116,7 @@ export const MAX_PUBLISHED_BYTES = 256 * 1024;
  * `MAX_PUBLISHED_BYTES` together, `permission_denied` below the role `admin`.
  */
 export async function publishNotifications(
-  { database, projectId, ...scope }: ProjectScope<Statements>,
+  { database, projectId, ...scope }: ProjectScope<SqlClient>,
   hubs: Hubs,
   inputs: readonly NewNotification[],
 ): Promise<Notification[]> {

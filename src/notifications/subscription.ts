@@ -75,9 +75,9 @@ builder.subscriptionField('notificationFeed', (t) =>
       projectId: t.arg.id({ required: true, description: 'The project.' }),
       after: t.arg.int({ description: 'The last `sequence` that the client has.', extensions: { minimum: 0 } }),
     },
-    async subscribe(_root, { after, ...ids }, { openProject, services, watchAccess, holdDocument }) {
+    async subscribe(_root, { after, ...ids }, { openProject, services, watchAccess, reserveDocument }) {
       const feed = openFeed(await openProject(ids), { hubs: services.notifications, watchAccess }, after ?? null);
-      if (holdDocument) feed.hold(holdDocument());
+      if (reserveDocument) feed.runOnEnd(reserveDocument());
       return feed;
     },
     resolve: (event) => event as FeedEvent,

@@ -27,7 +27,7 @@ export class Throttle {
   }
 
   /** Extends the pause by the time that a broadcast has taken. */
-  spend(tookMs: number): void {
+  recordTime(tookMs: number): void {
     const now = performance.now();
     this.#pausedUntil = Math.min(Math.max(this.#pausedUntil, now) + tookMs * PAUSE_FACTOR, now + MAX_PAUSE_MS);
   }

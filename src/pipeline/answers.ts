@@ -1,7 +1,7 @@
 import { setImmediate as nextImmediate } from 'node:timers/promises';
 import { type ExecutionArgs, type ExecutionResult, GraphQLError } from 'graphql';
 import { isAsyncIterable, type Plugin } from 'graphql-yoga';
-import { findAnswerExcess, refuseAnswer } from '../graph/answer.ts';
+import { answerTooLarge, findAnswerOverflow } from '../graph/answer.ts';
 import { Fault } from '../kernel/fault.ts';
 import { exceedsBytes } from '../kernel/size.ts';
 import { toFault } from '../platform/errors.ts';
@@ -35,8 +35,8 @@ export function limitAnswers(): Plugin {
           // By then the result is serialized, or its serialization has begun.
           setImmediate(() => context.findAnswerBudget()?.close());
           if (isAsyncIterable(result)) return;
-          const exceeded = findAnswerExcess(result, context);
-          if (exceeded) setResult({ errors: [toError(refuseAnswer(exceeded, context.advice))] });
+          const exceeded = findAnswerOverflow(result, context);
+          if (exceeded) setResult({ errors: [toError(answerTooLarge(exceeded, context.advice))] });
         };
         // Measuring a large result takes a while, as its execution did: other work runs first.
         return context.findAnswerBudget()?.isLarge ? nextImmediate().then(check) : check();

@@ -9,9 +9,9 @@ import {
   OperationTypeNode,
 } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
-import { createCostJudge, type JudgeCost, MAX_COST } from '../graph/cost.ts';
+import { type CheckCost, createCostCheck, MAX_COST } from '../graph/cost.ts';
 import { keepTexts } from '../graph/exact.ts';
-import { findRefused, type Located, listRootFields, responseNameOf } from '../graph/locate.ts';
+import { findInaccessibleFields, type Located, listRootFields, responseNameOf } from '../graph/locate.ts';
 import { readBindings, type VariableBindings, variableErrors } from '../graph/variables.ts';
 import { Fault, type FieldErrors } from '../kernel/fault.ts';
 import { getOrInsert } from '../kernel/map.ts';
@@ -57,7 +57,7 @@ interface OperationStart {
 /** The checks of an operation, independent of the request. */
 interface Policy {
   readonly bindings: VariableBindings;
-  readonly checkCost: JudgeCost;
+  readonly checkCost: CheckCost;
   readonly literalErrors: FieldErrors | null;
 }
 
@@ -82,7 +82,7 @@ export function checkOperation(args: ExecutionArgs): ExecutionResult | Promise<E
 async function rejectFields(located: Located, { contextValue }: ExecutionArgs, fields: FieldErrors): Promise<ExecutionResult> {
   const context = contextValue as OperationContext;
   if (!context.viewer) return { errors: [toGraphqlError(Fault.notAuthenticated())] };
-  const inaccessible = await findRefused(located, context);
+  const inaccessible = await findInaccessibleFields(located, context);
   if (inaccessible.length === 0) return { errors: [toGraphqlError(Fault.invalidFields(fields))] };
   const errors = inaccessible.map(({ node, failure }) => {
     const path = [responseNameOf(node)];
@@ -100,6 +100,6 @@ function readPolicy(schema: GraphQLSchema, document: DocumentNode, operation: Op
   return {
     bindings,
     literalErrors,
-    checkCost: literalErrors ? () => ({ cost: null, exceeded: null }) : createCostJudge(schema, document, operation),
+    checkCost: literalErrors ? () => ({ cost: null, exceeded: null }) : createCostCheck(schema, document, operation),
   };
 }

@@ -27,7 +27,7 @@ export class ValidDocuments {
    * Reserves the document of a user's subscription until the returned function is called. A document counts once, however many
    * subscriptions use it. Throws `conflict` if the documents of the user's open subscriptions, or of all, exceed their limit.
    */
-  hold(userId: string, document: DocumentNode): () => void {
+  reserve(userId: string, document: DocumentNode): () => void {
     const text = textOf(document);
     const ofUser = getOrInsert<string, DocumentUsage>(this.#usageByUser, userId, () => new DocumentUsage(MAX_OPEN_CHARACTERS_OF_USER));
     if (!ofUser.hasRoom(document) || !this.#usage.hasRoom(document)) {

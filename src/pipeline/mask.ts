@@ -1,8 +1,8 @@
 import { type ASTNode, type ExecutionResult, GraphQLError } from 'graphql';
 import { isAsyncIterable, mapAsyncIterator, type Plugin, processRegularResult } from 'graphql-yoga';
-import { Fault, statusOf } from '../kernel/fault.ts';
+import { Fault, statusByCode } from '../kernel/fault.ts';
 import { toJsonText } from '../kernel/jsontext.ts';
-import { logMistake, toFault } from '../platform/errors.ts';
+import { logInternalError, toFault } from '../platform/errors.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { HttpEntrance, OperationContext } from './enveloped.ts';
 
@@ -23,8 +23,10 @@ export function maskError(thrown: unknown, log: Logger): GraphQLError {
   // Already in its final form, as a plugin rejected the operation.
   if (error && !error.originalError && isFinal(error)) return error;
   const fault = findFault(thrown);
-  logMistake(fault, { log });
-  const http = codesWithStatus.has(fault.code) ? { status: statusOf[fault.code], headers: retryHeaders(fault) } : error?.extensions.http;
+  logInternalError(fault, { log });
+  const http = codesWithStatus.has(fault.code)
+    ? { status: statusByCode[fault.code], headers: retryHeaders(fault) }
+    : error?.extensions.http;
   return new GraphQLError(fault.message, {
     nodes: error?.nodes,
     source: error?.source,
@@ -36,7 +38,7 @@ export function maskError(thrown: unknown, log: Logger): GraphQLError {
 
 /** The protocol of persisted queries has error codes of its own. */
 function isFinal({ extensions: { code } }: GraphQLError): boolean {
-  return String(code) in statusOf || /^PERSISTED_QUERY_/.test(String(code));
+  return String(code) in statusByCode || /^PERSISTED_QUERY_/.test(String(code));
 }
 
 function retryHeaders({ retryAfterSeconds }: Fault): Record<string, string> {
@@ -75,6 +77,6 @@ export function formatResults(): Plugin<OperationContext, HttpEntrance> {
 export function toGraphqlError(fault: Fault, nodes?: readonly ASTNode[]): GraphQLError {
   return new GraphQLError(fault.message, {
     nodes,
-    extensions: { ...graphqlExtensions(fault), http: { status: statusOf[fault.code], spec: true } },
+    extensions: { ...graphqlExtensions(fault), http: { status: statusByCode[fault.code], spec: true } },
   });
 }

@@ -22,7 +22,7 @@ export function limitSubscriptions(documents: ValidDocuments): Plugin<OperationC
         : isLonger(context.params, MAX_PARAMS_CHARACTERS) &&
           `The request of a subscription takes at most ${MAX_PARAMS_CHARACTERS} characters.`;
       if (tooLong) setResultAndStopExecution({ errors: [toGraphqlError(Fault.invalidRequest(tooLong))] });
-      context.holdDocument = () => documents.hold(context.requireViewer().userId, document);
+      context.reserveDocument = () => documents.reserve(context.requireViewer().userId, document);
     },
   };
 }

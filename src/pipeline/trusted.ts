@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { GraphQLError, Source } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
-import { Fault, statusOf } from '../kernel/fault.ts';
+import { Fault, statusByCode } from '../kernel/fault.ts';
 import type { Enveloped } from './enveloped.ts';
 import { toGraphqlError } from './mask.ts';
 
@@ -74,7 +74,7 @@ export function findText({ texts }: TrustedDocuments, hash: string): string {
 const codes = { PersistedQueryNotFound: 'PERSISTED_QUERY_NOT_FOUND', PersistedQueryNotSupported: 'PERSISTED_QUERY_NOT_SUPPORTED' };
 
 function protocolError(message: keyof typeof codes): GraphQLError {
-  return new GraphQLError(message, { extensions: { code: codes[message], http: { status: statusOf.invalid_request, spec: true } } });
+  return new GraphQLError(message, { extensions: { code: codes[message], http: { status: statusByCode.invalid_request, spec: true } } });
 }
 
 /** Replaces a hash by its text in requests that Yoga reads, and rejects other documents at every door if only trusted ones may run. */

@@ -13,7 +13,7 @@ import {
 } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import { findConstraintError, inputFieldOf, type Position, readPositions } from '../graph/variables.ts';
-import { Fault, type FieldErrors, statusOf } from '../kernel/fault.ts';
+import { Fault, type FieldErrors, statusByCode } from '../kernel/fault.ts';
 import { toGraphqlError } from './mask.ts';
 import { findConditionalRoots } from './roots.ts';
 
@@ -36,7 +36,7 @@ export function validateDocuments(): Plugin {
 
 /** A syntax error is answered with 400, except with the older media type. */
 function setHttpStatus({ result }: { result: unknown }): void {
-  if (result instanceof GraphQLError) result.extensions.http ??= { status: statusOf.invalid_request, spec: true };
+  if (result instanceof GraphQLError) result.extensions.http ??= { status: statusByCode.invalid_request, spec: true };
 }
 
 /** Checks literals and defaults of variables against the constraints of their fields. (Values of variables are checked before execution.) */

@@ -30,7 +30,7 @@ export class Breaker {
   }
 
   /** Starts probing, after a failure that may mean an outage. Without effect while it is probing. */
-  suspect(): void {
+  startProbing(): void {
     if (!this.#isProbing && !this.#isStopped) void this.#probeUntilSuccess();
   }
 

@@ -13,16 +13,16 @@ import { createQuery, type Query, type RunStatement } from './query.ts';
 import { runTransaction } from './transaction.ts';
 
 /** Runs handwritten SQL statements: each by itself, or all of them within one transaction. */
-export interface Statements {
+export interface SqlClient {
   readonly query: Query;
   /** Runs `work` in one transaction, or in the one that is open: commits when it returns, rolls back when it throws. */
-  readonly transact: <Result>(work: (query: Query, within: Statements) => Promise<Result>) => Promise<Result>;
+  readonly transact: <Result>(work: (query: Query, within: SqlClient) => Promise<Result>) => Promise<Result>;
   /** Runs the callback after the commit; without a transaction at once. */
   readonly afterCommit: (callback: () => void) => void;
 }
 
 /** Prisma's client, and the handwritten statements that bypass it, on the same connections. */
-export type Database = PrismaClient & Statements;
+export type Database = PrismaClient & SqlClient;
 
 interface OpenedDatabase {
   readonly database: Database;
@@ -72,7 +72,7 @@ export async function openDatabase(
       onStatement?.(statement.text, values);
       return run(statement, values);
     });
-  const own: Statements = {
+  const own: SqlClient = {
     query: createQueryOn(run),
     transact: async (work) => {
       const callbacks: Array<() => void> = [];
@@ -89,8 +89,8 @@ export async function openDatabase(
   return { database: Object.assign(client, own), connections };
 }
 
-function withinTransaction(query: Query, callbacks: Array<() => void>): Statements {
-  const within: Statements = {
+function withinTransaction(query: Query, callbacks: Array<() => void>): SqlClient {
+  const within: SqlClient = {
     query,
     transact: (work) => work(query, within),
     afterCommit: (callback) => void callbacks.push(callback),
@@ -113,7 +113,7 @@ function openPoolDriver(pool: Pool): Driver {
 }
 
 async function openPool({ url, pool: size }: { url: string; pool: number }, lifecycle: Lifecycle, log: Logger): Promise<Pool> {
-  await whenDatabaseAnswers(() => migratePostgres(url), log);
+  await retryUntilDatabaseAnswers(() => migratePostgres(url), log);
   const pool = new Pool({ url, size, log });
   lifecycle.onClose(() => pool.end());
   return pool;
@@ -124,7 +124,7 @@ const START_TIMEOUT_MS = 60_000;
 const START_RETRY_MS = 500;
 
 /** Retries `work` while the database is out of reach, for at most a minute; then throws its last error. */
-export async function whenDatabaseAnswers<Result>(work: () => Promise<Result>, log: Logger): Promise<Result> {
+export async function retryUntilDatabaseAnswers<Result>(work: () => Promise<Result>, log: Logger): Promise<Result> {
   const deadline = performance.now() + START_TIMEOUT_MS;
   for (;;) {
     try {

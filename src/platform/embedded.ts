@@ -6,9 +6,9 @@ import { PrismaPGlite } from 'pglite-prisma-adapter';
 import { readJson } from '../kernel/jsontext.ts';
 import type { Lifecycle } from '../kernel/lifecycle.ts';
 import type { Driver } from './driver.ts';
-import { describeFileFailure, isFull, OperatorError } from './failure.ts';
+import { describeFileFailure, isDiskFull, OperatorError } from './failure.ts';
 import { migrate } from './migrate.ts';
-import { ownFolder } from './ownership.ts';
+import { lockFolder } from './ownership.ts';
 
 /**
  * Opens PGlite in `dataDir`, owned by this process alone, or the instance of a test (`openOther`). Throws an OperatorError
@@ -28,7 +28,7 @@ export async function openEmbedded(dataDir: string, lifecycle: Lifecycle, openOt
       query: async (sql, values) => (await embedded.query<Record<string, unknown>>(sql, [...values])).rows,
     });
   } catch (failure) {
-    throw isFull(dataDir) && !openOther ? explain(failure, dataDir) : failure;
+    throw isDiskFull(dataDir) && !openOther ? explain(failure, dataDir) : failure;
   }
   return {
     adapter: new PrismaPGlite(embedded),
@@ -42,7 +42,7 @@ export async function openEmbedded(dataDir: string, lifecycle: Lifecycle, openOt
 async function openFolder(dataDir: string, lifecycle: Lifecycle): Promise<PGlite> {
   const folder = join(dataDir, 'database');
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-  lifecycle.onClose(await ownFolder(dataDir));
+  lifecycle.onClose(await lockFolder(dataDir));
   if (!existsSync(folder)) await createEmbedded(folder);
   return PGlite.create({ dataDir: folder, startParams });
 }
@@ -52,7 +52,7 @@ const startParams = [...PGlite.defaultStartParams, '-c', 'shared_buffers=32MB'];
 
 function explain(failure: unknown, dataDir: string): OperatorError {
   if (failure instanceof OperatorError) return failure;
-  const reason = isFull(dataDir) ? describeFileFailure({ code: 'ENOSPC' }, dataDir) : describeFileFailure(failure);
+  const reason = isDiskFull(dataDir) ? describeFileFailure({ code: 'ENOSPC' }, dataDir) : describeFileFailure(failure);
   const message =
     reason ??
     `The embedded database in ${join(dataDir, 'database')} does not open (${(failure as Error).message}): restore the folder from a backup, or move it away for an empty one.`;
@@ -100,7 +100,7 @@ const FAILED_STATEMENT = 100;
 function exit(thrown: unknown, dataDir: string): never {
   const remedy = 'Nothing that was acknowledged is lost.';
   console.error(
-    isFull(dataDir)
+    isDiskFull(dataDir)
       ? `The embedded database has ended, as ${dataDir} has no space left: make some, and start again. ${remedy}`
       : `The embedded database in ${dataDir} has ended (${String(thrown)}): see that the disk is well, and start again. ${remedy}`,
   );

@@ -32,7 +32,7 @@ export function toFault(thrown: unknown): Fault {
 }
 
 /** Logs the cause of an `internal_error`, which the client does not see. */
-export function logMistake(fault: Fault, context: { readonly log: Logger }): void {
+export function logInternalError(fault: Fault, context: { readonly log: Logger }): void {
   if (fault.code === 'internal_error') context.log.error({ err: fault.cause }, 'internal error');
 }
 

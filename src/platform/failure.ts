@@ -64,7 +64,7 @@ function describeReason(failure: unknown): string {
 const SEGMENT_BYTES = 16 * 2 ** 20;
 
 /** Whether the disk lacks space for the next log segment of a database in the folder. */
-export function isFull(folder: string): boolean {
+export function isDiskFull(folder: string): boolean {
   try {
     const { bavail, bsize } = statfsSync(folder);
     return bavail * bsize < SEGMENT_BYTES;

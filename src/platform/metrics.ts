@@ -35,11 +35,11 @@ export function openMetrics() {
       'WebSockets closed, by closing code; other: a code of the client’s own.',
       'code',
     ),
-    upgradeRefusals: openCounter('portico_upgrade_refusals_total', 'WebSocket upgrades refused, by reason.', 'code'),
+    upgradeRejections: openCounter('portico_upgrade_refusals_total', 'WebSocket upgrades refused, by reason.', 'code'),
     limited: openCounter('portico_rate_limited_total', 'Requests refused for want of budget, by policy.', 'policy'),
     limitFallbacks: openCounter('portico_rate_limit_fallbacks_total', 'Requests that this process counted by itself, as Redis did not.'),
     unreadEnds: openCounter('portico_unread_ends_total', 'Connections ended because their peers did not read what was sent to them.'),
-    connectionRefusals: openCounter('portico_connection_refusals_total', 'Connections refused because their address had too many.'),
+    connectionRejections: openCounter('portico_connection_refusals_total', 'Connections refused because their address had too many.'),
     /** Registers a gauge whose value is read at each scrape. */
     gauge(name: string, help: string, read: () => number): void {
       new Gauge({

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describeFileFailure, OperatorError } from './failure.ts';
 
 /** Another process owns the folder: the message names it. */
-export class FolderOwnedError extends OperatorError {}
+export class FolderLockedError extends OperatorError {}
 
 interface Owner {
   readonly pid: number;
@@ -24,7 +24,7 @@ interface Owner {
  * processes that find the same dead owner, one succeeds. The highest number is never removed, so a lower one is known to be
  * superseded.
  */
-export async function ownFolder(folder: string): Promise<() => Promise<void>> {
+export async function lockFolder(folder: string): Promise<() => Promise<void>> {
   const directory = await open(folder, 'r');
   // A socket's address is limited to some hundred bytes; a path through the open directory is always short enough.
   const address = (name: string) => (process.platform === 'linux' ? `/proc/self/fd/${directory.fd}/${name}` : join(folder, name));
@@ -59,7 +59,7 @@ async function claim(folder: string, address: (name: string) => string, self: Ow
   if (last > 0) {
     const owner = await readClaim(join(folder, `owner.${last}`));
     if (!owner) return claim(folder, address, self);
-    if (await isListening(address(owner.socket))) throw new FolderOwnedError(explainOwner(folder, owner));
+    if (await isListening(address(owner.socket))) throw new FolderLockedError(explainOwner(folder, owner));
     await rm(join(folder, owner.socket), { force: true });
   }
   const number = last + 1;

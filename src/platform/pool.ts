@@ -74,7 +74,7 @@ export class Pool extends pg.Pool {
     this.on('release', (_failure, client) => void this.#busy.delete(client));
     this.on('remove', (client) => void this.#busy.delete(client));
     // Without a listener, an idle connection that breaks would end the process.
-    this.on('error', () => this.breaker.suspect());
+    this.on('error', () => this.breaker.startProbing());
     this.#watchTimer = setInterval(() => this.#watch(), WATCH_INTERVAL_MS).unref();
   }
 
@@ -99,7 +99,7 @@ export class Pool extends pg.Pool {
     super.connect((failure, client, release) => {
       this.#pendingConnects.delete(reject);
       // A server that rejects connections may be full, or gone.
-      if (failure) this.breaker.suspect();
+      if (failure) this.breaker.startProbing();
       if (isRejected) client && release();
       else callback(failure, client, release);
     });
@@ -148,7 +148,7 @@ export class Pool extends pg.Pool {
     this.#silenceWatch.check(this.#busy);
     const isInUse = this.totalCount > this.idleCount || this.waitingCount > 0;
     if (!isInUse) this.#recordActivity();
-    else if (performance.now() - this.#lastActiveAt > SILENCE_MS) this.breaker.suspect();
+    else if (performance.now() - this.#lastActiveAt > SILENCE_MS) this.breaker.startProbing();
   }
 
   /** Rejects what waits and closes every connection: those to a server that has been replaced would never end by themselves. */

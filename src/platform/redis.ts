@@ -17,7 +17,7 @@ export interface Redis {
   /** The connection for subscriptions: a subscribed connection accepts no other commands. */
   readonly subscriber: RedisClient;
   /** Runs a command. Rejects with an Error where no answer arrives in time, and at once while the breaker is open. */
-  ask<Answer>(command: () => Promise<Answer>): Promise<Answer>;
+  run<Answer>(command: () => Promise<Answer>): Promise<Answer>;
 }
 
 /** Connects in the background, so that a start does not wait for Redis. */
@@ -45,7 +45,7 @@ export function openRedis({ url, prefix }: { url: string; prefix: string }, life
     intervalMs: PROBE_INTERVAL_MS,
     log,
   });
-  commands.on('close', () => breaker.suspect());
+  commands.on('close', () => breaker.startProbing());
   commands.on('error', (failure) => (connectionError = failure));
   commands.on('ready', () => (connectionError = null));
   // The breaker reports the outage: a warning for every attempt to reconnect would flood the log.
@@ -61,13 +61,13 @@ export function openRedis({ url, prefix }: { url: string; prefix: string }, life
     prefix,
     commands,
     subscriber,
-    async ask(command) {
+    async run(command) {
       if (breaker.isOpen) throw new Error('redis is away');
       try {
         return await withTimeout(command(), COMMAND_TIMEOUT_MS);
       } catch (failure) {
         // The rate limiter rejects with an object that is no Error when the budget is spent.
-        if (failure instanceof Error) breaker.suspect();
+        if (failure instanceof Error) breaker.startProbing();
         throw failure;
       }
     },

@@ -42,7 +42,7 @@ export function openSharedWakeups(redis: Redis): Wakeups {
     send(wakeup) {
       local.send(wakeup);
       const text = [processId, wakeup.projectId, ...(wakeup.userId ? [wakeup.userId] : [])].join(' ');
-      redis.ask(() => redis.commands.publish(channel, text)).catch(() => {});
+      redis.run(() => redis.commands.publish(channel, text)).catch(() => {});
     },
     listen: local.listen,
   };

@@ -8,27 +8,27 @@ import type { Context } from '../graph/context.ts';
 import { pageCost } from '../graph/cost.ts';
 import { implementConnection, resolveList } from '../graph/list.ts';
 import { loadInProject, type NodeName, NodeRef, registerNode } from '../graph/node.ts';
-import { implementOrder, inOrder, type Order, type Ordered } from '../graph/order.ts';
+import { implementOrder, type Order, type Ordered, orderedKeyset } from '../graph/order.ts';
 import { ownProject, ProjectRef } from '../graph/project.ts';
 import { InstanceRef } from '../graph/refs.ts';
 import { loadText } from '../graph/text.ts';
 import type { Database } from '../platform/database.ts';
 import {
+  countInstanceResources,
   countResources,
-  countStored,
-  finders,
+  defaultResourceOrder,
+  findersByType,
+  type InstanceInProject,
+  type InstanceResource,
+  type InstanceResourceKind,
   listBackups,
+  listInstanceResources,
   listInstanceVolumes,
   listSnapshots,
   listSshKeys,
-  listStored,
   listVolumes,
   listVpcs,
-  type OfInstance,
   readPublicKeys,
-  resourceOrder,
-  type Stored,
-  type StoredKind,
 } from './service.ts';
 
 /** The type of a resource that may belong to an instance. */
@@ -89,7 +89,7 @@ const SshKeyRef = builder.prismaObject('SshKey', {
   }),
 });
 
-for (const [name, find] of Object.entries(finders))
+for (const [name, find] of Object.entries(findersByType))
   registerNode(name as NodeName, { inProject: ({ database }, requested) => find(database, requested) });
 
 const VolumeConnection = implementConnection('Volume', VolumeRef);
@@ -110,9 +110,9 @@ type ListOfProjects<Row> = (database: Database, scopes: readonly ProjectScope[],
 /** Resolves a project's list of resources of one kind; the total is the overview's count. */
 function resolveResources<Row extends Ordered>(kind: ResourceKind, list: ListOfProjects<Row>) {
   return (scope: ProjectScope, { orderBy, ...args }: ListArgs, context: Context) => {
-    const order = orderBy ?? resourceOrder;
+    const order = orderBy ?? defaultResourceOrder;
     const count = () => context.loadByProject(`count of ${kind}`, scope, (database, scopes) => countResources(database, scopes, kind));
-    return resolveList({ args, ...inOrder(order), count }, (slice) =>
+    return resolveList({ args, ...orderedKeyset(order), count }, (slice) =>
       context.loadByProject(`${kind} ${JSON.stringify([order, slice])}`, scope, (database, scopes) => list(database, scopes, slice, order)),
     );
   };
@@ -167,16 +167,21 @@ builder.objectFields(ProjectRef, (t) => ({
   ),
 }));
 
-type ListOfInstances = (database: Database, instances: readonly OfInstance[], slice: Slice<string>, order: Order) => Promise<Stored[][]>;
+type ListOfInstances = (
+  database: Database,
+  instances: readonly InstanceInProject[],
+  slice: Slice<string>,
+  order: Order,
+) => Promise<InstanceResource[][]>;
 
 /** Resolves an instance's list of resources of one kind, in its project. */
-function resolveInstanceResources(kind: StoredKind, list: ListOfInstances) {
+function resolveInstanceResources(kind: InstanceResourceKind, list: ListOfInstances) {
   return (instance: Instance, { orderBy, ...args }: ListArgs, { database, findProject, loadBatched }: Context) => {
-    const order = orderBy ?? resourceOrder;
+    const order = orderBy ?? defaultResourceOrder;
     const key = `${instance.id} ${findProject(instance.projectId).projectId}`;
     const count = () =>
-      loadBatched(`count of ${kind} of instances`, key, (keys) => countStored(database, kind, keys.map(parseInstanceKey)));
-    return resolveList({ args, ...inOrder(order), count }, (slice) =>
+      loadBatched(`count of ${kind} of instances`, key, (keys) => countInstanceResources(database, kind, keys.map(parseInstanceKey)));
+    return resolveList({ args, ...orderedKeyset(order), count }, (slice) =>
       loadBatched(`${kind} of instances ${JSON.stringify([order, slice])}`, key, (keys) =>
         list(database, keys.map(parseInstanceKey), slice, order),
       ),
@@ -205,7 +210,9 @@ builder.prismaObjectFields('Instance', (t) => ({
       type: SnapshotRef,
       description: 'The snapshots of the instance, the oldest first.',
       complexity: pageCost,
-      resolve: resolveInstanceResources('snapshots', (database, instances, slice) => listStored(database, 'snapshots', instances, slice)),
+      resolve: resolveInstanceResources('snapshots', (database, instances, slice) =>
+        listInstanceResources(database, 'snapshots', instances, slice),
+      ),
     },
     SnapshotConnection,
   ),
@@ -214,7 +221,9 @@ builder.prismaObjectFields('Instance', (t) => ({
       type: BackupRef,
       description: 'The backups of the instance, the oldest first.',
       complexity: pageCost,
-      resolve: resolveInstanceResources('backups', (database, instances, slice) => listStored(database, 'backups', instances, slice)),
+      resolve: resolveInstanceResources('backups', (database, instances, slice) =>
+        listInstanceResources(database, 'backups', instances, slice),
+      ),
     },
     BackupConnection,
   ),

@@ -5,17 +5,17 @@ import { boundsOf, type Slice, sliceById } from '../graph/connection.ts';
 import { groupRows, idsOf, pickCounts, pickLists } from '../graph/level.ts';
 import { type InProject, type NodeName, pickInProject } from '../graph/node.ts';
 import { type Order, rangeOf, sortRows } from '../graph/order.ts';
-import type { WeighedText } from '../graph/text.ts';
+import type { SizedText } from '../graph/text.ts';
 import type { Database } from '../platform/database.ts';
 
 /** A volume, a snapshot or a backup: all three have the same columns. */
-export type Stored = Volume;
+export type InstanceResource = Volume;
 
 /** The kinds of resources that may belong to an instance. */
-export type StoredKind = 'volumes' | 'snapshots' | 'backups';
+export type InstanceResourceKind = 'volumes' | 'snapshots' | 'backups';
 
 /** The default order: the oldest first. */
-export const resourceOrder: Order = { field: 'id', direction: 'asc' };
+export const defaultResourceOrder: Order = { field: 'id', direction: 'asc' };
 
 /** The volumes of each project, read along the index of the order. */
 export async function listVolumes(
@@ -24,7 +24,7 @@ export async function listVolumes(
   slice: Slice<string>,
   order: Order,
 ): Promise<Volume[][]> {
-  if (order === resourceOrder) {
+  if (order === defaultResourceOrder) {
     const rows = await database.project.findMany({ ...whereProjects(scopes), select: { id: true, volumes: sliceById(slice) } });
     return pickLists(idsOf(scopes), rows, ({ volumes }) => volumes);
   }
@@ -58,7 +58,7 @@ export async function listVolumes(
           AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
         ORDER BY created DESC, id DESC LIMIT ${limit})
     ) AS listed`;
-  const lists = groupRows(idsOf(scopes), rows as Stored[], ({ projectId }) => projectId);
+  const lists = groupRows(idsOf(scopes), rows as InstanceResource[], ({ projectId }) => projectId);
   return lists.map((volumes) => sortRows(volumes, order, range));
 }
 
@@ -93,8 +93,8 @@ function withoutPublicKey(key: Omit<SshKey, 'publicKey'>): SshKey {
 }
 
 /** The public keys of SSH keys. The caller has checked access to their projects. */
-export function readPublicKeys(database: Database, ids: readonly string[], bytesLeft: number): Promise<WeighedText[]> {
-  return database.query<WeighedText>`
+export function readPublicKeys(database: Database, ids: readonly string[], bytesLeft: number): Promise<SizedText[]> {
+  return database.query<SizedText>`
     SELECT id, CASE WHEN sum(size) OVER (ORDER BY id) <= ${bytesLeft}::bigint THEN public_key ELSE '' END AS text, size AS bytes
     FROM (SELECT id, public_key, octet_length(public_key) AS size FROM ssh_keys WHERE id = ANY (${[...ids]}::uuid[])) AS weighed`;
 }
@@ -112,7 +112,7 @@ export async function countResources(database: Database, scopes: readonly Projec
 }
 
 /** Resources by id; null for a resource outside the project it is requested in. */
-export const finders = {
+export const findersByType = {
   Volume: async (database, requested) => pickInProject(requested, await database.volume.findMany(byIds(requested))),
   Snapshot: async (database, requested) => pickInProject(requested, await database.snapshot.findMany(byIds(requested))),
   Backup: async (database, requested) => pickInProject(requested, await database.backup.findMany(byIds(requested))),
@@ -124,18 +124,18 @@ export const finders = {
 } satisfies Partial<Record<NodeName, (database: Database, requested: readonly InProject[]) => Promise<Array<object | null>>>>;
 
 /** An instance in its current project: resources in another project do not belong to it. */
-export interface OfInstance {
+export interface InstanceInProject {
   readonly instanceId: string;
   readonly projectId: string;
 }
 
 /** The resources of a kind of each instance, the oldest first, in one statement for all instances. */
-export async function listStored(
+export async function listInstanceResources(
   database: Database,
-  kind: StoredKind,
-  instances: readonly OfInstance[],
+  kind: InstanceResourceKind,
+  instances: readonly InstanceInProject[],
   slice: Slice<string>,
-): Promise<Stored[][]> {
+): Promise<InstanceResource[][]> {
   const { above, below, limit, isAscending } = boundsOf(slice, 'asc');
   const instanceIds = instances.map(({ instanceId }) => instanceId);
   const projectIds = instances.map(({ projectId }) => projectId);
@@ -172,17 +172,17 @@ export async function listStored(
             AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id DESC LIMIT ${limit})
         ) AS listed
         ORDER BY listed.id DESC`;
-  return groupRows(instanceIds, rows as Stored[], ({ instanceId }) => instanceId);
+  return groupRows(instanceIds, rows as InstanceResource[], ({ instanceId }) => instanceId);
 }
 
 /** The volumes of each instance, read along the index of the order. */
 export async function listInstanceVolumes(
   database: Database,
-  instances: readonly OfInstance[],
+  instances: readonly InstanceInProject[],
   slice: Slice<string>,
   order: Order,
 ): Promise<Volume[][]> {
-  if (order === resourceOrder) return listStored(database, 'volumes', instances, slice);
+  if (order === defaultResourceOrder) return listInstanceResources(database, 'volumes', instances, slice);
   const range = rangeOf(slice, order);
   const { names, moments, limit, walk } = range;
   const instanceIds = instances.map(({ instanceId }) => instanceId);
@@ -215,12 +215,16 @@ export async function listInstanceVolumes(
           AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
         ORDER BY created DESC, id DESC LIMIT ${limit})
     ) AS listed`;
-  const lists = groupRows(instanceIds, rows as Stored[], ({ instanceId }) => instanceId);
+  const lists = groupRows(instanceIds, rows as InstanceResource[], ({ instanceId }) => instanceId);
   return lists.map((volumes) => sortRows(volumes, order, range));
 }
 
 /** The number of resources of a kind of each instance. */
-export async function countStored(database: Database, kind: StoredKind, instances: readonly OfInstance[]): Promise<number[]> {
+export async function countInstanceResources(
+  database: Database,
+  kind: InstanceResourceKind,
+  instances: readonly InstanceInProject[],
+): Promise<number[]> {
   const instanceIds = instances.map(({ instanceId }) => instanceId);
   const projectIds = instances.map(({ projectId }) => projectId);
   const rows = await database.query<{ instanceId: string | null; count: number | null }>`
@@ -235,7 +239,7 @@ export async function countStored(database: Database, kind: StoredKind, instance
 }
 
 /** In the result of a UNION, PostgreSQL reports every column as nullable. */
-type StoredRow = { readonly [Name in keyof Stored]: Stored[Name] | null };
+type StoredRow = { readonly [Name in keyof InstanceResource]: InstanceResource[Name] | null };
 
 function whereProjects(scopes: readonly ProjectScope[]) {
   return { relationLoadStrategy: 'join', where: { id: { in: idsOf(scopes) } } } as const;

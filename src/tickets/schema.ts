@@ -1,7 +1,7 @@
 import type { TicketTarget } from '../generated/prisma/enums.ts';
 import { builder } from '../graph/builder.ts';
 import { describeValues } from '../graph/enums.ts';
-import { idempotencyKey, once } from '../graph/once.ts';
+import { idempotencyKey, runIdempotently } from '../graph/idempotency.ts';
 import { checkTicketRequest, createTicket } from './service.ts';
 
 const TicketTargetEnum = builder.enumType('TicketTarget', {
@@ -44,7 +44,7 @@ builder.mutationField('createWebsocketTicket', (t) =>
     description: 'Issues a ticket for one WebSocket of the project. Only for a user session.',
     args: { input: t.arg({ type: CreateWebsocketTicketInput, required: true, description: 'What the ticket is for.' }) },
     resolve: (_root, { input }, context, info) =>
-      once(
+      runIdempotently(
         { input, context, info },
         async ({ openProject }) => {
           const scope = await openProject(input);

@@ -4,7 +4,7 @@ import { type ProjectScope, requireRole } from '../access/scope.ts';
 import { requireSession, type Viewer } from '../access/viewer.ts';
 import type { TicketTarget } from '../generated/prisma/enums.ts';
 import { Fault } from '../kernel/fault.ts';
-import type { Database, Statements } from '../platform/database.ts';
+import type { Database, SqlClient } from '../platform/database.ts';
 
 /** How long a ticket may be redeemed (§3.1). */
 const TICKET_SECONDS = 30;
@@ -31,7 +31,7 @@ export function checkTicketRequest({ target, instanceId }: TicketRequest): void 
  * A single-use ticket for one WebSocket of the project (§4.1). The instance of a console must be one of this project
  * (`not_found`), and the role `member` (`permission_denied`). Throws `session_required` for an API key (§5.5).
  */
-export async function createTicket(scope: ProjectScope<Statements>, request: TicketRequest): Promise<WebsocketTicket> {
+export async function createTicket(scope: ProjectScope<SqlClient>, request: TicketRequest): Promise<WebsocketTicket> {
   const { database, organizationId, projectId } = scope;
   const instanceId = request.target === 'console' ? await findConsoleInstance(scope, request) : null;
   const session = requireSession(scope.viewer);
@@ -49,7 +49,7 @@ export async function createTicket(scope: ProjectScope<Statements>, request: Tic
 }
 
 /** A redeemed ticket. */
-export interface Redemption {
+export interface RedeemedTicket {
   readonly target: TicketTarget;
   readonly organizationId: string;
   readonly projectId: string;
@@ -65,7 +65,7 @@ type TicketRejection = 'ticket_unknown' | 'ticket_used' | 'ticket_expired';
  * Redeems a ticket by one statement, so that only one of several concurrent attempts succeeds, on whichever replica. An attempt
  * uses up the ticket even if it is for another target. A ticket of a disabled user is unknown.
  */
-export async function redeemTicket(database: Database, ticket: string): Promise<Redemption | TicketRejection> {
+export async function redeemTicket(database: Database, ticket: string): Promise<RedeemedTicket | TicketRejection> {
   const now = new Date();
   const ticketHash = hashSecret(ticket);
   const [row] = await database.query<RedeemedRow>`
@@ -87,14 +87,14 @@ export async function redeemTicket(database: Database, ticket: string): Promise<
   return { target, organizationId, projectId, instanceId, sessionId, viewer };
 }
 
-type RedeemedRow = Omit<Redemption, 'viewer'> & Omit<Viewer, 'credential'> & { readonly expires: Date; readonly sessionExpires: Date };
+type RedeemedRow = Omit<RedeemedTicket, 'viewer'> & Omit<Viewer, 'credential'> & { readonly expires: Date; readonly sessionExpires: Date };
 
 /** Deletes tickets that expired an hour ago: until then a used one is reported as used, not as unknown. */
 export async function deleteOldTickets(database: Database): Promise<void> {
   await database.query`DELETE FROM websocket_tickets WHERE expires < ${new Date(Date.now() - 3_600_000)}`;
 }
 
-async function findConsoleInstance({ database, projectId }: ProjectScope<Statements>, { instanceId }: TicketRequest): Promise<string> {
+async function findConsoleInstance({ database, projectId }: ProjectScope<SqlClient>, { instanceId }: TicketRequest): Promise<string> {
   const [instance] = await database.query<{ id: string }>`
     SELECT id FROM instances WHERE id = ${instanceId ?? null}::uuid AND project_id = ${projectId}::uuid`;
   if (!instance) throw Fault.notFound();

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { demoFile } from '../../src/config.ts';
+import { demoFilePath } from '../../src/config.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 import { checkout, folder, run } from './tools.ts';
 
@@ -19,7 +19,7 @@ afterAll(() => app.close());
 it('every command of docs/start.md works when it is pasted', async () => {
   const page = readFileSync(join(checkout, 'docs/start.md'), 'utf8');
   const [prelude = '', ...blocks] = [...page.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block = '']) => block);
-  const settings = prelude.replace('http://localhost:4000', app.baseUrl).replace('$PWD/.portico/demo.json', demoFile(app.config));
+  const settings = prelude.replace('http://localhost:4000', app.baseUrl).replace('$PWD/.portico/demo.json', demoFilePath(app.config));
   const commands = blocks.flatMap((block) => block.trim().split('\n'));
   expect(commands).toHaveLength(7);
   const answers: string[] = [];

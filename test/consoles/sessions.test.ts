@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { connect } from 'portico-client';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { endSilentSessions } from '../../src/consoles/record.ts';
+import { endSilentSessions } from '../../src/consoles/store.ts';
 import { makeUuid } from '../../src/kernel/uuid.ts';
 import { root } from '../../src/platform/root.ts';
 import { isPostgres, startApp, type TestApp } from '../support/app.ts';

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { demoFile } from '../../src/config.ts';
+import { demoFilePath } from '../../src/config.ts';
 import { root } from '../../src/platform/root.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 import { publish } from '../support/feed.ts';
@@ -14,7 +14,7 @@ afterAll(() => app.close());
 
 // How feeds come back is in test/slow/feed-clients.test.ts.
 it('the documented example prints what was there and what comes, and its states', async () => {
-  const child = spawn(process.execPath, ['docs/clients/feed.mjs', demoFile(app.config)], { cwd: fileURLToPath(root) });
+  const child = spawn(process.execPath, ['docs/clients/feed.mjs', demoFilePath(app.config)], { cwd: fileURLToPath(root) });
   let [out, err] = ['', ''];
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     out += text;

@@ -10,25 +10,25 @@ describe('the documents of open subscriptions', () => {
   it('count once for all that have the same, until the last of them ends', () => {
     const documents = new ValidDocuments();
     const large = documentOf(60_000, 'a');
-    const releases = Array.from({ length: 100 }, () => documents.hold('one', large));
+    const releases = Array.from({ length: 100 }, () => documents.reserve('one', large));
     const other = documentOf(10_000, 'b');
-    expect(() => documents.hold('one', other)).toThrow(/Too many different documents/);
+    expect(() => documents.reserve('one', other)).toThrow(/Too many different documents/);
     for (const release of releases.splice(1)) release();
-    expect(() => documents.hold('one', other)).toThrow(/Too many different documents/);
-    documents.hold('two', other);
+    expect(() => documents.reserve('one', other)).toThrow(/Too many different documents/);
+    documents.reserve('two', other);
     releases[0]?.();
-    documents.hold('one', other);
+    documents.reserve('one', other);
   });
 
   it('are bounded over all users, and a document that is open already costs nothing more', () => {
     const documents = new ValidDocuments();
     const held = Array.from({ length: 16 }, (_, number) => documentOf(60_000, `a${number}`));
-    const releases = held.map((document, number) => documents.hold(`user ${number}`, document));
+    const releases = held.map((document, number) => documents.reserve(`user ${number}`, document));
     const last = documentOf(60_000, 'b');
-    expect(() => documents.hold('late', last)).toThrow(/Too many different documents/);
-    documents.hold('late', held[0] as (typeof held)[0]);
+    expect(() => documents.reserve('late', last)).toThrow(/Too many different documents/);
+    documents.reserve('late', held[0] as (typeof held)[0]);
     releases[1]?.();
-    documents.hold('later', last);
+    documents.reserve('later', last);
   });
 
   it('are found for as long as they are open, whatever else is asked meanwhile', () => {
@@ -36,7 +36,7 @@ describe('the documents of open subscriptions', () => {
     const kept = documentOf(1_000, 'a');
     const text = kept.loc?.source.body ?? '';
     documents.set(text, kept);
-    const release = documents.hold('one', kept);
+    const release = documents.reserve('one', kept);
     for (let number = 0; number < 2_000; number += 1) documents.set(`${number}`, kept);
     expect(documents.get(text)).toBe(kept);
     release();

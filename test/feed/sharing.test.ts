@@ -67,7 +67,7 @@ it('tells at once what comes singly, and waits no longer than a moment where not
   for (let round = 0; round < 10; round += 1) {
     const throttle = new Throttle();
     single.push(await timed(() => throttle.wait(() => round)));
-    throttle.spend(100);
+    throttle.recordTime(100);
     next.push(await timed(() => throttle.wait(() => round)));
   }
   expect(Math.min(...single)).toBeLessThan(5);
@@ -81,9 +81,9 @@ it('lets other work go on before it tells of a burst, but not for long', async (
     news += 1;
     return news;
   };
-  throttle.spend(5);
+  throttle.recordTime(5);
   const short = await timed(() => throttle.wait(countNews));
-  throttle.spend(10_000);
+  throttle.recordTime(10_000);
   const long = await timed(() => throttle.wait(countNews));
   // Nineteen times as long as the telling took, and a quarter of a second at most.
   expect(short).toBeGreaterThan(80);

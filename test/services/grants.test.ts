@@ -6,8 +6,8 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import WebSocket from 'ws';
 import { deleteOldTaskCounters } from '../../src/compute/overview.ts';
-import { endSilentSessions, putHandover, takeHandover } from '../../src/consoles/record.ts';
-import { deleteOldAnswers } from '../../src/graph/kept.ts';
+import { endSilentSessions, saveHandover, takeHandover } from '../../src/consoles/store.ts';
+import { deleteOldKeptAnswers } from '../../src/graph/keptanswers.ts';
 import { Lifecycle } from '../../src/kernel/lifecycle.ts';
 import { pruneNotifications } from '../../src/notifications/retention.ts';
 import { openDatabase } from '../../src/platform/database.ts';
@@ -238,7 +238,7 @@ describe('the gateway, with its own role', () => {
     await left.until('hello');
     const tally = { id: left.sessionId(), bytesIn: 0, bytesOut: 5 };
     const owner = randomUUID();
-    await putHandover(database, owner, tally, { position: 5, scrollback: Buffer.from('hello') });
+    await saveHandover(database, owner, tally, { position: 5, scrollback: Buffer.from('hello') });
     expect(await takeHandover(database, tally.id, owner)).toMatchObject({ position: 5 });
     await endSilentSessions(database);
     left.socket.terminate();
@@ -276,7 +276,7 @@ describe('the gateway, with its own role', () => {
     await deleteOldTickets(app.app.database);
     expect(await as('gateway', 'SELECT FROM websocket_tickets')).toEqual([]);
     await as(null, `UPDATE kept_answers SET created = now() - interval '2 days'`);
-    await deleteOldAnswers(app.app.database);
+    await deleteOldKeptAnswers(app.app.database);
     expect(await as('gateway', 'SELECT FROM kept_answers')).toEqual([]);
     await as(null, `UPDATE task_counters SET since = since - interval '2 days'`);
     await deleteOldTaskCounters(app.app.database);

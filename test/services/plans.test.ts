@@ -7,7 +7,7 @@ import { databaseUrl as benchUrl, isFilled } from '../../bench/database.mjs';
 import { fill, idOf } from '../../bench/fill.mjs';
 import { Lifecycle } from '../../src/kernel/lifecycle.ts';
 import { readEntries } from '../../src/notifications/batch.ts';
-import { countReads, listReads, readLast, readPositions, readState, readVersionBefore } from '../../src/notifications/log.ts';
+import { countReads, listReads, readLastSequence, readPositions, readState, readVersionBefore } from '../../src/notifications/log.ts';
 import { pruneNotifications } from '../../src/notifications/retention.ts';
 import { openDatabase } from '../../src/platform/database.ts';
 import { deleteOldTickets, redeemTicket } from '../../src/tickets/service.ts';
@@ -173,7 +173,7 @@ test('neither do the feed, tickets and the jobs', async () => {
   const projectId = projects.big;
   const reader = { projectId, userId };
   const problems = [
-    await findScans('readLast', () => readLast(database, projectId)),
+    await findScans('readLast', () => readLastSequence(database, projectId)),
     await findScans('readEntries', () => readEntries(database, projectId, { after: 20, limit: 50, maxBytes: 500_000 })),
     await findScans('readState', () => readState(database, { ...reader, sinceVersion: 0 })),
     await findScans('countReads', () => countReads(database, { ...reader, sinceVersion: 0, upToVersion: 9 })),

@@ -90,11 +90,11 @@ describe('a connection that falls silent among living ones', () => {
     const { pool, query } = openPool(2);
     await query`SELECT 1 AS one`;
     // Suspicion opens the connection that asks.
-    pool.breaker.suspect();
+    pool.breaker.startProbing();
     while (proxy.links().length < 2) await sleep(20);
     await sleep(200);
     proxy.links().at(-1)?.freeze();
-    pool.breaker.suspect();
+    pool.breaker.startProbing();
     const until = performance.now() + 1_500;
     while (performance.now() < until) {
       expect(await query`SELECT 1 AS one`).toEqual([{ one: 1 }]);

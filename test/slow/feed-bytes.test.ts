@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { MemoryBudget } from '../../src/kernel/budget.ts';
 import { toJsonText } from '../../src/kernel/jsontext.ts';
 import { nextLimit, readEntries } from '../../src/notifications/batch.ts';
-import { readLast } from '../../src/notifications/log.ts';
+import { readLastSequence } from '../../src/notifications/log.ts';
 import { BATCH, Window } from '../../src/notifications/window.ts';
 import { cacheText } from '../../src/transport/delivery/texts.ts';
 import { startApp, type TestApp } from '../support/app.ts';
@@ -20,7 +20,7 @@ afterAll(() => app.close());
 const insert = (count: number, bytes: number) =>
   insertLarge((sql, values = []) => app.app.database.$executeRawUnsafe(sql, ...values), project(), count, bytes);
 const project = () => app.demo.project_id;
-const last = () => readLast(app.app.database, project());
+const last = () => readLastSequence(app.app.database, project());
 const numbers = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => from + index + 1);
 
 describe('a batch of the log', () => {
@@ -89,16 +89,16 @@ it('takes from the oldest holder what all together may not have', () => {
   const holderOf = (name: string) => ({ evict: () => void evicted.push(name) });
   const [a, b, c] = [holderOf('a'), holderOf('b'), holderOf('c')];
   const budget = new MemoryBudget(100);
-  budget.hold(a, 40);
-  budget.hold(b, 40);
-  budget.hold(a, 50);
+  budget.reserve(a, 40);
+  budget.reserve(b, 40);
+  budget.reserve(a, 50);
   expect([budget.bytes, evicted]).toEqual([90, []]);
-  budget.hold(c, 30);
+  budget.reserve(c, 30);
   expect([budget.bytes, evicted]).toEqual([80, ['b']]);
   budget.release(a);
-  budget.hold(b, 500);
+  budget.reserve(b, 500);
   expect([budget.bytes, evicted]).toEqual([500, ['b', 'c']]);
-  budget.hold(b, 0);
+  budget.reserve(b, 0);
   expect(budget.bytes).toBe(0);
 });
 

@@ -10,7 +10,7 @@ import WebSocket from 'ws';
 import { type DemoFile, refreshDemoFile } from '../../demo/file.ts';
 import { seedDemo } from '../../demo/seed.ts';
 import { type App, createApp } from '../../src/app.ts';
-import { type Config, demoFile, readConfig } from '../../src/config.ts';
+import { type Config, demoFilePath, readConfig } from '../../src/config.ts';
 import { createLogger } from '../../src/platform/logger.ts';
 import { copyTemplate } from '../support/app.ts';
 import type { Frame } from '../support/feed.ts';
@@ -40,7 +40,7 @@ beforeAll(async () => {
   await start();
   await seedDemo(app.database);
   const baseUrl = `http://127.0.0.1:${port}`;
-  const file = await refreshDemoFile({ database: app.database, tokens: app.tokens, baseUrl, path: demoFile(config) });
+  const file = await refreshDemoFile({ database: app.database, tokens: app.tokens, baseUrl, path: demoFilePath(config) });
   if (!file) throw new Error('the database has no demo');
   demo = file;
 });

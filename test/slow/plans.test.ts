@@ -3,17 +3,17 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
   claimSession,
   endSilentSessions,
-  enterAttachment,
   findInstance,
   insertSession,
-  putHandover,
   readSnapshots,
+  recordAttachment,
   saveEnd,
+  saveHandover,
   saveSessions,
   takeHandover,
-} from '../../src/consoles/record.ts';
+} from '../../src/consoles/store.ts';
 import { readEntries } from '../../src/notifications/batch.ts';
-import { countReads, listReads, readLast, readPositions, readState, readVersionBefore } from '../../src/notifications/log.ts';
+import { countReads, listReads, readLastSequence, readPositions, readState, readVersionBefore } from '../../src/notifications/log.ts';
 import { pruneNotifications } from '../../src/notifications/retention.ts';
 import { deleteOldTickets, redeemTicket } from '../../src/tickets/service.ts';
 import { type Answer, startApp, type TestApp } from '../support/app.ts';
@@ -184,7 +184,7 @@ test('the feed, tickets and the jobs find what they look for by an index', async
   const { project_id: projectId, users } = app.demo;
   const reader = { projectId, userId: users.member.id };
   const problems = [
-    await findProblems('readLast', () => readLast(database, projectId)),
+    await findProblems('readLast', () => readLastSequence(database, projectId)),
     await findProblems('readEntries', () => readEntries(database, projectId, { after: 20, limit: 50, maxBytes: 500_000 })),
     await findProblems('readState', () => readState(database, { ...reader, sinceVersion: 0 })),
     await findProblems('countReads', () => countReads(database, { ...reader, sinceVersion: 0, upToVersion: 9 })),
@@ -221,10 +221,10 @@ test('consoles find what they look for by an index', async () => {
     await findProblems('findInstance', () => findInstance(database, projectId, instanceId)),
     await findProblems('insertSession', () => insertSession(database, session, 10)),
     await findProblems('claimSession', () => claimSession(database, session)),
-    await findProblems('enterAttachment', () => enterAttachment(database, session, 10)),
+    await findProblems('enterAttachment', () => recordAttachment(database, session, 10)),
     await findProblems('saveSessions', () => saveSessions(database, owner, [{ ...tally, isDetached: false }])),
     await findProblems('readSnapshots', () => readSnapshots(database, [id])),
-    await findProblems('putHandover', () => putHandover(database, owner, tally, { position: 2, scrollback: Buffer.alloc(32) })),
+    await findProblems('putHandover', () => saveHandover(database, owner, tally, { position: 2, scrollback: Buffer.alloc(32) })),
     await findProblems('takeHandover', () => takeHandover(database, id, owner)),
     await findProblems('saveEnd', () => saveEnd(database, tally, 'idle', new Date())),
     await findProblems('endSilentSessions', () => endSilentSessions(database)),

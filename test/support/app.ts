@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { inject, vi } from 'vitest';
 import { type DemoFile, refreshDemoFile } from '../../demo/file.ts';
 import { type App, createApp } from '../../src/app.ts';
-import { type Config, demoFile, readConfig } from '../../src/config.ts';
+import { type Config, demoFilePath, readConfig } from '../../src/config.ts';
 import { createLogger } from '../../src/platform/logger.ts';
 import { databaseUrl, execute } from './database.ts';
 import { redisSettings } from './redis.ts';
@@ -83,7 +83,7 @@ export async function startApp(env: Record<string, string> = {}): Promise<TestAp
   });
   const { port } = await app.listen(0, '127.0.0.1');
   const baseUrl = `http://127.0.0.1:${port}`;
-  const demo = await refreshDemoFile({ database: app.database, tokens: app.tokens, baseUrl, path: demoFile(config) });
+  const demo = await refreshDemoFile({ database: app.database, tokens: app.tokens, baseUrl, path: demoFilePath(config) });
   if (!demo) throw new Error('the test database has no demo');
   statements.length = 0;
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { ProjectRole } from '../../src/generated/prisma/enums.ts';
-import { type FaultCode, statusOf } from '../../src/kernel/fault.ts';
+import { type FaultCode, statusByCode } from '../../src/kernel/fault.ts';
 import type { Answer, TestApp } from './app.ts';
 import { isPicked } from './cases.ts';
 import { isList, isLocator, type Operation, pathVariables, type Variable, variantsOf } from './operations.ts';
@@ -279,5 +279,5 @@ export function codeOf({ route }: Operation, { status, json }: Answer): FaultCod
   if (!route) return json?.errors ? json.errors[0].extensions.code : status === 200 ? null : undefined;
   if (status === route.status) return null;
   const code: FaultCode | undefined = json && 'code' in json ? json.code : json && status === 400 ? 'validation_failed' : undefined;
-  return code && statusOf[code] === status ? code : undefined;
+  return code && statusByCode[code] === status ? code : undefined;
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { createClientAddresses } from '../../src/transport/http/addresses.ts';
 import { Backlog } from '../../src/transport/http/backlog.ts';
-import { readAddresses } from '../../src/transport/http/peer.ts';
 import { createHttpServer } from '../../src/transport/http/server.ts';
 import type { Upgrade } from '../../src/transport/http/upgrades.ts';
 
@@ -26,11 +26,11 @@ export async function openServer({ handler, upgrade = () => {}, unread, trustedP
   const server = createHttpServer({
     handler,
     upgrade,
-    addresses: readAddresses(trustedProxies),
+    addresses: createClientAddresses(trustedProxies),
     backlog,
     config: { maxConnections: 1_000, maxConnectionsPerAddress: options.maxConnectionsPerAddress ?? 1_000 },
-    onRefusedConnection: () => (counts.refused += 1),
-    ...(options.patienceMs !== undefined && { patienceMs: options.patienceMs }),
+    onRejectedConnection: () => (counts.refused += 1),
+    ...(options.patienceMs !== undefined && { stallTimeoutMs: options.patienceMs }),
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {

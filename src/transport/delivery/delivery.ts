@@ -48,18 +48,18 @@ export class Delivery implements Consumer, QueuedDelivery {
   }
 
   async writeNext(): Promise<void> {
-    if (this.source.needsFetch && !this.connection.isWaiting) await this.source.fetch();
+    if (this.source.needsFetch && !this.connection.hasPendingBytes) await this.source.fetch();
     this.#isQueued = false;
     if (!this.source.isEnded) this.#deliver();
   }
 
   #deliver(): void {
     if (!this.connection.isOpen) return;
-    const isDone = !this.connection.isWaiting && this.#write();
+    const isDone = !this.connection.hasPendingBytes && this.#write();
     if (this.source.isEnded) return this.#finish();
     if (isDone && !this.source.needsFetch) return;
     // Fetched events would stay in memory until the peer reads; they can be fetched from the log again.
-    if (this.connection.isWaiting) this.source.release();
+    if (this.connection.hasPendingBytes) this.source.release();
     this.#isQueued = true;
     WriteQueue.enqueue(this.connection, this);
   }

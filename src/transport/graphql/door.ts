@@ -5,14 +5,14 @@ import type { ProjectIds } from '../../access/scope.ts';
 import type { Context } from '../../graph/context.ts';
 import { findProjectIds } from '../../graph/locate.ts';
 import { Fault } from '../../kernel/fault.ts';
-import { passText } from '../../kernel/jsontext.ts';
+import { inheritExactJson } from '../../kernel/jsontext.ts';
 import type { Enveloped } from '../../pipeline/enveloped.ts';
 import { maskResult, withText } from '../../pipeline/mask.ts';
 import type { Pipeline } from '../../pipeline/pipeline.ts';
 import { findText, type TrustedDocuments } from '../../pipeline/trusted.ts';
 import { isSmallBody } from '../http/body.ts';
 import { sendCompressed } from '../http/compress.ts';
-import { type ContextParts, openContext } from '../http/context.ts';
+import { type ContextDependencies, openContext } from '../http/context.ts';
 import { exchangeOf, type Middleware } from '../http/exchange.ts';
 import { setHeaders } from '../http/send.ts';
 import { readQueryString } from '../http/url.ts';
@@ -41,7 +41,7 @@ export function createProjectReader({ documents, trusted }: Pipeline, schema: Gr
 export type ReadProject = (request: IncomingMessage) => ProjectIds | null | Promise<ProjectIds | null>;
 
 /** GraphQL over HTTP. A POST with JSON, as nearly every request is, bypasses Yoga's HTTP handler, which takes all others. */
-export function createGraphqlDoor(dependencies: ContextParts & { pipeline: Pipeline }): Middleware {
+export function createGraphqlDoor(dependencies: ContextDependencies & { pipeline: Pipeline }): Middleware {
   const { yoga, getEnveloped, trusted } = dependencies.pipeline;
   return async (request, response) => {
     const exchange = exchangeOf(request);
@@ -53,7 +53,7 @@ export function createGraphqlDoor(dependencies: ContextParts & { pipeline: Pipel
     const open = () => context;
     if (request.method === 'POST') {
       const body = await exchange.readBody();
-      passText(body, 'variables');
+      inheritExactJson(body, 'variables');
       if (Object.keys(body).length === 0) throw Fault.invalidRequest('The body must name a `query`.');
       const operation = request.url === '/graphql' ? readOperation(body) : null;
       if (operation && mediaType) {
@@ -73,7 +73,7 @@ export function createGraphqlDoor(dependencies: ContextParts & { pipeline: Pipel
 
   /** Serializes and sends a result of `runOperation`. */
   async function sendResult(response: ServerResponse, result: ExecutionResult, { mediaType, context }: SendOptions): Promise<void> {
-    if (!result.errors) return sendCompressed(response, 200, await context.wordAnswer(result), `${mediaType}; charset=utf-8`);
+    if (!result.errors) return sendCompressed(response, 200, await context.serializeAnswer(result), `${mediaType}; charset=utf-8`);
     // Yoga determines the status and headers of errors.
     const answer = processRegularResult(withText(maskResult(result, context.openLogger)), yoga.fetchAPI, mediaType);
     const { 'content-type': type = mediaType, 'content-length': _length, ...headers } = readHeaders(answer);

@@ -3,8 +3,8 @@ import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import accepts from 'accepts';
-import { share } from './answer.ts';
 import type { Middleware } from './exchange.ts';
+import { markShared } from './response.ts';
 import { send, sendEmpty } from './send.ts';
 
 const compress = promisify(gzip);
@@ -49,11 +49,11 @@ async function prepare({ headers, load, loadBrotli }: Asset): Promise<Representa
   const tag = createHash('sha256').update(bytes).digest('base64url').slice(0, 22);
   const common = { Vary: 'Accept-Encoding', ...headers };
   const encoded = (encoding: string, bytes: Buffer): Representation => ({
-    bytes: share(bytes),
+    bytes: markShared(bytes),
     headers: { ...common, ETag: `"${tag}-${encoding}"`, 'Content-Encoding': encoding },
   });
   return {
-    identity: { bytes: share(bytes), headers: { ...common, ETag: `"${tag}"` } },
+    identity: { bytes: markShared(bytes), headers: { ...common, ETag: `"${tag}"` } },
     gzip: encoded('gzip', await compress(bytes)),
     br: loadBrotli ? encoded('br', Buffer.from(await loadBrotli())) : null,
   };

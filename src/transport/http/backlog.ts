@@ -55,7 +55,7 @@ export class Backlog {
    * Counts the bytes that the kernel has not accepted, nearly always none. Call it right after a write to the socket. A socket
    * whose peer reads none of them for `stallTimeoutMs` is ended.
    */
-  note(socket: Socket, address: string, stallTimeoutMs = Number.POSITIVE_INFINITY): void {
+  record(socket: Socket, address: string, stallTimeoutMs = Number.POSITIVE_INFINITY): void {
     if (socket.writableLength === 0 && !(socket as TrackedSocket)[key]) return;
     const entry = this.#track(socket, address);
     entry.stallTimeoutMs = stallTimeoutMs;
@@ -64,7 +64,7 @@ export class Backlog {
   }
 
   /** Counts bytes in memory for a connection besides its stream's; a negative number releases them. */
-  hold(socket: Socket, address: string, bytes: number): void {
+  reserve(socket: Socket, address: string, bytes: number): void {
     if (bytes < 0 && !(socket as TrackedSocket)[key]) return;
     const entry = this.#track(socket, address);
     entry.reserved = Math.max(0, entry.reserved + bytes);

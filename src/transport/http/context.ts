@@ -1,18 +1,18 @@
-import type { RevocationWatcher } from '../../access/watch.ts';
+import type { RevocationWatcher } from '../../access/revocation.ts';
 import { type Context, createContext, type Services } from '../../graph/context.ts';
 import { Fault } from '../../kernel/fault.ts';
 import type { Database } from '../../platform/database.ts';
 import type { Exchange } from './exchange.ts';
 
 /** The dependencies of every context. */
-export interface ContextParts {
+export interface ContextDependencies {
   readonly database: Database;
   readonly services: Services;
   readonly watch: RevocationWatcher;
 }
 
 /** The context of one HTTP request, whose access is watched while it streams. `route` is the name of a v1 operation. */
-export function openContext({ database, services, watch }: ContextParts, exchange: Exchange, route: string | null = null): Context {
+export function openContext({ database, services, watch }: ContextDependencies, exchange: Exchange, route: string | null = null): Context {
   const { viewer, prefetched } = exchange;
   return createContext({
     database,

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import cors from 'cors';
+import { createOriginCheck } from './addresses.ts';
 import type { Middleware } from './exchange.ts';
-import { allowOrigins } from './peer.ts';
 import { sendEmpty } from './send.ts';
 import { checkHead } from './upgrades.ts';
 
@@ -13,8 +13,8 @@ const exposedHeaders = ['RateLimit', 'RateLimit-Policy', 'Retry-After', 'ETag', 
  * no body. OPTIONS is answered here for all paths: a route would decode the path, and one that cannot be decoded would
  * bypass the limits.
  */
-export function answerCors(rules: Parameters<typeof allowOrigins>[0]): Middleware {
-  const isAllowed = allowOrigins(rules);
+export function answerCors(rules: Parameters<typeof createOriginCheck>[0]): Middleware {
+  const isAllowed = createOriginCheck(rules);
   const addHeaders = cors((request, options) => {
     const origin = isAllowed(String(request.headers.origin), request as IncomingMessage);
     options(null, { origin, exposedHeaders, methods, maxAge: 7200, preflightContinue: true });

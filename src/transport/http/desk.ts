@@ -19,7 +19,7 @@ export interface DemoOffer {
   readonly projectId: string;
 }
 
-export interface DeskParts {
+export interface DeskDependencies {
   readonly tokens: Tokens;
   /** Null where there is no demo, or where the database is not embedded. */
   readonly demoOffer: () => DemoOffer | null;
@@ -43,7 +43,7 @@ const pages = ['/signin', '/signin/callback', '/keys', '/developers', '/develope
 const folder = [new URL('./web/', import.meta.url), new URL('web/dist/', root)].find((url) => existsSync(url)) ?? null;
 
 /** Adds the desk: its document at each of its paths, its assets, and the endpoints that it needs before sign-in. */
-export function addDesk(router: Router, dependencies: DeskParts, admit: Middleware): void {
+export function addDesk(router: Router, dependencies: DeskDependencies, admit: Middleware): void {
   router.get('/desk/settings', admit, (request, response) =>
     sendJson(response, 200, readSettings(dependencies, request), { 'Cache-Control': 'no-store' }),
   );
@@ -71,7 +71,7 @@ export function addDesk(router: Router, dependencies: DeskParts, admit: Middlewa
 }
 
 /** Serves the document of the desk, for `/` too; 404 where the desk has not been built. */
-export function deskDocument({ config }: Pick<DeskParts, 'config'>): Middleware {
+export function deskDocument({ config }: Pick<DeskDependencies, 'config'>): Middleware {
   if (!folder) return (_request, _response, next) => next(Fault.notFound());
   const document = new URL('index.html', folder);
   const provider = config.identityProvider?.clientId ? config.identityProvider : null;
@@ -117,7 +117,7 @@ function createAssets(from: URL): ReadonlyMap<string, Middleware> {
   return new Map([serve('icon.svg', { 'Cache-Control': 'max-age=300' }), ...names.map((name) => serve(`assets/${name}`, immutable))]);
 }
 
-function readSettings(dependencies: DeskParts, request: IncomingMessage) {
+function readSettings(dependencies: DeskDependencies, request: IncomingMessage) {
   const { identityProvider: provider } = dependencies.config;
   const offer = findOffer(dependencies, request);
   return {
@@ -129,7 +129,7 @@ function readSettings(dependencies: DeskParts, request: IncomingMessage) {
 const forwardingHeaders = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip'];
 
 /** The offer for this machine alone: null for other machines, clients of a proxy on this machine, and pages of other hosts. */
-function findOffer({ demoOffer }: DeskParts, request: IncomingMessage): DemoOffer | null {
+function findOffer({ demoOffer }: DeskDependencies, request: IncomingMessage): DemoOffer | null {
   const { headers, socket } = request;
   const isLocal = isLoopback(socket.remoteAddress ?? '') && !forwardingHeaders.some((name) => name in headers);
   const host = `http://${headers.host ?? ''}`;

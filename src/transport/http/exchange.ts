@@ -3,16 +3,16 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { PrefetchedProject } from '../../access/scope.ts';
 import type { Viewer } from '../../access/viewer.ts';
 import type { Logger } from '../../platform/logger.ts';
+import { type ClientAddresses, requestOrigin } from './addresses.ts';
 import { type JsonObject, readJsonObject } from './body.ts';
 import { standardHeaders } from './headers.ts';
-import { type ClientAddresses, requestOrigin } from './peer.ts';
 import { readTrace } from './trace.ts';
 
 /** A middleware without Express' methods. A rejected promise has the effect of `next(failure)`. */
 export type Middleware = (request: IncomingMessage, response: ServerResponse, next: (failure?: unknown) => void) => unknown;
 
 /** The dependencies of every exchange. */
-export interface ExchangeParts {
+export interface ExchangeDependencies {
   readonly log: Logger;
   readonly addresses: ClientAddresses;
   readonly config: { readonly publicUrl: string | null; readonly compresses: boolean };
@@ -38,7 +38,7 @@ export class Exchange {
 
   constructor(
     private readonly request: IncomingMessage,
-    private readonly dependencies: ExchangeParts,
+    private readonly dependencies: ExchangeDependencies,
   ) {
     this.requestId = readRequestId(request);
     this.headers = ['X-Request-Id', this.requestId, ...standardHeaders];
@@ -92,7 +92,7 @@ function readRequestId(request: IncomingMessage): string {
 const key = Symbol('exchange');
 type ExchangeRequest = IncomingMessage & { [key]?: Exchange };
 
-export function openExchange(request: IncomingMessage, exchange: Exchange): void {
+export function attachExchange(request: IncomingMessage, exchange: Exchange): void {
   (request as ExchangeRequest)[key] = exchange;
 }
 

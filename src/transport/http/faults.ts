@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Fault, statusOf } from '../../kernel/fault.ts';
+import { type Fault, statusByCode } from '../../kernel/fault.ts';
 import { graphqlExtensions } from '../../pipeline/mask.ts';
-import { logMistake } from '../../platform/errors.ts';
+import { logInternalError } from '../../platform/errors.ts';
 import { exchangeOf } from './exchange.ts';
 import { sendJson } from './send.ts';
 import { readPath } from './url.ts';
@@ -22,11 +22,11 @@ export function restBody({ code, message, fields, context }: Fault): unknown {
 /** Answers a request with a fault, in the format of its door. Logs the cause, which the client does not see. */
 export function sendFault(request: IncomingMessage, response: ServerResponse, fault: Fault): void {
   const exchange = exchangeOf(request);
-  logMistake(fault, exchange);
+  logInternalError(fault, exchange);
   if (fault.code === 'service_unavailable') exchange.log.warn({ err: fault.cause }, 'unavailable');
   const body =
     readPath(request.url ?? '') === '/graphql'
       ? { errors: [{ message: fault.message, extensions: graphqlExtensions(fault) }] }
       : restBody(fault);
-  sendJson(response, statusOf[fault.code], body, faultHeaders(fault));
+  sendJson(response, statusByCode[fault.code], body, faultHeaders(fault));
 }

@@ -9,7 +9,7 @@ import type { Redis } from '../../platform/redis.ts';
 import { exchangeOf } from './exchange.ts';
 import { send, sendJson } from './send.ts';
 
-export interface HealthParts {
+export interface HealthDependencies {
   readonly lifecycle: Lifecycle;
   readonly database: Database;
   readonly connections: PoolState | null;
@@ -23,7 +23,7 @@ type State = 'up' | 'down';
 const noStore = { 'Cache-Control': 'no-store' };
 
 /** Adds the endpoints for orchestrators and monitors, without a credential, a budget or a log line. */
-export function addHealth(router: Router, dependencies: HealthParts): void {
+export function addHealth(router: Router, dependencies: HealthDependencies): void {
   const { lifecycle, metrics, connections } = dependencies;
   const checkDatabase = createDatabaseCheck(dependencies);
 
@@ -61,7 +61,7 @@ function readinessOf({ isClosing, isStarting }: Lifecycle, checks: Readonly<Reco
 }
 
 /** Queries the database; concurrent requests share one query. */
-function createDatabaseCheck({ database }: HealthParts): () => Promise<State> {
+function createDatabaseCheck({ database }: HealthDependencies): () => Promise<State> {
   let state: State = 'up';
   const query = coalesceCalls(async () => {
     try {
@@ -77,7 +77,7 @@ function createDatabaseCheck({ database }: HealthParts): () => Promise<State> {
   };
 }
 
-function readOthers({ redis, tokens }: HealthParts): Record<string, State> {
+function readOthers({ redis, tokens }: HealthDependencies): Record<string, State> {
   return {
     ...(redis && { redis: redis.isAway ? 'down' : 'up' }),
     ...(!tokens.local && { identity_provider: tokens.isAway ? 'down' : 'up' }),

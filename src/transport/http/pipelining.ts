@@ -1,6 +1,6 @@
 import { IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { runInTurn } from '../../kernel/turns.ts';
+import { runInNextIteration } from '../../kernel/iteration.ts';
 
 /** The most pipelined requests that wait on one connection. */
 const MAX_WAITING = 1_000;
@@ -91,7 +91,7 @@ export class RequestQueue {
     this.reserve(request, -bytes);
     this.#current = request;
     if (this.#count === 0 && isRequest) this.socket.resume();
-    runInTurn(() => {
+    runInNextIteration(() => {
       this.#current = null;
       if (!this.socket.writable) return;
       (request as QueuedRequest).isWaiting = false;

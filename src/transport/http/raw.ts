@@ -1,7 +1,7 @@
 import { type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { Fault, statusOf } from '../../kernel/fault.ts';
+import { Fault, statusByCode } from '../../kernel/fault.ts';
 import { faultHeaders, restBody } from './faults.ts';
 import { requestQueueOf } from './pipelining.ts';
 
@@ -14,7 +14,7 @@ const details: Readonly<Record<string, string>> = {
 };
 
 /** Answers bytes that are not a valid HTTP request, for which Node has no response object. */
-export function answerUnreadable(failure: NodeJS.ErrnoException, stream: Duplex): void {
+export function answerClientError(failure: NodeJS.ErrnoException, stream: Duplex): void {
   const socket = stream as Socket & { _httpMessage?: ServerResponse | null };
   const queue = requestQueueOf(socket);
   const { last = null } = queue ?? {};
@@ -31,9 +31,9 @@ export function answerUnreadable(failure: NodeJS.ErrnoException, stream: Duplex)
 }
 
 /** Rejects a request before it reaches the handler. */
-export function refuse(response: ServerResponse, fault: Fault, isLast = false): void {
+export function rejectRequest(response: ServerResponse, fault: Fault, isLast = false): void {
   const body = JSON.stringify(restBody(fault));
-  response.writeHead(statusOf[fault.code], {
+  response.writeHead(statusByCode[fault.code], {
     'Content-Type': 'application/json',
     'X-Content-Type-Options': 'nosniff',
     ...faultHeaders(fault),
@@ -46,7 +46,7 @@ export function refuse(response: ServerResponse, fault: Fault, isLast = false): 
 /** Writes a fault to a socket that has no response object, and closes the connection. */
 export function answerRaw(socket: Duplex, fault: Fault): void {
   if (!socket.writable) return;
-  const status = statusOf[fault.code];
+  const status = statusByCode[fault.code];
   const body = JSON.stringify(restBody(fault));
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,

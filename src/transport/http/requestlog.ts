@@ -1,8 +1,8 @@
 import type { Lifecycle } from '../../kernel/lifecycle.ts';
 import type { Metrics } from '../../platform/metrics.ts';
-import { Exchange, type ExchangeParts, type Middleware, openExchange } from './exchange.ts';
+import { attachExchange, Exchange, type ExchangeDependencies, type Middleware } from './exchange.ts';
 
-interface LogDependencies extends ExchangeParts {
+interface LogDependencies extends ExchangeDependencies {
   readonly metrics: Metrics;
   readonly lifecycle: Lifecycle;
 }
@@ -15,7 +15,7 @@ export function logRequests(dependencies: LogDependencies): Middleware {
     // Read now: the GraphQL door handles a HEAD request as GET.
     const { method } = request;
     const exchange = new Exchange(request, dependencies);
-    openExchange(request, exchange);
+    attachExchange(request, exchange);
     // Otherwise a client would reuse a connection that is about to close.
     if (lifecycle.isClosing) exchange.headers.push('Connection', 'close');
     response.once('close', () => {

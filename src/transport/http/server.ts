@@ -2,13 +2,13 @@ import { createServer, type IncomingMessage, type RequestListener, type Server }
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { Fault } from '../../kernel/fault.ts';
-import { createAnswerClass } from './answer.ts';
+import { type ClientAddresses, normalizeAddress } from './addresses.ts';
 import type { Backlog } from './backlog.ts';
 import { ConcurrencyLimit } from './concurrency.ts';
-import { type ClientAddresses, foldAddress } from './peer.ts';
 import { attachRequestQueue, QueuedRequest, RequestQueue, requestQueueOf } from './pipelining.ts';
-import { answerRaw, answerUnreadable, refuse } from './raw.ts';
-import { checkHead, isWebSocket, readAgain, type Upgrade } from './upgrades.ts';
+import { answerClientError, answerRaw, rejectRequest } from './raw.ts';
+import { createResponseClass } from './response.ts';
+import { checkHead, isWebSocket, replayWithoutUpgrade, type Upgrade } from './upgrades.ts';
 
 const timeouts = {
   /** For all headers, from the opening of the connection or its last request. */
@@ -33,8 +33,8 @@ interface ServerDependencies {
   readonly addresses: ClientAddresses;
   readonly backlog: Backlog;
   readonly config: { readonly maxConnections: number; readonly maxConnectionsPerAddress: number };
-  readonly onRefusedConnection: () => void;
-  readonly patienceMs?: number;
+  readonly onRejectedConnection: () => void;
+  readonly stallTimeoutMs?: number;
 }
 
 /**
@@ -42,26 +42,26 @@ interface ServerDependencies {
  * formats the errors that Node would answer itself as the contract requires (§7).
  */
 export function createHttpServer(dependencies: ServerDependencies): Server {
-  const { handler, upgrade, addresses, backlog, config, onRefusedConnection, patienceMs = STALL_TIMEOUT_MS } = dependencies;
+  const { handler, upgrade, addresses, backlog, config, onRejectedConnection, stallTimeoutMs = STALL_TIMEOUT_MS } = dependencies;
   const connections = new ConcurrencyLimit(config.maxConnectionsPerAddress);
   const server = createServer({
     ...timeouts,
     requireHostHeader: false,
     IncomingMessage: QueuedRequest as typeof IncomingMessage,
-    ServerResponse: createAnswerClass({ backlog, addresses, stallTimeoutMs: patienceMs }),
+    ServerResponse: createResponseClass({ backlog, addresses, stallTimeoutMs }),
   });
   server.maxConnections = config.maxConnections;
 
-  const reserve = (request: IncomingMessage, bytes: number) => backlog.hold(request.socket, addresses.of(request), bytes);
+  const reserve = (request: IncomingMessage, bytes: number) => backlog.reserve(request.socket, addresses.of(request), bytes);
   server.on('connection', (socket) => {
     // A connection whose request is replayed (see readAgain) has been counted.
     if (requestQueueOf(socket)) return;
     const isProxied = addresses.isProxy(socket);
-    const address = foldAddress(socket.remoteAddress ?? '');
+    const address = normalizeAddress(socket.remoteAddress ?? '');
     const isAccepted = isProxied || connections.add(address);
     if (!isProxied) socket.once('close', () => connections.delete(address));
     if (isAccepted) return attachRequestQueue(socket, new RequestQueue(socket, isProxied, reserve));
-    onRefusedConnection();
+    onRejectedConnection();
     if (connections.count(address) > connections.max + MAX_REJECTIONS) socket.destroy();
     else answerRaw(socket, tooMany());
   });
@@ -79,7 +79,7 @@ export function createHttpServer(dependencies: ServerDependencies): Server {
   const serve: RequestListener = (request, response) => {
     requestQueueOf(request.socket)?.start(request, response);
     if (admit(request, response)) handler(request, response);
-    else refuse(response, tooMany());
+    else rejectRequest(response, tooMany());
   };
   const listener: RequestListener = (request, response) => {
     const queue = requestQueueOf(request.socket);
@@ -88,13 +88,13 @@ export function createHttpServer(dependencies: ServerDependencies): Server {
       queue?.enqueue(
         request,
         () => serve(request, response),
-        () => refuse(response, tooMany(), true),
+        () => rejectRequest(response, tooMany(), true),
       );
   };
   server.on('request', listener);
   // An unknown `Expect` is ignored: Node would answer 417.
   server.on('checkExpectation', listener);
-  server.on('clientError', answerUnreadable);
+  server.on('clientError', answerClientError);
 
   const startUpgrade = (request: IncomingMessage, socket: Socket, head: Buffer): void => {
     const fault = checkHead(request) ?? (isWebSocket(request) && !admit(request, socket) ? tooMany() : null);
@@ -102,7 +102,7 @@ export function createHttpServer(dependencies: ServerDependencies): Server {
     // The upgrade listens for errors itself.
     socket.off('error', destroy);
     if (isWebSocket(request)) upgrade(request, socket, head);
-    else readAgain(server, request, socket, head);
+    else replayWithoutUpgrade(server, request, socket, head);
   };
   server.on('upgrade', (request, stream, head) => {
     const socket = stream as Socket;

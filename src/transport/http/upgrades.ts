@@ -28,7 +28,7 @@ export function isWebSocket({ headers }: IncomingMessage): boolean {
  * Replays a request into the server without its offer of another protocol, which a server may ignore (RFC 9110, §7.8): Node
  * treats every offer as an upgrade, and stops reading the connection after the headers.
  */
-export function readAgain(server: Server, request: IncomingMessage, socket: Socket, rest: Buffer): void {
+export function replayWithoutUpgrade(server: Server, request: IncomingMessage, socket: Socket, rest: Buffer): void {
   const lines = [`${request.method} ${request.url} HTTP/${request.httpVersion}`];
   for (let index = 0; index < request.rawHeaders.length; index += 2) {
     const [name = '', value = ''] = request.rawHeaders.slice(index, index + 2);

@@ -3,13 +3,13 @@ import type { Context } from '../../graph/context.ts';
 import { Fault } from '../../kernel/fault.ts';
 import type { Pipeline } from '../../pipeline/pipeline.ts';
 import { sendCompressed } from '../http/compress.ts';
-import { type ContextParts, openContext } from '../http/context.ts';
+import { type ContextDependencies, openContext } from '../http/context.ts';
 import { exchangeOf, type Middleware } from '../http/exchange.ts';
 import { sendEmpty } from '../http/send.ts';
 import { queryText, readPath, readQueryString } from '../http/url.ts';
 import type { BoundRoute, RouteRequest } from './route.ts';
 
-interface RestDependencies extends ContextParts {
+interface RestDependencies extends ContextDependencies {
   readonly pipeline: Pipeline;
   /** Checks the credential; reads the parameters of the path. */
   readonly admitRequest: Middleware;
@@ -63,14 +63,14 @@ async function serve(
     readUrl: () => exchange.origin + readPath(url) + queryText(url),
     readBody: () => exchange.readBody(),
     openContext: getContext,
-    execute: executeChecked(dependencies.pipeline, getContext),
+    execute: createExecutor(dependencies.pipeline, getContext),
   });
   if (answer.body === undefined) sendEmpty(response, answer.status, answer.headers);
-  else sendCompressed(response, answer.status, await context.wordAnswer(answer.body), 'application/json', answer.headers);
+  else sendCompressed(response, answer.status, await context.serializeAnswer(answer.body), 'application/json', answer.headers);
 }
 
 /** Executes the table's documents by the pipeline, in the context of a request. */
-export function executeChecked({ getEnveloped }: Pipeline, openContext: () => Context): RouteRequest['execute'] {
+export function createExecutor({ getEnveloped }: Pipeline, openContext: () => Context): RouteRequest['execute'] {
   return async (document, variableValues, advice) => {
     const { schema, contextFactory, execute } = getEnveloped({ isChecked: true, advice, openContext });
     return execute({ schema, document, variableValues, contextValue: await contextFactory() });

@@ -13,7 +13,7 @@ import {
 import type { Context } from '../../graph/context.ts';
 import { type Deprecation, deprecationHeaders, findDeprecations } from '../../graph/deprecation.ts';
 import { keepTexts } from '../../graph/exact.ts';
-import { findRefused, type Located } from '../../graph/locate.ts';
+import { findInaccessibleFields, type Located } from '../../graph/locate.ts';
 import { isIdempotencyKey } from '../../graph/scalars.ts';
 import { readBindings, type VariableBindings, variableErrors } from '../../graph/variables.ts';
 import { Fault, type FieldErrors } from '../../kernel/fault.ts';
@@ -36,7 +36,7 @@ export interface Route {
   readonly tag: Tag;
   readonly summary: string;
   /** The faults of the route, besides those of every route. */
-  readonly refuses?: ReadonlyArray<'permission_denied' | 'session_required' | 'conflict' | 'idempotency_key_reused'>;
+  readonly faults?: ReadonlyArray<'permission_denied' | 'session_required' | 'conflict' | 'idempotency_key_reused'>;
   readonly deprecated?: Deprecation;
   /** Whether the answer contains a secret, so that nobody may store it. */
   readonly isSecret?: boolean;
@@ -70,9 +70,9 @@ export interface BoundRoute extends BoundOperation {
   readonly route: Route;
   readonly name: string;
   /** The variables from the path. */
-  readonly idNames: readonly string[];
+  readonly pathNames: readonly string[];
   /** The variables from the body, or on GET from the query. */
-  readonly declared: readonly string[];
+  readonly inputNames: readonly string[];
   /** The headers of every answer, including faults. */
   readonly headers: Readonly<Record<string, string>>;
   /** Throws a fault whose fields have v1's names. */
@@ -87,20 +87,20 @@ export function bindRoute(schema: GraphQLSchema, route: Route): BoundRoute {
   const bound = bindOperation(schema, `${route.method} ${route.path}`, route.operation);
   const { document, operation, bindings } = bound;
   const advice = bindings.has('page_size') ? 'ask for a smaller `page_size`' : undefined;
-  const idNames = [...route.path.matchAll(/:(\w+)/g)].map(([, name = '']) => name);
-  const declared = [...bindings.keys()].filter((name) => !idNames.includes(name) && !headerNames.has(name));
+  const pathNames = [...route.path.matchAll(/:(\w+)/g)].map(([, name = '']) => name);
+  const inputNames = [...bindings.keys()].filter((name) => !pathNames.includes(name) && !headerNames.has(name));
   return {
     ...bound,
     route,
     name: operation.name?.value ?? route.path,
-    idNames,
-    declared,
+    pathNames,
+    inputNames,
     headers: deprecationHeaders(route.deprecated, ...findDeprecations(schema, document)),
     async serve(request) {
       const input =
         route.method === 'get'
-          ? queryVariables(bindings, declared, request.readQuery())
-          : pick(keepTexts(bindings, await request.readBody()), declared);
+          ? queryVariables(bindings, inputNames, request.readQuery())
+          : pick(keepTexts(bindings, await request.readBody()), inputNames);
       const version = bindings.has('if_match') && readIfMatch(request.ifMatch);
       const key = bindings.has('idempotency_key') && readIdempotencyKey(request.idempotencyKey);
       // The path and the headers come last, so that no body can select another tenant.
@@ -115,7 +115,7 @@ export function bindRoute(schema: GraphQLSchema, route: Route): BoundRoute {
 
 /** Returns the failure: field errors for a caller with access to the project, `not_found` for one without. */
 async function rejectFields(located: Located, context: Context, errors: FieldErrors): Promise<unknown> {
-  const [rejected] = await findRefused(located, context);
+  const [rejected] = await findInaccessibleFields(located, context);
   return rejected ? rejected.failure : Fault.invalidFields(errors);
 }
 

@@ -33,7 +33,7 @@ export const routes: readonly Route[] = [
     isSecret: true,
     tag: 'Projects',
     summary: 'Issue a WebSocket ticket',
-    refuses: ['session_required', 'permission_denied', 'conflict', 'idempotency_key_reused'],
+    faults: ['session_required', 'permission_denied', 'conflict', 'idempotency_key_reused'],
     operation: `mutation create_websocket_ticket(
       $organization_id: ID!, $project_id: ID!, $target: TicketTarget!, $instance_id: UUID, $session_id: UUID,
       $idempotency_key: IdempotencyKey
@@ -64,7 +64,7 @@ export const routes: readonly Route[] = [
     status: 201,
     tag: 'Projects',
     summary: 'Create a monitoring dashboard',
-    refuses: ['permission_denied', 'conflict', 'idempotency_key_reused'],
+    faults: ['permission_denied', 'conflict', 'idempotency_key_reused'],
     operation: `mutation create_dashboard(
       $organization_id: ID!, $project_id: ID!, $name: Name!, $description: Text! = "", $widgets: JSON,
       $is_default: Boolean! = false, $is_public: Boolean! = false, $idempotency_key: IdempotencyKey
@@ -94,7 +94,7 @@ export const routes: readonly Route[] = [
     status: 200,
     tag: 'Projects',
     summary: 'Update a monitoring dashboard',
-    refuses: ['permission_denied', 'conflict', 'idempotency_key_reused'],
+    faults: ['permission_denied', 'conflict', 'idempotency_key_reused'],
     operation: `mutation update_dashboard(
       $organization_id: ID!, $project_id: ID!, $dashboard_id: ID!, $name: Name!, $description: Text! = "", $widgets: JSON,
       $is_default: Boolean! = false, $is_public: Boolean! = false, $project: UUID, $if_match: Int,
@@ -114,7 +114,7 @@ export const routes: readonly Route[] = [
     status: 204,
     tag: 'Projects',
     summary: 'Delete a monitoring dashboard',
-    refuses: ['permission_denied', 'conflict', 'idempotency_key_reused'],
+    faults: ['permission_denied', 'conflict', 'idempotency_key_reused'],
     operation: `mutation delete_dashboard(
       $organization_id: ID!, $project_id: ID!, $dashboard_id: ID!, $if_match: Int, $idempotency_key: IdempotencyKey
     ) {
@@ -242,7 +242,7 @@ export const routes: readonly Route[] = [
     status: 200,
     tag: 'Projects',
     summary: 'Mark notifications as read',
-    refuses: ['conflict', 'idempotency_key_reused'],
+    faults: ['conflict', 'idempotency_key_reused'],
     operation: `mutation mark_notifications_read(
       $organization_id: ID!, $project_id: ID!, $notification_ids: [UUID!], $idempotency_key: IdempotencyKey
     ) {

@@ -5,11 +5,11 @@ import { Fault } from '../../kernel/fault.ts';
 import { toJsonText } from '../../kernel/jsontext.ts';
 import type { Pipeline } from '../../pipeline/pipeline.ts';
 import type { Logger } from '../../platform/logger.ts';
-import type { ContextParts } from '../http/context.ts';
-import { executeChecked } from './door.ts';
+import type { ContextDependencies } from '../http/context.ts';
+import { createExecutor } from './door.ts';
 import type { BoundRoute } from './route.ts';
 
-interface WarmUpDependencies extends ContextParts {
+interface WarmUpDependencies extends ContextDependencies {
   readonly pipeline: Pipeline;
   readonly log: Logger;
   /** The number of concurrent requests: it makes every connection to the database open and prepare the statements. */
@@ -42,7 +42,7 @@ export async function warmUp(bound: readonly BoundRoute[], dependencies: WarmUpD
   try {
     const sample = await findSample(dependencies);
     if (!sample) return;
-    const reads = bound.filter(({ route, idNames }) => route.method === 'get' && idNames.every((name) => sample[name as keyof Sample]));
+    const reads = bound.filter(({ route, pathNames }) => route.method === 'get' && pathNames.every((name) => sample[name as keyof Sample]));
     // Where only the operator's documents are accepted, clients send none like these.
     if (!dependencies.pipeline.trusted.isOnly) for (const { route } of reads) validateAsClient(dependencies, route.operation);
     // Concurrent reads warm up the connections; then single reads warm up V8, and leave time to the rest of the machine.
@@ -90,14 +90,14 @@ async function read(route: BoundRoute, sample: Sample, { pipeline, database, ser
       watchAccess: throwUnused,
     });
   const answer = await route.serve({
-    pathParameters: Object.fromEntries(route.idNames.map((name) => [name, sample[name as keyof Sample] ?? ''])),
+    pathParameters: Object.fromEntries(route.pathNames.map((name) => [name, sample[name as keyof Sample] ?? ''])),
     ifMatch: undefined,
     idempotencyKey: undefined,
     readUrl: () => 'http://localhost/',
     readQuery: () => new URLSearchParams(),
     readBody: throwUnused,
     openContext,
-    execute: executeChecked(pipeline, openContext),
+    execute: createExecutor(pipeline, openContext),
   });
   toJsonText(answer.body);
 }

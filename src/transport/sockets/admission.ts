@@ -1,36 +1,36 @@
 import type { IncomingMessage } from 'node:http';
 import { Kind, type OperationDefinitionNode } from 'graphql';
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL } from 'graphql-ws';
-import { type AdmissionParts, admit } from '../../access/admission.ts';
+import { type AdmissionDependencies, admit } from '../../access/admission.ts';
 import { readBearer, readSessionCookie } from '../../access/credential.ts';
 import { openProject, type ProjectScope } from '../../access/scope.ts';
 import type { Viewer } from '../../access/viewer.ts';
 import { Fault } from '../../kernel/fault.ts';
 import { parseUuid } from '../../kernel/uuid.ts';
-import { logMistake, toFault } from '../../platform/errors.ts';
+import { logInternalError, toFault } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/logger.ts';
-import { type Redemption, redeemTicket } from '../../tickets/service.ts';
-import type { ClientAddresses } from '../http/peer.ts';
+import { type RedeemedTicket, redeemTicket } from '../../tickets/service.ts';
+import type { ClientAddresses } from '../http/addresses.ts';
 import { pathPattern } from '../http/url.ts';
 import type { BoundStream } from '../rest/stream.ts';
 import { consolePath } from '../rest/streams.ts';
 import { closeCodes, Rejection } from './close.ts';
-import type { Grant } from './connection.ts';
+import type { SocketAccess } from './connection.ts';
 
-export interface UpgradeParts extends AdmissionParts {
+export interface UpgradeDependencies extends AdmissionDependencies {
   readonly addresses: ClientAddresses;
   readonly log: Logger;
   readonly isAllowedOrigin: (origin: string, request: IncomingMessage) => boolean;
 }
 
 /** The target of an upgrade: GraphQL, a stream of the v1 table for one project, or a console. `path` has its ids. */
-export interface Target {
+export interface UpgradeTarget {
   readonly kind: 'graphql' | 'stream' | 'console';
   readonly stream: BoundStream | null;
   readonly path: Readonly<Record<string, string>>;
 }
 
-export interface SocketAdmission extends Grant {
+export interface SocketAdmission extends SocketAccess {
   /** Null for GraphQL, where each operation opens its projects. */
   readonly scope: ProjectScope | null;
   /** Set by a ticket, with the console session that it names, if any; null without a ticket. */
@@ -40,7 +40,7 @@ export interface SocketAdmission extends Grant {
 const consolePattern = pathPattern(consolePath);
 
 /** Finds the target of a path. Throws `not_found` for a path without sockets. */
-export function findTarget(bound: ReadonlyArray<{ stream: BoundStream; pattern: RegExp }>, pathname: string): Target {
+export function findTarget(bound: ReadonlyArray<{ stream: BoundStream; pattern: RegExp }>, pathname: string): UpgradeTarget {
   if (pathname === '/graphql') return { kind: 'graphql', stream: null, path: {} };
   for (const { stream, pattern } of bound) {
     const path = matchPath(pattern, pathname);
@@ -64,10 +64,10 @@ function matchPath(pattern: RegExp, pathname: string): Record<string, string> | 
  * can read the answer to an upgrade, so a Fault is thrown; browsers cannot, so an upgrade with a ticket gets a Rejection.
  */
 export async function admitUpgrade(
-  dependencies: UpgradeParts,
+  dependencies: UpgradeDependencies,
   request: IncomingMessage,
   url: URL,
-  target: Target,
+  target: UpgradeTarget,
 ): Promise<SocketAdmission | Rejection> {
   const { origin } = request.headers;
   if (origin !== undefined && !dependencies.isAllowedOrigin(origin, request)) throw Fault.permissionDenied('The origin is not allowed.');
@@ -82,10 +82,10 @@ export async function admitUpgrade(
 }
 
 async function admitTicket(
-  dependencies: UpgradeParts,
+  dependencies: UpgradeDependencies,
   request: IncomingMessage,
   tickets: readonly string[],
-  target: Target,
+  target: UpgradeTarget,
 ): Promise<SocketAdmission | Rejection> {
   const { limits, database, addresses } = dependencies;
   try {
@@ -104,19 +104,19 @@ async function admitTicket(
   } catch (failure) {
     const fault = toFault(failure);
     if (fault.code === 'not_found') return new Rejection(closeCodes.forbidden, 'access_lost');
-    logMistake(fault, dependencies);
+    logInternalError(fault, dependencies);
     return new Rejection(closeCodes.tryAgainLater, fault.code);
   }
 }
 
 /** Whether a ticket is valid for the target. */
-function isTargetOf({ target, organizationId, projectId, instanceId }: Redemption, { kind, path }: Target): boolean {
+function isTargetOf({ target, organizationId, projectId, instanceId }: RedeemedTicket, { kind, path }: UpgradeTarget): boolean {
   const isProject = path.organization_id === organizationId && path.project_id === projectId;
   return isProject && (target === 'console' ? kind === 'console' && path.instance_id === instanceId : kind === 'stream');
 }
 
 /** The viewer by the header or the cookie; null without either. */
-async function admitCredential(dependencies: UpgradeParts, request: IncomingMessage): Promise<Viewer | null> {
+async function admitCredential(dependencies: UpgradeDependencies, request: IncomingMessage): Promise<Viewer | null> {
   const { viewer, fault } = await admit(dependencies, {
     // A cookie counts only with an Origin, which has been checked: without one the client is no browser.
     readCredential: () => readBearer(request) ?? (request.headers.origin === undefined ? null : readSessionCookie(request)),
@@ -134,7 +134,7 @@ function offersGraphql(request: IncomingMessage): boolean {
 const ticketFields = new Set(['notificationFeed', 'renewCredential', '__typename']);
 
 /** A socket of one project carries its subscription and the renewal of the credential. Throws `permission_denied` otherwise. */
-export function checkTicketOperation({ selectionSet }: OperationDefinitionNode): void {
+export function checkProjectSocketOperation({ selectionSet }: OperationDefinitionNode): void {
   const isAllowed = selectionSet.selections.every((selection) => selection.kind === Kind.FIELD && ticketFields.has(selection.name.value));
   if (!isAllowed) throw Fault.permissionDenied('A socket that a ticket opened carries its feed and renewCredential only.');
 }

@@ -26,7 +26,7 @@ export const closeCodes = {
 export type CloseCode = (typeof closeCodes)[keyof typeof closeCodes];
 
 /** The codes that are labels of a metric: the codes above, and those of clients that leave. */
-export const knownCodes = new Set<number>([1000, 1001, 1005, 1006, ...Object.values(closeCodes)]);
+export const metricCodes = new Set<number>([1000, 1001, 1005, 1006, ...Object.values(closeCodes)]);
 
 /** A rejected upgrade whose reason the client can read: the socket is opened, then closed at once with the code and reason. */
 export class Rejection {

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
+import type { Lease, Principal } from '../../access/revocation.ts';
 import type { Tokens } from '../../access/tokens.ts';
 import { hasExpired, identify, refreshViewer, requireSession, type Session, type Viewer } from '../../access/viewer.ts';
-import type { Lease, Principal } from '../../access/watch.ts';
 import { type Context, createContext } from '../../graph/context.ts';
 import { Fault } from '../../kernel/fault.ts';
 import { toFault } from '../../platform/errors.ts';
@@ -10,10 +10,10 @@ import type { Metrics } from '../../platform/metrics.ts';
 import type { WriteQueue } from '../delivery/queue.ts';
 import type { Backlog } from '../http/backlog.ts';
 import type { ConcurrencyLimit } from '../http/concurrency.ts';
-import type { ContextParts } from '../http/context.ts';
-import { type CloseCode, closeCodes, knownCodes } from './close.ts';
+import type { ContextDependencies } from '../http/context.ts';
+import { type CloseCode, closeCodes, metricCodes } from './close.ts';
 import type { KeepAlive } from './keepalive.ts';
-import type { Peer } from './socket.ts';
+import type { ServerSocket } from './socket.ts';
 
 const PING_INTERVAL_S = 15;
 /** The maximum of unanswered pings while the peer does not read: the ping then waits behind the unread bytes. */
@@ -27,14 +27,14 @@ const HALF_CLOSED_TIMEOUT_S = 2;
 const MAX_BUFFERED_BYTES = 1024 * 1024;
 const emptyBuffer = Buffer.alloc(0);
 
-export interface Grant {
+export interface SocketAccess {
   /** Null when the credential comes with the first message. */
   readonly viewer: Viewer | null;
   /** The only project that the socket may access: that of its ticket or path. Null for no such limit. */
   readonly onlyProject: { readonly organizationId: string; readonly projectId: string } | null;
 }
 
-export interface ConnectionParts extends ContextParts {
+export interface ConnectionDependencies extends ContextDependencies {
   readonly tokens: Tokens;
   readonly log: Logger;
   readonly metrics: Metrics;
@@ -45,7 +45,7 @@ export interface ConnectionParts extends ContextParts {
 }
 
 /** The fields of each log line about a connection. */
-export type LogNames = Readonly<Record<string, unknown>>;
+export type LogFields = Readonly<Record<string, unknown>>;
 
 /** The protocol on a connection: GraphQL, a plain feed or a console. */
 export interface Protocol {
@@ -59,7 +59,7 @@ export interface Protocol {
 
 /** An open WebSocket: its viewer and lease, its rate limit, its keep-alive and its writes. */
 export class SocketConnection implements Principal {
-  readonly onlyProject: Grant['onlyProject'];
+  readonly onlyProject: SocketAccess['onlyProject'];
   viewer: Viewer | null;
   /** The deliveries that wait for the peer to read; null while there are none. */
   writeQueue: WriteQueue | null = null;
@@ -75,13 +75,13 @@ export class SocketConnection implements Principal {
 
   constructor(
     /** ws implements the protocol; deliveries bypass it and write frames to the stream. */
-    readonly socket: Peer,
+    readonly socket: ServerSocket,
     private readonly stream: Socket,
     /** The client's address, to which budgets and the backlog are charged. */
     readonly address: string,
-    private readonly logFields: LogNames,
-    private readonly dependencies: ConnectionParts,
-    { viewer, onlyProject }: Grant,
+    private readonly logFields: LogFields,
+    private readonly dependencies: ConnectionDependencies,
+    { viewer, onlyProject }: SocketAccess,
   ) {
     this.viewer = viewer;
     this.onlyProject = onlyProject;
@@ -117,7 +117,7 @@ export class SocketConnection implements Principal {
     this.stop();
     keepAlive.delete(this);
     if (this.#quotaUserId) quota.delete(this.#quotaUserId);
-    metrics.socketCloses.inc({ code: knownCodes.has(code) ? code : 'other' });
+    metrics.socketCloses.inc({ code: metricCodes.has(code) ? code : 'other' });
     this.log.info({ code, user_id: this.viewer?.userId }, 'socket closed');
   }
 
@@ -218,12 +218,12 @@ export class SocketConnection implements Principal {
   write(frames: Buffer): boolean {
     this.stream.write(frames);
     this.recordBacklog();
-    return !this.isWaiting;
+    return !this.hasPendingBytes;
   }
 
   /** To be called after each write. */
   recordBacklog(): void {
-    if (this.isWaiting) this.dependencies.backlog.note(this.stream, this.address);
+    if (this.hasPendingBytes) this.dependencies.backlog.record(this.stream, this.address);
   }
 
   /** Calls back when the bytes pending now are written to the kernel, or have failed to be: the socket closes then. */
@@ -232,7 +232,7 @@ export class SocketConnection implements Principal {
   }
 
   /** Whether bytes are pending that the kernel has not accepted. */
-  get isWaiting(): boolean {
+  get hasPendingBytes(): boolean {
     return this.stream.writableLength > 0;
   }
 

@@ -3,12 +3,12 @@ import type { WebSocket } from 'ws';
 import type { ProjectScope } from '../../access/scope.ts';
 import type { Services } from '../../graph/context.ts';
 import { parseUuid } from '../../kernel/uuid.ts';
-import { logMistake, toFault } from '../../platform/errors.ts';
+import { logInternalError, toFault } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/logger.ts';
-import type { ClientAddresses } from '../http/peer.ts';
+import type { ClientAddresses } from '../http/addresses.ts';
 import { type CloseCode, closeCodes, Rejection } from './close.ts';
 import type { SocketConnection } from './connection.ts';
-import { createPeerServer, type PeerServer } from './socket.ts';
+import { createSocketServer, type SocketServer } from './socket.ts';
 
 /** The subprotocol of noVNC. */
 const BINARY_PROTOCOL = 'binary';
@@ -55,7 +55,7 @@ interface ConsoleAdmission {
 }
 
 interface ConsoleSockets {
-  readonly server: PeerServer;
+  readonly server: SocketServer;
   /** Looks up the console to open. Throws a Fault for a client without a ticket, which can read the answer to its upgrade. */
   prepare(request: IncomingMessage, url: URL, instanceId: string, admission: ConsoleAdmission): Promise<ConsoleOpening | Rejection>;
   /** Attaches a socket to the session of an opening. */
@@ -64,7 +64,7 @@ interface ConsoleSockets {
 
 /** Consoles over WebSockets: the payloads of frames are a stream of bytes, which passes unchanged. */
 export function createConsoleSockets({ services, addresses, log }: ConsoleSocketDependencies): ConsoleSockets {
-  const server = createPeerServer({
+  const server = createSocketServer({
     maxPayload: MAX_FRAME_BYTES,
     handleProtocols: (protocols) => (protocols.has(BINARY_PROTOCOL) ? BINARY_PROTOCOL : ([...protocols][0] ?? false)),
   });
@@ -120,7 +120,7 @@ function rejectionOf(failure: unknown, log: Logger): Rejection {
   const fault = toFault(failure);
   if (fault.code === 'not_found') return new Rejection(closeCodes.gone, 'instance_gone');
   if (fault.code === 'permission_denied') return new Rejection(closeCodes.forbidden, 'access_lost');
-  logMistake(fault, { log });
+  logInternalError(fault, { log });
   return new Rejection(closeCodes.tryAgainLater, fault.code);
 }
 

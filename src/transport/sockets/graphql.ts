@@ -31,16 +31,16 @@ import { findText, readHash, type TrustedDocuments } from '../../pipeline/truste
 import { toFault } from '../../platform/errors.ts';
 import { Delivery } from '../delivery/delivery.ts';
 import { openSource, RendererCache } from '../delivery/renderer.ts';
-import { checkTicketOperation } from './admission.ts';
+import { checkProjectSocketOperation } from './admission.ts';
 import { type CloseCode, closeCodes } from './close.ts';
-import type { ConnectionParts, Protocol, SocketConnection } from './connection.ts';
+import type { ConnectionDependencies, Protocol, SocketConnection } from './connection.ts';
 import { formatErrors, nextMessage, readMessage, renderResult } from './messages.ts';
 import { Subscription } from './subscription.ts';
 
 const INIT_TIMEOUT_MS = 5_000;
 const MAX_OPERATIONS = 50;
 
-interface GraphqlSocketDependencies extends ConnectionParts {
+interface GraphqlSocketDependencies extends ConnectionDependencies {
   readonly limits: Limits;
   readonly getEnveloped: GetEnveloped;
   readonly trusted: TrustedDocuments;
@@ -196,7 +196,7 @@ class GraphqlSocket implements Protocol, GraphqlWs {
       const errors = pipeline.validate(pipeline.schema, document);
       if (errors.length > 0) return [...errors];
       const node = getOperationAST(document, operationName);
-      if (connection.onlyProject && node) checkTicketOperation(node);
+      if (connection.onlyProject && node) checkProjectSocketOperation(node);
       metrics.socketOperations.inc({ operation: labelOperation(document, operationName) });
       const contextValue = await pipeline.contextFactory();
       const rootValue: OperationRun = { pipeline, operation };

@@ -1,7 +1,7 @@
 import type { GraphQLFormattedError } from 'graphql';
 import { type Message, MessageType, validateMessage } from 'graphql-ws';
 import { exceedsDepth } from '../../kernel/depth.ts';
-import { parseJson, passText, toJsonText } from '../../kernel/jsontext.ts';
+import { inheritExactJson, parseJson, toJsonText } from '../../kernel/jsontext.ts';
 import { maskError } from '../../pipeline/mask.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { Envelope } from '../delivery/frames.ts';
@@ -27,8 +27,8 @@ export function readMessage(text: string): Message | null {
     const message = validateMessage(parseJson(text));
     if (!clientMessages.has(message.type) || isTooLong(message, text) || exceedsDepth(message, MAX_DEPTH)) return null;
     if (message.type === MessageType.Subscribe) {
-      passText(message, 'payload');
-      passText(message.payload, 'variables');
+      inheritExactJson(message, 'payload');
+      inheritExactJson(message.payload, 'variables');
     }
     return message;
   } catch {

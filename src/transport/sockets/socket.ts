@@ -22,7 +22,7 @@ interface SocketListener {
  * A WebSocket with a reference to its connection, so that all sockets share the same listeners: without listeners of its own,
  * an idle socket takes less memory.
  */
-export class Peer extends WebSocket {
+export class ServerSocket extends WebSocket {
   connection: SocketListener | null = null;
 
   listen(connection: SocketListener): void {
@@ -31,7 +31,7 @@ export class Peer extends WebSocket {
   }
 }
 
-const connectionOf = (socket: WebSocket) => (socket as Peer).connection;
+const connectionOf = (socket: WebSocket) => (socket as ServerSocket).connection;
 
 /** ws closes a broken connection itself. Without a listener the error would end the process. */
 function onError(this: WebSocket, failure: Error): void {
@@ -56,14 +56,14 @@ function onClose(this: WebSocket, code: number): void {
   connectionOf(this)?.onClosed(code);
 }
 
-export type PeerServer = Server<typeof Peer>;
+export type SocketServer = Server<typeof ServerSocket>;
 
 /** Creates a WebSocket server for upgraded connections, with the limits that all sockets share. */
-export function createPeerServer(options: Pick<ServerOptions, 'maxPayload' | 'handleProtocols'>): PeerServer {
+export function createSocketServer(options: Pick<ServerOptions, 'maxPayload' | 'handleProtocols'>): SocketServer {
   // A variable, as the types of ws do not know `closeTimeout`.
   const serverOptions = {
     noServer: true,
-    WebSocket: Peer,
+    WebSocket: ServerSocket,
     clientTracking: false,
     perMessageDeflate: false,
     maxFragments: 16,
@@ -76,11 +76,11 @@ export function createPeerServer(options: Pick<ServerOptions, 'maxPayload' | 'ha
 
 /** Accepts an upgrade; resolves with the result of `establish`, which runs before any event of the socket. */
 export function acceptUpgrade<Established>(
-  server: PeerServer,
+  server: SocketServer,
   request: IncomingMessage,
   stream: Duplex,
   head: Buffer,
-  establish: (peer: Peer) => Established,
+  establish: (peer: ServerSocket) => Established,
 ): Promise<Established> {
   return new Promise((resolve) => server.handleUpgrade(request, stream, head, (peer) => resolve(establish(peer))));
 }

@@ -9,7 +9,7 @@ import type { WebSocket } from 'ws';
 import { Fault } from '../../kernel/fault.ts';
 import type { GetEnveloped } from '../../pipeline/enveloped.ts';
 import type { TrustedDocuments } from '../../pipeline/trusted.ts';
-import { logMistake, toFault } from '../../platform/errors.ts';
+import { logInternalError, toFault } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import { ConcurrencyLimit } from '../http/concurrency.ts';
@@ -18,19 +18,19 @@ import { readTrace } from '../http/trace.ts';
 import { pathPattern } from '../http/url.ts';
 import { bindStream } from '../rest/stream.ts';
 import { streams } from '../rest/streams.ts';
-import { admitUpgrade, findTarget, type SocketAdmission, type Target, type UpgradeParts } from './admission.ts';
+import { admitUpgrade, findTarget, type SocketAdmission, type UpgradeDependencies, type UpgradeTarget } from './admission.ts';
 import { closeCodes, Rejection } from './close.ts';
-import { type ConnectionParts, type LogNames, SocketConnection } from './connection.ts';
+import { type ConnectionDependencies, type LogFields, SocketConnection } from './connection.ts';
 import { type ConsoleOpening, createConsoleSockets } from './console.ts';
 import { createGraphqlSockets } from './graphql.ts';
 import { KeepAlive } from './keepalive.ts';
 import { servePlain } from './plain.ts';
-import { acceptUpgrade, createPeerServer } from './socket.ts';
+import { acceptUpgrade, createSocketServer } from './socket.ts';
 
 /** The share of a drain's window before the first close: by then the load balancer sends no reconnecting client here again. */
 const DRAIN_DELAY_RATIO = 0.2;
 
-interface SocketDoorDependencies extends Omit<ConnectionParts, 'keepAlive' | 'quota'>, UpgradeParts {
+interface SocketDoorDependencies extends Omit<ConnectionDependencies, 'keepAlive' | 'quota'>, UpgradeDependencies {
   readonly schema: GraphQLSchema;
   readonly getEnveloped: GetEnveloped;
   readonly trusted: TrustedDocuments;
@@ -57,7 +57,7 @@ export function createSocketDoor(injected: SocketDoorDependencies): SocketDoor {
   const quota = new ConcurrencyLimit(injected.config.socketsPerUser);
   const dependencies = { ...injected, keepAlive, quota };
   const { addresses, metrics, schema } = dependencies;
-  const feeds = createPeerServer({
+  const feeds = createSocketServer({
     maxPayload: 64 * 1024,
     // A plain client may offer any subprotocol; that of GraphQL is chosen wherever it is in the list.
     handleProtocols: (protocols) =>
@@ -71,7 +71,7 @@ export function createSocketDoor(injected: SocketDoorDependencies): SocketDoor {
   const serveGraphql = createGraphqlSockets(dependencies);
   let isDraining = false;
 
-  async function prepare(request: IncomingMessage, url: URL, target: Target): Promise<PreparedUpgrade | Rejection> {
+  async function prepare(request: IncomingMessage, url: URL, target: UpgradeTarget): Promise<PreparedUpgrade | Rejection> {
     const admission = await admitUpgrade(dependencies, request, url, target);
     if (admission instanceof Rejection) return admission;
     const { scope, ticket } = admission;
@@ -80,7 +80,7 @@ export function createSocketDoor(injected: SocketDoorDependencies): SocketDoor {
     return opening instanceof Rejection ? opening : { admission, opening };
   }
 
-  async function open(request: IncomingMessage, socket: Duplex, head: Buffer, logFields: LogNames): Promise<void> {
+  async function open(request: IncomingMessage, socket: Duplex, head: Buffer, logFields: LogFields): Promise<void> {
     const log = dependencies.log.child(logFields);
     const url = readUrl(request);
     const target = findTarget(bound, url.pathname);
@@ -116,7 +116,7 @@ export function createSocketDoor(injected: SocketDoorDependencies): SocketDoor {
       socket.on('error', destroy);
       open(request, socket, head, logFields).catch((failure: unknown) => {
         const fault = toFault(failure);
-        metrics.upgradeRefusals.inc({ code: fault.code });
+        metrics.upgradeRejections.inc({ code: fault.code });
         rejectUpgrade(socket, fault, dependencies.log.child(logFields));
       });
     },
@@ -149,7 +149,7 @@ function limitSockets(quota: ConcurrencyLimit, prepared: PreparedUpgrade | Rejec
 /** Closes a socket with the reason of its rejection, for a browser, which cannot read the answer to an upgrade. */
 function closeRejected(metrics: Metrics, ws: WebSocket, { code, reason }: Rejection, log: Logger): void {
   ws.on('error', () => {});
-  metrics.upgradeRefusals.inc({ code: reason });
+  metrics.upgradeRejections.inc({ code: reason });
   log.info({ code, reason }, 'socket refused');
   ws.close(code, reason);
 }
@@ -172,7 +172,7 @@ function readUrl({ url = '/' }: IncomingMessage): URL {
 
 /** Answers a rejected upgrade by an HTTP response in v1's format. */
 function rejectUpgrade(socket: Duplex, fault: Fault, log: Logger): void {
-  logMistake(fault, { log });
+  logInternalError(fault, { log });
   log.info({ code: fault.code }, 'upgrade refused');
   answerRaw(socket, fault);
 }

@@ -12,11 +12,11 @@ export interface ClientAddresses {
 }
 
 /** Charges the peer's own address; for a trusted proxy, the last address in X-Forwarded-For that is not a trusted proxy. */
-export function readAddresses(trustedProxies: readonly string[]): ClientAddresses {
+export function createClientAddresses(trustedProxies: readonly string[]): ClientAddresses {
   const isTrusted = proxyAddr.compile([...trustedProxies]);
   const isProxy = (socket: Socket) => isTrusted(socket.remoteAddress ?? '', 0);
   return {
-    of: (request) => foldAddress(isProxy(request.socket) ? proxyAddr(request, isTrusted) : (request.socket.remoteAddress ?? '')),
+    of: (request) => normalizeAddress(isProxy(request.socket) ? proxyAddr(request, isTrusted) : (request.socket.remoteAddress ?? '')),
     isProxy,
   };
 }
@@ -27,7 +27,7 @@ const withPort = /^(?:([\d.]+):\d+|\[([\da-f:.]+)\](?::\d+)?)$/i;
 const folded = createTextCache<string>();
 
 /** The address that a budget is charged to: an IPv4 address, or the network of 64 bits that an IPv6 client has for itself. */
-export function foldAddress(text: string): string {
+export function normalizeAddress(text: string): string {
   const cached = folded.get(text);
   if (cached) return cached;
   const bare = withPort.exec(text)?.slice(1).find(Boolean) ?? text;
@@ -56,7 +56,7 @@ interface OriginRules {
 }
 
 /** Whether a page of an origin may call this server: the configured origins, and the server's own. One rule for CORS and sockets. */
-export function allowOrigins({ config, addresses }: OriginRules): (origin: string, request: IncomingMessage) => boolean {
+export function createOriginCheck({ config, addresses }: OriginRules): (origin: string, request: IncomingMessage) => boolean {
   const allowed = new Set(config.allowedOrigins);
   const own = config.publicUrl && new URL(config.publicUrl).origin;
   return (origin, request) => allowed.has(origin) || origin === (own ?? requestOrigin(request, addresses));

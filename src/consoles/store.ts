@@ -94,7 +94,7 @@ export async function claimSession(
 }
 
 /** Records that the user is attached to a session from an address, unless it has ended or they have `max` others attached. */
-export function enterAttachment(
+export function recordAttachment(
   database: Database,
   { id, userId, clientAddress }: Pick<NewSession, 'id' | 'userId' | 'clientAddress'>,
   max: number,
@@ -152,7 +152,7 @@ export interface Handover {
 }
 
 /** Stores the output of a session for the process that has claimed it, or will. `owner` is the former owner. */
-export async function putHandover(
+export async function saveHandover(
   database: Database,
   owner: string,
   { id, bytesIn, bytesOut }: ByteCounts,

@@ -1,8 +1,8 @@
 import { type IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { runInTurn } from '../../kernel/turns.ts';
+import { runInNextIteration } from '../../kernel/iteration.ts';
+import type { ClientAddresses } from './addresses.ts';
 import type { Backlog } from './backlog.ts';
-import type { ClientAddresses } from './peer.ts';
 
 /** A larger answer is written in parts, each when the kernel has accepted the one before, which shows whether the peer reads. */
 const PART_BYTES = 64 * 1024;
@@ -21,13 +21,13 @@ type CallBack = () => void;
 const shared = new WeakSet<Uint8Array>();
 
 /** Marks a buffer as shared by all answers. */
-export function share(bytes: Buffer): Buffer {
+export function markShared(bytes: Buffer): Buffer {
   shared.add(bytes);
   return bytes;
 }
 
 /** The class of all responses: it applies backpressure, and counts the bytes that the peer has not read. */
-export function createAnswerClass({ backlog, addresses, stallTimeoutMs }: AnswerDependencies): typeof ServerResponse<IncomingMessage> {
+export function createResponseClass({ backlog, addresses, stallTimeoutMs }: AnswerDependencies): typeof ServerResponse<IncomingMessage> {
   class Answer extends ServerResponse {
     override write(chunk: Bytes, encoding?: unknown, callBack?: unknown): boolean {
       const isFlushed = super.write(chunk, encoding as BufferEncoding, callBack as CallBack);
@@ -52,7 +52,7 @@ export function createAnswerClass({ backlog, addresses, stallTimeoutMs }: Answer
       let reserved = 0;
       const reserve = (remaining: number) => {
         if (isShared) return;
-        backlog.hold(socket, address, remaining - reserved);
+        backlog.reserve(socket, address, remaining - reserved);
         reserved = remaining;
       };
       const writeNext = (failure?: Error | null) => {
@@ -66,14 +66,14 @@ export function createAnswerClass({ backlog, addresses, stallTimeoutMs }: Answer
         process.nextTick(recordUnread, this);
       };
       // Shared bytes can wait, as many clients may request them at once. The bytes of one answer occupy memory until they are sent.
-      const scheduleNext: typeof writeNext = (failure) => runInTurn(() => writeNext(failure));
+      const scheduleNext: typeof writeNext = (failure) => runInNextIteration(() => writeNext(failure));
       writeNext();
       return this;
     }
   }
 
   function recordUnread({ req, socket }: Answer): void {
-    if (socket && socket.writableLength > 0) backlog.note(socket, addresses.of(req), stallTimeoutMs);
+    if (socket && socket.writableLength > 0) backlog.record(socket, addresses.of(req), stallTimeoutMs);
   }
   return Answer;
 }

@@ -1,16 +1,16 @@
 import type { InputFieldBuilder } from '@pothos/core';
 import type { ExecutionResult, GraphQLResolveInfo } from 'graphql';
-import { moveScope, type ProjectIds, type ProjectScope } from '../access/scope.ts';
+import { type ProjectIds, type ProjectScope, rebindScope } from '../access/scope.ts';
 import { Fault } from '../kernel/fault.ts';
-import type { Statements } from '../platform/database.ts';
+import type { SqlClient } from '../platform/database.ts';
 import type { builder } from './builder.ts';
 import type { Context } from './context.ts';
 import { describeRequest } from './fingerprint.ts';
-import { type AnswerQuota, type Content, KeptAnswer } from './kept.ts';
+import { KeptAnswer, type KeptAnswerQuota, type KeptContent } from './keptanswers.ts';
 
 declare module './context.ts' {
   interface Services {
-    readonly keptAnswers: AnswerQuota;
+    readonly keptAnswers: KeptAnswerQuota;
   }
 }
 
@@ -26,8 +26,8 @@ export function idempotencyKey(t: InputFieldBuilder<typeof builder.$inferSchemaT
 
 /** The context of a write. Its statements may run in a transaction, so Prisma’s client is not part of it. */
 interface WriteContext extends Pick<Context, 'services' | 'requireViewer' | 'requireSession'> {
-  readonly database: Statements;
-  openProject(ids: ProjectIds): Promise<ProjectScope<Statements>>;
+  readonly database: SqlClient;
+  openProject(ids: ProjectIds): Promise<ProjectScope<SqlClient>>;
 }
 
 interface WriteRequest {
@@ -50,7 +50,7 @@ interface WriteOptions {
  * Null if the stored answer replaces the field. Throws `idempotency_key_reused` for a key that was sent with another request,
  * and `conflict` beyond the quota.
  */
-export async function once<Outcome extends object>(
+export async function runIdempotently<Outcome extends object>(
   { input, context, info }: WriteRequest,
   perform: (context: WriteContext) => Promise<Outcome>,
   { needsSession = false, isRepeatable = false }: WriteOptions = {},
@@ -91,29 +91,32 @@ async function performInTransaction<Outcome>(
   stored: KeptAnswer<Outcome>,
   context: Context,
   perform: (context: WriteContext) => Promise<Outcome>,
-): Promise<Content<Outcome> | null> {
+): Promise<KeptContent<Outcome> | null> {
   try {
     return await context.database.transact(async (query, within) => {
       if (!(await stored.claim(query))) return null;
       const outcome = await perform({
         ...context,
         database: within,
-        openProject: async (ids) => moveScope(await context.openProject(ids), within),
+        openProject: async (ids) => rebindScope(await context.openProject(ids), within),
       });
       await stored.storeOutcome(query, outcome);
       return { kind: 'outcome', outcome };
     });
   } catch (failure) {
     if (!(failure instanceof Fault) || failure.code !== 'conflict') throw failure;
-    const rejection: Content<Outcome> = { kind: 'refusal', detail: failure.message, context: failure.context };
+    const rejection: KeptContent<Outcome> = { kind: 'refusal', detail: failure.message, context: failure.context };
     return (await stored.store(rejection)) ? rejection : null;
   }
 }
 
 /** Null if a concurrent request with the key was first. Throws `conflict` beyond the quota. */
-async function performAndStore<Outcome>(stored: KeptAnswer<Outcome>, perform: () => Promise<Outcome>): Promise<Content<Outcome> | null> {
+async function performAndStore<Outcome>(
+  stored: KeptAnswer<Outcome>,
+  perform: () => Promise<Outcome>,
+): Promise<KeptContent<Outcome> | null> {
   await stored.requireRoom();
-  const content: Content<Outcome> = { kind: 'outcome', outcome: await perform() };
+  const content: KeptContent<Outcome> = { kind: 'outcome', outcome: await perform() };
   return (await stored.store(content)) ? content : null;
 }
 

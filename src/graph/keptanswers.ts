@@ -4,10 +4,10 @@ import { Seal } from '../kernel/seal.ts';
 import { exceedsBytes } from '../kernel/size.ts';
 import type { Database } from '../platform/database.ts';
 import type { Query } from '../platform/query.ts';
-import type { ReadWeighed, Weighed } from './answer.ts';
+import type { ReadWithinBudget, Sized } from './answer.ts';
 
 /** The number of responses that are stored for a user. */
-export interface AnswerQuota {
+export interface KeptAnswerQuota {
   readonly perUser: number;
 }
 
@@ -20,12 +20,12 @@ const MAX_ANSWER_BYTES = 512 * 1024;
  * The result of a request: its outcome until it has been answered, then its first answer. A rejection is stored with its
  * reason. The database holds this format.
  */
-export type Content<Outcome> =
+export type KeptContent<Outcome> =
   | { readonly kind: 'outcome'; readonly outcome: Outcome }
   | { readonly kind: 'refusal'; readonly detail: string; readonly context: Fault['context'] }
   | { readonly kind: 'answer'; readonly value: unknown };
 
-interface StoredRow extends Weighed {
+interface StoredRow extends Sized {
   readonly requestHash: Uint8Array;
   readonly content: Uint8Array | null;
 }
@@ -35,7 +35,7 @@ interface KeyedRequest {
   readonly key: string;
   /** Equal for equal requests. */
   readonly fingerprint: string;
-  readonly quota: AnswerQuota;
+  readonly quota: KeptAnswerQuota;
 }
 
 /**
@@ -68,7 +68,7 @@ export class KeptAnswer<Outcome> {
   }
 
   /** Stores an outcome or a rejection outside of a transaction. False if a response is already stored, which then counts. */
-  store(content: Content<Outcome>): Promise<boolean> {
+  store(content: KeptContent<Outcome>): Promise<boolean> {
     return this.#insert(this.database.query, content, true);
   }
 
@@ -79,7 +79,7 @@ export class KeptAnswer<Outcome> {
   }
 
   /** Null if nothing is stored. Throws `idempotency_key_reused` if the key was sent with another request. */
-  async read(load: ReadWeighed): Promise<Content<Outcome> | null> {
+  async read(load: ReadWithinBudget): Promise<KeptContent<Outcome> | null> {
     const [row] = await load(
       (bytesLeft) => this.database.query<StoredRow>`
         SELECT request_hash AS "requestHash", octet_length(content) AS bytes,
@@ -89,7 +89,7 @@ export class KeptAnswer<Outcome> {
     if (!row) return null;
     if (Buffer.compare(row.requestHash, this.#requestHash) !== 0)
       throw new Fault('idempotency_key_reused', 'The idempotency key has been sent with another request.');
-    return row.content && (unpack(this.#seal.open(row.content)) as Content<Outcome>);
+    return row.content && (unpack(this.#seal.decrypt(row.content)) as KeptContent<Outcome>);
   }
 
   /** Throws `conflict` if the user's quota is exceeded. */
@@ -108,7 +108,7 @@ export class KeptAnswer<Outcome> {
   }
 
   /** Replaces a response that was stored more than 24 hours ago. The quota is checked unless it has been (`hasRoom`). */
-  async #insert(query: Query, content: Content<Outcome> | null, hasRoom: boolean): Promise<boolean> {
+  async #insert(query: Query, content: KeptContent<Outcome> | null, hasRoom: boolean): Promise<boolean> {
     const { userId, quota } = this.request;
     const inserted = await query<{ created: Date }>`
       INSERT INTO kept_answers AS kept (user_id, key_hash, request_hash, content, is_answered)
@@ -122,7 +122,7 @@ export class KeptAnswer<Outcome> {
     return inserted.length > 0;
   }
 
-  async #update(query: Query, content: Content<Outcome>): Promise<boolean> {
+  async #update(query: Query, content: KeptContent<Outcome>): Promise<boolean> {
     const updated = await query<{ created: Date }>`
       UPDATE kept_answers SET content = ${this.#encrypt(content)}::bytea, is_answered = ${content.kind === 'answer'}::boolean
       WHERE user_id = ${this.request.userId}::uuid AND key_hash = ${this.#seal.hash}::bytea
@@ -131,12 +131,12 @@ export class KeptAnswer<Outcome> {
     return updated.length > 0;
   }
 
-  #encrypt(content: Content<Outcome> | null): Uint8Array {
-    return content === null ? new Uint8Array() : this.#seal.close(pack(content));
+  #encrypt(content: KeptContent<Outcome> | null): Uint8Array {
+    return content === null ? new Uint8Array() : this.#seal.encrypt(pack(content));
   }
 }
 
 /** Deletes responses stored more than 24 hours ago, an hour later, so that none is deleted while it is being used. */
-export async function deleteOldAnswers(database: Database): Promise<void> {
+export async function deleteOldKeptAnswers(database: Database): Promise<void> {
   await database.query`DELETE FROM kept_answers WHERE created < now() - interval '25 hours'`;
 }

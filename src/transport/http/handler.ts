@@ -11,18 +11,18 @@ import type { Logger } from '../../platform/logger.ts';
 import { createProjectReader, type ReadProject } from '../graphql/door.ts';
 import { createRestDoor } from '../rest/door.ts';
 import type { BoundRoute } from '../rest/route.ts';
-import type { ContextParts } from './context.ts';
+import type { ClientAddresses } from './addresses.ts';
+import type { ContextDependencies } from './context.ts';
 import { answerCors } from './cors.ts';
-import { addDesk, type DeskParts, deskDocument } from './desk.ts';
+import { addDesk, type DeskDependencies, deskDocument } from './desk.ts';
 import { type Exchange, exchangeOf, type Middleware } from './exchange.ts';
 import { sendFault } from './faults.ts';
-import { addHealth, type HealthParts } from './health.ts';
-import type { ClientAddresses } from './peer.ts';
+import { addHealth, type HealthDependencies } from './health.ts';
 import { addReference } from './reference.ts';
 import { logRequests } from './requestlog.ts';
 import { sendJson } from './send.ts';
 
-interface HttpDependencies extends ContextParts, HealthParts, Pick<DeskParts, 'demoOffer'> {
+interface HttpDependencies extends ContextDependencies, HealthDependencies, Pick<DeskDependencies, 'demoOffer'> {
   readonly schema: GraphQLSchema;
   readonly addresses: ClientAddresses;
   readonly pipeline: Pipeline;
@@ -30,7 +30,7 @@ interface HttpDependencies extends ContextParts, HealthParts, Pick<DeskParts, 'd
   readonly rest: readonly BoundRoute[];
   readonly limits: Limits;
   readonly log: Logger;
-  readonly config: DeskParts['config'] & {
+  readonly config: DeskDependencies['config'] & {
     readonly publicUrl: string | null;
     readonly compresses: boolean;
     readonly allowedOrigins: readonly string[];
