@@ -39,8 +39,8 @@ export function describeStreams(schema: GraphQLSchema, streams: readonly Stream[
       contact: { name: 'Portico' },
       license: { name: 'Proprietary' },
       tags: [
-        { name: 'Projects', description: 'What belongs to a project.' },
-        { name: 'Compute', description: 'Instances, and their consoles.' },
+        { name: 'Projects', description: 'The notifications of a project.' },
+        { name: 'Compute', description: 'Instances and their consoles.' },
       ],
     },
     defaultContentType: 'application/json',
@@ -48,7 +48,7 @@ export function describeStreams(schema: GraphQLSchema, streams: readonly Stream[
       portico: {
         host: '{host}',
         protocol: 'wss',
-        description: 'The host that serves this document; `ws` where that is served without TLS.',
+        description: 'The host that serves this document; `ws` if that is served without TLS.',
         variables: { host: { default: 'localhost:4000', description: 'Host and port.' } },
         security: Object.values(referAll('#/components/securitySchemes', ['bearer', 'session', 'ticket'])),
       },
@@ -59,28 +59,28 @@ export function describeStreams(schema: GraphQLSchema, streams: readonly Stream[
   };
 }
 
-const introduction = `**Feeds.** One JSON object a frame; the client has nothing to say. Every committed event is told once and in order, through
-reconnects, as long as the client comes back with the last \`sequence\` (or \`to\`) that it has as \`after\`.
+const introduction = `**Feeds.** Each frame is one JSON object; the client sends nothing. Every committed event is delivered once
+and in order, through reconnects, as long as the client passes the last \`sequence\` (or \`to\`) that it has received as \`after\`.
 
-A socket is closed with 1001 or 1012 (\`restart\`: come back at once), 1013 (come back later), 4400 (mend the client),
-4401 (take a new ticket, or sign in) or 4403 (come back with a fresh ticket or token). Over GraphQL the same feed is the
+A socket is closed with 1001 or 1012 (\`restart\`: reconnect at once), 1013 (reconnect later), 4400 (fix the client), 4401
+(request a new ticket, or sign in) or 4403 (reconnect with a fresh ticket or token). In GraphQL, the same feed is the
 subscription \`notificationFeed\`.
 
-**Consoles.** The frames are pieces of a stream of bytes, the same that the console of the instance speaks: where one ends means
-nothing. The answer to the upgrade names the session (\`X-Console-Session-Id\`) and the position in its output at which it
-begins (\`X-Console-Offset\`). A client that was cut off comes back with a ticket for that session, and with the position
-that it has reached as \`after\`. A console is closed with 1000 (it has hung up), 1003 (a screen takes binary frames alone), 4404
-(the instance or the session is gone), 4408 (idle), 4409 (taken over), 4410 (ended), 4416 (\`after\` is not kept any more), 4429
-(too many consoles), 4502 (the console is not to be reached), or as a feed is.`;
+**Consoles.** The frames form a stream of bytes, which passes to and from the console of the instance unchanged: frame boundaries
+have no meaning. The response to the upgrade has the id of the session (\`X-Console-Session-Id\`) and the position in its output
+at which the socket starts (\`X-Console-Offset\`). A client that was disconnected reconnects with a ticket for that session, and
+with the position that it has reached as \`after\`. A console is closed with 1000 (the console hung up), 1003 (a screen accepts
+only binary frames), 4404 (the instance or the session is gone), 4408 (idle), 4409 (taken over), 4410 (ended), 4416 (\`after\` is
+no longer kept), 4429 (too many consoles), 4502 (the console cannot be reached), or with the codes of a feed.`;
 
 const securitySchemes = {
   bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT or API Key', description: 'A session token (JWT), or an API key.' },
-  session: { type: 'httpApiKey', in: 'cookie', name: 'session', description: 'The session token, from a page of an allowed origin.' },
+  session: { type: 'httpApiKey', in: 'cookie', name: 'session', description: 'The session token, for a page of an allowed origin.' },
   ticket: {
     type: 'httpApiKey',
     in: 'query',
     name: 'ticket',
-    description: 'A ticket of `POST …/websocket-tickets`: good for 30 seconds, once, and for its project alone.',
+    description: 'A ticket from `POST …/websocket-tickets`: valid for 30 seconds, once, and only for its project.',
   },
 };
 
@@ -92,14 +92,14 @@ const consoleMessages: Readonly<Record<string, Part>> = {
   console_input: {
     name: 'console_input',
     title: 'console_input',
-    summary: 'What is typed: binary frames, or text frames where the console is serial. At most 1 MiB each.',
+    summary: 'Input to the console: binary frames, or text frames if the console is serial. At most 1 MiB each.',
     contentType: mediaType,
     payload: bytes,
   },
   console_output: {
     name: 'console_output',
     title: 'console_output',
-    summary: 'What the console says: binary frames.',
+    summary: 'Output of the console: binary frames.',
     contentType: mediaType,
     payload: bytes,
   },
@@ -107,24 +107,28 @@ const consoleMessages: Readonly<Record<string, Part>> = {
 
 function describeConsole(): Part {
   const inPath = {
-    organization_id: 'The organization that the project belongs to.',
-    project_id: 'The project.',
-    instance_id: 'The instance.',
+    organization_id: 'The id of the organization that the project belongs to.',
+    project_id: 'The id of the project.',
+    instance_id: 'The id of the instance.',
   };
   const inQuery = {
     ticket: { type: 'string', description: securitySchemes.ticket.description },
-    session_id: { type: 'string', format: 'uuid', description: 'The session to attach to, where there is no ticket: that names its own.' },
+    session_id: {
+      type: 'string',
+      format: 'uuid',
+      description: 'The id of the session to attach to, without a ticket: a ticket names its own.',
+    },
     after: {
       type: 'integer',
       minimum: 0,
-      description: 'How many bytes of the session’s output the client has; without it, all that is kept comes.',
+      description: 'How many bytes of the session’s output the client has. Without it, everything that is kept is sent.',
     },
   };
   return {
     address: consolePath.replace(/:(\w+)/g, '{$1}'),
     title: 'Instance console',
     description:
-      'The console of an instance, as bytes: a serial line, or a screen by the protocol RFB. The subprotocol `binary` is accepted.',
+      'The console of an instance, as bytes: a serial line, or a screen over the RFB protocol. The subprotocol `binary` is accepted.',
     parameters: Object.fromEntries(Object.entries(inPath).map(([name, description]) => [name, { description }])),
     bindings: { ws: { method: 'GET', query: { type: 'object', properties: inQuery }, bindingVersion: '0.1.0' } },
   };
@@ -137,14 +141,14 @@ function consoleOperations(): Record<string, Part> {
     console_input: {
       action: 'receive',
       title: 'Console input',
-      description: 'What the client types goes to the console as it is.',
+      description: 'The client’s input is passed to the console unchanged.',
       channel,
       messages: message('console_input'),
     },
     console_output: {
       action: 'send',
       title: 'Console output',
-      description: 'What the console says goes to the client as it is.',
+      description: 'The console’s output is passed to the client unchanged.',
       channel,
       messages: message('console_output'),
     },

@@ -80,7 +80,7 @@ at [\`/graphql\`](/graphql).`;
 /** §1. */
 const areas = {
   Organizations: 'The organizations that the caller belongs to.',
-  Projects: 'The projects that the caller may see, and what belongs to one: notifications, dashboards, and tickets for WebSockets.',
+  Projects: 'The projects that the caller may see, with their notifications, dashboards and WebSocket tickets.',
   Compute: 'Instances, and what belongs to them.',
 } as const;
 
@@ -106,14 +106,14 @@ const integer = (description: string) => ({ type: 'integer', description });
 /** What `context` holds, for the codes that have one. */
 const contexts: Partial<Record<FaultCode, Readonly<Record<string, JsonSchema>>>> = {
   conflict: {
-    version: integer('The current version of the dashboard, where another was expected.'),
-    quota: { type: 'string', description: 'The name of the quota, where one is used up.' },
-    limit: integer('How many there may be.'),
+    version: integer('The current version of the dashboard, if another was expected.'),
+    quota: { type: 'string', description: 'The name of the quota, if one is used up.' },
+    limit: integer('The maximum of the quota.'),
   },
   rate_limited: {
-    limit: integer('How many requests the budget has.'),
-    window_seconds: integer('For how many seconds.'),
-    retry_after_seconds: integer('When the budget is whole again, as in `Retry-After`.'),
+    limit: integer('The number of requests in the budget.'),
+    window_seconds: integer('The length of the budget’s window in seconds.'),
+    retry_after_seconds: integer('In how many seconds the budget is renewed, as in `Retry-After`.'),
   },
 };
 
@@ -125,18 +125,18 @@ const header = (description: string, example: string, required = false) => ({
 });
 const allHeaders: Readonly<Record<string, Part>> = {
   'X-Request-Id': header(
-    'Names the request in the log: the client’s own, where it sent a sane one.',
+    'Identifies the request in the log: the client’s own id, if it sent a well-formed one.',
     '0d3f1c9e-6a58-4f0b-9a51-7f0c52d0b1aa',
     true,
   ),
-  'RateLimit-Policy': header('The budget: requests (`q`) in so many seconds (`w`).', '"user";q=5000;w=3600'),
-  RateLimit: header('What is left of it (`r`), and in how many seconds it is whole again (`t`).', '"user";r=4999;t=3600'),
+  'RateLimit-Policy': header('The budget: the number of requests (`q`) in a window of seconds (`w`).', '"user";q=5000;w=3600'),
+  RateLimit: header('The remaining requests of the budget (`r`), and in how many seconds it is renewed (`t`).', '"user";r=4999;t=3600'),
   ETag: header('The version of the dashboard, for `If-Match`.', '"2"', true),
-  'Cache-Control': header('The answer carries a secret: keep it nowhere.', 'no-store', true),
+  'Cache-Control': header('The response contains a secret and must not be stored.', 'no-store', true),
   'WWW-Authenticate': header('How to authenticate.', 'Bearer', true),
   'Retry-After': { ...header('In how many seconds to try again.', '30', true), schema: { type: 'integer', minimum: 1 }, example: 30 },
-  Deprecation: header('Since when the operation is deprecated (RFC 9745).', '@1793491200', true),
-  Sunset: header('When it may be gone (RFC 8594).', 'Sun, 30 Nov 2026 00:00:00 GMT', true),
+  Deprecation: header('The date since which the operation is deprecated (RFC 9745).', '@1793491200', true),
+  Sunset: header('The date from which it may be removed (RFC 8594).', 'Sun, 30 Nov 2026 00:00:00 GMT', true),
 };
 const everyAnswer = ['X-Request-Id', 'RateLimit-Policy', 'RateLimit'];
 const headersOf: Partial<Record<FaultCode, readonly string[]>> = {
@@ -196,11 +196,11 @@ class DocumentParts {
     const text = { type: 'string' };
     return this.schemas.refer(pascal(code), {
       type: 'object',
-      description: `Refused: ${faults[code].when}.`,
+      description: `Rejected: ${faults[code].when}.`,
       required: ['detail', 'code', 'error', ...(context ? ['context'] : [])].sort(),
       properties: {
-        detail: { ...text, description: 'What is wrong, for people.' },
-        code: { ...text, description: 'What is wrong, for programs.', const: code },
+        detail: { ...text, description: 'The error message, for people.' },
+        code: { ...text, description: 'The error code, for programs.', const: code },
         error: { ...text, description: 'The same as `detail`, for older clients.' },
         ...(context && {
           context: {
@@ -218,7 +218,7 @@ class DocumentParts {
 
 const fieldErrors = {
   type: 'object',
-  description: 'Each field that is not valid, with what is wrong about it.',
+  description: 'The invalid fields, each with its error messages.',
   minProperties: 1,
   additionalProperties: { type: 'array', minItems: 1, items: { type: 'string' } },
 };
@@ -296,7 +296,7 @@ const ifMatch = {
   in: 'header',
   required: false,
   description:
-    'The `ETag` that the dashboard must still have, or `*` for any: otherwise the answer is 409. One tag at most, weak (`W/`) or not.',
+    'The `ETag` that the dashboard must still have, or `*` for any: otherwise the request fails with 409. One tag at most, weak (`W/`) or not.',
   schema: { type: 'string' },
 };
 
@@ -308,9 +308,9 @@ function describeKey({ pattern }: JsonSchema): Part {
     in: 'header',
     required: false,
     description:
-      'Lets the request be sent again, for one where the answer was lost: within 24 hours the same key with the same request is ' +
-      'answered as the first time, and nothing is done twice; with another request it is 409. A text that nobody can guess, such as ' +
-      'a random UUID, with quotation marks around it or without; a new one for each thing that is to be done.',
+      'Makes the request safe to retry when the response was lost: within 24 hours, the same key with the same request returns the ' +
+      'first response, and nothing is done twice. With another request it fails with 409. A string that nobody can guess, such as ' +
+      'a random UUID, in quotation marks or without; a new one for each operation.',
     schema: { type: 'string', minLength: 16, maxLength: 257, pattern: `^(${key}|"${key}")$` },
   };
 }
@@ -412,8 +412,8 @@ function describeObject(schemas: NamedSchemas, shape: Shape): readonly [JsonSche
 
 const link = (description: string) => ({ type: ['string', 'null'], format: 'uri', description });
 const links = {
-  next: link('The address of the next page; null at the end.'),
-  previous: link('The address of the page before; null at the beginning.'),
+  next: link('The URL of the next page; null on the last one.'),
+  previous: link('The URL of the previous page; null on the first one.'),
 };
 
 /** By status; the field errors come with the other 400. */

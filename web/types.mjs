@@ -1,5 +1,5 @@
-// node web/types.mjs: prints src/graphql/schema.d.ts, from which gql.tada has the types of each document, out of
-// schema.graphql. With --check it only says whether what is there is current.
+// node web/types.mjs: generates src/graphql/schema.d.ts, from which gql.tada infers the types of each document, from
+// schema.graphql. With --check it only reports whether the file is up to date.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { minifyIntrospection, outputIntrospectionFile } from '@gql.tada/internal';
 import { buildSchema, introspectionFromSchema } from 'graphql';

@@ -6,8 +6,8 @@ import react from '@vitejs/plugin-react';
 import { defineConfig, type Plugin } from 'vite';
 
 const server = process.env.PORTICO_URL ?? `http://localhost:${process.env.PORT ?? 4000}`;
-/** What the server answers itself: in `npm run dev` Vite passes it on. */
-const doors = ['/graphql', '/v1', '/desk/', '/docs', '/guides', '/health', '/.well-known'];
+/** Paths that the server answers itself: in `npm run dev` Vite proxies them. */
+const proxiedPaths = ['/graphql', '/v1', '/desk/', '/docs', '/guides', '/health', '/.well-known'];
 
 export default defineConfig({
   root: import.meta.dirname,
@@ -15,33 +15,35 @@ export default defineConfig({
   build: {
     outDir: process.env.DESK_DIR ?? 'dist',
     emptyOutDir: true,
-    // Only what is named by its content lies here: it may be kept for ever.
+    // Every file here has a content hash in its name, so it may be cached for ever.
     assetsDir: 'assets',
-    // A `data:` URL would be one more thing that the content policy has to allow.
+    // Inlined assets would require `data:` URLs in the Content Security Policy.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     target: 'es2022',
-    // The first with `light-dark()`.
+    // The first versions with `light-dark()`.
     cssTarget: ['chrome123', 'firefox120', 'safari17.5'],
-    // Judged as it is sent: test/web/load.test.ts.
+    // test/web/load.test.ts checks the size as sent.
     chunkSizeWarningLimit: 1000,
     rolldownOptions: {
-      // The client package loads graphql-js when it has to print a document; here the cache has it already.
+      // The client package imports graphql-js dynamically; here the Apollo cache imports it statically already.
       checks: { ineffectiveDynamicImport: false },
-      // What changes seldom is a file of its own, which stays in the browser when a page of ours changes.
+      // Packages change seldom: their own chunk stays in the browser's cache when a page changes.
       output: { codeSplitting: { groups: [{ name: 'packages', test: /node_modules/, tags: ['$initial'] }] } },
     },
   },
   server: {
     port: 5173,
-    // As the server has it: without it a link to GraphiQL would not hand on the session.
+    // The server sends the same header: without it a tab with GraphiQL would not inherit the session.
     headers: { 'cross-origin-opener-policy': 'same-origin' },
-    // As the server sees it, the page is its own.
-    proxy: Object.fromEntries(doors.map((path) => [path, { target: server, changeOrigin: true, ws: true, headers: { origin: server } }])),
+    // The Origin header is that of the server, so that it treats the page as its own.
+    proxy: Object.fromEntries(
+      proxiedPaths.map((path) => [path, { target: server, changeOrigin: true, ws: true, headers: { origin: server } }]),
+    ),
   },
 });
 
-/** Puts a `.br` beside each asset: what is served a thousand times is compressed once, and well. */
+/** Writes a `.br` file beside each asset: compressed once at the best level, not for each response. */
 function precompress(): Plugin {
   const compress = promisify(brotliCompress);
   return {

@@ -38,28 +38,28 @@ declare module '../graph/context.ts' {
 }
 
 const OrganizationRoleEnum = builder.enumType('OrganizationRole', {
-  description: 'Owners and admins are admins of every project of the organization; members see the projects that list them.',
+  description: 'Owners and admins are admins of every project of the organization; members see the projects that list them as a member.',
   values: describeValues<OrganizationRole>({
-    owner: 'An admin of each of its projects, who owns it.',
+    owner: 'Owns the organization, and is an admin of each of its projects.',
     admin: 'An admin of each of its projects.',
-    member: 'Sees the projects that list them, as what they are listed.',
+    member: 'Sees the projects that list them as a member, with the role given there.',
   }),
 });
 const byUser = { keyOf: (member: Member<unknown>) => member.user.id, parseKey: parseUuid };
 
 const OrganizationMemberRef = builder.objectRef<Member<OrganizationRole>>('OrganizationMember').implement({
-  description: 'A user in an organization.',
+  description: 'A member of an organization.',
   fields: (t) => ({
-    role: t.expose('role', { type: OrganizationRoleEnum, description: 'What they may do in it.' }),
+    role: t.expose('role', { type: OrganizationRoleEnum, description: 'The user’s role in it.' }),
     user: t.field({ type: UserRef, description: 'The user.', resolve: ({ user }, _args, context) => viewerOrColleague(context, user) }),
   }),
 });
 const OrganizationMemberConnection = implementConnection('OrganizationMember', OrganizationMemberRef);
 
 const ProjectMemberRef = builder.objectRef<Member<ProjectRole>>('ProjectMember').implement({
-  description: 'A user in a project: listed there, or an owner or admin of its organization.',
+  description: 'A user with access to a project: listed as a member of it, or an owner or admin of its organization.',
   fields: (t) => ({
-    role: t.expose('role', { type: ProjectRoleEnum, description: 'What they may do in it.' }),
+    role: t.expose('role', { type: ProjectRoleEnum, description: 'The user’s role in it.' }),
     user: t.field({ type: UserRef, description: 'The user.', resolve: ({ user }, _args, context) => viewerOrColleague(context, user) }),
   }),
 });
@@ -71,11 +71,11 @@ const OrganizationRef = builder.objectRef<Membership>('Organization').implement(
   description: 'An organization that the viewer belongs to.',
   interfaces: [NodeRef],
   fields: (t) => ({
-    id: t.exposeID('id', { description: 'The organization.' }),
+    id: t.exposeID('id', { description: 'The id of the organization.' }),
     name: t.exposeString('name', { description: 'At most 255 characters.' }),
-    currency: t.exposeString('currency', { description: 'ISO 4217.' }),
+    currency: t.exposeString('currency', { description: 'The currency, as an ISO 4217 code.' }),
     role: t.expose('role', { type: OrganizationRoleEnum, description: 'The viewer’s role.' }),
-    created: t.expose('created', { type: 'DateTime', description: 'When it was made.' }),
+    created: t.expose('created', { type: 'DateTime', description: 'When it was created.' }),
     projects: t.connection(
       {
         type: ProjectRef,
@@ -100,7 +100,7 @@ const OrganizationRef = builder.objectRef<Membership>('Organization').implement(
     members: t.connection(
       {
         type: OrganizationMemberRef,
-        description: 'Who belongs to the organization, in the order of their ids.',
+        description: 'The members of the organization, ordered by user id.',
         complexity: pageCost,
         resolve: ({ id }, args, { database, loadBatched }) =>
           resolveList(
@@ -117,16 +117,20 @@ const OrganizationConnection = implementConnection('Organization', OrganizationR
 const OrganizationPage = implementPage('OrganizationPage', OrganizationRef);
 
 const ApiKeyRef = builder.prismaObject('ApiKey', {
-  description: 'An API key of the viewer. Its text is shown once, when it is made.',
+  description: 'An API key of the viewer. The key itself is shown only once, when it is created.',
   interfaces: [NodeRef],
   fields: (t) => ({
-    id: t.exposeID('id', { description: 'The key.' }),
+    id: t.exposeID('id', { description: 'The id of the key.' }),
     name: t.exposeString('name', { description: 'At most 255 characters.' }),
-    hint: t.exposeString('hint', { description: 'How the key begins.' }),
-    created: t.expose('created', { type: 'DateTime', description: 'When it was made.' }),
-    lastUsed: t.expose('lastUsed', { type: 'DateTime', nullable: true, description: 'To the minute; null until it is used.' }),
-    expires: t.expose('expires', { type: 'DateTime', nullable: true, description: 'Null where it is good until it is revoked.' }),
-    revoked: t.expose('revoked', { type: 'DateTime', nullable: true, description: 'Null while it is good.' }),
+    hint: t.exposeString('hint', { description: 'The first characters of the key.' }),
+    created: t.expose('created', { type: 'DateTime', description: 'When it was created.' }),
+    lastUsed: t.expose('lastUsed', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'When it was last used, to the minute; null if it never was.',
+    }),
+    expires: t.expose('expires', { type: 'DateTime', nullable: true, description: 'When it expires; null if it does not.' }),
+    revoked: t.expose('revoked', { type: 'DateTime', nullable: true, description: 'When it was revoked; null if it was not.' }),
   }),
 });
 
@@ -136,12 +140,12 @@ const ViewerRef = builder.objectRef<Viewer>('Viewer').implement({
   description: 'The user who asks.',
   interfaces: [UserRef, NodeRef],
   fields: (t) => ({
-    id: t.id({ description: 'The user.', resolve: (viewer) => viewer.userId }),
-    created: t.expose('created', { type: 'DateTime', description: 'When they were made known.' }),
+    id: t.id({ description: 'The id of the user.', resolve: (viewer) => viewer.userId }),
+    created: t.expose('created', { type: 'DateTime', description: 'When the user was created.' }),
     organizations: t.connection(
       {
         type: OrganizationRef,
-        description: 'The organizations that they belong to, the oldest first.',
+        description: 'The organizations that the viewer belongs to, the oldest first.',
         complexity: pageCost,
         resolve: (viewer, args, { database }) =>
           resolveList({ args, ...byId, count: () => countOrganizations(database, viewer) }, (slice) =>
@@ -152,7 +156,7 @@ const ViewerRef = builder.objectRef<Viewer>('Viewer').implement({
     ),
     organizationPage: t.field({
       type: OrganizationPage,
-      description: 'The organizations that they belong to, the oldest first, by page.',
+      description: 'The organizations that the viewer belongs to, the oldest first, by page.',
       complexity: pageCost,
       args: pageArgs(t),
       resolve: (viewer, paging, { database }) => pageOrganizations(database, viewer, paging),
@@ -160,7 +164,7 @@ const ViewerRef = builder.objectRef<Viewer>('Viewer').implement({
     apiKeys: t.connection(
       {
         type: ApiKeyRef,
-        description: 'The newest first. Only for a user session.',
+        description: 'The viewer’s API keys, the newest first. Only for a user session.',
         complexity: pageCost,
         resolve: (_viewer, args, { database, requireSession }) =>
           resolveList({ args, ...byId, count: async () => countApiKeys(database, requireSession()) }, (slice) =>
@@ -185,7 +189,7 @@ builder.objectFields(ProjectRef, (t) => ({
   members: t.connection(
     {
       type: ProjectMemberRef,
-      description: 'Who may see the project, in the order of their ids.',
+      description: 'The users who may see the project, ordered by user id.',
       complexity: pageCost,
       resolve: (scope, args, { loadByProject }) =>
         resolveList({ args, ...byUser, count: () => loadByProject('count of members', scope, countProjectMembers) }, (slice) =>
@@ -211,8 +215,8 @@ builder.queryFields((t) => ({
   organization: t.field({
     type: OrganizationRef,
     nullable: true,
-    description: 'An organization that the viewer belongs to; any other is `not_found`.',
-    args: { id: t.arg.id({ required: true, description: 'The organization.' }) },
+    description: 'An organization that the viewer belongs to; `not_found` for any other.',
+    args: { id: t.arg.id({ required: true, description: 'The id of the organization.' }) },
     extensions: {
       locate: (({ id = '' }, { database, requireViewer }) => getOrganization(database, requireViewer(), id)) satisfies Locate,
     },
@@ -221,37 +225,37 @@ builder.queryFields((t) => ({
 }));
 
 const CreateApiKeyInput = builder.inputType('CreateApiKeyInput', {
-  description: 'An API key to be made.',
+  description: 'The API key to create.',
   fields: (t) => ({
     name: t.field({
       type: 'Name',
       required: true,
-      description: 'To tell it from the others: 1 to 255 characters.',
+      description: 'The name of the key: 1 to 255 characters.',
       extensions: { maxLength: 255 },
     }),
-    expires: t.field({ type: 'DateTime', description: 'Without it the key is good until it is revoked.' }),
+    expires: t.field({ type: 'DateTime', description: 'When the key expires. Without it, the key is valid until it is revoked.' }),
     idempotencyKey: idempotencyKey(t),
   }),
 });
 const CreateApiKeyPayload = builder.simpleObject('CreateApiKeyPayload', {
-  description: 'What `createApiKey` answers.',
+  description: 'The result of `createApiKey`.',
   fields: (t) => ({
-    key: t.string({ description: 'The key itself: shown once, here.' }),
-    apiKey: t.field({ type: ApiKeyRef, description: 'What is kept of it.' }),
+    key: t.string({ description: 'The key itself. It is shown only here.' }),
+    apiKey: t.field({ type: ApiKeyRef, description: 'The stored record of the key, which does not contain the key itself.' }),
   }),
 });
 
 const RevokeApiKeyInput = builder.inputType('RevokeApiKeyInput', {
-  description: 'An API key to be revoked.',
-  fields: (t) => ({ id: t.id({ required: true, description: 'The key’s id.' }), idempotencyKey: idempotencyKey(t) }),
+  description: 'The API key to revoke.',
+  fields: (t) => ({ id: t.id({ required: true, description: 'The id of the key.' }), idempotencyKey: idempotencyKey(t) }),
 });
 const RevokeApiKeyPayload = builder.simpleObject('RevokeApiKeyPayload', {
-  description: 'What `revokeApiKey` answers.',
-  fields: (t) => ({ apiKey: t.field({ type: ApiKeyRef, description: 'The key, revoked.' }) }),
+  description: 'The result of `revokeApiKey`.',
+  fields: (t) => ({ apiKey: t.field({ type: ApiKeyRef, description: 'The revoked key.' }) }),
 });
 
 const RenewCredentialInput = builder.inputType('RenewCredentialInput', {
-  description: 'A fresh credential for an open socket.',
+  description: 'A new credential for an open socket.',
   fields: (t) => ({
     token: t.field({
       type: 'Text',
@@ -262,23 +266,23 @@ const RenewCredentialInput = builder.inputType('RenewCredentialInput', {
   }),
 });
 const RenewCredentialPayload = builder.simpleObject('RenewCredentialPayload', {
-  description: 'What `renewCredential` answers.',
-  fields: (t) => ({ expires: t.field({ type: 'DateTime', description: 'Until when the socket stays open.' }) }),
+  description: 'The result of `renewCredential`.',
+  fields: (t) => ({ expires: t.field({ type: 'DateTime', description: 'The time until which the socket stays open.' }) }),
 });
 
 builder.mutationFields((t) => ({
   renewCredential: t.field({
     type: RenewCredentialPayload,
     nullable: true,
-    description: 'On a WebSocket: goes on with a fresh session token, without a break.',
-    args: { input: t.arg({ type: RenewCredentialInput, required: true, description: 'The fresh credential.' }) },
+    description: 'On a WebSocket: continues it with a new session token, without interruption.',
+    args: { input: t.arg({ type: RenewCredentialInput, required: true, description: 'The new credential.' }) },
     resolve: async (_root, { input }, context) => (await context.renewCredential(input.token)).credential,
   }),
   createApiKey: t.field({
     type: CreateApiKeyPayload,
     nullable: true,
-    description: 'Makes an API key for the viewer. Only for a user session.',
-    args: { input: t.arg({ type: CreateApiKeyInput, required: true, description: 'The key to make.' }) },
+    description: 'Creates an API key for the viewer. Only for a user session.',
+    args: { input: t.arg({ type: CreateApiKeyInput, required: true, description: 'The key to create.' }) },
     resolve: (_root, { input }, context, info) =>
       runIdempotently({ input, context, info }, (within) => createApiKey(within, input, within.services.keys), { needsSession: true }),
   }),

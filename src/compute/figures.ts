@@ -2,8 +2,8 @@ import { builder } from '../graph/builder.ts';
 import type { ComputeOverview } from './overview.ts';
 
 const StatusCount = builder.simpleObject('StatusCount', {
-  description: 'How many have a status.',
-  fields: (t) => ({ status: t.string({ description: 'The status.' }), count: t.int({ description: 'How many have it.' }) }),
+  description: 'The number of items with a status.',
+  fields: (t) => ({ status: t.string({ description: 'The status.' }), count: t.int({ description: 'The number of items with it.' }) }),
 });
 
 const ComputeAttention = builder.simpleObject('ComputeAttention', {
@@ -21,10 +21,10 @@ const ComputeAttention = builder.simpleObject('ComputeAttention', {
     }),
     cancellationsScheduled: t.int({
       description:
-        'Instances whose cancellation lies in the future. GraphQL lists them: `instances(filter: {attention: cancellation_scheduled})`.',
+        'Instances whose cancellation date is in the future. GraphQL lists them: `instances(filter: {attention: cancellation_scheduled})`.',
     }),
     tasksFailed24h: t.int({
-      description: 'Tasks that failed within 24 hours. GraphQL lists them: `tasks(filter: {attention: failed_24h})`.',
+      description: 'Tasks that failed within the last 24 hours. GraphQL lists them: `tasks(filter: {attention: failed_24h})`.',
     }),
     tasksStuck: t.int({
       description: 'Tasks that have not finished an hour after their creation. GraphQL lists them: `tasks(filter: {attention: stuck})`.',
@@ -33,42 +33,44 @@ const ComputeAttention = builder.simpleObject('ComputeAttention', {
 });
 
 const ResourcesAllocated = builder.simpleObject('ResourcesAllocated', {
-  description: 'What the instances have, deleted ones left out.',
+  description: 'The resources of the instances, without deleted ones.',
   fields: (t) => ({
-    vcpu: t.field({ type: 'SafeInt', description: 'Virtual processors.' }),
+    vcpu: t.field({ type: 'SafeInt', description: 'The number of virtual processors.' }),
     ramMb: t.field({ type: 'SafeInt', description: 'Memory in MiB.' }),
-    ramGb: t.field({ type: 'SafeInt', description: 'The same in GiB, rounded down.' }),
-    storageGb: t.field({ type: 'SafeInt', description: 'Their root disks, in GB.' }),
+    ramGb: t.field({ type: 'SafeInt', description: 'Memory in GiB, rounded down.' }),
+    storageGb: t.field({ type: 'SafeInt', description: 'The size of the root disks in GB.' }),
   }),
 });
 
 const ResourcesCount = builder.simpleObject('ResourcesCount', {
-  description: 'How many resources of each kind the project has.',
+  description: 'The number of resources of each kind in the project.',
   fields: (t) => ({
-    volumes: t.int({ description: 'Volumes.' }),
-    vpcs: t.int({ description: 'Virtual private clouds.' }),
-    sshKeys: t.int({ description: 'SSH keys.' }),
-    snapshots: t.int({ description: 'Snapshots.' }),
-    backups: t.int({ description: 'Backups.' }),
-    storageGb: t.field({ type: 'SafeInt', description: 'The size of all volumes, in GB.' }),
+    volumes: t.int({ description: 'The number of volumes.' }),
+    vpcs: t.int({ description: 'The number of virtual private clouds.' }),
+    sshKeys: t.int({ description: 'The number of SSH keys.' }),
+    snapshots: t.int({ description: 'The number of snapshots.' }),
+    backups: t.int({ description: 'The number of backups.' }),
+    storageGb: t.field({ type: 'SafeInt', description: 'The size of all volumes in GB.' }),
   }),
 });
 
 export const ComputeOverviewRef = builder.objectRef<ComputeOverview>('ComputeOverview').implement({
-  description: 'Figures of a project’s compute resources, all of one moment.',
+  description: 'Figures of a project’s compute resources, all from the same point in time.',
   fields: (t) => ({
     attention: t.expose('attention', { type: ComputeAttention, description: 'What needs attention.' }),
     instancesByStatus: t.expose('instancesByStatus', {
       type: [StatusCount],
-      description: 'Instances by status, in alphabetical order; deleted ones left out.',
+      description: 'The number of instances by status, in alphabetical order, without deleted ones.',
     }),
-    instancesTotal: t.exposeInt('instancesTotal', { description: 'All instances; deleted ones left out.' }),
-    resourcesAllocated: t.expose('resourcesAllocated', { type: ResourcesAllocated, description: 'What the instances have.' }),
-    resourcesCount: t.expose('resourcesCount', { type: ResourcesCount, description: 'How many other resources there are.' }),
+    instancesTotal: t.exposeInt('instancesTotal', { description: 'The number of instances, without deleted ones.' }),
+    resourcesAllocated: t.expose('resourcesAllocated', { type: ResourcesAllocated, description: 'The resources of the instances.' }),
+    resourcesCount: t.expose('resourcesCount', { type: ResourcesCount, description: 'The number of other resources.' }),
     tasksByStatus: t.expose('tasksByStatus', {
       type: [StatusCount],
-      description: 'Tasks created within 24 hours, by status in alphabetical order.',
+      description: 'The number of tasks created within the last 24 hours by status, in alphabetical order.',
     }),
-    tasksRecentCount: t.exposeInt('tasksRecentCount', { description: 'Tasks created within 24 hours: the sum over all statuses.' }),
+    tasksRecentCount: t.exposeInt('tasksRecentCount', {
+      description: 'The number of tasks created within the last 24 hours: the sum over all statuses.',
+    }),
   }),
 });

@@ -21,91 +21,91 @@ import { instanceStatuses, taskStatuses } from './statuses.ts';
 import { countTasks, defaultTaskOrder, findTasks, listTasks, readTaskErrors } from './tasks.ts';
 
 const InstanceStatusEnum = builder.enumType('InstanceStatus', {
-  description: 'What state an instance is in.',
+  description: 'The status of an instance.',
   values: describeValues<InstanceStatus>({
-    provisioning: 'It is being made.',
-    active: 'It runs.',
+    provisioning: 'It is being created.',
+    active: 'It is running.',
     stopped: 'It is switched off.',
-    suspended: 'It is shut off, until what it was suspended for is settled.',
-    resizing: 'It gets another plan.',
-    rebuilding: 'It is made anew, from an image.',
-    error: 'What was done to it last has failed.',
-    deleted: 'It is gone. No figure counts it, and a list shows it only when it is asked for by this status.',
+    suspended: 'It is shut down until the reason for the suspension is resolved.',
+    resizing: 'It is being changed to another plan.',
+    rebuilding: 'It is being rebuilt from an image.',
+    error: 'The last operation on it failed.',
+    deleted: 'It is deleted. No figure counts it, and lists return it only if they are filtered by this status.',
   }),
 });
 const TaskStatusEnum = builder.enumType('TaskStatus', {
-  description: 'How far a task has come.',
+  description: 'The status of a task.',
   values: describeValues<TaskStatus>({
-    pending: 'It waits.',
-    running: 'It is at work.',
-    succeeded: 'It is done.',
-    failed: 'It went wrong: `error` says how.',
-    cancelled: 'It was called off.',
+    pending: 'It has not started.',
+    running: 'It is running.',
+    succeeded: 'It has succeeded.',
+    failed: 'It has failed: see `error`.',
+    cancelled: 'It was cancelled.',
   }),
 });
 const InstanceAttentionEnum = builder.enumType('InstanceAttention', {
-  description: 'The instances that a figure of the overview’s `attention` counts.',
+  description: 'Selects the instances that a figure of the overview’s `attention` counts.',
   values: describeValues<InstanceAttention>({
     without_hypervisor: 'No hypervisor is assigned to it.',
     suspended: 'It is suspended.',
     throttled: 'It is throttled.',
-    cancellation_scheduled: 'Its cancellation lies in the future.',
+    cancellation_scheduled: 'Its cancellation date is in the future.',
   }),
 });
 const TaskAttentionEnum = builder.enumType('TaskAttention', {
-  description: 'The tasks that a figure of the overview’s `attention` counts.',
+  description: 'Selects the tasks that a figure of the overview’s `attention` counts.',
   values: describeValues<TaskAttention>({
-    failed_24h: 'It failed within 24 hours.',
+    failed_24h: 'It failed within the last 24 hours.',
     stuck: 'It has not finished an hour after its creation.',
   }),
 });
 
 builder.prismaObjectFields('Instance', (t) => ({
-  name: t.exposeString('name', { description: 'How it is called.' }),
-  status: t.expose('status', { type: InstanceStatusEnum, description: 'What state it is in.' }),
-  plan: t.exposeString('plan', { description: 'What was ordered: `vps-m`, …' }),
-  region: t.exposeString('region', { description: 'Where it stands: `eu-central-1`, …' }),
-  vcpu: t.exposeInt('vcpu', { description: 'Virtual processors.' }),
+  name: t.exposeString('name', { description: 'Its name.' }),
+  status: t.expose('status', { type: InstanceStatusEnum, description: 'Its status.' }),
+  plan: t.exposeString('plan', { description: 'The plan that was ordered: `vps-m`, …' }),
+  region: t.exposeString('region', { description: 'The region that it runs in: `eu-central-1`, …' }),
+  vcpu: t.exposeInt('vcpu', { description: 'The number of virtual processors.' }),
   ramMb: t.exposeInt('ramMb', { description: 'Memory in MiB.' }),
-  storageGb: t.exposeInt('storageGb', { description: 'The root disk, in GB.' }),
-  hypervisor: t.exposeString('hypervisor', { nullable: true, description: 'Null until one is assigned.' }),
-  throttled: t.exposeBoolean('throttled', { description: 'Whether it is slowed down.' }),
+  storageGb: t.exposeInt('storageGb', { description: 'The size of the root disk in GB.' }),
+  hypervisor: t.exposeString('hypervisor', { nullable: true, description: 'The hypervisor that it runs on; null until one is assigned.' }),
+  throttled: t.exposeBoolean('throttled', { description: 'Whether it is throttled.' }),
   dailyBackup: t.exposeBoolean('dailyBackup', { description: 'Whether it is backed up daily.' }),
   cancellationAt: t.expose('cancellationAt', {
     type: 'DateTime',
     nullable: true,
-    description: 'When it ends; null where no end is set.',
+    description: 'When its cancellation takes effect; null if none is scheduled.',
   }),
-  created: t.expose('created', { type: 'DateTime', description: 'When it was made.' }),
-  modified: t.expose('modified', { type: 'DateTime', description: 'When it was changed last.' }),
+  created: t.expose('created', { type: 'DateTime', description: 'When it was created.' }),
+  modified: t.expose('modified', { type: 'DateTime', description: 'When it was last changed.' }),
 }));
 
 const TaskRef = builder.prismaObject('Task', {
-  description: 'Something that is done to an instance or to the project.',
+  description: 'An operation on an instance or on the project.',
   interfaces: [NodeRef],
   fields: (t) => ({
-    id: t.exposeID('id', { description: 'The task.' }),
+    id: t.exposeID('id', { description: 'The id of the task.' }),
     project: t.field(ownProject),
-    instanceId: t.exposeID('instanceId', { nullable: true, description: 'The instance; null for a task of the project.' }),
+    instanceId: t.exposeID('instanceId', { nullable: true, description: 'The id of the instance; null for a task of the project.' }),
     instance: t.field({
       type: InstanceRef,
       nullable: true,
-      description: 'The instance; null for a task of the project, and where the instance is gone.',
+      description: 'The instance; null for a task of the project, or if the instance no longer exists.',
       resolve: ({ projectId, instanceId }, _args, context, info) =>
         instanceId === null
           ? null
           : loadInProject<Instance>(context, 'Instance', { scope: context.findProject(projectId), id: instanceId }, info),
     }),
-    kind: t.exposeString('kind', { description: 'What is done: `instance.reboot`, … An open list.' }),
-    status: t.expose('status', { type: TaskStatusEnum, description: 'How far it has come.' }),
+    kind: t.exposeString('kind', { description: 'The kind of operation: `instance.reboot`, … Other values may occur.' }),
+    status: t.expose('status', { type: TaskStatusEnum, description: 'Its status.' }),
     error: t.string({
-      description: 'Empty where nothing failed.',
+      description: 'The error; empty if nothing failed.',
       resolve: ({ id }, _args, context, info) =>
         loadText(context, info, 'errors of tasks', id, (ids, bytesLeft) => readTaskErrors(context.database, ids, bytesLeft)),
     }),
-    created: t.expose('created', { type: 'DateTime', description: 'When it was asked for.' }),
-    started: t.expose('started', { type: 'DateTime', nullable: true, description: 'Null until it runs.' }),
-    finished: t.expose('finished', { type: 'DateTime', nullable: true, description: 'Null until it is over.' }),
+    created: t.expose('created', { type: 'DateTime', description: 'When it was requested.' }),
+    started: t.expose('started', { type: 'DateTime', nullable: true, description: 'When it started; null before that.' }),
+    finished: t.expose('finished', { type: 'DateTime', nullable: true, description: 'When it finished; null before that.' }),
   }),
 });
 
@@ -116,20 +116,24 @@ registerNode('Instance', { inProject: ({ database }, requested) => findInstances
 registerNode('Task', { inProject: ({ database }, requested) => findTasks(database, requested) });
 
 const InstanceFilterInput = builder.inputType('InstanceFilter', {
-  description: 'What holds for all instances of a list.',
+  description: 'Filters a list of instances. All conditions apply.',
   fields: (t) => ({
-    status: t.field({ type: InstanceStatusEnum, description: 'Of this status alone. Without any status all but the deleted ones.' }),
+    status: t.field({
+      type: InstanceStatusEnum,
+      description: 'Only those with this status. Without `status` and `statuses`, all but the deleted ones.',
+    }),
     statuses: t.field({
       type: [InstanceStatusEnum],
-      description: 'Of one of these statuses: at most 20. An empty list is the same as none. Beside `status`, both hold.',
+      description:
+        'Only those with one of these statuses: at most 20. An empty list is the same as none. With `status`, both conditions apply.',
       extensions: { maxItems: 20 },
     }),
-    attention: t.field({ type: InstanceAttentionEnum, description: 'Those that this figure counts.' }),
-    region: t.field({ type: 'Name', description: 'Those that stand there: at most 255 characters.', extensions: { maxLength: 255 } }),
-    plan: t.field({ type: 'Name', description: 'Those of this plan: at most 255 characters.', extensions: { maxLength: 255 } }),
+    attention: t.field({ type: InstanceAttentionEnum, description: 'Only those that this figure counts.' }),
+    region: t.field({ type: 'Name', description: 'Only those in this region: at most 255 characters.', extensions: { maxLength: 255 } }),
+    plan: t.field({ type: 'Name', description: 'Only those with this plan: at most 255 characters.', extensions: { maxLength: 255 } }),
     namePrefix: t.field({
       type: 'Text',
-      description: 'Those whose name begins with it, letter for letter: at most 255 characters. An empty one holds for all.',
+      description: 'Only those whose name begins with exactly this text: at most 255 characters. An empty text matches all.',
       extensions: { maxLength: 255 },
     }),
   }),
@@ -137,22 +141,23 @@ const InstanceFilterInput = builder.inputType('InstanceFilter', {
 const InstanceOrder = implementOrder('Instance', ['name', 'created', 'status']);
 
 const taskStatusFields = (t: InputFieldBuilder<typeof builder.$inferSchemaTypes, 'InputObject'>) => ({
-  status: t.field({ type: TaskStatusEnum, description: 'Of this status alone.' }),
+  status: t.field({ type: TaskStatusEnum, description: 'Only those with this status.' }),
   statuses: t.field({
     type: [TaskStatusEnum],
-    description: 'Of one of these statuses: at most 20. An empty list is the same as none. Beside `status`, both hold.',
+    description:
+      'Only those with one of these statuses: at most 20. An empty list is the same as none. With `status`, both conditions apply.',
     extensions: { maxItems: 20 },
   }),
 });
 const TaskFilterInput = builder.inputType('TaskFilter', {
-  description: 'What holds for all tasks of a list.',
+  description: 'Filters a list of tasks. All conditions apply.',
   fields: (t) => ({
     ...taskStatusFields(t),
-    attention: t.field({ type: TaskAttentionEnum, description: 'Those that this figure counts.' }),
+    attention: t.field({ type: TaskAttentionEnum, description: 'Only those that this figure counts.' }),
   }),
 });
 const InstanceTaskFilterInput = builder.inputType('InstanceTaskFilter', {
-  description: 'What holds for all tasks of an instance’s list.',
+  description: 'Filters the list of an instance’s tasks. All conditions apply.',
   fields: taskStatusFields,
 });
 const TaskOrder = implementOrder('Task', ['created', 'status']);
@@ -160,17 +165,17 @@ const TaskOrder = implementOrder('Task', ['created', 'status']);
 builder.objectFields(ProjectRef, (t) => ({
   computeOverview: t.field({
     type: ComputeOverviewRef,
-    description: 'Figures of the project’s compute resources, all of one moment.',
+    description: 'Figures of the project’s compute resources, all from the same point in time.',
     resolve: (scope, _args, context) => context.loadByProject('overview', scope, readOverviews),
   }),
   instances: t.connection(
     {
       type: InstanceRef,
-      description: 'The instances, the oldest first unless ordered otherwise.',
+      description: 'The instances, the oldest first by default.',
       complexity: pageCost,
       args: {
-        filter: t.arg({ type: InstanceFilterInput, description: 'Only these.' }),
-        orderBy: t.arg({ type: InstanceOrder, description: 'In this order.' }),
+        filter: t.arg({ type: InstanceFilterInput, description: 'Only items that match this filter.' }),
+        orderBy: t.arg({ type: InstanceOrder, description: 'The order of the list.' }),
       },
       resolve: (scope, { filter: given, orderBy, ...args }, context) => {
         const filter = given ?? {};
@@ -191,17 +196,17 @@ builder.objectFields(ProjectRef, (t) => ({
     type: InstanceRef,
     nullable: true,
     description: 'One instance.',
-    args: { id: t.arg.id({ required: true, description: 'The instance.' }) },
+    args: { id: t.arg.id({ required: true, description: 'The id of the instance.' }) },
     resolve: (scope, { id }) => getInstance(scope, id),
   }),
   tasks: t.connection(
     {
       type: TaskRef,
-      description: 'The tasks, the newest first unless ordered otherwise.',
+      description: 'The tasks, the newest first by default.',
       complexity: pageCost,
       args: {
-        filter: t.arg({ type: TaskFilterInput, description: 'Only these.' }),
-        orderBy: t.arg({ type: TaskOrder, description: 'In this order.' }),
+        filter: t.arg({ type: TaskFilterInput, description: 'Only items that match this filter.' }),
+        orderBy: t.arg({ type: TaskOrder, description: 'The order of the list.' }),
       },
       resolve: (scope, { filter: given, orderBy, ...args }, context) => {
         const filter = given ?? {};
@@ -223,11 +228,11 @@ builder.prismaObjectField('Instance', 'tasks', (t) =>
   t.connection(
     {
       type: TaskRef,
-      description: 'What is done to the instance, the newest first unless ordered otherwise.',
+      description: 'The tasks of the instance, the newest first by default.',
       complexity: pageCost,
       args: {
-        filter: t.arg({ type: InstanceTaskFilterInput, description: 'Only these.' }),
-        orderBy: t.arg({ type: TaskOrder, description: 'In this order.' }),
+        filter: t.arg({ type: InstanceTaskFilterInput, description: 'Only items that match this filter.' }),
+        orderBy: t.arg({ type: TaskOrder, description: 'The order of the list.' }),
       },
       resolve: (instance, { filter: given, orderBy, ...args }, { database, findProject, loadBatched }) => {
         const filter = given ?? {};
@@ -255,14 +260,17 @@ builder.objectFields(ProjectRef, (t) => ({
     type: InstancePage,
     description: 'The instances, the oldest first, by page.',
     complexity: pageCost,
-    args: { ...pageArgs(t), status: t.arg({ type: InstanceStatusEnum, description: 'Without it all but the deleted ones.' }) },
+    args: {
+      ...pageArgs(t),
+      status: t.arg({ type: InstanceStatusEnum, description: 'Only those with this status. Without it, all but the deleted ones.' }),
+    },
     resolve: (scope, { status, ...paging }, context) => pageInstances(context, scope, paging, status ?? null),
   }),
   taskPage: t.field({
     type: TaskPage,
     description: 'The tasks, the newest first, by page.',
     complexity: pageCost,
-    args: { ...pageArgs(t), status: t.arg({ type: TaskStatusEnum, description: 'Of this status alone.' }) },
+    args: { ...pageArgs(t), status: t.arg({ type: TaskStatusEnum, description: 'Only those with this status.' }) },
     resolve: (scope, { status, ...paging }, context) => pageTasks(context, scope, paging, status ?? null),
   }),
 }));

@@ -27,82 +27,82 @@ declare module '../graph/context.ts' {
 }
 
 const ConsoleKindEnum = builder.enumType('ConsoleKind', {
-  description: 'What a console shows.',
-  values: describeValues<ConsoleKind>({ serial: 'Text, as a terminal shows it.', vnc: 'A screen, by the protocol RFB.' }),
+  description: 'The kind of a console.',
+  values: describeValues<ConsoleKind>({ serial: 'A serial line: text, as in a terminal.', vnc: 'A screen, over the RFB protocol.' }),
 });
 
 const ConsoleEndEnum = builder.enumType('ConsoleEnd', {
   description: 'Why a console session ended.',
   values: describeValues<ConsoleEnd>({
-    ended: 'Somebody has ended it: `endConsoleSession`.',
-    detached: 'Nobody came back to it for a minute.',
-    idle: 'Nothing passed for too long.',
-    taken_over: 'Another session of the same serial console has begun.',
-    access_lost: 'Its user has lost the access, or the role `member`.',
+    ended: 'It was ended with `endConsoleSession`.',
+    detached: 'No client attached to it again within a minute.',
+    idle: 'It had no traffic for too long.',
+    taken_over: 'Another session of the same serial console was started.',
+    access_lost: 'Its user has lost access to the project, or the role `member`.',
     console_closed: 'The console has closed the connection.',
-    console_unreachable: 'The console was not to be reached, or the connection to it broke.',
-    console_moved: 'The console of the instance is elsewhere now: a new session finds it.',
+    console_unreachable: 'The console could not be reached, or the connection to it broke.',
+    console_moved: 'The address of the instance’s console has changed: start a new session.',
     instance_gone: 'The instance was deleted, or moved to another project.',
     instance_not_running: 'The instance was stopped or suspended.',
-    lost: 'The server that carried it has died.',
+    lost: 'The server process that ran it has died.',
   }),
 });
 
 const ConsoleSessionState = builder.enumType('ConsoleSessionState', {
-  description: 'Whether somebody is at a console.',
+  description: 'Whether a client is attached to a console session.',
   values: describeValues({
-    attached: 'Somebody is.',
-    detached: 'Nobody is, for less than a minute, in which its user may come back.',
+    attached: 'A client is attached.',
+    detached: 'No client is attached; the user can attach again within a minute.',
     over: 'It has ended.',
   }),
 });
 
 const ConsoleSessionRef = builder.objectRef<ConsoleSession>('ConsoleSession').implement({
-  description: 'The record of a console session: who, from where, when and how much; never what was said.',
+  description: 'The record of a console session: its user, client addresses, times and byte counts, but not the transferred data.',
   interfaces: [NodeRef],
   fields: (t) => ({
-    id: t.exposeID('id', { description: 'What a ticket names as `sessionId`, to attach to the session again.' }),
+    id: t.exposeID('id', { description: 'The id of the session. Pass it as `sessionId` for a ticket, to attach to the session again.' }),
     project: t.field(ownProject),
-    instanceId: t.exposeID('instanceId', { description: 'The instance, which may have been deleted since.' }),
+    instanceId: t.exposeID('instanceId', { description: 'The id of the instance, which may have been deleted since.' }),
     instance: t.field({
       type: InstanceRef,
       nullable: true,
-      description: 'The instance; null where it is gone.',
+      description: 'The instance; null if it no longer exists.',
       resolve: ({ projectId, instanceId }, _args, context, info) =>
         loadInProject<Instance>(context, 'Instance', { scope: context.findProject(projectId), id: instanceId }, info),
     }),
     instanceName: t.exposeString('instanceName', { description: 'The name of the instance when the session began.' }),
-    userId: t.exposeID('userId', { description: 'Whose session it is.' }),
+    userId: t.exposeID('userId', { description: 'The id of the user whose session it is.' }),
     user: t.field({
       type: UserRef,
       nullable: true,
-      description: 'Whose session it is; null where they have left the organization.',
+      description: 'The user whose session it is; null if they have left the organization.',
       resolve: ({ projectId, userId }, _args, context) => loadMember(context, context.findProject(projectId), userId),
     }),
-    userEmail: t.exposeString('userEmail', { description: 'The address of the user when the session began.' }),
-    kind: t.expose('kind', { type: ConsoleKindEnum, description: 'What kind of console it is.' }),
+    userEmail: t.exposeString('userEmail', { description: 'The e-mail address of the user when the session began.' }),
+    kind: t.expose('kind', { type: ConsoleKindEnum, description: 'The kind of the console.' }),
     state: t.field({
       type: ConsoleSessionState,
-      description: 'Whether somebody is attached, or it is over.',
+      description: 'Whether a client is attached, or the session has ended.',
       resolve: ({ ended, detachedAt }) => (ended ? 'over' : detachedAt ? 'detached' : 'attached'),
     }),
     clientAddresses: t.exposeStringList('clientAddresses', {
-      description: 'Each address that it was opened or attached from, once; the latest stands last. Of IPv6 the network.',
+      description: 'The addresses that it was opened or attached from, each once, the latest last. For IPv6, the /64 network.',
     }),
     created: t.expose('created', { type: 'DateTime', description: 'When it began.' }),
-    ended: t.expose('ended', { type: 'DateTime', nullable: true, description: 'Null while it runs.' }),
+    ended: t.expose('ended', { type: 'DateTime', nullable: true, description: 'When it ended; null while it runs.' }),
     durationSeconds: t.int({
-      description: 'For how long it ran, or has run so far.',
+      description: 'The duration of the session in seconds, so far if it still runs.',
       resolve: ({ created, ended }) => Math.max(0, Math.floor(((ended ?? new Date()).getTime() - created.getTime()) / 1000)),
     }),
-    endReason: t.expose('endReason', { type: ConsoleEndEnum, nullable: true, description: 'Null while it runs.' }),
+    endReason: t.expose('endReason', { type: ConsoleEndEnum, nullable: true, description: 'Why it ended; null while it runs.' }),
     bytesIn: t.expose('bytesIn', {
       type: 'SafeInt',
-      description: 'How many bytes went to the console; while the session runs, as of some seconds ago.',
+      description: 'The number of bytes sent to the console; while the session runs, as of some seconds ago.',
     }),
     bytesOut: t.expose('bytesOut', {
       type: 'SafeInt',
-      description: 'How many bytes came from the console; while the session runs, as of some seconds ago.',
+      description: 'The number of bytes received from the console; while the session runs, as of some seconds ago.',
     }),
   }),
 });
@@ -112,11 +112,11 @@ registerNode('ConsoleSession', { inProject: ({ database }, requested) => findSes
 const ConsoleSessionConnection = implementConnection('ConsoleSession', ConsoleSessionRef);
 
 const ConsoleSessionFilterInput = builder.inputType('ConsoleSessionFilter', {
-  description: 'What holds for all console sessions of a list.',
+  description: 'Filters a list of console sessions. All conditions apply.',
   fields: (t) => ({
-    instanceId: t.field({ type: 'UUID', description: 'Of this instance alone, which may have been deleted.' }),
-    userId: t.field({ type: 'UUID', description: 'Of this user alone.' }),
-    running: t.boolean({ description: 'true: those that run; false: those that are over.' }),
+    instanceId: t.field({ type: 'UUID', description: 'Only those of this instance, which may have been deleted.' }),
+    userId: t.field({ type: 'UUID', description: 'Only those of this user.' }),
+    running: t.boolean({ description: 'true: only those that run; false: only those that have ended.' }),
   }),
 });
 
@@ -124,9 +124,9 @@ builder.objectField(ProjectRef, 'consoleSessions', (t) =>
   t.connection(
     {
       type: ConsoleSessionRef,
-      description: 'The console sessions of the project, the newest first: all for its admins, one’s own for others.',
+      description: 'The console sessions of the project, the newest first: all of them for its admins, the viewer’s own for others.',
       complexity: pageCost,
-      args: { filter: t.arg({ type: ConsoleSessionFilterInput, description: 'Only these.' }) },
+      args: { filter: t.arg({ type: ConsoleSessionFilterInput, description: 'Only items that match this filter.' }) },
       resolve: (scope, { filter: given, ...args }, context) => {
         const filter = given ?? {};
         const key = `console sessions ${JSON.stringify(filter)}`;
@@ -146,7 +146,8 @@ builder.prismaObjectField('Instance', 'consoleSessions', (t) =>
   t.connection(
     {
       type: ConsoleSessionRef,
-      description: 'The console sessions of the instance, the newest first: all for the project’s admins, one’s own for others.',
+      description:
+        'The console sessions of the instance, the newest first: all of them for the project’s admins, the viewer’s own for others.',
       complexity: pageCost,
       resolve: (instance, args, { database, findProject, loadBatched }) => {
         const key = `${instance.id} ${instance.projectId}`;
@@ -169,18 +170,18 @@ builder.prismaObjectField('Instance', 'consoleSessions', (t) =>
 );
 
 const EndConsoleSessionInput = builder.inputType('EndConsoleSessionInput', {
-  description: 'A console session to be ended.',
+  description: 'The console session to end.',
   fields: (t) => ({
-    organizationId: t.id({ required: true, description: 'The organization that the project belongs to.' }),
-    projectId: t.id({ required: true, description: 'The project.' }),
-    id: t.id({ required: true, description: 'The session.' }),
+    organizationId: t.id({ required: true, description: 'The id of the organization that the project belongs to.' }),
+    projectId: t.id({ required: true, description: 'The id of the project.' }),
+    id: t.id({ required: true, description: 'The id of the session.' }),
     idempotencyKey: idempotencyKey(t),
   }),
 });
 
 const EndConsoleSessionPayload = builder.simpleObject('EndConsoleSessionPayload', {
-  description: 'What `endConsoleSession` answers.',
-  fields: (t) => ({ consoleSession: t.field({ type: ConsoleSessionRef, description: 'The session as it is now.' }) }),
+  description: 'The result of `endConsoleSession`.',
+  fields: (t) => ({ consoleSession: t.field({ type: ConsoleSessionRef, description: 'The ended session.' }) }),
 });
 
 builder.mutationField('endConsoleSession', (t) =>
@@ -188,7 +189,7 @@ builder.mutationField('endConsoleSession', (t) =>
     type: EndConsoleSessionPayload,
     nullable: true,
     description:
-      'Ends a console session, and closes its socket within a second. Needs the role `member`; a session of somebody else is seen by admins alone. One that is over stays as it is.',
+      'Ends a console session, and closes its socket within a second. Needs the role `member`; only admins see the sessions of other users. A session that has ended does not change.',
     args: { input: t.arg({ type: EndConsoleSessionInput, required: true, description: 'The session to end.' }) },
     resolve: (_root, { input }, context, info) =>
       runIdempotently(

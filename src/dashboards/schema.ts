@@ -21,17 +21,17 @@ declare module '../graph/context.ts' {
 }
 
 const DashboardRef = builder.objectRef<Dashboard>('Dashboard').implement({
-  description: 'A monitoring dashboard. Public ones are seen by everyone in the project, others by their creator and admins.',
+  description: 'A monitoring dashboard. Public ones are visible to everyone in the project, others to their creator and admins.',
   interfaces: [NodeRef],
   fields: (t) => ({
-    id: t.exposeID('id', { description: 'Stays, also when the dashboard moves.' }),
-    organizationId: t.exposeID('organizationId', { description: 'The organization of its project.' }),
-    projectId: t.exposeID('projectId', { description: 'The project that it belongs to.' }),
-    createdById: t.exposeID('createdById', { description: 'The user who made it.' }),
+    id: t.exposeID('id', { description: 'The id of the dashboard, which does not change when it moves to another project.' }),
+    organizationId: t.exposeID('organizationId', { description: 'The id of the organization of its project.' }),
+    projectId: t.exposeID('projectId', { description: 'The id of the project that it belongs to.' }),
+    createdById: t.exposeID('createdById', { description: 'The id of the user who created it.' }),
     createdBy: t.field({
       type: UserRef,
       nullable: true,
-      description: 'Who made it; null where they have left the organization.',
+      description: 'The user who created it; null if they have left the organization.',
       resolve: (dashboard, _args, context) => loadMember(context, dashboard, dashboard.createdById),
     }),
     project: t.field({
@@ -40,17 +40,19 @@ const DashboardRef = builder.objectRef<Dashboard>('Dashboard').implement({
       resolve: ({ projectId, organizationId }, _args, context) => context.openProject({ organizationId, projectId }),
     }),
     name: t.exposeString('name', { description: 'At most 255 characters.' }),
-    description: t.exposeString('description', { description: 'Empty where there is none.' }),
+    description: t.exposeString('description', { description: 'Empty if there is none.' }),
     widgets: t.expose('widgets', {
       type: 'JSON',
       nullable: true,
       description: 'The configuration of the widgets: any JSON value, as it was sent.',
     }),
-    isDefault: t.exposeBoolean('isDefault', { description: 'Whether it is the project’s default: at most one is.' }),
-    isPublic: t.exposeBoolean('isPublic', { description: 'Whether everyone in the project sees it.' }),
-    version: t.exposeInt('version', { description: 'Counts every change: pass it as `expectedVersion`.' }),
-    created: t.expose('created', { type: 'DateTime', description: 'When it was made.' }),
-    modified: t.expose('modified', { type: 'DateTime', description: 'When it was changed last.' }),
+    isDefault: t.exposeBoolean('isDefault', {
+      description: 'Whether it is the default dashboard of the project, of which there is at most one.',
+    }),
+    isPublic: t.exposeBoolean('isPublic', { description: 'Whether it is visible to everyone in the project.' }),
+    version: t.exposeInt('version', { description: 'The version, which every change increments: pass it as `expectedVersion`.' }),
+    created: t.expose('created', { type: 'DateTime', description: 'When it was created.' }),
+    modified: t.expose('modified', { type: 'DateTime', description: 'When it was last changed.' }),
   }),
 });
 
@@ -64,9 +66,9 @@ builder.objectFields(ProjectRef, (t) => ({
   dashboards: t.connection(
     {
       type: DashboardRef,
-      description: 'The dashboards that the viewer may see, the oldest first unless ordered otherwise.',
+      description: 'The dashboards that the viewer may see, the oldest first by default.',
       complexity: pageCost,
-      args: { orderBy: t.arg({ type: DashboardOrder, description: 'In this order.' }) },
+      args: { orderBy: t.arg({ type: DashboardOrder, description: 'The order of the list.' }) },
       resolve: (scope, { orderBy, ...args }, context, info) => {
         const order = orderBy ?? defaultDashboardOrder;
         const read = openReader(context, info, heavyFields);
@@ -97,8 +99,8 @@ builder.objectFields(ProjectRef, (t) => ({
   dashboard: t.field({
     type: DashboardRef,
     nullable: true,
-    description: 'One dashboard. One that the viewer may not see is `not_found`.',
-    args: { id: t.arg.id({ required: true, description: 'The dashboard.' }) },
+    description: 'One dashboard; `not_found` if the viewer may not see it.',
+    args: { id: t.arg.id({ required: true, description: 'The id of the dashboard.' }) },
     resolve: (scope, { id }, context, info) => getDashboard(scope, id, openReader(context, info, heavyFields)),
   }),
 }));
@@ -106,14 +108,14 @@ builder.objectFields(ProjectRef, (t) => ({
 type InputFields = InputFieldBuilder<typeof builder.$inferSchemaTypes, 'InputObject'>;
 
 const projectFields = (t: InputFields) => ({
-  organizationId: t.id({ required: true, description: 'The organization that the project belongs to.' }),
-  projectId: t.id({ required: true, description: 'The project.' }),
+  organizationId: t.id({ required: true, description: 'The id of the organization that the project belongs to.' }),
+  projectId: t.id({ required: true, description: 'The id of the project.' }),
 });
 const dashboardFields = (t: InputFields) => ({
   ...projectFields(t),
-  id: t.id({ required: true, description: 'The dashboard.' }),
+  id: t.id({ required: true, description: 'The id of the dashboard.' }),
 });
-const expectedVersion = (t: InputFields) => t.int({ description: 'Refuses with `conflict` when the dashboard is not at this version.' });
+const expectedVersion = (t: InputFields) => t.int({ description: 'Fails with `conflict` if the dashboard has another version.' });
 /** The content of a dashboard, with a default for each field that may be omitted. */
 const contentFields = (t: InputFields) => ({
   name: t.field({ type: 'Name', required: true, description: '1 to 255 characters, not blank.', extensions: { maxLength: 255 } }),
@@ -121,23 +123,23 @@ const contentFields = (t: InputFields) => ({
     type: 'Text',
     required: true,
     defaultValue: '',
-    description: 'At most 10000 characters. Empty when left out.',
+    description: 'At most 10000 characters. Empty if omitted.',
     extensions: { maxLength: 10_000 },
   }),
   widgets: t.field({
     type: 'JSON',
-    description: 'The configuration of the widgets: any JSON value of up to 256 KiB. An empty list when left out.',
+    description: 'The configuration of the widgets: any JSON value of up to 256 KiB. An empty list if omitted.',
   }),
   isDefault: t.boolean({
     required: true,
     defaultValue: false,
-    description: 'Makes it the project’s default, in the place of the one that there was.',
+    description: 'Makes it the default dashboard of the project, in place of the current one.',
   }),
-  isPublic: t.boolean({ required: true, defaultValue: false, description: 'Shows it to everyone in the project.' }),
+  isPublic: t.boolean({ required: true, defaultValue: false, description: 'Makes it visible to everyone in the project.' }),
 });
 
 const CreateDashboardInput = builder.inputType('CreateDashboardInput', {
-  description: 'A dashboard to be made.',
+  description: 'The dashboard to create.',
   fields: (t) => ({
     ...projectFields(t),
     ...contentFields(t),
@@ -146,13 +148,13 @@ const CreateDashboardInput = builder.inputType('CreateDashboardInput', {
 });
 
 const UpdateDashboardInput = builder.inputType('UpdateDashboardInput', {
-  description: 'Replaces the dashboard: what is left out returns to its default.',
+  description: 'The new content of the dashboard: omitted fields return to their defaults.',
   fields: (t) => ({
     ...dashboardFields(t),
     ...contentFields(t),
     project: t.field({
       type: 'UUID',
-      description: 'The project to move to: one of the same organization in which the caller may edit dashboards. Not null.',
+      description: 'The id of the project to move to: one of the same organization in which the caller may edit dashboards. Not null.',
       extensions: { refusesNull: true },
     }),
     expectedVersion: expectedVersion(t),
@@ -161,7 +163,7 @@ const UpdateDashboardInput = builder.inputType('UpdateDashboardInput', {
 });
 
 const PatchDashboardInput = builder.inputType('PatchDashboardInput', {
-  description: 'Changes of a dashboard: what is left out stays as it is.',
+  description: 'Changes to a dashboard: omitted fields do not change.',
   fields: (t) => ({
     ...dashboardFields(t),
     name: t.field({
@@ -176,15 +178,15 @@ const PatchDashboardInput = builder.inputType('PatchDashboardInput', {
     }),
     widgets: t.field({ type: 'JSON', description: 'The configuration of the widgets: any JSON value of up to 256 KiB.' }),
     isDefault: t.boolean({
-      description: 'Makes it the project’s default, in the place of the one that there was. Not null.',
+      description: 'Makes it the default dashboard of the project, in place of the current one. Not null.',
       extensions: { refusesNull: true },
     }),
-    isPublic: t.boolean({ description: 'Shows it to everyone in the project. Not null.', extensions: { refusesNull: true } }),
+    isPublic: t.boolean({ description: 'Makes it visible to everyone in the project. Not null.', extensions: { refusesNull: true } }),
     project: t.field({
       type: 'UUID',
       description:
-        'The project to move to: one of the same organization in which the caller may edit dashboards. Not null. A dashboard ' +
-        'that moves is not the default there, unless `isDefault` says so.',
+        'The id of the project to move to: one of the same organization in which the caller may edit dashboards. Not null. A ' +
+        'dashboard that moves is not the default there, unless `isDefault` is true.',
       extensions: { refusesNull: true },
     }),
     expectedVersion: expectedVersion(t),
@@ -193,7 +195,7 @@ const PatchDashboardInput = builder.inputType('PatchDashboardInput', {
 });
 
 const DeleteDashboardInput = builder.inputType('DeleteDashboardInput', {
-  description: 'A dashboard to be deleted.',
+  description: 'The dashboard to delete.',
   fields: (t) => ({
     ...dashboardFields(t),
     expectedVersion: expectedVersion(t),
@@ -202,20 +204,20 @@ const DeleteDashboardInput = builder.inputType('DeleteDashboardInput', {
 });
 
 const CreateDashboardPayload = builder.simpleObject('CreateDashboardPayload', {
-  description: 'What `createDashboard` answers.',
-  fields: (t) => ({ dashboard: t.field({ type: DashboardRef, description: 'The dashboard that was made.' }) }),
+  description: 'The result of `createDashboard`.',
+  fields: (t) => ({ dashboard: t.field({ type: DashboardRef, description: 'The created dashboard.' }) }),
 });
 const UpdateDashboardPayload = builder.simpleObject('UpdateDashboardPayload', {
-  description: 'What `updateDashboard` answers.',
-  fields: (t) => ({ dashboard: t.field({ type: DashboardRef, description: 'The dashboard as it is now.' }) }),
+  description: 'The result of `updateDashboard`.',
+  fields: (t) => ({ dashboard: t.field({ type: DashboardRef, description: 'The dashboard after the change.' }) }),
 });
 const PatchDashboardPayload = builder.simpleObject('PatchDashboardPayload', {
-  description: 'What `patchDashboard` answers.',
-  fields: (t) => ({ dashboard: t.field({ type: DashboardRef, description: 'The dashboard as it is now.' }) }),
+  description: 'The result of `patchDashboard`.',
+  fields: (t) => ({ dashboard: t.field({ type: DashboardRef, description: 'The dashboard after the change.' }) }),
 });
 const DeleteDashboardPayload = builder.simpleObject('DeleteDashboardPayload', {
-  description: 'What `deleteDashboard` answers.',
-  fields: (t) => ({ deletedId: t.id({ description: 'The dashboard that was deleted.' }) }),
+  description: 'The result of `deleteDashboard`.',
+  fields: (t) => ({ deletedId: t.id({ description: 'The id of the deleted dashboard.' }) }),
 });
 
 const locateDashboard: Locate = async ({ organizationId = '', projectId = '', id = '' }, context) =>
@@ -225,8 +227,8 @@ builder.mutationFields((t) => ({
   createDashboard: t.field({
     type: CreateDashboardPayload,
     nullable: true,
-    description: 'Makes a monitoring dashboard. Needs the role `member`.',
-    args: { input: t.arg({ type: CreateDashboardInput, required: true, description: 'What to make.' }) },
+    description: 'Creates a monitoring dashboard. Needs the role `member`.',
+    args: { input: t.arg({ type: CreateDashboardInput, required: true, description: 'The dashboard to create.' }) },
     resolve: (_root, { input }, context, info) =>
       runIdempotently({ input, context, info }, async ({ openProject, services }) => ({
         dashboard: await createDashboard(await openProject(input), input, services.dashboards),
@@ -236,7 +238,7 @@ builder.mutationFields((t) => ({
     type: UpdateDashboardPayload,
     nullable: true,
     description: 'Replaces a monitoring dashboard. Needs the role `member` for one’s own dashboards, `admin` for others.',
-    args: { input: t.arg({ type: UpdateDashboardInput, required: true, description: 'What takes the place of all that it was.' }) },
+    args: { input: t.arg({ type: UpdateDashboardInput, required: true, description: 'The new content.' }) },
     extensions: { locate: locateDashboard },
     resolve: (_root, { input }, context, info) =>
       runIdempotently({ input, context, info }, async ({ openProject, services }) => ({
@@ -247,8 +249,8 @@ builder.mutationFields((t) => ({
     type: PatchDashboardPayload,
     nullable: true,
     description:
-      'Changes of a monitoring dashboard what is given, and nothing else. Needs the role `member` for one’s own dashboards, `admin` for others.',
-    args: { input: t.arg({ type: PatchDashboardInput, required: true, description: 'What to change.' }) },
+      'Changes only the given fields of a monitoring dashboard. Needs the role `member` for one’s own dashboards, `admin` for others.',
+    args: { input: t.arg({ type: PatchDashboardInput, required: true, description: 'The changes.' }) },
     extensions: { locate: locateDashboard },
     resolve: (_root, { input }, context, info) =>
       runIdempotently({ input, context, info }, async ({ openProject, services }) => ({
@@ -259,7 +261,7 @@ builder.mutationFields((t) => ({
     type: DeleteDashboardPayload,
     nullable: true,
     description: 'Deletes a monitoring dashboard. Needs the role `member` for one’s own dashboards, `admin` for others.',
-    args: { input: t.arg({ type: DeleteDashboardInput, required: true, description: 'What to delete.' }) },
+    args: { input: t.arg({ type: DeleteDashboardInput, required: true, description: 'The dashboard to delete.' }) },
     extensions: { locate: locateDashboard },
     resolve: (_root, { input }, context, info) =>
       runIdempotently({ input, context, info }, async ({ openProject }) => deleteDashboard(await openProject(input), input)),

@@ -41,19 +41,19 @@ export const builder = new SchemaBuilder<{
     edgesFieldOptions: { nullable: false, description: 'The items, each with its cursor.' },
     nodesFieldOptions: { description: 'The items.' },
     nodeFieldOptions: { nullable: false, description: 'The item.' },
-    cursorFieldOptions: { description: 'Where the item stands: pass it as `after` or `before`.' },
-    pageInfoFieldOptions: { description: 'What lies on either side of this part.' },
-    pageInfoTypeOptions: { description: 'What lies on either side of a part of a list.' },
-    hasNextPageFieldOptions: { description: 'Whether there is more behind.' },
-    hasPreviousPageFieldOptions: { description: 'Whether there is more before.' },
-    startCursorFieldOptions: { description: 'The cursor of the first item; null where there is none.' },
-    endCursorFieldOptions: { description: 'The cursor of the last item; null where there is none.' },
-    firstArgOptions: { description: 'How many items from the beginning, or behind `after`: 20 unless given, at most 100.' },
-    lastArgOptions: { description: 'How many items from the end, or before `before`: at most 100.' },
-    afterArgOptions: { description: 'The cursor of the item to begin behind.' },
-    beforeArgOptions: { description: 'The cursor of the item to end before.' },
+    cursorFieldOptions: { description: 'The cursor of the item: pass it as `after` or `before`.' },
+    pageInfoFieldOptions: { description: 'Whether there are more items on either side of this page, and its first and last cursor.' },
+    pageInfoTypeOptions: { description: 'Whether there are more items on either side of a page, and its first and last cursor.' },
+    hasNextPageFieldOptions: { description: 'Whether there are more items after this page.' },
+    hasPreviousPageFieldOptions: { description: 'Whether there are more items before this page.' },
+    startCursorFieldOptions: { description: 'The cursor of the first item; null if the page is empty.' },
+    endCursorFieldOptions: { description: 'The cursor of the last item; null if the page is empty.' },
+    firstArgOptions: { description: 'The number of items from the beginning, or after `after`: 20 by default, at most 100.' },
+    lastArgOptions: { description: 'The number of items from the end, or before `before`: at most 100.' },
+    afterArgOptions: { description: 'Return only items after this cursor.' },
+    beforeArgOptions: { description: 'Return only items before this cursor.' },
     defaultConnectionFieldOptions: { complexity: pageCost },
-    defaultConnectionTypeOptions: { description: 'A part of a list.' },
+    defaultConnectionTypeOptions: { description: 'One page of a list, by cursor.' },
     defaultEdgeTypeOptions: { description: 'An item of a list, with its cursor.' },
     nodesOnConnection: { description: 'The items.' },
   },
@@ -66,6 +66,6 @@ export const builder = new SchemaBuilder<{
   },
 });
 
-builder.queryType({ description: 'Reads. Without a credential only `viewer` (null) and introspection are answered.' });
-builder.mutationType({ description: 'Writes. Each takes one `input` and returns a payload.' });
-builder.subscriptionType({ description: 'Live reads: over WebSocket (graphql-transport-ws) and over server-sent events.' });
+builder.queryType({ description: 'Read operations. Without a credential, only `viewer` (null) and introspection are available.' });
+builder.mutationType({ description: 'Write operations. Each takes one `input` and returns a payload.' });
+builder.subscriptionType({ description: 'Live updates, over WebSocket (graphql-transport-ws) or server-sent events.' });

@@ -19,8 +19,8 @@ export function idempotencyKey(t: InputFieldBuilder<typeof builder.$inferSchemaT
   return t.field({
     type: 'IdempotencyKey',
     description:
-      'Lets the request be sent again: within 24 hours the same key with the same request is answered as the first time, and nothing is ' +
-      'done twice; with another request it is `idempotency_key_reused`.',
+      'Makes the request safe to retry: within 24 hours, the same key with the same request returns the first response, and nothing is ' +
+      'done twice. With another request it fails with `idempotency_key_reused`.',
   });
 }
 

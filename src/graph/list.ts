@@ -12,10 +12,10 @@ export function implementConnection<Item>(name: string, type: ObjectRef<Types, I
     {
       name: `${name}Connection`,
       type,
-      description: 'A part of a list.',
+      description: 'One page of a list, by cursor.',
       fields: (t) => ({
         totalCount: t.int({
-          description: 'How many items the whole list has, with its filter. Counted only where it is asked for.',
+          description: 'The number of items in the whole list, with its filter. Counted only if it is selected.',
           resolve: (connection) => connection.count(),
         }),
       }),

@@ -15,7 +15,7 @@ const MAX_NODES = 100;
 type TypedRow = object & { readonly __typename: string };
 
 export const NodeRef = builder.interfaceRef<object>('Node').implement({
-  description: 'What has an id: a UUID, the same at every door, which no two things share.',
+  description: 'An object with an id: a UUID, the same in every API and unique across all types.',
   fields: (t) => ({ id: t.id({ description: 'The id.', resolve: (node) => (node as { id: string }).id }) }),
   resolveType: (node) => (node as TypedRow).__typename,
 });
@@ -198,15 +198,15 @@ builder.queryFields((t) => ({
   node: t.field({
     type: NodeRef,
     nullable: true,
-    description: 'Whatever has this id; null where there is nothing that the viewer may know of.',
-    args: { id: t.arg.id({ required: true, description: 'The id, from any answer of any door.' }) },
+    description: 'The object with this id; null if there is none that the viewer may see.',
+    args: { id: t.arg.id({ required: true, description: 'The id, as returned by any API.' }) },
     resolve: (_root, { id }, context, info) => loadNode(context, id, info),
   }),
   nodes: t.field({
     type: [NodeRef],
     nullable: { list: true, items: true },
     complexity: pageCost,
-    description: 'Whatever has these ids, in their order; null in the place of each that the viewer may not know of.',
+    description: 'The objects with these ids, in the same order; null in place of each that does not exist or that the viewer may not see.',
     args: {
       ids: t.arg.idList({
         required: true,

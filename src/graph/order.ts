@@ -15,16 +15,16 @@ type Orderable = Exclude<Order['field'], 'id'>;
 const ORDERED_LENGTH = 255;
 
 const descriptions: Readonly<Record<Orderable, string>> = {
-  name: 'By name, character by character as Unicode numbers them: `B` comes before `a`. Equal names by id.',
-  created: 'By the moment of creation, equal ones by id.',
-  status: 'By status, in the order in which this schema lists them; equal ones by id.',
+  name: 'By name, in the order of Unicode code points: `B` comes before `a`. Equal names by id.',
+  created: 'By time of creation, equal ones by id.',
+  status: 'By status, in the order in which introspection lists the values; equal ones by id.',
 };
 
 const Direction = builder.enumType('OrderDirection', {
-  description: 'Which end of an order comes first.',
+  description: 'The direction of an order.',
   values: {
-    asc: { value: 'asc', description: 'The smallest first: A before Z, the oldest before the newest.' },
-    desc: { value: 'desc', description: 'The largest first: Z before A, the newest before the oldest.' },
+    asc: { value: 'asc', description: 'Ascending: A before Z, the oldest before the newest.' },
+    desc: { value: 'desc', description: 'Descending: Z before A, the newest before the oldest.' },
   } as const,
 });
 
@@ -32,14 +32,14 @@ const Direction = builder.enumType('OrderDirection', {
 export function implementOrder<Field extends Orderable>(name: string, fields: readonly Field[]) {
   const values = Object.fromEntries(fields.map((field) => [field, { value: field, description: descriptions[field] }]));
   const OrderField = builder.enumType(`${name}OrderField`, {
-    description: 'What a list can be ordered by.',
+    description: 'The fields that a list can be ordered by.',
     values: values as Record<Field, { value: Field; description: string }>,
   });
   return builder.inputType(`${name}Order`, {
-    description: 'The order of a list. Items that have the same value come in the order of their ids.',
+    description: 'The order of a list. Items with equal values are ordered by id.',
     fields: (t) => ({
-      field: t.field({ type: OrderField, required: true, description: 'What it goes by.' }),
-      direction: t.field({ type: Direction, required: true, defaultValue: 'asc', description: 'Which end comes first.' }),
+      field: t.field({ type: OrderField, required: true, description: 'The field to order by.' }),
+      direction: t.field({ type: Direction, required: true, defaultValue: 'asc', description: 'The direction.' }),
     }),
   });
 }

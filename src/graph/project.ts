@@ -6,24 +6,25 @@ import { describeValues } from './enums.ts';
 import { NodeRef, registerNode } from './node.ts';
 
 export const ProjectRoleEnum = builder.enumType('ProjectRole', {
-  description: 'viewer: reads. member: also dashboards and consoles. admin: also other people’s dashboards, and publishing.',
+  description:
+    'A viewer reads. A member also has dashboards and consoles. An admin also changes the dashboards of other users, and publishes.',
   values: describeValues<ProjectRole>({
     viewer: 'Reads.',
-    member: 'Also makes dashboards, changes their own, and opens consoles.',
-    admin: 'Also changes other people’s dashboards, and publishes notifications.',
+    member: 'Also creates dashboards, changes their own, and opens consoles.',
+    admin: 'Also changes the dashboards of other users, and publishes notifications.',
   }),
 });
 
 /** The domains add their fields to this type: a resolver that has a project has the proof that the viewer may see it. */
 export const ProjectRef = builder.objectRef<ProjectScope>('Project').implement({
-  description: 'A project that the viewer may see, and all that is in it.',
+  description: 'A project that the viewer may see, and everything in it.',
   interfaces: [NodeRef],
   fields: (t) => ({
-    id: t.id({ description: 'The project.', resolve: (scope) => scope.projectId }),
-    organizationId: t.id({ description: 'The organization that it belongs to.', resolve: (scope) => scope.organizationId }),
+    id: t.id({ description: 'The id of the project.', resolve: (scope) => scope.projectId }),
+    organizationId: t.id({ description: 'The id of the organization that it belongs to.', resolve: (scope) => scope.organizationId }),
     name: t.string({ description: 'At most 255 characters.', resolve: (scope) => scope.project.name }),
-    created: t.field({ type: 'DateTime', description: 'When it was made.', resolve: (scope) => scope.project.created }),
-    role: t.expose('role', { type: ProjectRoleEnum, description: 'What the viewer may do in it.' }),
+    created: t.field({ type: 'DateTime', description: 'When it was created.', resolve: (scope) => scope.project.created }),
+    role: t.expose('role', { type: ProjectRoleEnum, description: 'The viewer’s role in it.' }),
   }),
 });
 
@@ -42,10 +43,10 @@ builder.queryFields((t) => ({
   project: t.field({
     type: ProjectRef,
     nullable: true,
-    description: 'A project, by its id alone or by both ids. Absent and forbidden look the same: `not_found`.',
+    description: 'A project, by its id alone or by both ids; `not_found` if it does not exist, or if the viewer may not see it.',
     args: {
-      organizationId: t.arg.id({ description: 'The organization that the project belongs to.' }),
-      id: t.arg.id({ required: true, description: 'The project.' }),
+      organizationId: t.arg.id({ description: 'The id of the organization that the project belongs to.' }),
+      id: t.arg.id({ required: true, description: 'The id of the project.' }),
     },
     extensions: { projectArgument: 'id' },
     resolve: (_root, { organizationId, id }, context) => context.openProject({ organizationId, projectId: id }),

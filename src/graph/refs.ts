@@ -6,5 +6,5 @@ import { ownProject } from './project.ts';
 export const InstanceRef = builder.prismaObject('Instance', {
   description: 'A virtual server.',
   interfaces: [NodeRef],
-  fields: (t) => ({ id: t.exposeID('id', { description: 'The instance.' }), project: t.field(ownProject) }),
+  fields: (t) => ({ id: t.exposeID('id', { description: 'The id of the instance.' }), project: t.field(ownProject) }),
 });

@@ -100,28 +100,28 @@ function parseMoment(value: unknown): Date {
 }
 
 builder.scalarType('DateTime', {
-  description: 'A moment, as ISO 8601 in UTC with milliseconds: `2026-01-31T12:00:00.000Z`.',
+  description: 'A point in time, as ISO 8601 in UTC with milliseconds: `2026-01-31T12:00:00.000Z`.',
   extensions: { jsonSchema: { type: 'string', format: 'date-time' } },
   serialize: (value) => value.toISOString(),
   ...parsers(parseMoment),
 });
 
 builder.scalarType('UUID', {
-  description: 'A UUID in its canonical spelling.',
+  description: 'A UUID in its canonical form.',
   extensions: { jsonSchema: { type: 'string', format: 'uuid' } },
   serialize: (value) => value,
   ...parsers((value) => parseUuid(value) ?? reject('Must be a valid UUID.')),
 });
 
 builder.scalarType('Name', {
-  description: `Text that is not blank: of 1 to ${MAX_NAME_LENGTH} characters (code points), or of fewer where the field says so.`,
+  description: `Text that is not blank, of 1 to ${MAX_NAME_LENGTH} characters (code points), or fewer if the field says so.`,
   extensions: { jsonSchema: { type: 'string', minLength: 1, maxLength: MAX_NAME_LENGTH, pattern: NAME_PATTERN } },
   serialize: (value) => value,
   ...parsers(parseName),
 });
 
 builder.scalarType('Text', {
-  description: `Text of at most ${MAX_TEXT_LENGTH} characters (code points), or of fewer where the field says so, without null characters and lone surrogates, and with no byte order mark in front.`,
+  description: `Text of at most ${MAX_TEXT_LENGTH} characters (code points), or fewer if the field says so, without null characters, lone surrogates, or a leading byte order mark.`,
   extensions: { jsonSchema: { type: 'string', maxLength: MAX_TEXT_LENGTH, pattern: TEXT_PATTERN } },
   serialize: (value) => value,
   ...parsers(parseText),
@@ -129,8 +129,8 @@ builder.scalarType('Text', {
 
 builder.scalarType('IdempotencyKey', {
   description:
-    'A text of 16 to 255 visible ASCII characters, without `"` and `\\`, that nobody can guess: a random UUID, say. A client makes a ' +
-    'new one for each thing that it wants done, and sends the same one again with the same request.',
+    'A string of 16 to 255 visible ASCII characters, without `"` and `\\`, that nobody can guess, such as a random UUID. A client ' +
+    'generates a new one for each operation, and sends the same one when it retries the request.',
   extensions: { jsonSchema: { type: 'string', minLength: 16, maxLength: 255, pattern: KEY_PATTERN } },
   serialize: (value) => value,
   ...parsers((value) =>
@@ -147,7 +147,7 @@ interface ScalarExtensions {
 }
 
 const JSON_IS_KEPT =
-  'which comes back as it was sent: its numbers to the digit, its keys in their order. A number beyond the range of a double is refused.';
+  'returned as it was sent: numbers to the digit, keys in their order. A number beyond the range of a double is rejected.';
 
 builder.scalarType('JSON', {
   description: `Any JSON value of up to 256 KiB, ${JSON_IS_KEPT}`,
@@ -164,7 +164,7 @@ builder.scalarType('JSONObject', {
 });
 
 builder.scalarType('SafeInt', {
-  description: 'An integer that may pass 32 bits: up to 2^53 - 1.',
+  description: 'An integer that may exceed 32 bits: up to 2^53 - 1.',
   extensions: { jsonSchema: { type: 'integer', format: 'int64' } },
   serialize: (value) => Number(value),
   ...parsers((value) => (Number.isSafeInteger(value) ? (value as number) : reject('A valid integer is required.'))),

@@ -13,19 +13,19 @@ export interface Colleague {
 
 /** `Viewer` for the viewer's own id, wherever it appears, and `Colleague` for any other: one id has one type. */
 export const UserRef = builder.interfaceRef<Viewer | Colleague>('User').implement({
-  description: 'A user, as the members of an organization know each other.',
+  description: 'A user, as the other members of an organization see them.',
   interfaces: [NodeRef],
   fields: (t) => ({
-    email: t.exposeString('email', { description: 'The address by which they sign in.' }),
-    name: t.exposeString('name', { description: 'How they are called.' }),
+    email: t.exposeString('email', { description: 'The e-mail address that the user signs in with.' }),
+    name: t.exposeString('name', { description: 'The user’s name.' }),
   }),
   resolveType: typenameOf,
 });
 
 builder.objectRef<Colleague>('Colleague').implement({
-  description: 'Another user, who is a member of an organization of the viewer’s.',
+  description: 'Another user, in an organization that the viewer belongs to.',
   interfaces: [UserRef, NodeRef],
-  fields: (t) => ({ id: t.exposeID('id', { description: 'The user.' }) }),
+  fields: (t) => ({ id: t.exposeID('id', { description: 'The id of the user.' }) }),
 });
 
 /** A member of the organization of an opened project; null for a user who has left it. */

@@ -5,15 +5,15 @@
 export const faults = {
   invalid_request: {
     status: 400,
-    when: 'the request cannot be read (not HTTP, not JSON, too large, of another media type, a document that GraphQL refuses), or its answer would be too large',
-    where: 'every door',
+    when: 'the request cannot be read (not HTTP, not JSON, too large, of another media type, a document that GraphQL rejects), or its response would be too large',
+    where: 'every API',
   },
   validation_failed: {
     status: 400,
-    when: 'fields are missing or not valid: all of them at once, each with its messages',
-    where: 'v1 as the bare map of fields, without a code; GraphQL in `extensions.fields`',
+    when: 'fields are missing or invalid: all of them are reported at once, each with its messages',
+    where: 'v1: the bare map of fields, without a code; GraphQL: in `extensions.fields`',
   },
-  not_authenticated: { status: 401, when: 'there is no credential, or one that is not valid', where: 'every door' },
+  not_authenticated: { status: 401, when: 'the credential is missing or invalid', where: 'every API' },
   permission_denied: {
     status: 403,
     when: 'the role in the project is too low, or the origin of a socket is not allowed',
@@ -21,30 +21,30 @@ export const faults = {
   },
   session_required: {
     status: 403,
-    when: 'an API key asks for what only a user session may do',
+    when: 'an API key is used for an operation that requires a user session',
     where: 'tickets, and the management of API keys',
   },
   not_found: {
     status: 404,
-    when: 'it does not exist, its id is malformed, or the caller may not know of it: the answers are the same',
-    where: 'every door',
+    when: 'the object does not exist, its id is malformed, or the caller may not see it: the response is the same',
+    where: 'every API',
   },
   conflict: {
     status: 409,
-    when: 'the dashboard is not at the version that `If-Match` or `expectedVersion` names (`context.version` is the current one), or a quota is used up (`context.quota` is its name, `context.limit` how many there may be)',
-    where: 'dashboards, the making of API keys, writes with an idempotency key, subscriptions, and upgrades to a WebSocket',
+    when: 'the dashboard does not have the version that `If-Match` or `expectedVersion` names (`context.version` is the current one), or a quota is used up (`context.quota` is its name, `context.limit` its maximum)',
+    where: 'dashboards, the creation of API keys, writes with an idempotency key, subscriptions, and WebSocket upgrades',
   },
   idempotency_key_reused: {
     status: 409,
-    when: 'the idempotency key has been sent with another request within the last 24 hours: nothing was done',
+    when: 'the idempotency key was sent with another request within the last 24 hours: nothing was done',
     where: 'writes with `Idempotency-Key` or `idempotencyKey`',
   },
-  rate_limited: { status: 429, when: 'the budget is spent; `Retry-After` tells for how long', where: 'every door' },
-  internal_error: { status: 500, when: 'a mistake of ours', where: 'every door' },
+  rate_limited: { status: 429, when: 'the request budget is used up; `Retry-After` says when it is renewed', where: 'every API' },
+  internal_error: { status: 500, when: 'a mistake of ours', where: 'every API' },
   service_unavailable: {
     status: 503,
-    when: 'the database or the identity provider is out of reach, or the client’s address has too much open; `Retry-After` tells when to try again',
-    where: 'every door',
+    when: 'the database or the identity provider is unavailable, or the client’s address has too many connections, requests or sockets open; `Retry-After` says when to try again',
+    where: 'every API',
   },
 } as const;
 

@@ -12,8 +12,8 @@ const MAX_PUBLISHED = 100;
 type InputFields = InputFieldBuilder<typeof builder.$inferSchemaTypes, 'InputObject'>;
 
 const location = (t: InputFields) => ({
-  organizationId: t.id({ required: true, description: 'The organization that the project belongs to.' }),
-  projectId: t.id({ required: true, description: 'The project.' }),
+  organizationId: t.id({ required: true, description: 'The id of the organization that the project belongs to.' }),
+  projectId: t.id({ required: true, description: 'The id of the project.' }),
 });
 
 const content = (t: InputFields) => ({
@@ -34,40 +34,40 @@ const content = (t: InputFields) => ({
   }),
   resourceType: t.field({
     type: 'Name',
-    description: 'What it is about: `instance`, `invoice`, … At most 255 characters.',
+    description: 'The type of what it is about: `instance`, `invoice`, … At most 255 characters.',
     extensions: { maxLength: 255 },
   }),
-  resourceId: t.field({ type: 'Name', description: 'Which one: at most 255 characters.', extensions: { maxLength: 255 } }),
+  resourceId: t.field({ type: 'Name', description: 'The id of what it is about: at most 255 characters.', extensions: { maxLength: 255 } }),
   data: t.field({
     type: 'JSONObject',
-    description: 'Details, by kind: a JSON object of up to 64 KiB. An empty one when left out. Not null.',
+    description: 'Details, which depend on the kind: a JSON object of up to 64 KiB. Empty if omitted. Not null.',
     extensions: { refusesNull: true },
   }),
 });
 
 const PublishNotificationInput = builder.inputType('PublishNotificationInput', {
-  description: 'A notification to be published.',
+  description: 'The notification to publish.',
   fields: (t) => ({ ...location(t), ...content(t), idempotencyKey: idempotencyKey(t) }),
 });
 
 const PublishNotificationPayload = builder.simpleObject('PublishNotificationPayload', {
-  description: 'What `publishNotification` answers.',
-  fields: (t) => ({ notification: t.field({ type: NotificationRef, description: 'The notification that was published.' }) }),
+  description: 'The result of `publishNotification`.',
+  fields: (t) => ({ notification: t.field({ type: NotificationRef, description: 'The published notification.' }) }),
 });
 
 const NewNotification = builder.inputType('NewNotification', {
-  description: 'One of several notifications to be published.',
+  description: 'One of several notifications to publish.',
   fields: content,
 });
 
 const PublishNotificationsInput = builder.inputType('PublishNotificationsInput', {
-  description: 'Notifications to be published together.',
+  description: 'Notifications to publish together.',
   fields: (t) => ({
     ...location(t),
     notifications: t.field({
       type: [NewNotification],
       required: true,
-      description: `The notifications, in the order in which the log takes them: at most ${MAX_PUBLISHED}, and ${MAX_PUBLISHED_BYTES / 1024} KiB as JSON.`,
+      description: `The notifications, in the order in which they are appended to the log: at most ${MAX_PUBLISHED}, and ${MAX_PUBLISHED_BYTES / 1024} KiB as JSON.`,
       extensions: { maxItems: MAX_PUBLISHED },
     }),
     idempotencyKey: idempotencyKey(t),
@@ -81,15 +81,15 @@ interface Publishing {
 }
 
 const PublishNotificationsPayload = builder.objectRef<Publishing>('PublishNotificationsPayload').implement({
-  description: 'What `publishNotifications` answers.',
+  description: 'The result of `publishNotifications`.',
   fields: (t) => ({
     notifications: t.field({
       type: [NotificationRef],
-      description: 'The notifications that were published, in the order of the log, which is the one that was given.',
+      description: 'The published notifications, in the order of the log, which is the given order.',
       complexity: { field: 1, multiplier: MAX_PUBLISHED },
       resolve: ({ notifications }) => [...notifications],
     }),
-    project: t.expose('scope', { type: ProjectRef, description: 'The project, with its count of what is unread now.' }),
+    project: t.expose('scope', { type: ProjectRef, description: 'The project, with its current unread count.' }),
   }),
 });
 

@@ -28,9 +28,9 @@ const MAX_NOTIFICATION_IDS = 200;
 export const SeverityEnum = builder.enumType('Severity', {
   description: 'How urgent a notification is.',
   values: describeValues<Severity>({
-    info: 'To be known.',
-    warning: 'To be looked at.',
-    critical: 'To be acted on at once.',
+    info: 'For information.',
+    warning: 'Needs to be looked at.',
+    critical: 'Needs immediate action.',
   }),
 });
 
@@ -42,36 +42,38 @@ export function inProject({ projectId }: Pick<ProjectScope, 'projectId'>, rows: 
 }
 
 export const NotificationRef = builder.objectRef<ProjectNotification>('Notification').implement({
-  description: 'An entry of a project’s notification log. All who may see the project see it.',
+  description: 'An entry of a project’s notification log. It is visible to everyone who may see the project.',
   interfaces: [NodeRef],
   fields: (t) => ({
-    id: t.exposeID('id', { description: 'A UUIDv7.' }),
+    id: t.exposeID('id', { description: 'The id of the notification, a UUIDv7.' }),
     project: t.field({
       type: ProjectRef,
       nullable: true,
       description:
-        'The project that it belongs to. Null in a feed, whose events are told to many: there it is the one that was subscribed to.',
+        'The project that it belongs to. Null in a feed, whose events are shared by its subscribers: there it is the project of the feed.',
       resolve: ({ projectId }, _args, { findProject }) => (projectId === undefined ? null : findProject(projectId)),
     }),
-    sequence: t.exposeInt('sequence', { description: 'Counts up by one per project, without gaps, in the order of commits.' }),
-    kind: t.exposeString('kind', { description: 'What has happened: `instance.suspended`, `backup.failed`, … An open list.' }),
+    sequence: t.exposeInt('sequence', {
+      description: 'The number of the entry in the project’s log. It increases by one, without gaps, in the order of commits.',
+    }),
+    kind: t.exposeString('kind', { description: 'What has happened: `instance.suspended`, `backup.failed`, … Other values may occur.' }),
     severity: t.expose('severity', { type: SeverityEnum, description: 'How urgent it is.' }),
-    title: t.exposeString('title', { description: 'One line.' }),
-    body: t.exposeString('body', { description: 'The text below the title; empty where there is none.' }),
-    resourceType: t.exposeString('resourceType', { nullable: true, description: 'What it is about: `instance`, `invoice`, …' }),
-    resourceId: t.exposeString('resourceId', { nullable: true, description: 'Which one; not always a UUID.' }),
+    title: t.exposeString('title', { description: 'The title, one line.' }),
+    body: t.exposeString('body', { description: 'The text below the title; empty if there is none.' }),
+    resourceType: t.exposeString('resourceType', { nullable: true, description: 'The type of what it is about: `instance`, `invoice`, …' }),
+    resourceId: t.exposeString('resourceId', { nullable: true, description: 'The id of what it is about; not always a UUID.' }),
     resource: t.field({
       type: NodeRef,
       nullable: true,
       description:
-        'What it is about, within the project; null where that is gone, not to be seen, or nothing with an id of ours. ' +
-        'Always null in a feed, whose events are told without a look at anything else: `node(id)` finds it.',
+        'The object of the project that it is about; null if that no longer exists, is not visible, or is not an object of this API. ' +
+        'Always null in a feed, whose events are delivered without further reads: use `node(id)`.',
       resolve: ({ projectId, resourceId }, _args, context, info) =>
         projectId === undefined || resourceId === null
           ? null
           : loadNodeInProject(context, { scope: context.findProject(projectId), id: resourceId }, info),
     }),
-    data: t.expose('data', { type: 'JSONObject', description: 'Details, by kind.' }),
+    data: t.expose('data', { type: 'JSONObject', description: 'Details, which depend on the kind.' }),
     created: t.expose('created', { type: 'DateTime', description: 'When it was published.' }),
     read: t.exposeBoolean('read', { description: 'Whether the viewer has read it.' }),
   }),
@@ -86,13 +88,13 @@ const NotificationConnection = implementConnection('Notification', NotificationR
 const NotificationPage = implementPage('NotificationPage', NotificationRef);
 
 const NotificationFilterInput = builder.inputType('NotificationFilter', {
-  description: 'What holds for all notifications of a list.',
+  description: 'Filters a list of notifications. All conditions apply.',
   fields: (t) => ({
-    unread: t.boolean({ description: 'true: what the viewer has not read; false: what they have.' }),
-    severity: t.field({ type: SeverityEnum, description: 'Of this severity alone.' }),
+    unread: t.boolean({ description: 'true: only those that the viewer has not read; false: only those that they have read.' }),
+    severity: t.field({ type: SeverityEnum, description: 'Only those of this severity.' }),
     kind: t.field({
       type: 'Text',
-      description: 'Of this kind alone: at most 255 characters.',
+      description: 'Only those of this kind: at most 255 characters.',
       extensions: { maxLength: 255 },
     }),
   }),
@@ -104,7 +106,7 @@ builder.objectFields(ProjectRef, (t) => ({
       type: NotificationRef,
       description: 'The notifications of the project, the newest first.',
       complexity: pageCost,
-      args: { filter: t.arg({ type: NotificationFilterInput, description: 'Only these.' }) },
+      args: { filter: t.arg({ type: NotificationFilterInput, description: 'Only items that match this filter.' }) },
       resolve: (scope, { filter: nullableFilter, ...args }, context, info) => {
         const filter = nullableFilter ?? {};
         const read = openReader(context, info, heavyFields);
@@ -127,14 +129,14 @@ builder.objectFields(ProjectRef, (t) => ({
     type: NotificationPage,
     description: 'The notifications of the project, the newest first, by page.',
     complexity: pageCost,
-    args: { ...pageArgs(t), filter: t.arg({ type: NotificationFilterInput, description: 'Only these.' }) },
+    args: { ...pageArgs(t), filter: t.arg({ type: NotificationFilterInput, description: 'Only items that match this filter.' }) },
     resolve: async (scope, { filter, ...paging }, context, info) => {
       const page = await pageNotifications(scope, { filter: filter ?? {}, ...paging }, openReader(context, info, heavyFields));
       return { ...page, results: inProject(scope, page.results) };
     },
   }),
   unreadNotificationCount: t.int({
-    description: 'How many notifications the viewer has not read.',
+    description: 'The number of notifications that the viewer has not read.',
     resolve: (scope, _args, context) => context.loadByProject('unread', scope, countUnread),
   }),
 }));
@@ -168,16 +170,18 @@ builder.prismaObjectField('Instance', 'notifications', (t) =>
 );
 
 const MarkNotificationsReadInput = builder.inputType('MarkNotificationsReadInput', {
-  description: 'Without `notificationIds` (or with none in it) and without `throughSequence`, all are marked.',
+  description: 'The notifications to mark: all of them without `throughSequence` and without `notificationIds`, or with an empty list.',
   fields: (t) => ({
-    organizationId: t.id({ required: true, description: 'The organization that the project belongs to.' }),
-    projectId: t.id({ required: true, description: 'The project.' }),
+    organizationId: t.id({ required: true, description: 'The id of the organization that the project belongs to.' }),
+    projectId: t.id({ required: true, description: 'The id of the project.' }),
     notificationIds: t.field({
       type: ['UUID'],
-      description: `The notifications to mark, at most ${MAX_NOTIFICATION_IDS}: empty or left out, all unread ones. Unknown and repeated ids are ignored.`,
+      description: `The ids of the notifications to mark, at most ${MAX_NOTIFICATION_IDS}. Empty or omitted, all unread ones are marked. Unknown and repeated ids are ignored.`,
       extensions: { maxItems: MAX_NOTIFICATION_IDS },
     }),
-    throughSequence: t.int({ description: 'Marks all up to this one, so that nothing is marked that was not shown.' }),
+    throughSequence: t.int({
+      description: 'Marks all notifications up to this sequence, so that none is marked that the user has not been shown.',
+    }),
     idempotencyKey: idempotencyKey(t),
   }),
 });
@@ -190,14 +194,14 @@ interface Marking extends MarkResult {
 }
 
 const MarkNotificationsReadPayload = builder.objectRef<Marking>('MarkNotificationsReadPayload').implement({
-  description: 'What marking has changed.',
+  description: 'The result of marking notifications as read.',
   fields: (t) => ({
-    marked: t.exposeInt('marked', { description: 'How many of them were unread before.' }),
-    unreadCount: t.exposeInt('unreadCount', { description: 'How many notifications of the project are unread now.' }),
-    project: t.expose('scope', { type: ProjectRef, description: 'The project, with its count of what is unread now.' }),
+    marked: t.exposeInt('marked', { description: 'How many of the marked notifications were unread before.' }),
+    unreadCount: t.exposeInt('unreadCount', { description: 'The number of notifications of the project that are unread now.' }),
+    project: t.expose('scope', { type: ProjectRef, description: 'The project, with its current unread count.' }),
     notifications: t.field({
       type: [NotificationRef],
-      description: 'Those that were named and unread before. None where all were marked, or all up to a sequence.',
+      description: 'The notifications that were named by id and unread before. Empty if all were marked, or all up to a sequence.',
       complexity: { field: 1, multiplier: MAX_NOTIFICATION_IDS },
       resolve: async ({ scope, changedIds }, _args, context, info) => {
         const rows = await Promise.all(
@@ -216,7 +220,7 @@ builder.mutationField('markNotificationsRead', (t) =>
     type: MarkNotificationsReadPayload,
     nullable: true,
     description: 'Marks notifications of the project as read by the viewer.',
-    args: { input: t.arg({ type: MarkNotificationsReadInput, required: true, description: 'What to mark.' }) },
+    args: { input: t.arg({ type: MarkNotificationsReadInput, required: true, description: 'The notifications to mark.' }) },
     resolve: async (_root, { input }, context, info) => {
       const marking = await runIdempotently({ input, context, info }, async ({ openProject, services }) => {
         const scope = await openProject(input);

@@ -6,6 +6,7 @@ import { PrismaClient } from '../generated/prisma/client.ts';
 import type { Lifecycle } from '../kernel/lifecycle.ts';
 import type { Driver, PoolState } from './driver.ts';
 import { toFault } from './errors.ts';
+import { OperatorError } from './failure.ts';
 import { createLogger, type Logger } from './logger.ts';
 import { migrate } from './migrate.ts';
 import { Pool } from './pool.ts';
@@ -137,16 +138,34 @@ export async function retryUntilDatabaseAnswers<Result>(work: () => Promise<Resu
   }
 }
 
-/** Migrates on a separate connection, without the pool's timeouts: a migration may take long. */
+/**
+ * Migrates on a separate connection, without the pool's timeouts: a migration may take long. Throws an OperatorError for a
+ * database that is not in UTF8.
+ */
 async function migratePostgres(url: string): Promise<void> {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000, options: '-c timezone=UTC' });
+  const client = createClient(url);
   await client.connect();
   try {
+    const { rows } = await client.query<{ encoding: string }>("SELECT current_setting('server_encoding') AS encoding");
+    const { encoding } = rows[0] ?? {};
+    if (encoding !== 'UTF8') throw new OperatorError(`DATABASE_URL names a database in ${encoding}: create one in the encoding UTF8.`);
     await migrate({
       runScript: async (sql) => void (await client.query(sql)),
       query: async (sql, values) => (await client.query(sql, [...values])).rows,
     });
   } finally {
     await client.end();
+  }
+}
+
+/** The driver reads the certificates that the URL names at once. Throws an OperatorError for one that it cannot read. */
+function createClient(url: string): pg.Client {
+  try {
+    return new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000, options: '-c timezone=UTC' });
+  } catch (failure) {
+    const { code, path } = failure as NodeJS.ErrnoException;
+    throw path === undefined
+      ? failure
+      : new OperatorError(`DATABASE_URL names ${path}, which cannot be read (${code}).`, { cause: failure });
   }
 }

@@ -37,55 +37,55 @@ function implementInstanceResource(name: 'Volume' | 'Snapshot' | 'Backup', descr
     description,
     interfaces: [NodeRef],
     fields: (t) => ({
-      id: t.exposeID('id', { description: `The ${name.toLowerCase()}.` }),
+      id: t.exposeID('id', { description: `The id of the ${name.toLowerCase()}.` }),
       project: t.field(ownProject),
-      instanceId: t.exposeID('instanceId', { nullable: true, description: 'The instance; null where it belongs to none.' }),
+      instanceId: t.exposeID('instanceId', { nullable: true, description: 'The id of the instance; null if it belongs to none.' }),
       instance: t.field({
         type: InstanceRef,
         nullable: true,
-        description: 'The instance; null where it belongs to none, or to one that is gone.',
+        description: 'The instance; null if it belongs to none, or to one that no longer exists.',
         resolve: ({ projectId, instanceId }, _args, context, info) =>
           instanceId === null
             ? null
             : loadInProject<Instance>(context, 'Instance', { scope: context.findProject(projectId), id: instanceId }, info),
       }),
-      name: t.exposeString('name', { description: 'How it is called.' }),
+      name: t.exposeString('name', { description: 'Its name.' }),
       sizeGb: t.exposeInt('sizeGb', { description: 'Its size in GB.' }),
-      created: t.expose('created', { type: 'DateTime', description: 'When it was made.' }),
+      created: t.expose('created', { type: 'DateTime', description: 'When it was created.' }),
     }),
   });
 }
 
-const VolumeRef = implementInstanceResource('Volume', 'A disk beside the root disk of an instance.');
-const SnapshotRef = implementInstanceResource('Snapshot', 'The state of a disk at one moment.');
-const BackupRef = implementInstanceResource('Backup', 'A copy of an instance, made on its schedule.');
+const VolumeRef = implementInstanceResource('Volume', 'A disk in addition to the root disk of an instance.');
+const SnapshotRef = implementInstanceResource('Snapshot', 'The state of a disk at a point in time.');
+const BackupRef = implementInstanceResource('Backup', 'A scheduled copy of an instance.');
 
 const VpcRef = builder.prismaObject('Vpc', {
-  description: 'A virtual private cloud: a network of the project’s own.',
+  description: 'A virtual private cloud: a private network of the project.',
   interfaces: [NodeRef],
   fields: (t) => ({
-    id: t.exposeID('id', { description: 'The network.' }),
+    id: t.exposeID('id', { description: 'The id of the network.' }),
     project: t.field(ownProject),
-    name: t.exposeString('name', { description: 'How it is called.' }),
-    cidr: t.exposeString('cidr', { description: 'Its addresses: `10.0.0.0/20`.' }),
-    created: t.expose('created', { type: 'DateTime', description: 'When it was made.' }),
+    name: t.exposeString('name', { description: 'Its name.' }),
+    cidr: t.exposeString('cidr', { description: 'Its address range: `10.0.0.0/20`.' }),
+    created: t.expose('created', { type: 'DateTime', description: 'When it was created.' }),
   }),
 });
 
 const SshKeyRef = builder.prismaObject('SshKey', {
-  description: 'An SSH key that new instances of the project are given.',
+  description: 'An SSH key that is installed on new instances of the project.',
   interfaces: [NodeRef],
   fields: (t) => ({
-    id: t.exposeID('id', { description: 'The key.' }),
+    id: t.exposeID('id', { description: 'The id of the key.' }),
     project: t.field(ownProject),
-    name: t.exposeString('name', { description: 'How it is called.' }),
+    name: t.exposeString('name', { description: 'Its name.' }),
     publicKey: t.string({
-      description: 'The public half, as OpenSSH writes it.',
+      description: 'The public key, in the format of OpenSSH.',
       resolve: ({ id }, _args, context, info) =>
         loadText(context, info, 'public keys', id, (ids, bytesLeft) => readPublicKeys(context.database, ids, bytesLeft)),
     }),
-    fingerprint: t.exposeString('fingerprint', { description: 'Its hash, as OpenSSH shows it.' }),
-    created: t.expose('created', { type: 'DateTime', description: 'When it was made.' }),
+    fingerprint: t.exposeString('fingerprint', { description: 'The fingerprint, in the format of OpenSSH.' }),
+    created: t.expose('created', { type: 'DateTime', description: 'When it was created.' }),
   }),
 });
 
@@ -122,9 +122,9 @@ builder.objectFields(ProjectRef, (t) => ({
   volumes: t.connection(
     {
       type: VolumeRef,
-      description: 'The volumes, the oldest first unless ordered otherwise.',
+      description: 'The volumes, the oldest first by default.',
       complexity: pageCost,
-      args: { orderBy: t.arg({ type: VolumeOrder, description: 'In this order.' }) },
+      args: { orderBy: t.arg({ type: VolumeOrder, description: 'The order of the list.' }) },
       resolve: resolveResources('volumes', listVolumes),
     },
     VolumeConnection,
@@ -198,9 +198,9 @@ builder.prismaObjectFields('Instance', (t) => ({
   volumes: t.connection(
     {
       type: VolumeRef,
-      description: 'The volumes of the instance, the oldest first unless ordered otherwise.',
+      description: 'The volumes of the instance, the oldest first by default.',
       complexity: pageCost,
-      args: { orderBy: t.arg({ type: VolumeOrder, description: 'In this order.' }) },
+      args: { orderBy: t.arg({ type: VolumeOrder, description: 'The order of the list.' }) },
       resolve: resolveInstanceResources('volumes', listInstanceVolumes),
     },
     VolumeConnection,

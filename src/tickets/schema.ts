@@ -5,7 +5,7 @@ import { idempotencyKey, runIdempotently } from '../graph/idempotency.ts';
 import { checkTicketRequest, createTicket } from './service.ts';
 
 const TicketTargetEnum = builder.enumType('TicketTarget', {
-  description: 'Which WebSocket a ticket opens.',
+  description: 'The WebSocket that a ticket opens.',
   values: describeValues<TicketTarget>({
     notifications: 'The live feed of the project.',
     console: 'The console of an instance.',
@@ -15,25 +15,25 @@ const TicketTargetEnum = builder.enumType('TicketTarget', {
 const CreateWebsocketTicketInput = builder.inputType('CreateWebsocketTicketInput', {
   description: 'What a ticket is for.',
   fields: (t) => ({
-    organizationId: t.id({ required: true, description: 'The organization that the project belongs to.' }),
-    projectId: t.id({ required: true, description: 'The project.' }),
-    target: t.field({ type: TicketTargetEnum, required: true, description: 'Which WebSocket the ticket is for.' }),
+    organizationId: t.id({ required: true, description: 'The id of the organization that the project belongs to.' }),
+    projectId: t.id({ required: true, description: 'The id of the project.' }),
+    target: t.field({ type: TicketTargetEnum, required: true, description: 'The WebSocket that the ticket is for.' }),
     instanceId: t.field({
       type: 'UUID',
-      description: 'The instance of a console session: required for `console`.',
+      description: 'The id of the instance whose console to open: required for `console`.',
       extensions: { requiredFor: { field: 'target', value: 'console' } },
     }),
-    sessionId: t.field({ type: 'UUID', description: 'The console session to attach to again.' }),
+    sessionId: t.field({ type: 'UUID', description: 'The id of a running console session to attach to again.' }),
     idempotencyKey: idempotencyKey(t),
   }),
 });
 
 const CreateWebsocketTicketPayload = builder.simpleObject('CreateWebsocketTicketPayload', {
-  description: 'A ticket: it opens one WebSocket of the project, once, within 30 seconds.',
+  description: 'A ticket, which opens one WebSocket of the project, once, within 30 seconds.',
   fields: (t) => ({
-    ticket: t.string({ description: 'The query parameter `ticket` of the WebSocket’s URL.' }),
+    ticket: t.string({ description: 'The value for the query parameter `ticket` of the WebSocket’s URL.' }),
     path: t.string({ description: 'The absolute path of the WebSocket, without host or query.' }),
-    expiresIn: t.int({ description: 'For how many seconds the ticket is good.' }),
+    expiresIn: t.int({ description: 'The number of seconds for which the ticket is valid.' }),
   }),
 });
 

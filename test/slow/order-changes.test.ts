@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startApp, type TestApp } from '../support/app.ts';
+import { countCases } from '../support/cases.ts';
 import {
   compareItems,
   drawName,
@@ -15,7 +16,7 @@ import {
 import { type Random, seededRandom } from '../support/random.ts';
 import { type Connection, openConnection } from '../support/sql.ts';
 
-const STEPS = 10_000;
+const STEPS = countCases(10_000);
 /** How many changes there are between two pages. */
 const STEPS_A_PAGE = 3;
 

@@ -11,7 +11,7 @@ import { Empty } from './parts/states.tsx';
 import { ToastProvider } from './parts/toast.tsx';
 import { DeskProvider, useDoorway } from './session/desk.tsx';
 
-// What is not on the first page is loaded when it is asked for.
+// Pages other than the first are loaded on demand.
 const Notifications = lazyPage(() => import('./pages/notifications/notifications.tsx'));
 const Instances = lazyPage(() => import('./pages/instances/instances.tsx'));
 const Instance = lazyPage(() => import('./pages/instance/instance.tsx'));
@@ -61,7 +61,7 @@ function Routes() {
   );
 }
 
-/** Whoever is not signed in goes to sign in, and comes back here. */
+/** Redirects to the sign-in page, which leads back here, if nobody is signed in. */
 function SignedIn({ children }: { children: ReactNode }) {
   const { desk } = useDoorway();
   const [path] = useLocation();

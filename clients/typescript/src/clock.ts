@@ -2,7 +2,7 @@ import type { Http } from './http.ts';
 
 const TOLERANCE_MS = 30_000;
 
-/** A sentence about this machine's clock where it differs from the server's; else an empty text. */
+/** A sentence about the clock of this machine if it differs from the server's by more than 30 s, otherwise an empty string. */
 export async function describeClock(http: Http): Promise<string> {
   try {
     const { headers } = await http.once.send(new Request(new URL('/health/live', http.options.url), { method: 'HEAD' }), false);

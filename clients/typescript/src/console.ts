@@ -14,9 +14,9 @@ export interface ConsoleOptions {
 }
 
 /**
- * The console of an instance as two streams of bytes, which go on with the same session through every break: each byte of a
- * serial line comes once, as long as the server keeps it. `readable` is closed when the console hangs up, and fails with a
- * `PorticoError` otherwise: `reader_too_slow` where 16 MiB of output wait to be read.
+ * The console of an instance as two streams of bytes, which resume the same session after each reconnection: each byte of a
+ * serial line is delivered once, as long as the server still has it. `readable` closes when the console hangs up, and otherwise
+ * fails with a `PorticoError`: `reader_too_slow` if more than 16 MiB of output are unread.
  */
 export interface ConsoleStream {
   readonly readable: ReadableStream<Uint8Array>;
@@ -33,29 +33,29 @@ interface Place {
 }
 
 interface Session {
-  /** Null before it has begun, and as long as nobody could be asked for it. */
+  /** Null before the session has begun, and until the server could be asked for it. */
   id: string | null;
   hasBegun: boolean;
-  /** How many bytes of its output have come. */
+  /** How many bytes of its output were received. */
   received: number;
-  /** More of it waits than may. */
+  /** Whether more than `MAX_UNREAD` bytes of output are unread. */
   isOverrun: boolean;
-  /** Resolves with the first of its output. */
-  readonly spoken: Promise<void>;
-  speak(): void;
+  /** Resolves at the first byte of its output. */
+  readonly firstOutput: Promise<void>;
+  resolveFirstOutput(): void;
 }
 
-/** For how long a socket may take to open. */
+/** The timeout for opening a socket. */
 const OPENING_MS = 10_000;
-/** What is written in one frame: the server takes 1 MiB. */
+/** The size of a frame of input: the server accepts up to 1 MiB. */
 const FRAME_BYTES = 64 * 1024;
-/** How much may wait in the socket before who writes is made to wait. */
+/** How many bytes may be buffered in the socket before the writer waits. */
 const MAX_BUFFERED = 1024 * 1024;
-/** How much output may wait for who reads: a WebSocket of a browser cannot be made to wait. */
+/** How many bytes of output may be unread: a browser's WebSocket has no backpressure. */
 const MAX_UNREAD = 16 * 1024 * 1024;
-/** The session is lost, or what was missed of it: another one begins. */
-const GONE = ['after_not_kept', 'session_gone', 'console_moved'];
-const PASSING = [1001, 1006, 1012, 1013, 4401, 4403];
+/** Close reasons after which the session, or its missed output, is lost: a new session begins. */
+const LOST_SESSION_REASONS = ['after_not_kept', 'session_gone', 'console_moved'];
+const RETRYABLE_CODES = [1001, 1006, 1012, 1013, 4401, 4403];
 
 export function openConsole(http: Http, { instance, signal, onState }: ConsoleOptions): ConsoleStream {
   const state = new StateHolder(onState);
@@ -65,11 +65,11 @@ export function openConsole(http: Http, { instance, signal, onState }: ConsoleOp
   signal?.addEventListener('abort', leave, { once: true });
 
   let socket: WebSocket | null = null;
-  let [wakeWriter, hasWaited] = [() => {}, Promise.resolve()];
+  let [wakeWriter, socketChange] = [() => {}, Promise.resolve()];
   const changeSocket = (next: WebSocket | null) => {
     socket = next;
     wakeWriter();
-    hasWaited = new Promise((resolve) => {
+    socketChange = new Promise((resolve) => {
       wakeWriter = resolve;
     });
   };
@@ -93,14 +93,14 @@ export function openConsole(http: Http, { instance, signal, onState }: ConsoleOp
     try {
       finish();
     } catch {
-      // Who reads has cancelled.
+      // The reader has cancelled the stream.
     }
   };
   const whyClosed = () => (state.current.name === 'ended' ? state.current.error : null);
   const writable = new WritableStream<Uint8Array>({
     async write(bytes) {
       for (let from = 0; from < bytes.length; from += FRAME_BYTES) {
-        while (!socket && !leaving.signal.aborted) await hasWaited;
+        while (!socket && !leaving.signal.aborted) await socketChange;
         if (leaving.signal.aborted) throw whyClosed() ?? new PorticoError('console_closed', 'The console is closed.');
         socket?.send(bytes.slice(from, from + FRAME_BYTES));
         while (socket && socket.bufferedAmount > MAX_BUFFERED) await wait(20);
@@ -143,8 +143,8 @@ async function keepOpen(http: Http, instance: string, line: Line): Promise<void>
       if (signal.aborted || (code === 1000 && reason === 'console_closed')) return;
       if (session.isOverrun) throw new Ended(new PorticoError('reader_too_slow', `More than ${MAX_UNREAD} bytes of output were not read.`));
       if (session.received > before) [tries, isRenewed] = [0, false];
-      if (GONE.includes(reason)) session = newSession();
-      else if (!PASSING.includes(code) || reason === 'access_lost') throw new Ended(toConsoleError(code, reason));
+      if (LOST_SESSION_REASONS.includes(reason)) session = newSession();
+      else if (!RETRYABLE_CODES.includes(code) || reason === 'access_lost') throw new Ended(toConsoleError(code, reason));
       throw toConsoleError(code, reason);
     } catch (failure) {
       if (signal.aborted) return;
@@ -165,14 +165,14 @@ async function keepOpen(http: Http, instance: string, line: Line): Promise<void>
 }
 
 function newSession(): Session {
-  let speak = () => {};
-  const spoken = new Promise<void>((resolve) => {
-    speak = resolve;
+  let resolveFirstOutput = () => {};
+  const firstOutput = new Promise<void>((resolve) => {
+    resolveFirstOutput = resolve;
   });
-  return { id: null, hasBegun: false, received: 0, isOverrun: false, spoken, speak };
+  return { id: null, hasBegun: false, received: 0, isOverrun: false, firstOutput, resolveFirstOutput };
 }
 
-/** The console ended in a way that coming back would not mend. */
+/** The console ended for a reason that reconnecting would not mend. */
 class Ended {
   constructor(readonly error: PorticoError) {}
 }
@@ -194,7 +194,7 @@ async function findPlace(http: Http, instance: string, signal: AbortSignal): Pro
   return { organizationId: project.organizationId, projectId: project.id, role: project.role };
 }
 
-/** An open socket. Rejects with a `PorticoError` that says why there is none. */
+/** Opens a socket. Rejects with a `PorticoError` that gives the reason if it does not open. */
 async function open(http: Http, place: Place, instance: string, session: Session, { output, signal }: Line): Promise<WebSocket> {
   const project = new URL(`/v1/organizations/${place.organizationId}/projects/${place.projectId}/`, http.options.url);
   const address = new URL(`compute/instances/${encodeURIComponent(instance)}/console/ws`, project);
@@ -207,7 +207,7 @@ async function open(http: Http, place: Place, instance: string, session: Session
     address.pathname = answer.path;
     address.searchParams.set('ticket', answer.ticket);
   } else if (answer.code === 'session_required' && takesHeaders) {
-    // An API key takes no ticket: it goes into a header, where that is possible.
+    // An API key cannot get a ticket: it is sent in a header, where that is possible.
     headers.authorization = `Bearer ${await http.options.credentials.get()}`;
     if (session.id) address.searchParams.set('session_id', session.id);
   } else {
@@ -217,11 +217,11 @@ async function open(http: Http, place: Place, instance: string, session: Session
   address.protocol = address.protocol.replace('http', 'ws');
   const socket = openSocket(address.href, ['binary'], headers);
   socket.binaryType = 'arraybuffer';
-  // What is kept of the output comes at once.
+  // Set before the socket opens: the server sends its scrollback at once.
   socket.onmessage = ({ data }) => {
     const bytes = new Uint8Array(data as ArrayBuffer);
     session.received += bytes.length;
-    session.speak();
+    session.resolveFirstOutput();
     output.enqueue(bytes);
     if ((output.desiredSize ?? 0) >= 0) return;
     session.isOverrun = true;
@@ -239,11 +239,11 @@ async function open(http: Http, place: Place, instance: string, session: Session
   if (isOpen) return socket;
   socket.close();
   if (place.role === 'viewer') throw new PorticoError('permission_denied', 'A console takes the role member in the project.', 403);
-  // A socket does not say why it was refused.
+  // A WebSocket does not expose why its upgrade was rejected.
   throw new PorticoError('connection_lost', 'The server did not open the console.');
 }
 
-/** Passes bytes until the socket is closed. */
+/** Transfers bytes until the socket is closed. */
 async function pass(
   http: Http,
   instance: string,
@@ -260,8 +260,8 @@ async function pass(
   changeSocket(socket);
   state.enter({ name: 'live', over: 'websocket' });
   session.hasBegun = true;
-  // The session is entered before the first of its output: until then the newest is one from before.
-  await Promise.race([session.spoken, closing]);
+  // The server records the session before its first output: until then the newest session is an earlier one.
+  await Promise.race([session.firstOutput, closing]);
   if (session.received > 0) session.id ??= await findSession(http, instance, signal).catch(() => null);
   const closed = await closing;
   changeSocket(null);
@@ -269,7 +269,7 @@ async function pass(
   return closed;
 }
 
-/** The newest session of the instance: on a serial line it is the one that was opened last. */
+/** The newest session of the instance: on a serial line, the one that was opened last. */
 async function findSession(http: Http, instance: string, signal: AbortSignal): Promise<string | null> {
   const document = 'query ($id: ID!) { node(id: $id) { ... on Instance { consoleSessions(first: 1) { nodes { id } } } } }';
   type Found = { node: { consoleSessions?: { nodes: { id: string }[] } } | null };

@@ -1,9 +1,9 @@
 import { PorticoError } from './error.ts';
 
-/** An API key, a session token, or a function that gets one that is good now. */
+/** An API key, a session token, or a function that returns a valid one. */
 export type Credential = string | (() => string | Promise<string>);
 
-/** The credential in use: a function is asked once, and again when what it gave is refused. */
+/** The current credential. A function is called once, and again when the server rejects what it returned. */
 export class CredentialSource {
   readonly #credential: Credential;
   #current: Promise<string> | null = null;
@@ -14,17 +14,17 @@ export class CredentialSource {
 
   get(): Promise<string> {
     if (!this.#current) {
-      const asked = ask(this.#credential);
-      // What failed is asked for again.
-      asked.catch(() => {
-        if (this.#current === asked) this.#current = null;
+      const pending = resolve(this.#credential);
+      // A failure is not cached.
+      pending.catch(() => {
+        if (this.#current === pending) this.#current = null;
       });
-      this.#current = asked;
+      this.#current = pending;
     }
     return this.#current;
   }
 
-  /** Whether there may be another one than the refused one, which is forgotten. Requests that were refused together ask once. */
+  /** Discards the rejected credential; returns whether another may be available. Requests rejected together cause one call of the function. */
   async renew(refused: string): Promise<boolean> {
     if (typeof this.#credential === 'string') return false;
     if ((await this.get().catch(() => refused)) === refused) this.#current = null;
@@ -32,10 +32,10 @@ export class CredentialSource {
   }
 }
 
-/** A key or a token is visible ASCII: anything else is none, and is not repeated in an error. */
+/** A key or a token consists of visible ASCII. Anything else is not one, and is not repeated in an error. */
 export const isCredential = (text: string): boolean => /^[\x21-\x7e]+$/.test(text);
 
-async function ask(credential: Credential): Promise<string> {
+async function resolve(credential: Credential): Promise<string> {
   const given = (typeof credential === 'string' ? credential : await call(credential)).trim();
   if (!isCredential(given)) throw new PorticoError('not_authenticated', 'The credential is no key and no token.', 401);
   return given;

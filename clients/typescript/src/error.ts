@@ -1,19 +1,19 @@
-/** What went wrong with a request, a feed or a console; the message is one sentence for people. */
+/** The failure of a request, a feed or a console; the message is one sentence for people. */
 export class PorticoError extends Error {
   override readonly name = 'PorticoError';
 
   constructor(
     /**
-     * A code of Portico (`not_found`, …: docs/errors.md), the reason of a socket that was closed (`taken_over`, …), or one of this
+     * A code of Portico (`not_found`, …: docs/errors.md), the close reason of a socket (`taken_over`, …), or one of this
      * package: `unreachable`, `certificate_refused`, `credential_unavailable`, `reader_too_slow`.
      */
     readonly code: string,
     message: string,
-    /** The status of the answer, where there was one. */
+    /** The status of the response, if there was one. */
     readonly status: number | null = null,
-    /** For how long the server asks to be left alone, in milliseconds. */
+    /** `Retry-After` of the response, in milliseconds. */
     readonly retryAfterMs: number | null = null,
-    /** The errors of a GraphQL answer, as it has them. */
+    /** The `errors` of a GraphQL response, unchanged. */
     readonly errors: readonly GraphQLFault[] = [],
     options: ErrorOptions = {},
   ) {
@@ -21,14 +21,14 @@ export class PorticoError extends Error {
   }
 }
 
-/** An error as GraphQL answers it. */
+/** An error of a GraphQL response. */
 export interface GraphQLFault {
   readonly message: string;
   readonly path?: readonly (string | number)[];
   readonly extensions?: { readonly code?: string; readonly [name: string]: unknown };
 }
 
-/** Codes for which the same request would be answered alike, however often it is sent. */
+/** Codes for which a retry would fail the same way. */
 const FINAL = new Set([
   'not_authenticated',
   'permission_denied',
@@ -41,13 +41,13 @@ const FINAL = new Set([
 
 export const isFinal = (error: PorticoError): boolean => FINAL.has(error.code);
 
-/** The error that a response of v1 or of GraphQL tells. */
+/** The error in a response of v1 or of GraphQL. */
 export async function readRefusal(response: Response): Promise<PorticoError> {
   return toRefusal(response, await response.text().catch(() => ''));
 }
 
-/** The JSON of an answer that is no refusal. Throws a `PorticoError` where it is something else. */
-// biome-ignore lint/suspicious/noExplicitAny: whoever asked knows the shape of the answer.
+/** The JSON of a successful response. Throws a `PorticoError` if the body is not JSON. */
+// biome-ignore lint/suspicious/noExplicitAny: the caller knows the shape of the response.
 export async function readJson(response: Response): Promise<any> {
   try {
     return await response.json();
@@ -56,7 +56,7 @@ export async function readJson(response: Response): Promise<any> {
   }
 }
 
-/** The error of an answer that claims success and is not what the server answers. */
+/** The error for a successful response that cannot be the server's own, such as a proxy's page. */
 export const toForeign = (response: Response, expected: string, options?: ErrorOptions): PorticoError =>
   new PorticoError(
     'unreachable',
@@ -67,7 +67,7 @@ export const toForeign = (response: Response, expected: string, options?: ErrorO
     options,
   );
 
-/** An answer of v1 as it is; of something before the server, a refusal in v1's form. Throws a `PorticoError` for one that claims success. */
+/** A response of v1 unchanged; an error of a proxy in front of the server, in v1's form. Throws a `PorticoError` for a proxy's success. */
 export async function toV1(response: Response): Promise<Response> {
   const isOwn = response.status === 204 || /\bjson\b/.test(response.headers.get('content-type') ?? '');
   if (isOwn) return response;
@@ -87,39 +87,39 @@ export function toRefusal(response: Response, text: string): PorticoError {
     const body = JSON.parse(text);
     if (Array.isArray(body.errors)) return toError(body.errors, status, retryAfterMs);
     if (typeof body.code === 'string') return new PorticoError(body.code, String(body.detail), status, retryAfterMs);
-    // v1 tells field errors as the bare map of the fields.
+    // v1 sends field errors as the bare map of the fields.
     const fields = status === 400 ? describeFields(body) : null;
     if (fields) return new PorticoError('validation_failed', fields, status);
   } catch {
-    // Something before the server has answered, such as a proxy.
+    // The response is not the server's own, but for example a proxy's.
   }
   const code = status === 429 ? 'rate_limited' : status >= 500 ? 'service_unavailable' : 'invalid_request';
   return new PorticoError(code, `${new URL(response.url).host} answered ${status}.`, status, retryAfterMs);
 }
 
-/** `name: This field may not be blank.` of each field; null where these are no field errors. */
+/** `name: This field may not be blank.` for each field; null if these are no field errors. */
 export function describeFields(fields: unknown): string | null {
   if (typeof fields !== 'object' || fields === null) return null;
   const entries = Object.entries(fields).filter((entry): entry is [string, string[]] => Array.isArray(entry[1]));
   return entries.length === 0 ? null : entries.map(([name, messages]) => `${name}: ${messages.join(' ')}`).join(' ');
 }
 
-/** The error of a GraphQL answer whose first error says what it is. */
+/** The error of a GraphQL response, with the code and message of its first error. */
 export function toError(errors: readonly GraphQLFault[], status: number | null = null, retryAfterMs: number | null = null): PorticoError {
   const [first] = errors;
   return new PorticoError(first?.extensions?.code ?? 'internal_error', first?.message ?? 'no error is named', status, retryAfterMs, errors);
 }
 
-/** `Retry-After` of an answer, in milliseconds. */
+/** `Retry-After` of a response, in milliseconds. */
 export function readRetryAfter(response: Response): number | null {
   const seconds = Number(response.headers.get('retry-after') ?? Number.NaN);
   return Number.isFinite(seconds) ? Math.max(0, seconds * 1000) : null;
 }
 
-/** The certificate errors of Node.js; a browser tells of none. */
+/** The certificate errors of Node.js; a browser reports none. */
 const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER|HOSTNAME_MISMATCH/;
 
-/** Why no answer came at all. */
+/** The error of a request that got no response. */
 export function toUnreachable(failure: unknown, url: string): PorticoError {
   if (failure instanceof PorticoError) return failure;
   const { host } = new URL(url);

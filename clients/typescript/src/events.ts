@@ -1,14 +1,14 @@
-/** A notification, as the feed tells it. */
+/** A notification, as the feed delivers it. */
 export interface FeedNotification {
   readonly id: string;
-  /** The place in the project's log, and the cursor behind it. */
+  /** The position in the project's log, which is also the cursor after this notification. */
   readonly sequence: number;
   /** `instance.started`, … An open list. */
   readonly kind: string;
   readonly severity: 'info' | 'warning' | 'critical';
   readonly title: string;
   readonly body: string;
-  /** What it is about; null where it is about nothing. */
+  /** The type of the resource that it is about; null if it is about none. */
   readonly resourceType: string | null;
   readonly resourceId: string | null;
   readonly data: { readonly [name: string]: unknown };
@@ -17,18 +17,18 @@ export interface FeedNotification {
   readonly read: boolean;
 }
 
-/** What a feed tells, in the order of `sequence`. */
+/** An event of a feed; events come in the order of `sequence`. */
 export type FeedEvent =
   /** An entry of the log; `sequence` is the cursor. */
   | { readonly type: 'notification'; readonly sequence: number; readonly notification: FeedNotification }
-  /** The boundary between what the log had and what comes: once for each connection. */
+  /** The boundary between stored and live events: once for each connection. */
   | { readonly type: 'ready'; readonly sequence: number; readonly readThrough: number; readonly unreadCount: number }
-  /** The user has read something, through whichever door. */
+  /** The user has read notifications, through GraphQL or REST. */
   | { readonly type: 'read'; readonly readThrough: number; readonly notificationIds: readonly string[]; readonly unreadCount: number }
-  /** Numbers that cannot be told: retention has removed them, or the cursor was beyond the end of the log. */
+  /** Sequences that cannot be delivered: retention has removed them, or the cursor was beyond the end of the log. */
   | { readonly type: 'gap'; readonly from: number; readonly to: number };
 
-/** The cursor behind an event; null where it has none. */
+/** The cursor after an event; null if it has none. */
 export const cursorOf = (event: FeedEvent): number | null =>
   event.type === 'gap' ? event.to : event.type === 'read' ? null : event.sequence;
 
@@ -41,7 +41,7 @@ export const feedDocument = `subscription Feed($organizationId: ID!, $projectId:
   }
 }`;
 
-/** What a connection to a feed is made of. */
+/** The parameters of a connection to a feed. */
 export interface FeedRequest {
   readonly url: string;
   readonly credential: string;

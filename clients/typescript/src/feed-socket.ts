@@ -3,18 +3,18 @@ import { WebSocketImpl } from '#websocket';
 import { PorticoError, toError } from './error.ts';
 import { type FeedEvent, type FeedRequest, feedDocument } from './events.ts';
 
-/** How many events may wait for who reads them; beyond it the connection is given up, and taken up again when they are read. */
+/** How many unread events are buffered. At this number the connection is closed, and reopened once they have been read. */
 const MAX_WAITING = 1_000;
 const OPENING_MS = 10_000;
-/** The client asks whether the server is still there, and how long it waits for the answer. */
+/** The interval of the client's pings, and how long it waits for a pong. */
 const PING_MS = 15_000;
 const PONG_MS = 10_000;
 
-/** The connection never came up: another way may, and says why where it does not. */
+/** The connection never opened. Another transport may open, or give the reason why not. */
 export class NotOpened extends Error {}
 
 /**
- * The events of one connection by graphql-transport-ws. It ends quietly where it has to be taken up again at once. Throws
+ * The events of one connection by graphql-transport-ws. Ends without an error if the caller should reconnect at once. Throws
  * `PorticoError`, or `NotOpened`.
  */
 export async function* readSocket({ url, credential, variables, signal }: FeedRequest): AsyncGenerator<FeedEvent, void> {
@@ -51,7 +51,7 @@ export async function* readSocket({ url, credential, variables, signal }: FeedRe
   const opening = setTimeout(() => finish(new NotOpened('nobody answers')), OPENING_MS);
   const stop = () => finish(null);
   signal.addEventListener('abort', stop, { once: true });
-  // While it is connecting, this ends as the connection does: perhaps never, perhaps with an error.
+  // While the client is connecting, `dispose` settles as the connection does: perhaps never, perhaps with an error.
   const dispose = () => Promise.resolve(client.dispose()).catch(() => {});
   const giveUp = () => {
     finish(null);
@@ -61,7 +61,7 @@ export async function* readSocket({ url, credential, variables, signal }: FeedRe
     { query: feedDocument, variables },
     {
       next({ data, errors }) {
-        // What has come since comes again, behind the cursor.
+        // Events after the end are dropped: the next connection delivers them again, after the cursor.
         if (end) return;
         if (!data) return finish(toError(errors ?? []));
         waiting.push(data.notificationFeed);
@@ -78,7 +78,7 @@ export async function* readSocket({ url, credential, variables, signal }: FeedRe
         if (signal.aborted) return;
         yield event;
       }
-      // What has come while these were worked on woke nobody.
+      // Events that arrived while these were being processed woke no reader.
       if (waiting.length > 0) continue;
       if (end) break;
       await new Promise<void>((resolve) => {
@@ -95,7 +95,7 @@ export async function* readSocket({ url, credential, variables, signal }: FeedRe
   }
 }
 
-/** What is told of a socket that closed by itself. */
+/** The error of a socket that the client did not close. */
 function toClosed(failure: unknown, hasAnswered: boolean): Error {
   const { code = 1006, reason = '' } = failure as { code?: number; reason?: string };
   const isOurs = code >= 1012 && code !== 1015 && reason !== '' && code !== 4499 && code !== 4504;
@@ -103,7 +103,7 @@ function toClosed(failure: unknown, hasAnswered: boolean): Error {
   return toSocketError(code, reason);
 }
 
-/** The error of a socket that was closed with a code and a reason of the server. */
+/** The error of a socket that closed with this code and reason. */
 export function toSocketError(code: number, reason: string): PorticoError {
   const name = reason || (code === 1006 ? 'connection_lost' : 'connection_closed');
   if (code === 4401 || code === 4403) {

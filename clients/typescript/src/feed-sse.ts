@@ -2,17 +2,17 @@ import { createParser } from 'eventsource-parser';
 import { PorticoError, readRefusal, toError, toUnreachable } from './error.ts';
 import { type FeedEvent, type FeedRequest, feedDocument } from './events.ts';
 
-/** The server says something every 12 seconds, if only that it is there. */
+/** The server sends a keep-alive at least every 12 seconds: a connection that is silent for this long is dead. */
 const SILENCE_MS = 40_000;
 
-/** The events of one connection by server-sent events, which pass where a proxy lets no WebSocket through. Throws `PorticoError`. */
+/** The events of one connection by server-sent events, which pass proxies that block WebSockets. Throws `PorticoError`. */
 export async function* readServerSentEvents(
   { url, credential, variables, signal }: FeedRequest,
   fetchImpl: typeof fetch,
 ): AsyncGenerator<FeedEvent, void> {
   const connection = new AbortController();
-  const silence = () => connection.abort(new PorticoError('connection_lost', 'The server has fallen silent.'));
-  let timer = setTimeout(silence, SILENCE_MS);
+  const abortSilent = () => connection.abort(new PorticoError('connection_lost', 'The server has fallen silent.'));
+  let timer = setTimeout(abortSilent, SILENCE_MS);
   const stop = () => connection.abort(signal.reason);
   if (signal.aborted) stop();
   signal.addEventListener('abort', stop, { once: true });
@@ -42,7 +42,7 @@ export async function* readServerSentEvents(
       const { value, done } = await reader.read();
       if (done) return;
       clearTimeout(timer);
-      timer = setTimeout(silence, SILENCE_MS);
+      timer = setTimeout(abortSilent, SILENCE_MS);
       parser.feed(decoder.decode(value, { stream: true }));
       yield* waiting.splice(0);
     }
@@ -52,7 +52,7 @@ export async function* readServerSentEvents(
   } finally {
     clearTimeout(timer);
     signal.removeEventListener('abort', stop);
-    // Whoever reads no further closes the connection.
+    // A consumer that stops reading closes the connection.
     connection.abort();
   }
 }

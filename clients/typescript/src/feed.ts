@@ -8,31 +8,31 @@ import { query } from './query.ts';
 import { type ConnectionState, StateHolder } from './state.ts';
 import { backoff, wait } from './wait.ts';
 
-/** Keeps the cursor of a feed over restarts. */
+/** Persists the cursor of a feed across restarts. */
 export interface CursorStore {
-  /** The last cursor that was kept, or null. */
+  /** The last saved cursor, or null. */
   load(): number | null | Promise<number | null>;
-  /** Called when the event of this cursor has been worked on: when the next one is asked for. */
+  /** Called when the event of this cursor has been processed: when the consumer asks for the next one. */
   save(cursor: number): void | Promise<void>;
 }
 
 export interface FeedOptions {
   /** The id of the project. */
   readonly project: string;
-  /** The last `sequence` that you have, where the store has none; without either the feed begins with `ready`. */
+  /** The last `sequence` that you have, used if the store has none; without either the feed begins with `ready`. */
   readonly after?: number | null;
   readonly store?: CursorStore;
   readonly signal?: AbortSignal;
-  /** Told each time the state changes. */
+  /** Called each time the state changes. */
   readonly onState?: (state: ConnectionState) => void;
 }
 
-/** A project's notifications: each once and in order, through every break. Ends with a `PorticoError` where nothing can help. */
+/** A project's notifications: each once and in order, across reconnections. Throws a `PorticoError` when retrying cannot help. */
 export interface Feed extends AsyncIterable<FeedEvent> {
   readonly state: ConnectionState;
 }
 
-/** Nothing is opened before the first event is asked for; whoever stops reading, or fires the signal, closes it. */
+/** The connection opens when the first event is requested, and closes when the consumer stops reading or the signal aborts. */
 export function openFeed(http: Http, options: FeedOptions): Feed {
   const state = new StateHolder(options.onState);
   return {
@@ -47,7 +47,7 @@ export function openFeed(http: Http, options: FeedOptions): Feed {
       const events = follow(http, options, state, leaving);
       return {
         next: () => events.next(),
-        // The generator alone would end when the next event has come: on a quiet project perhaps never.
+        // The generator's own `return` waits for the next event, which may never come on a quiet project.
         return() {
           leave();
           return events.return();
@@ -57,14 +57,14 @@ export function openFeed(http: Http, options: FeedOptions): Feed {
   };
 }
 
-/** Ends when `leaving` is aborted, and aborts it when it ends. */
+/** The events of all connections. Ends when `leaving` is aborted, and aborts it when it ends. */
 async function* follow(http: Http, options: FeedOptions, state: StateHolder, leaving: AbortController): AsyncGenerator<FeedEvent, void> {
   const { store } = options;
   const { signal } = leaving;
   const { credentials } = http.options;
   let cursor = (await store?.load()) ?? options.after ?? null;
   let organizationId: string | null = null;
-  // Refusals and failures in a row.
+  // Consecutive failures, and whether the credential was renewed since the last event.
   let [tries, isRenewed] = [0, false];
   try {
     while (!signal.aborted) {
@@ -79,7 +79,7 @@ async function* follow(http: Http, options: FeedOptions, state: StateHolder, lea
           [tries, isRenewed, isOpened] = [0, false, true];
           state.enter({ name: 'live', over });
           const next = cursorOf(event);
-          // What was told before the connection broke is not told again.
+          // Skips events that were delivered before the connection broke.
           if (event.type === 'notification' && cursor !== null && event.sequence <= cursor) continue;
           cursor = next ?? cursor;
           yield event;
@@ -90,7 +90,7 @@ async function* follow(http: Http, options: FeedOptions, state: StateHolder, lea
         if (signal.aborted) break;
         if (!(failure instanceof PorticoError)) throw failure;
         const isRefused = failure.code === 'not_authenticated' || failure.code === 'access_lost';
-        // The next answer says whether it is the credential or the project that is lost.
+        // The next attempt shows whether access was lost by the credential or to the project.
         if (isRefused && !isRenewed && ((await credentials.renew(credential)) || failure.status !== 401)) {
           isRenewed = true;
           continue;
@@ -111,7 +111,7 @@ async function* follow(http: Http, options: FeedOptions, state: StateHolder, lea
   }
 }
 
-/** By WebSocket; where none opens, by server-sent events, whose answer says why where that is refused too. */
+/** The events of one connection: by WebSocket, or by server-sent events if none opens, whose response gives the reason if it fails too. */
 async function* connect(
   request: FeedRequest,
   fetchImpl: typeof fetch,
@@ -137,7 +137,7 @@ async function findOrganization(http: Http, project: string, signal: AbortSignal
   return data.project.organizationId;
 }
 
-/** The sentence of an end; of a credential that was refused, also whether this machine's clock may be the reason. */
+/** A final error in words for people; for a rejected credential, also whether the clock of this machine may be the reason. */
 async function explain(error: PorticoError, http: Http, project: string): Promise<PorticoError> {
   const say = (message: string) => new PorticoError(error.code, message, error.status, null, error.errors, { cause: error });
   if (error.code === 'not_found') return say(`There is no project ${project} that this credential may see.`);

@@ -2,18 +2,18 @@ import type { CredentialSource } from './credential.ts';
 import { type PorticoError, readRetryAfter, toUnreachable } from './error.ts';
 import { backoff, wait } from './wait.ts';
 
-/** For how long an answer is waited for, with its body. */
+/** The timeout of one attempt, including the response body. */
 const ANSWER_MS = 30_000;
 
 export interface HttpOptions {
   readonly url: string;
   readonly credentials: CredentialSource;
-  /** How long a call may wait in all before it gives up, in milliseconds. */
+  /** The longest total time a call waits between retries, in milliseconds. */
   readonly maxWaitMs: number;
   readonly fetch: typeof fetch;
 }
 
-/** Sends requests of one server with the credential, and again where waiting helps. */
+/** Sends requests to one server with the credential, and retries those for which waiting helps. */
 export class Http {
   readonly options: HttpOptions;
 
@@ -21,15 +21,15 @@ export class Http {
     this.options = options;
   }
 
-  /** The same without patience, for who waits in a way of their own. */
+  /** The same without waiting, for callers with their own retries. */
   get once(): Http {
     return new Http({ ...this.options, maxWaitMs: 0 });
   }
 
   /**
-   * Answers with the response and its whole body, whatever its status. One that is repeatable is sent again after 429, 503 and no answer at all, as
-   * `Retry-After` says; any one after a 401, once, where there is another credential: nothing was done. Rejects with a
-   * `PorticoError` where no answer came, or with the signal's reason.
+   * Returns the response with its whole body, whatever its status. A repeatable request is retried after 429, 503 and no response,
+   * respecting `Retry-After`. Any request is retried once after a 401 if there is another credential, as nothing was executed.
+   * Rejects with a `PorticoError` if no response came, or with the signal's reason.
    */
   async send(request: Request, isRepeatable: boolean): Promise<Response> {
     const { credentials, maxWaitMs } = this.options;
@@ -54,7 +54,7 @@ export class Http {
     }
   }
 
-  /** The answer with its whole body, or why there is none. Rejects with the request's reason where its signal fires. */
+  /** The response with its whole body, or the error why there is none. Rejects with the signal's reason when the request is aborted. */
   async #try(request: Request, credential: string): Promise<Response | PorticoError> {
     const leaving = new AbortController();
     const attempt = new Request(request.clone(), { signal: leaving.signal });
@@ -62,14 +62,14 @@ export class Http {
     const leave = () => leaving.abort(request.signal.reason);
     request.signal.addEventListener('abort', leave, { once: true });
     if (request.signal.aborted) leave();
-    // A connection may break without a word, and the fetch of Node.js 20 may never notice that it broke: who waits would wait for
-    // ever. A timer of its own keeps the program alive until then, as `AbortSignal.timeout` does not.
+    // A connection may break silently, and the fetch of Node.js 20 may never notice: the caller would wait for ever. A timer, unlike
+    // `AbortSignal.timeout`, keeps the process alive until it fires.
     const timer = setTimeout(() => leaving.abort(new DOMException('No answer came in time.', 'TimeoutError')), ANSWER_MS);
-    const left = new Promise<never>((_, reject) => {
+    const aborted = new Promise<never>((_, reject) => {
       leaving.signal.addEventListener('abort', () => reject(leaving.signal.reason), { once: true });
     });
     try {
-      return await Promise.race([this.options.fetch(attempt).then(readWhole), left]);
+      return await Promise.race([this.options.fetch(attempt).then(readWhole), aborted]);
     } catch (failure) {
       if (request.signal.aborted) throw request.signal.reason;
       return toUnreachable(failure, request.url);
@@ -80,7 +80,7 @@ export class Http {
   }
 }
 
-/** The same answer, with a body that has come: where it breaks off there is no answer. */
+/** The same response with its body read to the end. Rejects if the body breaks off. */
 async function readWhole(response: Response): Promise<Response> {
   const body = await response.arrayBuffer();
   const whole = new Response(body.byteLength > 0 ? body : null, response);

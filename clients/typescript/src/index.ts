@@ -17,16 +17,16 @@ export { type ConnectionState, describeState } from './state.ts';
 export type { components, paths } from './v1.ts';
 
 export interface ConnectOptions {
-  /** Where the server is: `https://api.example.com`. */
+  /** The base URL of the server: `https://api.example.com`. */
   readonly url: string;
   readonly credential: Credential;
-  /** For how long a request may wait in all where the server asks to wait, in milliseconds: a minute unless given. */
+  /** The longest total time a request waits between retries, in milliseconds: a minute by default. */
   readonly maxWaitMs?: number;
   readonly fetch?: typeof fetch;
 }
 
 export interface Portico {
-  /** Every operation of v1, by its method and path. Errors are values, with their codes; no answer at all throws a `PorticoError`. */
+  /** Every operation of v1, by its method and path. Error responses are returned with their codes; no response throws a `PorticoError`. */
   readonly v1: Client<paths>;
   query<Data, Variables extends object>(
     document: TypedDocument<Data, Variables>,
@@ -45,7 +45,7 @@ export function connect({ url, credential, maxWaitMs = 60_000, fetch: fetchImpl 
     url,
     credentials: new CredentialSource(credential),
     maxWaitMs,
-    // Looked up at each call: a page may have put its own in its place.
+    // Looked up at each call, as a page may replace the global `fetch`.
     fetch: fetchImpl ?? ((input, init) => globalThis.fetch(input, init)),
   });
   return {
@@ -56,5 +56,5 @@ export function connect({ url, credential, maxWaitMs = 60_000, fetch: fetchImpl 
   };
 }
 
-/** A write is done once however often it is sent, where it has a key. */
+/** A write with an idempotency key is executed once, however often it is sent. */
 const isRepeatable = ({ method, headers }: Request): boolean => ['GET', 'HEAD'].includes(method) || headers.has('idempotency-key');

@@ -3,15 +3,15 @@ import type { DocumentNode } from 'graphql';
 import { PorticoError, readJson, readRefusal, toError, toForeign } from './error.ts';
 import type { Http } from './http.ts';
 
-/** A document of whichever generator: a `TypedDocumentNode`, a typed string, or a plain text. */
+/** A document of any code generator: a `TypedDocumentNode`, a typed string, or a plain string. */
 export type TypedDocument<Data, Variables> = (DocumentNode | string | { toString(): string }) & DocumentTypeDecoration<Data, Variables>;
 
-/** What was read; where something failed, why, beside what there is of the data. */
+/** The data of an operation; after a failure, the error and whatever data was returned with it. */
 export type QueryResult<Data> =
   | { readonly data: Data; readonly error?: undefined }
   | { readonly data: Data | null; readonly error: PorticoError };
 
-/** Runs an operation. A mutation is sent again only where each of its inputs has an `idempotencyKey`. Rejects only where the signal fires. */
+/** Runs an operation. A mutation is retried only if each of its inputs has an `idempotencyKey`. Rejects only when the signal aborts. */
 export async function query<Data, Variables>(
   http: Http,
   document: TypedDocument<Data, Variables>,
@@ -44,7 +44,7 @@ async function toText(document: DocumentNode | string | { toString(): string }):
   return print(document);
 }
 
-/** Whether one may stand in the text: what is taken for one without need is only not sent again. */
+/** Whether the document may contain a mutation. A false positive costs nothing but the retries. */
 const isMutation = (text: string): boolean => /\bmutation\b/.test(text);
 
 function haveKeys(variables: unknown): boolean {

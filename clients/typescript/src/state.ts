@@ -1,8 +1,8 @@
 import type { PorticoError } from './error.ts';
 
-/** What a feed or a console is doing. */
+/** The state of the connection of a feed or a console. */
 export type ConnectionState =
-  /** Nobody has read yet. */
+  /** Nothing has been read yet, so no connection was opened. */
   | { readonly name: 'idle' }
   | { readonly name: 'connecting' }
   | { readonly name: 'live'; readonly over: 'websocket' | 'server-sent events' }
@@ -16,7 +16,7 @@ export function describeState(state: ConnectionState): string {
   return state.name;
 }
 
-/** A state, and who is told when it changes. */
+/** A state, and a callback for its changes. */
 export class StateHolder {
   current: ConnectionState = { name: 'idle' };
   readonly #onState: ((state: ConnectionState) => void) | undefined;

@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * List organizations
-         * @description The organizations that they belong to, the oldest first, by page.
+         * @description The organizations that the viewer belongs to, the oldest first, by page.
          */
         get: operations["list_organizations"];
         put?: never;
@@ -93,7 +93,7 @@ export interface paths {
         };
         /**
          * Backup trial state and eligibility for an instance
-         * @description Whether the daily backup option can be offered on the instance, and its latest trial.
+         * @description Whether the daily backup option can be offered for the instance, and its latest trial.
          */
         get: operations["backup_trial_state"];
         put?: never;
@@ -113,7 +113,7 @@ export interface paths {
         };
         /**
          * Compute overview
-         * @description Figures of the project’s compute resources, all of one moment.
+         * @description Figures of the project’s compute resources, all from the same point in time.
          */
         get: operations["compute_overview"];
         put?: never;
@@ -159,7 +159,7 @@ export interface paths {
         put?: never;
         /**
          * Create a monitoring dashboard
-         * @description Makes a monitoring dashboard. Needs the role `member`.
+         * @description Creates a monitoring dashboard. Needs the role `member`.
          */
         post: operations["create_dashboard"];
         delete?: never;
@@ -177,7 +177,7 @@ export interface paths {
         };
         /**
          * Get a monitoring dashboard
-         * @description One dashboard. One that the viewer may not see is `not_found`.
+         * @description One dashboard; `not_found` if the viewer may not see it.
          */
         get: operations["get_dashboard"];
         /**
@@ -264,91 +264,91 @@ export interface components {
         BackupTrial: {
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description When it was created.
              */
             created: string;
-            /** @description A decimal number: what was credited. */
+            /** @description The amount that was credited, a decimal number. */
             credited: string;
             /** @description The billing cycle: `monthly`, `quarterly`, … */
             cycle: string;
-            /** @description A decimal number: the price of a cycle. */
+            /** @description The price per billing cycle, a decimal number. */
             cycle_price: string;
             /**
              * Format: date-time
-             * @description Null until it has started.
+             * @description When it ends; null until it has started.
              */
             ends_at: string | null;
-            /** @description Empty where nothing failed. */
+            /** @description Why it failed; empty if it did not. */
             failure_reason: string;
             /**
              * Format: uuid
-             * @description The trial.
+             * @description The id of the trial.
              */
             id: string;
             /**
              * Format: uuid
-             * @description The instance that it is for.
+             * @description The id of the instance that it is for.
              */
             instance: string;
-            /** @description The name of the instance when the trial was made. */
+            /** @description The name of the instance when the trial was created. */
             instance_name: string;
             /**
              * Format: int32
-             * @description The invoice of the legacy side; null where unknown.
+             * @description The id of the invoice in the legacy system; null if unknown.
              */
             legacy_invoice_id: number | null;
             /**
              * Format: int32
-             * @description The order of the legacy side; null where unknown.
+             * @description The id of the order in the legacy system; null if unknown.
              */
             legacy_order_id: number | null;
             /**
              * Format: int32
-             * @description The service of the legacy side; null where unknown.
+             * @description The id of the service in the legacy system; null if unknown.
              */
             legacy_service_id: number | null;
-            /** @description A decimal number: the price of a month. */
+            /** @description The price per month, a decimal number. */
             monthly_price: string;
             /**
              * Format: date-time
-             * @description Null until the user was reminded of its end.
+             * @description When the user was reminded of its end; null before that.
              */
             reminded_at: string | null;
             /**
              * Format: date-time
-             * @description Null while it is open.
+             * @description When it was resolved; null while it is open.
              */
             resolved_at: string | null;
-            /** @description Where it was asked for: `panel`, `api`, … An open list. */
+            /** @description Where it was requested: `panel`, `api`, … Other values may occur. */
             source: string;
             /**
              * Format: date-time
-             * @description Null until it has started.
+             * @description When it started; null before that.
              */
             started_at: string | null;
-            /** @description Known are pending, active, converted, cancelled, expired and failed; the legacy side may add others. */
+            /** @description The known values are pending, active, converted, cancelled, expired and failed; the legacy system may add others. */
             status: string;
-            /** @description Whether it began as a trial, rather than as an order. */
+            /** @description Whether it began as a trial rather than as an order. */
             trial: boolean;
         };
-        /** @description Whether the daily backup option can be offered on an instance, and the latest trial of it. */
+        /** @description Whether the daily backup option can be offered for an instance, and its latest trial. */
         BackupTrialState: {
-            /** @description ISO 4217. */
+            /** @description The currency, as an ISO 4217 code. */
             currency: string;
             /** @description Whether the daily backup option can be offered. */
             eligible: boolean;
-            /** @description A decimal number: what the option costs a month, "0.00" where it is not known. */
+            /** @description The price of the option per month, a decimal number: "0.00" if the option is not known. */
             monthly_price: string;
             /**
-             * @description Why it cannot be offered: the first reason that holds, empty when eligible.
+             * @description Why it cannot be offered: the first of the `blockers`, or empty if there is none.
              * @enum {string}
              */
             reason: "" | "instance_not_active" | "backup_already_enabled" | "missing_billing_service" | "missing_billing_client" | "trial_already_open" | "backup_option_unavailable" | "unsupported_billing_cycle";
-            /** @description The latest; null where there never was one. */
+            /** @description The latest trial; null if there never was one. */
             trial: components["schemas"]["BackupTrial"] | null;
             /**
              * Format: int32
-             * @description The length of a trial, 0 where the option is not known.
+             * @description The length of a trial in days: 0 if the option is not known.
              */
             trial_days: number;
         };
@@ -356,7 +356,7 @@ export interface components {
         ComputeAttention: {
             /**
              * Format: int32
-             * @description Instances whose cancellation lies in the future. GraphQL lists them: `instances(filter: {attention: cancellation_scheduled})`.
+             * @description Instances whose cancellation date is in the future. GraphQL lists them: `instances(filter: {attention: cancellation_scheduled})`.
              */
             cancellations_scheduled: number;
             /**
@@ -376,7 +376,7 @@ export interface components {
             instances_without_hypervisor: number;
             /**
              * Format: int32
-             * @description Tasks that failed within 24 hours. GraphQL lists them: `tasks(filter: {attention: failed_24h})`.
+             * @description Tasks that failed within the last 24 hours. GraphQL lists them: `tasks(filter: {attention: failed_24h})`.
              */
             tasks_failed_24h: number;
             /**
@@ -385,46 +385,46 @@ export interface components {
              */
             tasks_stuck: number;
         };
-        /** @description Figures of a project’s compute resources, all of one moment. */
+        /** @description Figures of a project’s compute resources, all from the same point in time. */
         ComputeOverview: {
             /** @description What needs attention. */
             attention: components["schemas"]["ComputeAttention"];
-            /** @description Instances by status, in alphabetical order; deleted ones left out. */
+            /** @description The number of instances by status, in alphabetical order, without deleted ones. */
             instances_by_status: components["schemas"]["StatusCount"][];
             /**
              * Format: int32
-             * @description All instances; deleted ones left out.
+             * @description The number of instances, without deleted ones.
              */
             instances_total: number;
-            /** @description What the instances have. */
+            /** @description The resources of the instances. */
             resources_allocated: components["schemas"]["ResourcesAllocated"];
-            /** @description How many other resources there are. */
+            /** @description The number of other resources. */
             resources_count: components["schemas"]["ResourcesCount"];
-            /** @description Tasks created within 24 hours, by status in alphabetical order. */
+            /** @description The number of tasks created within the last 24 hours by status, in alphabetical order. */
             tasks_by_status: components["schemas"]["StatusCount"][];
             /**
              * Format: int32
-             * @description Tasks created within 24 hours: the sum over all statuses.
+             * @description The number of tasks created within the last 24 hours: the sum over all statuses.
              */
             tasks_recent_count: number;
         };
-        /** @description Refused: the dashboard is not at the version that `If-Match` or `expectedVersion` names (`context.version` is the current one), or a quota is used up (`context.quota` is its name, `context.limit` how many there may be). */
+        /** @description Rejected: the dashboard does not have the version that `If-Match` or `expectedVersion` names (`context.version` is the current one), or a quota is used up (`context.quota` is its name, `context.limit` its maximum). */
         Conflict: {
             /**
-             * @description What is wrong, for programs.
+             * @description The error code, for programs.
              * @constant
              */
             code: "conflict";
             /** @description Details. */
             context: {
-                /** @description How many there may be. */
+                /** @description The maximum of the quota. */
                 limit?: number;
-                /** @description The name of the quota, where one is used up. */
+                /** @description The name of the quota, if one is used up. */
                 quota?: string;
-                /** @description The current version of the dashboard, where another was expected. */
+                /** @description The current version of the dashboard, if another was expected. */
                 version?: number;
             };
-            /** @description What is wrong, for people. */
+            /** @description The error message, for people. */
             detail: string;
             /** @description The same as `detail`, for older clients. */
             error: string;
@@ -432,94 +432,94 @@ export interface components {
         ConsoleWebSocketTicketRequest: {
             /**
              * Format: uuid
-             * @description The instance of a console session: required for `console`.
+             * @description The id of the instance whose console to open: required for `console`.
              */
             instance_id: string;
             /**
              * Format: uuid
-             * @description The console session to attach to again.
+             * @description The id of a running console session to attach to again.
              */
             session_id?: string | null;
             /**
-             * @description Which WebSocket the ticket is for. (enum property replaced by openapi-typescript)
+             * @description The WebSocket that the ticket is for. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             target: "console";
         };
         CreateDashboardRequest: {
             /**
-             * @description At most 10000 characters. Empty when left out.
+             * @description At most 10000 characters. Empty if omitted.
              * @default
              */
             description?: string;
             /**
-             * @description Makes it the project’s default, in the place of the one that there was.
+             * @description Makes it the default dashboard of the project, in place of the current one.
              * @default false
              */
             is_default?: boolean;
             /**
-             * @description Shows it to everyone in the project.
+             * @description Makes it visible to everyone in the project.
              * @default false
              */
             is_public?: boolean;
             /** @description 1 to 255 characters, not blank. */
             name: string;
-            /** @description The configuration of the widgets: any JSON value of up to 256 KiB. An empty list when left out. */
+            /** @description The configuration of the widgets: any JSON value of up to 256 KiB. An empty list if omitted. */
             widgets?: unknown;
         };
-        /** @description A monitoring dashboard. Public ones are seen by everyone in the project, others by their creator and admins. */
+        /** @description A monitoring dashboard. Public ones are visible to everyone in the project, others to their creator and admins. */
         Dashboard: {
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description When it was created.
              */
             created: string;
             /**
              * Format: uuid
-             * @description The user who made it.
+             * @description The id of the user who created it.
              */
             created_by: string;
-            /** @description Empty where there is none. */
+            /** @description Empty if there is none. */
             description: string;
             /**
              * Format: uuid
-             * @description Stays, also when the dashboard moves.
+             * @description The id of the dashboard, which does not change when it moves to another project.
              */
             id: string;
-            /** @description Whether it is the project’s default: at most one is. */
+            /** @description Whether it is the default dashboard of the project, of which there is at most one. */
             is_default: boolean;
-            /** @description Whether everyone in the project sees it. */
+            /** @description Whether it is visible to everyone in the project. */
             is_public: boolean;
             /**
              * Format: date-time
-             * @description When it was changed last.
+             * @description When it was last changed.
              */
             modified: string;
             /** @description At most 255 characters. */
             name: string;
             /**
              * Format: uuid
-             * @description The organization of its project.
+             * @description The id of the organization of its project.
              */
             organization: string;
             /**
              * Format: uuid
-             * @description The project that it belongs to.
+             * @description The id of the project that it belongs to.
              */
             project: string;
             /** @description The configuration of the widgets: any JSON value, as it was sent. */
             widgets: unknown;
         };
-        /** @description One page of a list. */
+        /** @description One page of a list, by number. */
         DashboardPage: {
             /**
              * Format: int32
-             * @description How many items the whole list has.
+             * @description The number of items in the whole list.
              */
             count: number;
             /**
              * Format: uri
-             * @description The address of the next page; null at the end.
+             * @description The URL of the next page; null on the last one.
              */
             next: string | null;
             /**
@@ -529,34 +529,34 @@ export interface components {
             page: number;
             /**
              * Format: int32
-             * @description How many items a page has: what was asked for, at most 100.
+             * @description The number of items per page: as requested, at most 100.
              */
             page_size: number;
             /**
              * Format: uri
-             * @description The address of the page before; null at the beginning.
+             * @description The URL of the previous page; null on the first one.
              */
             previous: string | null;
             /** @description The items. */
             results: components["schemas"]["Dashboard"][];
             /**
              * Format: int32
-             * @description How many pages there are: at least 1, as the first page always exists.
+             * @description The number of pages: at least 1, as the first page always exists.
              */
             total_pages: number;
         };
-        /** @description Each field that is not valid, with what is wrong about it. */
+        /** @description The invalid fields, each with its error messages. */
         FieldErrors: {
             [key: string]: string[];
         };
-        /** @description Refused: the idempotency key has been sent with another request within the last 24 hours: nothing was done. */
+        /** @description Rejected: the idempotency key was sent with another request within the last 24 hours: nothing was done. */
         IdempotencyKeyReused: {
             /**
-             * @description What is wrong, for programs.
+             * @description The error code, for programs.
              * @constant
              */
             code: "idempotency_key_reused";
-            /** @description What is wrong, for people. */
+            /** @description The error message, for people. */
             detail: string;
             /** @description The same as `detail`, for older clients. */
             error: string;
@@ -565,64 +565,64 @@ export interface components {
         Instance: {
             /**
              * Format: date-time
-             * @description When it ends; null where no end is set.
+             * @description When its cancellation takes effect; null if none is scheduled.
              */
             cancellation_at: string | null;
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description When it was created.
              */
             created: string;
             /** @description Whether it is backed up daily. */
             daily_backup: boolean;
-            /** @description Null until one is assigned. */
+            /** @description The hypervisor that it runs on; null until one is assigned. */
             hypervisor: string | null;
             /**
              * Format: uuid
-             * @description The instance.
+             * @description The id of the instance.
              */
             id: string;
             /**
              * Format: date-time
-             * @description When it was changed last.
+             * @description When it was last changed.
              */
             modified: string;
-            /** @description How it is called. */
+            /** @description Its name. */
             name: string;
-            /** @description What was ordered: `vps-m`, … */
+            /** @description The plan that was ordered: `vps-m`, … */
             plan: string;
             /**
              * Format: int32
              * @description Memory in MiB.
              */
             ram_mb: number;
-            /** @description Where it stands: `eu-central-1`, … */
+            /** @description The region that it runs in: `eu-central-1`, … */
             region: string;
-            /** @description What state it is in. */
+            /** @description Its status. */
             status: components["schemas"]["InstanceStatus"];
             /**
              * Format: int32
-             * @description The root disk, in GB.
+             * @description The size of the root disk in GB.
              */
             storage_gb: number;
-            /** @description Whether it is slowed down. */
+            /** @description Whether it is throttled. */
             throttled: boolean;
             /**
              * Format: int32
-             * @description Virtual processors.
+             * @description The number of virtual processors.
              */
             vcpu: number;
         };
-        /** @description One page of a list. */
+        /** @description One page of a list, by number. */
         InstancePage: {
             /**
              * Format: int32
-             * @description How many items the whole list has.
+             * @description The number of items in the whole list.
              */
             count: number;
             /**
              * Format: uri
-             * @description The address of the next page; null at the end.
+             * @description The URL of the next page; null on the last one.
              */
             next: string | null;
             /**
@@ -632,138 +632,138 @@ export interface components {
             page: number;
             /**
              * Format: int32
-             * @description How many items a page has: what was asked for, at most 100.
+             * @description The number of items per page: as requested, at most 100.
              */
             page_size: number;
             /**
              * Format: uri
-             * @description The address of the page before; null at the beginning.
+             * @description The URL of the previous page; null on the first one.
              */
             previous: string | null;
             /** @description The items. */
             results: components["schemas"]["Instance"][];
             /**
              * Format: int32
-             * @description How many pages there are: at least 1, as the first page always exists.
+             * @description The number of pages: at least 1, as the first page always exists.
              */
             total_pages: number;
         };
         /**
-         * @description What state an instance is in.
+         * @description The status of an instance.
          * @enum {string}
          */
         InstanceStatus: "active" | "deleted" | "error" | "provisioning" | "rebuilding" | "resizing" | "stopped" | "suspended";
-        /** @description Refused: a mistake of ours. */
+        /** @description Rejected: a mistake of ours. */
         InternalError: {
             /**
-             * @description What is wrong, for programs.
+             * @description The error code, for programs.
              * @constant
              */
             code: "internal_error";
-            /** @description What is wrong, for people. */
+            /** @description The error message, for people. */
             detail: string;
             /** @description The same as `detail`, for older clients. */
             error: string;
         };
-        /** @description Refused: the request cannot be read (not HTTP, not JSON, too large, of another media type, a document that GraphQL refuses), or its answer would be too large. */
+        /** @description Rejected: the request cannot be read (not HTTP, not JSON, too large, of another media type, a document that GraphQL rejects), or its response would be too large. */
         InvalidRequest: {
             /**
-             * @description What is wrong, for programs.
+             * @description The error code, for programs.
              * @constant
              */
             code: "invalid_request";
-            /** @description What is wrong, for people. */
+            /** @description The error message, for people. */
             detail: string;
             /** @description The same as `detail`, for older clients. */
             error: string;
         };
         MarkNotificationsReadRequest: {
-            /** @description The notifications to mark, at most 200: empty or left out, all unread ones. Unknown and repeated ids are ignored. */
+            /** @description The ids of the notifications to mark, at most 200. Empty or omitted, all unread ones are marked. Unknown and repeated ids are ignored. */
             notification_ids?: string[] | null;
         };
-        /** @description What marking has changed. */
+        /** @description The result of marking notifications as read. */
         MarkNotificationsReadResult: {
             /**
              * Format: int32
-             * @description How many of them were unread before.
+             * @description How many of the marked notifications were unread before.
              */
             marked: number;
             /**
              * Format: int32
-             * @description How many notifications of the project are unread now.
+             * @description The number of notifications of the project that are unread now.
              */
             unread_count: number;
         };
-        /** @description Refused: there is no credential, or one that is not valid. */
+        /** @description Rejected: the credential is missing or invalid. */
         NotAuthenticated: {
             /**
-             * @description What is wrong, for programs.
+             * @description The error code, for programs.
              * @constant
              */
             code: "not_authenticated";
-            /** @description What is wrong, for people. */
+            /** @description The error message, for people. */
             detail: string;
             /** @description The same as `detail`, for older clients. */
             error: string;
         };
-        /** @description Refused: it does not exist, its id is malformed, or the caller may not know of it: the answers are the same. */
+        /** @description Rejected: the object does not exist, its id is malformed, or the caller may not see it: the response is the same. */
         NotFound: {
             /**
-             * @description What is wrong, for programs.
+             * @description The error code, for programs.
              * @constant
              */
             code: "not_found";
-            /** @description What is wrong, for people. */
+            /** @description The error message, for people. */
             detail: string;
             /** @description The same as `detail`, for older clients. */
             error: string;
         };
-        /** @description An entry of a project’s notification log. All who may see the project see it. */
+        /** @description An entry of a project’s notification log. It is visible to everyone who may see the project. */
         Notification: {
-            /** @description The text below the title; empty where there is none. */
+            /** @description The text below the title; empty if there is none. */
             body: string;
             /**
              * Format: date-time
              * @description When it was published.
              */
             created: string;
-            /** @description Details, by kind. */
+            /** @description Details, which depend on the kind. */
             data: {
                 [key: string]: unknown;
             };
             /**
              * Format: uuid
-             * @description A UUIDv7.
+             * @description The id of the notification, a UUIDv7.
              */
             id: string;
-            /** @description What has happened: `instance.suspended`, `backup.failed`, … An open list. */
+            /** @description What has happened: `instance.suspended`, `backup.failed`, … Other values may occur. */
             kind: string;
             /** @description Whether the viewer has read it. */
             read: boolean;
-            /** @description Which one; not always a UUID. */
+            /** @description The id of what it is about; not always a UUID. */
             resource_id: string | null;
-            /** @description What it is about: `instance`, `invoice`, … */
+            /** @description The type of what it is about: `instance`, `invoice`, … */
             resource_type: string | null;
             /**
              * Format: int32
-             * @description Counts up by one per project, without gaps, in the order of commits.
+             * @description The number of the entry in the project’s log. It increases by one, without gaps, in the order of commits.
              */
             sequence: number;
             /** @description How urgent it is. */
             severity: components["schemas"]["Severity"];
-            /** @description One line. */
+            /** @description The title, one line. */
             title: string;
         };
-        /** @description One page of a list. */
+        /** @description One page of a list, by number. */
         NotificationPage: {
             /**
              * Format: int32
-             * @description How many items the whole list has.
+             * @description The number of items in the whole list.
              */
             count: number;
             /**
              * Format: uri
-             * @description The address of the next page; null at the end.
+             * @description The URL of the next page; null on the last one.
              */
             next: string | null;
             /**
@@ -773,35 +773,35 @@ export interface components {
             page: number;
             /**
              * Format: int32
-             * @description How many items a page has: what was asked for, at most 100.
+             * @description The number of items per page: as requested, at most 100.
              */
             page_size: number;
             /**
              * Format: uri
-             * @description The address of the page before; null at the beginning.
+             * @description The URL of the previous page; null on the first one.
              */
             previous: string | null;
             /** @description The items. */
             results: components["schemas"]["Notification"][];
             /**
              * Format: int32
-             * @description How many pages there are: at least 1, as the first page always exists.
+             * @description The number of pages: at least 1, as the first page always exists.
              */
             total_pages: number;
         };
         NotificationsWebSocketTicketRequest: {
             /**
              * Format: uuid
-             * @description The instance of a console session: required for `console`.
+             * @description The id of the instance whose console to open: required for `console`.
              */
             instance_id?: string | null;
             /**
              * Format: uuid
-             * @description The console session to attach to again.
+             * @description The id of a running console session to attach to again.
              */
             session_id?: string | null;
             /**
-             * @description Which WebSocket the ticket is for. (enum property replaced by openapi-typescript)
+             * @description The WebSocket that the ticket is for. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             target: "notifications";
@@ -810,14 +810,14 @@ export interface components {
         Organization: {
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description When it was created.
              */
             created: string;
-            /** @description ISO 4217. */
+            /** @description The currency, as an ISO 4217 code. */
             currency: string;
             /**
              * Format: uuid
-             * @description The organization.
+             * @description The id of the organization.
              */
             id: string;
             /** @description At most 255 characters. */
@@ -825,16 +825,16 @@ export interface components {
             /** @description The viewer’s role. */
             role: components["schemas"]["OrganizationRole"];
         };
-        /** @description One page of a list. */
+        /** @description One page of a list, by number. */
         OrganizationPage: {
             /**
              * Format: int32
-             * @description How many items the whole list has.
+             * @description The number of items in the whole list.
              */
             count: number;
             /**
              * Format: uri
-             * @description The address of the next page; null at the end.
+             * @description The URL of the next page; null on the last one.
              */
             next: string | null;
             /**
@@ -844,71 +844,71 @@ export interface components {
             page: number;
             /**
              * Format: int32
-             * @description How many items a page has: what was asked for, at most 100.
+             * @description The number of items per page: as requested, at most 100.
              */
             page_size: number;
             /**
              * Format: uri
-             * @description The address of the page before; null at the beginning.
+             * @description The URL of the previous page; null on the first one.
              */
             previous: string | null;
             /** @description The items. */
             results: components["schemas"]["Organization"][];
             /**
              * Format: int32
-             * @description How many pages there are: at least 1, as the first page always exists.
+             * @description The number of pages: at least 1, as the first page always exists.
              */
             total_pages: number;
         };
         /**
-         * @description Owners and admins are admins of every project of the organization; members see the projects that list them.
+         * @description Owners and admins are admins of every project of the organization; members see the projects that list them as a member.
          * @enum {string}
          */
         OrganizationRole: "admin" | "member" | "owner";
-        /** @description Refused: the role in the project is too low, or the origin of a socket is not allowed. */
+        /** @description Rejected: the role in the project is too low, or the origin of a socket is not allowed. */
         PermissionDenied: {
             /**
-             * @description What is wrong, for programs.
+             * @description The error code, for programs.
              * @constant
              */
             code: "permission_denied";
-            /** @description What is wrong, for people. */
+            /** @description The error message, for people. */
             detail: string;
             /** @description The same as `detail`, for older clients. */
             error: string;
         };
-        /** @description A project that the viewer may see, and all that is in it. */
+        /** @description A project that the viewer may see, and everything in it. */
         Project: {
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description When it was created.
              */
             created: string;
             /**
              * Format: uuid
-             * @description The project.
+             * @description The id of the project.
              */
             id: string;
             /** @description At most 255 characters. */
             name: string;
             /**
              * Format: uuid
-             * @description The organization that it belongs to.
+             * @description The id of the organization that it belongs to.
              */
             organization: string;
-            /** @description What the viewer may do in it. */
+            /** @description The viewer’s role in it. */
             role: components["schemas"]["ProjectRole"];
         };
-        /** @description One page of a list. */
+        /** @description One page of a list, by number. */
         ProjectPage: {
             /**
              * Format: int32
-             * @description How many items the whole list has.
+             * @description The number of items in the whole list.
              */
             count: number;
             /**
              * Format: uri
-             * @description The address of the next page; null at the end.
+             * @description The URL of the next page; null on the last one.
              */
             next: string | null;
             /**
@@ -918,53 +918,53 @@ export interface components {
             page: number;
             /**
              * Format: int32
-             * @description How many items a page has: what was asked for, at most 100.
+             * @description The number of items per page: as requested, at most 100.
              */
             page_size: number;
             /**
              * Format: uri
-             * @description The address of the page before; null at the beginning.
+             * @description The URL of the previous page; null on the first one.
              */
             previous: string | null;
             /** @description The items. */
             results: components["schemas"]["Project"][];
             /**
              * Format: int32
-             * @description How many pages there are: at least 1, as the first page always exists.
+             * @description The number of pages: at least 1, as the first page always exists.
              */
             total_pages: number;
         };
         /**
-         * @description viewer: reads. member: also dashboards and consoles. admin: also other people’s dashboards, and publishing.
+         * @description A viewer reads. A member also has dashboards and consoles. An admin also changes the dashboards of other users, and publishes.
          * @enum {string}
          */
         ProjectRole: "admin" | "member" | "viewer";
-        /** @description Refused: the budget is spent; `Retry-After` tells for how long. */
+        /** @description Rejected: the request budget is used up; `Retry-After` says when it is renewed. */
         RateLimited: {
             /**
-             * @description What is wrong, for programs.
+             * @description The error code, for programs.
              * @constant
              */
             code: "rate_limited";
             /** @description Details. */
             context: {
-                /** @description How many requests the budget has. */
+                /** @description The number of requests in the budget. */
                 limit: number;
-                /** @description When the budget is whole again, as in `Retry-After`. */
+                /** @description In how many seconds the budget is renewed, as in `Retry-After`. */
                 retry_after_seconds: number;
-                /** @description For how many seconds. */
+                /** @description The length of the budget’s window in seconds. */
                 window_seconds: number;
             };
-            /** @description What is wrong, for people. */
+            /** @description The error message, for people. */
             detail: string;
             /** @description The same as `detail`, for older clients. */
             error: string;
         };
-        /** @description What the instances have, deleted ones left out. */
+        /** @description The resources of the instances, without deleted ones. */
         ResourcesAllocated: {
             /**
              * Format: int64
-             * @description The same in GiB, rounded down.
+             * @description Memory in GiB, rounded down.
              */
             ram_gb: number;
             /**
@@ -974,68 +974,68 @@ export interface components {
             ram_mb: number;
             /**
              * Format: int64
-             * @description Their root disks, in GB.
+             * @description The size of the root disks in GB.
              */
             storage_gb: number;
             /**
              * Format: int64
-             * @description Virtual processors.
+             * @description The number of virtual processors.
              */
             vcpu: number;
         };
-        /** @description How many resources of each kind the project has. */
+        /** @description The number of resources of each kind in the project. */
         ResourcesCount: {
             /**
              * Format: int32
-             * @description Backups.
+             * @description The number of backups.
              */
             backups: number;
             /**
              * Format: int32
-             * @description Snapshots.
+             * @description The number of snapshots.
              */
             snapshots: number;
             /**
              * Format: int32
-             * @description SSH keys.
+             * @description The number of SSH keys.
              */
             ssh_keys: number;
             /**
              * Format: int64
-             * @description The size of all volumes, in GB.
+             * @description The size of all volumes in GB.
              */
             storage_gb: number;
             /**
              * Format: int32
-             * @description Volumes.
+             * @description The number of volumes.
              */
             volumes: number;
             /**
              * Format: int32
-             * @description Virtual private clouds.
+             * @description The number of virtual private clouds.
              */
             vpcs: number;
         };
-        /** @description Refused: the database or the identity provider is out of reach, or the client’s address has too much open; `Retry-After` tells when to try again. */
+        /** @description Rejected: the database or the identity provider is unavailable, or the client’s address has too many connections, requests or sockets open; `Retry-After` says when to try again. */
         ServiceUnavailable: {
             /**
-             * @description What is wrong, for programs.
+             * @description The error code, for programs.
              * @constant
              */
             code: "service_unavailable";
-            /** @description What is wrong, for people. */
+            /** @description The error message, for people. */
             detail: string;
             /** @description The same as `detail`, for older clients. */
             error: string;
         };
-        /** @description Refused: an API key asks for what only a user session may do. */
+        /** @description Rejected: an API key is used for an operation that requires a user session. */
         SessionRequired: {
             /**
-             * @description What is wrong, for programs.
+             * @description The error code, for programs.
              * @constant
              */
             code: "session_required";
-            /** @description What is wrong, for people. */
+            /** @description The error message, for people. */
             detail: string;
             /** @description The same as `detail`, for older clients. */
             error: string;
@@ -1045,60 +1045,60 @@ export interface components {
          * @enum {string}
          */
         Severity: "critical" | "info" | "warning";
-        /** @description How many have a status. */
+        /** @description The number of items with a status. */
         StatusCount: {
             /**
              * Format: int32
-             * @description How many have it.
+             * @description The number of items with it.
              */
             count: number;
             /** @description The status. */
             status: string;
         };
-        /** @description Something that is done to an instance or to the project. */
+        /** @description An operation on an instance or on the project. */
         Task: {
             /**
              * Format: date-time
-             * @description When it was asked for.
+             * @description When it was requested.
              */
             created: string;
-            /** @description Empty where nothing failed. */
+            /** @description The error; empty if nothing failed. */
             error: string;
             /**
              * Format: date-time
-             * @description Null until it is over.
+             * @description When it finished; null before that.
              */
             finished: string | null;
             /**
              * Format: uuid
-             * @description The task.
+             * @description The id of the task.
              */
             id: string;
             /**
              * Format: uuid
-             * @description The instance; null for a task of the project.
+             * @description The id of the instance; null for a task of the project.
              */
             instance: string | null;
-            /** @description What is done: `instance.reboot`, … An open list. */
+            /** @description The kind of operation: `instance.reboot`, … Other values may occur. */
             kind: string;
             /**
              * Format: date-time
-             * @description Null until it runs.
+             * @description When it started; null before that.
              */
             started: string | null;
-            /** @description How far it has come. */
+            /** @description Its status. */
             status: components["schemas"]["TaskStatus"];
         };
-        /** @description One page of a list. */
+        /** @description One page of a list, by number. */
         TaskPage: {
             /**
              * Format: int32
-             * @description How many items the whole list has.
+             * @description The number of items in the whole list.
              */
             count: number;
             /**
              * Format: uri
-             * @description The address of the next page; null at the end.
+             * @description The URL of the next page; null on the last one.
              */
             next: string | null;
             /**
@@ -1108,40 +1108,40 @@ export interface components {
             page: number;
             /**
              * Format: int32
-             * @description How many items a page has: what was asked for, at most 100.
+             * @description The number of items per page: as requested, at most 100.
              */
             page_size: number;
             /**
              * Format: uri
-             * @description The address of the page before; null at the beginning.
+             * @description The URL of the previous page; null on the first one.
              */
             previous: string | null;
             /** @description The items. */
             results: components["schemas"]["Task"][];
             /**
              * Format: int32
-             * @description How many pages there are: at least 1, as the first page always exists.
+             * @description The number of pages: at least 1, as the first page always exists.
              */
             total_pages: number;
         };
         /**
-         * @description How far a task has come.
+         * @description The status of a task.
          * @enum {string}
          */
         TaskStatus: "cancelled" | "failed" | "pending" | "running" | "succeeded";
         UpdateDashboardRequest: {
             /**
-             * @description At most 10000 characters. Empty when left out.
+             * @description At most 10000 characters. Empty if omitted.
              * @default
              */
             description?: string;
             /**
-             * @description Makes it the project’s default, in the place of the one that there was.
+             * @description Makes it the default dashboard of the project, in place of the current one.
              * @default false
              */
             is_default?: boolean;
             /**
-             * @description Shows it to everyone in the project.
+             * @description Makes it visible to everyone in the project.
              * @default false
              */
             is_public?: boolean;
@@ -1149,31 +1149,31 @@ export interface components {
             name: string;
             /**
              * Format: uuid
-             * @description The project to move to: one of the same organization in which the caller may edit dashboards. Not null.
+             * @description The id of the project to move to: one of the same organization in which the caller may edit dashboards. Not null.
              */
             project?: string;
-            /** @description The configuration of the widgets: any JSON value of up to 256 KiB. An empty list when left out. */
+            /** @description The configuration of the widgets: any JSON value of up to 256 KiB. An empty list if omitted. */
             widgets?: unknown;
         };
-        /** @description A ticket: it opens one WebSocket of the project, once, within 30 seconds. */
+        /** @description A ticket, which opens one WebSocket of the project, once, within 30 seconds. */
         WebSocketTicket: {
             /**
              * Format: int32
-             * @description For how many seconds the ticket is good.
+             * @description The number of seconds for which the ticket is valid.
              */
             expires_in: number;
             /** @description The absolute path of the WebSocket, without host or query. */
             path: string;
-            /** @description The query parameter `ticket` of the WebSocket’s URL. */
+            /** @description The value for the query parameter `ticket` of the WebSocket’s URL. */
             ticket: string;
         };
         WebSocketTicketRequest: components["schemas"]["ConsoleWebSocketTicketRequest"] | components["schemas"]["NotificationsWebSocketTicketRequest"];
     };
     responses: {
         /**
-         * @description `conflict`: the dashboard is not at the version that `If-Match` or `expectedVersion` names (`context.version` is the current one), or a quota is used up (`context.quota` is its name, `context.limit` how many there may be).
+         * @description `conflict`: the dashboard does not have the version that `If-Match` or `expectedVersion` names (`context.version` is the current one), or a quota is used up (`context.quota` is its name, `context.limit` its maximum).
          *
-         *     `idempotency_key_reused`: the idempotency key has been sent with another request within the last 24 hours: nothing was done.
+         *     `idempotency_key_reused`: the idempotency key was sent with another request within the last 24 hours: nothing was done.
          */
         ConflictOrIdempotencyKeyReused: {
             headers: {
@@ -1198,7 +1198,7 @@ export interface components {
                 "application/json": components["schemas"]["InternalError"];
             };
         };
-        /** @description `invalid_request`: the request cannot be read (not HTTP, not JSON, too large, of another media type, a document that GraphQL refuses), or its answer would be too large. */
+        /** @description `invalid_request`: the request cannot be read (not HTTP, not JSON, too large, of another media type, a document that GraphQL rejects), or its response would be too large. */
         InvalidRequest: {
             headers: {
                 RateLimit: components["headers"]["RateLimit"];
@@ -1211,9 +1211,9 @@ export interface components {
             };
         };
         /**
-         * @description `invalid_request`: the request cannot be read (not HTTP, not JSON, too large, of another media type, a document that GraphQL refuses), or its answer would be too large.
+         * @description `invalid_request`: the request cannot be read (not HTTP, not JSON, too large, of another media type, a document that GraphQL rejects), or its response would be too large.
          *
-         *     `validation_failed`: fields are missing or not valid: all of them at once, each with its messages.
+         *     `validation_failed`: fields are missing or invalid: all of them are reported at once, each with its messages.
          */
         InvalidRequestOrValidationFailed: {
             headers: {
@@ -1226,7 +1226,7 @@ export interface components {
                 "application/json": components["schemas"]["InvalidRequest"] | components["schemas"]["FieldErrors"];
             };
         };
-        /** @description `not_authenticated`: there is no credential, or one that is not valid. */
+        /** @description `not_authenticated`: the credential is missing or invalid. */
         NotAuthenticated: {
             headers: {
                 RateLimit: components["headers"]["RateLimit"];
@@ -1239,7 +1239,7 @@ export interface components {
                 "application/json": components["schemas"]["NotAuthenticated"];
             };
         };
-        /** @description `not_found`: it does not exist, its id is malformed, or the caller may not know of it: the answers are the same. */
+        /** @description `not_found`: the object does not exist, its id is malformed, or the caller may not see it: the response is the same. */
         NotFound: {
             headers: {
                 RateLimit: components["headers"]["RateLimit"];
@@ -1266,7 +1266,7 @@ export interface components {
         /**
          * @description `permission_denied`: the role in the project is too low, or the origin of a socket is not allowed.
          *
-         *     `session_required`: an API key asks for what only a user session may do.
+         *     `session_required`: an API key is used for an operation that requires a user session.
          */
         PermissionDeniedOrSessionRequired: {
             headers: {
@@ -1279,7 +1279,7 @@ export interface components {
                 "application/json": components["schemas"]["PermissionDenied"] | components["schemas"]["SessionRequired"];
             };
         };
-        /** @description `rate_limited`: the budget is spent; `Retry-After` tells for how long. */
+        /** @description `rate_limited`: the request budget is used up; `Retry-After` says when it is renewed. */
         RateLimited: {
             headers: {
                 RateLimit: components["headers"]["RateLimit"];
@@ -1292,7 +1292,7 @@ export interface components {
                 "application/json": components["schemas"]["RateLimited"];
             };
         };
-        /** @description `service_unavailable`: the database or the identity provider is out of reach, or the client’s address has too much open; `Retry-After` tells when to try again. */
+        /** @description `service_unavailable`: the database or the identity provider is unavailable, or the client’s address has too many connections, requests or sockets open; `Retry-After` says when to try again. */
         ServiceUnavailable: {
             headers: {
                 RateLimit: components["headers"]["RateLimit"];
@@ -1307,39 +1307,39 @@ export interface components {
         };
     };
     parameters: {
-        /** @description The dashboard. */
+        /** @description The id of the dashboard. */
         dashboard_id: string;
-        /** @description Lets the request be sent again, for one where the answer was lost: within 24 hours the same key with the same request is answered as the first time, and nothing is done twice; with another request it is 409. A text that nobody can guess, such as a random UUID, with quotation marks around it or without; a new one for each thing that is to be done. */
+        /** @description Makes the request safe to retry when the response was lost: within 24 hours, the same key with the same request returns the first response, and nothing is done twice. With another request it fails with 409. A string that nobody can guess, such as a random UUID, in quotation marks or without; a new one for each operation. */
         idempotency_key: string;
-        /** @description The `ETag` that the dashboard must still have, or `*` for any: otherwise the answer is 409. One tag at most, weak (`W/`) or not. */
+        /** @description The `ETag` that the dashboard must still have, or `*` for any: otherwise the request fails with 409. One tag at most, weak (`W/`) or not. */
         if_match: string;
-        /** @description The instance. */
+        /** @description The id of the instance. */
         instance_id: string;
-        /** @description Of this kind alone: at most 255 characters. */
+        /** @description Only those of this kind: at most 255 characters. */
         kind: string;
-        /** @description The organization. */
+        /** @description The id of the organization. */
         list_projects_organization_id: string;
-        /** @description Of this status alone. */
+        /** @description Only those with this status. */
         list_tasks_status: components["schemas"]["TaskStatus"];
-        /** @description The organization that the project belongs to. */
+        /** @description The id of the organization that the project belongs to. */
         organization_id: string;
-        /** @description From 1. Past the end is `not_found`. */
+        /** @description The page number, from 1. `not_found` after the last page. */
         page: number;
-        /** @description How many items a page has. More than 100 is cut to 100. */
+        /** @description The number of items per page. Values above 100 are reduced to 100. */
         page_size: number;
-        /** @description The project. */
+        /** @description The id of the project. */
         project_id: string;
-        /** @description Of this severity alone. */
+        /** @description Only those of this severity. */
         severity: components["schemas"]["Severity"];
-        /** @description Without it all but the deleted ones. */
+        /** @description Only those with this status. Without it, all but the deleted ones. */
         status: components["schemas"]["InstanceStatus"];
-        /** @description true: what the viewer has not read; false: what they have. */
+        /** @description true: only those that the viewer has not read; false: only those that they have read. */
         unread: boolean;
     };
     requestBodies: never;
     headers: {
         /**
-         * @description The answer carries a secret: keep it nowhere.
+         * @description The response contains a secret and must not be stored.
          * @example no-store
          */
         "Cache-Control": string;
@@ -1349,12 +1349,12 @@ export interface components {
          */
         ETag: string;
         /**
-         * @description What is left of it (`r`), and in how many seconds it is whole again (`t`).
+         * @description The remaining requests of the budget (`r`), and in how many seconds it is renewed (`t`).
          * @example "user";r=4999;t=3600
          */
         RateLimit: string;
         /**
-         * @description The budget: requests (`q`) in so many seconds (`w`).
+         * @description The budget: the number of requests (`q`) in a window of seconds (`w`).
          * @example "user";q=5000;w=3600
          */
         "RateLimit-Policy": string;
@@ -1369,7 +1369,7 @@ export interface components {
          */
         "WWW-Authenticate": string;
         /**
-         * @description Names the request in the log: the client’s own, where it sent a sane one.
+         * @description Identifies the request in the log: the client’s own id, if it sent a well-formed one.
          * @example 0d3f1c9e-6a58-4f0b-9a51-7f0c52d0b1aa
          */
         "X-Request-Id": string;
@@ -1381,9 +1381,9 @@ export interface operations {
     list_organizations: {
         parameters: {
             query?: {
-                /** @description From 1. Past the end is `not_found`. */
+                /** @description The page number, from 1. `not_found` after the last page. */
                 page?: components["parameters"]["page"];
-                /** @description How many items a page has. More than 100 is cut to 100. */
+                /** @description The number of items per page. Values above 100 are reduced to 100. */
                 page_size?: components["parameters"]["page_size"];
             };
             header?: never;
@@ -1392,7 +1392,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description One page of a list. */
+            /** @description One page of a list, by number. */
             200: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -1415,21 +1415,21 @@ export interface operations {
     list_projects: {
         parameters: {
             query?: {
-                /** @description From 1. Past the end is `not_found`. */
+                /** @description The page number, from 1. `not_found` after the last page. */
                 page?: components["parameters"]["page"];
-                /** @description How many items a page has. More than 100 is cut to 100. */
+                /** @description The number of items per page. Values above 100 are reduced to 100. */
                 page_size?: components["parameters"]["page_size"];
             };
             header?: never;
             path: {
-                /** @description The organization. */
+                /** @description The id of the organization. */
                 organization_id: components["parameters"]["list_projects_organization_id"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description One page of a list. */
+            /** @description One page of a list, by number. */
             200: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -1452,25 +1452,25 @@ export interface operations {
     list_instances: {
         parameters: {
             query?: {
-                /** @description From 1. Past the end is `not_found`. */
+                /** @description The page number, from 1. `not_found` after the last page. */
                 page?: components["parameters"]["page"];
-                /** @description How many items a page has. More than 100 is cut to 100. */
+                /** @description The number of items per page. Values above 100 are reduced to 100. */
                 page_size?: components["parameters"]["page_size"];
-                /** @description Without it all but the deleted ones. */
+                /** @description Only those with this status. Without it, all but the deleted ones. */
                 status?: components["parameters"]["status"];
             };
             header?: never;
             path: {
-                /** @description The organization that the project belongs to. */
+                /** @description The id of the organization that the project belongs to. */
                 organization_id: components["parameters"]["organization_id"];
-                /** @description The project. */
+                /** @description The id of the project. */
                 project_id: components["parameters"]["project_id"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description One page of a list. */
+            /** @description One page of a list, by number. */
             200: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -1495,11 +1495,11 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The organization that the project belongs to. */
+                /** @description The id of the organization that the project belongs to. */
                 organization_id: components["parameters"]["organization_id"];
-                /** @description The project. */
+                /** @description The id of the project. */
                 project_id: components["parameters"]["project_id"];
-                /** @description The instance. */
+                /** @description The id of the instance. */
                 instance_id: components["parameters"]["instance_id"];
             };
             cookie?: never;
@@ -1531,18 +1531,18 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The organization that the project belongs to. */
+                /** @description The id of the organization that the project belongs to. */
                 organization_id: components["parameters"]["organization_id"];
-                /** @description The project. */
+                /** @description The id of the project. */
                 project_id: components["parameters"]["project_id"];
-                /** @description The instance. */
+                /** @description The id of the instance. */
                 instance_id: components["parameters"]["instance_id"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Whether the daily backup option can be offered on an instance, and the latest trial of it. */
+            /** @description Whether the daily backup option can be offered for an instance, and its latest trial. */
             200: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -1567,16 +1567,16 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The organization that the project belongs to. */
+                /** @description The id of the organization that the project belongs to. */
                 organization_id: components["parameters"]["organization_id"];
-                /** @description The project. */
+                /** @description The id of the project. */
                 project_id: components["parameters"]["project_id"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Figures of a project’s compute resources, all of one moment. */
+            /** @description Figures of a project’s compute resources, all from the same point in time. */
             200: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -1599,25 +1599,25 @@ export interface operations {
     list_tasks: {
         parameters: {
             query?: {
-                /** @description From 1. Past the end is `not_found`. */
+                /** @description The page number, from 1. `not_found` after the last page. */
                 page?: components["parameters"]["page"];
-                /** @description How many items a page has. More than 100 is cut to 100. */
+                /** @description The number of items per page. Values above 100 are reduced to 100. */
                 page_size?: components["parameters"]["page_size"];
-                /** @description Of this status alone. */
+                /** @description Only those with this status. */
                 status?: components["parameters"]["list_tasks_status"];
             };
             header?: never;
             path: {
-                /** @description The organization that the project belongs to. */
+                /** @description The id of the organization that the project belongs to. */
                 organization_id: components["parameters"]["organization_id"];
-                /** @description The project. */
+                /** @description The id of the project. */
                 project_id: components["parameters"]["project_id"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description One page of a list. */
+            /** @description One page of a list, by number. */
             200: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -1640,23 +1640,23 @@ export interface operations {
     list_dashboards: {
         parameters: {
             query?: {
-                /** @description From 1. Past the end is `not_found`. */
+                /** @description The page number, from 1. `not_found` after the last page. */
                 page?: components["parameters"]["page"];
-                /** @description How many items a page has. More than 100 is cut to 100. */
+                /** @description The number of items per page. Values above 100 are reduced to 100. */
                 page_size?: components["parameters"]["page_size"];
             };
             header?: never;
             path: {
-                /** @description The organization that the project belongs to. */
+                /** @description The id of the organization that the project belongs to. */
                 organization_id: components["parameters"]["organization_id"];
-                /** @description The project. */
+                /** @description The id of the project. */
                 project_id: components["parameters"]["project_id"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description One page of a list. */
+            /** @description One page of a list, by number. */
             200: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -1680,13 +1680,13 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Lets the request be sent again, for one where the answer was lost: within 24 hours the same key with the same request is answered as the first time, and nothing is done twice; with another request it is 409. A text that nobody can guess, such as a random UUID, with quotation marks around it or without; a new one for each thing that is to be done. */
+                /** @description Makes the request safe to retry when the response was lost: within 24 hours, the same key with the same request returns the first response, and nothing is done twice. With another request it fails with 409. A string that nobody can guess, such as a random UUID, in quotation marks or without; a new one for each operation. */
                 "Idempotency-Key"?: components["parameters"]["idempotency_key"];
             };
             path: {
-                /** @description The organization that the project belongs to. */
+                /** @description The id of the organization that the project belongs to. */
                 organization_id: components["parameters"]["organization_id"];
-                /** @description The project. */
+                /** @description The id of the project. */
                 project_id: components["parameters"]["project_id"];
             };
             cookie?: never;
@@ -1697,7 +1697,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description A monitoring dashboard. Public ones are seen by everyone in the project, others by their creator and admins. */
+            /** @description A monitoring dashboard. Public ones are visible to everyone in the project, others to their creator and admins. */
             201: {
                 headers: {
                     ETag: components["headers"]["ETag"];
@@ -1725,18 +1725,18 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The organization that the project belongs to. */
+                /** @description The id of the organization that the project belongs to. */
                 organization_id: components["parameters"]["organization_id"];
-                /** @description The project. */
+                /** @description The id of the project. */
                 project_id: components["parameters"]["project_id"];
-                /** @description The dashboard. */
+                /** @description The id of the dashboard. */
                 dashboard_id: components["parameters"]["dashboard_id"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description A monitoring dashboard. Public ones are seen by everyone in the project, others by their creator and admins. */
+            /** @description A monitoring dashboard. Public ones are visible to everyone in the project, others to their creator and admins. */
             200: {
                 headers: {
                     ETag: components["headers"]["ETag"];
@@ -1761,17 +1761,17 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` that the dashboard must still have, or `*` for any: otherwise the answer is 409. One tag at most, weak (`W/`) or not. */
+                /** @description The `ETag` that the dashboard must still have, or `*` for any: otherwise the request fails with 409. One tag at most, weak (`W/`) or not. */
                 "If-Match"?: components["parameters"]["if_match"];
-                /** @description Lets the request be sent again, for one where the answer was lost: within 24 hours the same key with the same request is answered as the first time, and nothing is done twice; with another request it is 409. A text that nobody can guess, such as a random UUID, with quotation marks around it or without; a new one for each thing that is to be done. */
+                /** @description Makes the request safe to retry when the response was lost: within 24 hours, the same key with the same request returns the first response, and nothing is done twice. With another request it fails with 409. A string that nobody can guess, such as a random UUID, in quotation marks or without; a new one for each operation. */
                 "Idempotency-Key"?: components["parameters"]["idempotency_key"];
             };
             path: {
-                /** @description The organization that the project belongs to. */
+                /** @description The id of the organization that the project belongs to. */
                 organization_id: components["parameters"]["organization_id"];
-                /** @description The project. */
+                /** @description The id of the project. */
                 project_id: components["parameters"]["project_id"];
-                /** @description The dashboard. */
+                /** @description The id of the dashboard. */
                 dashboard_id: components["parameters"]["dashboard_id"];
             };
             cookie?: never;
@@ -1782,7 +1782,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description A monitoring dashboard. Public ones are seen by everyone in the project, others by their creator and admins. */
+            /** @description A monitoring dashboard. Public ones are visible to everyone in the project, others to their creator and admins. */
             200: {
                 headers: {
                     ETag: components["headers"]["ETag"];
@@ -1809,17 +1809,17 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` that the dashboard must still have, or `*` for any: otherwise the answer is 409. One tag at most, weak (`W/`) or not. */
+                /** @description The `ETag` that the dashboard must still have, or `*` for any: otherwise the request fails with 409. One tag at most, weak (`W/`) or not. */
                 "If-Match"?: components["parameters"]["if_match"];
-                /** @description Lets the request be sent again, for one where the answer was lost: within 24 hours the same key with the same request is answered as the first time, and nothing is done twice; with another request it is 409. A text that nobody can guess, such as a random UUID, with quotation marks around it or without; a new one for each thing that is to be done. */
+                /** @description Makes the request safe to retry when the response was lost: within 24 hours, the same key with the same request returns the first response, and nothing is done twice. With another request it fails with 409. A string that nobody can guess, such as a random UUID, in quotation marks or without; a new one for each operation. */
                 "Idempotency-Key"?: components["parameters"]["idempotency_key"];
             };
             path: {
-                /** @description The organization that the project belongs to. */
+                /** @description The id of the organization that the project belongs to. */
                 organization_id: components["parameters"]["organization_id"];
-                /** @description The project. */
+                /** @description The id of the project. */
                 project_id: components["parameters"]["project_id"];
-                /** @description The dashboard. */
+                /** @description The id of the dashboard. */
                 dashboard_id: components["parameters"]["dashboard_id"];
             };
             cookie?: never;
@@ -1849,29 +1849,29 @@ export interface operations {
     list_notifications: {
         parameters: {
             query?: {
-                /** @description From 1. Past the end is `not_found`. */
+                /** @description The page number, from 1. `not_found` after the last page. */
                 page?: components["parameters"]["page"];
-                /** @description How many items a page has. More than 100 is cut to 100. */
+                /** @description The number of items per page. Values above 100 are reduced to 100. */
                 page_size?: components["parameters"]["page_size"];
-                /** @description true: what the viewer has not read; false: what they have. */
+                /** @description true: only those that the viewer has not read; false: only those that they have read. */
                 unread?: components["parameters"]["unread"];
-                /** @description Of this severity alone. */
+                /** @description Only those of this severity. */
                 severity?: components["parameters"]["severity"];
-                /** @description Of this kind alone: at most 255 characters. */
+                /** @description Only those of this kind: at most 255 characters. */
                 kind?: components["parameters"]["kind"];
             };
             header?: never;
             path: {
-                /** @description The organization that the project belongs to. */
+                /** @description The id of the organization that the project belongs to. */
                 organization_id: components["parameters"]["organization_id"];
-                /** @description The project. */
+                /** @description The id of the project. */
                 project_id: components["parameters"]["project_id"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description One page of a list. */
+            /** @description One page of a list, by number. */
             200: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -1895,13 +1895,13 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Lets the request be sent again, for one where the answer was lost: within 24 hours the same key with the same request is answered as the first time, and nothing is done twice; with another request it is 409. A text that nobody can guess, such as a random UUID, with quotation marks around it or without; a new one for each thing that is to be done. */
+                /** @description Makes the request safe to retry when the response was lost: within 24 hours, the same key with the same request returns the first response, and nothing is done twice. With another request it fails with 409. A string that nobody can guess, such as a random UUID, in quotation marks or without; a new one for each operation. */
                 "Idempotency-Key"?: components["parameters"]["idempotency_key"];
             };
             path: {
-                /** @description The organization that the project belongs to. */
+                /** @description The id of the organization that the project belongs to. */
                 organization_id: components["parameters"]["organization_id"];
-                /** @description The project. */
+                /** @description The id of the project. */
                 project_id: components["parameters"]["project_id"];
             };
             cookie?: never;
@@ -1912,7 +1912,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What marking has changed. */
+            /** @description The result of marking notifications as read. */
             200: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -1937,13 +1937,13 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Lets the request be sent again, for one where the answer was lost: within 24 hours the same key with the same request is answered as the first time, and nothing is done twice; with another request it is 409. A text that nobody can guess, such as a random UUID, with quotation marks around it or without; a new one for each thing that is to be done. */
+                /** @description Makes the request safe to retry when the response was lost: within 24 hours, the same key with the same request returns the first response, and nothing is done twice. With another request it fails with 409. A string that nobody can guess, such as a random UUID, in quotation marks or without; a new one for each operation. */
                 "Idempotency-Key"?: components["parameters"]["idempotency_key"];
             };
             path: {
-                /** @description The organization that the project belongs to. */
+                /** @description The id of the organization that the project belongs to. */
                 organization_id: components["parameters"]["organization_id"];
-                /** @description The project. */
+                /** @description The id of the project. */
                 project_id: components["parameters"]["project_id"];
             };
             cookie?: never;
@@ -1954,7 +1954,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description A ticket: it opens one WebSocket of the project, once, within 30 seconds. */
+            /** @description A ticket, which opens one WebSocket of the project, once, within 30 seconds. */
             201: {
                 headers: {
                     "Cache-Control": components["headers"]["Cache-Control"];

@@ -2,7 +2,7 @@ import type { ClientOptions } from 'ws';
 
 type WebSocketClass = typeof WebSocket;
 
-// Node.js has a WebSocket of its own from version 22 on.
+// Node.js has a global WebSocket from version 22 on.
 const own: WebSocketClass | undefined = globalThis.WebSocket;
 const packaged = own ? null : (await import('ws')).WebSocket;
 
@@ -12,6 +12,6 @@ export const takesHeaders: boolean = true;
 
 export function openSocket(url: string, protocols: string[], headers: Record<string, string> = {}): WebSocket {
   if (packaged) return new packaged(url, protocols, { headers } satisfies ClientOptions) as unknown as WebSocket;
-  // The second argument of Node's may name headers, which the standard has not.
+  // Node's WebSocket accepts headers in its second argument, which the standard does not.
   return new WebSocketImpl(url, { protocols, headers } as unknown as string[]);
 }

@@ -1,7 +1,7 @@
-/** What a socket of a console needs to know of a WebSocket. */
+/** The WebSocket of a browser; `websocket.node.ts` is the variant for Node.js. */
 export const WebSocketImpl: typeof WebSocket = globalThis.WebSocket;
 
-/** A browser sends no header with an upgrade: a ticket stands for the credential. */
+/** A browser cannot set headers on an upgrade request: a ticket replaces the credential. */
 export const takesHeaders: boolean = false;
 
 export const openSocket = (url: string, protocols: string[], _headers: Record<string, string> = {}): WebSocket =>

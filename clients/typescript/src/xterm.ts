@@ -1,14 +1,14 @@
 import type { ConsoleStream } from './console.ts';
 
-/** What is used of a `Terminal` of xterm.js. */
+/** The part of xterm.js' `Terminal` that is used. */
 export interface TerminalLike {
   write(data: Uint8Array, callback?: () => void): void;
   onData(listener: (data: string) => void): { dispose(): void };
 }
 
 /**
- * Connects a terminal with a console, and resolves when the console ends; rejects with its `PorticoError`. The terminal's own
- * pace is kept: no more is read than it has shown.
+ * Connects a terminal to a console. Resolves when the console ends, or rejects with its `PorticoError`. Output is read only
+ * as fast as the terminal displays it.
  */
 export async function attachTerminal(terminal: TerminalLike, console: ConsoleStream): Promise<void> {
   const encoder = new TextEncoder();

@@ -3,7 +3,7 @@ import { explainState } from '../live/words.ts';
 
 const words = { idle: 'connecting', connecting: 'connecting', live: 'live', waiting: 'waiting', ended: 'offline' } as const;
 
-/** What the feed is doing: a dot and a word, and on hover all that is known. */
+/** The state of the feed as a dot and a word; the tooltip has the details. */
 export function Connection() {
   const { state } = useLive();
   return (

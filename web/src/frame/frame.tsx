@@ -43,7 +43,7 @@ const ViewerQuery = graphql(`
 
 export type FrameProject = NonNullable<ResultOf<typeof FrameQuery>['project']>;
 
-/** What stands around every page: where one is, where one can go, who one is, and what the connection is doing. */
+/** The layout around every page: project switcher, menu, search, connection state and the signed-in person. */
 export function Frame({ projectId, children }: { projectId: string | null; children: ReactNode }) {
   if (!projectId) {
     return (
@@ -67,7 +67,7 @@ export function Frame({ projectId, children }: { projectId: string | null; child
   );
 }
 
-/** Whoever comes to a project that is not there for them can go on from there. */
+/** A project that the viewer cannot see still has the frame, so that the viewer can navigate elsewhere. */
 const frameProblem = (problem: ReactNode, failure: Failure) => <ProblemFrame problem={problem} failure={failure} />;
 
 function ProblemFrame({ problem, failure: { code } }: { problem: ReactNode; failure: Failure }) {
@@ -91,7 +91,7 @@ function Shell({ project, person, children }: ShellProps) {
   const drawer = useDialogStore();
   const [path] = useLocation();
   const unread = project?.unreadNotificationCount ?? 0;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: whoever has chosen a page has done with the menu.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the menu closes when another page has been chosen.
   useEffect(() => drawer.hide(), [path]);
   useEffect(() => {
     if (project) rememberProject(project.id);

@@ -12,7 +12,7 @@ const pages = [
   ['people', 'People'],
 ] as const;
 
-/** The pages of the project, and those of the person. */
+/** Links to the project's pages and to those of the person. */
 export function Menu({ projectId, unread }: { projectId: string | null; unread: number }) {
   const [path] = useLocation();
   const link = (to: string, title: string, isCurrent: boolean, badge = 0) => (

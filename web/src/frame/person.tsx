@@ -10,7 +10,7 @@ interface PersonProps {
 
 const kinds = { key: 'an API key', token: 'a token', demo: 'the demo', provider: 'the identity provider' } as const;
 
-/** Who is signed in and how; the theme; the way out. */
+/** A menu: who is signed in and how, the theme, and signing out. */
 export function Person({ person, role }: PersonProps) {
   const { session, signOut } = useDesk();
   const { theme, setTheme } = useTheme();

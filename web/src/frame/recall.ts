@@ -1,5 +1,6 @@
-const NAME = 'portico:project';
+const STORAGE_KEY = 'portico:project';
 
-/** The project that was open last in this tab: an id, which is no secret. */
-export const recallProject = () => sessionStorage.getItem(NAME);
-export const rememberProject = (id: string | null) => (id ? sessionStorage.setItem(NAME, id) : sessionStorage.removeItem(NAME));
+/** The id of the project that was last open in this tab. It is not a secret. */
+export const recallProject = () => sessionStorage.getItem(STORAGE_KEY);
+export const rememberProject = (id: string | null) =>
+  id ? sessionStorage.setItem(STORAGE_KEY, id) : sessionStorage.removeItem(STORAGE_KEY);

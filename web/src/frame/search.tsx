@@ -23,17 +23,17 @@ const SearchQuery = graphql(`
 
 const pages = ['notifications', 'instances', 'tasks', 'storage', 'dashboards', 'people', 'developers'];
 
-/** Finds instances by the beginning of their names, and pages; `/` leads here from anywhere. */
+/** Searches instances by name prefix, and pages; `/` focuses it from anywhere. */
 export function Search({ projectId }: { projectId: string | null }) {
   const input = useRef<HTMLInputElement>(null);
   const [text, setText] = useState('');
-  const asked = useDeferredValue(text.trim());
+  const prefix = useDeferredValue(text.trim());
   const [, navigate] = useLocation();
-  const { data } = useQuery(SearchQuery, { variables: { id: projectId ?? '', text: asked }, skip: !projectId || !asked });
+  const { data } = useQuery(SearchQuery, { variables: { id: projectId ?? '', text: prefix }, skip: !projectId || !prefix });
   useSlash(input);
   if (!projectId) return <span className="search" />;
-  const instances = (asked && data?.project?.instances.nodes) || [];
-  const found = asked ? pages.filter((page) => page.startsWith(asked.toLowerCase())) : [];
+  const instances = (prefix && data?.project?.instances.nodes) || [];
+  const matchingPages = prefix ? pages.filter((page) => page.startsWith(prefix.toLowerCase())) : [];
   const open = (address: string) => {
     setText('');
     input.current?.blur();
@@ -43,9 +43,9 @@ export function Search({ projectId }: { projectId: string | null }) {
     <search className="search">
       <ComboboxProvider value={text} setValue={setText}>
         <Combobox ref={input} className="input" placeholder="Search ( / )" aria-label="Search instances and pages" autoSelect />
-        {asked !== '' && (
+        {prefix !== '' && (
           <ComboboxPopover className="sheet" gutter={4} sameWidth portal aria-label="Found">
-            {found.map((page) => (
+            {matchingPages.map((page) => (
               <ComboboxItem key={page} className="sheet-item" setValueOnClick={false} onClick={() => open(toPage(projectId, page))}>
                 Page: {page}
               </ComboboxItem>
@@ -60,7 +60,7 @@ export function Search({ projectId }: { projectId: string | null }) {
                 {name} <Badge value={status} />
               </ComboboxItem>
             ))}
-            {found.length + instances.length === 0 && <p className="sheet-head">Nothing begins so.</p>}
+            {matchingPages.length + instances.length === 0 && <p className="sheet-head">Nothing begins so.</p>}
           </ComboboxPopover>
         )}
       </ComboboxProvider>

@@ -36,7 +36,7 @@ const SwitcherQuery = graphql(`
   }
 `);
 
-/** Organization and project; opened, a list that finds by typing. */
+/** The current organization and project; opens a list of projects that is filtered by typing. */
 export function Switcher({ project }: { project: FrameProject | null }) {
   const [isOpen, setOpen] = useState(false);
   return (
@@ -67,7 +67,7 @@ function Projects({ onChoose }: { onChoose(): void }) {
     navigate(toProject(id));
   };
   const combobox = useComboboxStore({ setValue: setText, open: true });
-  // Whoever types faster than the list comes gets what they have typed.
+  // Enter pressed before the list has loaded opens the first match once it has.
   const [isAwaited, setAwaited] = useState(false);
   const first = found[0]?.id;
   useEffect(() => {

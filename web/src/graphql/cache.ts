@@ -1,6 +1,6 @@
 import { InMemoryCache } from '@apollo/client';
 
-/** Everything with an id is kept once; a list is kept for each of its arguments, so that a page of it can be forgotten alone. */
+/** Objects with an id are normalized; lists are cached for each set of arguments, so that a single page can be evicted. */
 export function createCache(): InMemoryCache {
   return new InMemoryCache({
     possibleTypes: {
@@ -10,7 +10,7 @@ export function createCache(): InMemoryCache {
     typePolicies: {
       Query: {
         fields: {
-          // Whoever has a list has its items.
+          // An item that a list has loaded is found by its id without a request.
           project: (existing, { args, toReference }) => existing ?? toReference({ __typename: 'Project', id: args?.id }),
         },
       },

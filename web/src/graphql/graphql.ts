@@ -1,7 +1,7 @@
 import { initGraphQLTada } from 'gql.tada';
 import type { introspection } from './schema.d.ts';
 
-/** A document with the types of its data and variables, which follow from `schema.graphql`. */
+/** A document with the types of its data and variables, derived from `schema.graphql`. */
 export const graphql = initGraphQLTada<{
   introspection: introspection;
   disableMasking: true;

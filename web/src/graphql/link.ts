@@ -2,29 +2,29 @@ import { ApolloLink, CombinedGraphQLErrors, Observable } from '@apollo/client';
 import { print } from 'graphql';
 import type { Portico, PorticoError } from 'portico-client';
 
-/** Sends each operation by the client package: it has the credential, waits where the server asks to wait, and tries again. */
+/** Sends each operation through the client package, which adds the credential, honours Retry-After and retries. */
 export function porticoLink(portico: Portico): ApolloLink {
   return new ApolloLink(
     ({ query, variables }) =>
       new Observable((observer) => {
-        const leaving = new AbortController();
-        portico.query(print(query), variables, { signal: leaving.signal }).then(
+        const controller = new AbortController();
+        portico.query(print(query), variables, { signal: controller.signal }).then(
           ({ data, error }) => {
-            // An error of the answer goes on with its path; all else is the network's, or says when to come back.
+            // GraphQL errors are passed on with their paths; network errors and those with a retry delay fail the whole operation.
             if (error && (error.errors.length === 0 || error.retryAfterMs !== null)) return observer.error(error);
             observer.next({ data: data as Record<string, unknown> | null, ...(error && { errors: error.errors as never }) });
             observer.complete();
           },
           (failure: unknown) => observer.error(failure),
         );
-        return () => leaving.abort();
+        return () => controller.abort();
       }),
   );
 }
 
-/** What went wrong, in one form for all pages. */
+/** An error in one shape for all pages. */
 export interface Failure {
-  /** A code of docs/errors.md, or of the client package. */
+  /** A code of docs/errors.md or of the client package. */
   readonly code: string;
   readonly message: string;
   readonly fields: Readonly<Record<string, readonly string[]>>;

@@ -1,17 +1,17 @@
 /**
- * Gathers what comes in one go and hands it over at once: a thousand events of a replay are one change of the page. A
- * message port wakes it, as timers are held back in a tab that nobody looks at.
+ * Batches items that arrive together, so that a thousand replayed events cause one render. It is scheduled by a message port,
+ * as browsers throttle timers in background tabs.
  */
-export function inBatches<Item>(take: (items: readonly Item[]) => void): (item: Item) => void {
-  let waiting: Item[] = [];
+export function inBatches<Item>(deliver: (items: readonly Item[]) => void): (item: Item) => void {
+  let pending: Item[] = [];
   const { port1, port2 } = new MessageChannel();
   port1.onmessage = () => {
-    const items = waiting;
-    waiting = [];
-    take(items);
+    const items = pending;
+    pending = [];
+    deliver(items);
   };
   return (item) => {
-    waiting.push(item);
-    if (waiting.length === 1) port2.postMessage(null);
+    pending.push(item);
+    if (pending.length === 1) port2.postMessage(null);
   };
 }

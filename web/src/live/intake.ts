@@ -1,34 +1,34 @@
 import type { ApolloCache, InMemoryCache } from '@apollo/client';
 import type { FeedEvent } from 'portico-client';
 
-/** After this many events the cache lets go of what nobody shows any more, and of the results that it keeps of it. */
+/** After this many events the cache is garbage collected, including its memoized results. */
 const SWEEP_EVERY = 200;
 
-/** Brings the events of a project's feed into the cache: what shows a notification, or how many are unread, changes with it. */
+/** Applies the events of a project's feed to the cache: read states, and the unread count. */
 export class Intake {
   readonly #cache: ApolloCache;
   readonly #project: string | undefined;
   #cursor: number | null = null;
   #readThrough = 0;
   #unread: number | null = null;
-  #taken = 0;
+  #sinceSweep = 0;
 
   constructor(cache: ApolloCache, projectId: string) {
     this.#cache = cache;
     this.#project = cache.identify({ __typename: 'Project', id: projectId });
   }
 
-  /** Where the feed goes on after a break; null where it has not begun. */
+  /** The cursor at which the feed resumes after a break; null if it has not begun. */
   get cursor(): number | null {
     return this.#cursor;
   }
 
-  /** Keeps how far the feed has come, as soon as an event is there. */
+  /** Advances the cursor as soon as an event has arrived. */
   reach(event: FeedEvent): void {
     if (event.type !== 'read') this.#cursor = event.type === 'gap' ? event.to : event.sequence;
   }
 
-  /** A new notification only counts: those who show it write it, so that the cache does not grow with the log. */
+  /** A new notification changes only the count: components that show it write it to the cache, which so does not grow with the log. */
   take(events: readonly FeedEvent[]): void {
     this.#cache.batch({
       update: (cache) => {
@@ -43,20 +43,20 @@ export class Intake {
         this.settle();
       },
     });
-    this.#taken += events.length;
-    if (this.#taken < SWEEP_EVERY) return;
-    this.#taken = 0;
+    this.#sinceSweep += events.length;
+    if (this.#sinceSweep < SWEEP_EVERY) return;
+    this.#sinceSweep = 0;
     (this.#cache as InMemoryCache).gc({ resetResultCache: true });
   }
 
-  /** The count as the feed has told it, in the place of an older one that an answer may have brought. */
+  /** Writes the feed's unread count to the cache, replacing an older one from a query's response. */
   settle(): void {
     const unread = this.#unread;
     if (unread !== null) this.#cache.modify({ id: this.#project, fields: { unreadNotificationCount: () => unread } });
   }
 }
 
-/** Of the notifications that the cache has: the named ones, and all up to a number. */
+/** Marks cached notifications as read: the given ids, and all up to the sequence number `through` (0: none). */
 export function markRead(cache: ApolloCache, { ids, through }: { readonly ids: readonly string[]; readonly through: number }): void {
   const mark = (id: string | undefined) => cache.modify({ id, fields: { read: () => true } });
   for (const id of ids) mark(cache.identify({ __typename: 'Notification', id }));
@@ -64,15 +64,15 @@ export function markRead(cache: ApolloCache, { ids, through }: { readonly ids: r
   for (const [id, { sequence = Number.POSITIVE_INFINITY }] of listUnread(cache)) if (sequence <= through) mark(id);
 }
 
-interface Known {
+interface CachedObject {
   readonly __typename?: string;
   readonly id?: string;
   readonly sequence?: number;
   readonly read?: boolean;
 }
 
-/** The notifications that the cache has as unread. */
-export function listUnread(cache: ApolloCache): [string, Known][] {
-  const known = Object.entries(cache.extract(true) as Record<string, Known>);
-  return known.filter(([, { __typename, read }]) => __typename === 'Notification' && read === false);
+/** The cached notifications that are unread. */
+export function listUnread(cache: ApolloCache): [string, CachedObject][] {
+  const objects = Object.entries(cache.extract(true) as Record<string, CachedObject>);
+  return objects.filter(([, { __typename, read }]) => __typename === 'Notification' && read === false);
 }

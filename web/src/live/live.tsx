@@ -9,12 +9,12 @@ import { Intake, listUnread, markRead } from './intake.ts';
 
 type Listener = (event: FeedEvent) => void;
 
-/** The feed of the project that is shown: one for all its pages. */
+/** The feed of the current project, shared by all its pages. */
 export interface Live {
   readonly state: ConnectionState;
-  /** Told each event, after the cache has it. Returns how to stop. */
+  /** The listener is called with each event, after the cache has been updated. Returns the function that unsubscribes. */
   listen(listener: Listener): () => void;
-  /** Opens the feed anew at once, behind the last event. */
+  /** Reopens the feed at once, after the last event. */
   reconnect(): void;
 }
 
@@ -26,7 +26,7 @@ export function useLive(): Live {
   return live;
 }
 
-/** Calls the listener with each event, as long as the component is shown. */
+/** Calls the listener with each event while the component is mounted. */
 export function useFeed(listener: Listener): void {
   const { listen } = useLive();
   const latest = useRef(listener);
@@ -39,36 +39,36 @@ export function LiveProvider({ projectId, children }: { projectId: string; child
   const apollo = useApolloClient();
   const [state, setState] = useState<ConnectionState>({ name: 'idle' });
   const [listeners] = useState(() => new Set<Listener>());
-  const [turn, setTurn] = useState(0);
-  const reconnect = useCallback(() => setTurn((before) => before + 1), []);
+  const [attempt, setAttempt] = useState(0);
+  const reconnect = useCallback(() => setAttempt((before) => before + 1), []);
   const intake = useMemo(() => new Intake(apollo.cache, projectId), [apollo, projectId]);
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: with each turn the feed is opened anew.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each attempt opens the feed anew.
   useEffect(() => {
-    const leaving = new AbortController();
+    const controller = new AbortController();
     const after = intake.cursor;
-    const tell = inBatches<FeedEvent>((events) => {
+    const deliver = inBatches<FeedEvent>((events) => {
       intake.take(events);
-      for (const event of events) for (const listener of listeners) shield(() => listener(event));
-      if (after !== null && events.some(({ type }) => type === 'ready')) askUnread(apollo).catch(() => {});
+      for (const event of events) for (const listener of listeners) callSafely(() => listener(event));
+      if (after !== null && events.some(({ type }) => type === 'ready')) queryReadStates(apollo).catch(() => {});
     });
-    const follow = async () => {
-      // A feed that was left says that it has ended, when another one has begun.
-      const onState = (next: ConnectionState) => leaving.signal.aborted || setState(next);
+    const readFeed = async () => {
+      // An aborted feed reports its end after the next one has begun.
+      const onState = (next: ConnectionState) => controller.signal.aborted || setState(next);
       try {
-        for await (const event of portico.feed({ project: projectId, after, signal: leaving.signal, onState })) {
-          if (leaving.signal.aborted) return;
+        for await (const event of portico.feed({ project: projectId, after, signal: controller.signal, onState })) {
+          if (controller.signal.aborted) return;
           intake.reach(event);
-          tell(event);
+          deliver(event);
         }
       } catch (failure) {
         if (!(failure instanceof PorticoError)) reportError(failure);
-        else if (failure.code === 'not_authenticated' && !leaving.signal.aborted) signOut('not_authenticated');
+        else if (failure.code === 'not_authenticated' && !controller.signal.aborted) signOut('not_authenticated');
       }
     };
-    follow();
-    return () => leaving.abort();
-  }, [portico, projectId, apollo, intake, listeners, signOut, turn]);
+    readFeed();
+    return () => controller.abort();
+  }, [portico, projectId, apollo, intake, listeners, signOut, attempt]);
 
   useNetwork(state.name === 'waiting', reconnect);
   useSettledCount(projectId, intake, state.name === 'live');
@@ -83,8 +83,8 @@ export function LiveProvider({ projectId, children }: { projectId: string; child
   return <LiveContext value={live}>{children}</LiveContext>;
 }
 
-/** What one listener does wrong is no end of the feed for the others. */
-function shield(work: () => void): void {
+/** An exception in one listener does not end the feed for the others. */
+function callSafely(work: () => void): void {
   try {
     work();
   } catch (failure) {
@@ -92,19 +92,19 @@ function shield(work: () => void): void {
   }
 }
 
-/** When the network comes or goes, or somebody looks at the tab again, it is tried at once. */
+/** Reconnects at once when the network changes, or when a waiting tab becomes visible. */
 function useNetwork(isWaiting: boolean, reconnect: () => void): void {
   useEffect(() => {
-    const look = () => {
+    const onVisibilityChange = () => {
       if (isWaiting && document.visibilityState === 'visible') reconnect();
     };
     addEventListener('online', reconnect);
     addEventListener('offline', reconnect);
-    document.addEventListener('visibilitychange', look);
+    document.addEventListener('visibilitychange', onVisibilityChange);
     return () => {
       removeEventListener('online', reconnect);
       removeEventListener('offline', reconnect);
-      document.removeEventListener('visibilitychange', look);
+      document.removeEventListener('visibilitychange', onVisibilityChange);
     };
   }, [isWaiting, reconnect]);
 }
@@ -116,10 +116,10 @@ const UnreadCount = graphql(`
   }
 `);
 
-/** Longer than the feed takes to tell what a mutation has changed. */
+/** Longer than the feed takes to deliver the effect of a mutation. */
 const SETTLED_MS = 3_000;
 
-/** An answer that was long on its way may bring an older count than the feed has told: the feed has the last word. */
+/** A slow response may carry an older count than the feed has delivered: the feed's count replaces it. */
 function useSettledCount(projectId: string, intake: Intake, isLive: boolean): void {
   const { data } = useFragment({ fragment: UnreadCount, from: { __typename: 'Project', id: projectId } });
   const count = data?.unreadNotificationCount;
@@ -140,13 +140,13 @@ const ReadQuery = graphql(`
     }
   }
 `);
-const ASKED_AT_ONCE = 100;
+const MAX_IDS_PER_QUERY = 100;
 
-/** What was read singly during a break is not told by the feed: those that the cache has as unread are asked for. */
-async function askUnread(apollo: ApolloClient): Promise<void> {
+/** After a break the feed does not replay notifications that were read singly, so those cached as unread are queried. */
+async function queryReadStates(apollo: ApolloClient): Promise<void> {
   const ids = listUnread(apollo.cache).map(([, { id = '' }]) => id);
-  for (let from = 0; from < ids.length; from += ASKED_AT_ONCE) {
-    const variables = { ids: ids.slice(from, from + ASKED_AT_ONCE) };
+  for (let from = 0; from < ids.length; from += MAX_IDS_PER_QUERY) {
+    const variables = { ids: ids.slice(from, from + MAX_IDS_PER_QUERY) };
     const { data } = await apollo.query({ query: ReadQuery, variables, fetchPolicy: 'no-cache' });
     const read = data?.nodes?.flatMap((node) => (node?.__typename === 'Notification' && node.read ? [node.id] : [])) ?? [];
     markRead(apollo.cache, { ids: read, through: 0 });

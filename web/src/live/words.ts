@@ -13,7 +13,7 @@ const reasons: Readonly<Record<string, string>> = {
   access_lost: 'You may not see this project any more.',
 };
 
-/** What the feed is doing, in sentences for people. */
+/** The state of the feed in sentences for people. */
 export function explainState(state: ConnectionState): string {
   if (state.name === 'live') {
     const how = state.over === 'websocket' ? 'a WebSocket' : 'server-sent events';

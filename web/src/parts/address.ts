@@ -1,11 +1,11 @@
 import { useCallback, useMemo } from 'react';
 import { useSearchParams } from 'wouter';
 
-/** A part of the page's state that stands in the address: it can be linked to, and the way back works. */
+/** Page state in the URL's query string: it can be linked to, and the back button works. */
 export function useAddress(): {
   get(name: string): string | null;
   all(name: string): string[];
-  /** Null and an empty list take a name out. */
+  /** Null and an empty list remove a name. */
   set(changes: Readonly<Record<string, string | readonly string[] | null>>, options?: { readonly replace?: boolean }): void;
 } {
   const [search, setSearch] = useSearchParams();

@@ -1,6 +1,6 @@
 import { toWords } from './format.ts';
 
-/** Each status has one of five tones; the word stands beside it, as a colour says nothing to everybody. */
+/** Each status has one of six tones. A badge also has the word, as colour alone is not accessible. */
 const tones: Readonly<Record<string, Tone>> = {
   active: 'good',
   succeeded: 'good',

@@ -7,14 +7,14 @@ import { formatNumber, toWords } from './format.ts';
 interface Share {
   readonly status: string;
   readonly count: number;
-  /** Where those of this status are listed. */
+  /** The address of the list with this status. */
   readonly to?: string;
 }
 
 const WIDTH = 1000;
 const HEIGHT = 12;
 
-/** How many there are of each status: one bar, and beside it the same numbers as a table. */
+/** The counts by status as one stacked bar, and as a table beside it. */
 export function StatusBar({ caption, shares }: { caption: string; shares: readonly Share[] }) {
   const total = shares.reduce((sum, { count }) => sum + count, 0);
   const keys = shares.filter(({ count }) => count > 0).map(({ status }) => status);

@@ -27,12 +27,12 @@ interface EndOfSession {
   readonly session: { readonly id: string; readonly userEmail: string };
 }
 
-/** Ends a console session, and says so. Answers whether it did; the error says why not. */
+/** Ends a console session and shows a toast. `end` resolves to whether it succeeded; `error` has the reason if not. */
 export function useEndSession() {
   const toast = useToast();
   const [run, { loading, error }] = useMutation(EndConsoleSession);
   const end = async ({ projectId, organizationId, session: { id, userEmail } }: EndOfSession): Promise<boolean> => {
-    // Whoever presses twice, or tries again, ends it once.
+    // The idempotency key makes a second click or a retry harmless.
     const input = { organizationId, projectId, id, idempotencyKey: `end-${id}` };
     const answer = await run({ variables: { input } }).catch(() => null);
     if (answer) toast(`The session of ${userEmail} is over.`);

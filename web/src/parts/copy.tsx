@@ -8,12 +8,12 @@ interface CopyButtonProps {
   readonly children?: ReactNode;
 }
 
-/** Copies a text to the clipboard, and says so. */
+/** Copies a text to the clipboard and shows a toast. */
 export function CopyButton({ text, label, className, children }: CopyButtonProps) {
   const toast = useToast();
   const [isCopied, setCopied] = useState(false);
   const copy = async () => {
-    // Browsers have a clipboard for pages over TLS, and for those of this machine.
+    // `navigator.clipboard` exists only in secure contexts: TLS or localhost.
     const isDone = await navigator.clipboard?.writeText(text).then(
       () => true,
       () => false,

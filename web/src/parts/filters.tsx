@@ -4,11 +4,11 @@ import { toneOf } from './badge.tsx';
 import { toWords } from './format.ts';
 import type { Sort } from './table.tsx';
 
-/** The values of the address that are among the known ones: a link of somebody else may name others. */
+/** Drops unknown values, which a link from elsewhere may contain. */
 export const keepKnown = <Value extends string>(values: readonly string[], known: readonly Value[]): Value[] =>
   known.filter((value) => values.includes(value));
 
-/** The order of a list, which the address has as `name` or `-name`. */
+/** The order of a list, in the URL as `sort=name` or `sort=-name`. */
 export function useSort(fields: readonly string[], initial: Sort): [Sort, (sort: Sort) => void] {
   const { get, set } = useAddress();
   const text = get('sort') ?? '';
@@ -27,16 +27,16 @@ interface ChipsProps<Value extends string> {
   readonly label: string;
   readonly name: string;
   readonly values: readonly Value[];
-  /** Where only one can hold. */
+  /** At most one value can be chosen. */
   readonly isSingle?: boolean;
   readonly hasDots?: boolean;
-  /** What a value is called, where it is not by its own words. */
+  /** Labels for values that do not use their own words. */
   readonly titles?: Readonly<Partial<Record<Value, string>>>;
-  /** Taken out of the address with each change: what cannot hold beside it. */
+  /** A URL parameter that each change removes, as it cannot be combined with this filter. */
   readonly without?: string;
 }
 
-/** Values of one filter as chips: what is pressed holds, and stands in the address. */
+/** The values of one filter as toggle buttons; the pressed ones are in the URL. */
 export function Chips<Value extends string>({ label, name, values, isSingle, hasDots, titles, without }: ChipsProps<Value>) {
   const { all, set } = useAddress();
   const pressed = keepKnown(all(name), values);
@@ -70,7 +70,7 @@ interface FieldProps {
   onFocus?(): void;
 }
 
-/** A filter that is typed: it stands in the address when the typing rests. */
+/** A text filter, written to the URL after a debounce. */
 export function FilterField({ label, name, suggestions, onFocus }: FieldProps) {
   const { get, set } = useAddress();
   const value = get(name) ?? '';
@@ -109,7 +109,7 @@ export function FilterField({ label, name, suggestions, onFocus }: FieldProps) {
   );
 }
 
-/** The filters of a list; where one holds, a button takes all of them out. */
+/** The filters of a list, with a button that clears all of them if one is set. */
 export function Filters({ names, children }: { names: readonly string[]; children: ReactNode }) {
   const { get, set } = useAddress();
   const isFiltered = names.some((name) => get(name));

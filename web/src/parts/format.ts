@@ -1,4 +1,4 @@
-/** Numbers and moments as this reader writes them. */
+/** Numbers and exact dates in the reader's locale. */
 const integer = new Intl.NumberFormat();
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'long' });
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto', style: 'narrow' });
@@ -50,5 +50,5 @@ export function formatBytes(bytes: number): string {
 /** `instance_not_active` → `instance not active`; `failed` → `failed`. */
 export const toWords = (name: string) => name.replaceAll('_', ' ');
 
-/** An id that fits into a column: its ends say which it is. */
+/** An id shortened for a column; its two ends identify it. */
 export const shortenId = (id: string) => (id.length > 16 ? `${id.slice(0, 6)}…${id.slice(-6)}` : id);

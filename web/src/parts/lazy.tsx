@@ -2,18 +2,18 @@ import { type ComponentType, type LazyExoticComponent, lazy, useSyncExternalStor
 import { Loading, Problem } from './states.tsx';
 
 const RETRY_MS = 2000;
-/** How many pages wait for a server that does not answer. */
+/** The number of pages that wait for an unreachable server. */
 let waiting = 0;
 const watchers = new Set<() => void>();
 
-function count(change: 1 | -1): void {
+function changeWaiting(change: 1 | -1): void {
   waiting += change;
   for (const watcher of watchers) watcher();
 }
 
 /**
- * A page whose code is loaded when it is asked for. While the server is away it waits for it; where the code is of a build that is
- * gone, the whole page is loaded anew, with the build that is there now.
+ * A page whose code is loaded on demand. While the server is unreachable it polls; if the chunk belongs to a build that no longer
+ * exists, the whole document is reloaded, with the current build.
  */
 export function lazyPage<Props extends object>(
   load: () => Promise<{ default: ComponentType<Props> }>,
@@ -21,9 +21,9 @@ export function lazyPage<Props extends object>(
   return lazy(async () => {
     const first = await load().catch(() => null);
     if (first) return first;
-    count(1);
-    while (!(await answers())) await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
-    count(-1);
+    changeWaiting(1);
+    while (!(await isReachable())) await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    changeWaiting(-1);
     return load().catch(() => {
       location.reload();
       return new Promise(() => {});
@@ -31,13 +31,13 @@ export function lazyPage<Props extends object>(
   });
 }
 
-const answers = () =>
+const isReachable = () =>
   fetch('/icon.svg', { cache: 'no-store' }).then(
     ({ ok }) => ok,
     () => false,
   );
 
-/** What stands in the place of a page that is on its way. */
+/** The fallback while a page's code is loading. */
 export function Coming() {
   const isAway = useSyncExternalStore(
     (watcher) => {

@@ -3,7 +3,7 @@ import { useApolloClient } from '@apollo/client/react';
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { type Failure, toFailure } from '../graphql/link.ts';
 
-/** A page of a list, as every connection of the schema has it. */
+/** A page of a list: the shape of every connection in the schema. */
 export interface Connection<Row> {
   readonly nodes: readonly Row[];
   readonly pageInfo: { readonly endCursor: string | null; readonly hasNextPage: boolean };
@@ -11,66 +11,66 @@ export interface Connection<Row> {
 }
 
 export interface Endless<Row> {
-  /** How many rows there are in all, as far as is known. */
+  /** The total number of rows, as far as it is known. */
   readonly count: number;
-  /** How many of them can be scrolled to: as far as cursors are known. */
+  /** The number of rows that can be scrolled to: as far as cursors are known. */
   readonly reach: number;
-  /** The row at an index; undefined while it is read. */
+  /** The row at an index; undefined while it is loading. */
   row(index: number): Row | undefined;
-  /** Reads what is between the two indices and is not there, and forgets what is far from them. */
+  /** Loads the missing rows between the two indices, and releases pages far from them. */
   show(from: number, to: number): void;
   readonly isLoading: boolean;
-  /** What was read before is shown, while it is read anew. */
+  /** The previous rows are shown while the list is reloaded. */
   readonly isRefreshing: boolean;
   readonly failure: Failure | null;
-  /** Reads what failed once more. */
+  /** Retries what failed. */
   retry(): void;
-  /** Reads anew from the first page. */
+  /** Reloads the list from the first page. */
   refresh(): void;
-  /** Reads what is shown once more, and leaves it where it is. */
+  /** Reloads the visible pages in place. */
   update(): void;
-  /** Where the reader is in the list; whoever comes back to it finds the same. */
+  /** The reader's position in the list, restored when they come back to it. */
   readonly place: Place;
 }
 
 export interface Place {
   scrollTop: number;
-  /** The current row, and which one it was there. */
+  /** The index of the current row; `id` is that row's id. */
   current: number;
   id: string | null;
 }
 
 interface EndlessOptions<Data, Variables, Row> {
   readonly document: TypedDocumentNode<Data, Variables>;
-  /** Without `first` and `after`, which are added. Another value begins a new list. */
+  /** Without `first` and `after`, which are added. A changed value starts a new list. */
   readonly variables: Omit<Variables, 'first' | 'after'>;
-  /** The object and the field under which the cache has the list. */
+  /** The object and the field under which the cache stores the list. */
   readonly parent: { readonly __typename: string; readonly id: string };
   readonly field: string;
-  /** The page of an answer; `from` is the index of its first row. */
+  /** Extracts the page from a response; `from` is the index of its first row. */
   pick(data: Data, from: number): Connection<Row> | null | undefined;
 }
 
 const PAGE = 100;
-/** Pages that are kept before and behind those that are shown: a list of any length takes the memory of these. */
-const KEPT = 4;
-/** Lists that are kept after they have been left. */
-const BOOKS = 8;
+/** Pages kept before and after the visible ones: the memory of a list of any length is bounded by them. */
+const PAGES_AROUND = 4;
+/** The number of lists kept in memory: those used last. */
+const MAX_LISTS = 8;
 
-interface Book<Row> {
-  /** The cursor behind which a page begins; the first has null. */
+interface ListState<Row> {
+  /** The cursor after which each page begins; null for the first. */
   readonly cursors: (string | null)[];
   readonly pages: Map<number, readonly Row[]>;
-  /** How each page that is watched is let go, and read once more. */
-  readonly watched: Map<number, { letGo(): void; update(): void }>;
+  /** The pages with an active query: `release` ends it, `update` reloads the page. */
+  readonly watched: Map<number, { release(): void; update(): void }>;
   readonly place: Place;
-  /** What is between these indices is shown. */
+  /** The indices between which rows are visible. */
   shown: readonly [number, number];
   count: number;
   failure: Failure | null;
 }
 
-const newBook = <Row>(): Book<Row> => ({
+const newState = <Row>(): ListState<Row> => ({
   cursors: [null],
   pages: new Map(),
   watched: new Map(),
@@ -82,20 +82,20 @@ const newBook = <Row>(): Book<Row> => ({
 
 const toPages = ([from, to]: readonly [number, number]) => [Math.floor(from / PAGE), Math.floor(to / PAGE)] as const;
 
-/** The lists that were left last, of each client: they go with the session. */
-const shelves = new WeakMap<ApolloClient, Map<string, Book<never>>>();
+/** The lists used last, by client: they are dropped with the session. */
+const statesByClient = new WeakMap<ApolloClient, Map<string, ListState<never>>>();
 
-function takeBook<Row>(apollo: ApolloClient, key: string): Book<Row> {
-  const shelf = shelves.get(apollo) ?? new Map<string, Book<never>>();
-  shelves.set(apollo, shelf);
-  const book = (shelf.get(key) as Book<Row> | undefined) ?? newBook<Row>();
-  shelf.delete(key);
-  shelf.set(key, book as Book<never>);
-  for (const oldest of shelf.keys()) if (shelf.size > BOOKS) shelf.delete(oldest);
-  return book;
+function openState<Row>(apollo: ApolloClient, key: string): ListState<Row> {
+  const states = statesByClient.get(apollo) ?? new Map<string, ListState<never>>();
+  statesByClient.set(apollo, states);
+  const state = (states.get(key) as ListState<Row> | undefined) ?? newState<Row>();
+  states.delete(key);
+  states.set(key, state as ListState<never>);
+  for (const oldest of states.keys()) if (states.size > MAX_LISTS) states.delete(oldest);
+  return state;
 }
 
-/** A list by cursors, without an end: pages are read as they are scrolled to, follow the cache, and are let go when they are far away. */
+/** An infinite list by cursors: pages are loaded as they are scrolled to, follow the cache, and are released when far away. */
 export function useEndless<Data, Variables extends OperationVariables, Row extends { readonly id: string }>(
   options: EndlessOptions<Data, Variables, Row>,
 ): Endless<Row> {
@@ -103,16 +103,16 @@ export function useEndless<Data, Variables extends OperationVariables, Row exten
   const latest = useRef(options);
   latest.current = options;
   const key = JSON.stringify([options.parent.id, options.field, options.variables]);
-  const [, setTurn] = useState(0);
+  const [, setRenders] = useState(0);
   const [epoch, setEpoch] = useState(0);
-  const [last, setLast] = useState<{ readonly key: string; readonly book: Book<Row> } | null>(null);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the same list read anew has another book.
-  const book = useMemo(() => takeBook<Row>(apollo, key), [apollo, key, epoch]);
+  const [last, setLast] = useState<{ readonly key: string; readonly state: ListState<Row> } | null>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a reload of the same list has a state of its own.
+  const state = useMemo(() => openState<Row>(apollo, key), [apollo, key, epoch]);
 
   const read = useCallback(
     (index: number) => {
-      const after = book.cursors[index];
-      if (after === undefined || book.watched.has(index)) return;
+      const after = state.cursors[index];
+      if (after === undefined || state.watched.has(index)) return;
       const { document, variables, pick, parent, field } = latest.current;
       const page = apollo.watchQuery<Data, Variables>({
         query: document,
@@ -120,83 +120,83 @@ export function useEndless<Data, Variables extends OperationVariables, Row exten
         fetchPolicy: 'network-only',
         nextFetchPolicy: 'cache-first',
       } as never);
-      const turn = () => setTurn((before) => before + 1);
+      const rerender = () => setRenders((before) => before + 1);
       const subscription = page.subscribe(({ data, error, dataState }) => {
         if (error) {
-          book.failure = toFailure(error);
-          letGo();
-          return turn();
+          state.failure = toFailure(error);
+          release();
+          return rerender();
         }
         const connection = dataState === 'complete' ? pick(data as Data, index * PAGE) : null;
         if (!connection) return;
-        book.failure = null;
-        if (enter(book, index, connection)) {
-          book.watched.get(index + 1)?.letGo();
-          if (index + 1 <= toPages(book.shown)[1]) read(index + 1);
+        state.failure = null;
+        if (storePage(state, index, connection)) {
+          state.watched.get(index + 1)?.release();
+          if (index + 1 <= toPages(state.shown)[1]) read(index + 1);
         }
-        turn();
+        rerender();
       });
-      const letGo = () => {
+      const release = () => {
         subscription.unsubscribe();
-        book.watched.delete(index);
-        forget(apollo.cache as InMemoryCache, parent, field, after);
+        state.watched.delete(index);
+        evictPage(apollo.cache as InMemoryCache, parent, field, after);
       };
       const update = () => {
-        // A failure comes to the subscriber as well.
+        // The subscriber receives the error as well.
         page.refetch().catch(() => {});
       };
-      book.watched.set(index, { letGo, update });
+      state.watched.set(index, { release, update });
     },
-    [apollo, book],
+    [apollo, state],
   );
 
   const show = useCallback(
     (from: number, to: number) => {
-      book.shown = [Math.max(0, from), Math.max(0, to)];
-      const [first, last] = toPages(book.shown);
+      state.shown = [Math.max(0, from), Math.max(0, to)];
+      const [first, last] = toPages(state.shown);
       for (let index = first; index <= last; index += 1) read(index);
-      const isFar = (index: number) => index < first - KEPT || index > last + KEPT;
-      for (const [index, { letGo }] of [...book.watched]) if (isFar(index)) letGo();
-      for (const index of [...book.pages.keys()]) if (isFar(index)) book.pages.delete(index);
+      const isFar = (index: number) => index < first - PAGES_AROUND || index > last + PAGES_AROUND;
+      for (const [index, { release }] of [...state.watched]) if (isFar(index)) release();
+      for (const index of [...state.pages.keys()]) if (isFar(index)) state.pages.delete(index);
     },
-    [book, read],
+    [state, read],
   );
 
   useEffect(() => {
-    show(...book.shown);
+    show(...state.shown);
     return () => {
-      for (const { letGo } of [...book.watched.values()]) letGo();
+      for (const { release } of [...state.watched.values()]) release();
     };
-  }, [show, book]);
+  }, [show, state]);
 
-  const retry = useCallback(() => show(...book.shown), [book, show]);
+  const retry = useCallback(() => show(...state.shown), [state, show]);
   const refresh = useCallback(() => {
-    // What is shown stays until the new first page is there.
-    if (book.pages.size > 0) setLast({ key, book });
-    shelves.get(apollo)?.delete(key);
+    // The visible rows stay until the new first page has loaded.
+    if (state.pages.size > 0) setLast({ key, state });
+    statesByClient.get(apollo)?.delete(key);
     setEpoch((before) => before + 1);
-  }, [apollo, book, key]);
-  const isRefreshing = book.pages.size === 0 && last?.key === key;
-  const shown = isRefreshing ? last.book : book;
+  }, [apollo, state, key]);
+  const isRefreshing = state.pages.size === 0 && last?.key === key;
+  const shown = isRefreshing ? last.state : state;
   useEffect(() => {
     if (!isRefreshing) setLast(null);
   }, [isRefreshing]);
   const update = useCallback(() => {
-    const [first, last] = toPages(book.shown);
-    for (const [index, page] of [...book.watched]) {
+    const [first, last] = toPages(state.shown);
+    for (const [index, page] of [...state.watched]) {
       if (index >= first && index <= last) page.update();
-      // What is not shown is read once more when it is.
-      else page.letGo();
+      // Pages out of sight are reloaded when they become visible.
+      else page.release();
     }
-  }, [book]);
+  }, [state]);
   return {
     count: shown.count,
     reach: Math.min(shown.count, shown.cursors.length * PAGE),
     row: (index) => shown.pages.get(Math.floor(index / PAGE))?.[index % PAGE],
     show,
-    isLoading: shown.pages.size === 0 && book.failure === null,
+    isLoading: shown.pages.size === 0 && state.failure === null,
     isRefreshing,
-    failure: book.failure,
+    failure: state.failure,
     retry,
     refresh,
     update,
@@ -204,25 +204,25 @@ export function useEndless<Data, Variables extends OperationVariables, Row exten
   };
 }
 
-/** Enters a page that has come. True where the next page, which was read already, begins elsewhere now. */
-function enter<Row>(book: Book<Row>, index: number, { nodes, pageInfo, totalCount }: Connection<Row>): boolean {
+/** Stores a loaded page. Returns true if the next page was loaded already but begins at another cursor now. */
+function storePage<Row>(state: ListState<Row>, index: number, { nodes, pageInfo, totalCount }: Connection<Row>): boolean {
   const reached = index * PAGE + nodes.length;
-  book.pages.set(index, nodes);
+  state.pages.set(index, nodes);
   if (!pageInfo.hasNextPage) {
-    book.cursors.length = index + 1;
-    book.count = reached;
-    for (const [behind, { letGo }] of [...book.watched]) if (behind > index) letGo();
-    for (const behind of [...book.pages.keys()]) if (behind > index) book.pages.delete(behind);
+    state.cursors.length = index + 1;
+    state.count = reached;
+    for (const [later, { release }] of [...state.watched]) if (later > index) release();
+    for (const later of [...state.pages.keys()]) if (later > index) state.pages.delete(later);
     return false;
   }
-  const isMoved = book.pages.has(index + 1) && book.cursors[index + 1] !== pageInfo.endCursor;
-  book.cursors[index + 1] = pageInfo.endCursor;
-  book.count = Math.max(totalCount ?? book.count, reached + 1);
+  const isMoved = state.pages.has(index + 1) && state.cursors[index + 1] !== pageInfo.endCursor;
+  state.cursors[index + 1] = pageInfo.endCursor;
+  state.count = Math.max(totalCount ?? state.count, reached + 1);
   return isMoved;
 }
 
-/** Takes one page out of the cache, and what nothing else refers to. */
-function forget(
+/** Evicts one page from the cache, and objects that nothing else refers to. */
+function evictPage(
   cache: InMemoryCache,
   parent: { readonly __typename: string; readonly id: string },
   field: string,
@@ -237,6 +237,6 @@ function forget(
     } as never,
     broadcast: false,
   });
-  // The results that the cache remembers name what is gone, and would grow with each page that was ever read.
+  // The cache's memoized results refer to evicted objects, and would grow with each page ever loaded.
   cache.gc({ resetResultCache: true });
 }

@@ -9,12 +9,12 @@ interface QueryProps<Data, Variables> {
   readonly document: TypedDocumentNode<Data, Variables>;
   readonly variables: Variables;
   readonly loading?: ReactNode;
-  /** What stands around the words of a failure, where nothing was read before. */
+  /** Wraps the error message if no data has been loaded. */
   frame?(problem: ReactNode, failure: Failure): ReactNode;
   children(data: Data, refetch: () => void): ReactNode;
 }
 
-/** Reads a document and shows what came of it. While the server is away, what was read last stays, greyed. */
+/** Runs a query and renders its data or its error. While it fails, the last data stays, greyed. */
 export function Query<Data, Variables extends OperationVariables>(props: QueryProps<Data, Variables>) {
   const { document, variables, loading, frame = (problem) => problem, children } = props;
   const { signOut } = useDesk();

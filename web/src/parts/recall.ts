@@ -4,13 +4,13 @@ import { toPage } from './address.ts';
 
 const addresses = new Map<string, string>();
 
-/** Remembers the filters of a list, for the way back from one of its items. */
+/** Remembers the filters of a list, for the link back from one of its items. */
 export function useListAddress(projectId: string, page: string): void {
   const search = useSearch();
   useEffect(() => void addresses.set(toPage(projectId, page), search), [projectId, page, search]);
 }
 
-/** The list as it was last. */
+/** The address of a list with its last filters. */
 export function toLastList(projectId: string, page: string): string {
   const search = addresses.get(toPage(projectId, page));
   return toPage(projectId, page) + (search ? `?${search}` : '');

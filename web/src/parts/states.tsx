@@ -1,7 +1,7 @@
 import { type ReactNode, useEffect, useState } from 'react';
 import type { Failure } from '../graphql/link.ts';
 
-/** There is nothing yet: what would be here, and what makes one. */
+/** The empty state: what would be listed here, and how to create one. */
 export function Empty({ title, children }: { title: string; children?: ReactNode }) {
   return (
     <div className="state">
@@ -11,7 +11,7 @@ export function Empty({ title, children }: { title: string; children?: ReactNode
   );
 }
 
-/** The shape of what comes. Nothing is shown for what takes less than 300 ms. */
+/** A skeleton. CSS delays it, so that nothing flickers if loading takes less than 300 ms. */
 export function Loading({ lines = 6 }: { lines?: number }) {
   return (
     <div className="loading" role="status" aria-label="Loading">
@@ -38,10 +38,10 @@ const advice: Readonly<Record<string, string>> = {
   service_unavailable: 'What you see is what was read last. It is tried again by itself.',
   unreachable: 'The network or the server is away. It is tried again by itself.',
 };
-/** For these waiting helps. */
+/** Transient errors, which are retried automatically. */
 const passing = ['rate_limited', 'service_unavailable', 'unreachable'];
 
-/** Why something cannot be shown, and what to do; what waiting mends is tried again, with the seconds until then. */
+/** An error with advice; a transient one is retried automatically, with a countdown. */
 export function Problem({ failure, retry }: { failure: Failure; retry?: () => void }) {
   const { code, message, retryAfterMs } = failure;
   return (

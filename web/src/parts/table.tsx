@@ -24,7 +24,7 @@ export interface Column<Row> {
   readonly isMinor?: boolean;
   /** The name of the field by which the server sorts. */
   readonly sort?: string;
-  /** Numbers stand under each other. */
+  /** Aligned as a number. */
   readonly isNumber?: boolean;
   cell(row: Row): ReactNode;
 }
@@ -42,37 +42,37 @@ interface DataTableProps<Row> {
   readonly sort?: Sort | null;
   onSort?(sort: Sort): void;
   onOpen?(row: Row): void;
-  /** With it rows can be selected, by Space and by their boxes. */
+  /** If given, rows can be selected, by Space and by checkboxes. */
   readonly selected?: ReadonlySet<string>;
   onSelect?(ids: ReadonlySet<string>): void;
   toneOf?(row: Row): string | undefined;
   classOf?(row: Row): string | undefined;
-  /** What other keys do with the current row. */
+  /** Further key bindings, which act on the current row. */
   readonly keys?: Readonly<Record<string, (row: Row) => void>>;
-  /** The part that scrolls. */
+  /** The scrolling element. */
   readonly ref?: RefObject<HTMLDivElement | null>;
 }
 
 const ROW_HEIGHT = 36;
 const OVERSCAN = 12;
 
-/** A list as a table: arrows or `j` and `k` move, Enter opens, Space selects. Only the rows that are seen are in the page. */
+/** A list as a virtualized table: arrows or `j` and `k` move, Enter opens, Space selects. Only visible rows are in the DOM. */
 export function DataTable<Row extends { readonly id: string }>(props: DataTableProps<Row>) {
   const { label, list, columns, empty, sort, onSort, onOpen, selected, onSelect, toneOf, classOf, keys } = props;
   const { place, failure, show } = list;
   const id = label.replaceAll(' ', '-');
   const own = useRef<HTMLDivElement>(null);
   const scroller = props.ref ?? own;
-  const [current, setCurrent] = useCurrent(list);
+  const [current, setCurrent] = useCurrentRow(list);
   const virtual = useVirtualizer({
     count: list.reach,
     getScrollElement: () => scroller.current,
     estimateSize: () => ROW_HEIGHT,
     overscan: OVERSCAN,
-    // The header lies over the first row of what is scrolled.
+    // The sticky header covers the first row of the scrolled area.
     scrollPaddingEnd: ROW_HEIGHT,
     initialOffset: place.scrollTop,
-    // The current row is named by the grid, so it is in the page wherever it is.
+    // `aria-activedescendant` refers to the current row, so it must always be in the DOM.
     rangeExtractor: (range) => [...new Set([...defaultRangeExtractor(range), current])].sort((one, other) => one - other),
   });
   const items = virtual.getVirtualItems();
@@ -81,15 +81,15 @@ export function DataTable<Row extends { readonly id: string }>(props: DataTableP
   useEffect(() => {
     if (isReady) show(startIndex - OVERSCAN, endIndex + 2 * OVERSCAN);
   }, [isReady, show, startIndex, endIndex]);
-  useRoom(scroller);
-  useKeptPlace(scroller, place, isReady);
+  useTop(scroller);
+  useRestoredPlace(scroller, place, isReady);
   useSignedOut(failure?.code === 'not_authenticated');
   const move = (to: number) => {
     const next = Math.max(0, Math.min(list.reach - 1, to));
     setCurrent(next);
     virtual.scrollToIndex(next);
   };
-  useLetters(scroller, isReady, (step) => move(current + step));
+  useLetterKeys(scroller, isReady, (step) => move(current + step));
 
   if (list.isLoading) return <Loading lines={10} />;
   if (list.count === 0) return failure ? <Problem failure={failure} retry={list.retry} /> : empty;
@@ -104,14 +104,14 @@ export function DataTable<Row extends { readonly id: string }>(props: DataTableP
     const isForGrid = !(event.target as Element).closest('a, button, input');
     if (!isForGrid || event.metaKey || event.ctrlKey || event.altKey) return;
     const row = list.row(current);
-    const screen = Math.max(1, Math.floor((scroller.current?.clientHeight ?? 0) / ROW_HEIGHT) - 2);
+    const rowsPerScreen = Math.max(1, Math.floor((scroller.current?.clientHeight ?? 0) / ROW_HEIGHT) - 2);
     const actions: Record<string, () => void> = {
       ArrowDown: () => move(current + 1),
       j: () => move(current + 1),
       ArrowUp: () => move(current - 1),
       k: () => move(current - 1),
-      PageDown: () => move(current + screen),
-      PageUp: () => move(current - screen),
+      PageDown: () => move(current + rowsPerScreen),
+      PageUp: () => move(current - rowsPerScreen),
       Home: () => move(0),
       End: () => move(list.reach - 1),
       Enter: () => row && onOpen?.(row),
@@ -156,10 +156,10 @@ export function DataTable<Row extends { readonly id: string }>(props: DataTableP
           ))}
         </div>
         <div role="rowgroup" className="table-body" style={{ height: virtual.getTotalSize() }}>
-          {withoutTwins(items, list).map(({ index, start }) => {
+          {withoutDuplicates(items, list).map(({ index, start }) => {
             const row = list.row(index);
             return (
-              // biome-ignore lint/a11y/useKeyWithClickEvents: the grid takes the keys for its rows.
+              // biome-ignore lint/a11y/useKeyWithClickEvents: the grid handles the keys for its rows.
               <div
                 key={row?.id ?? index}
                 id={`${id}-${index}`}
@@ -203,8 +203,8 @@ export function DataTable<Row extends { readonly id: string }>(props: DataTableP
   );
 }
 
-/** While pages move against each other a row can be in two of them: it is shown once. */
-function withoutTwins<Row extends { readonly id: string }>(items: readonly VirtualItem[], list: Endless<Row>): readonly VirtualItem[] {
+/** While pages shift, two of them can contain the same row: it is shown once. */
+function withoutDuplicates<Row extends { readonly id: string }>(items: readonly VirtualItem[], list: Endless<Row>): readonly VirtualItem[] {
   const ids = new Set<string>();
   return items.filter(({ index }) => {
     const id = list.row(index)?.id;
@@ -213,29 +213,29 @@ function withoutTwins<Row extends { readonly id: string }>(items: readonly Virtu
   });
 }
 
-/** How far the current row is looked for, when others have come in above it. */
-const FOLLOWED = 300;
+/** How many rows away the current row is searched for after others were inserted above it. */
+const MAX_DISTANCE = 300;
 
-/** Once somebody has been in the table, the current row stays the same one when others come in above it; the list keeps it. */
-function useCurrent<Row extends { readonly id: string }>(list: Endless<Row>): readonly [number, (index: number) => void] {
+/** Once the table has had the focus, the current row keeps its identity when rows are inserted above it; the list stores it. */
+function useCurrentRow<Row extends { readonly id: string }>(list: Endless<Row>): readonly [number, (index: number) => void] {
   const { place, reach } = list;
-  const [, setTurn] = useState(0);
+  const [, setRenders] = useState(0);
   const found = place.id === null ? null : findNear(list, place.current, place.id);
   const current = Math.max(0, Math.min(found ?? place.current, reach - 1));
   const id = list.row(current)?.id ?? null;
-  // An effect that waits would be overtaken by the next key, and take back where that one has gone.
+  // A passive effect could run after the next key press and undo its move.
   useLayoutEffect(() => {
     if (place.id !== null && id !== null) Object.assign(place, { current, id });
   }, [place, current, id]);
   const set = (index: number) => {
     Object.assign(place, { current: index, id: list.row(index)?.id ?? null });
-    setTurn((before) => before + 1);
+    setRenders((before) => before + 1);
   };
   return [current, set];
 }
 
 function findNear<Row extends { readonly id: string }>(list: Endless<Row>, index: number, id: string): number | null {
-  for (let distance = 0; distance <= FOLLOWED; distance += 1) {
+  for (let distance = 0; distance <= MAX_DISTANCE; distance += 1) {
     for (const place of [index + distance, index - distance]) if (place >= 0 && list.row(place)?.id === id) return place;
   }
   return null;
@@ -243,7 +243,7 @@ function findNear<Row extends { readonly id: string }>(list: Endless<Row>, index
 
 const toClass = <Row,>({ isMinor, isNumber }: Column<Row>) => `cell${isMinor ? ' minor' : ''}${isNumber ? ' number' : ''}`;
 
-/** The tracks of all columns, and of those that a narrow screen has. */
+/** The CSS grid tracks of all columns, and of those on a narrow screen. */
 function toTracks<Row>(columns: readonly Column<Row>[], isSelectable: boolean): CSSProperties {
   const toList = (shown: readonly Column<Row>[]) => [...(isSelectable ? ['1.25rem'] : []), ...shown.map(({ width }) => width)].join(' ');
   return { '--columns': toList(columns), '--columns-narrow': toList(columns.filter(({ isMinor }) => !isMinor)) } as CSSProperties;
@@ -272,16 +272,16 @@ function Header<Row>({ column, sort, onSort }: { column: Column<Row>; sort?: Sor
   );
 }
 
-/** The table is as high as the window leaves room for. */
-function useRoom(scroller: RefObject<HTMLDivElement | null>) {
+/** Sets `--top`, so that the table fills the rest of the window's height. */
+function useTop(scroller: RefObject<HTMLDivElement | null>) {
   useLayoutEffect(() => {
     const element = scroller.current;
     if (element) element.style.setProperty('--top', `${Math.round(element.getBoundingClientRect().top + scrollY)}px`);
   });
 }
 
-/** Whoever comes back to a list finds it where it was, and goes on there with the keys. */
-function useKeptPlace(scroller: RefObject<HTMLDivElement | null>, place: Place, isReady: boolean) {
+/** Restores the scroll position and the keyboard focus when somebody comes back to a list. */
+function useRestoredPlace(scroller: RefObject<HTMLDivElement | null>, place: Place, isReady: boolean) {
   useLayoutEffect(() => {
     const element = scroller.current;
     if (!element || !isReady) return;
@@ -295,8 +295,8 @@ function useKeptPlace(scroller: RefObject<HTMLDivElement | null>, place: Place, 
   }, [scroller, place, isReady]);
 }
 
-/** `j` and `k` lead into the table from wherever nothing else takes letters. */
-function useLetters(scroller: RefObject<HTMLDivElement | null>, isReady: boolean, move: (step: number) => void) {
+/** `j` and `k` focus the table from anywhere that does not handle letters itself. */
+function useLetterKeys(scroller: RefObject<HTMLDivElement | null>, isReady: boolean, move: (step: number) => void) {
   const latest = useRef(move);
   latest.current = move;
   useEffect(() => {

@@ -7,10 +7,10 @@ export interface Tab {
   readonly to: string;
 }
 
-/** The parts of a page, each with an address of its own. Where there is no room for all, the current one is in sight. */
+/** The tabs of a page, each with its own address. If they do not all fit, the current one is scrolled into view. */
 export function Tabs({ label, tabs, current }: { label: string; tabs: readonly Tab[]; current: string }) {
   const nav = useRef<HTMLElement>(null);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another current tab is to be brought into sight.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new current tab is scrolled into view.
   useEffect(() => {
     const link = nav.current?.querySelector<HTMLElement>('[aria-current]');
     if (link && nav.current) nav.current.scrollLeft = link.offsetLeft - (nav.current.clientWidth - link.clientWidth) / 2;

@@ -14,12 +14,12 @@ function subscribe(watcher: () => void) {
   return () => watchers.delete(watcher);
 }
 
-/** The present, to a quarter of a minute: one clock for the whole page. */
+/** The current time, updated every 15 s: one clock for the whole page. */
 export const useNow = () => useSyncExternalStore(subscribe, () => now);
 
-/** A moment relative to now, with the exact one, in the reader's zone, on hover. */
+/** A relative time; the tooltip has the exact time in the reader's time zone. */
 export function Time({ value }: { value: string }) {
-  // What has happened since the last tick is no future.
+  // An event since the last tick must not appear to be in the future.
   const present = Math.max(useNow(), Math.min(Date.parse(value), Date.now()));
   return (
     <time dateTime={value} title={formatExact(value)}>

@@ -3,7 +3,7 @@ import { createContext, type ReactNode, useCallback, useContext, useState } from
 const ToastContext = createContext<(text: string) => void>(() => {});
 const SHOWN_MS = 4000;
 
-/** Tells in one sentence what has been done. */
+/** Returns a function that shows a message for a short time. */
 export const useToast = () => useContext(ToastContext);
 
 export function ToastProvider({ children }: { children: ReactNode }) {

@@ -2,10 +2,10 @@ import { useEffect, useRef } from 'react';
 import { useFeed } from '../live/live.tsx';
 import type { Endless } from './pages.ts';
 
-/** Whatever happens within this time is one reason to read. */
-const REST_MS = 5000;
+/** Events within this time are coalesced into one reload. */
+const COALESCE_MS = 5000;
 
-/** Reads what a list shows once more when something has happened in the project. */
+/** Reloads the visible part of a list when an event has arrived in the project's feed. */
 export function useUpdates({ update }: Pick<Endless<never>, 'update'>): void {
   const timer = useRef<ReturnType<typeof setTimeout> | null>(null);
   const latest = useRef(update);
@@ -21,6 +21,6 @@ export function useUpdates({ update }: Pick<Endless<never>, 'update'>): void {
     timer.current = setTimeout(() => {
       timer.current = null;
       latest.current();
-    }, REST_MS);
+    }, COALESCE_MS);
   });
 }

@@ -8,17 +8,17 @@ import { porticoLink } from '../graphql/link.ts';
 import { SessionKeeper } from './keeper.ts';
 import { readSession, type Session, writeSession } from './session.ts';
 
-/** All that a page may use of who is signed in. */
+/** The signed-in session, as pages may use it. */
 export interface Desk {
   readonly portico: Portico;
   readonly session: Session;
-  /** Forgets the session; with a reason where it was not the person who wished so. */
+  /** Drops the session; a reason is given if the person did not ask for it. */
   signOut(reason?: string): void;
 }
 
 interface Doorway {
   readonly desk: Desk | null;
-  /** Why the last session ended; null where somebody signed out. */
+  /** Why the last session ended; null if the person signed out. */
   readonly reason: string | null;
   signIn(session: Session): void;
 }
@@ -31,7 +31,7 @@ export function useDoorway(): Doorway {
   return doorway;
 }
 
-/** For whatever is shown to those who are signed in alone. */
+/** For components that are shown only while somebody is signed in. */
 export function useDesk(): Desk {
   const { desk } = useDoorway();
   if (!desk) throw new Error('Nobody is signed in.');
@@ -53,15 +53,17 @@ export function DeskProvider({ children }: { children: ReactNode }) {
     setSession(next);
   }, []);
 
-  const parts = useMemo(() => (session ? open(session, signOut) : null), [session, signOut]);
-  useEffect(() => () => parts?.keeper.close(), [parts]);
-  const doorway = useMemo(() => ({ desk: parts?.desk ?? null, reason, signIn }), [parts, reason, signIn]);
+  const opened = useMemo(() => (session ? openDesk(session, signOut) : null), [session, signOut]);
+  useEffect(() => () => opened?.keeper.close(), [opened]);
+  const doorway = useMemo(() => ({ desk: opened?.desk ?? null, reason, signIn }), [opened, reason, signIn]);
   return (
-    <DoorwayContext value={doorway}>{parts ? <ApolloProvider client={parts.apollo}>{children}</ApolloProvider> : children}</DoorwayContext>
+    <DoorwayContext value={doorway}>
+      {opened ? <ApolloProvider client={opened.apollo}>{children}</ApolloProvider> : children}
+    </DoorwayContext>
   );
 }
 
-function open(session: Session, signOut: (reason?: string) => void) {
+function openDesk(session: Session, signOut: (reason?: string) => void) {
   const keeper = new SessionKeeper(session);
   const portico = connect({ url: location.origin, credential: keeper.credential, maxWaitMs: 5_000, fetch: exactFetch });
   const apollo = new ApolloClient({

@@ -1,47 +1,47 @@
 import { renew } from './renewal.ts';
 import { type Session, writeSession } from './session.ts';
 
-/** A new credential is had this long before the old one ends. */
-const AHEAD_MS = 60_000;
+/** The credential is renewed this long before it expires. */
+const RENEW_AHEAD_MS = 60_000;
 const RETRY_MS = 15_000;
-/** `setTimeout` takes no more. */
+/** The longest delay that `setTimeout` accepts. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
-/** Keeps a session good: renews its credential before it ends, where that can be done. */
+/** Renews the session's credential before it expires, if it can be renewed. */
 export class SessionKeeper {
   #session: Session;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #renewing: Promise<void> | null = null;
-  #asked: string | null = null;
+  #issued: string | null = null;
 
   constructor(session: Session) {
     this.#session = session;
-    this.#plan();
+    this.#scheduleRenewal();
   }
 
   get session(): Session {
     return this.#session;
   }
 
-  /** The credential for the client package: asked once, and again when the server refuses what was given. */
+  /** The credential for the client package, which calls this once, and again after the server has rejected the credential. */
   readonly credential = async (): Promise<string> => {
-    if (this.#asked === this.#session.credential) await this.#renew();
-    this.#asked = this.#session.credential;
-    return this.#asked;
+    if (this.#issued === this.#session.credential) await this.#renew();
+    this.#issued = this.#session.credential;
+    return this.#issued;
   };
 
   close(): void {
     clearTimeout(this.#timer);
   }
 
-  #plan(): void {
+  #scheduleRenewal(): void {
     clearTimeout(this.#timer);
     const { expires, renewal } = this.#session;
     if (!renewal || expires === null) return;
-    const delay = Math.min(Math.max(0, expires - Date.now() - AHEAD_MS), MAX_TIMEOUT_MS);
+    const delay = Math.min(Math.max(0, expires - Date.now() - RENEW_AHEAD_MS), MAX_TIMEOUT_MS);
     this.#timer = setTimeout(() => {
       this.#renew().catch(() => {
-        this.#timer = setTimeout(() => this.#plan(), RETRY_MS);
+        this.#timer = setTimeout(() => this.#scheduleRenewal(), RETRY_MS);
       });
     }, delay);
   }
@@ -53,7 +53,7 @@ export class SessionKeeper {
       .then((session) => {
         this.#session = session;
         writeSession(session);
-        this.#plan();
+        this.#scheduleRenewal();
       })
       .finally(() => {
         this.#renewing = null;

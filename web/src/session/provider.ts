@@ -2,24 +2,24 @@ import * as oauth from 'oauth4webapi';
 import { readExpiry, type Session } from './session.ts';
 import { loadSettings } from './settings.ts';
 
-/** A session with a new credential, by the refresh token of the one before it. */
+/** Exchanges a refresh token for a session with a new credential. */
 export async function refresh(refreshToken: string): Promise<Session> {
   const { server, client } = await openProvider();
   const response = await oauth.refreshTokenGrantRequest(server, client, oauth.None(), refreshToken, options);
   return toSession(await oauth.processRefreshTokenResponse(server, client, response), refreshToken);
 }
 
-/** What the way back from the identity provider is compared with; it is used once. */
+/** A pending sign-in, which the redirect from the identity provider is checked against once. */
 interface Attempt {
   readonly verifier: string;
   readonly state: string;
   readonly returnTo: string;
 }
 
-const ATTEMPT = 'portico:sign-in';
+const ATTEMPT_KEY = 'portico:sign-in';
 const redirectUri = () => `${location.origin}/signin/callback`;
 
-/** Plain HTTP only where the provider is on this machine. */
+/** Plain HTTP is allowed only if the desk itself is served over HTTP. */
 const options = { [oauth.allowInsecureRequests]: location.protocol === 'http:' };
 
 async function openProvider() {
@@ -32,12 +32,12 @@ async function openProvider() {
   return { provider, server, client };
 }
 
-/** Leaves for the identity provider: authorization code with PKCE. */
+/** Redirects to the identity provider: authorization code flow with PKCE. */
 export async function leaveForProvider(returnTo: string): Promise<void> {
   const { provider, server, client } = await openProvider();
   const verifier = oauth.generateRandomCodeVerifier();
   const state = oauth.generateRandomState();
-  sessionStorage.setItem(ATTEMPT, JSON.stringify({ verifier, state, returnTo } satisfies Attempt));
+  sessionStorage.setItem(ATTEMPT_KEY, JSON.stringify({ verifier, state, returnTo } satisfies Attempt));
   const address = new URL(server.authorization_endpoint ?? '');
   address.search = new URLSearchParams({
     client_id: client.client_id,
@@ -53,17 +53,17 @@ export async function leaveForProvider(returnTo: string): Promise<void> {
   location.assign(address);
 }
 
-/** The token is for the gateway: `resource` of RFC 8707, which is a URL, and `audience`, as some providers call it. */
+/** Requests a token for the gateway: `resource` of RFC 8707, if it is a URL, and `audience`, which some providers expect. */
 const audienceOf = (audience: string) => ({ audience, ...(URL.canParse(audience) && { resource: audience }) });
 
-/** Without a refresh token the person is sent to the provider again when the session ends. */
+/** Requests a refresh token (`offline_access`) if supported. Without one the person signs in again when the session ends. */
 const scopeOf = ({ scopes_supported }: oauth.AuthorizationServer) =>
   ['openid', 'profile', 'email', ...(scopes_supported?.includes('offline_access') ? ['offline_access'] : [])].join(' ');
 
-/** The end of the way back: the code becomes a session. */
+/** Handles the redirect from the identity provider: exchanges the code for a session. */
 export async function comeBack(address: URL): Promise<{ session: Session; returnTo: string }> {
-  const attempt: Attempt | null = JSON.parse(sessionStorage.getItem(ATTEMPT) ?? 'null');
-  sessionStorage.removeItem(ATTEMPT);
+  const attempt: Attempt | null = JSON.parse(sessionStorage.getItem(ATTEMPT_KEY) ?? 'null');
+  sessionStorage.removeItem(ATTEMPT_KEY);
   if (!attempt) throw new Error('This tab has not asked to sign in.');
   const { provider, server, client } = await openProvider();
   const parameters = oauth.validateAuthResponse(server, client, address, attempt.state);

@@ -1,7 +1,7 @@
 import type { Session } from './session.ts';
 import { askDemo } from './settings.ts';
 
-/** How a new credential is had: of the demo for the same person, of the identity provider by its refresh token. */
+/** The source of a new credential: the demo, by the user's id, or the identity provider, by the refresh token. */
 export type Renewal = { readonly demo: string } | { readonly refreshToken: string };
 
 export async function signInDemo(userId: string): Promise<Session> {
@@ -9,7 +9,7 @@ export async function signInDemo(userId: string): Promise<Session> {
   return { kind: 'demo', credential: token, expires: Date.parse(expires), renewal: { demo: userId } };
 }
 
-/** A session as good as the one before it, with a new credential. */
+/** The same session with a new credential. */
 export async function renew(renewal: Renewal): Promise<Session> {
   if ('demo' in renewal) return signInDemo(renewal.demo);
   const { refresh } = await import('./provider.ts');

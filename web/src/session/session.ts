@@ -1,33 +1,33 @@
 import type { Renewal } from './renewal.ts';
 
-/** Who is signed in, and how. It lives as long as the tab: in memory, and in its sessionStorage. */
+/** Who is signed in, and how. It is stored in memory and in the tab's sessionStorage. */
 export interface Session {
-  /** A key or token that was pasted, a person of the demo, or somebody whom the identity provider knows. */
+  /** A pasted key or token, a demo user, or a user of the identity provider. */
   readonly kind: 'key' | 'token' | 'demo' | 'provider';
   readonly credential: string;
-  /** When the credential ends, in milliseconds since 1970; null: nobody knows. */
+  /** When the credential expires, in milliseconds since 1970; null if unknown. */
   readonly expires: number | null;
-  /** How a new credential is had before this one ends; null: not at all. */
+  /** How the credential is renewed before it expires; null if it cannot be. */
   readonly renewal: Renewal | null;
 }
 
-/** GraphiQL and the reference read it under this name, from the storage that a link of the desk hands to them. */
-const NAME = 'portico:session';
+/** The storage key. GraphiQL and the API reference read it too, from the sessionStorage that a tab opened by the desk inherits. */
+const STORAGE_KEY = 'portico:session';
 
 export function readSession(): Session | null {
   try {
-    return JSON.parse(sessionStorage.getItem(NAME) ?? 'null');
+    return JSON.parse(sessionStorage.getItem(STORAGE_KEY) ?? 'null');
   } catch {
     return null;
   }
 }
 
 export function writeSession(session: Session | null): void {
-  if (session) sessionStorage.setItem(NAME, JSON.stringify(session));
-  else sessionStorage.removeItem(NAME);
+  if (session) sessionStorage.setItem(STORAGE_KEY, JSON.stringify(session));
+  else sessionStorage.removeItem(STORAGE_KEY);
 }
 
-/** When a token ends (`exp`), in milliseconds since 1970; null for a key, and for whatever cannot be read. */
+/** When a token expires (`exp`), in milliseconds since 1970; null for a key or an unreadable token. */
 export function readExpiry(credential: string): number | null {
   const [, payload] = credential.split('.');
   if (!payload) return null;

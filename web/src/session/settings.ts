@@ -1,13 +1,13 @@
-/** A person of the demo, whose session is one click away. */
+/** A demo user, as whom one can sign in by one click. */
 export interface DemoPerson {
   readonly id: string;
   readonly name: string;
   readonly email: string;
 }
 
-/** How one can sign in at this server: `GET /desk/settings`. */
+/** The ways to sign in at this server: `GET /desk/settings`. */
 export interface Settings {
-  /** Null where there is no demo, or none for this machine. */
+  /** Null if there is no demo, or none for this machine. */
   readonly demo: { readonly people: readonly DemoPerson[]; readonly project_id: string } | null;
   readonly identity_provider: { readonly issuer: string; readonly client_id: string; readonly audience: string } | null;
 }
@@ -15,19 +15,23 @@ export interface Settings {
 let settings: Promise<Settings> | null = null;
 
 export function loadSettings(): Promise<Settings> {
-  settings ??= ask('/desk/settings').catch((failure) => {
+  settings ??= fetchJson('/desk/settings').catch((failure) => {
     settings = null;
     throw failure;
   });
   return settings;
 }
 
-/** A session of a person of the demo: `POST /desk/demo`. */
+/** Creates a session token for a demo user: `POST /desk/demo`. */
 export function askDemo(userId: string): Promise<{ token: string; expires: string }> {
-  return ask('/desk/demo', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ user_id: userId }) });
+  return fetchJson('/desk/demo', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ user_id: userId }),
+  });
 }
 
-async function ask(path: string, init: RequestInit = {}) {
+async function fetchJson(path: string, init: RequestInit = {}) {
   const response = await fetch(path, init);
   const body = await response.json().catch(() => ({}));
   if (!response.ok) throw new Error(body.detail ?? `The server answered ${response.status}.`);

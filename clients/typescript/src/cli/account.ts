@@ -77,7 +77,7 @@ export function addAccount(program: Command): void {
     });
 }
 
-/** The project of the profile, where whoever logs in may see it too. */
+/** The project of the profile, if the user that logs in may see it too. */
 async function keepProject(session: Session, kept: Profile | undefined): Promise<Project | null> {
   if (!kept?.project || kept.url !== session.url) return null;
   return findProject(session, kept.project.id).catch(() => null);

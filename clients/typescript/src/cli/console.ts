@@ -45,7 +45,7 @@ export function addConsole(program: Command): void {
     });
 }
 
-/** For how long nothing has happened. */
+/** Measures the time since the last activity. */
 class Quiet {
   #since = Date.now();
 
@@ -58,7 +58,7 @@ class Quiet {
   }
 }
 
-/** Shows what comes, until the console hangs up. */
+/** Prints the output until the console hangs up. */
 async function show(stream: ConsoleStream, quiet: Quiet): Promise<void> {
   for await (const bytes of stream.readable) {
     quiet.end();
@@ -66,10 +66,10 @@ async function show(stream: ConsoleStream, quiet: Quiet): Promise<void> {
   }
 }
 
-/** Sends what is typed, or comes from a pipe, as it is. Resolves when somebody leaves, or behind the end of the pipe all is quiet. */
+/** Sends standard input unchanged. Resolves on Ctrl-], or after the end of a pipe once there was no output for `lingerMs`. */
 async function type(stream: ConsoleStream, isTerminal: boolean, quiet: Quiet, lingerMs: number): Promise<void> {
   const writer = stream.writable.getWriter();
-  // Where the console has ended, whoever reads is told why.
+  // A failed write never settles here: the reader of the output gets the reason.
   const send = (bytes: Uint8Array) => writer.write(bytes).catch(() => new Promise<never>(() => {}));
   for await (const part of process.stdin) {
     const bytes = part as Buffer;

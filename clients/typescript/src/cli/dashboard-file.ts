@@ -6,17 +6,17 @@ import { parseJson, readText } from './input.ts';
 import type { V1Answer } from './session.ts';
 import { layOut } from './text.ts';
 
-/** What of a dashboard can be changed; all else in a file is only to be read. */
+/** The writable fields of a dashboard; all others in a file are read-only. */
 const editable = ['name', 'description', 'project', 'widgets', 'is_default', 'is_public'] as const;
 
 export type Content = { readonly [Field in (typeof editable)[number]]?: unknown };
 
 export interface DashboardFile {
   readonly path: string;
-  /** As it stands in the file: this is what is sent. */
+  /** The text of the file, which is sent unchanged. */
   readonly text: string;
   readonly content: Content;
-  /** Null in a file that is not on the server yet. */
+  /** Null if the dashboard is not on the server yet. */
   readonly id: string | null;
   readonly version: number | null;
   /** Whether it differs from what was pulled. */
@@ -64,7 +64,7 @@ export async function readFolder(folder: string): Promise<Map<string, DashboardF
   return files;
 }
 
-/** The version stands before what the server has, and a checksum, which tells later whether the file was edited. */
+/** Writes the version and a checksum before the server's fields; the checksum shows later whether the file was edited. */
 export async function writeDashboardFile(path: string, { version, text, content }: Served): Promise<void> {
   const own = `{"version":${version},"checksum":"${sum(content)}",`;
   const draft = join(dirname(path), `.${basename(path)}.${process.pid}`);
@@ -72,7 +72,7 @@ export async function writeDashboardFile(path: string, { version, text, content 
   await rename(draft, path);
 }
 
-/** A name for the file of a dashboard that has none yet: of letters and digits alone, whatever the dashboard is called. */
+/** A name for a new dashboard file: only letters and digits, joined by hyphens, whatever the dashboard is called. */
 export function nameFile({ id, name }: Served, isTaken: (file: string) => boolean): string {
   const words = name.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
   const short = [...words.join('-')].slice(0, 60).join('') || 'dashboard';

@@ -29,7 +29,7 @@ interface Listed {
   readonly modified: string;
 }
 
-/** What became of a file. */
+/** The result for one file. */
 interface Outcome {
   readonly file: string;
   readonly state: 'new' | 'pulled' | 'pushed' | 'unchanged' | 'edited' | 'conflict' | 'refused';
@@ -163,7 +163,7 @@ async function push(session: Session, file: DashboardFile): Promise<Outcome> {
   }
 }
 
-/** Shows what became of the files; fails where one of them is not as it was wanted. */
+/** Prints the results; throws if a file was rejected or has a conflict. */
 async function report(outcomes: readonly Outcome[], { json }: GlobalOptions): Promise<void> {
   const lost = outcomes.filter(({ state }) => state === 'conflict' || state === 'refused');
   if (json) await writeValue(outcomes);

@@ -1,14 +1,14 @@
 /** A place in which two values differ: `widgets[2].title`. */
 export interface Difference {
   readonly path: string;
-  /** JSON, cut short; `(none)` where there is nothing. */
+  /** Truncated JSON; `(none)` if there is no value. */
   readonly there: string;
   readonly yours: string;
 }
 
 const MAX_SHOWN = 60;
 
-/** Where two values differ, as deep down as they have the same shape. */
+/** The differences of two values, compared recursively as far as they have the same shape. */
 export function findDifferences(there: unknown, yours: unknown, path = ''): Difference[] {
   const names = Array.isArray(there) && Array.isArray(yours) ? listIndexes(there, yours) : listNames(there, yours);
   if (!names) return JSON.stringify(there) === JSON.stringify(yours) ? [] : [{ path, there: show(there), yours: show(yours) }];

@@ -1,24 +1,24 @@
 import { describeFields, PorticoError } from '../error.ts';
 import { clean } from './text.ts';
 
-/** What a command ends with that cannot do what it is asked to: one sentence for people. */
+/** The failure of a command: one sentence for people. */
 export class CommandFailure extends Error {
   constructor(
     message: string,
-    /** 1, or 2 where the command was called wrongly. */
+    /** 1, or 2 for a usage error. */
     readonly exitCode: 1 | 2 = 1,
   ) {
     super(message);
   }
 }
 
-/** What to do about it, by code. */
+/** What the user can do about a failure, by code. */
 const advice: Readonly<Record<string, string>> = {
   not_authenticated: '“portico login” takes another credential.',
   session_required: 'An API key manages no keys and takes no ticket: log in with a session token (“portico login”).',
 };
 
-/** In words, how a console was lost that nobody left. */
+/** Why a console was closed by the server, by close reason. */
 const consoleEnds: Readonly<Record<string, string>> = {
   taken_over: 'Somebody else has opened this console.',
   ended: 'Somebody has ended this console session.',
@@ -29,10 +29,10 @@ const consoleEnds: Readonly<Record<string, string>> = {
   too_many_consoles: 'Too many consoles of yours are open: close one.',
 };
 
-/** Any failure as one line; null where it is a mistake of this program. */
+/** Any failure as one line; null for a bug of this program. */
 export function describeFailure(failure: unknown): string | null {
   if (failure instanceof CommandFailure) return clean(failure.message);
-  // Of a file or a folder: `EACCES: permission denied, mkdir '/…'`.
+  // A file system error: `EACCES: permission denied, mkdir '/…'`.
   if (failure instanceof Error && 'syscall' in failure) return clean(`${failure.message}.`);
   if (!(failure instanceof PorticoError)) return null;
   const ended = consoleEnds[failure.code];

@@ -15,12 +15,12 @@ export interface FollowOptions {
   readonly cursor?: string;
 }
 
-/** As long as most kinds are. */
+/** The length of most kinds. */
 const KIND_COLUMNS = 24;
 
 export const severityStyles: Readonly<Record<FeedNotification['severity'], Style>> = { info: 'blue', warning: 'yellow', critical: 'red' };
 
-/** Shows what comes to the project, until the program is ended or nothing can help. */
+/** Prints the events of the project until the program is stopped or retrying cannot help. */
 export async function follow(session: Session, options: FollowOptions): Promise<void> {
   const { id: project, name } = await session.project();
   const { feed: open } = await session.connect();
@@ -48,7 +48,7 @@ async function show(event: FeedEvent): Promise<void> {
   await writeLine(`${event.sequence}  ${formatTime(created)}  ${marked}  ${clean(kind).padEnd(KIND_COLUMNS)}  ${clean(title)}`);
 }
 
-/** As the feed of v1 names it. */
+/** The event with v1's field names. */
 function toV1(event: FeedEvent): object {
   if (event.type === 'ready') {
     const { type, sequence, readThrough, unreadCount } = event;
@@ -64,7 +64,7 @@ function toV1(event: FeedEvent): object {
   return { type, sequence, notification: { ...before, resource_type, resource_id, data, created, read } };
 }
 
-/** A file that holds the last sequence that was shown. */
+/** A cursor store in a file, which holds the last sequence that was printed. */
 function keepIn(path: string): CursorStore {
   return {
     async load() {

@@ -3,10 +3,10 @@ import { InvalidArgumentError } from 'commander';
 import { CommandFailure } from './failure.ts';
 import { readAll } from './secret.ts';
 
-/** More than the server takes. */
+/** More than the server accepts. */
 const MAX_BYTES = 2 * 1024 * 1024;
 
-/** What `--data` means: a JSON text, `@` and the name of a file, or `-` for standard input. */
+/** The JSON text that `--data` refers to: the text itself, `@` and the name of a file, or `-` for standard input. */
 export async function readData(argument: string): Promise<string> {
   const text =
     argument === '-' ? await readAll(process.stdin, MAX_BYTES) : argument.startsWith('@') ? await readText(argument.slice(1)) : argument;
@@ -28,7 +28,7 @@ export function parseJson(text: string, name: string): unknown {
   }
 }
 
-/** An option that is a number from 0 or 1 on. */
+/** A parser for an integer option with a minimum. */
 export const readNumber =
   (least: 0 | 1) =>
   (text: string): number => {

@@ -40,7 +40,7 @@ export function addInstances(program: Command): void {
   });
 }
 
-/** The id of the instance of this name or id. */
+/** The id of the instance with this name or id. */
 export async function findInstance(session: Session, wanted: string): Promise<string> {
   if (isId(wanted)) return wanted.toLowerCase();
   const { id: project } = await session.project();

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { readNumber } from './input.ts';
 import { note } from './output.ts';
 
-/** Which part of a list is shown. */
+/** Which page of a list is shown. */
 export interface PageOptions {
   readonly page: number;
   readonly pageSize: number;
@@ -19,22 +19,22 @@ export const withPages = (command: Command): Command =>
     .option('--page <number>', 'which page of the list', readNumber(1), 1)
     .option('--page-size <number>', 'how many items a page has, at most 100', readNumber(1), 20);
 
-/** Says that there is more than what is shown. */
+/** Notes that the list has more than this page. */
 export function noteMore({ count, page, total_pages }: Page): void {
   if (total_pages > 1)
     note(`Page ${page} of ${total_pages}, of ${count} in all${page < total_pages ? `: --page ${page + 1} shows more` : ''}.`);
 }
 
-/** A part of a connection of GraphQL. */
+/** A page of a GraphQL connection. */
 export interface Part<Node> {
   readonly nodes: readonly Node[];
   readonly pageInfo: { readonly hasNextPage: boolean; readonly endCursor: string | null };
 }
 
-/** What is selected of every part. */
+/** The selection that every page needs. */
 export const pageInfo = 'pageInfo { hasNextPage endCursor }';
 
-/** Everything in a connection, part by part. */
+/** All nodes of a connection, read page by page. */
 export async function listAll<Node>(read: (after: string | null) => Promise<Part<Node>>): Promise<Node[]> {
   const all: Node[] = [];
   for (let after: string | null = null; ; ) {

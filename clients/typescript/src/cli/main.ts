@@ -34,19 +34,19 @@ on its database, where its sources are: npm run portico -- --help`,
 
 for (const add of [addAccount, addOverview, addNotifications, addInstances, addDashboards, addConsole, addKeys, addApi]) add(program);
 
-/** Who reads no further (`| head`) has had enough. */
+/** A closed pipe (`| head`) ends the program without an error. */
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
 }
 
-/** What has been written to a pipe is on its way only. */
+/** Exits after pending output is flushed, as writes to a pipe are asynchronous. */
 async function exit(code: number): Promise<never> {
   for (const stream of [process.stdout, process.stderr]) await new Promise((resolve) => stream.write('', resolve));
   process.exit(code);
 }
 
 function toExitCode(failure: unknown): number {
-  // Commander has said what is wrong with the call, or what was asked for.
+  // Commander has already printed the usage error, the help or the version.
   if (failure instanceof CommanderError) return failure.exitCode === 0 ? 0 : 2;
   console.error(describeFailure(failure) ?? failure);
   return failure instanceof CommandFailure ? failure.exitCode : 1;

@@ -76,7 +76,7 @@ interface PublishOptions {
   readonly idempotencyKey?: string;
 }
 
-/** Named as v1 names them. */
+/** The selection, aliased to v1's field names. */
 const published = 'id sequence kind severity title body resource_type: resourceType resource_id: resourceId data created read';
 
 function addPublish(program: Command): void {

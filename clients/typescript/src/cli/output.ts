@@ -5,35 +5,35 @@ const styles = { dim: 2, red: 31, green: 32, yellow: 33, blue: 34 } as const;
 
 export type Style = keyof typeof styles;
 
-/** Whether colours are for this stream: on a terminal, and nobody has asked for none. */
+/** Whether this stream gets colours: it is a terminal, and the environment does not turn them off. */
 const hasColours = ({ isTTY }: { isTTY?: boolean }): boolean => Boolean(isTTY) && !process.env.NO_COLOR && process.env.TERM !== 'dumb';
 
-/** In a colour, where there are colours. */
+/** The text in a colour, if standard output has colours. */
 export const paint = (text: string, style: Style | null): string =>
   style && text && hasColours(process.stdout) ? `\x1b[${styles[style]}m${text}\x1b[0m` : text;
 
-/** To standard output, at the pace of whoever reads it. */
+/** Writes to standard output, with backpressure. */
 export async function write(chunk: string | Uint8Array): Promise<void> {
   if (!process.stdout.write(chunk)) await once(process.stdout, 'drain');
 }
 
 export const writeLine = (line: string): Promise<void> => write(`${line}\n`);
 
-/** A JSON document of the server, to the digit as it came. */
+/** Writes a JSON document of the server; its numbers keep all their digits. */
 export const writeDocument = (json: string): Promise<void> => writeLine(layOut(json));
 
 export const writeValue = (value: unknown): Promise<void> => writeDocument(JSON.stringify(value));
 
-/** One of many, on a line of its own. */
+/** Writes one of many values, on a single line. */
 export const writeEvent = (value: unknown): Promise<void> => writeLine(escapeControls(JSON.stringify(value)));
 
-/** Beside the result: for whoever looks on, not for the next program. */
+/** Writes a note for people to standard error, so that it stays out of pipes. */
 export const note = (line: string): void => void process.stderr.write(`${line}\n`);
 
-/** A cell: a text, with a colour perhaps. */
+/** A cell of a table: a text with an optional colour. */
 export type Cell = string | { readonly text: string; readonly style: Style | null };
 
-/** Rows below their headings; nothing stands behind the last column. */
+/** Writes rows below their headings; the last column is not padded. */
 export async function writeTable(headings: readonly string[], rows: ReadonlyArray<readonly Cell[]>): Promise<void> {
   const read = (cell: Cell) => (typeof cell === 'string' ? { text: cell, style: null } : cell);
   const all = [headings.map((text) => ({ text, style: 'dim' as const })), ...rows.map((row) => row.map(read))];

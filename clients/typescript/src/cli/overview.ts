@@ -36,7 +36,7 @@ const attentionLabels: ReadonlyArray<readonly [keyof Overview['attention'], stri
   ['cancellations_scheduled', 'to be cancelled', 'yellow'],
 ];
 
-/** A figure a line, with a bar of its length: the longest is the largest of them. */
+/** One line for each figure, with a bar in proportion to the largest. */
 function drawBars(title: string, figures: readonly Figure[]): string {
   const labelWidth = Math.max(0, ...figures.map(({ label }) => label.length));
   const largest = Math.max(1, ...figures.map(({ value }) => value));

@@ -14,7 +14,7 @@ export interface Project {
 export interface Profile {
   readonly url: string;
   readonly credential: string;
-  /** What `portico use` has chosen. */
+  /** The project that `portico use` has chosen. */
   readonly project?: Project;
 }
 
@@ -22,7 +22,7 @@ export type Profiles = Readonly<Record<string, Profile>>;
 
 const pathOf = (): string => join(process.env.XDG_CONFIG_HOME || join(homedir(), '.config'), 'portico', 'profiles.json');
 
-/** What `portico login` has kept. */
+/** The stored profiles, by name. */
 export async function readProfiles(): Promise<Profiles> {
   const path = pathOf();
   const stats = statSync(path, { throwIfNoEntry: false });
@@ -38,7 +38,7 @@ export async function readProfiles(): Promise<Profiles> {
   }
 }
 
-/** Makes of a name a profile, or nothing: the others stay as they are. */
+/** Stores a profile, or removes it if null; the others are unchanged. Returns the path of the file. */
 export async function changeProfile(name: string, profile: Profile | null): Promise<string> {
   const path = pathOf();
   const profiles: Record<string, Profile> = { ...(await readProfiles()) };
@@ -46,7 +46,7 @@ export async function changeProfile(name: string, profile: Profile | null): Prom
   else delete profiles[name];
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   chmodSync(dirname(path), 0o700);
-  // A reader finds the old file or the new one, and never one that others can read.
+  // A reader sees either the old file or the new one, and other users can read neither.
   const draft = `${path}.${process.pid}`;
   try {
     await writeFile(draft, `${JSON.stringify({ profiles }, null, 2)}\n`, { mode: 0o600, flag: 'wx' });

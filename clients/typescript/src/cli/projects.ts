@@ -30,7 +30,7 @@ export async function listProjects(session: Session): Promise<ListedProject[]> {
   return projects;
 }
 
-/** The projects of an organization, of which the first part is there already. */
+/** All projects of an organization whose first page has been read. */
 async function listRest(session: Session, { id, name, projects }: Organization): Promise<ListedProject[]> {
   const document = `query ($id: ID!, $projectAfter: String) { organization(id: $id) { ${projectsOf} } }`;
   const all = await listAll(async (projectAfter) => {
@@ -42,7 +42,7 @@ async function listRest(session: Session, { id, name, projects }: Organization):
 
 export const isId = (text: string): boolean => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text);
 
-/** The project of this name or id; where nothing is said, the only one that there is. */
+/** The project with this name or id; for null, the user's only project. */
 export async function findProject(session: Session, wanted: string | null): Promise<Project> {
   if (wanted !== null && isId(wanted)) {
     const document = 'query ($id: ID!) { project(id: $id) { id name organizationId } }';

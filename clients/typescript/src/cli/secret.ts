@@ -3,22 +3,22 @@ import { Writable } from 'node:stream';
 import { isCredential } from '../credential.ts';
 import { CommandFailure } from './failure.ts';
 
-/** More than any key or token. */
+/** Longer than any key or token. */
 const MAX_BYTES = 64 * 1024;
 
-/** A credential from the terminal, where it is not shown, or from a pipe. */
+/** Reads a credential from the terminal, without echo, or from a pipe. */
 export async function readSecret(prompt: string): Promise<string> {
   const text = process.stdin.isTTY ? await askUnseen(prompt) : await readAll(process.stdin, MAX_BYTES);
   return checkCredential(text.trim());
 }
 
-/** Throws for what is no credential. */
+/** Returns the text; throws if it is no credential. */
 export function checkCredential(text: string): string {
   if (!isCredential(text)) throw new CommandFailure('That is no key and no token.');
   return text;
 }
 
-/** All of a stream, up to a limit. */
+/** Reads a whole stream; throws if it exceeds the limit. */
 export async function readAll(stream: AsyncIterable<Buffer | string>, maxBytes: number): Promise<string> {
   const parts: Buffer[] = [];
   let size = 0;
@@ -32,10 +32,10 @@ export async function readAll(stream: AsyncIterable<Buffer | string>, maxBytes: 
 }
 
 function askUnseen(prompt: string): Promise<string> {
-  // What is typed is echoed by readline, to nowhere.
+  // Readline echoes the input to this stream, which discards it.
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
   const lines = createInterface({ input: process.stdin, output: nowhere, terminal: true, historySize: 0 });
-  // From here on nothing that is typed is seen.
+  // The prompt comes after readline has turned the terminal's own echo off.
   process.stderr.write(prompt);
   return new Promise((resolve, reject) => {
     const finish = (work: () => void) => {

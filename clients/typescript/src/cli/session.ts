@@ -8,7 +8,7 @@ import { type Profile, type Project, readProfiles } from './profiles.ts';
 import { findProject } from './projects.ts';
 import { checkCredential } from './secret.ts';
 
-/** What may stand before and behind every command. */
+/** Options that every command accepts, before or after its name. */
 export interface GlobalOptions {
   readonly profile: string;
   readonly url?: string;
@@ -16,7 +16,7 @@ export interface GlobalOptions {
   readonly json?: boolean;
 }
 
-/** How long a request may wait in all where the server asks to wait, or does not answer. */
+/** The longest total time a request waits between retries. */
 const MAX_WAIT_MS = 2_000;
 
 interface V1Request {
@@ -28,11 +28,11 @@ interface V1Request {
 
 export interface V1Answer {
   readonly response: Response;
-  /** The body as it came. */
+  /** The unparsed body. */
   readonly text: string;
 }
 
-/** One server as one user, for one run of the program. */
+/** Access to one server as one user, for one run of the program. */
 export class Session {
   readonly url: string;
   readonly #credential: string;
@@ -53,36 +53,36 @@ export class Session {
     return this.#project;
   }
 
-  /** For feeds and consoles, with what these alone need. */
+  /** The full client, for feeds and consoles; imported on demand, as only these need it. */
   async connect(): Promise<Portico> {
     const { connect } = await import('../index.ts');
     return connect({ url: this.url, credential: this.#credential });
   }
 
-  /** What a GraphQL operation answers; anything that failed in it is thrown. */
+  /** The data of a GraphQL operation; throws if it has any error. */
   async query<Data>(document: string, variables: object = {}): Promise<Data> {
     const { data, error } = await query<Data, object>(this.#http, document, variables);
     if (error) throw error;
     return data;
   }
 
-  /** A request below the address of the project. */
+  /** Sends a request to a path below the project's URL. */
   async v1(method: string, path: string, request: V1Request = {}): Promise<V1Answer> {
     const { id, organizationId } = await this.project();
     return this.send(method, `/v1/organizations/${organizationId}/projects/${id}/${path}`, request);
   }
 
-  /** The answer of v1, whose text keeps the digits of its numbers. A write can be sent again, unless it brings a key of its own. */
+  /** Sends a request to v1; throws if it is rejected. The response is text, so that numbers keep their digits. */
   async send(method: string, path: string, { query = {}, headers, body }: V1Request = {}): Promise<V1Answer> {
     const answer = await this.sendAnyway(method, path, { query, body, ...(headers && { headers }) });
     if (!answer.response.ok) throw toRefusal(answer.response, answer.text);
     return answer;
   }
 
-  /** The same for any answer, a refusal too. */
+  /** The same, but also returns error responses. A write to v1 without an idempotency key gets one, so that it can be retried. */
   async sendAnyway(method: string, path: string, { query = {}, headers, body }: V1Request): Promise<V1Answer> {
     const address = new URL(path, this.url);
-    // Such as `//elsewhere/`: the credential is for this server.
+    // Rejects paths such as `//elsewhere/`: the credential is for this server only.
     if (address.origin !== new URL(this.url).origin) throw new CommandFailure(`${path} is no path of ${this.url}.`, 2);
     for (const [name, value] of Object.entries(query)) if (value !== undefined) address.searchParams.set(name, String(value));
     const all = new Headers(headers);
@@ -95,12 +95,12 @@ export class Session {
   }
 }
 
-/** What the options say goes before the environment, and that before the profile. */
+/** Options override the environment, and the environment overrides the profile. */
 export async function openSession(options: GlobalOptions): Promise<Session> {
   const { PORTICO_URL, PORTICO_CREDENTIAL, PORTICO_PROJECT } = process.env;
   const profile = (await readProfiles())[options.profile];
   const url = readUrl(options.url ?? (PORTICO_URL || profile?.url), options);
-  // A credential is for the server that it was given to.
+  // A stored credential is sent only to the server that it was stored for.
   const isOfProfile = profile !== undefined && new URL(profile.url).origin === new URL(url).origin;
   const credential = PORTICO_CREDENTIAL || (isOfProfile && profile.credential);
   if (!credential) throw notLoggedIn(options, url, profile);
@@ -111,7 +111,7 @@ export async function openSession(options: GlobalOptions): Promise<Session> {
   );
 }
 
-/** The address of a server, without a slash at its end. */
+/** The origin of a server's URL, without a trailing slash. */
 export function readUrl(text: string | undefined, options: GlobalOptions): string {
   if (text === undefined) throw notLoggedIn(options);
   const url = URL.canParse(text) ? new URL(text) : null;

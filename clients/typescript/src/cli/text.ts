@@ -1,16 +1,16 @@
-/** What would move the cursor, name the window or turn the direction of a line: control characters, and those of bidirectional text. */
+/** Characters that move the cursor, set the window title or change text direction: control and bidirectional formatting characters. */
 const CONTROLS = /[\p{Cc}\u2028-\u202e\u2066-\u2069]+/gu;
 
-/** A text of the server on one line, with nothing in it that a terminal would obey. */
+/** Text from the server on one line, without characters that control a terminal. */
 export const clean = (text: string): string => text.replace(CONTROLS, ' ').trim();
 
-/** The same for a text of many lines. */
+/** The same for text of many lines. */
 export const cleanLines = (text: string): string => text.replace(/[^\P{Cc}\n\t]|[\u202a-\u202e\u2066-\u2069]/gu, '');
 
 const segmenter = new Intl.Segmenter();
 const WIDE = /\p{Emoji_Presentation}|[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6]/u;
 
-/** How many columns a text takes. */
+/** How many columns a text occupies. */
 export function widthOf(text: string): number {
   let width = 0;
   for (const { segment } of segmenter.segment(text)) width += WIDE.test(segment) ? 2 : 1;
@@ -20,12 +20,12 @@ export function widthOf(text: string): number {
 /** `2026-01-31 08:30`, in UTC. */
 export const formatTime = (date: string): string => date.slice(0, 16).replace('T', ' ');
 
-/** Strings, punctuation and all else of a JSON text. */
+/** The tokens of a JSON text: strings, punctuation, and literals. */
 const TOKENS = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
 
 /**
- * A JSON text in lines of its own making: numbers stay as they are spelled, which parsing would not leave them; what a terminal
- * would obey is escaped.
+ * Pretty-prints a JSON text without parsing it, so that numbers keep their spelling. Characters that control a terminal are
+ * escaped.
  */
 export function layOut(json: string): string {
   const tokens = json.match(TOKENS) ?? [];
@@ -49,6 +49,6 @@ export function layOut(json: string): string {
   return parts.join('');
 }
 
-/** The same JSON, with what a terminal would obey as `\u…`. */
+/** The same JSON with characters that control a terminal escaped as `\u…`. */
 export const escapeControls = (json: string): string =>
   json.replace(/[\x7f-\x9f\u2028-\u202e\u2066-\u2069]/g, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`);

@@ -5,7 +5,7 @@ import { Compartment, EditorState, StateEffect, StateField } from '@codemirror/s
 import { Decoration, type DecorationSet, drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from '@codemirror/view';
 import { tags } from '@lezer/highlight';
 
-/** What a page may do with the editor of a text. */
+/** A handle on an open JSON editor. */
 export interface JsonView {
   setText(text: string): void;
   setAttributes(attributes: Readonly<Record<string, string>>): void;
@@ -18,11 +18,11 @@ interface JsonViewOptions {
   readonly isReadOnly: boolean;
   readonly attributes: Readonly<Record<string, string>>;
   onChange(text: string): void;
-  /** Told in which line the JSON goes wrong, and why; null where it is right. */
+  /** Called with the line and the message of a syntax error; null if the JSON is valid. */
   onProblem(problem: string | null): void;
 }
 
-/** An editor that knows JSON. Tab moves a level in; Escape and then Tab leads out. */
+/** Opens a JSON editor. Tab indents; Escape, then Tab, moves the focus out. */
 export function openJsonView(options: JsonViewOptions): JsonView {
   const attributes = new Compartment();
   const view = new EditorView({
@@ -43,7 +43,7 @@ export function openJsonView(options: JsonViewOptions): JsonView {
         EditorView.lineWrapping,
         EditorState.readOnly.of(options.isReadOnly),
         EditorView.editable.of(!options.isReadOnly),
-        // Whoever may only read it scrolls it with the keyboard.
+        // A read-only text must scroll with the keyboard too.
         EditorView.contentAttributes.of({ tabindex: '0' }),
         attributes.of(EditorView.contentAttributes.of(options.attributes)),
         EditorView.updateListener.of(({ docChanged, state }) => {
@@ -70,7 +70,7 @@ const parse = jsonParseLinter();
 const CHECK_MS = 300;
 const PARSE_MS = 200;
 
-/** Where the grammar goes wrong first. What the browser says of it names no place as a rule. */
+/** The position of the first syntax error. The browser's own error message usually has none. */
 function findMistake(state: EditorState): number | null {
   let at: number | null = null;
   ensureSyntaxTree(state, state.doc.length, PARSE_MS)?.iterate({
@@ -82,7 +82,7 @@ function findMistake(state: EditorState): number | null {
   return at;
 }
 
-/** Reads the text when nobody has typed for a moment, marks where it is no JSON, and says so. */
+/** Checks the text after a debounce, marks the syntax error and reports it. */
 function startChecking(view: EditorView, onProblem: (problem: string | null) => void): { stop(): void } {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const check = () => {
@@ -134,7 +134,7 @@ const colors = HighlightStyle.define([
   { tag: [tags.bool, tags.null], color: 'var(--critical)' },
 ]);
 
-/** The tokens are of the page, so that both themes are here as there. */
+/** The colours are the page's CSS variables, so that both themes apply. */
 const theme = EditorView.theme({
   '&': { color: 'var(--ink)', backgroundColor: 'var(--paper)', fontSize: '12.5px' },
   '&.cm-focused': { outline: '2px solid var(--focus)', outlineOffset: '-1px' },

@@ -12,18 +12,18 @@ interface ConflictProps {
   onBack(): void;
 }
 
-/** Two people have saved: both versions side by side, each part once, and for each that differs a choice. */
+/** Resolves an edit conflict: both versions side by side, with a choice for each part that differs. */
 export default function Conflict({ draft, theirs: latest, isSaving, onSave, onBack }: ConflictProps) {
-  // What is chosen from stays, whatever comes meanwhile: saving tells of that.
+  // Their version is fixed while choosing; a still newer one is detected on saving.
   const [theirs] = useState(latest);
   const { base, mine } = draft;
   const parts = useMemo(() => partsOf(base, mine, theirs), [base, mine, theirs]);
   const [choices, setChoices] = useState<Choices>(() => Object.fromEntries(parts.map((part) => [part.key, propose(part)])));
   const differing = parts.filter((part) => !isSame(part));
   const same = parts.filter(isSame);
-  const open = differing.filter(({ key }) => !choices[key]);
-  const wrong = differing.filter((part) => isWrong(part, choices[part.key]));
-  const canSave = open.length === 0 && wrong.length === 0 && !isSaving;
+  const undecided = differing.filter(({ key }) => !choices[key]);
+  const invalid = differing.filter((part) => isWrong(part, choices[part.key]));
+  const canSave = undecided.length === 0 && invalid.length === 0 && !isSaving;
   const chooseAll = (of: 'mine' | 'theirs') =>
     setChoices((before) => ({ ...before, ...Object.fromEntries(differing.map(({ key }) => [key, { of }])) }));
 
@@ -71,7 +71,7 @@ export default function Conflict({ draft, theirs: latest, isSaving, onSave, onBa
         <button type="button" className="button" onClick={onBack}>
           Back to mine
         </button>
-        <span role="status">{differing.length === 0 ? 'Both are the same by now.' : sentenceOf(open, wrong)}</span>
+        <span role="status">{differing.length === 0 ? 'Both are the same by now.' : sentenceOf(undecided, invalid)}</span>
       </div>
     </>
   );
@@ -81,8 +81,8 @@ function isWrong({ kind }: Part, choice: Choice | undefined): boolean {
   return kind === 'json' && choice?.of === 'edit' && problemOf(choice.text) !== null;
 }
 
-function sentenceOf(open: readonly Part[], wrong: readonly Part[]): string {
-  if (open.length > 0) return `To be chosen yet: ${open.map(({ title }) => title).join('; ')}.`;
-  if (wrong.length > 0) return `No JSON yet: ${wrong.map(({ title }) => title).join('; ')}.`;
+function sentenceOf(undecided: readonly Part[], invalid: readonly Part[]): string {
+  if (undecided.length > 0) return `To be chosen yet: ${undecided.map(({ title }) => title).join('; ')}.`;
+  if (invalid.length > 0) return `No JSON yet: ${invalid.map(({ title }) => title).join('; ')}.`;
   return 'Everything is chosen.';
 }

@@ -1,6 +1,6 @@
 import { readExact, toPretty } from '../../graphql/exact.ts';
 
-/** What people change of a dashboard. The widgets are a text, which need not be JSON while somebody types. */
+/** The editable fields of a dashboard. The widgets are a text, which need not be valid JSON while somebody types. */
 export interface Content {
   readonly name: string;
   readonly description: string;
@@ -9,12 +9,12 @@ export interface Content {
   readonly widgets: string;
 }
 
-/** As the server has it at one version. */
+/** The content on the server at one version. */
 export interface Saved extends Content {
   readonly version: number;
 }
 
-/** What somebody is writing, and the version that they began with. */
+/** A draft (`mine`), and the version that it began with (`base`). */
 export interface Draft {
   readonly base: Saved;
   readonly mine: Content;
@@ -37,34 +37,34 @@ export function contentOf({ name, description, isDefault, isPublic, widgets }: C
 
 export const draftOf = (base: Saved): Draft => ({ base, mine: contentOf(base) });
 
-/** The fields in which two contents differ. White space of the JSON is no difference; the spelling of a number is. */
+/** The fields in which two contents differ. White space in the JSON is ignored; the spelling of a number is not. */
 export const changedFields = (a: Content, b: Content): readonly Field[] =>
   fields.filter((field) => (field === 'widgets' ? compact(a.widgets) !== compact(b.widgets) : a[field] !== b[field]));
 
-const REMEMBERED = 4;
+const MAX_MEMOIZED = 4;
 
-/** The last answers for a text: several parts of the page ask for the same at each key. */
-function remember<Answer>(ask: (text: string) => Answer): (text: string) => Answer {
+/** Memoizes a function of a text, as several components compute the same at each key press. */
+function memoize<Answer>(compute: (text: string) => Answer): (text: string) => Answer {
   const answers = new Map<string, Answer>();
   return (text) => {
     if (!answers.has(text)) {
-      for (const oldest of [...answers.keys()].slice(0, answers.size - REMEMBERED)) answers.delete(oldest);
-      answers.set(text, ask(text));
+      for (const oldest of [...answers.keys()].slice(0, answers.size - MAX_MEMOIZED)) answers.delete(oldest);
+      answers.set(text, compute(text));
     }
     return answers.get(text) as Answer;
   };
 }
 
-/** Without the white space between its parts. */
-export const compact = remember((text) => text.replace(/("[^"\\]*(?:\\.[^"\\]*)*")|\s+/g, '$1'));
+/** JSON without white space between its tokens. */
+export const compact = memoize((text) => text.replace(/("[^"\\]*(?:\\.[^"\\]*)*")|\s+/g, '$1'));
 
-/** As people read it. A text that is no JSON stays as it is. */
+/** Pretty-prints JSON. A text that is not JSON is returned unchanged. */
 export function pretty(text: string): string {
   return problemOf(text) === null ? toPretty(readExact(text)) : text;
 }
 
-/** Why a text is no JSON, in the browser's words; null where it is. */
-export const problemOf = remember((text) => {
+/** The browser's message about why a text is not JSON; null if it is. */
+export const problemOf = memoize((text) => {
   try {
     JSON.parse(text);
     return null;
@@ -73,5 +73,5 @@ export const problemOf = remember((text) => {
   }
 });
 
-/** Drafts of this tab by viewer and dashboard: whoever has to sign in again, or goes back, finds theirs. */
+/** This tab's drafts by viewer and dashboard: they survive signing in again and navigation. */
 export const drafts = new Map<string, Draft>();

@@ -67,7 +67,7 @@ function Facts({ dashboard }: { dashboard: Board }) {
   );
 }
 
-/** For those who may look and not change. */
+/** The read-only view, for those who may not edit. */
 function Shown({ dashboard, role }: { dashboard: Board; role: Role }) {
   const { name, description, isDefault, isPublic, widgets } = savedOf(dashboard);
   return (

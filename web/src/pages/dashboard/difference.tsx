@@ -3,14 +3,14 @@ import type { ReactNode } from 'react';
 
 interface SideProps {
   readonly text: string;
-  /** The ranges of the text that the other side does not have. */
+  /** The ranges of the text that are missing from the other side. */
   readonly ranges: readonly (readonly [number, number])[];
 }
 
-/** Where the search for what differs ends for texts that have little in common. */
+/** The scan limit of the diff, for texts that have little in common. */
 const SCAN_LIMIT = 2000;
 
-/** Two texts, each with what the other does not have marked. */
+/** Marks in each of two texts what is missing from the other. */
 export function compareTexts(mine: string, theirs: string): { readonly mine: ReactNode; readonly theirs: ReactNode } {
   const changes: readonly Change[] = presentableDiff(mine, theirs, { scanLimit: SCAN_LIMIT });
   return {
@@ -19,7 +19,7 @@ export function compareTexts(mine: string, theirs: string): { readonly mine: Rea
   };
 }
 
-/** A line in which something differs has a sign before it, and what differs is underlined: colour says nothing to everybody. */
+/** A line that differs has a sign before it, with the difference underlined: colour alone is not accessible. */
 function Side({ text, ranges }: SideProps) {
   let at = 0;
   return text.split('\n').map((line, index) => {
@@ -27,7 +27,7 @@ function Side({ text, ranges }: SideProps) {
     at = to + 1;
     const within = ranges.filter(([start, end]) => start <= to && end > from && end > start);
     return (
-      // biome-ignore lint/suspicious/noArrayIndexKey: a line is what stands at its place.
+      // biome-ignore lint/suspicious/noArrayIndexKey: a line is identified by its position.
       <span key={index} className="line" data-differs={within.length > 0 || undefined}>
         {within.length === 0 ? line : mark(line, from, within)}
         {'\n'}

@@ -62,7 +62,7 @@ export const DeleteDashboard = graphql(`
 type Project = NonNullable<ResultOf<typeof DashboardQuery>['project']>;
 export type Dashboard = NonNullable<Project['dashboard']>;
 
-/** Where a dashboard is, as every mutation of it names it. */
+/** The ids by which every mutation names a dashboard. */
 export interface Place {
   readonly organizationId: string;
   readonly projectId: string;
@@ -76,5 +76,5 @@ export function savedOf(dashboard: Omit<Saved, 'widgets'> & { readonly widgetsTe
   return { name, description, isDefault, isPublic, version, widgets: pretty(toJsonText(widgetsText)) };
 }
 
-/** Admins change all dashboards, members their own. */
+/** Admins may edit all dashboards, members their own. */
 export const mayEdit = (role: Role, isOwn: boolean): boolean => role === 'admin' || (role === 'member' && isOwn);

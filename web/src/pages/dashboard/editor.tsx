@@ -9,12 +9,12 @@ interface JsonEditorProps {
   readonly labelledBy: string;
   readonly text: string;
   readonly isReadOnly?: boolean;
-  /** What the server said about it. */
+  /** The server's validation errors. */
   readonly errors?: readonly string[];
   onChange?(text: string): void;
 }
 
-/** JSON in an editor, which is loaded when one is shown; below it what is wrong, in words. */
+/** A JSON editor, loaded on demand, with error messages below it. */
 export function JsonEditor({ id, labelledBy, text, isReadOnly = false, errors = [], onChange }: JsonEditorProps) {
   const place = useRef<HTMLDivElement>(null);
   const view = useRef<JsonView | null>(null);
@@ -49,7 +49,7 @@ export function JsonEditor({ id, labelledBy, text, isReadOnly = false, errors = 
       });
       setState('open');
     };
-    // Without the network the text can be edited all the same.
+    // If the editor cannot be loaded, a plain textarea replaces it.
     import('./codemirror.ts').then(open, () => setState('plain'));
     return () => {
       isGone = true;

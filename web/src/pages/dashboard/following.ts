@@ -1,22 +1,22 @@
 import { useEffect, useRef } from 'react';
 
-const EVERY_MS = 30_000;
+const POLL_INTERVAL_MS = 30_000;
 
-/** Reads again whenever the page gets the focus, and every half a minute while it is seen. */
+/** Reloads whenever the page gets the focus, and every 30 s while it is visible. */
 export function useFollowing(read: () => void): void {
   const latest = useRef(read);
   latest.current = read;
   useEffect(() => {
-    const look = () => {
+    const readIfVisible = () => {
       if (document.visibilityState === 'visible') latest.current();
     };
-    const timer = setInterval(look, EVERY_MS);
-    addEventListener('focus', look);
-    document.addEventListener('visibilitychange', look);
+    const timer = setInterval(readIfVisible, POLL_INTERVAL_MS);
+    addEventListener('focus', readIfVisible);
+    document.addEventListener('visibilitychange', readIfVisible);
     return () => {
       clearInterval(timer);
-      removeEventListener('focus', look);
-      document.removeEventListener('visibilitychange', look);
+      removeEventListener('focus', readIfVisible);
+      document.removeEventListener('visibilitychange', readIfVisible);
     };
   }, []);
 }

@@ -16,7 +16,7 @@ interface EditingProps {
 
 const names = ['name', 'description', 'isDefault', 'isPublic', 'widgets'];
 
-/** The form of a dashboard. Ctrl or Cmd with S saves. */
+/** The form of a dashboard. Ctrl+S or Cmd+S saves. */
 export function Editing({ draft, isDirty, isSaving, failure, onChange, onSave, onDiscard }: EditingProps) {
   const { mine, base } = draft;
   const fields = failure?.fields ?? {};

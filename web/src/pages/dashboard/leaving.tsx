@@ -2,17 +2,17 @@ import { Dialog } from '@ariakit/react';
 import { useLayoutEffect, useRef, useState } from 'react';
 import { useLocation } from 'wouter';
 
-/** Asks before the page is left with unsaved changes: by a link, by the way back, by closing the tab. */
+/** Asks before leaving with unsaved changes: by a link, the back button, or closing the tab. */
 export function Leaving({ isDirty, onLeave }: { isDirty: boolean; onLeave(): void }) {
   const [, navigate] = useLocation();
-  const [goOn, setGoOn] = useState<(() => void) | null>(null);
+  const [proceed, setProceed] = useState<(() => void) | null>(null);
   const isAllowed = useRef(false);
 
-  // Whoever is signed out is led away by a layout effect, which the question must not stop: it ends before that.
+  // The redirect after signing out is a layout effect, which this must not block: a layout effect is cleaned up before it.
   useLayoutEffect(() => {
     if (!isDirty) return;
     isAllowed.current = false;
-    // Browsers without it keep the draft in memory all the same.
+    // Browsers without the Navigation API still keep the draft in memory.
     const { navigation } = window as { navigation?: Navigation };
     const onNavigate = (event: NavigateEvent) => {
       const to = new URL(event.destination.url);
@@ -21,7 +21,7 @@ export function Leaving({ isDirty, onLeave }: { isDirty: boolean; onLeave(): voi
       event.preventDefault();
       const { key, sameDocument } = event.destination;
       const isBack = event.navigationType === 'traverse';
-      setGoOn(() => () => {
+      setProceed(() => () => {
         isAllowed.current = true;
         if (isBack) navigation?.traverseTo(key);
         else if (sameDocument) navigate(to.pathname + to.search + to.hash);
@@ -41,13 +41,13 @@ export function Leaving({ isDirty, onLeave }: { isDirty: boolean; onLeave(): voi
 
   const leave = () => {
     onLeave();
-    goOn?.();
-    setGoOn(null);
+    proceed?.();
+    setProceed(null);
   };
   return (
     <Dialog
-      open={goOn !== null}
-      onClose={() => setGoOn(null)}
+      open={proceed !== null}
+      onClose={() => setProceed(null)}
       className="dialog"
       aria-labelledby="leaving"
       backdrop={<div className="backdrop" />}
@@ -55,7 +55,7 @@ export function Leaving({ isDirty, onLeave }: { isDirty: boolean; onLeave(): voi
       <h2 id="leaving">Leave without saving?</h2>
       <p>What you changed here is not saved, and is gone when you leave.</p>
       <div className="actions">
-        <button type="button" className="button primary" onClick={() => setGoOn(null)}>
+        <button type="button" className="button primary" onClick={() => setProceed(null)}>
           Stay here
         </button>
         <button type="button" className="button danger" onClick={leave}>

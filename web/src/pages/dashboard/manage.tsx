@@ -34,11 +34,11 @@ interface ManageProps {
   readonly version: number;
   readonly isDirty: boolean;
   refetch(): void;
-  /** It is not here any more. */
+  /** The dashboard has been moved or deleted. */
   onGone(): void;
 }
 
-/** Moving and deleting: what is done at once, and not with the form. */
+/** Moving and deleting, which take effect at once and are not part of the form. */
 export function Manage(props: ManageProps) {
   const [isDeleting, setDeleting] = useState(false);
   return (

@@ -1,7 +1,7 @@
 import { type Exact, readExact, toPretty } from '../../graphql/exact.ts';
 import { type Content, type Saved, titles } from './content.ts';
 
-/** A part of the dashboard of which somebody chooses a version. Null: that version does not have it. */
+/** A part of the dashboard, for which a version is chosen. Null: the part is absent from that version. */
 export interface Part {
   readonly key: string;
   readonly title: string;
@@ -18,7 +18,7 @@ const fieldKinds = { name: 'line', description: 'text', isDefault: 'flag', isPub
 
 export const isSame = ({ mine, theirs }: Part): boolean => mine === theirs;
 
-/** Where one side alone changed a part, that change is proposed; where both did, a person has to say. */
+/** A three-way merge: a change by one side only is proposed; if both changed the part, the user must choose. */
 export function propose({ base, mine, theirs }: Part): Choice | undefined {
   if (mine === theirs || mine === base) return { of: 'theirs' };
   return theirs === base ? { of: 'mine' } : undefined;
@@ -39,8 +39,8 @@ function widgetParts(base: string, mine: string, theirs: string): readonly Part[
   if (!isList(my) || !isList(their)) {
     return [{ key: 'widgets', title: titles.widgets, kind: 'json', base: toPretty(was), mine: toPretty(my), theirs: toPretty(their) }];
   }
-  const [before, mineByKey, theirsByKey] = keyedAlike([isList(was) ? was : [], my, their]);
-  return order(before, mineByKey, theirsByKey).map((key) => {
+  const [before, mineByKey, theirsByKey] = keyItems([isList(was) ? was : [], my, their]);
+  return mergeOrder(before, mineByKey, theirsByKey).map((key) => {
     const [b, m, t] = [before, mineByKey, theirsByKey].map((byKey) => byKey.get(key));
     const text = (exact: Exact | undefined) => (exact === undefined ? null : toPretty(exact));
     return { key, title: titleOf(m ?? t, key), kind: 'json', base: text(b), mine: text(m), theirs: text(t) };
@@ -49,8 +49,8 @@ function widgetParts(base: string, mine: string, theirs: string): readonly Part[
 
 type Keyed = ReadonlyMap<string, Exact>;
 
-/** Lists of objects of which each has an `id` of its own go by these; others go by position. */
-function keyedAlike(lists: readonly [readonly Exact[], readonly Exact[], readonly Exact[]]): [Keyed, Keyed, Keyed] {
+/** Keys list items by `id` if every item of every list has a unique one, otherwise by position. */
+function keyItems(lists: readonly [readonly Exact[], readonly Exact[], readonly Exact[]]): [Keyed, Keyed, Keyed] {
   const ids = lists.map((list) => list.map((item) => (item instanceof Map ? idOf(item) : undefined)));
   const isById = ids.every((list) => !list.includes(undefined) && new Set(list).size === list.length);
   return lists.map(
@@ -63,37 +63,37 @@ function idOf(item: ReadonlyMap<string, Exact>): string | undefined {
   return typeof id === 'string' && id !== 'null' ? id : undefined;
 }
 
-/** Their order, unless mine alone is a new one; what the other has besides stands behind what it stood behind there. */
-function order(before: Keyed, mine: Keyed, theirs: Keyed): readonly string[] {
+/** Their mergeOrder, unless only mine was reordered. Items only in the other list follow the item that they follow there. */
+function mergeOrder(before: Keyed, mine: Keyed, theirs: Keyed): readonly string[] {
   const shared = (keys: Keyed) => [...keys.keys()].filter((key) => mine.has(key) && theirs.has(key) && before.has(key)).join();
   const isMineNew = shared(theirs) === shared(before) && shared(mine) !== shared(before);
   const [first, second] = isMineNew ? [mine, theirs] : [theirs, mine];
   const keys = [...first.keys()];
-  let behind = -1;
+  let previous = -1;
   for (const key of second.keys()) {
     const at = keys.indexOf(key);
-    if (at < 0) keys.splice(behind + 1, 0, key);
-    behind = at < 0 ? behind + 1 : at;
+    if (at < 0) keys.splice(previous + 1, 0, key);
+    previous = at < 0 ? previous + 1 : at;
   }
   return keys;
 }
 
 function titleOf(exact: Exact | undefined, key: string): string {
-  const position = key.startsWith('at:') ? `Widget ${Number(key.slice(3)) + 1}` : `Widget ${spoken(key.slice(3))}`;
+  const position = key.startsWith('at:') ? `Widget ${Number(key.slice(3)) + 1}` : `Widget ${unquote(key.slice(3))}`;
   const title = exact instanceof Map ? (exact.get('title') ?? exact.get('name') ?? exact.get('type')) : undefined;
-  return typeof title === 'string' ? `${position}: ${spoken(title)}` : position;
+  return typeof title === 'string' ? `${position}: ${unquote(title)}` : position;
 }
 
-const spoken = (leaf: string) => (leaf.startsWith('"') ? (JSON.parse(leaf) as string) : leaf);
+const unquote = (leaf: string) => (leaf.startsWith('"') ? (JSON.parse(leaf) as string) : leaf);
 
 const isList = (exact: Exact): exact is readonly Exact[] => Array.isArray(exact);
 
-/** What a part becomes; null: it goes. */
+/** The chosen text of a part; null: the part is removed. */
 export function chosenText({ mine, theirs }: Part, choice: Choice): string | null {
   return choice.of === 'edit' ? choice.text : choice.of === 'mine' ? mine : theirs;
 }
 
-/** The whole that the choices make. Each part needs one, and what was edited must be JSON where the part is. */
+/** Builds the content from the choices. Each part needs one, and an edited JSON part must be valid JSON. */
 export function assemble(parts: readonly Part[], choices: Choices): Content {
   const texts = new Map(parts.map((part) => [part.key, chosenText(part, choices[part.key] as Choice)]));
   const widgets = parts.filter(({ kind }) => kind === 'json').map(({ key }) => texts.get(key) ?? null);

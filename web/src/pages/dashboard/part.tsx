@@ -11,7 +11,7 @@ interface ChoosingProps {
 
 const shown = ({ kind }: Part, text: string) => (kind === 'flag' ? (text === 'true' ? 'yes' : 'no') : text);
 
-/** One part that differs: mine and theirs, and which of them it becomes, or what else. */
+/** A part that differs: choose my text, theirs, or edit another. */
 export function Choosing({ part, choice, onChoose }: ChoosingProps) {
   const id = useId();
   const { mine, theirs, base, kind, title } = part;
@@ -49,7 +49,7 @@ function Version({ head, children }: { head: ReactNode; children: ReactNode }) {
   return (
     <div className="side-of-part">
       {head}
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a text that scrolls is reached by the keys too. */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling text must be reachable by keyboard too. */}
       {children !== null && <pre tabIndex={0}>{children}</pre>}
     </div>
   );

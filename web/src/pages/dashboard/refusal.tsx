@@ -1,10 +1,10 @@
 import type { Failure } from '../../graphql/link.ts';
 import { formatNumber } from '../../parts/format.ts';
 
-/** Why a write was refused, in words: a quota with what to do about it, all else as the server says it. */
+/** Why a write was rejected: an exceeded quota with advice, other errors in the server's words. */
 export function Refusal({ failure, shown = [] }: { failure: Failure | null; shown?: readonly string[] }) {
   if (!failure) return null;
-  // What stands beside its field already is only pointed to.
+  // Errors already shown beside their fields are only referred to.
   const others = Object.entries(failure.fields).filter(([name]) => !shown.includes(name));
   const isBesideFields = failure.code === 'validation_failed' && others.length === 0;
   return (
@@ -33,7 +33,7 @@ function sentenceOf({ code, message, context, retryAfterMs }: Failure): string {
   return message;
 }
 
-/** What the server said about one field, beside it. */
+/** The server's errors about one field, beside it. */
 export function FieldErrors({ id, messages }: { id: string; messages: readonly string[] | undefined }) {
   return messages ? (
     <p id={id} className="field-error">

@@ -7,7 +7,7 @@ import { PatchDashboard, type Place, savedOf } from './document.ts';
 
 export type Outcome = { readonly saved: Saved } | { readonly conflict: true } | { readonly failure: Failure };
 
-/** Saves what was changed of a dashboard, and nothing else, where it is still at the version that the draft began with. */
+/** Saves only the changed fields of a dashboard, if it is still at the version that the draft began with. */
 export function useSaving(place: Place) {
   const apollo = useApolloClient();
   const [isSaving, setSaving] = useState(false);

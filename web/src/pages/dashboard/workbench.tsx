@@ -20,7 +20,7 @@ interface WorkbenchProps {
   refetch(): void;
 }
 
-/** A dashboard for those who may change it: the draft, what the server has, and where the two part, both side by side. */
+/** A dashboard for those who may edit it: the draft, or a comparison with the server's version if that has changed too. */
 export function Workbench({ place, viewerId, dashboard, facts, refetch }: WorkbenchProps) {
   const toast = useToast();
   const address = useAddress();
@@ -75,7 +75,7 @@ export function Workbench({ place, viewerId, dashboard, facts, refetch }: Workbe
           </h1>
           {facts}
           {isDirty && isOlder && !isSaving && (
-            <News key={server.version} version={server.version} isJson={isJson} onLook={() => compare(true)} />
+            <NewVersionNote key={server.version} version={server.version} isJson={isJson} onCompare={() => compare(true)} />
           )}
           <Editing
             draft={draft}
@@ -93,7 +93,7 @@ export function Workbench({ place, viewerId, dashboard, facts, refetch }: Workbe
   );
 }
 
-/** The draft of one person. Without changes of theirs it follows what the server has. */
+/** The viewer's draft. Without changes it follows the server's version. */
 function useDraft(key: string, server: Saved) {
   const toast = useToast();
   const [draft, setDraft] = useState(() => drafts.get(key) ?? draftOf(server));
@@ -114,7 +114,7 @@ function useDraft(key: string, server: Saved) {
     isOlder,
     write: setDraft,
     begin: (base: Saved) => setDraft(draftOf(base)),
-    /** What was sent is saved; what somebody has written since is not. */
+    /** Rebases the draft on the saved version; what was typed since sending stays unsaved. */
     settle: (base: Saved, sent: Content) =>
       setDraft(({ mine }) => ({ base, mine: mine === sent ? { ...draftOf(base).mine, widgets: mine.widgets } : mine })),
     forget: () => {
@@ -124,10 +124,10 @@ function useDraft(key: string, server: Saved) {
   };
 }
 
-/** Somebody was quicker: told while one is still writing, and not in the way. */
-function News({ version, isJson, onLook }: { version: number; isJson: boolean; onLook(): void }) {
-  const [isHeard, setHeard] = useState(false);
-  if (isHeard) return null;
+/** Tells that a newer version has been saved elsewhere, without interrupting the editing. */
+function NewVersionNote({ version, isJson, onCompare }: { version: number; isJson: boolean; onCompare(): void }) {
+  const [isDismissed, setDismissed] = useState(false);
+  if (isDismissed) return null;
   return (
     <div className="note news" role="status">
       <p>
@@ -135,10 +135,10 @@ function News({ version, isJson, onLook }: { version: number; isJson: boolean; o
         {!isJson && ' Once your widgets are JSON, both versions can be looked at.'}
       </p>
       <div className="actions">
-        <button type="button" className="button" disabled={!isJson} onClick={onLook}>
+        <button type="button" className="button" disabled={!isJson} onClick={onCompare}>
           Look at both
         </button>
-        <button type="button" className="button" onClick={() => setHeard(true)}>
+        <button type="button" className="button" onClick={() => setDismissed(true)}>
           Mine stays for now
         </button>
       </div>

@@ -98,7 +98,7 @@ export default function Dashboards({ projectId }: { projectId: string }) {
   );
 }
 
-/** In the address: `?sort=name`, and with `-` before it from the other end. */
+/** The order in the URL: `?sort=name`, or `?sort=-name` for descending. */
 function useSort() {
   const address = useAddress();
   const text = address.get('sort') ?? 'created';
@@ -155,7 +155,7 @@ function Nothing({ organizationId, projectId, mayMake }: NothingProps) {
       {mayMake ? (
         <>
           <p>Make one above, or by a command, with a key of yours as KEY:</p>
-          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a text that scrolls is reached by the keys too. */}
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling text must be reachable by keyboard too. */}
           <pre className="command" tabIndex={0}>
             {command}
           </pre>

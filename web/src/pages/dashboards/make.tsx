@@ -28,7 +28,7 @@ interface MakeProps {
   close(): void;
 }
 
-/** Makes a dashboard without widgets, and opens it. */
+/** Creates a dashboard without widgets, and opens it. */
 export function Make({ isOpen, close, ...place }: MakeProps) {
   return (
     <Dialog open={isOpen} onClose={close} className="dialog" aria-labelledby="making" backdrop={<div className="backdrop" />} unmountOnHide>
@@ -46,7 +46,7 @@ function MakeForm({ organizationId, projectId, close }: Omit<MakeProps, 'isOpen'
   const [content, setContent] = useState(nothing);
   const [failure, setFailure] = useState<Failure | null>(null);
   const [isBusy, setBusy] = useState(false);
-  // The same dashboard, sent again after an answer that got lost, is made once.
+  // The idempotency key: sending the same dashboard again after a lost response creates it once.
   const key = useRef(randomKey());
   const change = (changes: Partial<typeof nothing>) => {
     key.current = randomKey();

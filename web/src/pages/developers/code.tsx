@@ -1,10 +1,10 @@
 import { CopyButton } from '../../parts/copy.tsx';
 
-/** An example, with what copies it as it is shown. */
+/** An example with a button that copies it as shown. */
 export function Code({ text }: { text: string }) {
   return (
     <div className="code">
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what is wider than the page is scrolled, with the keyboard too. */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: an example wider than the page must scroll with the keyboard too. */}
       <pre tabIndex={0}>
         <code>{text}</code>
       </pre>

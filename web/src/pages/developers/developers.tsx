@@ -10,7 +10,7 @@ import { readerOf } from './examples.ts';
 import { useGuideList } from './fetch.ts';
 import { First } from './first.tsx';
 
-// What reads Markdown is loaded with the first guide.
+// The Markdown parser is loaded with the first guide.
 const Guide = lazy(() => import('./guide.tsx'));
 
 const ReaderQuery = graphql(`

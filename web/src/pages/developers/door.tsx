@@ -1,9 +1,9 @@
 import type { ReactNode } from 'react';
 
-/** A page of the server beside the desk, in a tab that has the session of this one: `opener` hands it on. */
+/** A link to another page of the server, in a new tab that inherits this tab's session through `rel="opener"`. */
 export function Door({ to, children }: { to: string; children: ReactNode }) {
   return (
-    // biome-ignore lint/security/noBlankTarget: the page is our own, and has the session by this.
+    // biome-ignore lint/security/noBlankTarget: the page is our own, and inherits the session this way.
     <a href={to} target="_blank" rel="opener">
       {children}
     </a>

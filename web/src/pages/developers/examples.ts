@@ -1,7 +1,7 @@
 import type { Session } from '../../session/session.ts';
 import type { Ids } from './developers.tsx';
 
-/** What the examples of a reader name. What is not known, or not to be shown, is a word in capitals. */
+/** The values in a reader's examples. Those that are unknown or hidden are placeholders in capitals. */
 export interface Reader {
   readonly origin: string;
   readonly socketOrigin: string;
@@ -9,7 +9,7 @@ export interface Reader {
   readonly projectId: string;
   readonly instanceId: string;
   readonly dashboardId: string;
-  /** Good for all but what takes a session token. */
+  /** Valid for everything except operations that require a session token. */
   readonly key: string;
   readonly token: string;
 }
@@ -30,14 +30,14 @@ export function readerOf(ids: Ids, { kind, credential }: Session, isShown: boole
 export const projectUrl = ({ origin, organizationId, projectId }: Reader) =>
   `${origin}/v1/organizations/${organizationId}/projects/${projectId}`;
 
-/** As the guides name the demo. */
+/** The demo's ids in the guides. */
 const demo = {
   organizationId: '019b76da-a800-7f80-b447-2b4165543001',
   projectId: '019b76da-a800-7699-b853-3a4a1bd868a0',
   consoleInstanceId: '019b76da-abe8-7968-9eea-84a83679648d',
 };
 
-/** A text of a guide, about the reader's own server and project. */
+/** Replaces the demo's addresses and ids in a guide's text by the reader's. */
 export function fillIn(text: string, reader: Reader): string {
   return text
     .replaceAll('http://localhost:4000', reader.origin)
@@ -47,7 +47,7 @@ export function fillIn(text: string, reader: Reader): string {
     .replaceAll(demo.projectId, reader.projectId);
 }
 
-/** An example of a guide, such that it can be run as it stands: what another example would have set is in its place. */
+/** Makes an example runnable as it stands: variables that another example would have set are replaced by their values. */
 export function fillInExample(text: string, language: string, reader: Reader): string {
   const filled = fillIn(text, reader);
   if (language === 'sh' || language === 'console') return fillInShell(filled, reader);

@@ -15,26 +15,26 @@ interface Fetched<Value> {
   retry(): void;
 }
 
-/** A file of the server, which needs no credential. */
+/** Fetches a file of the server without a credential. */
 function useFetched<Value>(path: string, read: (response: Response) => Promise<Value>): Fetched<Value> {
   const [value, setValue] = useState<Value | null>(null);
   const [failure, setFailure] = useState<Failure | null>(null);
-  const [turn, setTurn] = useState(0);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: each turn asks again; how it is read does not change.
+  const [attempt, setAttempt] = useState(0);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each attempt fetches again; `read` does not change.
   useEffect(() => {
-    const leaving = new AbortController();
-    const ask = async () => {
-      const response = await fetch(path, { signal: leaving.signal });
+    const controller = new AbortController();
+    const load = async () => {
+      const response = await fetch(path, { signal: controller.signal });
       if (!response.ok) return setFailure(await toFailure(response));
       setValue(await read(response));
       setFailure(null);
     };
-    ask().catch((error: Error) => {
-      if (!leaving.signal.aborted) setFailure(failureOf('unreachable', error.message));
+    load().catch((error: Error) => {
+      if (!controller.signal.aborted) setFailure(failureOf('unreachable', error.message));
     });
-    return () => leaving.abort();
-  }, [path, turn]);
-  const retry = useCallback(() => setTurn((before) => before + 1), []);
+    return () => controller.abort();
+  }, [path, attempt]);
+  const retry = useCallback(() => setAttempt((before) => before + 1), []);
   return { value, failure, retry };
 }
 

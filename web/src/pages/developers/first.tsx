@@ -6,7 +6,7 @@ import { Code } from './code.tsx';
 import { Door } from './door.tsx';
 import { projectUrl, type Reader } from './examples.ts';
 
-/** All that one needs to begin: where, what, and with which credential. */
+/** Getting started: the addresses, the ids and the credential, with first examples. */
 export function First({ base, reader }: { base: string; reader: Reader }) {
   return (
     <>
@@ -71,8 +71,8 @@ const subscription = `subscription ($organizationId: ID!, $projectId: ID!) {
   }
 }`;
 
-/** A document and its variables as a request that a shell sends. */
-function send(document: string, variables: object, { origin, key }: Reader, more = ''): string {
+/** A curl command that sends a document and its variables. */
+function toCurl(document: string, variables: object, { origin, key }: Reader, more = ''): string {
   const body = JSON.stringify({ query: document.replaceAll(/\s+/g, ' '), variables });
   return `curl -sS${more} -H "Authorization: Bearer ${key}" -H "Content-Type: application/json" \\\n  -d '${body}' ${origin}/graphql`;
 }
@@ -87,12 +87,12 @@ function Examples({ base, reader }: { base: string; reader: Reader }) {
       </Example>
       <Example title="A GraphQL query" more={to('graphql', 'The GraphQL door')}>
         <Code text={query} />
-        <Code text={send(query, { id: projectId }, reader)} />
+        <Code text={toCurl(query, { id: projectId }, reader)} />
       </Example>
       <Example title="A subscription" more={to('feed', 'The notification feed')}>
         <p>Over a WebSocket (graphql-ws), or as server-sent events, which a shell can read:</p>
         <Code text={subscription} />
-        <Code text={send(subscription, { organizationId, projectId }, reader, 'N -H "Accept: text/event-stream"')} />
+        <Code text={toCurl(subscription, { organizationId, projectId }, reader, 'N -H "Accept: text/event-stream"')} />
       </Example>
       <Example title="The command line" more={to('cli', 'The command line')}>
         <Code

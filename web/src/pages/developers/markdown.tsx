@@ -13,14 +13,14 @@ interface Context {
 }
 
 /**
- * The tokens of a guide as elements: what no case below makes is text, so nothing that a guide says becomes markup of its own. The
- * reader's ids and address stand in it in the place of the demo's.
+ * Renders a guide's tokens as elements. Tokens without a case below become text, so HTML in a guide is never markup.
+ * The reader's ids and address replace those of the demo.
  */
 export function Markdown({ tokens, ...context }: Context & { readonly tokens: readonly Token[] }) {
-  return <>{all(tokens, context)}</>;
+  return <>{renderAll(tokens, context)}</>;
 }
 
-const all = (tokens: readonly Token[] | undefined, context: Context): ReactNode =>
+const renderAll = (tokens: readonly Token[] | undefined, context: Context): ReactNode =>
   createElement(Fragment, null, ...(tokens ?? []).map((token) => one(token as MarkedToken, context)));
 
 function one(token: MarkedToken, context: Context): ReactNode {
@@ -29,27 +29,27 @@ function one(token: MarkedToken, context: Context): ReactNode {
     case 'def':
       return null;
     case 'heading':
-      return createElement(`h${token.depth}`, { id: anchorOf(token.text) }, all(token.tokens, context));
+      return createElement(`h${token.depth}`, { id: anchorOf(token.text) }, renderAll(token.tokens, context));
     case 'paragraph':
-      return <p>{all(token.tokens, context)}</p>;
+      return <p>{renderAll(token.tokens, context)}</p>;
     case 'code':
       return <Code text={fillInExample(token.text, token.lang ?? '', context.reader)} />;
     case 'list':
       return createElement(
         token.ordered ? 'ol' : 'ul',
         null,
-        ...token.items.map((item) => createElement('li', null, all(item.tokens, context))),
+        ...token.items.map((item) => createElement('li', null, renderAll(item.tokens, context))),
       );
     case 'table':
       return table(token, context);
     case 'blockquote':
-      return <blockquote>{all(token.tokens, context)}</blockquote>;
+      return <blockquote>{renderAll(token.tokens, context)}</blockquote>;
     case 'hr':
       return <hr />;
     case 'strong':
-      return <strong>{all(token.tokens, context)}</strong>;
+      return <strong>{renderAll(token.tokens, context)}</strong>;
     case 'em':
-      return <em>{all(token.tokens, context)}</em>;
+      return <em>{renderAll(token.tokens, context)}</em>;
     case 'br':
       return <br />;
     case 'codespan':
@@ -57,7 +57,7 @@ function one(token: MarkedToken, context: Context): ReactNode {
     case 'link':
       return link(token, context);
     case 'text':
-      return token.tokens ? all(token.tokens, context) : fillIn(token.text, context.reader);
+      return token.tokens ? renderAll(token.tokens, context) : fillIn(token.text, context.reader);
     case 'escape':
       return token.text;
     case 'html':
@@ -69,9 +69,9 @@ function one(token: MarkedToken, context: Context): ReactNode {
 
 function table({ header, rows }: Tokens.Table, context: Context): ReactNode {
   const cells = (name: 'th' | 'td', row: readonly Tokens.TableCell[]) =>
-    createElement('tr', null, ...row.map(({ tokens }) => createElement(name, null, all(tokens, context))));
+    createElement('tr', null, ...row.map(({ tokens }) => createElement(name, null, renderAll(tokens, context))));
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what is wider than the page is scrolled, with the keyboard too.
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a table wider than the page must scroll with the keyboard too.
     <div className="wide" tabIndex={0}>
       <table>
         <thead>{cells('th', header)}</thead>
@@ -81,9 +81,9 @@ function table({ header, rows }: Tokens.Table, context: Context): ReactNode {
   );
 }
 
-/** To another guide within the desk; to the reference and GraphiQL in a tab that is signed in too; what lies in the repository alone is text. */
+/** Links guides within the desk, and the API reference and GraphiQL in a signed-in tab; a file only in the repository is text. */
 function link({ href, text, tokens }: Tokens.Link, context: Context): ReactNode {
-  const content = all(tokens, context);
+  const content = renderAll(tokens, context);
   if (href.startsWith('#')) return <a href={href}>{content}</a>;
   const [, name = '', anchor = ''] = /^(\w+)\.md(#.*)?$/.exec(href) ?? [];
   const guide = context.guides.find((one) => one.name === name);
@@ -98,7 +98,7 @@ function link({ href, text, tokens }: Tokens.Link, context: Context): ReactNode 
   );
 }
 
-/** As GitHub names it. */
+/** The heading's anchor as GitHub generates it. */
 function anchorOf(title: string): string {
   return title
     .toLowerCase()

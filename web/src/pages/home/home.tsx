@@ -24,7 +24,7 @@ const HomeQuery = graphql(`
   }
 `);
 
-/** Leads to the project that was open last, or to the first one. */
+/** Redirects to the project that was open last, or to the first one. */
 export function Home() {
   const last = recallProject();
   if (last) return <Redirect to={toProject(last)} replace />;

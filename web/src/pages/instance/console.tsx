@@ -12,7 +12,7 @@ import { useOpening } from './opening.ts';
 import { describeClosing } from './reasons.ts';
 import './console.css';
 
-// Whoever has a serial console loads no screen, and the other way round.
+// A serial console does not load the code of the screen, nor the other way round.
 const Serial = lazy(() => import('./serial.tsx'));
 const Screen = lazy(() => import('./screen.tsx'));
 
@@ -39,7 +39,7 @@ const AttachedQuery = graphql(`
 
 type Session = NonNullable<ResultOf<typeof AttachedQuery>['project']>['consoleSessions']['nodes'][number];
 
-/** The console of the instance in the page, for those who may open one. */
+/** The instance's console, for users who may open one. */
 export default function Console({ project, instance }: TabProps) {
   const { session } = useDesk();
   if (session.kind === 'key') {
@@ -57,11 +57,11 @@ export default function Console({ project, instance }: TabProps) {
       </Empty>
     );
   }
-  return <Asking project={project} instance={instance} />;
+  return <TakeoverCheck project={project} instance={instance} />;
 }
 
-/** Asks before somebody is put off the wire. */
-function Asking({ project, instance }: TabProps) {
+/** Asks for confirmation if opening the console would end an attached session. */
+function TakeoverCheck({ project, instance }: TabProps) {
   const [isSure, setSure] = useState(false);
   const { data, error, refetch } = useQuery(AttachedQuery, {
     variables: { id: project.id, filter: { instanceId: instance.id, running: true } },
@@ -88,13 +88,13 @@ function Occupied({ session, onSure }: { session: Session; onSure(): void }) {
   );
 }
 
-/** Each attempt to connect is a session of its own. */
+/** Each attempt to connect is a new session. */
 function Attempts(props: TabProps) {
   const [attempt, setAttempt] = useState(0);
-  return <Opened key={attempt} {...props} onAgain={() => setAttempt(attempt + 1)} />;
+  return <OpenConsole key={attempt} {...props} onAgain={() => setAttempt(attempt + 1)} />;
 }
 
-function Opened({ project, instance, onAgain }: TabProps & { onAgain(): void }) {
+function OpenConsole({ project, instance, onAgain }: TabProps & { onAgain(): void }) {
   const { stream, state, kind, sessionId, leave } = useOpening(project.id, instance.id);
   if (kind === 'vnc') return <Screen project={project} instance={instance} sessionId={sessionId} onAgain={onAgain} />;
   const hasEnded = state.name === 'ended';

@@ -10,12 +10,12 @@ interface EndSessionProps extends TabProps {
   onEnded(): void;
 }
 
-/** Asks once, by name, before a session is ended. */
+/** Asks for confirmation, with the user's name, before a session is ended. */
 export function EndSession({ project, instance, session, onClose, onEnded }: EndSessionProps) {
   const { end, loading, error } = useEndSession();
   const who = session.user?.name || session.userEmail;
   const confirm = async () => {
-    // What is refused is shown below.
+    // An error is shown below.
     if (!(await end({ projectId: project.id, organizationId: project.organizationId, session }))) return;
     onClose();
     onEnded();

@@ -8,7 +8,7 @@ import { Time } from '../../parts/time.tsx';
 import { toInstance } from './address.ts';
 import type { TabProps } from './instance.tsx';
 
-/** All that is known of an instance. */
+/** All properties of an instance. */
 export function Facts({ project, instance }: TabProps) {
   const { id, status, plan, region, vcpu, ramMb, storageGb, hypervisor, throttled, cancellationAt, dailyBackup, created, modified } =
     instance;

@@ -52,7 +52,7 @@ const InstanceQuery = graphql(`
 `);
 
 export type InstanceProject = NonNullable<ResultOf<typeof InstanceQuery>['project']>;
-/** What each tab is given. */
+/** The props of each tab. */
 export interface TabProps {
   readonly project: InstanceProject;
   readonly instance: NonNullable<InstanceProject['instance']>;
@@ -80,7 +80,7 @@ export default function Instance({ projectId, id, tab }: { projectId: string; id
         {({ project }, refetch) =>
           project?.instance && (
             <>
-              <Refresh onNews={refetch} />
+              <Refresh onEvent={refetch} />
               <Page project={project} instance={project.instance} tab={tab} />
             </>
           )
@@ -90,10 +90,10 @@ export default function Instance({ projectId, id, tab }: { projectId: string; id
   );
 }
 
-/** The facts are read again when something has happened. */
-function Refresh({ onNews }: { onNews(): void }) {
+/** Refetches the facts when an event arrives. */
+function Refresh({ onEvent }: { onEvent(): void }) {
   useFeed(({ type }) => {
-    if (type === 'notification' || type === 'gap') onNews();
+    if (type === 'notification' || type === 'gap') onEvent();
   });
   return null;
 }

@@ -56,7 +56,7 @@ const toColumns = (projectId: string): readonly Column<Row>[] => [
   { name: 'created', title: 'When', width: '84px', cell: ({ created }) => <Time value={created} /> },
 ];
 
-/** What was told about the instance, the newest first. */
+/** The notifications about the instance, the newest first. */
 export function InstanceNotifications({ project, instance }: TabProps) {
   const [, navigate] = useLocation();
   const list = useEndless({

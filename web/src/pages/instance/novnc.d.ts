@@ -1,4 +1,4 @@
-// What is used of noVNC, which comes without types.
+// The used parts of noVNC, which has no types of its own.
 declare module '@novnc/novnc' {
   interface Events {
     connect: CustomEvent<Record<string, never>>;

@@ -39,7 +39,7 @@ interface Session {
 }
 
 interface Opening {
-  /** The bytes of a serial console; of a screen nothing is left of them. */
+  /** The byte stream of a serial console; closed for a screen. */
   readonly stream: ConsoleStream | null;
   readonly state: State;
   /** Null until it is known. */
@@ -49,8 +49,8 @@ interface Opening {
 }
 
 /**
- * Opens the console of an instance, and closes it with the component. Which kind it is nobody is told before: the record of the
- * session has it, and until that is read nothing is typed and nothing shown. A screen is left to its own protocol, in the same session.
+ * Opens the console of an instance, and closes it when the component unmounts. Only the session's record has the console's kind:
+ * until that is read nothing can be typed and nothing is shown. A screen is left to its own protocol, in the same session.
  */
 export function useOpening(projectId: string, instanceId: string): Opening {
   const { portico } = useDesk();
@@ -61,8 +61,8 @@ export function useOpening(projectId: string, instanceId: string): Opening {
   const hasLeft = useRef(false);
 
   useEffect(() => {
-    const leaving = new AbortController();
-    const { signal } = leaving;
+    const controller = new AbortController();
+    const { signal } = controller;
     const listOwn = async () => {
       const { data: who } = await apollo.query({ query: ViewerQuery });
       const filter = { instanceId, userId: who?.viewer?.id, running: true };
@@ -77,17 +77,17 @@ export function useOpening(projectId: string, instanceId: string): Opening {
       };
       const opened = portico.console({ instance: instanceId, signal, onState });
       setStream(opened);
-      const own = await findNew(opened, before, listOwn, signal);
+      const own = await findNewSession(opened, before, listOwn, signal);
       if (!own || signal.aborted) return;
       setSession(own);
-      if (own.kind === 'vnc') leaving.abort();
+      if (own.kind === 'vnc') controller.abort();
     };
     open().catch((failure: unknown) => {
       if (signal.aborted) return;
-      leaving.abort();
+      controller.abort();
       setState({ name: 'ended', ...toFailure(failure) });
     });
-    return () => leaving.abort();
+    return () => controller.abort();
   }, [portico, apollo, projectId, instanceId]);
 
   const leave = useCallback(() => {
@@ -99,8 +99,8 @@ export function useOpening(projectId: string, instanceId: string): Opening {
 
 const [FIRST_DELAY_MS, LONGEST_DELAY_MS] = [50, 2000];
 
-/** The session that an open console has begun: its record comes shortly after the socket is open. Null where the console ends before. */
-async function findNew(
+/** The session that opening a console created. Its record appears shortly after the socket opens. Null if the console ends before. */
+async function findNewSession(
   opened: ConsoleStream,
   before: readonly Session[],
   listOwn: () => Promise<readonly Session[]>,

@@ -1,4 +1,4 @@
-/** Why a console is closed for the one who sits before it, and what to do: by the codes of docs/consoles.md and docs/errors.md. */
+/** For the console's user: why it was closed and what to do, by the codes of docs/consoles.md and docs/errors.md. */
 const closings: Readonly<Record<string, string>> = {
   access_lost: 'You have lost the access to this project, or the role “member” in it.',
   console_closed: 'The console has hung up: a shell was left, or the machine was switched off.',

@@ -20,12 +20,12 @@ const TicketMutation = graphql(`
 type State = { readonly name: 'connecting' | 'live' } | { readonly name: 'ended'; readonly why: string };
 
 interface ScreenProps extends TabProps {
-  /** The session that the opening began: the screen is shown in it. */
+  /** The console session that useOpening created: the screen is shown in it. */
   readonly sessionId: string | null;
   onAgain(): void;
 }
 
-/** The screen of an instance, by RFB. */
+/** The screen of an instance, over RFB. */
 export default function Screen({ project, instance, sessionId, onAgain }: ScreenProps) {
   const element = useRef<HTMLDivElement>(null);
   const { state, name, rfb, leave, needsPassword, sendPassword } = useScreen(element, project, instance.id, sessionId);
@@ -107,11 +107,11 @@ function useScreen(
   const hasLeft = useRef(false);
   const { id: projectId, organizationId } = project;
   useEffect(() => {
-    const leaving = new AbortController();
-    const end = (why: string) => !leaving.signal.aborted && setState({ name: 'ended', why });
+    const controller = new AbortController();
+    const end = (why: string) => !controller.signal.aborted && setState({ name: 'ended', why });
     const show = (socket: WebSocket) => {
       const parent = element.current;
-      if (leaving.signal.aborted || !parent) return socket.close();
+      if (controller.signal.aborted || !parent) return socket.close();
       const opened = new RFB(parent, socket);
       opened.scaleViewport = true;
       let refusal = '';
@@ -124,19 +124,19 @@ function useScreen(
       opened.addEventListener('securityfailure', ({ detail }) => {
         refusal = detail.reason ?? '';
       });
-      // What the server says comes with the socket's end, which noVNC does not tell.
+      // The server's reason is in the socket's close event, which noVNC does not pass on.
       socket.addEventListener('close', ({ code, reason }) => {
-        const words = refusal || `The connection was closed with ${code} (${reason || 'no reason'}).`;
-        end(describeClosing(hasLeft.current ? 'left' : reason, words));
+        const message = refusal || `The connection was closed with ${code} (${reason || 'no reason'}).`;
+        end(describeClosing(hasLeft.current ? 'left' : reason, message));
       });
-      leaving.signal.addEventListener('abort', () => opened.disconnect());
+      controller.signal.addEventListener('abort', () => opened.disconnect());
       setRfb(opened);
     };
     const input = { organizationId, projectId, target: 'console' as const, instanceId, sessionId };
     apollo.mutate({ mutation: TicketMutation, variables: { input } }).then(
       ({ data }) => {
         const { path, ticket } = data?.createWebsocketTicket ?? {};
-        if (leaving.signal.aborted || !path || !ticket) return;
+        if (controller.signal.aborted || !path || !ticket) return;
         const address = new URL(path, location.origin);
         address.protocol = address.protocol.replace('http', 'ws');
         address.searchParams.set('ticket', ticket);
@@ -147,7 +147,7 @@ function useScreen(
         end(describeClosing(code, message));
       },
     );
-    return () => leaving.abort();
+    return () => controller.abort();
   }, [apollo, element, projectId, organizationId, instanceId, sessionId]);
   const leave = () => {
     hasLeft.current = true;

@@ -7,7 +7,7 @@ import { useEffect, useRef } from 'react';
 
 const SCROLLBACK = 5000;
 
-/** A serial console in a terminal, which has the colours of the page. */
+/** A serial console in a terminal with the page's colours. */
 export default function Serial({ stream, hasEnded }: { stream: ConsoleStream; hasEnded: boolean }) {
   const element = useRef<HTMLDivElement>(null);
   const terminal = useRef<Terminal>(null);
@@ -23,7 +23,7 @@ export default function Serial({ stream, hasEnded }: { stream: ConsoleStream; ha
     opened.focus();
     return () => {
       observer.disconnect();
-      // A stream has one reader for its life: React, which tries out whether an effect can be repeated, finds the same terminal.
+      // A stream has one reader for its life. React's Strict Mode runs effects twice, and must find the same terminal.
       disposal.current = setTimeout(() => opened.dispose());
     };
   }, [stream]);
@@ -43,7 +43,7 @@ export default function Serial({ stream, hasEnded }: { stream: ConsoleStream; ha
 const terminals = new WeakMap<ConsoleStream, { readonly opened: Terminal; readonly fit: FitAddon }>();
 
 function open(parent: HTMLElement, stream: ConsoleStream) {
-  const opened = new Terminal({ scrollback: SCROLLBACK, fontSize: 13, screenReaderMode: true, ...readLook() });
+  const opened = new Terminal({ scrollback: SCROLLBACK, fontSize: 13, screenReaderMode: true, ...readTheme() });
   const fit = new FitAddon();
   opened.loadAddon(fit);
   opened.open(parent);
@@ -53,13 +53,13 @@ function open(parent: HTMLElement, stream: ConsoleStream) {
     parent.closest('section')?.querySelector('button')?.focus();
     return false;
   });
-  // The page says why it has ended.
+  // The page shows why the stream has ended.
   attachTerminal(opened, stream).catch(() => {});
   terminals.set(stream, { opened, fit });
   return { opened, fit };
 }
 
-function readLook() {
+function readTheme() {
   const style = getComputedStyle(document.documentElement);
   const read = (name: string) => style.getPropertyValue(name).trim();
   return {

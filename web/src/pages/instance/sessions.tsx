@@ -92,7 +92,7 @@ const toColumns = (onEnd: ((row: SessionRow) => void) | null): readonly Column<S
   },
 ];
 
-/** Who was at the console, when, how long, and why it ended. */
+/** The console sessions: who, when, how long, and why they ended. */
 export function ConsoleSessions({ project, instance }: TabProps) {
   const { all } = useAddress();
   const [ending, setEnding] = useState<SessionRow | null>(null);
@@ -128,7 +128,7 @@ export function ConsoleSessions({ project, instance }: TabProps) {
   );
 }
 
-/** What a running session has passed grows, which the feed does not tell. */
+/** Polls while a session is running: its byte counts grow, which the feed does not report. */
 function useWhileRunning(list: Endless<SessionRow>) {
   const isRunning = Array.from({ length: Math.min(20, list.count) }, (_, index) => list.row(index)).some(
     (row) => row && row.state !== 'over',

@@ -36,7 +36,7 @@ const InstanceTasksQuery = graphql(
 
 const columns = toTaskColumns(null);
 
-/** What was done to the instance, and how it went. */
+/** The tasks of the instance, with their outcome. */
 export function InstanceTasks({ project, instance }: TabProps) {
   const { all, set } = useAddress();
   const [sort, setSort] = useSort(taskSorts, newestFirst);

@@ -45,7 +45,7 @@ type Offer = NonNullable<NonNullable<ResultOf<typeof TrialQuery>['project']>['in
 type Trial = NonNullable<Offer['trial']>;
 type Blocker = Offer['blockers'][number];
 
-/** Why not, and what to do about it. */
+/** Why a backup cannot be tried, and what to do about it. */
 const blockers: Readonly<Record<Blocker, (instance: TabProps['instance']) => readonly [string, string]>> = {
   instance_not_active: ({ status }) => [
     `The instance is not active: it is ${status}.`,

@@ -89,7 +89,7 @@ const toColumns = (projectId: string): readonly Column<Row>[] => [
   { name: 'created', title: 'Created', width: '84px', sort: 'created', cell: ({ created }) => <Time value={created} /> },
 ];
 
-/** What is unusual about an instance. */
+/** Badges for an instance's unusual properties. */
 function Marks({ throttled, cancellationAt }: Pick<Row, 'throttled' | 'cancellationAt'>) {
   return (
     <span className="marks">
@@ -154,7 +154,7 @@ export default function Instances({ projectId }: { projectId: string }) {
   );
 }
 
-/** What is selected is there to be copied: a program can do something to many. */
+/** The selection can only be copied: bulk operations are for programs. */
 function Selection({ ids, onClear }: { ids: readonly string[]; onClear(): void }) {
   return (
     <div className="actions">

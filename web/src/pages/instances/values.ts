@@ -19,7 +19,7 @@ const KnownQuery = graphql(`
 
 const unique = (values: readonly string[]) => [...new Set(values)].sort();
 
-/** Regions and plans to choose from: those of the first hundred instances, read when somebody is about to choose. */
+/** Suggested regions and plans: those of the first hundred instances, loaded when a filter gets the focus. */
 export function useKnownValues(projectId: string) {
   const [run, { data }] = useLazyQuery(KnownQuery, { fetchPolicy: 'cache-first' });
   const read = useCallback(() => {

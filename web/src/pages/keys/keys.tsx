@@ -7,7 +7,7 @@ import { RevokeDialog } from './revoke.tsx';
 import { KeyTable } from './table.tsx';
 import './keys.css';
 
-/** The API keys of whoever is signed in. */
+/** The viewer's API keys. */
 export default function Keys() {
   const { session } = useDesk();
   return (
@@ -22,7 +22,7 @@ export default function Keys() {
   );
 }
 
-/** Said before one tries, as the server would refuse it. */
+/** Shown in advance to a session by API key, as the server would reject it. */
 function NeedsSession() {
   const { signOut } = useDesk();
   return (

@@ -30,13 +30,13 @@ export type ApiKey = NonNullable<ResultOf<typeof KeysQuery>['viewer']>['apiKeys'
 
 export const isGood = ({ revoked, expires }: ApiKey) => !revoked && (!expires || Date.parse(expires) > Date.now());
 
-/** All own keys, the newest first: which of them are good, no page of them alone can tell. */
+/** All the viewer's keys, the newest first. All pages are loaded, as one page does not show which keys are still valid. */
 export function useKeys(): { keys: readonly ApiKey[] | null; failure: Failure | null; refresh(): void } {
   const apollo = useApolloClient();
   const [keys, setKeys] = useState<readonly ApiKey[] | null>(null);
   const [failure, setFailure] = useState<Failure | null>(null);
   const [epoch, setEpoch] = useState(0);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: each epoch reads them anew.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each epoch reloads them.
   useEffect(() => {
     let isLeft = false;
     const readFrom = async (after: string | null): Promise<readonly ApiKey[]> => {

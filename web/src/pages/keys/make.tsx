@@ -23,9 +23,9 @@ interface Made {
   readonly key: string;
 }
 
-/** Makes a key, and shows it once. */
+/** Creates a key, and shows it once. */
 export function MakeKey({ onMade }: { onMade(): void }) {
-  // What the server answers goes into no cache: the key stands here alone, until it is put away.
+  // The response bypasses the cache: the key is only in this component's state, until it is dismissed.
   const [create, { loading }] = useMutation(CreateApiKey, { fetchPolicy: 'no-cache' });
   const [made, setMade] = useState<Made | null>(null);
   const [failure, setFailure] = useState<Failure | null>(null);
@@ -110,7 +110,7 @@ function FieldErrors({ id, messages }: { id: string; messages: readonly string[]
   );
 }
 
-/** Whatever is not said beside a field. */
+/** An error that is not shown beside a field. */
 function Refusal({ failure }: { failure: Failure }) {
   if (Object.keys(failure.fields).some((name) => name === 'name' || name === 'expires')) return null;
   const { quota, limit } = failure.context;
@@ -123,7 +123,7 @@ function Refusal({ failure }: { failure: Failure }) {
   );
 }
 
-/** The only time that the key is to be seen. */
+/** The new key, which can be seen only this once. */
 function Shown({ made: { name, key }, onDone }: { made: Made; onDone(): void }) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => heading.current?.focus(), []);

@@ -24,7 +24,7 @@ interface RevokeDialogProps {
   onRevoked(): void;
 }
 
-/** Asks once, by name. */
+/** Asks for confirmation, with the key's name. */
 export function RevokeDialog({ apiKey: { id, name, hint, lastUsed }, onClose, onRevoked }: RevokeDialogProps) {
   const [revoke, { loading, error }] = useMutation(RevokeApiKey);
   const toast = useToast();

@@ -4,11 +4,11 @@ import type { ApiKey } from './list.ts';
 interface KeyTableProps {
   readonly label: string;
   readonly keys: readonly ApiKey[];
-  /** Without it the keys are over. */
+  /** Absent for keys that are no longer valid. */
   onRevoke?(key: ApiKey): void;
 }
 
-/** Keys are few: they stand in the page as they are. */
+/** Keys are few, so the table is not virtualized. */
 export function KeyTable({ label, keys, onRevoke }: KeyTableProps) {
   return (
     <table className="key-table" aria-label={label}>

@@ -6,35 +6,35 @@ import { useFeed, useLive } from '../../live/live.tsx';
 import type { Endless } from '../../parts/pages.ts';
 import { type Filter, isWithin, NotificationRow, type Row } from './row.ts';
 
-/** So many new ones stand above what was read; with more the list is read anew. */
+/** At most this many new notifications are shown above the loaded list; with more the list is reloaded. */
 const MAX_ARRIVED = 50;
 const FRESH_MS = 3_000;
 
 type Added = Extract<FeedEvent, { type: 'notification' }>;
 
 interface State {
-  /** Those that stand above the list, the newest first. */
+  /** The new notifications above the list, the newest first. */
   readonly ids: readonly string[];
-  /** Those of them that have only just come. */
+  /** Those among them that have just arrived, which are highlighted. */
   readonly fresh: ReadonlySet<string>;
-  /** How many came while somebody read further down, and the number of the last one. */
+  /** How many arrived but are not shown, and the sequence number of the last: the list was scrolled down, or full. */
   readonly missed: number;
   readonly lastMissed: number;
-  /** Whether they were only too many for those above the list. */
+  /** Whether they are missed only because of MAX_ARRIVED. */
   readonly isFull: boolean;
-  /** How many came that the filter hides. */
+  /** How many arrived that the filter hides. */
   readonly hidden: number;
-  /** The newest number that was told. */
+  /** The highest sequence number that the feed has delivered. */
   readonly newest: number;
-  /** Numbers that the feed could not tell. */
+  /** The sequence numbers that the feed could not deliver. */
   readonly gap: { readonly from: number; readonly to: number } | null;
 }
 
-const nothing: State = { ids: [], fresh: new Set(), missed: 0, lastMissed: 0, isFull: false, hidden: 0, newest: 0, gap: null };
+const emptyState: State = { ids: [], fresh: new Set(), missed: 0, lastMissed: 0, isFull: false, hidden: 0, newest: 0, gap: null };
 
-/** What has come since a list was read: of some the rows, which the cache keeps, of all others only how many. */
+/** The notifications since a list was loaded: the shown ones as rows in the cache, all others only counted. */
 class Arrivals {
-  #state = nothing;
+  #state = emptyState;
   readonly #cache: InMemoryCache;
   readonly #sequences = new Map<string, number>();
   readonly #watchers = new Set<() => void>();
@@ -53,17 +53,17 @@ class Arrivals {
   };
   readonly read = () => this.#state;
 
-  /** Takes a new one in. */
+  /** Adds a new notification. */
   add({ sequence, notification }: Added, { isShown, isAtTop }: { readonly isShown: boolean; readonly isAtTop: boolean }): void {
     const { ids, fresh, missed, hidden } = this.#state;
     const newest = Math.max(sequence, this.#state.newest);
     if (!isShown) return this.#set({ newest, hidden: hidden + 1 });
-    // Above one that is not shown none can stand.
+    // A row cannot be shown above one that is missed.
     const isFull = isAtTop && (this.#state.isFull || ids.length >= MAX_ARRIVED);
     if (!isAtTop || missed > 0 || isFull) return this.#set({ newest, missed: missed + 1, lastMissed: sequence, isFull });
     const { id, kind, severity, title, created, read } = notification;
     const data = { __typename: 'Notification', id, sequence, kind, severity, title, created, read } as never;
-    // What is written so the cache retains, until it is released.
+    // `writeFragment` makes the cache retain the object until it is released.
     this.#cache.writeFragment({ fragment: NotificationRow, data });
     this.#sequences.set(id, sequence);
     this.#set({ newest, ids: [id, ...ids], fresh: new Set([...fresh, id]) });
@@ -71,27 +71,27 @@ class Arrivals {
     this.#timer = setTimeout(() => this.#set({ fresh: new Set() }), FRESH_MS);
   }
 
-  /** The list itself has all up to this number now. */
+  /** The list itself contains everything up to this sequence number now. */
   reach(sequence: number): void {
     const { ids, missed, lastMissed } = this.#state;
     const left = ids.filter((id) => (this.#sequences.get(id) ?? 0) > sequence);
     const isMissing = missed > 0 && lastMissed > sequence;
     if (left.length === ids.length && (missed === 0 || isMissing)) return;
-    this.#letGo(ids.filter((id) => !left.includes(id)));
+    this.#release(ids.filter((id) => !left.includes(id)));
     this.#set({ ids: left, missed: isMissing ? missed : 0, isFull: isMissing && this.#state.isFull });
   }
 
-  tellGap(gap: State['gap']): void {
+  setGap(gap: State['gap']): void {
     this.#set({ gap });
   }
 
   clear(): void {
     clearTimeout(this.#timer);
-    this.#letGo(this.#state.ids);
-    this.#set(nothing);
+    this.#release(this.#state.ids);
+    this.#set(emptyState);
   }
 
-  #letGo(ids: readonly string[]): void {
+  #release(ids: readonly string[]): void {
     for (const id of ids) {
       this.#cache.release(toCacheId(id));
       this.#sequences.delete(id);
@@ -107,18 +107,18 @@ class Arrivals {
 const toCacheId = (id: string) => `Notification:${id}`;
 
 export interface News extends State {
-  /** The list, with those above it that have come. */
+  /** The list with the new notifications above it. */
   readonly list: Endless<Row>;
-  /** How many unread ones have come that are not shown. */
+  /** How many have arrived that are not shown. */
   readonly unseen: number;
-  /** The newest number that is shown. */
+  /** The highest sequence number that is shown. */
   readonly shownThrough: number;
-  /** Reads the list anew, with all that has come. */
+  /** Reloads the list, with everything that has arrived. */
   readAnew(): void;
   forgetGap(): void;
 }
 
-/** A list of notifications that goes on at its top, as long as one is there. */
+/** A list of notifications that grows at its top while it is scrolled there. */
 export function useArrivals(list: Endless<Row>, filter: Filter, isAtTop: () => boolean): News {
   const { cache } = useApolloClient();
   const arrivals = useMemo(() => new Arrivals(cache as InMemoryCache), [cache]);
@@ -130,24 +130,24 @@ export function useArrivals(list: Endless<Row>, filter: Filter, isAtTop: () => b
     readThrough.current = arrivals.read().newest;
     refresh();
   }, [arrivals, refresh]);
-  const hasBegun = useRef(useLive().state.name === 'live');
+  const hasFeedStarted = useRef(useLive().state.name === 'live');
 
   useFeed((event) => {
     if (event.type === 'notification') {
       arrivals.add(event, { isShown: isWithin(filter, event.notification), isAtTop: isAtTop() });
     } else if (event.type === 'gap') {
-      arrivals.tellGap(event);
+      arrivals.setGap(event);
       readAnew();
     } else if (event.type === 'ready') {
-      // What came between the list's answer and the beginning of the feed is told by neither.
-      if (!hasBegun.current && event.sequence !== top) readAnew();
-      hasBegun.current = true;
+      // Notifications between the list's response and the start of the feed are in neither.
+      if (!hasFeedStarted.current && event.sequence !== top) readAnew();
+      hasFeedStarted.current = true;
     }
   });
   useEffect(() => arrivals.reach(top), [arrivals, top]);
   const wasRefreshing = useRef(false);
   useEffect(() => {
-    // A new answer has all that had come before it was asked for, or it has no place in the list any more.
+    // A reloaded list contains all that had arrived before the request, unless the filter no longer matches.
     if (wasRefreshing.current && !list.isRefreshing) arrivals.reach(readThrough.current);
     wasRefreshing.current = list.isRefreshing;
   }, [arrivals, list.isRefreshing]);
@@ -171,11 +171,11 @@ export function useArrivals(list: Endless<Row>, filter: Filter, isAtTop: () => b
     unseen: state.missed + state.hidden,
     shownThrough: rows[0]?.sequence ?? top,
     readAnew,
-    forgetGap: () => arrivals.tellGap(null),
+    forgetGap: () => arrivals.setGap(null),
   };
 }
 
-/** As the cache has them: what is read elsewhere is read here. */
+/** The rows from the cache, so that one marked read elsewhere is read here too. */
 function useRows(ids: readonly string[]): Row[] {
   const from = useMemo(() => ids.map((id) => ({ __typename: 'Notification' as const, id })), [ids]);
   const { data } = useFragment({ fragment: NotificationRow, from });

@@ -3,7 +3,7 @@ import { useAddress } from '../../parts/address.ts';
 import { toneOf } from '../../parts/badge.tsx';
 import { type Filter, type Severity, severities } from './row.ts';
 
-/** The filter that stands in the address; what is no severity there is none. */
+/** The filter in the URL; an unknown severity is ignored. */
 export function useFilter(): Filter {
   const address = useAddress();
   const severity = address.get('severity') as Severity | null;
@@ -17,10 +17,10 @@ export function useFilter(): Filter {
 
 export const isFiltered = (filter: Filter) => Object.keys(filter).length > 0;
 
-/** What stands in the address of a list without filters. */
+/** The changes to the URL that clear all filters. */
 export const noFilter = { unread: null, severity: null, kind: null } as const;
 
-/** The filters, as chips; `kinds` are those to choose from without typing. */
+/** The filters as chips; `kinds` are the suggestions. */
 export function Filters({ filter, kinds }: { filter: Filter; kinds: readonly string[] }) {
   const { set } = useAddress();
   return (
@@ -60,7 +60,7 @@ export function Filters({ filter, kinds }: { filter: Filter; kinds: readonly str
   );
 }
 
-/** The kinds are an open list: one is typed, or chosen of those that have been seen. */
+/** Kinds are an open set: one is typed, or chosen from those seen so far. */
 function KindField({ kinds, onChoose }: { kinds: readonly string[]; onChoose(kind: string): void }) {
   const list = useId();
   const choose = (event: FormEvent<HTMLFormElement>) => {
@@ -78,7 +78,7 @@ function KindField({ kinds, onChoose }: { kinds: readonly string[]; onChoose(kin
         placeholder="Kind"
         aria-label="Kind"
         autoComplete="off"
-        // A choice of the list comes at once; what is typed waits for Enter.
+        // A chosen suggestion applies at once; typed text applies on Enter.
         onInput={({ currentTarget, nativeEvent }) => {
           const isChosen = !(nativeEvent instanceof InputEvent) || nativeEvent.inputType === 'insertReplacementText';
           if (isChosen && kinds.includes(currentTarget.value)) onChoose(currentTarget.value);

@@ -53,13 +53,13 @@ const MarkedProject = graphql(`
   }
 `);
 
-/** The server takes so many ids at once. */
+/** The server's limit of ids in one request. */
 const MAX_IDS = 200;
 
-/** What is to be marked in one request, and how many unread ones are expected to be left. */
+/** One request, with the unread count that is expected after it. */
 interface Step {
   readonly ids: readonly string[];
-  /** All up to this number; null: not so. */
+  /** Marks all up to this sequence number; null: only `ids`. */
   readonly through: number | null;
   readonly isAll?: boolean;
   readonly left: number;
@@ -68,18 +68,18 @@ interface Step {
 export interface Marking {
   readonly unread: number;
   readonly isBusy: boolean;
-  /** Why the last one was refused. */
+  /** Why the last request failed. */
   readonly failure: Failure | null;
   forgetFailure(): void;
   markThese(ids: readonly string[]): Promise<void>;
-  /** All up to a number, of which so many stay unread that have come since. */
+  /** Marks all up to a sequence number; `left` later ones stay unread. */
   markThrough(sequence: number, left: number): Promise<void>;
-  /** Of a list with a filter, all up to a number. */
+  /** Marks those that match a filter, up to a sequence number. */
   markFiltered(filter: Filter, sequence: number): Promise<void>;
   markAll(newest: number): Promise<void>;
 }
 
-/** Marks as read: the page shows it at once, and takes it back where the server refuses. */
+/** Marks notifications as read, optimistically: the page is updated at once, and rolled back if the server rejects it. */
 export function useMarking(projectId: string): Marking {
   const apollo = useApolloClient();
   const toast = useToast();
@@ -124,8 +124,8 @@ export function useMarking(projectId: string): Marking {
       try {
         const marked = await work();
         toast(marked === 0 ? 'They had been read.' : `${formatNumber(marked)} marked as read.`);
-      } catch (refusal) {
-        const failure = toFailure(refusal);
+      } catch (error) {
+        const failure = toFailure(error);
         if (failure.code === 'not_authenticated') signOut('not_authenticated');
         else setFailure(failure);
       } finally {
@@ -148,13 +148,13 @@ export function useMarking(projectId: string): Marking {
     markThese: (ids) =>
       run(async () => {
         const wanted = ids.filter(isUnread);
-        const parts = Array.from({ length: Math.ceil(wanted.length / MAX_IDS) }, (_, part) =>
-          wanted.slice(part * MAX_IDS, (part + 1) * MAX_IDS),
+        const chunks = Array.from({ length: Math.ceil(wanted.length / MAX_IDS) }, (_, index) =>
+          wanted.slice(index * MAX_IDS, (index + 1) * MAX_IDS),
         );
         let left = unread;
-        const marks = parts.map((part) => {
-          left = Math.max(0, left - part.length);
-          return step({ ids: part, through: null, left });
+        const marks = chunks.map((chunk) => {
+          left = Math.max(0, left - chunk.length);
+          return step({ ids: chunk, through: null, left });
         });
         return sum(await Promise.all(marks));
       }),
@@ -183,5 +183,5 @@ export function useMarking(projectId: string): Marking {
 
 const sum = (numbers: readonly number[]) => numbers.reduce((total, one) => total + one, 0);
 
-/** Nobody can guess it; `crypto.randomUUID` is not there for a page that came over plain HTTP. */
+/** An unguessable key; `crypto.randomUUID` does not exist on pages served over plain HTTP. */
 const makeKey = () => crypto.getRandomValues(new Uint32Array(5)).join('-');

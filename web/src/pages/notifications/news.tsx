@@ -6,7 +6,7 @@ import { formatNumber } from '../../parts/format.ts';
 import type { News } from './arrivals.ts';
 import { noFilter } from './filters.tsx';
 
-/** What has come and is not shown, as lines above the list. */
+/** Lines above the list about notifications that have arrived but are not shown. */
 export function NewsLines({ news, onTop }: { news: News; onTop(): void }) {
   const { set } = useAddress();
   const { missed, hidden, isFull, gap } = news;
@@ -47,7 +47,7 @@ function Gap({ from, to, onClose }: { from: number; to: number; onClose(): void 
   );
 }
 
-/** Says so where the list is not live; the first connecting is no news. */
+/** A warning while the list is not live; not shown during the first connection. */
 export function NotLive() {
   const { state, reconnect } = useLive();
   const [wasBroken, setBroken] = useState(false);

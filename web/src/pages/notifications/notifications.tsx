@@ -14,7 +14,7 @@ import './notifications.css';
 import { Opened } from './opened.tsx';
 import { type Filter, NotificationsQuery, type Row } from './row.ts';
 
-/** The live log of the project, the newest first. */
+/** The project's notifications, live, the newest first. */
 export default function Notifications({ projectId }: { projectId: string }) {
   const filter = useFilter();
   const { get, set } = useAddress();
@@ -43,7 +43,7 @@ interface FeedProps {
   readonly table: RefObject<HTMLDivElement | null>;
 }
 
-/** The list with one filter; another one begins anew. */
+/** The list with one filter; the component is remounted for another one. */
 function Feed({ projectId, filter, marking, table }: FeedProps) {
   const { get, set } = useAddress();
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
@@ -56,7 +56,7 @@ function Feed({ projectId, filter, marking, table }: FeedProps) {
   });
   const news = useArrivals(read, filter, () => (table.current?.scrollTop ?? 0) < 1);
   const opened = get('open');
-  // What a filter of unread ones has no more stays where it is, until many are marked at once.
+  // With the filter “unread”, rows marked one by one stay in place; only marking many at once reloads the list.
   const tidy = () => filter.unread && news.readAnew();
   const markSelected = () => {
     setSelected(new Set());
@@ -153,7 +153,7 @@ const columns: readonly Column<Row>[] = [
   { name: 'read', title: 'State', width: '4.5rem', isMinor: true, cell: ({ read }) => (read ? 'read' : 'unread') },
 ];
 
-/** Where there is no room for the column of the state, it is told to whoever does not see the weight of the letters. */
+/** On a narrow screen, which has no state column, screen readers get “unread” from here: bold type is only visible. */
 const Title = ({ row: { title, read } }: { row: Row }) => (
   <>
     {!read && <span className="hidden narrow">unread </span>}
@@ -180,7 +180,7 @@ function Nothing({ isFilter }: { isFilter: boolean }) {
   );
 }
 
-/** The kinds of the newest ones, by name. */
+/** The kinds of the newest notifications, sorted by name. */
 function listKinds(list: Endless<Row>): string[] {
   const newest = Array.from({ length: Math.min(list.reach, 100) }, (_, index) => list.row(index)?.kind ?? '');
   return [...new Set(newest)].filter(Boolean).sort();
@@ -188,7 +188,7 @@ function listKinds(list: Endless<Row>): string[] {
 
 const typing = 'input:not([type="checkbox"]), textarea, select, [contenteditable]';
 
-/** `r`, wherever no text is typed. */
+/** The key `r`, except while text is typed. */
 function useReadKey(onKey: () => void) {
   const latest = useRef(onKey);
   latest.current = onKey;

@@ -46,15 +46,15 @@ type Whole = Extract<NonNullable<ResultOf<typeof NotificationQuery>['node']>, { 
 
 interface OpenedProps {
   readonly projectId: string;
-  /** Null: none is open. */
+  /** Null if none is open. */
   readonly id: string | null;
   readonly marking: Marking;
-  /** Where the keys go when it is closed. */
+  /** The element that gets the focus when the dialog is closed. */
   readonly back: RefObject<HTMLDivElement | null>;
   onClose(): void;
 }
 
-/** One notification, whole, beside the list. */
+/** One notification in full, beside the list. */
 export function Opened({ projectId, id, marking, back, onClose }: OpenedProps) {
   return (
     <Dialog
@@ -139,7 +139,7 @@ function Content({ projectId, notification, marking }: { projectId: string; noti
           <h3 id="notification-data">
             Data <CopyButton text={json} />
           </h3>
-          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: whoever has no mouse scrolls it by keys. */}
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it must scroll with the keyboard too. */}
           <pre className="notification-data" tabIndex={0}>
             {json}
           </pre>
@@ -149,7 +149,7 @@ function Content({ projectId, notification, marking }: { projectId: string; noti
   );
 }
 
-/** What the notification is about, with the way there. */
+/** The resource that the notification is about, with a link. */
 function About({ projectId, notification }: { projectId: string; notification: Whole }) {
   const { resource, resourceType, resourceId } = notification;
   if (resource?.__typename === 'Instance') {

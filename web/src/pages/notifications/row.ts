@@ -1,6 +1,6 @@
 import { graphql, type ResultOf, type VariablesOf } from '../../graphql/graphql.ts';
 
-/** What the list shows of a notification. */
+/** The fields of a notification that the list shows. */
 export const NotificationRow = graphql(`
   fragment NotificationRow on Notification {
     id
@@ -40,6 +40,6 @@ export type Filter = NonNullable<VariablesOf<typeof NotificationsQuery>['filter'
 
 export const severities: readonly Severity[] = ['critical', 'warning', 'info'];
 
-/** Whether a list with this filter has the notification: as the server decides it. */
+/** Whether a notification matches the filter, by the server's rules. */
 export const isWithin = ({ unread, severity, kind }: Filter, row: Pick<Row, 'read' | 'severity' | 'kind'>) =>
   (!unread || !row.read) && (!severity || row.severity === severity) && (!kind || row.kind === kind);

@@ -26,11 +26,11 @@ const NewestQuery = graphql(`
   }
 `);
 
-/** The newest notifications, which come in live. */
+/** The newest notifications, updated live. */
 export function Newest({ projectId }: { projectId: string }) {
   const { data, error, client, refetch } = useQuery(NewestQuery, { variables: { id: projectId } });
   useFeed((event) => {
-    // What came between the answer and the beginning of the feed is told by neither.
+    // Notifications between the query's response and the start of the feed are in neither.
     const isBehind = event.type === 'ready' && event.sequence !== (data?.project?.notifications.nodes[0]?.sequence ?? 0);
     if (event.type === 'gap' || isBehind) refetch();
     if (event.type !== 'notification') return;

@@ -51,7 +51,7 @@ const OverviewQuery = graphql(`
 
 type Figures = NonNullable<ResultOf<typeof OverviewQuery>['project']>['computeOverview'];
 
-/** Is anything wrong? How much is there? What has happened? In this order. */
+/** What needs attention, how much there is, and what has happened, in this order. */
 export function Overview({ projectId }: { projectId: string }) {
   return (
     <>
@@ -60,7 +60,7 @@ export function Overview({ projectId }: { projectId: string }) {
         {({ project }, refetch) =>
           project && (
             <>
-              <Refresh onNews={refetch} />
+              <Refresh onEvent={refetch} />
               <Attention projectId={projectId} attention={project.computeOverview.attention} />
               <Amounts projectId={projectId} figures={project.computeOverview} />
             </>
@@ -72,10 +72,10 @@ export function Overview({ projectId }: { projectId: string }) {
   );
 }
 
-/** The figures are read again when something has happened. */
-function Refresh({ onNews }: { onNews(): void }) {
+/** Refetches the figures when an event arrives. */
+function Refresh({ onEvent }: { onEvent(): void }) {
   useFeed(({ type }) => {
-    if (type === 'notification' || type === 'gap') onNews();
+    if (type === 'notification' || type === 'gap') onEvent();
   });
   return null;
 }

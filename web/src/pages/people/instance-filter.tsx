@@ -21,16 +21,16 @@ const InstancesByNameQuery = graphql(`
 interface InstanceFilterProps {
   readonly projectId: string;
   readonly value: string | null;
-  /** The name of the instance that was chosen, where it is known. */
+  /** The name of the chosen instance, if known. */
   readonly name: string | null;
   onChange(id: string | null): void;
 }
 
-/** An instance is chosen by the beginning of its name; the one that was chosen is a chip, which lets it go. */
+/** Chooses an instance by name prefix; the chosen one is a chip, which clears the filter. */
 export function InstanceFilter({ projectId, value, name, onChange }: InstanceFilterProps) {
   const [text, setText] = useState('');
-  const asked = useDeferredValue(text.trim());
-  const { data } = useQuery(InstancesByNameQuery, { variables: { id: projectId, text: asked }, skip: !asked });
+  const prefix = useDeferredValue(text.trim());
+  const { data } = useQuery(InstancesByNameQuery, { variables: { id: projectId, text: prefix }, skip: !prefix });
   if (value) {
     return (
       <button type="button" className="chip" aria-pressed="true" onClick={() => onChange(null)}>
@@ -38,11 +38,11 @@ export function InstanceFilter({ projectId, value, name, onChange }: InstanceFil
       </button>
     );
   }
-  const found = (asked && data?.project?.instances.nodes) || [];
+  const found = (prefix && data?.project?.instances.nodes) || [];
   return (
     <ComboboxProvider value={text} setValue={setText}>
       <Combobox className="input session-filter" placeholder="Instance" aria-label="Instance" autoSelect />
-      {asked !== '' && (
+      {prefix !== '' && (
         <ComboboxPopover className="sheet" gutter={4} portal aria-label="Instances">
           {found.map(({ id, name: title }) => (
             <ComboboxItem

@@ -67,7 +67,7 @@ const OrganizationMembersQuery = graphql(`
 type ProjectRole = NonNullable<ResultOf<typeof ProjectMembersQuery>['project']>['members']['nodes'][number]['role'];
 type OrganizationRole = NonNullable<ResultOf<typeof OrganizationMembersQuery>['organization']>['members']['nodes'][number]['role'];
 
-/** The least first. */
+/** From the least to the most privileged. */
 const projectRoles: Readonly<Record<ProjectRole, string>> = {
   viewer: 'reads all of it, marks notifications as read, follows the feed',
   member: 'reads all of it, makes dashboards and changes their own, opens consoles',
@@ -86,7 +86,7 @@ interface Row<Role> {
   readonly email: string;
 }
 
-/** The id of a member's row is that of the user. */
+/** A member's row has the id of the user. */
 function toRows<Role>(
   connection: Connection<{ role: Role; user: { id: string; name: string; email: string } }> | undefined,
 ): Connection<Row<Role>> | null {

@@ -11,7 +11,7 @@ const tabs = [
   ['sessions', 'Console sessions'],
 ] as const;
 
-/** Who may do what here, and who was at which console. */
+/** The members with their roles, and the console sessions. */
 export default function People({ projectId, tab }: { projectId: string; tab: string }) {
   return (
     <>

@@ -69,7 +69,7 @@ interface SessionDialogProps {
   onEnded(): void;
 }
 
-/** One session, with all that is kept of it; its end, where it runs. */
+/** The full record of one session; a running one can be ended. */
 export function SessionDialog({ projectId, id, onClose, onEnded }: SessionDialogProps) {
   const { data, error, refetch } = useQuery(ConsoleSessionQuery, { variables: { id, projectId } });
   const session = data?.node?.__typename === 'ConsoleSession' && data.node.project.id === projectId ? data.node : null;
@@ -157,7 +157,7 @@ interface EndProps {
   onEnded(): void;
 }
 
-/** Asks once, by name. */
+/** Asks for confirmation, with the user's name. */
 function End({ projectId, organizationId, session, onEnded }: EndProps) {
   const [isAsked, setAsked] = useState(false);
   const { end, loading, error } = useEndSession();

@@ -81,7 +81,7 @@ const Bytes = ({ session: { bytesIn, bytesOut } }: { session: ConsoleSession }) 
   </>
 );
 
-/** The latest address stands last. */
+/** The latest address is the last one. */
 function Addresses({ all }: { all: readonly string[] }) {
   return (
     <span title={all.join('\n')}>
@@ -93,7 +93,7 @@ function Addresses({ all }: { all: readonly string[] }) {
 
 const running: Readonly<Record<string, boolean>> = { true: true, false: false };
 
-/** Who was at which console, from where, when and how much; never what was said. */
+/** The console sessions: who, from where, when and how much; never their content. */
 export function ConsoleSessions({ projectId }: { projectId: string }) {
   const address = useAddress();
   const [state, person, instance, open] = ['running', 'person', 'instance', 'open'].map((name) => address.get(name));

@@ -94,7 +94,7 @@ export function SignIn() {
   );
 }
 
-// Its library is loaded by those who go there.
+// The OAuth library is loaded only for sign-in with the identity provider.
 const loadProvider = () => import('../../session/provider.ts');
 
 async function leave(): Promise<null> {
@@ -102,7 +102,7 @@ async function leave(): Promise<null> {
   return null;
 }
 
-/** A pasted credential becomes a session when the server knows it. */
+/** Checks a pasted credential with the server, and returns the session. */
 async function checkCredential(credential: string): Promise<Session> {
   if (!/^[\w.~+/=-]+$/.test(credential)) throw new Error('A key or token has letters, digits and - . _ ~ + / = only.');
   const response = await fetch('/graphql', {
@@ -116,14 +116,14 @@ async function checkCredential(credential: string): Promise<Session> {
   return { kind: expires === null ? 'key' : 'token', credential, expires, renewal: null };
 }
 
-/** Where the identity provider sends people back to. */
+/** The redirect URI of the identity provider. */
 export function Callback() {
   const { signIn } = useDoorway();
   const [, navigate] = useLocation();
   const [problem, setProblem] = useState<string | null>(null);
   useEffect(() => {
     const address = new URL(location.href);
-    // The code is in no history.
+    // Keeps the authorization code out of the browser's history.
     history.replaceState(null, '', address.pathname);
     comeBackOnce(address).then(
       ({ session, returnTo }) => {
@@ -147,6 +147,6 @@ export function Callback() {
   );
 }
 
-let coming: Promise<{ session: Session; returnTo: string }> | null = null;
-/** The code is good once, and an effect may run twice. */
-const comeBackOnce = (address: URL) => (coming ??= loadProvider().then(({ comeBack }) => comeBack(address)));
+let pending: Promise<{ session: Session; returnTo: string }> | null = null;
+/** The code can be exchanged only once, and an effect may run twice. */
+const comeBackOnce = (address: URL) => (pending ??= loadProvider().then(({ comeBack }) => comeBack(address)));

@@ -12,7 +12,7 @@ import { useUpdates } from '../../parts/updates.ts';
 import { toInstance } from '../instance/address.ts';
 import './storage.css';
 
-/** What a row shows, of each kind. */
+/** The fields that a row shows, by kind. */
 export const DiskFields = {
   volume: graphql(`
     fragment VolumeFields on Volume {
@@ -118,13 +118,13 @@ const BackupsQuery = graphql(
   [DiskFields.backup],
 );
 
-/** A volume, a snapshot or a backup: they show the same. */
+/** A volume, a snapshot or a backup: all have the same fields here. */
 export type Disk = ResultOf<typeof DiskFields.volume>;
 
 export const diskSorts = ['name', 'created'] as const;
 export const oldestFirst: Sort = { field: 'created', direction: 'asc' };
 
-/** Without a project, those of one instance. */
+/** `projectId` is null for the disks of one instance. */
 const toColumns = (projectId: string | null, isSorted: boolean): readonly Column<Disk>[] => [
   {
     name: 'name',
@@ -165,13 +165,13 @@ interface DisksProps {
   readonly label: string;
   readonly list: Endless<Disk>;
   readonly empty: ReactNode;
-  /** Without it, those of one instance. */
+  /** Absent for the disks of one instance. */
   readonly projectId?: string;
   readonly sort?: Sort;
   onSort?(sort: Sort): void;
 }
 
-/** Disks of one kind as a table; Enter leads to the instance of one. */
+/** Disks of one kind as a table; Enter opens the disk's instance. */
 export function Disks({ label, list, empty, projectId, sort, onSort }: DisksProps) {
   const [, navigate] = useLocation();
   const open = projectId ? ({ instance }: Disk) => instance && navigate(toInstance(projectId, instance.id)) : undefined;

@@ -49,7 +49,7 @@ const columns: readonly Column<SshKey>[] = [
   { name: 'created', title: 'Created', width: '84px', sort: 'created', cell: ({ created }) => <Time value={created} /> },
 ];
 
-/** The SSH keys that new instances are given. */
+/** The SSH keys that new instances get. */
 export function SshKeys({ projectId }: { projectId: string }) {
   const list = useEndless({
     document: SshKeysQuery,

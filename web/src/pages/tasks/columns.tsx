@@ -6,7 +6,7 @@ import { Time, useNow } from '../../parts/time.tsx';
 import { toInstance } from '../instance/address.ts';
 import type { TaskRow } from './task.ts';
 
-/** For how long a task has run; it goes on as long as the task does. */
+/** How long a task took, or has been running so far. */
 export function Duration({ status, started, finished }: Pick<TaskRow, 'status' | 'started' | 'finished'>) {
   const now = useNow();
   if (!started || (!finished && status !== 'running')) return <span className="none">–</span>;
@@ -15,7 +15,7 @@ export function Duration({ status, started, finished }: Pick<TaskRow, 'status' |
   return finished ? text : `${text} so far`;
 }
 
-/** The instance of a task; of one that is gone only the id is left. */
+/** The instance of a task; a deleted one has only its id. */
 export function TaskInstance({ projectId, task }: { projectId: string; task: Pick<TaskRow, 'instance' | 'instanceId'> }) {
   const { instance, instanceId } = task;
   if (instance) {
@@ -28,7 +28,7 @@ export function TaskInstance({ projectId, task }: { projectId: string; task: Pic
   return <span className="none">{instanceId ? 'gone' : 'of the project'}</span>;
 }
 
-/** Without a project, those of one instance. */
+/** `projectId` is null for the tasks of one instance. */
 export const toTaskColumns = (projectId: string | null): readonly Column<TaskRow>[] => [
   { name: 'status', title: 'Status', width: '92px', sort: 'status', cell: ({ status }) => <Badge value={status} /> },
   { name: 'kind', title: 'Kind', width: 'minmax(110px, 1fr)', cell: ({ kind }) => kind },

@@ -29,7 +29,7 @@ const TaskQuery = graphql(
 
 type Task = Extract<NonNullable<ResultOf<typeof TaskQuery>['node']>, { __typename: 'Task' }>;
 
-/** One task beside the list, as the address says: `?open=`. */
+/** The task that `?open=` in the URL names, beside the list. */
 export function TaskPanel({ projectId }: { projectId: string }) {
   const { get, set } = useAddress();
   const id = get('open');

@@ -46,7 +46,7 @@ export default function Tasks({ projectId }: { projectId: string }) {
   const [sort, setSort] = useSort(taskSorts, newestFirst);
   const statuses = keepKnown(all('status'), taskStatuses);
   const attention = keepKnown(all('attention'), attentions)[0];
-  // The server counts the tasks of the day, and lists none of them alone: they are the first ones, the newest first.
+  // The server counts the tasks of the last 24 h but has no filter for them: they are the first rows, sorted newest first.
   const isOfDay = get('created') === '24h' && !attention;
   const orderBy = (isOfDay ? newestFirst : sort) as { field: (typeof taskSorts)[number]; direction: Sort['direction'] };
   const list = useEndless({
@@ -61,7 +61,7 @@ export default function Tasks({ projectId }: { projectId: string }) {
       return (
         project &&
         (counts
-          ? cut(
+          ? truncate(
               project.tasks,
               from,
               counts.reduce((sum, { count }) => sum + count, 0),
@@ -95,8 +95,8 @@ export default function Tasks({ projectId }: { projectId: string }) {
   );
 }
 
-/** The first rows of a list, of which this page begins at an index. */
-function cut({ nodes, pageInfo }: Connection<TaskRow>, from: number, totalCount: number): Connection<TaskRow> {
+/** Truncates a page that begins at index `from`, so that the list has `totalCount` rows. */
+function truncate({ nodes, pageInfo }: Connection<TaskRow>, from: number, totalCount: number): Connection<TaskRow> {
   const left = Math.max(0, totalCount - from);
   return {
     nodes: nodes.slice(0, left),
