@@ -457,6 +457,30 @@ describe('feed', () => {
     await proxy.close();
   });
 
+  it('buffers a bounded size of large events for a slow reader, and loses none', async () => {
+    const of = app.demo.empty_project_id;
+    const { json } = await app.graphql('query ($id: ID!) { project(id: $id) { notifications(first: 1) { nodes { sequence } } } }', {
+      id: of,
+    });
+    const from = json.data.project.notifications.nodes[0]?.sequence ?? 0;
+    await app.app.database.$executeRawUnsafe(`INSERT INTO notifications (project_id, kind, severity, title, body, data)
+      SELECT '${of}'::uuid, 'test.large', 'info', 'large', repeat('x', 20000), '{}' FROM generate_series(1, 400)`);
+    const seen: number[] = [];
+    let connections = 0;
+    const onState = ({ name }: ConnectionState) => {
+      if (name === 'connecting') connections += 1;
+    };
+    for await (const event of as('owner').feed({ project: of, after: from, onState })) {
+      if (event.type !== 'notification') continue;
+      seen.push(event.sequence);
+      // The reader pauses until its first connection has been closed for what it has not read.
+      if (seen.length === 1) await new Promise((resolve) => setTimeout(resolve, 2_000));
+      if (seen.length === 400) break;
+    }
+    expect(seen).toEqual(Array.from({ length: 400 }, (_, index) => from + index + 1));
+    expect(connections).toBeGreaterThan(1);
+  });
+
   it('ends with a sentence where nothing can help', async () => {
     const wrong = await follow(connect({ url, credential: 'sk-portico-wrong' }), () => false);
     expect(wrong.error).toMatchObject({

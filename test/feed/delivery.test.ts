@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { isPostgres, startApp, type TestApp } from '../support/app.ts';
+import { countCases } from '../support/cases.ts';
 import { openPlainFeed, publish, readLog } from '../support/feed.ts';
 import { checkHistory, type Entry } from '../support/history.ts';
 
@@ -77,7 +78,7 @@ it('tells every subscriber every committed notification once and in order, throu
   let last = Number.POSITIVE_INFINITY;
   const froms = Array.from({ length: subscribers }, () => Math.floor(Math.random() * 150));
   const reading = Promise.all(froms.map((from) => subscribe(from, () => last)));
-  await startWriters(isPostgres ? 280 : 18);
+  await startWriters(isPostgres ? countCases(280) : 18);
   const committed = await readLog(app);
   last = committed.length;
   const histories = await reading;
@@ -85,7 +86,7 @@ it('tells every subscriber every committed notification once and in order, throu
   const deliveries = histories.reduce((sum, received) => sum + received.length, 0);
   console.log(`${deliveries} deliveries of ${committed.length} notifications to ${subscribers} subscribers`);
   expect(problems).toEqual([]);
-  expect(deliveries).toBeGreaterThan(isPostgres ? 100_000 : 1_000);
+  expect(deliveries).toBeGreaterThan(isPostgres ? countCases(100_000) : 1_000);
 });
 
 it('tells what is published together in the order given, beside what others publish', async () => {
@@ -117,7 +118,7 @@ it('tells what is published together in the order given, beside what others publ
 });
 
 it('leaves no gap and no double at the boundary between replay and live', { timeout: 240_000 }, async () => {
-  const runs = isPostgres ? 1_000 : 50;
+  const runs = isPostgres ? countCases(1_000) : 50;
   const problems: string[] = [];
   const one = async (run: number) => {
     const committed = await readLog(app);

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import WebSocket from 'ws';
 import { isPostgres, startApp, type TestApp } from '../support/app.ts';
+import { countCases } from '../support/cases.ts';
 import { openPlainFeed } from '../support/feed.ts';
 
 let app: TestApp;
@@ -39,7 +40,7 @@ async function comeAndGo(run: number): Promise<void> {
 }
 
 it('leaves nothing behind when sockets close at any moment of their subscribing', { timeout: 300_000 }, async () => {
-  const runs = isPostgres ? 10_000 : 1_000;
+  const runs = isPostgres ? countCases(10_000) : 1_000;
   const keeper = openPlainFeed(app);
   await keeper.until(({ type }) => type === 'ready');
   const before = { ...app.app.count(), timers: countTimers() };

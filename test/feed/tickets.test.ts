@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
 import { isPostgres, startApp, type TestApp } from '../support/app.ts';
+import { countCases } from '../support/cases.ts';
 import { openSocket, publish, takeTicket } from '../support/feed.ts';
 
 let app: TestApp;
@@ -49,7 +50,7 @@ it('opens a plain socket, and carries the feed', async () => {
 });
 
 it('opens once: of 20 upgrades at once with one ticket exactly one', { timeout: 240_000 }, async () => {
-  const tickets = isPostgres ? 1_000 : 20;
+  const tickets = isPostgres ? countCases(1_000) : 20;
   const counts = { opened: 0, used: 0, other: 0 };
   const redeemAll = async () => {
     const { path, ticket } = await takeTicket(app);

@@ -3,8 +3,9 @@ import { WebSocketImpl } from '#websocket';
 import { PorticoError, toError } from './error.ts';
 import { type FeedEvent, type FeedRequest, feedDocument } from './events.ts';
 
-/** How many unread events are buffered. At this number the connection is closed, and reopened once they have been read. */
+/** The most unread events that are buffered, and their size as JSON. Beyond, the connection is closed, and reopened once they have been read. */
 const MAX_WAITING = 1_000;
+const MAX_WAITING_CHARACTERS = 4 * 2 ** 20;
 const OPENING_MS = 10_000;
 /** The interval of the client's pings, and how long it waits for a pong. */
 const PING_MS = 15_000;
@@ -19,6 +20,7 @@ export class NotOpened extends Error {}
  */
 export async function* readSocket({ url, credential, variables, signal }: FeedRequest): AsyncGenerator<FeedEvent, void> {
   const waiting: FeedEvent[] = [];
+  let waitingCharacters = 0;
   let end: { readonly error: Error | null } | null = null;
   let wake = () => {};
   let hasAnswered = false;
@@ -65,7 +67,8 @@ export async function* readSocket({ url, credential, variables, signal }: FeedRe
         if (end) return;
         if (!data) return finish(toError(errors ?? []));
         waiting.push(data.notificationFeed);
-        if (waiting.length >= MAX_WAITING) giveUp();
+        waitingCharacters += JSON.stringify(data.notificationFeed).length;
+        if (waiting.length >= MAX_WAITING || waitingCharacters >= MAX_WAITING_CHARACTERS) giveUp();
         wake();
       },
       error: (failure) => finish(Array.isArray(failure) ? toError(failure) : toClosed(failure, hasAnswered)),
@@ -74,6 +77,7 @@ export async function* readSocket({ url, credential, variables, signal }: FeedRe
   );
   try {
     for (;;) {
+      waitingCharacters = 0;
       for (const event of waiting.splice(0)) {
         if (signal.aborted) return;
         yield event;
