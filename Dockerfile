@@ -4,7 +4,7 @@ FROM node:24-bookworm-slim${NODE_DIGEST} AS base
 WORKDIR /portico
 
 FROM base AS build
-# As the user that serves: what Node.js has compiled, which the build keeps, counts for the user who compiled it alone.
+# Built as the user that runs the server: Node.js's compile cache is valid for the user who wrote it only.
 RUN chown node:node .
 USER node
 COPY --chown=node:node package.json package-lock.json .npmrc ./
@@ -22,7 +22,7 @@ COPY --chown=node:node clients/typescript clients/typescript
 COPY --chown=node:node web web
 RUN npm run build
 
-# A build has its packages within: neither npm's folder nor the sources are needed.
+# A build bundles its packages: neither node_modules nor the sources are needed.
 FROM base
 ENV NODE_ENV=production NODE_COMPILE_CACHE=dist/current/compiled MALLOC_TRIM_THRESHOLD_=131072 DATA_DIR=/data HOST=0.0.0.0 PORT=4000
 RUN install --directory --owner=node --group=node --mode=700 /data

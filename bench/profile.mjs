@@ -1,5 +1,6 @@
-// node bench/profile.mjs 'compute overview' [--seconds n] [--scale n]: where Portico's time goes under the load of one
-// operation of the bench: by package and by function, in microseconds a request.
+// node bench/profile.mjs 'compute overview' [--seconds n] [--scale n]: a CPU profile of Portico under the load of one operation
+// of the bench, by package and by function, in microseconds a request.
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -22,6 +23,7 @@ const scale = Number(values.scale);
 const operations = [...restOperations(scale), ...graphqlOperations()];
 const operation = operations.find(({ name }) => name === positionals[0]);
 if (!operation) throw new Error(`name one of: ${operations.map(({ name }) => name).join(', ')}`);
+execFileSync(process.execPath, ['scripts/build.mjs'], { cwd: new URL('..', import.meta.url) });
 const databaseUrl = await provideDatabase(scale, console.error);
 const key = await makeKey();
 const folder = mkdtempSync(join(tmpdir(), 'portico-profile-'));

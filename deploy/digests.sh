@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints, for .env, what the tags of compose.yaml and the Dockerfile stand for now: from then on nothing else is run.
+# Prints the current digests of the tags in compose.yaml and the Dockerfile, for .env, which pins the images to them.
 set -eu
 pin() {
   digest=$(docker buildx imagetools inspect "$2" --format '{{.Manifest.Digest}}')

@@ -18,18 +18,18 @@ export const isPostgres = 'template' in inject('origin');
 export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  /** Exactly as it came. */
+  /** The body exactly as received. */
   readonly text: string;
   /** Parsed, or undefined where the answer has no body. */
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+  // biome-ignore lint/suspicious/noExplicitAny: tests inspect answers of every shape
   readonly json: any;
 }
 
 export interface Ask {
-  /** A user of the demo, whose session token is sent; a literal credential; null: none. */
+  /** A user of the demo, whose session token is sent; a literal credential; null for no credential. */
   readonly as?: 'owner' | 'admin' | 'member' | 'viewer' | 'outsider' | { readonly bearer: string } | null;
   readonly headers?: OutgoingHttpHeaders | readonly string[];
-  /** A string or bytes go as they are, all else as JSON; undefined: no body. */
+  /** Strings and buffers are sent unchanged, everything else as JSON; undefined sends no body. */
   readonly body?: unknown;
 }
 
@@ -38,7 +38,7 @@ export interface TestApp {
   readonly config: Config;
   readonly demo: DemoFile;
   readonly baseUrl: string;
-  /** The PostgreSQL behind it, for statements from outside; null on PGlite. */
+  /** The app's PostgreSQL database, for statements over a separate connection; null on PGlite. */
   readonly databaseUrl: string | null;
   /** Every SQL statement since the last `splice`. */
   readonly statements: string[];
@@ -53,7 +53,7 @@ export interface TestApp {
   close(): Promise<void>;
 }
 
-/** An app whose jobs rest: every statement that it sends is of a request. */
+/** Starts an app whose periodic jobs do not run, so that every statement it sends belongs to a request. */
 export async function startRestingApp(env: Record<string, string> = {}): Promise<TestApp> {
   vi.useFakeTimers({ toFake: ['setInterval'] });
   try {
@@ -63,7 +63,7 @@ export async function startRestingApp(env: Record<string, string> = {}): Promise
   }
 }
 
-/** Starts the real app on a copy of the demo's database, on a port of its own. */
+/** Starts the real app on its own port and its own copy of the demo database. */
 export async function startApp(env: Record<string, string> = {}): Promise<TestApp> {
   const dataDir = mkdtempSync(join(tmpdir(), 'portico-test-'));
   const origin = inject('origin');
@@ -122,7 +122,7 @@ export async function startApp(env: Record<string, string> = {}): Promise<TestAp
 
 export async function copyTemplate({ server, template }: { server: string; template: string }): Promise<string> {
   const name = `${template}_${randomBytes(6).toString('hex')}`;
-  // Two copies at once of one template refuse each other: whoever comes second tries again.
+  // PostgreSQL rejects concurrent copies of one template, so the copy is retried.
   for (let attempt = 0; ; attempt += 1) {
     try {
       await execute(server, `CREATE DATABASE ${name} TEMPLATE ${template}`);
@@ -134,7 +134,7 @@ export async function copyTemplate({ server, template }: { server: string; templ
   }
 }
 
-/** Node's own client: it sends what it is told, also what fetch would tidy up. */
+/** Uses Node's own client, because fetch normalizes requests that a test wants sent unchanged. */
 function send(
   baseUrl: string,
   method: string,

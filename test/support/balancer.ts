@@ -6,7 +6,7 @@ export interface Balancer {
   readonly port: number;
   /** The connections that are open now. */
   count(): number;
-  /** Breaks one connection of those that are open, chosen by a number from 0 up to, not including, 1. */
+  /** Breaks one open connection, chosen by a number in [0, 1). */
   cutOne(which: number): void;
   close(): Promise<void>;
 }
@@ -15,8 +15,8 @@ const CHECK_INTERVAL_MS = 250;
 const CONNECT_WITHIN_MS = 1_000;
 
 /**
- * Spreads connections, HTTP and WebSockets alike, over the replicas that say that they are ready, which is asked each
- * 250 ms. When a connection cannot be opened the next replica is tried; when none is ready, all are.
+ * A round-robin TCP load balancer for HTTP and WebSocket connections. It polls the replicas' readiness every 250 ms and uses
+ * those that are ready, or all of them when none is. When a connection cannot be opened, the next replica is tried.
  */
 export async function openBalancer(replicas: ReadonlyArray<Pick<Replica, 'port' | 'isReady'>>): Promise<Balancer> {
   let ready = [...replicas];

@@ -1,4 +1,4 @@
-/** The bench's own scripts, which are plain JavaScript: its packages are not the product's. */
+/** Types of the bench's scripts, which are plain JavaScript because the bench is a package of its own. */
 declare module '*/bench/fill.mjs' {
   export function fill(client: import('pg').Client, options: { scale: number }): Promise<void>;
   export function idOf(

@@ -5,29 +5,30 @@ const statuses = ['provisioning', 'active', 'stopped', 'suspended', 'resizing', 
 export const resources = { volumes: 'size_gb', snapshots: 'size_gb', backups: 'size_gb', vpcs: null, ssh_keys: null } as const;
 export const tables = Object.keys(resources) as Array<keyof typeof resources>;
 
-/** What the statements may touch: rows whose names (of tasks, whose kinds) begin with `owner`, in these projects. */
+/** The rows that the statements may change: those of these projects whose name (of tasks: whose kind) begins with `owner`. */
 export interface Ground {
   readonly random: Random;
   readonly projects: readonly string[];
   readonly owner: string;
-  /** How many rows a statement touches at most. */
+  /** The maximum number of rows that a statement changes. */
   readonly width: number;
   /**
-   * Only statements that wait for nothing but counters, and take them once: one that inserts and updates takes them twice, and one
-   * that gives a task an instance waits for whoever deletes that, who waits for the task.
+   * Restricts the draw to statements that wait only for locks of counters and lock each counter once, so that none can deadlock:
+   * an upsert locks them twice, and assigning an instance to a task waits for a statement that deletes the instance, which in
+   * turn waits for the task.
    */
   readonly countsOnce?: boolean;
 }
 
 const list = <Item>(count: number, make: () => Item) => Array.from({ length: count }, make);
 
-/** Some of the owner's rows: the same ones for the same salt. */
+/** A condition that selects some of the owner's rows, in the order of a salted hash. */
 function some(table: string, { owner, random, width }: Ground): string {
   const order = `ORDER BY md5(id::text || '${random.below(1e9)}') LIMIT ${1 + random.below(width)}`;
   return `id IN (SELECT id FROM ${table} WHERE ${table === 'tasks' ? 'kind' : 'name'} LIKE '${owner}-%' ${order})`;
 }
 
-/** A project by the hash of the row's id, so that one statement touches several. */
+/** An expression that selects a project by the hash of the row's id, so that one statement affects several projects. */
 function anyProject({ projects, random }: Ground): string {
   const names = projects.map((id) => `'${id}'::uuid`).join(', ');
   return `(ARRAY[${names}])[1 + abs(hashtext(id::text || '${random.below(1e9)}')) % ${projects.length}]`;
@@ -45,7 +46,7 @@ const instanceColumns = '(id, project_id, name, status, plan, region, vcpu, ram_
 function changeInstances(ground: Ground): string {
   const { random, width, countsOnce } = ground;
   const where = some('instances', ground);
-  // Half of the rows are there already: one statement that inserts and updates.
+  // Half of the rows exist already, so that one statement both inserts and updates.
   const upsert = () => `INSERT INTO instances ${instanceColumns}
       SELECT CASE WHEN hashtext(id::text) % 2 = 0 THEN id ELSE md5(id::text || '${random.below(1e9)}')::uuid END,
         project_id, name, 'error', plan, region, 1, 2, 3, NULL, true FROM instances WHERE ${where}
@@ -83,14 +84,14 @@ function changeResources(ground: Ground): string {
 export const change = (ground: Ground) => (ground.random.chance(0.6) ? changeInstances(ground) : changeResources(ground));
 
 const taskStatuses = ['pending', 'running', 'succeeded', 'failed', 'cancelled'];
-/** On either side of the windows of the overview, and well away from where they begin. */
+/** Ages on both sides of the overview's time windows, well away from their boundaries. */
 const ages = ['0 hours', '3 hours', '20 hours', '30 hours'];
 
-/** An instance of the project of a row, by the hash of the row's id. */
+/** An expression that selects an instance of the row's project, by the hash of the row's id. */
 const anyInstance = (row: string, salt: number) =>
   `(SELECT id FROM instances WHERE project_id = ${row}.project_id ORDER BY md5(id::text || ${row}.id || '${salt}') LIMIT 1)`;
 
-/** A random statement that changes tasks, and what is done to which instance. */
+/** One random statement that changes tasks and the instances they belong to. */
 export function changeTasks(ground: Ground): string {
   const { random, projects, owner, width, countsOnce } = ground;
   const where = some('tasks', ground);
@@ -108,10 +109,10 @@ export function changeTasks(ground: Ground): string {
   ])();
 }
 
-/** One random statement that changes what there are counters of. */
+/** One random statement that changes rows that have counters. */
 export const changeCounted = (ground: Ground) => (ground.random.chance(0.3) ? changeTasks(ground) : change(ground));
 
-/** A random statement that changes what else lists tell apart: ends of instances, names, and what belongs to which instance. */
+/** One random statement that changes other columns lists filter or order by: cancellation times, names and the instance of a row. */
 export function changeLinks(ground: Ground): string {
   const { random } = ground;
   const stored = random.pick(['volumes', 'snapshots', 'backups']);
@@ -123,7 +124,7 @@ export function changeLinks(ground: Ground): string {
   ])();
 }
 
-/** A random statement that publishes notifications, has a user read some, or prunes old ones. */
+/** One random statement that publishes notifications, marks some as read by a user, or prunes old ones. */
 export function changeNotifications({ random, projects, width }: Ground, userId: string): string {
   const projectId = random.pick(projects);
   const some = `SELECT id FROM notifications WHERE project_id = '${projectId}' ORDER BY md5(id::text || '${random.below(1e9)}') LIMIT ${width}`;

@@ -1,6 +1,6 @@
 import { vi } from 'vitest';
 
-/** Sets the time of day so many seconds on, where it stands until `vi.useRealTimers()`: what expires has, and nobody has waited. */
+/** Advances `Date` by a number of seconds and freezes it there until `vi.useRealTimers()`: things expire without a test waiting. */
 export function passSeconds(seconds: number): void {
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + seconds * 1_000 });
 }

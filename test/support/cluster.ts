@@ -6,16 +6,16 @@ import { promisify } from 'node:util';
 import { databaseUrl, fillDemo } from './database.ts';
 import { findLowPort } from './ports.ts';
 
-/** A PostgreSQL of the test's own, with a database that is migrated and has the demo. */
+/** A PostgreSQL server owned by the test, with a migrated database that holds the demo. */
 export interface Cluster {
   readonly host: string;
   readonly port: number;
-  /** The database with the demo. */
+  /** The URL of the demo database. */
   readonly url: string;
   start(): Promise<void>;
-  /** `fast` breaks off what is under way; `immediate` is a crash, and the next start recovers. */
+  /** `fast` aborts running transactions; `immediate` is a crash, from which the next start recovers. */
   stop(mode?: 'fast' | 'immediate'): Promise<void>;
-  /** The postmaster and all its backends stand still: connections stay, new ones are taken by the kernel, nothing is answered. */
+  /** Suspends the postmaster and all backends: connections stay open, the kernel accepts new ones, and nothing is answered. */
   freeze(): void;
   thaw(): void;
   close(): Promise<void>;
@@ -34,7 +34,7 @@ export async function openCluster(): Promise<Cluster> {
     port,
     listen_addresses: `'${host}'`,
     unix_socket_directories: "''",
-    // A crash of PostgreSQL loses nothing by it, only one of the machine.
+    // Without fsync a crash of the machine loses data, but a crash of PostgreSQL does not.
     fsync: 'off',
     max_connections: 200,
     shared_buffers: '64MB',
@@ -71,7 +71,7 @@ export async function openCluster(): Promise<Cluster> {
     stop,
     freeze() {
       const parent = postmaster();
-      // The postmaster first: what stands still starts no more backends.
+      // The postmaster is stopped first, so that it starts no more backends.
       signal(parent, 'SIGSTOP');
       frozen = [parent, ...childrenOf(parent)];
       for (const pid of frozen) signal(pid, 'SIGSTOP');
@@ -81,7 +81,7 @@ export async function openCluster(): Promise<Cluster> {
   };
 }
 
-/** Runs PostgreSQL's programs; PostgreSQL does not serve root, who therefore becomes its user. */
+/** Returns a function that runs PostgreSQL's programs; as root it runs them as `postgres`, because PostgreSQL refuses to run as root. */
 export async function asPostgres(folder: string) {
   const versions = '/usr/lib/postgresql';
   const [newest] = existsSync(versions) ? readdirSync(versions).sort((a, b) => Number(b) - Number(a)) : [];
@@ -99,7 +99,7 @@ function childrenOf(parent: number): number[] {
     .filter((pid) => parentOf(pid) === parent);
 }
 
-/** The name of the program stands before it, in parentheses, and may hold anything. */
+/** Reads the parent's pid behind the last parenthesis, because the program's name stands in parentheses and may contain any character. */
 function parentOf(pid: number): number | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');

@@ -5,7 +5,7 @@ const lines = readFileSync(new URL('compose.yaml', root), 'utf8')
   .split('\n')
   .filter((line) => !/^\s*(#|$)/.test(line));
 
-/** What stands below a line, as deep as it stands there. */
+/** The block nested below a line, with its indentation removed. */
 function below(start: number): string[] {
   const indent = indentOf(lines[start] ?? '');
   const end = lines.findIndex((line, index) => index > start && indentOf(line) <= indent);
@@ -19,7 +19,7 @@ function indentOf(line: string): number {
 
 const shared = below(lines.findIndex((line) => line.endsWith(': &confined')));
 
-/** The services of compose.yaml, each as its lines, with those that they share. No more of YAML is read than is used there. */
+/** The services of compose.yaml, each as its lines, with the shared block expanded. Only the YAML that the file uses is supported. */
 export const services: Readonly<Record<string, readonly string[]>> = Object.fromEntries(
   below(lines.indexOf('services:')).flatMap((line) => {
     const name = /^(\w+):$/.exec(line)?.[1];
@@ -29,7 +29,7 @@ export const services: Readonly<Record<string, readonly string[]>> = Object.from
   }),
 );
 
-/** What a service is started with, `$$` as it stands there; empty where the image decides. */
+/** The command of a service, with `$$` unchanged; empty if the image's own command is used. */
 export function command(name: string): string {
   const own = services[name] ?? [];
   const start = own.findIndex((line) => line.startsWith('command:'));

@@ -3,23 +3,23 @@ import { createServer, type Server, type Socket } from 'node:net';
 import WebSocket from 'ws';
 import type { Ask, TestApp } from './app.ts';
 
-/** Something that listens where a console would. */
+/** A test server that stands in for the console of an instance. */
 export interface Guest {
   readonly port: number;
-  /** The connections that it has now. */
+  /** The open connections. */
   readonly lines: Set<Socket>;
-  /** How many connections it ever had. */
+  /** The number of connections accepted so far. */
   readonly connections: () => number;
-  /** All that came from its connections, in the order of coming. */
+  /** All bytes received from its connections, in the order of arrival. */
   readonly heard: () => Buffer;
-  /** Says something to everybody who is connected. */
+  /** Writes bytes to every open connection. */
   say(bytes: Buffer | string): void;
-  /** Resolves once somebody is connected. */
+  /** Resolves with a connection once one is open. */
   called(): Promise<Socket>;
   close(): Promise<void>;
 }
 
-/** A console that keeps quiet unless `onLine` makes it speak. */
+/** Opens a console that writes nothing unless `onLine`, called for each new connection, makes it. */
 export async function openGuest(
   onLine: (line: Socket) => void = () => {},
   listenAt: { path?: string; port?: number } = {},
@@ -61,7 +61,7 @@ export async function openGuest(
   };
 }
 
-/** Writes where the console of an instance listens, as an operator does. */
+/** Stores the address of an instance's console, as an operator does. */
 export async function setEndpoint(
   { app }: Pick<TestApp, 'app'>,
   instanceId: string,
@@ -78,23 +78,23 @@ export async function setEndpoint(
 
 export interface ConsoleSocket {
   readonly socket: WebSocket;
-  /** The session's id, of the upgrade's answer. */
+  /** The session's id, from the headers of the upgrade response. */
   readonly sessionId: () => string;
-  /** The position of the first byte that came. */
+  /** The position of the first received byte, from the same headers. */
   readonly offset: () => number;
-  /** All that came in binary frames. */
+  /** All bytes received in binary frames. */
   readonly output: () => Buffer;
-  /** Frames that were text. */
+  /** The text frames received. */
   readonly texts: string[];
   readonly opened: Promise<void>;
   readonly closed: Promise<{ code: number; reason: string }>;
-  /** Status and body where the upgrade was refused. */
+  /** Resolves with status and body if the upgrade is rejected. */
   readonly refused: Promise<{ status: number; body: string }>;
   /** Resolves once the output contains the text. */
   until(text: string): Promise<void>;
 }
 
-/** Opens a socket at a path of an app, and keeps what comes. */
+/** Opens a WebSocket at a path of an app and records what it receives. */
 export function openConsoleSocket(
   baseUrl: string,
   path: string,
@@ -164,7 +164,7 @@ export async function takeConsoleTicket(
   return answer.json;
 }
 
-/** Opens a console by a ticket. */
+/** Opens a console with a ticket. */
 export async function openConsole(
   app: Pick<TestApp, 'ask' | 'projectPath' | 'baseUrl'>,
   instanceId: string,

@@ -1,6 +1,6 @@
 import { isMatcher } from './exact.ts';
 
-/** Where a case looks: the ids of v1's paths. */
+/** The ids that v1's paths are filled with. */
 export interface Place {
   readonly organization_id: string;
   readonly project_id: string;
@@ -10,28 +10,28 @@ export interface Place {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What a case hands in, named as v1 names it. */
+/** The input of a case, named as v1 names it. */
 export interface Call {
   readonly place: Place;
   readonly input: Fields;
-  /** The version that a dashboard is expected to have: If-Match there, `expectedVersion` here. */
+  /** The expected version of a dashboard: `If-Match` in v1, `expectedVersion` in GraphQL. */
   readonly version: number | undefined;
 }
 
-/** One operation of v1 beside the GraphQL document that does the same. */
+/** One operation of v1 and the GraphQL document that does the same. */
 export interface Operation {
   readonly method: 'get' | 'post' | 'put' | 'delete';
   readonly path: string;
   readonly document: string;
   variables(call: Call): Fields;
-  /** The data of the GraphQL answer that says what the v1 body says. */
+  /** The GraphQL data equivalent to a v1 body. */
   data(body: unknown, call: Call & { readonly etag: number | undefined }): unknown;
 }
 
 const project = '/v1/organizations/:organization_id/projects/:project_id';
 const dashboards = `${project}/monitoring/dashboards`;
 
-/** snake_case → camelCase, all the way down; what is the client's own JSON stays as it is. */
+/** Converts keys from snake_case to camelCase recursively; the client's own JSON (`widgets`, `data`) stays unchanged. */
 export function camelize(value: unknown, names: Readonly<Record<string, string>> = {}): unknown {
   if (typeof value !== 'object' || value === null || isMatcher(value)) return value;
   if (Array.isArray(value)) return value.map((item) => camelize(item, names));
@@ -72,13 +72,13 @@ const withVersion = (body: unknown, { etag }: { etag: number | undefined }) => (
   version: etag,
 });
 
-/** The links are REST's alone. */
+/** Removes the links to other pages, which only REST has. */
 function withoutLinks(body: unknown, names?: Readonly<Record<string, string>>) {
   const { next: _next, previous: _previous, ...envelope } = body as Fields;
   return { project: { answer: camelize(envelope, names) } };
 }
 
-/** Written without a look at the table of routes: what the two say of one another is what is tested. */
+/** Written independently of the table of routes, because the tests compare the two. */
 export const operations = {
   create_websocket_ticket: {
     method: 'post',
@@ -227,7 +227,7 @@ export const operations = {
 
 export type OperationName = keyof typeof operations;
 
-/** Without a credential `viewer` is null, where v1 refuses: what stands there is the same refusal. */
+/** Whether `viewer` is null: GraphQL's equivalent of v1's 401 for a request without a credential. */
 export function isAnonymous(data: unknown): boolean {
   return (data as Fields | null | undefined)?.viewer === null;
 }

@@ -13,19 +13,19 @@ export interface Sending {
   readonly body?: string;
 }
 
-/** One client address that speaks over many connections at once. */
+/** An HTTP client that sends from one address over many connections at once. */
 export interface Crowd {
   send(sending: Sending): Promise<Reply>;
-  /** Sends them all, as fast as the connections take them; the replies are in the order of the requests. */
+  /** Sends all requests as fast as the connections allow; the replies are in the order of the requests. */
   sendAll(sendings: readonly Sending[]): Promise<Reply[]>;
-  /** Over how many connections replies have come so far. */
+  /** The number of connections that have delivered a reply so far. */
   countConnections(): number;
   close(): void;
 }
 
-/** `address` is where the connections come from: any of 127.0.0.0/8 reaches a server on 127.0.0.1. */
+/** `address` is the local address of the connections: any of 127.0.0.0/8 reaches a server on 127.0.0.1. */
 export function openCrowd(baseUrl: string, address: string, connections = 64): Crowd {
-  // Idle connections are given up before the server, which keeps them for five seconds, may close them under a request.
+  // Idle connections are closed after 3 s, before the server, which keeps them for 5 s, could close one during a request.
   const agent = new Agent({ keepAlive: true, timeout: 3_000, maxSockets: connections, maxFreeSockets: connections });
   const { hostname, port } = new URL(baseUrl);
   const ports = new Set<number>();

@@ -10,7 +10,7 @@ import { openDatabase } from '../../src/platform/database.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Where each test's database comes from: a file to load into PGlite, or a PostgreSQL database to copy. */
+    /** The source of each test's database: a file to load into PGlite, or a PostgreSQL database to copy. */
     origin: { readonly snapshot: string } | { readonly server: string; readonly template: string };
   }
 }
@@ -36,7 +36,7 @@ async function prepareSnapshot(project: TestProject) {
   return async () => rmSync(folder, { recursive: true, force: true });
 }
 
-/** Each test app loads what is left: neither databases that nobody opens nor a log to be played back. */
+/** Shrinks the dump that every test app loads: drops unused databases and leaves no write-ahead log to replay. */
 async function slim(embedded: PGlite): Promise<void> {
   await embedded.exec(`UPDATE pg_database SET datistemplate = false, datallowconn = true`);
   const { rows } = await embedded.query<{ datname: string }>('SELECT datname FROM pg_database WHERE datname <> current_database()');

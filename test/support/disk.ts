@@ -3,19 +3,19 @@ import { closeSync, mkdtempSync, openSync, rmSync, statfsSync, writeSync } from 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** A file system of the test's own, in memory, that can be filled up. */
+/** An in-memory file system owned by the test, which can be filled up. */
 export interface Disk {
   readonly folder: string;
-  /** Leaves so many bytes. */
+  /** Fills the disk until `left` bytes are free. */
   fill(left: number): void;
-  /** Gives back what was filled up. */
+  /** Releases the space taken by `fill`. */
   free(): void;
-  /** Nothing on it can be written any more. */
+  /** Makes the file system read-only. */
   protect(): void;
   close(): void;
 }
 
-/** Takes the right to mount. Where there is none the test fails: a disk that cannot be full shows nothing. */
+/** Requires permission to mount. Without it the test fails, because a disk that cannot be filled tests nothing. */
 export function openDisk(bytes: number): Disk {
   const folder = mkdtempSync(join(tmpdir(), 'portico-disk-'));
   const mount = (options: string) => execFileSync('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', folder]);

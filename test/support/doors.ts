@@ -4,7 +4,7 @@ import type { Answer, Ask, TestApp } from './app.ts';
 import { camelize, isAnonymous, type Operation, type OperationName, operations, type Place } from './contract.ts';
 import { anyUuid, expectExact } from './exact.ts';
 
-/** A user of the demo by session or by API key; `nobody`: without a credential; `garbage`: with a bad one. */
+/** A user of the demo, by session or by API key; `nobody` sends no credential and `garbage` an invalid one. */
 export type Who = DemoRole | `${DemoRole} by key` | 'nobody' | 'garbage';
 
 export interface Refusal {
@@ -13,32 +13,32 @@ export interface Refusal {
   readonly context?: Readonly<Record<string, unknown>>;
 }
 
-/** What is sent and what is answered, in v1's words. */
+/** A request and its expected answer, in v1's terms. */
 export interface Attempt {
   readonly as?: Who;
-  /** The demo's main project unless it says otherwise. */
+  /** Ids that replace those of the demo's main project. */
   readonly place?: Partial<Place>;
-  /** Body or query; left out, there is none. */
+  /** The body, or the query parameters of a GET; if omitted, none is sent. */
   readonly input?: Readonly<Record<string, unknown>>;
   readonly version?: number;
-  /** A body that REST is sent as it stands: GraphQL has no such case. */
+  /** A raw body that is sent through REST unchanged; such a case is not run through GraphQL. */
   readonly text?: string;
-  /** One of the three: the body, the field errors, or the refusal. */
+  /** The expected answer is one of three: `body`, `fields` (the field errors) or `refusal`. */
   readonly body?: unknown;
   readonly fields?: Readonly<Record<string, readonly string[]>>;
   readonly refusal?: Refusal;
-  /** The version of the dashboard that is answered. */
+  /** The version of the dashboard in the answer. */
   readonly etag?: number;
 }
 
-/** One row of the contract: the same through both doors. */
+/** One row of the contract, which both APIs answer alike. */
 export interface Case extends Attempt {
   readonly name: string;
   readonly operation: OperationName;
   readonly status: 200 | 201 | 204 | 400 | 401 | 403 | 404 | 409 | 429;
-  /** Makes what the case works on, anew for each door; what it returns counts before the row. */
+  /** Creates the data of the case, anew for each API; the fields it returns override those of the row. */
   prepare?(app: TestApp): Promise<Attempt>;
-  /** Looks at what the call has left behind; `answered` is the object that came back, in the words of its door. */
+  /** Checks the effects of the call; `answered` is the returned object, with the names of its API. */
   check?(app: TestApp, attempt: Attempt, answered: Readonly<Record<string, unknown>>): Promise<void>;
 }
 
@@ -49,7 +49,7 @@ export const refusals = {
   forbidden: { detail: 'You do not have permission to perform this action.', code: 'permission_denied' },
 } as const satisfies Record<string, Refusal>;
 
-/** Declares the tests of a table: each row through REST and through GraphQL. */
+/** Declares the tests of a table: each row is run through REST and through GraphQL. */
 export function runCases(openApp: () => TestApp, cases: readonly Case[]): void {
   for (const row of cases) {
     describe(`${row.operation} ${row.status}: ${row.name}`, () => {
@@ -67,7 +67,7 @@ async function run(app: TestApp, row: Case, door: Door): Promise<void> {
   await row.check?.(app, whole, answered);
 }
 
-/** Where the demo's users are at home. */
+/** The ids of the demo's main project. */
 export function homeOf({ demo }: TestApp): Place {
   return {
     organization_id: demo.organization_id,
@@ -84,11 +84,11 @@ export function credentialOf({ demo }: TestApp, who: Who): Ask['as'] {
   return byKey ? { bearer: demo.users[role].api_key } : role;
 }
 
-/** Sends a case as v1 has it, whatever it expects. */
+/** Sends a case through v1 without checking the answer. */
 export function sendRest(app: TestApp, { operation, input, text, version, as = 'owner' }: Case, place: Place): Promise<Answer> {
   const { method, path } = operations[operation];
   const target = path.replace(/:(\w+)/g, (_, name: keyof Place) => encodeURIComponent(place[name]));
-  // Node sends no length of its own accord with a DELETE, and what follows is no HTTP.
+  // Node sets no Content-Length on a DELETE, and the body would then not be valid HTTP.
   const length = text === undefined ? {} : { 'content-length': Buffer.byteLength(text) };
   const headers = { ...length, ...(version !== undefined && { 'if-match': `"${version}"` }) };
   const search = new URLSearchParams(Object.entries(input ?? {}).map(([name, value]) => [name, String(value)]));
@@ -146,14 +146,14 @@ function expectedError({ refusal, fields }: Case) {
   return { message: detail, extensions: { code, ...(context && { context }) } };
 }
 
-/** §7.1 to §7.3. */
+/** The v1 body of a refusal (§7.1 to §7.3). */
 export function expandRefusal(refusal: Refusal | undefined) {
   if (!refusal) return undefined;
   const { detail, code, context } = refusal;
   return { detail, code, error: detail, ...(context && { context }) };
 }
 
-/** What every counted answer carries, whatever its status. */
+/** Checks the headers that every rate-limited answer carries, whatever its status. */
 export function expectHeadersOfAll({ headers }: Answer, { as = 'owner' }: { as?: Who }): void {
   expect(headers['x-request-id']).toEqual(anyUuid);
   const policy = as === 'nobody' || as === 'garbage' ? 'anonymous' : 'user';

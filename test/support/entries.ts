@@ -1,7 +1,7 @@
 /** Runs a statement on the database of the server under test. */
 export type RunSql = (sql: string, values?: readonly unknown[]) => Promise<unknown>;
 
-/** Rows may be older than the limits of what is published: here they are not checked when they are inserted. */
+/** Removes the limits on notifications, because rows may be older than the limits. */
 const liftLimits = `
   DO $$
   DECLARE name text;
@@ -20,7 +20,7 @@ const liftLimits = `
   END
   $$`;
 
-/** Inserts notifications of which body and data take so many bytes each. */
+/** Inserts notifications whose `body` and `data` take `bytes` bytes each. */
 export async function insertLarge(run: RunSql, projectId: string, count: number, bytes: number): Promise<void> {
   await run(liftLimits);
   const insert = `INSERT INTO notifications (project_id, kind, severity, title, body, data)

@@ -13,14 +13,14 @@ import { type OperationName, operations } from './contract.ts';
 import { openPlainFeed } from './feed.ts';
 import { seededAt } from './world.ts';
 
-/** All times of the examples lie around this moment, as those of the demo lie around the moment of its making. */
+/** The times of the examples are relative to this moment, as those of the demo are relative to the moment of its seeding. */
 const TOLD_AT = Date.parse('2026-06-01T12:00:00.000Z');
 
 const place = { organization_id: organization.id, project_id: project.id };
 const paging = { page: 1, page_size: 2 };
 const dashboard = { ...place, dashboard_id: dashboards.public };
 
-/** What the documents show, in an order in which each finds the demo as it should be. */
+/** The example requests of the documentation, ordered so that each finds the demo in the state that it needs. */
 const requests: Readonly<Record<OperationName, Omit<OperationExample, 'answer' | 'etag'>>> = {
   list_organizations: { parameters: paging },
   list_projects: { parameters: { organization_id: organization.id, ...paging } },
@@ -58,13 +58,13 @@ const requests: Readonly<Record<OperationName, Omit<OperationExample, 'answer' |
   delete_dashboard: { parameters: { ...dashboard, 'If-Match': '*' } },
 };
 
-/** What a run draws by lot. */
+/** Fixed replacements for values that are random in each run. */
 const madeUp: Partial<Record<OperationName, object>> = {
   create_websocket_ticket: { ticket: createHash('sha256').update('ticket').digest('base64url') },
   create_dashboard: { id: demoId('dashboard/databases', 4) },
 };
 
-/** Sends every example to the demo; what it answers, with what differs from run to run set to what never does. */
+/** Sends every example to the demo and returns the answers, with values that vary between runs replaced by fixed ones. */
 export async function recordExamples(app: TestApp): Promise<Examples> {
   const began = Date.now();
   const made = (await seededAt(app)).getTime();
@@ -98,7 +98,7 @@ export function sendExample(app: TestApp, name: OperationName, { parameters, bod
   return app.ask(method.toUpperCase(), query ? `${target}?${query}` : target, { headers, body });
 }
 
-/** One refusal of each kind; an outage and a mistake of ours are not made for this. */
+/** One refusal of each kind; those for an outage and an internal error are constructed, not provoked. */
 async function recordRefusals(app: TestApp): Promise<Examples['refusals']> {
   const path = `${app.projectPath}/monitoring/dashboards`;
   const json = async (answer: Promise<Answer>) => (await answer).json;
@@ -123,7 +123,7 @@ async function recordRefusals(app: TestApp): Promise<Examples['refusals']> {
   };
 }
 
-/** With a version that the dashboard does not have, so that neither request changes it. */
+/** Uses a version that the dashboard does not have, so that neither request changes it. */
 async function reuseKey(app: TestApp, board: string): Promise<unknown> {
   const headers = { 'if-match': '"3"', 'idempotency-key': '8e03978e-40d5-43dd-bc93-6894a57f9324' };
   await app.ask('PUT', board, { headers, body: { name: 'Operations' } });

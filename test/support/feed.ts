@@ -1,20 +1,20 @@
 import WebSocket from 'ws';
 import type { TestApp } from './app.ts';
 
-// biome-ignore lint/suspicious/noExplicitAny: a frame of the feed, of whichever type
+// biome-ignore lint/suspicious/noExplicitAny: a frame of the feed, of any type
 export type Frame = any;
 
 export interface FeedSocket {
   readonly socket: WebSocket;
-  /** Everything received, in order. */
+  /** All frames received, in order. */
   readonly frames: Frame[];
-  /** Resolves with the code and the reason. */
+  /** Resolves with the close code and reason. */
   readonly closed: Promise<{ code: number; reason: string }>;
-  /** Resolves once a frame has come for which the question is answered with yes. */
+  /** Resolves with the first frame that satisfies the predicate. */
   until(isIt: (frame: Frame) => boolean): Promise<Frame>;
 }
 
-/** Opens a socket at a path of the app; a subprotocol, headers and a query as given. */
+/** Opens a WebSocket at a path of the app, which may contain a query. */
 export function openSocket(
   app: Pick<TestApp, 'baseUrl'>,
   path: string,
@@ -52,7 +52,7 @@ export function openSocket(
   };
 }
 
-/** The plain-JSON feed of the demo's main project, by a session token in the header. */
+/** Opens the plain-JSON feed of the demo's main project, with a session token in the header. */
 export function openPlainFeed(
   app: TestApp,
   { after, as = 'owner' }: { after?: number; as?: 'owner' | 'admin' | 'member' | 'viewer' } = {},
@@ -80,7 +80,7 @@ export async function publish(app: TestApp, title: string): Promise<number> {
   return answer.json.data.publishNotification.notification.sequence;
 }
 
-/** The log as it is committed. */
+/** The committed notification log of the demo's main project. */
 export function readLog(app: TestApp): Promise<Array<{ sequence: number; id: string }>> {
   return app.app.database.$queryRaw`
     SELECT sequence::int AS sequence, id::text AS id FROM notifications WHERE project_id = ${app.demo.project_id}::uuid ORDER BY sequence`;

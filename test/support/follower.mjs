@@ -1,5 +1,5 @@
-// node test/support/follower.mjs URL TOKEN PROJECT FILE: writes the sequence of each notification into a line of a file, which is also
-// where it goes on from. Beside it lies what state the feed was in, and when.
+// node test/support/follower.mjs URL TOKEN PROJECT FILE: appends the sequence of each notification as a line to FILE and resumes
+// from its last line. FILE.states records the states of the feed with their times.
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { connect, describeState } from 'portico-client';
 
@@ -11,6 +11,6 @@ const load = () => {
 const onState = (state) => appendFileSync(`${file}.states`, `${new Date().toISOString()} ${process.pid} ${describeState(state)}\n`);
 for await (const event of connect({ url, credential }).feed({ project, store: { load, save() {} }, onState })) {
   if (event.type === 'gap') throw new Error(`a gap from ${event.from} to ${event.to}`);
-  // What is done with the event and the cursor are one write: whoever is killed has both, or neither.
+  // Handling the event and storing the cursor are one write, so a killed process has done both or neither.
   if (event.type === 'notification') appendFileSync(file, `${event.sequence}\n`);
 }

@@ -3,22 +3,22 @@ import { readFileSync } from 'node:fs';
 import type { JWK } from 'jose';
 import type { TestApp } from './app.ts';
 
-/** The parts of a token; text goes in as it is, so that JSON of any shape can be signed. */
+/** The parts of a token; a string is used unchanged, so that JSON of any shape can be signed. */
 export interface TokenParts {
   readonly header?: Record<string, unknown> | string;
   readonly claims?: Record<string, unknown> | string | readonly unknown[];
 }
 
-/** The app's own key: what signs is what the app would sign with. */
+/** Signs tokens, valid or not, with the app's own key. */
 export interface Forge {
   readonly publicJwk: JWK;
   readonly publicPem: string;
   readonly kid: string;
-  /** What a good token says. */
+  /** The claims of a valid token. */
   goodClaims(): Record<string, unknown>;
-  /** Signed by the app's key, whatever it says. */
+  /** A token signed with the app's key. */
   sign(parts?: TokenParts): string;
-  /** Signed by another. */
+  /** A token signed with another key. */
   signWith(key: KeyObject | ((data: string) => Buffer), parts?: TokenParts): string;
   hmac(secret: string | Buffer, parts?: TokenParts): string;
 }

@@ -1,8 +1,8 @@
-/** What a subscriber must have been told, and what it was told. */
+/** The notifications that a subscriber should have received, and those that it did receive. */
 export interface History {
-  /** The log of the subscriber's project, as it was committed: in order. */
+  /** The committed log of the subscriber's project, in order. */
   readonly committed: readonly Entry[];
-  /** The cursor that the subscriber began with. */
+  /** The cursor at which the subscriber began. */
   readonly from: number;
   /** Everything received, over all connections, in the order of arrival. */
   readonly received: readonly Entry[];
@@ -13,7 +13,7 @@ export interface Entry {
   readonly id: string;
 }
 
-/** What is wrong with a history, a line each: nothing lost, nothing twice, in order, nothing foreign. */
+/** Lists the violations in a history, one line each: entries that are lost, duplicated, out of order or foreign. */
 export function checkHistory({ committed, from, received }: History): string[] {
   const expected = committed.filter(({ sequence }) => sequence > from);
   const problems: string[] = [];

@@ -15,7 +15,7 @@ export const notFound = refusal('not_found', 'Not found.');
 export const notProvided = refusal('not_authenticated', 'Authentication credentials were not provided.');
 export const notValid = refusal('not_authenticated', 'The credential is not valid.');
 
-/** The GraphQL body of a refusal before anything was executed. */
+/** The GraphQL body of a request rejected before execution. */
 export function graphqlRefusal(code: string, message: string, places: Record<string, unknown> = {}) {
   return { errors: [{ message, ...places, extensions: { code } }] };
 }
@@ -26,11 +26,11 @@ export function graphqlFields(fields: Fields) {
   return { errors: [{ message: 'Some fields are not valid.', extensions: { code: 'validation_failed', fields } }] };
 }
 
-/** UUID and JSON are also words of English; all other names of types must not reach a client of v1. */
+/** Names of GraphQL types must not reach a client of v1, except UUID and JSON, which are also plain English. */
 const typeNames = Object.keys(schema.getTypeMap()).filter((name) => name !== 'UUID' && name !== 'JSON');
 const typeName = new RegExp(`\\b(${typeNames.join('|')})\\b`);
 
-/** The status and the body, to the byte. */
+/** Checks the status and the body, byte for byte. */
 export function expectRest(answer: Answer, status: number, body: unknown): void {
   expectText(answer, status, JSON.stringify(body));
   if (status < 400) return;
@@ -38,7 +38,7 @@ export function expectRest(answer: Answer, status: number, body: unknown): void 
   for (const message of messages) expect(message).not.toMatch(typeName);
 }
 
-/** The status and the whole body; in which order the fields of a refusal stand says nothing. */
+/** Checks the status and the whole body; the order of its fields does not matter. */
 export function expectGraphql(answer: Answer, status: number, body: unknown): void {
   expect(answer.status, answer.text.slice(0, 2_000)).toBe(status);
   expect(answer.json).toStrictEqual(body);
@@ -46,7 +46,7 @@ export function expectGraphql(answer: Answer, status: number, body: unknown): vo
 }
 
 function expectText(answer: Answer, status: number, text: string): void {
-  // Shortened, since a value may be a megabyte, and a difference between two such is of use to nobody.
+  // A value may be a megabyte, and a diff of two such values is useless, so they are shortened.
   const shorten = (whole: string) => (whole.length > 4_000 ? `${whole.slice(0, 2_000)} … ${whole.length}` : whole);
   expect({ status: answer.status, text: shorten(answer.text) }).toEqual({ status, text: shorten(text) });
   expect(answer.text === text).toBe(true);
@@ -57,13 +57,13 @@ export interface Content {
   readonly name: string;
   readonly description?: string;
   readonly widgets?: unknown;
-  /** As they are expected to the byte, where that is not what `JSON.stringify` makes of them. */
+  /** The exact expected text of the widgets, where it differs from the output of `JSON.stringify`. */
   readonly widgetsText?: string;
   readonly is_default?: boolean;
   readonly is_public?: boolean;
 }
 
-/** A dashboard of the main project as v1 answers it, to the byte, whatever its id and times are. */
+/** Checks v1's answer with a dashboard of the main project, byte for byte; any id and times are accepted. */
 export function expectDashboard(
   { demo }: TestApp,
   answer: Answer,
@@ -80,7 +80,7 @@ export function expectDashboard(
   expectText(answer, status, `${head.slice(0, -1)},"widgets":${widgetsText},"is_default":${is_default},"is_public":${is_public}}`);
 }
 
-/** Nothing that came was too much: the server still answers, and had nothing to hide in its log. */
+/** Checks that the requests did no harm: the server still answers and has logged no warning or error. */
 export async function expectUnharmed(app: TestApp): Promise<void> {
   const answer = await app.ask('GET', `${app.projectPath}/compute/overview`, { as: { bearer: app.demo.users.owner.api_key } });
   expect(answer.status, answer.text).toBe(200);
@@ -88,7 +88,7 @@ export async function expectUnharmed(app: TestApp): Promise<void> {
   expect({ alarms: alarms.length, first: alarms[0] }).toEqual({ alarms: 0, first: undefined });
 }
 
-/** v1's name as GraphQL has it. */
+/** The GraphQL spelling of a v1 name. */
 export function camel(name: string): string {
   return name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }

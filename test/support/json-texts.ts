@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 
-/** Numbers as JSON spells them, none beyond the range of a double: most are spelled otherwise by JavaScript. */
+/** JSON number texts within the range of a double; JavaScript would write most of them differently. */
 export const numberText: fc.Arbitrary<string> = fc
   .oneof(
     fc.constantFrom('9007199254740993', '1e-400', '-0', '1.0', '1E5', '-0.0', '1e5', '0e0', '1e+2', '5e-324', '1.7976931348623157e308'),
@@ -26,7 +26,7 @@ export const numberText: fc.Arbitrary<string> = fc
   )
   .filter((text) => Number.isFinite(Number(text)));
 
-/** Strings that look like the rest of JSON, and none that is refused. */
+/** Strings that look like other JSON syntax; strings that the API rejects are left out. */
 const stringText = fc
   .oneof(
     fc.constantFrom('', '1.0', '-0', '"', '\\', '\\"', '{"a":1.0}', ',', ':', '[1E5]', '\u2028', '😀', 'a\nb'),
@@ -37,7 +37,7 @@ const stringText = fc
 
 const leaf = fc.oneof({ weight: 4, arbitrary: numberText }, { weight: 2, arbitrary: stringText }, fc.constantFrom('true', 'false', 'null'));
 
-/** JSON texts without white space and without a key that is given twice; `key` draws the keys, as texts. */
+/** JSON texts without white space and without duplicate keys; `key` draws the keys, as JSON text. */
 function jsonTextWith(key: fc.Arbitrary<string>, colon = ':'): fc.Arbitrary<string> {
   const list = (items: readonly string[]) => `[${items.join(',')}]`;
   const object = (members: ReadonlyArray<readonly [string, string]>) => `{${members.map((member) => member.join(colon)).join(',')}}`;
@@ -57,10 +57,10 @@ const oddKeys = fc
 
 export const jsonText = jsonTextWith(fc.oneof(oddKeys, stringText));
 
-/** The same with keys that a document of GraphQL can have. */
+/** The same with keys that are valid in a GraphQL document. */
 export const literalJson = jsonTextWith(fc.stringMatching(/^[_a-z]\w{0,3}$/).map((key) => JSON.stringify(key)));
 
-/** Such a text as a literal. */
+/** Converts such a text to a GraphQL literal. */
 export function toLiteral(json: string): string {
   return json.replace(/"(?:[^"\\]|\\.)*"(:?)/g, (whole, colon) => (colon ? whole.slice(1, -2) + colon : whole));
 }

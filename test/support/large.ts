@@ -1,6 +1,6 @@
 import type { TestApp } from './app.ts';
 
-/** Runs a statement as nobody can since the limits are there: rows from before are longer. */
+/** Runs a statement with the table's limits disabled, to create rows as long as those from before the limits. */
 export async function runUnlimited({ app }: Pick<TestApp, 'app'>, table: string, sql: string, ...values: unknown[]): Promise<void> {
   const run = (text: string, ...given: unknown[]) => app.database.$executeRawUnsafe(text, ...given);
   await run(`ALTER TABLE ${table} DISABLE TRIGGER USER`);
@@ -8,7 +8,7 @@ export async function runUnlimited({ app }: Pick<TestApp, 'app'>, table: string,
   await run(`ALTER TABLE ${table} ENABLE TRIGGER USER`);
 }
 
-/** A hundred dashboards of 750 KB, and as many notifications, tasks and SSH keys. Returns the id of such a dashboard. */
+/** Adds a hundred dashboards of 750 KB, and as many notifications, tasks and SSH keys. Returns the id of one of the dashboards. */
 export async function addLargeRows(app: TestApp): Promise<string> {
   const { demo } = app;
   await runUnlimited(

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-/** What a clone of the repository holds that a start needs: nothing is compiled in it yet. */
+/** Copies the files of the repository that a start needs, without anything compiled, as in a fresh clone. */
 export function copyCheckout(): string {
   const copy = mkdtempSync(join(tmpdir(), 'portico-checkout-'));
   for (const name of [
@@ -34,14 +34,14 @@ export function copyCheckout(): string {
 
 export interface Launched {
   readonly process: ChildProcess;
-  /** What it has printed so far, on standard output and on standard error. */
+  /** The standard output and standard error so far. */
   readonly printed: { out: string; err: string };
   readonly exit: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>;
 }
 
 /**
- * `npm run <script> -- <arguments>` without npm: the shell becomes the last program of the script, which has its id and hears
- * its signals.
+ * Runs `npm run <script> -- <arguments>` without npm. The shell replaces itself with the last program of the script, which
+ * therefore has the child's pid and receives its signals.
  */
 export function spawnScript(
   checkout: string,
@@ -52,7 +52,7 @@ export function spawnScript(
   return spawn('sh', ['-c', `${scripts[script]} "$@"`, script, ...args], { cwd: checkout, env });
 }
 
-/** A script of package.json in an environment of its own. */
+/** Starts a script of package.json with its own environment. */
 export function launch(checkout: string, script: readonly string[], env: Record<string, string>): Launched {
   const { PATH = '', HOME = '' } = process.env;
   const child = spawnScript(checkout, script, { PATH, HOME, ...env });
@@ -69,14 +69,14 @@ export function launch(checkout: string, script: readonly string[], env: Record<
   return { process: child, printed, exit };
 }
 
-/** A server that has printed its invitation. */
+/** A server that has printed its address. */
 export interface Started extends Launched {
   readonly baseUrl: string;
   /** Kills it as `kill -9` does. */
   kill(): Promise<void>;
 }
 
-/** `npm start`. Rejects, with what was printed, where it ends before it listens. */
+/** Runs `npm start`. Rejects with the output if the server exits before it listens. */
 export async function start(checkout: string, env: Record<string, string>): Promise<Started> {
   const launched = launch(checkout, ['start'], { HOST: '127.0.0.1', PORT: '0', LOG_LEVEL: 'error', ...env });
   const { process: child, printed, exit } = launched;
@@ -94,7 +94,7 @@ export async function start(checkout: string, env: Record<string, string>): Prom
   return { ...launched, baseUrl, kill };
 }
 
-/** Runs a script to its end; what the build before it says is not of interest. */
+/** Builds, then runs a script to its end and returns only the script's output. */
 export async function command(checkout: string, script: readonly string[], env: Record<string, string>) {
   await launch(checkout, ['build'], env).exit;
   const { printed, exit } = launch(checkout, script, env);

@@ -3,7 +3,7 @@ import type { TestApp } from './app.ts';
 import type { Random } from './random.ts';
 import { makeProject } from './world.ts';
 
-/** The lists that can be ordered, and by what. */
+/** The lists that can be ordered, and their order fields. */
 export const orderables = {
   instances: ['name', 'created', 'status'],
   tasks: ['created', 'status'],
@@ -12,7 +12,7 @@ export const orderables = {
 } as const;
 export type ListName = keyof typeof orderables;
 
-/** Those of them that an instance has, too. */
+/** The lists that an instance has as well. */
 export const instanceLists = ['tasks', 'volumes'] as const satisfies readonly ListName[];
 
 export const statusOrders: Readonly<Partial<Record<ListName, readonly string[]>>> = {
@@ -45,13 +45,13 @@ export interface ListArgs {
   readonly last?: number;
   readonly after?: string;
   readonly before?: string;
-  /** Of this instance, rather than of the project. */
+  /** Reads the list of this instance instead of the project's. */
   readonly instanceId?: string | undefined;
 }
 
 const types = { instances: 'Instance', tasks: 'Task', volumes: 'Volume', dashboards: 'Dashboard' } as const;
 
-/** Asks for a part of a list: the answer as it is. */
+/** Requests a page of a list and returns the answer unprocessed. */
 export function askList({ graphql }: TestApp, projectId: string, list: ListName, args: ListArgs, as: 'owner' | 'viewer' = 'owner') {
   const { filter, instanceId, ...rest } = args;
   const isFiltered = list === 'instances' || list === 'tasks';
@@ -75,7 +75,7 @@ export async function readList(...asked: Parameters<typeof askList>): Promise<Pa
   return (project.instance ?? project).list;
 }
 
-/** By code points, as the collation "C" does: JavaScript's own comparison is by UTF-16. */
+/** Compares by code points, as the collation "C" does; JavaScript itself compares UTF-16 code units. */
 export function compareNames(a: string, b: string): number {
   const [left, right] = [[...a], [...b]];
   for (let index = 0; index < Math.min(left.length, right.length); index += 1) {
@@ -85,7 +85,7 @@ export function compareNames(a: string, b: string): number {
   return left.length - right.length;
 }
 
-/** The naive comparison of two items of a list. */
+/** A reference implementation of the order of two items of a list. */
 export function compareItems(list: ListName, orderBy: OrderBy): (a: Item, b: Item) => number {
   const sign = orderBy.direction === 'asc' ? 1 : -1;
   const statuses = statusOrders[list] ?? [];
@@ -97,7 +97,7 @@ export function compareItems(list: ListName, orderBy: OrderBy): (a: Item, b: Ite
   return (a, b) => sign * (compare(a, b) || (a.id < b.id ? -1 : 1));
 }
 
-/** Names that differ in what collations, patterns and encodings stumble over, and some that are equal. */
+/** Prefixes with characters that collations, LIKE patterns and encodings commonly mishandle. */
 const stems = [
   'web-',
   'Web-',
@@ -132,8 +132,8 @@ export interface Counts {
 }
 
 /**
- * A project of the demo's organization with rows that have much in common, so that every order has ties. Half of the tasks and
- * volumes are of its first instance, if it has any.
+ * Creates a project of the demo's organization with many equal values, so that every order has ties. Half of the tasks and
+ * volumes belong to its first instance, if it has one.
  */
 export async function fillLists(app: TestApp, random: Random, counts: Counts): Promise<string> {
   const projectId = await makeProject(app, { viewer: 'viewer' });

@@ -2,8 +2,8 @@ import { emptyProject, organization, project, users } from '../../demo/people.ts
 import type { TestApp } from './app.ts';
 
 /**
- * A database that has been used: 200 projects with 20,000 instances, 40,000 tasks, 40,000 trials and 20,000
- * notifications, of which the demo's main project has more than the others. Statistics are up to date.
+ * Fills the database like one in use: 200 projects with 20,000 instances, 40,000 tasks, 40,000 trials and 20,000
+ * notifications, of which the demo's main project has more than the others. Statistics are up to date afterwards.
  */
 export async function loadMany({ app }: TestApp): Promise<void> {
   const run = (sql: string, ...values: unknown[]) => app.database.$executeRawUnsafe(sql, ...values);
@@ -11,7 +11,7 @@ export async function loadMany({ app }: TestApp): Promise<void> {
     `INSERT INTO projects (organization_id, name) SELECT $1::uuid, 'Project ' || n FROM generate_series(1, 199) AS n`,
     organization.id,
   );
-  // Every row of `usual` and `more` is one item of a project: the main one has three times as many.
+  // One row per item of a project: `usual` items for each project, and three times as many for the main one.
   const items = (usual: number) =>
     `(SELECT id AS project_id FROM projects WHERE organization_id = '${organization.id}' AND id <> '${emptyProject.id}') AS project
      CROSS JOIN LATERAL generate_series(1, CASE WHEN project_id = '${project.id}' THEN ${usual * 3} ELSE ${usual} END) AS n`;
@@ -54,7 +54,7 @@ export async function loadMany({ app }: TestApp): Promise<void> {
   await run('ANALYZE');
 }
 
-/** 200 people who see the main project, each with keys, tickets, and notifications that they have read. */
+/** Adds 200 viewers of the main project, each with API keys, tickets and read notifications. */
 async function loadPeople(run: (sql: string, ...values: unknown[]) => Promise<unknown>): Promise<void> {
   await run(`INSERT INTO users (email, name) SELECT 'user-' || n || '@many.example', 'User' FROM generate_series(1, 200) AS n`);
   const people = `(SELECT id AS user_id FROM users WHERE email LIKE '%@many.example') AS person`;

@@ -6,7 +6,7 @@ import { isPicked } from './cases.ts';
 import { isList, isLocator, type Operation, pathVariables, type Variable, variantsOf } from './operations.ts';
 import type { Caller, Place, Target, World } from './tenancy.ts';
 
-/** One request of the matrix, and what must come of it. */
+/** One request of the matrix, and its expected outcome. */
 export interface Case {
   readonly caller: Caller;
   readonly target: Target;
@@ -14,11 +14,11 @@ export interface Case {
   readonly label: string;
   readonly values: Readonly<Record<string, unknown>>;
   readonly expected: FaultCode | 'granted';
-  /** Refusals of the same kind look the same: the answers to the cases of one kind are compared. */
+  /** Refusals of one kind must be identical: the answers to all cases of a kind are compared. */
   readonly kind: string;
 }
 
-/** An id inside the target: where it is from, and whether the caller may find it there. */
+/** An id inside the target, with its origin and whether the caller may find it there. */
 interface Resource {
   readonly label: string;
   readonly id: string;
@@ -27,7 +27,7 @@ interface Resource {
   readonly isOthers?: boolean;
 }
 
-/** Ids of what there is: rows of every model by place, dashboards by place and kind, API keys by user. */
+/** Ids of existing rows: of every model by place, of dashboards by place and kind, of API keys by user. */
 export interface Inventory {
   readonly rows: ReadonlyMap<string, string>;
   /** A dashboard of the caller, or a public or private one of somebody else; `isFresh`: not shared with another case. */
@@ -92,15 +92,15 @@ export async function takeInventory(world: World, userIds: Readonly<Record<strin
   };
 }
 
-/** An operation, and its place among all. */
+/** An operation, and its index among all operations. */
 export interface Numbered {
   readonly operation: Operation;
   readonly number: number;
 }
 
-/** On what an operation is tried: whoever has a credential tries it on all places. */
+/** The targets of an operation: all places for a caller with a valid credential, and a selection of the other combinations. */
 export function targetsOf(world: World, caller: Caller, { operation, number }: Numbered): readonly Target[] {
-  // The caller's own things are the same wherever the caller stands.
+  // The caller's own data does not depend on the target.
   const targets = operation.scope === 'viewer' ? world.targets.slice(0, 1) : world.targets;
   const who = world.callers.indexOf(caller);
   return targets.filter(({ place }, where) => (caller.user && place) || isPicked(who, number, where));
@@ -113,7 +113,7 @@ export async function listCases(world: World, inventory: Inventory, caller: Call
   const cases: Case[] = [];
   const places = Object.values(world.places);
   for (const target of targetsOf(world, caller, numbered)) {
-    // Which value a filter has matters only where there is something to filter; the sibling is reached as the own project is.
+    // The value of a filter matters only if the caller can read the project; the sibling behaves like the own project.
     const isReached = roleOf(caller, target) !== undefined && target.name !== 'sibling';
     const [base, ...others] = variantsOf(operation);
     const variants = [...(base ? [base] : []), ...(isReached ? others.filter((_, which) => isPicked(who, number, which)) : [])];
@@ -141,7 +141,7 @@ export async function listCases(world: World, inventory: Inventory, caller: Call
 
 type Candidate = Resource & { readonly kind?: DashboardKind };
 
-/** What the operation's id may name, seen from one target; one `undefined` where it names nothing. */
+/** The resources that the operation's id may name, for one target; a single `undefined` if the operation has no such id. */
 async function listResources(
   inventory: Inventory,
   caller: Caller,
@@ -191,7 +191,7 @@ async function listResources(
   return [...inside, ...elsewhere.map(({ place, id }) => ({ label: `of ${place.name}`, id, isThere: false })), absent, malformed];
 }
 
-/** The variable that names something inside the project, or something of the caller. */
+/** The variable that names a resource inside the project or one of the caller's own. */
 function resourceOf({ variables }: Operation): Variable | undefined {
   return variables.find(({ model }) => model !== null && !['organization', 'project', 'session'].includes(model));
 }
@@ -212,7 +212,7 @@ export function roleOf({ user }: Caller, { place }: Target): ProjectRole | undef
   return (user && place?.roles[user]) || undefined;
 }
 
-/** What the descriptions of the schema promise, in the order in which the checks are made. */
+/** Derives the outcome from the descriptions of the schema, in the order in which the gateway makes its checks. */
 function expect(
   { caller, target, operation }: Pick<Case, 'caller' | 'target' | 'operation'>,
   resource: Candidate | undefined,
@@ -238,17 +238,17 @@ function expect(
   return isMutation && role && rank[role] < rank[needed as ProjectRole] ? 'permission_denied' : 'granted';
 }
 
-/** Without a credential, `viewer` alone is answered, with null. */
+/** Whether a request without a credential is answered: only GraphQL's `viewer` is, with null. */
 function isPublic(caller: Caller, { route, scope, isMutation }: Operation): boolean {
   return caller.bearer === null && !route && scope === 'viewer' && !isMutation;
 }
 
-/** Whether the caller belongs to the target's organization, whatever the project. */
+/** Whether the caller is a member of the target's organization, regardless of the project. */
 function isMember({ user }: Caller, { organizationId }: Target, place: Place): boolean {
   return place.organizationId === organizationId && user !== null && place.people.includes(user);
 }
 
-/** A v1 refusal looks the same on every route; a GraphQL one also names its field, so that of the project differs. */
+/** A v1 refusal is the same on every route; a GraphQL refusal also names its field, so it differs by operation and level. */
 function kindOf(caller: Caller, target: Target, operation: Operation, expected: Case['expected']): string {
   if (operation.route || (expected === 'not_authenticated' && caller.bearer !== null))
     return `${operation.route ? 'v1' : 'graphql'} ${expected}`;
@@ -256,7 +256,7 @@ function kindOf(caller: Caller, target: Target, operation: Operation, expected: 
   return `${operation.name} ${level} ${expected}`;
 }
 
-/** Sends a case through its door. */
+/** Sends a case through its API. */
 export function send({ ask }: TestApp, { caller, operation, values }: Pick<Case, 'caller' | 'operation' | 'values'>): Promise<Answer> {
   const as = caller.bearer === null ? null : { bearer: caller.bearer };
   const { route, document } = operation;
@@ -274,7 +274,7 @@ export function send({ ask }: TestApp, { caller, operation, values }: Pick<Case,
   return ask('GET', `${path}?${query}`, { as, headers });
 }
 
-/** The answer's code, whichever the door; null where the request was granted. */
+/** The fault code of an answer of either API; null if the request was granted, undefined if the answer is malformed. */
 export function codeOf({ route }: Operation, { status, json }: Answer): FaultCode | null | undefined {
   if (!route) return json?.errors ? json.errors[0].extensions.code : status === 200 ? null : undefined;
   if (status === route.status) return null;

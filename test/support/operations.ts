@@ -25,32 +25,32 @@ import { readBindings } from '../../src/graph/variables.ts';
 import { schema } from '../../src/schema.ts';
 import { routes } from '../../src/transport/rest/routes.ts';
 
-/** A variable of an operation: the model that its id names, if it names one, and how it may be filled. */
+/** A variable of an operation. */
 export interface Variable {
   readonly name: string;
   readonly type: GraphQLInputType;
   readonly isRequired: boolean;
-  /** `dashboard` of `$dashboard_id`, `notification` of `$notification_ids`. */
+  /** The model that an id names: `dashboard` for `$dashboard_id`, `notification` for `$notification_ids`; null for other variables. */
   readonly model: string | null;
 }
 
-/** What an operation can be asked, whichever the door: one document with one variable for every value. */
+/** An operation of either API, as one document with a variable for every input value. */
 export interface Operation {
   readonly name: string;
   readonly document: string;
   readonly variables: readonly Variable[];
   readonly isMutation: boolean;
-  /** Whose data it is about: a variable names the project or the organization, or it is the caller's own. */
+  /** The owner of the data: the project or organization that a variable names, or the caller. */
   readonly scope: 'project' | 'organization' | 'viewer';
-  /** What the schema's descriptions say of it. */
+  /** The schema's descriptions of its fields, joined. */
   readonly descriptions: string;
-  /** Of a v1 route; null for a GraphQL document. */
+  /** The v1 route; null for a GraphQL document. */
   readonly route: { readonly method: string; readonly path: string; readonly status: number } | null;
 }
 
 type Field = GraphQLField<unknown, unknown>;
 
-/** The v1 routes, as they stand in the table. */
+/** The operations of the v1 routes, in the order of the table. */
 export function routeOperations(): Operation[] {
   return routes.map(({ method, path, status, operation }) => ({
     ...readDocument(operation, `${method.toUpperCase()} ${path}`),
@@ -59,8 +59,8 @@ export function routeOperations(): Operation[] {
 }
 
 /**
- * Every root field of the schema; of one that gives an object, every field of that object by itself. `node` and `nodes` are
- * left out: their ids name things of every type, so they are asked with all of them (test/nodes.test.ts).
+ * One operation for every root field of the schema; if a query field returns an object, one for each field of that object.
+ * `node` and `nodes` are left out: their ids name objects of every type, which test/nodes.test.ts covers.
  */
 export function graphqlOperations(): Operation[] {
   const roots = Object.values(schema.getQueryType()?.getFields() ?? {}).filter(({ name }) => !/^nodes?$/.test(name));
@@ -74,7 +74,7 @@ export function graphqlOperations(): Operation[] {
   return [...queries, ...mutations].map(({ name, text }) => ({ ...readDocument(text, name), route: null }));
 }
 
-/** `query { root(…) { field(…) { everything } } }`, every argument and every input field a variable. */
+/** Writes `query { root(…) { field(…) { everything } } }`, with a variable for every argument and every input field. */
 function writeDocument(kind: 'query' | 'mutation', path: readonly Field[]) {
   const declared: string[] = [];
   const declare = (owner: string, name: string, type: GraphQLInputType, defaultText: string) => {
@@ -99,7 +99,7 @@ function writeValue(
   declare: (owner: string, name: string, type: GraphQLInputType, defaultText: string) => string,
 ): string {
   const inner = getNullableType(type);
-  // What may be left out, but not in part, is a value of its own.
+  // An optional input object with required fields must be omitted as a whole, so it is a single variable.
   const isWhole = isInputObjectType(inner) && inner === type && Object.values(inner.getFields()).some(isRequiredInputField);
   if (!isInputObjectType(inner) || isWhole)
     return declare(owner, name, type, defaultValue === undefined ? '' : ` = ${JSON.stringify(defaultValue)}`);
@@ -108,8 +108,8 @@ function writeValue(
 }
 
 /**
- * All that can be asked of a type without arguments, and of the things that it links to their own fields; of a list in a
- * list two items, as all would cost too much. The items of a connection are asked of once, by its nodes.
+ * Selects all fields of a type that need no arguments, and of linked objects their own fields. Paged lists select two items,
+ * because all would exceed the cost limit. The items of a connection are selected once, through `nodes`.
  */
 export function selectAll(outputType: GraphQLOutputType, isLinked = false): string {
   const type = getNamedType(outputType);
@@ -123,7 +123,7 @@ export function selectAll(outputType: GraphQLOutputType, isLinked = false): stri
     if (isThing && isLinked) return [];
     const size = field.args.find(({ name }) => name === 'first' || name === 'pageSize');
     const few = size ? `(${size.name}: 2)` : '';
-    // What a mutation has changed is a list that has no size.
+    // A plain list without a page size, such as the rows that a mutation changed, is not followed further.
     const isWhole = isListType(getNullableType(field.type)) && !['nodes', 'results'].includes(field.name);
     return [`${field.name}${few} ${selectAll(field.type, isLinked || isThing || isWhole)}`];
   });
@@ -131,7 +131,7 @@ export function selectAll(outputType: GraphQLOutputType, isLinked = false): stri
   return `{ __typename ${[...parts, ...kinds].join(' ')} }`;
 }
 
-/** The own fields of the types that an interface stands for; what two of them call the same has another name in each. */
+/** Selects the own leaf fields of an interface's types; a field whose type differs between them gets an alias. */
 function selectKinds(kinds: readonly GraphQLObjectType[], shared: ReadonlySet<string>): string[] {
   const types = new Map<string, string>();
   return kinds.map((kind) => {
@@ -147,12 +147,12 @@ function selectKinds(kinds: readonly GraphQLObjectType[], shared: ReadonlySet<st
   });
 }
 
-/** `Project.dashboard` gives a `Dashboard`, and `updateDashboard` changes one: that is what their `id` names. */
+/** The model that a field's `id` names: `Dashboard` for both `Project.dashboard` and `updateDashboard`. */
 function modelOf(field: Field, kind: 'query' | 'mutation'): string {
   return kind === 'mutation' ? field.name.replace(/^[a-z]+/, '') : getNamedType(field.type).name;
 }
 
-/** As v1 names its variables: `id` of a dashboard becomes `dashboard_id`. */
+/** The v1 spelling of a variable's name: `id` of a dashboard becomes `dashboard_id`. */
 function variableName(owner: string, name: string): string {
   return snake(name === 'id' ? `${owner}Id` : name);
 }
@@ -183,7 +183,7 @@ function readDocument(text: string, name: string): Omit<Operation, 'route'> {
   };
 }
 
-/** The descriptions of the fields on the way to the data. */
+/** The descriptions of the fields on the path to the data. */
 function describe(document: ReturnType<typeof parse>, isMutation: boolean): string {
   const found: string[] = [];
   let type = isMutation ? schema.getMutationType() : schema.getQueryType();
@@ -199,7 +199,7 @@ function describe(document: ReturnType<typeof parse>, isMutation: boolean): stri
   return found.join(' ');
 }
 
-/** The values of an operation's variables; `variants` differ in one value each, so that every enum value is asked. */
+/** The variable values that an operation is run with: a base, all of them for a mutation, and variants that differ from the base in one value. */
 export function variantsOf({ variables, isMutation }: Operation): Array<{ label: string; values: Record<string, unknown> }> {
   const plain = (chosen: readonly Variable[]) =>
     Object.fromEntries(chosen.flatMap(({ name, type }) => [[name, valuesOf(type)[0]]]).filter(([, value]) => value !== undefined));
@@ -216,7 +216,7 @@ export function variantsOf({ variables, isMutation }: Operation): Array<{ label:
 
 const scalarValues: Readonly<Record<string, readonly unknown[]>> = {
   Boolean: [true, false],
-  // Each is good for one request: the tests of such keys make their own.
+  // A key is valid for one request only; the tests of such keys make their own.
   IdempotencyKey: [],
   DateTime: ['2099-01-01T00:00:00.000Z'],
   Int: [1],
@@ -224,11 +224,14 @@ const scalarValues: Readonly<Record<string, readonly unknown[]>> = {
   JSONObject: [{ matrix: 1 }],
   Name: ['matrix'],
   Text: ['matrix'],
-  // A cursor is of the server's making.
+  // Strings are cursors, which only the server can create.
   String: [],
 };
 
-/** Valid values of a type: all of an enum, one of most others; of an input object each field's, one at a time. Throws for a scalar that it does not know. */
+/**
+ * Valid values of a type: all values of an enum, one of most scalars, and for an input object variants that differ from the
+ * required fields in one field each. Throws for an unknown scalar.
+ */
 function valuesOf(type: GraphQLInputType): readonly unknown[] {
   const inner = getNullableType(type);
   if (isListType(inner)) {
@@ -247,7 +250,7 @@ function valuesOf(type: GraphQLInputType): readonly unknown[] {
   return values;
 }
 
-/** The variables of a route that travel in its path. */
+/** The names of the variables in a route's path. */
 export function pathVariables(path: string): string[] {
   return [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => name);
 }
@@ -256,7 +259,7 @@ export function isList(variable: Variable): boolean {
   return isListType(getNullableType(variable.type));
 }
 
-/** Whether the id says where something is (malformed: not found) or is data (malformed: a field error). */
+/** Whether the id locates an object (malformed: `not_found`) rather than being data (malformed: a field error). */
 export function isLocator(variable: Variable): boolean {
   return getNamedType(variable.type).name === 'ID';
 }

@@ -6,19 +6,19 @@ export interface PlainFeedOptions {
   readonly token: string;
   readonly organizationId: string;
   readonly projectId: string;
-  /** The last sequence that the follower has. */
+  /** The last sequence that the subscriber has received. */
   readonly after: number;
   readonly onEvent: (event: Frame) => void;
-  /** Told once what would never succeed. */
+  /** Called once, with an error that a retry would not fix. */
   readonly onEnd: (why: { readonly code: number; readonly reason: string }) => void;
 }
 
-/** Codes of sockets that would close the same way again. */
+/** Close codes that a retry would get again. */
 const FINAL = [4400, 4406, 4409, 4429];
 
 /**
- * Follows a project's feed through every break at the door that the client package does not use: a ticket, and plain JSON.
- * Returns the function that ends it.
+ * Follows a project's feed by ticket and plain JSON, which the client package does not use, and reconnects after every
+ * interruption. Returns a function that ends it.
  */
 export function followPlainFeed({ baseUrl, token, organizationId, projectId, after, onEvent, onEnd }: PlainFeedOptions): () => void {
   const tickets = `${baseUrl}/v1/organizations/${organizationId}/projects/${projectId}/websocket-tickets`;
@@ -34,7 +34,7 @@ export function followPlainFeed({ baseUrl, token, organizationId, projectId, aft
       });
       if (!response.ok) {
         const refusal = { code: response.status, reason: await response.text() };
-        // A bad token, an API key, a project that is not there: the next answer would be the same.
+        // An invalid token, an API key or an absent project would get the same answer again.
         return response.status < 500 && response.status !== 429 ? end(refusal) : again();
       }
       const { path, ticket } = await response.json();

@@ -1,13 +1,13 @@
 import pg from 'pg';
 import { isPostgres, type TestApp } from './app.ts';
 
-/** A statement as it was sent. */
+/** A statement and its parameter values. */
 export interface Statement {
   readonly sql: string;
   readonly values: readonly unknown[];
 }
 
-/** What one run of a statement read of a table, by itself or in the functions and triggers that it called. */
+/** The reads of a table by one run of a statement, including the functions and triggers that it called. */
 export interface Reading {
   readonly table: string;
   readonly scans: number;
@@ -20,14 +20,14 @@ interface PlanNode {
   readonly Plans?: readonly PlanNode[];
 }
 
-/** Every statement from now on, with its values. */
+/** Records every statement from now on, with its values. */
 export function recordStatements({ listen }: TestApp): Statement[] {
   const recorded: Statement[] = [];
   listen((sql, values) => recorded.push({ sql, values: values.map((value) => readValue(sql, value)) }));
   return recorded;
 }
 
-/** Prisma tells bytes in base64, which hashes are, and a scrollback of as many bytes. */
+/** Decodes the base64 in which Prisma reports bytes: hashes, and a scrollback of the same length. */
 function readValue(sql: string, value: unknown): unknown {
   const isHash = /secret_hash|ticket_hash|scrollback/.test(sql) && typeof value === 'string' && /^[\w+/]{43}=$/.test(value);
   return isHash ? Buffer.from(value, 'base64') : value;
@@ -36,18 +36,18 @@ function readValue(sql: string, value: unknown): unknown {
 class Undo extends Error {}
 
 /**
- * What was read by a plan for the statement's own values, made as PostgreSQL likes, and by the one for any values, made as the gateway's
- * connections have it; which one is in use depends on the database.
+ * The reads of a statement under two plans: the custom plan for its own values, with PostgreSQL's default settings, and the
+ * generic plan, with the settings of the gateway's connections. Which one the gateway uses depends on the database.
  */
 export interface Explained {
   /** The tables that either plan scans from end to end. */
   readonly scanned: string[];
-  /** By the plan in use: on PostgreSQL the one for any values. */
+  /** The reads under the plan that the gateway uses: on PostgreSQL the generic plan. */
   readonly readings: Reading[];
   readonly withItsValues: Reading[];
 }
 
-/** Runs a statement again, by each plan, and undoes it. An insert is only planned: twice the same key would be refused. */
+/** Runs a statement again under each plan and rolls it back. An insert is only planned, because its key exists already. */
 export async function explain({ app }: TestApp, { sql, values }: Statement): Promise<Explained> {
   const mode = /^\s*INSERT/i.test(sql) ? '' : 'ANALYZE, ';
   const found: { own?: Plan; general?: Plan } = {};
@@ -90,7 +90,7 @@ async function runPlan(transaction: Transaction, sql: string, values: readonly u
   return { scanned, readings: compare(before, after) };
 }
 
-/** A value as `EXECUTE` takes it: a literal, whose type is the parameter's. */
+/** Writes a value as a literal for `EXECUTE`, which gives it the type of the parameter. */
 function literal(value: unknown): string {
   if (value === null || value === undefined) return 'NULL';
   if (value instanceof Uint8Array) return `'\\x${Buffer.from(value).toString('hex')}'`;
@@ -109,7 +109,7 @@ interface Count {
   readonly rows: number;
 }
 
-/** This transaction's own counters; they begin with what the session has not reported yet, so only a difference counts. */
+/** The transaction's own counters. They include reads that the session has not reported yet, so only differences are meaningful. */
 const counts = `SELECT relname::text AS table, seq_scan::int AS scans, (seq_tup_read + coalesce(idx_tup_fetch, 0))::int AS rows
   FROM pg_stat_xact_user_tables`;
 

@@ -1,29 +1,29 @@
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-/** The command line of the client package. */
+/** The path of the client package's command-line program. */
 export const program = fileURLToPath(new URL('../../clients/typescript/bin/portico.mjs', import.meta.url));
 
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
-  /** What stands on its standard input, which ends behind it. */
+  /** The whole standard input. */
   readonly input?: string;
   readonly cwd?: string;
 }
 
-/** A program that runs, in pipes. */
+/** A running program whose standard streams are pipes. */
 export interface Running {
   readonly printed: { out: string; err: string };
   readonly exit: Promise<{ readonly code: number | null; readonly out: string; readonly err: string }>;
   type(text: string): void;
-  /** Says the last of what it is told. */
+  /** Writes the text, if any, and closes standard input. */
   end(text?: string): void;
-  /** Resolves once the text is printed, on standard output or on standard error; rejects where the program ends without it. */
+  /** Resolves once the text appears on standard output or standard error; rejects if the program exits without it. */
   until(text: string | RegExp): Promise<void>;
   kill(): void;
 }
 
-/** Starts a program with an environment of its own. */
+/** Starts a program with its own environment. */
 export function startProgram(command: string, args: readonly string[], { env = {}, cwd }: RunOptions = {}): Running {
   const { PATH = '' } = process.env;
   const child = spawn(command, args, { cwd, env: { PATH, ...env } });
@@ -38,7 +38,7 @@ export function startProgram(command: string, args: readonly string[], { env = {
       for (const look of waiting) look();
     });
   }
-  // It may end before it has read what it is told.
+  // The program may exit before it has read its input.
   child.stdin.on('error', () => {});
   const exit = new Promise<{ code: number | null; out: string; err: string }>((resolve) => {
     child.once('close', (code) => resolve({ code, ...printed }));
@@ -64,7 +64,7 @@ export function startProgram(command: string, args: readonly string[], { env = {
   };
 }
 
-/** Runs the command line to its end. */
+/** Runs the command-line program until it exits. */
 export function portico(args: readonly string[], { input = '', ...options }: RunOptions = {}): Running['exit'] {
   const running = startPortico(args, options);
   running.end(input);
@@ -74,6 +74,6 @@ export function portico(args: readonly string[], { input = '', ...options }: Run
 export const startPortico = (args: readonly string[], options: Omit<RunOptions, 'input'> = {}): Running =>
   startProgram(process.execPath, [program, ...args], options);
 
-/** The same on a terminal of its own, whose standard output is what it shows. */
+/** Starts it on a pseudo-terminal; `out` is what the terminal shows. */
 export const startOnTerminal = (args: readonly string[], options: Omit<RunOptions, 'input'> = {}): Running =>
   startProgram('script', ['--quiet', '--return', '--command', [process.execPath, program, ...args].join(' '), '/dev/null'], options);

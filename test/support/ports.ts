@@ -1,8 +1,8 @@
 import { createServer } from 'node:net';
 
 /**
- * A free port below those that the system gives to outgoing connections: a server that stops and comes back finds it
- * still free.
+ * Finds a free port below the ephemeral range, from which the system takes the ports of outgoing connections, so that a
+ * server that restarts finds its port still free.
  */
 export async function findLowPort(): Promise<number> {
   for (;;) {

@@ -16,7 +16,7 @@ import {
 } from 'graphql';
 import { Fault } from '../../src/kernel/fault.ts';
 
-/** Kinds of types and arguments that a schema may have, though ours has them not or not yet. */
+/** Kinds of types and arguments that Portico's own schema does not have, or not yet. */
 const additions = parse(`
   interface Probe { id: ID! key: String at(moment: DateTime, text: Text = "x"): String! peers(first: Int = 2): [Probe!]! }
   type ProbeA implements Probe { id: ID! key: String at(moment: DateTime, text: Text = "x"): String! peers(first: Int = 2): [Probe!]! only: Int! }
@@ -31,8 +31,8 @@ const additions = parse(`
 `);
 
 /**
- * A schema with the types of another, whose resolvers answer from nothing but the path and the arguments: a value, a
- * promise of one, null, or an error. Every text among them spells out the arguments.
+ * Copies a schema with resolvers whose result depends only on the path and the arguments: a value, a promise of one, null,
+ * or an error. Every text in a result contains the serialized arguments.
  */
 export function makeProbe(schema: GraphQLSchema): GraphQLSchema {
   const probe = extendSchema(schema, additions);
@@ -51,7 +51,7 @@ function answer(schema: GraphQLSchema, args: unknown, info: GraphQLResolveInfo):
   const kind = dice[0] ?? 0;
   const fault = () => Fault.invalidRequest(`refused at ${place}`);
   const value = kind < 28 ? null : makeValue(schema, info.returnType, place, dice, 1);
-  // Of a list graphql-js leaves what fails later without anybody to hear of it, once another item has failed at once.
+  // In lists nothing fails synchronously: graphql-js would then leave later rejections of other items unhandled.
   const isInList = /\/\d/.test(path);
   if (kind < 8 && !isInList) throw fault();
   if (kind < 16) return Promise.reject(fault());
@@ -73,14 +73,14 @@ function makeValue(schema: GraphQLSchema, type: GraphQLOutputType, place: string
   if (isAbstractType(type)) return { type: (schema.getPossibleTypes(type)[(dice[19] ?? 0) % 2] as GraphQLObjectType).name };
   const { name } = type;
   if (name === 'Boolean') return roll % 2 === 0;
-  // Now and then one that does not fit.
+  // Some of the numbers are not valid for Int.
   if (name === 'Int' || name === 'SafeInt' || name === 'Float') return roll < 6 ? 1.5 : roll;
   if (name === 'DateTime') return new Date(1_700_000_000_000 + roll);
   if (name === 'JSON' || name === 'JSONObject') return { place, roll };
   return place;
 }
 
-/** Tells what was left out from what is null or undefined, and a moment from its text. */
+/** Serializes a value so that an omitted field, null and undefined differ, and so do a Date and its text. */
 function spell(value: unknown): string {
   if (value instanceof Date) return `Date ${value.toISOString()}`;
   if (Array.isArray(value)) return `[${value.map(spell).join(',')}]`;

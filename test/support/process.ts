@@ -17,7 +17,7 @@ export interface ServerProcess {
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 }
 
-/** The server as operators run it, in a process of its own, on a copy of the demo's database. */
+/** Starts the server as operators do, in its own process, on a copy of the demo database. */
 export async function startServer(env: Record<string, string> = {}): Promise<ServerProcess> {
   const dataDir = mkdtempSync(join(tmpdir(), 'portico-test-'));
   const origin = inject('origin');

@@ -8,18 +8,18 @@ export interface ProviderKey {
   readonly algorithm: string;
 }
 
-/** An identity provider: a key set that it shows, and tokens that it signs. */
+/** An identity provider that serves a key set (JWKS) and signs tokens. */
 export interface Provider {
   readonly url: string;
   readonly issuer: string;
   readonly audience: string;
-  /** How often its key set was asked for. */
+  /** The number of requests for the key set. */
   readonly asked: () => number;
-  /** What is shown from now on. */
+  /** Sets the keys that it serves from now on. */
   show(...keys: ProviderKey[]): void;
-  /** How it answers instead, until keys are shown again. */
+  /** Sets a listener that answers instead, until the next call of `show`. */
   answer(listener: RequestListener): void;
-  /** A token for ten minutes. */
+  /** Signs a token that expires in ten minutes, unless the claims say otherwise. */
   sign(key: ProviderKey, userId: string, claims?: JWTPayload): Promise<string>;
   close(): Promise<void>;
 }
@@ -29,7 +29,7 @@ export async function makeKey(algorithm: string, kid: string): Promise<ProviderK
   return { jwk: { ...(await exportJWK(publicKey)), kid, alg: algorithm, use: 'sig' }, privateKey, algorithm };
 }
 
-/** On a port of the system's choice, or on one that was free a moment ago. */
+/** Port 0 lets the system choose the port. */
 export async function openProvider(port = 0): Promise<Provider> {
   let asked = 0;
   let listener: RequestListener = (_request, response) => void response.writeHead(404).end();

@@ -2,32 +2,32 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
 /** One connection through a proxy. */
 export interface Link {
-  /** Forwards nothing more, in either direction, and closes nothing. */
+  /** Stops forwarding in both directions without closing the connection. */
   freeze(): void;
-  /** Goes on forwarding, with all that has come meanwhile. */
+  /** Resumes forwarding, beginning with the data received meanwhile. */
   thaw(): void;
-  /** Everything from now on comes so much later, each way; 0: as it comes. */
+  /** Delays all data from now on, in each direction; 0 forwards immediately. */
   delay(milliseconds: number): void;
-  /** Breaks it. */
+  /** Destroys the connection. */
   cut(): void;
 }
 
 export interface TcpProxy extends Link {
   readonly port: number;
-  /** Breaks every connection, and hangs up on new ones at once. */
+  /** Destroys every connection, and new ones as soon as they are accepted. */
   cut(): void;
-  /** Breaks every connection, and does not listen any more: new ones are refused by the system. */
+  /** Destroys every connection and stops listening, so that the system refuses new ones. */
   refuse(): Promise<void>;
-  /** As at the beginning: takes connections, forwards at once. */
+  /** Restores the initial state: accepts connections and forwards immediately. */
   mend(): Promise<void>;
-  /** The connections that are open now. */
+  /** The open connections. */
   links(): Link[];
   close(): Promise<void>;
 }
 
 /**
- * A TCP proxy on a port of its own, to come between a server and those that depend on it. What is done to the proxy is
- * done to each of its connections, and to those that come later.
+ * Opens a TCP proxy on its own port, to be placed between a server and its clients. A fault set on the proxy applies to each
+ * open connection and to later ones.
  */
 export async function openProxy(target: { host: string; port: number }): Promise<TcpProxy> {
   let isCut = false;
@@ -97,7 +97,7 @@ function forward(client: Socket, upstream: Socket, onClose: () => void): Link {
     for (const socket of [client, upstream]) socket.destroy();
   };
   for (const socket of [client, upstream]) {
-    // What waits for an acknowledgement comes 40 ms late, each way.
+    // Nagle's algorithm, which waits for acknowledgements, would add 40 ms in each direction.
     socket.setNoDelay(true);
     socket.on('error', () => {});
   }

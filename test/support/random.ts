@@ -1,6 +1,6 @@
-/** Random numbers that are the same in every run. */
+/** Seeded random numbers, the same in every run. */
 export interface Random {
-  /** A whole number from 0 up to, not including, `limit`. */
+  /** An integer in [0, limit). */
   below(limit: number): number;
   pick<Item>(items: readonly Item[]): Item;
   chance(probability: number): boolean;
@@ -8,7 +8,7 @@ export interface Random {
   shuffle<Item>(items: readonly Item[]): Item[];
 }
 
-/** Mulberry32: small, and good enough to mix up a test. */
+/** Mulberry32: a small generator, good enough for tests. */
 export function seededRandom(seed: number): Random {
   let state = seed;
   const next = () => {

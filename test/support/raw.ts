@@ -1,18 +1,18 @@
 import { randomBytes } from 'node:crypto';
 import { connect } from 'node:net';
 
-/** A WebSocket that does only what a test tells it: it answers no ping, and above all no close frame. */
+/** A WebSocket that sends only what a test tells it to: it does not answer pings or, above all, close frames. */
 export interface RawSocket {
-  /** The texts that have come, parsed. */
+  /** The received text frames, parsed. */
   // biome-ignore lint/suspicious/noExplicitAny: messages of every shape
   readonly messages: any[];
-  /** Resolves when the server's close frame has come, with its code and its reason. */
+  /** Resolves with the code and reason of the server's close frame. */
   readonly refused: Promise<{ code: number; reason: string }>;
-  /** Resolves when the connection below is gone. */
+  /** Resolves when the TCP connection has ended. */
   readonly gone: Promise<void>;
-  /** Sends all of them in one packet. */
+  /** Sends the messages in one write. */
   say(...messages: unknown[]): void;
-  /** Resolves when the question is answered with yes; rejects when the connection goes before that. */
+  /** Resolves when a message satisfies the predicate; rejects if the connection ends first. */
   // biome-ignore lint/suspicious/noExplicitAny: messages of every shape
   until(isIt: (message: any) => boolean): Promise<void>;
   destroy(): void;
@@ -20,7 +20,7 @@ export interface RawSocket {
 
 const [TEXT, CLOSE] = [1, 8];
 
-/** Opens one, and waits until the server has taken it. */
+/** Opens a raw WebSocket and waits for the server's answer to the upgrade. */
 export async function openRawSocket(
   baseUrl: string,
   path: string,
@@ -90,7 +90,7 @@ export async function openRawSocket(
   };
 }
 
-/** The first frame in what a server has sent, which is not masked; null where it has not come whole. */
+/** Reads the first frame of the bytes, which a server sends unmasked; null if it is incomplete. */
 function readFrame(bytes: Buffer): { opcode: number; payload: Buffer; size: number } | null {
   if (bytes.length < 2) return null;
   const short = Number(bytes[1]) & 127;
@@ -101,7 +101,7 @@ function readFrame(bytes: Buffer): { opcode: number; payload: Buffer; size: numb
   return { opcode: Number(bytes[0]) & 15, payload: bytes.subarray(head, head + length), size: head + length };
 }
 
-/** A text, masked with zeros, which leave it as it is. */
+/** Writes a text frame with a mask of zeros, which leaves the payload unchanged. */
 function makeFrame(payload: Buffer): Buffer {
   const head =
     payload.length < 126

@@ -7,27 +7,27 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { findLowPort } from './ports.ts';
 
-/** A Redis of the test's own, that keeps nothing on disk: one that was stopped comes back empty. */
+/** A Redis server owned by the test. It stores nothing on disk, so it is empty after a restart. */
 export interface RedisServer {
   readonly host: string;
   readonly port: number;
   readonly url: string;
   start(): Promise<void>;
-  /** As `kill -9` does. */
+  /** Kills it with SIGKILL. */
   stop(): Promise<void>;
-  /** Stands still: connections stay, and nothing is answered. */
+  /** Suspends it: connections stay open, and nothing is answered. */
   freeze(): void;
   thaw(): void;
-  /** Forgets everything. */
+  /** Deletes all keys. */
   flush(): Promise<void>;
-  /** A command, as redis-cli takes it; the lines of its answer. */
+  /** Runs a command with redis-cli and returns the lines of its output. */
   run(...command: string[]): Promise<string[]>;
   close(): Promise<void>;
 }
 
 const execute = promisify(execFile);
 
-/** The environment that leads a server to the Redis of the tests, if there is one, under a prefix of its own. */
+/** The environment variables that point a server to the tests' Redis with its own key prefix; empty without one. */
 export function redisSettings(): Record<string, string> {
   const url = process.env.TEST_REDIS_URL;
   return url ? { REDIS_URL: url, REDIS_PREFIX: `portico-test-${randomBytes(6).toString('hex')}` } : {};

@@ -10,26 +10,26 @@ import { spawnScript } from './launch.ts';
 import { findLowPort } from './ports.ts';
 import { openProxy, type TcpProxy } from './proxy.ts';
 
-/** A server process of several; it keeps its port, its proxies and its log through restarts. */
+/** One server process of a fleet; it keeps its port, its proxies and its log across restarts. */
 export interface Replica {
   readonly name: string;
   readonly port: number;
   readonly baseUrl: string;
-  /** Between this replica and PostgreSQL. */
+  /** The proxy between this replica and PostgreSQL. */
   readonly database: TcpProxy;
-  /** Between this replica and Redis; null without one. */
+  /** The proxy between this replica and Redis; null without Redis. */
   readonly redis: TcpProxy | null;
-  /** Every line that it has printed, on either output. */
+  /** Every line of its standard output and standard error. */
   readonly lines: string[];
   readonly isRunning: boolean;
   readonly pid: number | undefined;
   /** Resolves once it is ready. */
   start(): Promise<void>;
-  /** Ends it as `kill -9` does. */
+  /** Kills it with SIGKILL. */
   kill(): Promise<void>;
-  /** Asks it to end; resolves with its exit code. */
+  /** Ends it with SIGTERM; resolves with its exit code. */
   stop(): Promise<number | null>;
-  /** Whether /health/ready says 200 now. */
+  /** Whether /health/ready answers 200. */
   isReady(): Promise<boolean>;
   /** Resident memory, in MiB. */
   memory(): number;
@@ -38,7 +38,7 @@ export interface Replica {
 export interface Fleet {
   readonly replicas: readonly Replica[];
   readonly demo: DemoFile;
-  /** With which the keys and channels of these replicas begin. */
+  /** The prefix of the keys and channels of these replicas. */
   readonly redisPrefix: string;
   /** `/v1/…` of the demo's main project. */
   readonly projectPath: string;
@@ -47,7 +47,7 @@ export interface Fleet {
 
 export interface FleetOptions {
   readonly count: number;
-  /** A database with the demo. */
+  /** A database that holds the demo. */
   readonly databaseUrl: string;
   readonly redisUrl: string | null;
   readonly env?: Readonly<Record<string, string>>;
@@ -55,7 +55,7 @@ export interface FleetOptions {
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Replicas of one installation: they share the folder, the database and Redis, each through proxies of its own. */
+/** Opens replicas of one installation. They share the data folder, the database and Redis, each through its own proxies. */
 export async function openFleet({ count, databaseUrl, redisUrl, env = {} }: FleetOptions): Promise<Fleet> {
   const dataDir = mkdtempSync(join(tmpdir(), 'portico-test-'));
   const redisPrefix = `portico-test-${randomBytes(6).toString('hex')}`;
@@ -82,7 +82,7 @@ export async function openFleet({ count, databaseUrl, redisUrl, env = {} }: Flee
     rmSync(dataDir, { recursive: true, force: true });
   };
   try {
-    // The first compiles what is stale and makes the keys of the demo: the others find both.
+    // The first replica compiles stale files and creates the demo's keys, which the others then find.
     await replicas[0]?.start();
     await Promise.all(replicas.slice(1).map((replica) => replica.start()));
   } catch (failure) {
@@ -161,7 +161,7 @@ async function openReplica(name: string, database: TcpProxy, redis: TcpProxy | n
   };
 }
 
-/** What the replicas logged as mistakes of their own: behind each is an answer of 500. */
+/** The internal errors that the replicas logged; each was answered with 500. */
 export function findInternalErrors({ replicas }: Fleet): string[] {
   return replicas.flatMap(({ name, lines }) =>
     lines.filter((line) => line.includes('"internal error"')).map((line) => `${name}: ${line.slice(0, 1_500)}`),

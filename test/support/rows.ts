@@ -1,7 +1,7 @@
 import { organization, project, users } from '../../demo/people.ts';
 import type { TestApp } from './app.ts';
 
-/** More than a hundred of everything that is listed: in the demo's main project, and among what is the owner's. */
+/** Adds more than a hundred rows to every list of the demo's main project and of its owner. */
 export async function addRows({ app }: TestApp): Promise<void> {
   const run = (sql: string, ...values: unknown[]) => app.database.$executeRawUnsafe(sql, ...values);
   const numbers = 'FROM generate_series(1, 120) AS number';

@@ -22,14 +22,14 @@ import {
 } from 'graphql';
 import type { Random } from './random.ts';
 
-/** A request as a client would send it. */
+/** A GraphQL request as a client would send it. */
 export interface Drawn {
   readonly query: string;
   readonly operationName: string | null;
   readonly variables: Readonly<Record<string, unknown>>;
 }
 
-/** Names that an implementation may have for itself, or finds on every object. */
+/** Names that an implementation may use internally, or that every object inherits. */
 export const hostileNames = [
   'constructor',
   '__proto__',
@@ -51,7 +51,7 @@ export const hostileNames = [
   'result',
 ];
 
-/** The markers by which one compiler of queries used to turn text into code. */
+/** Markers that a query compiler once replaced with code, which made them an injection. */
 const markers = ['__MAGIC_DATE__33a9e76d_02e0_4128_8e92_3530ad3da74d'];
 const texts = ['a', '', 'é😀', '"\\', '\n', '`$', 'null', 'constructor', ...markers, '__MAGIC_NAN__57f286b9_4c20_487f_b409_79804ddcb4f8'];
 const uuid = '0190a0a0-0000-7000-8000-000000000001';
@@ -72,7 +72,7 @@ const scalars: Readonly<Record<string, readonly unknown[]>> = {
 };
 
 type Field = GraphQLField<unknown, unknown>;
-/** A value, as a literal and as JSON. */
+/** A value as a GraphQL literal and as JSON. */
 interface Value {
   readonly literal: string;
   readonly json: unknown;
@@ -83,13 +83,13 @@ interface Declared {
   readonly head: string;
 }
 
-/** A random document of a schema, nearly always a valid one, with the values of its variables. */
+/** Draws a random document for a schema, nearly always a valid one, with the values of its variables. */
 export function drawDocument(schema: GraphQLSchema, random: Random): Drawn {
   const isHostile = random.chance(0.3);
   const declared: Declared[] = [];
   const variables: Record<string, unknown> = {};
   const fragments: Array<{ name: string; type: string; text: string }> = [];
-  /** The arguments of a field, by what stands in front of them. */
+  /** The arguments already drawn for a field, by its alias and name. */
   const written = new Map<string, string>();
   const maybe = (probability: number, text: () => string) => (random.chance(probability) ? text() : '');
 
@@ -113,7 +113,7 @@ export function drawDocument(schema: GraphQLSchema, random: Random): Drawn {
     const kind = random.below(10);
     const isGiven = kind < 6 || (isNonNull && !initial && random.chance(0.95));
     const json = isGiven ? value(!isNonNull && random.chance(0.2)).json : null;
-    // Assigned, one that is called __proto__ would not be a property.
+    // An assignment to __proto__ would not create a property.
     if (isGiven || (kind < 8 && (!isNonNull || random.chance(0.2))))
       Object.defineProperty(variables, name, { value: json, enumerable: true });
     return `$${name}`;
@@ -166,7 +166,7 @@ export function drawDocument(schema: GraphQLSchema, random: Random): Drawn {
   function drawField(field: Field, depth: number): string {
     const alias = random.chance(isHostile ? 0.35 : 0.15) ? `${isHostile ? aliasOf(field.name) : `${field.name}_again`}: ` : '';
     const head = `${alias}${field.name}`;
-    // The same mostly, so that they can be merged.
+    // The arguments are mostly reused, so that equal fields can be merged.
     const args = written.get(head) ?? drawArguments(field);
     if (random.chance(0.95)) written.set(head, args);
     return `${head}${args}${drawDirectives()}${drawBody(field.type, depth)}`;
@@ -231,7 +231,7 @@ export function drawDocument(schema: GraphQLSchema, random: Random): Drawn {
   };
 }
 
-/** Always the same for a field, so that two that are given it can be merged. */
+/** A hostile alias that is always the same for a field, so that two occurrences can be merged. */
 function aliasOf(name: string): string {
   const sum = [...name].reduce((total, letter) => total + letter.charCodeAt(0), 0);
   return hostileNames[sum % hostileNames.length] ?? 'x';

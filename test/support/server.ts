@@ -16,7 +16,7 @@ interface Options {
   readonly maxConnectionsPerAddress?: number;
 }
 
-/** The HTTP server with a handler of a test's own. */
+/** Starts the HTTP server with a test's own handler. */
 export async function openServer({ handler, upgrade = () => {}, unread, trustedProxies = [], ...options }: Options) {
   const counts = { ended: 0, refused: 0 };
   const backlog = new Backlog({
@@ -46,7 +46,7 @@ export async function openServer({ handler, upgrade = () => {}, unread, trustedP
   };
 }
 
-/** The numbers in the paths of the requests, which tests count them by. */
+/** The number in a request's path (`/7`), by which tests count requests. */
 export function numberOf({ url = '' }: IncomingMessage): number {
   return Number(url.slice(1));
 }

@@ -1,22 +1,22 @@
 import { readFileSync } from 'node:fs';
 import { PGlite } from '@electric-sql/pglite';
 
-/** As the product starts it, with less to fill with zeros, and a write-ahead log that stays small however many tests use it. */
+/** PGlite's defaults, with smaller buffers to zero at the start and a write-ahead log that stays small over many tests. */
 const startParams = [...PGlite.defaultStartParams, '-c', 'shared_buffers=4MB', '-c', 'max_wal_size=64MB', '-c', 'min_wal_size=32MB'];
 
-/** A database in memory that one app after another uses: to start PGlite takes a hundred times as long as to restore its rows. */
+/** An in-memory database that apps use one after another: starting PGlite takes a hundred times as long as restoring its rows. */
 interface Pooled {
   readonly database: PGlite;
   /** The rows of each table of the snapshot, as `COPY` reads and writes them. */
   readonly rows: ReadonlyMap<string, Blob>;
-  /** The fingerprint of tables, functions, triggers and privileges: a database that a test has altered is not used again. */
+  /** The fingerprint of tables, functions, triggers and privileges; a database whose structure a test has changed is not reused. */
   readonly structure: string;
 }
 
-/** Databases of this worker that no app uses, as they were loaded. */
+/** Databases of this worker that are restored and not in use. */
 const idle: Pooled[] = [];
 
-/** A copy of the migrated and seeded database, in memory, until it is closed. */
+/** Opens an in-memory copy of the migrated and seeded database. */
 export async function openSnapshot(path: string): Promise<PGlite> {
   return lend(idle.pop() ?? (await load(path)));
 }
@@ -34,7 +34,7 @@ async function load(path: string): Promise<Pooled> {
   return { database, rows, structure: await readStructure(database) };
 }
 
-/** The database for one app. Closed, it refuses everything, as a closed PGlite does, and is restored for the next one. */
+/** Lends the database to one app. After `close` it rejects every call, as a closed PGlite does, and is restored for the next app. */
 function lend(pooled: Pooled): PGlite {
   let isClosed = false;
   const close = async () => {
@@ -53,10 +53,10 @@ function lend(pooled: Pooled): PGlite {
   });
 }
 
-/** Puts the rows of the snapshot back; returns whether the database is as it was loaded. */
+/** Restores the rows of the snapshot; returns false, without restoring, if the structure has changed. */
 async function restore({ database, rows, structure }: Pooled): Promise<boolean> {
   if ((await readStructure(database)) !== structure) return false;
-  // Neither triggers nor foreign keys: the rows of counters and logs come back as they were.
+  // Triggers and foreign keys are off, so that the rows of counters and logs are restored unchanged.
   await database.exec(`SET session_replication_role = replica; TRUNCATE ${[...rows.keys()].join(', ')}`);
   for (const [name, blob] of rows) if (blob.size > 0) await database.query(`COPY ${name} FROM '/dev/blob'`, [], { blob });
   await database.exec('DISCARD ALL');
@@ -78,7 +78,7 @@ async function readStructure(database: PGlite): Promise<string> {
   return rows[0]?.structure ?? '';
 }
 
-/** A file read whole: a Blob would hand it out in pieces, and have them put together again. */
+/** A Blob of a whole file in one buffer, which a plain Blob would split into chunks and join again. */
 class Snapshot extends Blob {
   readonly #bytes: Buffer<ArrayBuffer>;
 

@@ -2,8 +2,8 @@ import pg from 'pg';
 import type { TestApp } from './app.ts';
 
 /**
- * A connection of somebody else's to the gateway's database; its statements run one after the other.
- * PGlite has only one connection: there it is the gateway's own.
+ * A separate connection to the gateway's database; its statements run one after another.
+ * PGlite has only one connection, so there it is the gateway's own.
  */
 export interface Connection {
   run(sql: string, values?: readonly unknown[]): Promise<Array<Record<string, unknown>>>;
@@ -23,7 +23,7 @@ export async function openConnection({ app, databaseUrl }: TestApp): Promise<Con
   return { run, close: () => client.end() };
 }
 
-/** The SQLSTATE of a failure, as the driver tells it or as Prisma wraps it. */
+/** The SQLSTATE of a failure, as the driver reports it or as Prisma wraps it. */
 export function sqlState(failure: unknown): string | undefined {
   const { code, meta } = failure as { code?: string; meta?: { driverAdapterError?: { cause?: { originalCode?: string } } } };
   return meta?.driverAdapterError?.cause?.originalCode ?? code;

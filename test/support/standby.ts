@@ -6,13 +6,13 @@ import { asPostgres, type Cluster } from './cluster.ts';
 import { execute } from './database.ts';
 import { findLowPort } from './ports.ts';
 
-/** A PostgreSQL that follows another one by streaming replication, and serves reads alone. */
+/** A read-only PostgreSQL standby that follows a primary by streaming replication. */
 export interface Standby {
   readonly url: string;
-  /** Receives what is committed from now on, and does not show it. */
+  /** Pauses replay: later commits are received, but not visible. */
   pause(): Promise<void>;
   resume(): Promise<void>;
-  /** Whether it shows what was committed up to a position of the primary's log; waits for that as long as it may. */
+  /** Whether it has replayed the primary's log up to a position; waits at most `patienceMs`. */
   reaches(position: string, patienceMs: number): Promise<boolean>;
   close(): Promise<void>;
 }
@@ -43,7 +43,7 @@ export async function openStandby({ host, port, url }: Pick<Cluster, 'host' | 'p
   try {
     const source = ['-h', host, '-p', String(port), '-U', 'postgres'];
     await run('pg_basebackup', [...source, '-D', data, '--write-recovery-conf', '--checkpoint=fast', '--no-sync']);
-    // The copy has the settings of the primary: of two lines the later one counts.
+    // The copy has the primary's settings; a later line overrides an earlier one.
     writeFileSync(join(data, 'postgresql.conf'), `port = ${ownPort}\n`, { flag: 'a' });
     await run('pg_ctl', ['-D', data, '-w', '-t', '60', '-l', join(folder, 'log'), 'start']);
   } catch (failure) {
@@ -54,7 +54,7 @@ export async function openStandby({ host, port, url }: Pick<Cluster, 'host' | 'p
     url: own.href,
     async pause() {
       await ask('pg_wal_replay_pause()');
-      // It has been asked to; what it is replaying just then it still shows.
+      // The pause is only requested here: the record being replayed still becomes visible.
       if (!(await waitFor('pg_get_wal_replay_pause_state()', 'paused', 10_000))) throw new Error('the standby does not pause');
     },
     resume: async () => void (await ask('pg_wal_replay_resume()')),
@@ -63,7 +63,7 @@ export async function openStandby({ host, port, url }: Pick<Cluster, 'host' | 'p
   };
 }
 
-/** The position of a primary's log behind everything that has been committed so far. */
+/** The position in the primary's log after everything committed so far. */
 export async function positionOf(primaryUrl: string): Promise<string> {
   const [row] = await execute(primaryUrl, 'SELECT pg_current_wal_insert_lsn()::text AS position');
   return String(row?.position);

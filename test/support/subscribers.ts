@@ -4,21 +4,21 @@ import type { Frame } from './feed.ts';
 import type { Entry } from './history.ts';
 import { followPlainFeed, type PlainFeedOptions } from './plain-feed.ts';
 
-/** Somebody who follows a feed through whatever happens: with the client package by GraphQL, or at the door of plain JSON. */
+/** A subscriber that follows a feed through interruptions, with the client package (GraphQL) or by plain JSON. */
 export interface Subscriber {
   readonly name: string;
   readonly projectId: string;
-  /** The cursor that it began with. */
+  /** The cursor at which it began. */
   readonly from: number;
-  /** All notifications, in the order of arrival. */
+  /** The received notifications, in the order of arrival. */
   readonly received: Entry[];
-  /** When each of them arrived, by `performance.now()`. */
+  /** The time at which each arrived, by `performance.now()`. */
   readonly arrivals: number[];
-  /** What no subscriber should be told: a gap, or the end of the feed. */
+  /** Events that no subscriber should receive: a gap, or the end of the feed. */
   readonly problems: string[];
-  /** How often it has been told `ready`: once for each connection that came up. */
+  /** The number of `ready` events: one for each connection established. */
   readonly timesReady: number;
-  /** Breaks off, and begins anew with what it has, as a page that is loaded again. */
+  /** Disconnects and subscribes again from the last received sequence, as a reloaded page does. */
   reload(): void;
   end(): void;
 }

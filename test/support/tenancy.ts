@@ -4,7 +4,7 @@ import type { ProjectRole } from '../../src/generated/prisma/enums.ts';
 import { parseUuid } from '../../src/kernel/uuid.ts';
 import type { TestApp } from './app.ts';
 
-/** Who asks. A caller with a `user` is that user; the others are nobody. */
+/** The sender of a request: `user` is the authenticated user, or null if the credential is missing or invalid. */
 export interface Caller {
   readonly name: string;
   readonly bearer: string | null;
@@ -12,23 +12,23 @@ export interface Caller {
   readonly isSession: boolean;
 }
 
-/** A project that there is, and the roles in it. */
+/** An existing project, and the roles in it. */
 export interface Place {
   readonly name: string;
   readonly organizationId: string;
   readonly projectId: string;
   readonly roles: Readonly<Partial<Record<DemoRole, ProjectRole>>>;
-  /** The members of its organization, who need not reach the project. */
+  /** The members of its organization, who may lack access to the project. */
   readonly people: readonly DemoRole[];
 }
 
-/** What a request names: a place, or a pair of ids that is none. */
+/** The pair of ids that a request names: those of a place, or a pair that names none. */
 export interface Target {
   readonly name: string;
   readonly organizationId: string;
   readonly projectId: string;
   readonly place: Place | null;
-  /** Whose resources are named inside it. */
+  /** The place whose resources are named inside it. */
   readonly contents: Place | null;
 }
 
@@ -42,7 +42,7 @@ export interface World {
   query(sql: string, ...values: unknown[]): Promise<Array<Record<string, unknown>>>;
 }
 
-/** The demo, with something in the project that only the organization's owner and admin reach, and everyone who may come along. */
+/** Prepares the demo with data in the project that only the organization's owner and admin can access, and with all callers. */
 export async function prepareWorld(test: TestApp): Promise<World> {
   const { demo } = test;
   const query: World['query'] = (sql, ...values) => test.app.database.$queryRawUnsafe(sql, ...values);
@@ -94,7 +94,7 @@ async function fillSibling(query: World['query'], { projectId }: Place, creatorI
   );
 }
 
-/** A console with an address, and a session of everybody who may have one, or had one before. */
+/** Adds console addresses, and an ended console session for every user with a role. */
 async function fillConsoles({ demo }: TestApp, query: World['query'], { name, projectId, roles }: Place): Promise<void> {
   await query(
     `INSERT INTO console_endpoints (instance_id, kind, host, port)
@@ -115,7 +115,7 @@ async function fillConsoles({ demo }: TestApp, query: World['query'], { name, pr
   }
 }
 
-/** Whatever is not one of the three places must look the same to everyone: absent. */
+/** The three places, and pairs of ids that name none, which must look absent to every caller. */
 function listTargets(own: Place, sibling: Place, foreign: Place): Target[] {
   const none = (name: string, organizationId: string, projectId: string, contents: Place | null): Target => ({
     name,
@@ -161,14 +161,17 @@ async function makeRevokedKey({ graphql }: TestApp): Promise<string> {
   return key;
 }
 
-/** Of whom a row is: a project, a user or an organization; '' for what belongs to all. */
+/** A row with the id of its owner: a project, a user or an organization; '' if it belongs to everyone. */
 interface OwnedRow {
   readonly table: string;
   readonly owner: string;
   readonly content: Readonly<Record<string, unknown>>;
 }
 
-/** Every table as `SELECT owner, row`: new tables come along by themselves. When a key was last used is no secret, and no write. */
+/**
+ * SQL that selects every row of every table with its owner; new tables are included by themselves. `last_used` of a key is
+ * left out, as it is neither a secret nor a write.
+ */
 async function selectOwned(query: World['query']): Promise<string> {
   const columns = await query(
     `SELECT table_name::text, column_name::text FROM information_schema.columns
@@ -192,7 +195,7 @@ async function selectOwned(query: World['query']): Promise<string> {
   return parts.join(' UNION ALL ');
 }
 
-/** A checksum for every table and owner in it: `dashboards 019b…`. */
+/** A checksum for every table and owner, with keys such as `dashboards 019b…`. */
 export async function checksums(world: World): Promise<Record<string, string>> {
   const rows = await world.query(
     `SELECT name || ' ' || owner AS key, md5(string_agg(content::text, ',' ORDER BY content::text)) AS sum
@@ -208,8 +211,8 @@ export async function readRows(world: World): Promise<OwnedRow[]> {
 }
 
 /**
- * The texts, ids among them, that stand in rows that are not visible and nowhere else: a caller who is shown one was
- * shown somebody else's data. `vocabulary` is text that everyone knows.
+ * The texts, including ids, that occur only in rows that are not visible: an answer that contains one has leaked somebody
+ * else's data. `vocabulary` is text that everyone knows.
  */
 export function findSecrets(rows: readonly OwnedRow[], isVisible: (row: OwnedRow) => boolean, vocabulary: string): string[] {
   const hidden = new Set<string>();
@@ -224,10 +227,10 @@ export function findSecrets(rows: readonly OwnedRow[], isVisible: (row: OwnedRow
   return [...hidden].filter((text) => text.length >= 6 && !inOtherWords.test(text) && !isKnown(text));
 }
 
-/** Every id in a text. */
+/** Matches every id in a text. */
 export const anyUuid = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
 
-/** Moments and hashes, as the database writes them: no answer would show them so. */
+/** Timestamps and hashes in the database's format, in which no answer contains them. */
 const inOtherWords = /^(\d{4}-\d\d-\d\dT|\\x)/;
 
 function collectTexts(value: unknown, found: Set<string>): void {
@@ -235,7 +238,7 @@ function collectTexts(value: unknown, found: Set<string>): void {
   else if (typeof value === 'object' && value !== null) for (const part of Object.values(value)) collectTexts(part, found);
 }
 
-/** What a user may know: own things, those of the places that the user reaches, and what belongs to all. */
+/** Whether a user may see a row: the user's own, those of the places the user can access, and those that belong to everyone. */
 export function visibility(world: World, { user }: Caller, userId: string | null, places = Object.values(world.places)) {
   const reached = places.filter(({ roles }) => user && roles[user]);
   const organizations = Object.values(world.places).filter(({ people }) => user && people.includes(user));
@@ -245,9 +248,9 @@ export function visibility(world: World, { user }: Caller, userId: string | null
     const isPrivateBoard = table === 'dashboards' && content.is_public === false && content.created_by !== userId;
     const isOthersSession = table === 'console_sessions' && content.user_id !== userId;
     const isPrivate = (isPrivateBoard || isOthersSession) && !adminOf.has(owner);
-    // Members of an organization know each other.
+    // Members of an organization may see each other.
     if (table === 'users' && organizations.some(({ people }) => people.some((person) => world.userIds[person] === owner))) return true;
-    // Where consoles listen is nobody's business.
+    // The addresses of consoles are visible to nobody.
     return owners.has(owner) && !isPrivate && table !== 'console_endpoints';
   };
 }

@@ -1,31 +1,31 @@
 import type { Crowd, Sending } from './crowd.ts';
 
-/** What became of a request. */
+/** The outcome of a request. */
 export interface Outcome {
   readonly sending: Sending;
-  /** When it was sent, by `performance.now()`. */
+  /** The time at which it was sent, by `performance.now()`. */
   readonly at: number;
   /** In milliseconds. */
   readonly took: number;
-  /** 0: there was no answer. */
+  /** 0 if there was no answer. */
   readonly status: number;
   readonly retryAfter: string | undefined;
-  /** The code of its fault, wherever it stands; undefined where there is none. */
+  /** The code of the fault in a v1 or GraphQL body; undefined if there is none. */
   readonly code: string | undefined;
-  /** The answer, or why there was none. */
+  /** The body, or the reason why there was no answer. */
   readonly text: string;
 }
 
 export interface Traffic {
-  /** All that is over, in the order of its end. */
+  /** The finished requests, in the order of their end. */
   readonly outcomes: Outcome[];
-  /** Sends no more; resolves when every answer has come. */
+  /** Stops sending; resolves when every request has ended. */
   stop(): Promise<void>;
 }
 
 const TICK_MS = 5;
 
-/** So many requests a second, whether they are answered or not. */
+/** Sends `perSecond` requests a second, whether or not they are answered (an open-loop load). */
 export function drive(crowd: Crowd, perSecond: number, next: (index: number) => Sending): Traffic {
   const outcomes: Outcome[] = [];
   const underWay = new Set<Promise<unknown>>();
@@ -67,12 +67,12 @@ function readCode(text: string): string | undefined {
   }
 }
 
-/** The first requests to a process take long: it compiles what they need. Sends each of them thirty times. */
+/** Sends each request thirty times, because the first requests to a process are slow while code is compiled. */
 export async function warmUp(crowds: readonly Crowd[], sendings: readonly Sending[]): Promise<void> {
   for (let round = 0; round < 30; round += 1) await Promise.all(crowds.map((crowd) => crowd.sendAll(sendings)));
 }
 
-/** An answer other than a good one, in a line. */
+/** Describes an outcome in one line, for failure messages. */
 export function describeOutcome({ sending, status, code, text, took }: Outcome): string {
   return `${sending.method ?? 'GET'} ${sending.path}: ${status} ${code ?? text.slice(0, 200)} after ${Math.round(took)} ms`;
 }
@@ -81,7 +81,7 @@ export function isGood({ status, code }: Outcome): boolean {
   return status >= 200 && status < 300 && code === undefined;
 }
 
-/** The value below which lies the share of them; NaN of none. */
+/** The value below which `share` of the values lie; NaN for no values. */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net';
 
-/** What `curl --http2` says on a connection without TLS. */
+/** The headers with which `curl --http2` offers h2c on a connection without TLS. */
 export const offer = ['Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA'];
 
 export interface WireAnswer {
@@ -9,11 +9,11 @@ export interface WireAnswer {
   readonly body: string;
 }
 
-/** A connection to the server on which a test writes what it likes. */
+/** A TCP connection to the server, on which a test writes arbitrary bytes. */
 export interface Wire {
   readonly socket: Socket;
   write(data: string | Buffer): void;
-  /** Waits until so many answers have come, or the server has closed; returns all of them. */
+  /** Waits until `count` answers have arrived or the server has closed; returns all answers so far. */
   receive(count: number): Promise<WireAnswer[]>;
   /** Waits until the server has closed the connection. */
   closed(): Promise<void>;
@@ -29,7 +29,7 @@ export async function openWire(baseUrl: string, { allowHalfOpen = false } = {}):
     received = Buffer.concat([received, chunk]);
     wake();
   });
-  // A server that closes while something is still being written to it resets the connection: that is seen by 'close'.
+  // A server that closes during a write resets the connection; 'close' handles that.
   socket.on('error', () => {});
   socket.on('close', () => {
     isClosed = true;
@@ -50,7 +50,7 @@ export async function openWire(baseUrl: string, { allowHalfOpen = false } = {}):
   };
 }
 
-/** The answers that have come whole. All of ours say how long they are. */
+/** The complete answers in the bytes. Portico's answers all carry a Content-Length. */
 function readAnswers(bytes: Buffer): WireAnswer[] {
   const answers: WireAnswer[] = [];
   for (let rest = bytes; ; ) {

@@ -2,7 +2,7 @@ import type { Answer } from './app.ts';
 
 const address = process.env.TEST_WITNESS;
 
-/** Shows an exchange to the program that runs the suite, where that has asked for it: test/clients looks on. */
+/** Reports an exchange to the program that runs the suite, if `TEST_WITNESS` holds its address; test/clients uses it. */
 export async function witness(method: string, path: string, answer: Answer): Promise<Answer> {
   if (!address) return answer;
   const { status, headers, text } = answer;

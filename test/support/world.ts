@@ -7,13 +7,13 @@ const DAY_MS = 86_400_000;
 
 export const ids = { organization, project, emptyProject, foreignOrganization, foreignProject, users };
 
-/** When the demo was filled in: all its times lie around this moment. The owner is said to have come 420 days before. */
+/** The time of the demo's seeding, to which all its times are relative: the owner was created 420 days before it. */
 export async function seededAt({ app }: TestApp): Promise<Date> {
   const owner = await app.database.user.findUniqueOrThrow({ where: { id: users.owner.id } });
   return new Date(owner.created.getTime() + 420 * DAY_MS);
 }
 
-/** A project of the demo's organization with nothing in it; the member and the viewer have the roles given, if any. */
+/** Creates an empty project in the demo's organization; the member and the viewer have the given roles, if any. */
 export async function makeProject({ app }: TestApp, roles: { member?: ProjectRole; viewer?: ProjectRole } = {}): Promise<string> {
   const { id: projectId } = await app.database.project.create({ data: { organizationId: organization.id, name: 'Made for a test' } });
   const members = Object.entries(roles).map(([who, role]) => ({ projectId, userId: users[who as keyof typeof roles].id, role }));
@@ -21,7 +21,7 @@ export async function makeProject({ app }: TestApp, roles: { member?: ProjectRol
   return projectId;
 }
 
-/** A dashboard that differs from every default, at version 5; the member's, unless it says otherwise. */
+/** Creates a dashboard at version 5 whose fields all differ from the defaults; it belongs to the member unless `data` says otherwise. */
 export function makeDashboard({ app }: TestApp, projectId: string, data: Partial<Dashboard> = {}): Promise<Dashboard> {
   const created = new Date('2026-03-01T08:00:00.000Z');
   const modified = new Date('2026-04-01T09:30:00.000Z');
@@ -41,7 +41,7 @@ export function makeDashboard({ app }: TestApp, projectId: string, data: Partial
   });
 }
 
-/** Notifications numbered from 1; returns their ids, the oldest first. */
+/** Creates notifications numbered from 1; returns their ids, the oldest first. */
 export async function makeNotifications(
   { app }: TestApp,
   projectId: string,
@@ -56,7 +56,7 @@ export async function makeNotifications(
     body: '',
     data: {},
   }));
-  // One statement each: the order of several in one is the database's own.
+  // Each is a statement of its own, because the order of several rows in one statement is up to the database.
   const made: string[] = [];
   for (const data of rows) made.push((await app.database.notification.create({ data, select: { id: true } })).id);
   return made;

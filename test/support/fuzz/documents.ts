@@ -19,18 +19,18 @@ export interface GraphqlRequest {
   readonly operationName: string | null;
 }
 
-/** A part of a document, and the variables that stand in it. */
+/** A part of a document, and the variables used in it. */
 interface Piece {
   readonly text: string;
   readonly variables: ReadonlyArray<{ readonly type: string; readonly value: Value }>;
 }
 
-/** Where a variable stands: they are numbered once the document is whole. */
+/** A placeholder for a variable; variables are numbered once the document is complete. */
 const HOLE = '$?';
 
 type Field = GraphQLField<unknown, unknown>;
 
-/** Documents of the schema, by its types: whole ones, and, the wilder the more, broken ones. */
+/** Documents for the schema: valid ones and, in proportion to `wildness`, corrupted ones. */
 export function documentsOf(values: Values, wildness: number): fc.Arbitrary<GraphqlRequest> {
   const write = makeWriter(values);
   const roots = [schema.getQueryType(), schema.getMutationType()];
@@ -71,9 +71,9 @@ function join(pieces: readonly Piece[]): Piece {
   return { text: pieces.map(({ text }) => text).join(' '), variables: pieces.flatMap(({ variables }) => variables) };
 }
 
-/** A function that writes a field with all that stands below it, so many levels down. */
+/** Returns a function that writes a field with its selection, down to a depth. */
 function makeWriter(values: Values): (field: Field, depth: number) => fc.Arbitrary<Piece> {
-  /** What was made for a type and a depth before: the schema's graph has cycles. */
+  /** Selections already made, by type and depth, because the type graph has cycles. */
   const known = new Map<string, fc.Arbitrary<Piece>>();
 
   function writeField(field: Field, depth: number): fc.Arbitrary<Piece> {
@@ -87,7 +87,7 @@ function makeWriter(values: Values): (field: Field, depth: number) => fc.Arbitra
     });
   }
 
-  /** Left out, written out, or given by a variable. */
+  /** Omits the argument, or writes it as a literal or a variable. */
   function writeArgument(owner: string, { name, type, defaultValue }: GraphQLArgument): fc.Arbitrary<Piece> {
     const present = fc.tuple(values.input(type, `${owner}.${name}`), fc.boolean()).map(([value, isVariable]): Piece => {
       if (!isVariable) return { text: `${name}: ${writeLiteral(value)}`, variables: [] };
@@ -129,7 +129,7 @@ const decorations = [
   { ...plain, alias: () => '__proto__: ' },
 ];
 
-/** What a broken client, or a hostile one, makes of a document. */
+/** Corrupts a document as a broken or hostile client would. */
 function spoil({ query, variables, operationName }: GraphqlRequest): fc.Arbitrary<GraphqlRequest> {
   const at = fc.nat({ max: query.length });
   const tokens = [

@@ -5,30 +5,30 @@ import { type Operation, pathVariables, routeOperations } from '../operations.ts
 import { documentsOf, type GraphqlRequest } from './documents.ts';
 import { anything, type IdsOf, makeValues, mixOf, nastyNumbers, text, type Values, writeJson } from './values.ts';
 
-/** A request, and the name of the route that it is meant for, if any. */
+/** A request, and the name of the operation that it is meant for, if any. */
 export interface FuzzRequest extends Sending {
   readonly method: string;
   readonly headers: Record<string, string>;
   readonly operation: string | null;
 }
 
-/** What is made for the fuzz alone, so that it may be changed and deleted. */
+/** Ids of rows created for the fuzz test alone, which requests may change and delete. */
 export interface Spare {
   readonly dashboards: readonly string[];
   readonly apiKeys: readonly string[];
   readonly consoleSessions: readonly string[];
 }
 
-/** Requests for all routes of the table and all of the schema, by the demo's users and others. */
+/** Requests for every v1 route and the whole GraphQL schema, with credentials of the demo's users and others. */
 export function requestsFor(demo: DemoFile, spare: Spare): fc.Arbitrary<FuzzRequest> {
   const idsOf = idsIn(demo, spare);
-  // Most faults hide behind a request that is good but for one thing; some behind nothing at all.
+  // Most bugs are found by a request with a single flaw, and some by a valid one.
   const moods = [0, 0.2, 0.5, 1].map((wildness) => {
     const values = makeValues(idsOf, wildness);
     const ofRoutes = fc.oneof(...routeOperations().map((operation) => restOf(operation, values, wildness)));
     return { ofRoutes, ofSchema: graphqlOf(documentsOf(values, wildness), wildness) };
   });
-  // Without a credential v1 looks at nothing, while GraphQL still reads the document.
+  // Without a credential v1 inspects nothing of the request, while GraphQL still parses the document.
   const rest = fc.tuple(fc.oneof(...moods.map(({ ofRoutes }) => ofRoutes)), credentialsOf(demo, 2));
   const graphql = fc.tuple(fc.oneof(...moods.map(({ ofSchema }) => ofSchema)), credentialsOf(demo, 20));
   const other = fc.tuple(elsewhere, credentialsOf(demo, 12));
@@ -39,7 +39,7 @@ export function requestsFor(demo: DemoFile, spare: Spare): fc.Arbitrary<FuzzRequ
   });
 }
 
-/** By the name of the field, in either spelling of names, else by that of its owner. Ids of another tenant are among them. */
+/** Chooses ids by the name of the field, in snake_case or camelCase, else by that of its owner. Some belong to another tenant. */
 function idsIn(
   { organization_id, project_id, empty_project_id, foreign, instances, dashboards, notification_ids }: DemoFile,
   spare: Spare,
@@ -165,7 +165,7 @@ function graphqlOf(documents: fc.Arbitrary<GraphqlRequest>, wildness: number): f
   });
 }
 
-/** Beside the doors. */
+/** Requests to paths outside the APIs. */
 const elsewhere: fc.Arbitrary<FuzzRequest> = fc
   .tuple(
     fc.constantFrom('GET', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'HEAD', 'PATCH'),
@@ -216,7 +216,7 @@ const oddHeaders: fc.Arbitrary<Record<string, string>> = fc.oneof(
   },
 );
 
-/** Percent-encoded, a lone surrogate as the bytes that it would have; short enough for a request line. */
+/** Percent-encodes a value, with a lone surrogate as its invalid UTF-8 bytes, and truncates it to fit a request line. */
 function encode(value: string): string {
   const text = value.slice(0, 3_000);
   const encoded = text.isWellFormed() ? encodeURIComponent(text) : `%ed%a0%80${encodeURIComponent(text.toWellFormed())}`;

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { type GraphQLInputType, getNullableType, isEnumType, isInputObjectType, isListType, isNonNullType } from 'graphql';
 
-/** A value as JSON and as GraphQL can write it, also where JavaScript cannot hold it: 1e400, a key given twice. */
+/** A value that JSON and GraphQL can express even if JavaScript cannot represent it: 1e400, a duplicate key. */
 export type Value =
   | null
   | boolean
@@ -109,7 +109,7 @@ const number = fc.oneof(fc.constantFrom(...nastyNumbers), double).map((written):
 const key = fc.oneof({ weight: 3, arbitrary: plainKey }, { weight: 1, arbitrary: fc.constantFrom(...nastyTexts, '0', '10', '2') });
 const depths = fc.constantFrom<Value>({ depth: 400 }, { depth: 501 }, { depth: 503 }, { depth: 5_000 });
 
-/** Any JSON, mostly small. */
+/** Arbitrary JSON, mostly small. */
 export const anything = jsonOf(fc.oneof(plainNumber, number, text, depths), key);
 const plainJson = jsonOf(fc.oneof(plainNumber, plainText), plainKey);
 
@@ -129,7 +129,7 @@ function objectOf(name: fc.Arbitrary<string>, value: fc.Arbitrary<Value>) {
   return fc.uniqueArray(fc.tuple(name, value), { maxLength: 4, selector: ([given]) => given }).map((fields): Value => ({ fields }));
 }
 
-/** The ids that make sense at a place: `project.id`, `UpdateDashboardInput.id`. */
+/** The plausible ids for a place such as `project.id` or `UpdateDashboardInput.id`. */
 export type IdsOf = (place: string) => readonly string[];
 
 interface Declared {
@@ -137,22 +137,22 @@ interface Declared {
   readonly type: GraphQLInputType;
 }
 
-/** Values by their declared types. */
+/** Generators of values by declared type. */
 export interface Values {
   id(place: string): fc.Arbitrary<string>;
   input(type: GraphQLInputType, place: string): fc.Arbitrary<Value>;
-  /** Declared fields, each there or not, and perhaps others. */
+  /** Declared fields, each present or absent, and perhaps undeclared ones. */
   fields(declared: readonly Declared[], owner: string): fc.Arbitrary<{ readonly fields: ReadonlyArray<readonly [string, Value]> }>;
 }
 
-/** What fits, and so many times in a hundred, where the wildness is 1, something else. */
+/** Mixes `fitting` with `other`, which is drawn in `percent` of the cases at wildness 1 and proportionally less below. */
 export function mixOf(wildness: number) {
   const weigh = (percent: number) => Math.round(percent * wildness * 10);
   return <Fit, Other>(fitting: fc.Arbitrary<Fit>, percent: number, other: fc.Arbitrary<Other>): fc.Arbitrary<Fit | Other> =>
     fc.oneof({ weight: 1_000 - weigh(percent), arbitrary: fitting }, { weight: weigh(percent), arbitrary: other });
 }
 
-/** Values that fit their types, mostly: the wilder, the more often they almost fit, or are anything at all. */
+/** Values that mostly fit their types; with more wildness they more often almost fit, or are arbitrary. */
 export function makeValues(idsOf: IdsOf, wildness: number): Values {
   const mostly = mixOf(wildness);
   const id = (place: string) => {
