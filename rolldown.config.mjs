@@ -2,34 +2,34 @@ import { existsSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { defineConfig } from 'rolldown';
 
-// Every program of Portico: each becomes a file of its name in the build.
+// Portico's entry points: each becomes a file of its name in the build.
 const input = {
   main: 'src/main.ts',
   cli: 'src/cli.ts',
   print: 'reference/print.ts',
 };
 
-// The build is all that a program needs besides Node.js: packages are bundled, and the files that are named by
-// `new URL('…', import.meta.url)` lie beside them. `npm ci` takes nothing away from a server that runs.
+// A build needs nothing but Node.js: packages are bundled, and files named by `new URL('…', import.meta.url)` are copied
+// beside them. So `npm ci` removes no file that a running server needs.
 export default defineConfig({
   input,
   platform: 'node',
-  // What throws is an effect too: the shaking drops a call like `decodeURIComponent(text)` whose value nobody uses.
+  // Tree shaking ignores that a call may throw: it would drop `decodeURIComponent(text)` if its value is unused.
   treeshake: false,
   tsconfig: 'tsconfig.json',
-  // Packages look for mistakes of developers unless they are told so: graphql-js at every type that it compares.
+  // Without this, packages run their development checks: graphql-js at every comparison of types.
   transform: { define: { 'process.env.NODE_ENV': '"production"', 'globalThis.process.env.NODE_ENV': '"production"' } },
   logLevel: 'warn',
-  // PGlite's, of Emscripten.
+  // PGlite's code from Emscripten uses `eval`.
   checks: { eval: false },
   plugins: [{ name: 'assets', transform: { filter: { code: 'import.meta.url' }, handler: emitAssets } }],
   output: {
     dir: 'dist/draft',
     entryFileNames: '[name].js',
     chunkFileNames: '[name].js',
-    // Its default removes calls whose value nobody uses, too.
+    // The default, `dce-only`, would also remove calls whose value is unused.
     minify: false,
-    // V8 keeps the text of a program for as long as it runs: in one byte a character where all are ASCII, or else in two.
+    // V8 keeps the source in memory: one byte per character if all are ASCII, otherwise two.
     charset: 'ascii',
     sourcemap: true,
     sourcemapExcludeSources: true,
@@ -44,7 +44,7 @@ export default defineConfig({
 });
 
 /**
- * Copies the files that a module names into the build. Rolldown's own `resolveNewUrlToAsset` needs the shaking.
+ * Copies the files that a module names into the build. Rolldown's own `resolveNewUrlToAsset` requires tree shaking.
  * @this {import('rolldown').TransformPluginContext} @param {string} code @param {string} id
  */
 function emitAssets(code, id) {

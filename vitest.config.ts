@@ -2,7 +2,7 @@ import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config
 
 const globalSetup = 'test/support/database.ts';
 
-/** They ask no database: in `npm test` alone. */
+/** Tests that need no database; only `npm test` runs them. */
 const withoutDatabase = [
   'answer-turns',
   'compose',
@@ -24,12 +24,12 @@ const project = (name: string, settings: TestProjectInlineConfiguration['test'])
   test: { name, ...settings },
 });
 
-/** The files of a worker share what they import, which would take each as long as its tests. */
+/** Test files in a worker share imported modules, as importing takes each file as long as its tests. */
 const shared = { isolate: false, maxWorkers: 3 } as const;
 
 const pure = project('pure', { include: withoutDatabase, ...shared });
 
-/** On each database: `npm test` has the embedded one, `npm run test:services` a PostgreSQL. */
+/** Tests for both databases: `npm test` runs them on the embedded one, `npm run test:services` on PostgreSQL. */
 const app = project('app', {
   globalSetup,
   include: ['test/**/*.test.ts'],
@@ -37,15 +37,15 @@ const app = project('app', {
   ...shared,
 });
 
-/** They build, start programs, measure, or wait for more than ten seconds: in `npm run test:services` alone. */
+/** Tests that build, start programs, measure, or wait for more than ten seconds; only `npm run test:services` runs them. */
 const slow = project('slow', { globalSetup, include: ['test/slow/*.test.ts'], maxWorkers: 3 });
 
-/** They measure, so nothing runs beside them. */
+/** Tests that measure, so nothing else runs at the same time. */
 const measuring = ['console-volume', 'consoles', 'memory', 'redis-faults', 'revocation', 'silence', 'wakeups'].map(
   (name) => `test/services/${name}.test.ts`,
 );
 
-/** On a PostgreSQL alone. They break what they run on, each of them its own, and wait for most of their time. */
+/** Tests that need PostgreSQL. Each breaks the services that it runs on, which are its own, and mostly waits. */
 const services = project('services', {
   globalSetup,
   include: ['test/services/*.test.ts'],
@@ -56,16 +56,16 @@ const services = project('services', {
 
 const alone = project('alone', { globalSetup, include: measuring, maxWorkers: 1, sequence: { groupOrder: 2 } });
 
-/** By hand: it measures for minutes, and wants a machine of its own. */
+/** Run by hand: it measures for minutes, and needs an otherwise idle machine. */
 const siege = project('siege', { globalSetup, include: ['test/siege/*.test.ts'], maxWorkers: 1 });
 
 export default defineConfig({
-  // As Node resolves it: two copies of graphql-js do not know each other's types.
+  // The same file that Node resolves: two copies of graphql-js reject each other's types.
   resolve: { alias: [{ find: /^graphql$/, replacement: 'graphql/index.js' }] },
   test: {
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    // What is waited for comes when the machine has time for it; a bound on it is a test's own.
+    // A generous default, as the machine may be busy; a test that needs a bound sets its own.
     expect: { poll: { timeout: 15_000 } },
     projects: process.env.SIEGE_SECONDS ? [siege] : [pure, app, slow, ...(process.env.TEST_DATABASE_URL ? [services, alone] : [])],
   },

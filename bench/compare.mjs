@@ -5,7 +5,7 @@ import { CONNECTIONS, drive, medians, percentilesOf } from './load.mjs';
 import { pace } from './pace.mjs';
 import { postmasterOf } from './servers.mjs';
 
-/** What earlier requests have left behind would make the next ones easier. @param {string} databaseUrl */
+/** Removes what earlier requests have left behind, which would make the next ones cheaper. @param {string} databaseUrl */
 async function reset(databaseUrl) {
   for (const name of ['notification_reads', 'notification_states', 'websocket_tickets']) await query(databaseUrl, `DELETE FROM ${name}`);
 }
@@ -19,16 +19,16 @@ async function ask(server, { path, ...request }) {
   return { status: response.status, body: JSON.parse(text) };
 }
 
-/** V8 compiles what is hot within the first few thousand requests of an operation. */
+/** The warm-up: V8 compiles hot code within the first few thousand requests of an operation. */
 const WARM_SECONDS = 2;
 const SAMPLES = 12;
 const COMPARED = 5_555;
-/** Of what the slowest can do: at this rate none of them has a queue by itself. */
+/** The share of the slowest server's throughput: at this rate no server builds up a queue. */
 const PACED_SHARE = 0.5;
 
 /**
- * What they refuse: no credential, a bad one, and somebody else's project. By status, or, of GraphQL, with data that
- * is null.
+ * How a server rejects no credential, a bad one, and a project without access: by status or, for GraphQL, with data that is
+ * null.
  * @param {import('./servers.mjs').Server} server @param {import('./load.mjs').Request} request @param {string} stranger
  */
 async function refusalsOf(server, { path, headers, ...request }, stranger) {
@@ -51,7 +51,7 @@ async function refusalsOf(server, { path, headers, ...request }, stranger) {
  */
 
 /**
- * Those named `atFixedRate` are also sent requests at one rate for all of them.
+ * Servers in `atFixedRate` also get requests at a fixed rate, which is the same for all of them.
  * @param {Measured[]} operations @param {import('./servers.mjs').Server[]} servers
  * @param {{databaseUrl: string, key: import('./servers.mjs').Key, rounds: number, seconds: number, say: (line: string) => void, atFixedRate: readonly string[]}} options
  * @returns {Promise<Row[]>}
@@ -65,7 +65,7 @@ export async function compare(operations, servers, { databaseUrl, key, rounds, s
     for (const server of servers) subjects.push({ operation, server, requests: await operation.requestsOf(server.name) });
     await compareAnswers(subjects.slice(-servers.length), databaseUrl, stranger);
   }
-  // All are warm before the first is measured, and what else the machine does meets all of them.
+  // All are warmed up before the first is measured, so that other load on the machine affects all alike.
   for (const { server, requests } of subjects) await drive(server, requests, { seconds: Math.min(WARM_SECONDS, 2 * seconds) });
   const driven = await byTurns(subjects, { databaseUrl, rounds }, ({ server, requests }) =>
     drive(server, requests, { seconds, postmaster }),
@@ -93,7 +93,7 @@ export async function compare(operations, servers, { databaseUrl, key, rounds, s
 }
 
 /**
- * Round by round, each of them once: the medians of what is measured.
+ * Measures each subject once per round; returns the medians.
  * @template {string} Name
  * @param {Subject[]} subjects @param {{databaseUrl: string, rounds: number}} options
  * @param {(subject: Subject) => Promise<Record<Name, number>>} measure
@@ -110,16 +110,16 @@ async function byTurns(subjects, { databaseUrl, rounds }, measure) {
 }
 
 /**
- * What Portico has by what another has, of one operation.
+ * The ratio of Portico's figure to another server's, for one operation.
  * @param {Row[]} rows @param {string} operation @param {string} server @param {(row: Row) => number} figureOf
- * @param {string} [portico] the label of the one of ours
+ * @param {string} [portico] the label of the Portico to compare
  */
 export function ratio(rows, operation, server, figureOf, portico = 'portico') {
   const [ours = Number.NaN, theirs = Number.NaN] = [portico, server].map((name) => {
     const row = rows.find((one) => one.operation === operation && one.server === name);
     return row ? figureOf(row) : Number.NaN;
   });
-  // Where it has answered nothing within the time, its CPU for a request is endless.
+  // If the other server has answered nothing in time, its CPU per request is infinite.
   return Number.isFinite(theirs) ? ours / theirs : Number.NaN;
 }
 
@@ -129,7 +129,7 @@ export const throughput = (/** @type {Row} */ { figures }) => figures.requestsPe
 export const pacedP99 = (/** @type {Row} */ { paced }) => paced?.p99 ?? Number.NaN;
 
 /**
- * Throws where they answer or refuse otherwise than the first of them.
+ * Throws if a peer answers or rejects differently from the first one.
  * @param {Subject[]} peers
  * @param {string} databaseUrl @param {string} stranger
  */
@@ -142,7 +142,7 @@ async function compareAnswers(peers, databaseUrl, stranger) {
       const { status, body } = await ask(server, /** @type {any} */ (requests[Math.floor((index * requests.length) / SAMPLES)]));
       answers.push({ status, body: operation.comparable(body, server.name) });
     }
-    // The stranger reaches the first organization alone, and this request is of another.
+    // The stranger has access only to the first organization, and this request is for another.
     const refusals = await refusalsOf(server, /** @type {any} */ (requests[COMPARED]), stranger);
     heard.push({ answers, refusals });
     assert.deepEqual(heard.at(-1), heard[0], `${operation.name}: ${server.name} answers otherwise than ${peers[0]?.server.name}`);

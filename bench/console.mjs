@@ -1,4 +1,4 @@
-// How fast a console passes bytes, beside a bare pipe.
+// The throughput and latency of a console, compared with a bare pipe.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,13 +9,13 @@ import { median } from './load.mjs';
 import { cpuOf, memoryOf, start } from './servers.mjs';
 import { short, table } from './table.mjs';
 
-/** What a client sends of a large paste at a time. */
+/** One frame of a large paste. */
 const FRAME = Buffer.alloc(16 * 1024, 'y');
 const ECHOES = 300;
 const SETTLE_MS = 300;
 const MIB = 2 ** 20;
 
-/** The process behind the console. */
+/** Starts the process behind the console. */
 async function openGuest() {
   const child = fork(new URL('guest.mjs', import.meta.url), { stdio: 'inherit' });
   const [{ port }] = await once(child, 'message');
@@ -55,7 +55,7 @@ async function close(socket) {
   await sleep(SETTLE_MS);
 }
 
-/** From the console to the client. @param {Pipe} pipe @param {number} seconds */
+/** Throughput from the console to the client. @param {Pipe} pipe @param {number} seconds */
 async function measureOutput(pipe, seconds) {
   await pipe.guest.become('speak');
   const socket = await open(pipe);
@@ -72,7 +72,7 @@ async function measureOutput(pipe, seconds) {
   return figures;
 }
 
-/** From the client to the console. @param {Pipe} pipe @param {number} seconds */
+/** Throughput from the client to the console. @param {Pipe} pipe @param {number} seconds */
 async function measureInput(pipe, seconds) {
   await pipe.guest.become('hear');
   const socket = await open(pipe);
@@ -80,7 +80,7 @@ async function measureInput(pipe, seconds) {
   const send = () => {
     if (!isOver) socket.send(FRAME, send);
   };
-  // Some on the way at any moment.
+  // Keeps 32 frames in flight.
   for (let index = 0; index < 32; index += 1) send();
   await sleep(SETTLE_MS);
   const [from, cpu, began] = [await pipe.guest.heard(), cpuOf(pipe.server.pid), performance.now()];
@@ -92,7 +92,7 @@ async function measureInput(pipe, seconds) {
   return figures;
 }
 
-/** A key, and its echo. @param {Pipe} pipe */
+/** The median time between a key and its echo, in milliseconds. @param {Pipe} pipe */
 async function measureEcho(pipe) {
   await pipe.guest.become('echo');
   const socket = await open(pipe);
@@ -134,7 +134,7 @@ export async function measureConsole({ databaseUrl, key, rounds, seconds, say })
     echo: /** @type {number[]} */ ([]),
   }));
   try {
-    // One after the other, again and again: what else the machine does meets both alike.
+    // Alternates between the servers, so that other load on the machine affects both alike.
     for (let round = 0; round <= rounds; round += 1) {
       for (const [index, pipe] of pipes.entries()) {
         const figures = {
@@ -142,7 +142,7 @@ export async function measureConsole({ databaseUrl, key, rounds, seconds, say })
           input: await measureInput(pipe, seconds),
           echo: await measureEcho(pipe),
         };
-        // The first is to warm up.
+        // The first round is a warm-up.
         if (round === 0) continue;
         measured[index]?.output.push(figures.output);
         measured[index]?.input.push(figures.input);

@@ -1,4 +1,4 @@
-// The database that everything is measured on: made once, and kept until what fills it has changed.
+// The database for all measurements: filled once, and reused until the fill statements or migrations change.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -9,13 +9,13 @@ import { fill, fillSteps } from './fill.mjs';
 export const root = fileURLToPath(new URL('..', import.meta.url));
 
 const DEFAULT_URL = 'postgresql://postgres@127.0.0.1:5432/portico_bench';
-/** What happened within 24 hours must have. */
+/** Shorter than 24 hours, so that the rows of the last 24 hours stay within them. */
 const MAX_AGE_MS = 20 * 3_600_000;
 
 /** @param {number} scale */
 export function databaseUrl(scale) {
   const url = new URL(process.env.BENCH_DATABASE_URL || DEFAULT_URL);
-  // Each scale has its own, so that a quick look does not cost the full one.
+  // Each scale has its own database, so that a quick run does not replace the full one.
   if (scale !== 1) url.pathname += `_${String(scale).replace('.', '_')}`;
   return url.href;
 }
@@ -40,7 +40,7 @@ export async function query(url, sql, values) {
   }
 }
 
-/** Whether the database is there, filled by what is in this folder now, and fresh. @param {number} scale */
+/** Whether the database exists, was filled by the current statements and migrations, and is fresh. @param {number} scale */
 export async function isFilled(scale) {
   const url = databaseUrl(scale);
   const name = decodeURIComponent(new URL(url).pathname.slice(1));
@@ -53,11 +53,11 @@ export async function isFilled(scale) {
   return fingerprint === fingerprintOf(scale) && Date.now() - Date.parse(filled ?? '') < MAX_AGE_MS;
 }
 
-/** Fills the database where need be; returns its URL. @param {number} scale @param {(line: string) => void} say */
+/** Fills the database if necessary; returns its URL. @param {number} scale @param {(line: string) => void} say */
 export async function provideDatabase(scale, say) {
   const url = databaseUrl(scale);
   if (await isFilled(scale)) {
-    // What the run before has removed would be in the way of this one, where autovacuum has not come by or is off.
+    // Dead rows of the previous run would slow this one down if autovacuum has not run yet or is off.
     await query(url, 'VACUUM notifications, notification_logs, notification_states, notification_reads');
     return url;
   }

@@ -1,19 +1,19 @@
-// What the measurements run on, by set-based statements. At scale 1: 1,000 projects with 1,000,000 instances and 3,000,000
+// The data of the measurements, inserted by set-based statements. At scale 1: 1,000 projects with 1,000,000 instances and 3,000,000
 // tasks, of which the first project has 300,000 and 900,000; 1,000,000 notifications in the first project and 30 in every
 // other; 10,000 dashboards. The second project is the small one: 300 instances, 10 notifications. The third has had 100,000
 // tasks more within a day.
 //
-// Triggers and foreign keys are off, and indexes are made at the end: row by row it would take an hour. What the triggers
-// would have kept is written as they would have, or (the counters) by the triggers themselves.
+// Triggers and foreign keys are off, and indexes are created at the end: row by row it would take an hour. The rows that the
+// triggers maintain are written the same way here, or (the counters) by the triggers themselves.
 
 export const PROJECTS = 1_000;
 export const ORGANIZATIONS = 100;
 export const USERS = 1_000;
 
-/** The tables that grow: their indexes are made after their rows. */
+/** The large tables, whose indexes are created after their rows. */
 const large = ['instances', 'tasks', 'backup_trials', 'notifications'];
 
-/** Ids are made of a table's letter and a number, in ascending order, so that everybody knows them without asking. */
+/** Ids consist of a table's letter and an ascending number, so that every script can compute them. */
 const letters = {
   organization: 'a0',
   user: 'a1',
@@ -172,7 +172,7 @@ export function fillSteps(scale) {
 }
 
 /**
- * Fills an empty, migrated database. The connection must be a superuser's: others cannot leave triggers out.
+ * Fills an empty, migrated database. The connection must be a superuser's: others cannot turn triggers off.
  * @param {import('pg').Client} client @param {{scale: number, say?: (line: string) => void}} options
  */
 export async function fill(client, { scale, say = () => {} }) {

@@ -1,4 +1,4 @@
-// The first requests of a replica that has just become ready, beside the same when it is warm.
+// The latency of the first requests of a replica that has just become ready, compared with the same replica when warm.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { graphqlOperations } from './graphql.mjs';
 import { CONNECTIONS, drive, median, mix, percentilesOf } from './load.mjs';
@@ -16,7 +16,7 @@ export async function measureFresh({ databaseUrl, scale, key }) {
   const operations = [...restOperations(scale), ...graphqlOperations()];
   const lists = await Promise.all(operations.map(({ requests }) => requests(key.tokenOf)));
   const mixed = mix(lists, 9 * REQUESTS);
-  // The very first request counts too.
+  // No warm-up: the very first request counts too.
   const paced = { rate: RATE, seconds: REQUESTS / RATE, connections: CONNECTIONS, leadSeconds: 0 };
   const figures = { fresh: /** @type {number[]} */ ([]), warm: /** @type {number[]} */ ([]) };
   for (let round = 0; round < ROUNDS; round += 1) {

@@ -1,4 +1,4 @@
-// Reads by GraphQL over HTTP, under the project that was checked once: four by themselves, and one along relations.
+// Reads by GraphQL over HTTP, below one authorized project: four of single fields, and one along relations.
 import { readFileSync } from 'node:fs';
 import { bothCpu, compare, nodeCpu, ratio } from './compare.mjs';
 import { query } from './database.mjs';
@@ -10,7 +10,7 @@ import { comparison } from './table.mjs';
 
 const pageInfo = 'pageInfo { hasNextPage endCursor }';
 
-/** What hangs under the project. Lists are of 20, which is everybody's default too. */
+/** Selections below the project. Lists have 20 items, which is every server's default. */
 const selections = {
   overview: `computeOverview {
     attention {
@@ -45,7 +45,7 @@ const selections = {
   }`,
 };
 
-/** The same in the words of PostGraphile, whose schema is the database's. */
+/** The same for PostGraphile, whose schema is derived from the database. */
 const ofDatabase = {
   overview: 'computeOverview',
   notifications: `notifications: logEntries(first: 20) {
@@ -74,12 +74,12 @@ const names = /** @type {const} */ ({
   instances: '20 instances with backup trial',
   relations: '20 instances, each with three tasks, its volumes and its trial',
 });
-/** PostGraphile needs a newer Node.js than the others run on: it is compared with a Portico on the same. */
+/** PostGraphile needs a newer Node.js than the others: it is compared with Portico on that version. */
 const newer = 'portico on Node.js 24';
 
 /**
- * Who is measured beside Portico: what Node's CPU may be of theirs, and that of Node and PostgreSQL; what Node's may be of theirs on
- * the newer one; who is sent requests at a fixed rate.
+ * Which peers are compared with Portico; the bounds of Portico's CPU relative to theirs: of Node.js, of Node.js and PostgreSQL, and
+ * of Node.js on the newer version; and which servers get requests at a fixed rate.
  */
 const groups = {
   lists: {
@@ -92,7 +92,7 @@ const groups = {
 };
 
 const COUNT = 9_984;
-/** Those that have more than a page of dashboards; the figures are the same for every list, so all lists are of these. */
+/** Projects with more than a page of dashboards. All lists use these projects, as the other figures are the same in every project. */
 const hasManyDashboards = (/** @type {number} */ project) => project % 10 === 0;
 const pairs = Array.from({ length: COUNT * 20 }, (_, index) => pairOf(index))
   .filter(({ project }) => hasManyDashboards(project))
@@ -121,7 +121,7 @@ function requestsOf(document, tokenOf) {
   );
 }
 
-/** The reads as Portico is asked for them. */
+/** The reads as requests to Portico. */
 export const graphqlOperations = () =>
   Object.entries(names).map(([name, title]) => ({
     name: `GraphQL, ${title}`,
@@ -182,8 +182,8 @@ export async function measureGraphql({ databaseUrl, key, ...options }) {
 }
 
 /**
- * Cursors are everybody's own, and PostGraphile's words are the database's: snake_case within JSON, enums in capitals,
- * 64-bit numbers as text, moments with an offset. The values must be the same.
+ * An answer without the differences in form. Cursors are opaque, and PostGraphile follows the database: snake_case within
+ * JSON, enums in capitals, 64-bit numbers as strings, times with an offset. The values must be the same.
  * @param {any} answer
  */
 function comparable({ data, errors }) {

@@ -1,4 +1,4 @@
-// Whether an operation's time grows with the data: the same request on much and on little, by turns, one at a time.
+// Whether an operation's time grows with the data: the same request on much and on little data, alternating, one at a time.
 import { Agent, request as httpRequest } from 'node:http';
 import { query } from './database.mjs';
 import { idOf, sizesOf } from './fill.mjs';
@@ -9,7 +9,7 @@ import { short, table } from './table.mjs';
 const organization = idOf('organization', 1);
 const [big, small, busy] = [idOf('project', 1), idOf('project', 2), idOf('project', 3)];
 const WARMUPS = 100;
-/** As many as there are users: each marks all as read once. */
+/** The number of users: each marks all as read once. */
 const REPEATS = 300;
 
 /** @param {import('./main.mjs').Bench} bench @returns {Promise<import('./main.mjs').Section>} */
@@ -106,7 +106,7 @@ export async function measureGrowth({ databaseUrl, scale, key, say }) {
       const times = { much: /** @type {number[]} */ ([]), little: /** @type {number[]} */ ([]) };
       for (let index = 0; index < WARMUPS + REPEATS; index += 1) {
         const user = 1 + index;
-        // Neither is always the first.
+        // Alternates which one is first.
         const [first, second] = index % 2 === 0 ? [much, little] : [little, much];
         const answers = [await first.ask(user), await second.ask(user)];
         const [ofMuch, ofLittle] = index % 2 === 0 ? answers : answers.reverse();

@@ -1,4 +1,4 @@
-// What listens where a console would, in a process of its own: it speaks as fast as it is heard, hears, or echoes.
+// The endpoint of a console, in its own process: it writes as fast as it is read, reads and counts, or echoes.
 import { createServer } from 'node:net';
 
 /** @type {'speak' | 'hear' | 'echo'} */
@@ -9,7 +9,7 @@ const block = Buffer.alloc(64 * 1024, 'x');
 const server = createServer({ noDelay: true }, (line) => {
   const speak = () => {
     while (line.writable && line.write(block)) {
-      // Until it is not taken any more.
+      // Writes until there is backpressure.
     }
   };
   line.on('error', () => {});

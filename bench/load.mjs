@@ -1,4 +1,4 @@
-// One stretch of load on one server.
+// One period of closed-loop load on one server.
 import { setTimeout as sleep } from 'node:timers/promises';
 import autocannon from 'autocannon';
 import { cpuOf, cpuOfPostgres, memoryOf } from './servers.mjs';
@@ -9,11 +9,11 @@ const EDGE_MS = 100;
 /**
  * @typedef {{method: string, path: string, headers: Record<string, string>, body?: string}} Request
  * @typedef {{requestsPerSecond: number, cpuMicros: number, postgresMicros: number, p50: number, p99: number, memory: number}} Figures
- * CPU is for each request, of the server's own process and of all processes of PostgreSQL; the latter only where it is asked for.
+ * CPU is per request, of the server's process and of all PostgreSQL processes; the latter only if `postmaster` is given.
  */
 
 /**
- * Each connection takes its own share of the requests, so that no two ask for the same at once.
+ * Each connection gets its own share of the requests, so that no two send the same one at once.
  * @param {import('./servers.mjs').Server} server @param {Request[]} requests
  * @param {{seconds: number, connections?: number, postmaster?: number}} options
  * @returns {Promise<Figures>}
@@ -40,7 +40,7 @@ export async function drive(server, requests, { seconds, connections = CONNECTIO
       client.on('response', (/** @type {number} */ _status, /** @type {number} */ _bytes, /** @type {number} */ ms) => latencies.push(ms));
     },
   });
-  // The figures are of what lies between: as many requests are under way at its end as at its beginning.
+  // Figures are taken between the edges, so that equally many requests are in flight at the start and at the end.
   await sleep(EDGE_MS);
   const begun = look();
   await sleep(seconds * 1000 - 2 * EDGE_MS);
@@ -49,7 +49,7 @@ export async function drive(server, requests, { seconds, connections = CONNECTIO
   const failed = result.non2xx + result.errors + result.timeouts;
   if (failed > 0)
     throw new Error(`${server.name}: ${failed} of ${result.requests.total} failed: ${JSON.stringify(result.statusCodeStats)}`);
-  // What was under way when the load ended is still being worked on.
+  // Waits for the server to finish the requests that were in flight when the load ended.
   await sleep(EDGE_MS);
   const count = ended.count - begun.count;
   return {
@@ -81,7 +81,7 @@ export function medians(rounds) {
   return /** @type {Record<Name, number>} */ (Object.fromEntries(names.map((name) => [name, median(rounds.map((round) => round[name]))])));
 }
 
-/** Requests of each list by turns. @param {Request[][]} lists @param {number} count @returns {Request[]} */
+/** Interleaves the requests of all lists. @param {Request[][]} lists @param {number} count @returns {Request[]} */
 export function mix(lists, count) {
   return Array.from({ length: count }, (_, index) => {
     const list = lists[index % lists.length] ?? [];

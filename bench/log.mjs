@@ -1,4 +1,4 @@
-// The notification log as other programs write it, and as retention removes it.
+// The notification log: inserts by other programs, and removal by retention.
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { query } from './database.mjs';
@@ -9,7 +9,7 @@ import { restOperations } from './rest.mjs';
 import { start } from './servers.mjs';
 import { short, table } from './table.mjs';
 
-/** Two projects of their own: one that is written to, and one from which retention removes. */
+/** Two extra projects: inserts go to the first, and retention removes from the second. */
 const projects = [idOf('project', PROJECTS + 1), idOf('project', PROJECTS + 2)];
 const [written, pruned] = projects;
 const SECONDS = 2;
@@ -17,7 +17,7 @@ const ROUNDS = 3;
 const BATCH = 100;
 const RATE = 200;
 
-/** The same table without numbers: what PostgreSQL takes by itself. */
+/** The same table without sequence numbers, as the baseline of PostgreSQL alone. */
 const unnumbered = `CREATE UNLOGGED TABLE bench_plain (LIKE notifications INCLUDING ALL);
   ALTER TABLE bench_plain SET LOGGED; ALTER TABLE bench_plain ALTER sequence SET DEFAULT (random() * 9e15)::bigint`;
 
@@ -26,7 +26,7 @@ const insertOf = (name, count) => `INSERT INTO ${name} (project_id, kind, severi
   SELECT $1::uuid, 'bench.published', 'info', 'Something happened', 'A sentence that says what it was.' FROM generate_series(1, ${count})`;
 
 /**
- * How many rows a second come from so many writers, each with its own connection and a transaction for each statement.
+ * The insert rate in rows per second. Each writer has its own connection, and each statement is a transaction.
  * @param {string} databaseUrl @param {string} name @param {{writers: number, batch: number}} way
  */
 async function measureWriters(databaseUrl, name, { writers, batch }) {
@@ -106,7 +106,7 @@ const oldOnes = `INSERT INTO notifications (project_id, sequence, kind, severity
     'A sentence or two that say what it was, and what can be done.', now() - interval '90 days'
   FROM generate_series(1, 1000000) AS n`;
 
-/** Past the triggers, as the bench's data are written. @param {string} databaseUrl @param {string} sql @param {unknown[]} values */
+/** Runs a statement with triggers off, as when the bench's data are filled in. @param {string} databaseUrl @param {string} sql @param {unknown[]} values */
 async function bypassing(databaseUrl, sql, values) {
   const client = new pg.Client(databaseUrl);
   await client.connect();
@@ -118,7 +118,7 @@ async function bypassing(databaseUrl, sql, values) {
   }
 }
 
-/** Removes what is old from one log as a process of Portico does (src/notifications/retention.ts). @param {string} databaseUrl */
+/** Removes old rows from one log as a process of Portico does (src/notifications/retention.ts). @param {string} databaseUrl */
 function prune(databaseUrl) {
   let isOver = false;
   const working = (async () => {

@@ -75,7 +75,7 @@ export async function main(args) {
     ...done.flatMap(({ title, text }) => [`## ${title}`, text]),
   ].join('\n\n');
   console.log(report);
-  // A quick look leaves the full run's results alone.
+  // A quick run does not overwrite the results of a full one.
   if (scale === 1 && !values.only) writeFileSync(new URL('results.md', import.meta.url), `${report}\n`);
 }
 

@@ -1,22 +1,22 @@
-// Load at a fixed rate: a request goes out when it is due, whether or not those before it have been answered. autocannon
-// sends what is due within a second at the second's beginning, as fast as it is answered.
+// Open-loop load at a fixed rate: each request is sent when it is due, whether or not earlier ones have been answered.
+// autocannon sends all requests of a second at its beginning, as fast as they are answered.
 import { Agent, request as httpRequest } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** What does not count: the first requests open the connections, and find a server that has been idle. */
+/** The warm-up, which is not counted: the first requests open the connections, and meet a server that was idle. */
 const LEAD_SECONDS = 0.2;
 const PATIENCE_MS = 10_000;
 
 /**
- * A latency counts from the moment at which its request was due: where a server falls behind, what waits for a connection
- * meanwhile counts too.
+ * Latencies of requests at a fixed rate. A latency is measured from when its request was due, so it includes the wait for a
+ * connection if the server falls behind.
  * @param {import('./servers.mjs').Server} server @param {import('./load.mjs').Request[]} requests
  * @param {{rate: number, seconds: number, connections: number, leadSeconds?: number}} options
  * @returns {Promise<number[]>} in milliseconds
  */
 export async function pace(server, requests, { rate, seconds, connections, leadSeconds = LEAD_SECONDS }) {
   const { hostname, port } = new URL(server.baseUrl);
-  // By turns, so that all connections are in use.
+  // `fifo` rotates the connections, so that all are in use.
   const agent = new Agent({ keepAlive: true, maxSockets: connections, scheduling: 'fifo' });
   const lead = Math.ceil(leadSeconds * rate);
   const count = lead + Math.round(seconds * rate);

@@ -53,7 +53,7 @@ function readProfile() {
 }
 
 /**
- * Of the samples within the load: the clock of a profile is that of `process.hrtime`, in microseconds.
+ * Reports the samples within the load. A profile has the clock of `process.hrtime`, in microseconds.
  * @param {ReturnType<typeof readProfile>} profile @param {{from: number, to: number, count: number}} load
  */
 function report({ nodes, startTime, samples, timeDeltas }, { from, to, count }) {

@@ -1,4 +1,4 @@
-// The five operations of v1: the requests, and what of an answer may differ.
+// The five operations of v1: the requests, and the parts of a response that are compared.
 import { bothCpu, compare, nodeCpu, pacedP99, ratio, throughput } from './compare.mjs';
 import { idOf, ORGANIZATIONS, PROJECTS, sizesOf, USERS } from './fill.mjs';
 import { startAll } from './servers.mjs';
@@ -6,7 +6,7 @@ import { comparison } from './table.mjs';
 
 const PROJECTS_EACH = PROJECTS / ORGANIZATIONS;
 const USERS_EACH = USERS / ORGANIZATIONS;
-/** So many different requests that within one stretch hardly any is sent twice. */
+/** The number of different requests: enough that within one measurement hardly any is sent twice. */
 const COUNT = 9_984;
 
 const numbers = Array.from({ length: COUNT }, (_, index) => index);
@@ -14,7 +14,7 @@ const organizationOf = (/** @type {number} */ project) => 1 + Math.floor((projec
 const pathOf = (/** @type {number} */ project) =>
   `/v1/organizations/${idOf('organization', organizationOf(project))}/projects/${idOf('project', project)}`;
 
-/** A user and a project of theirs, each pair another. @param {number} index */
+/** A user and one of their projects; each index gives another pair. @param {number} index */
 export function pairOf(index) {
   const user = 1 + (index % USERS);
   const organization = 1 + Math.floor((user - 1) / USERS_EACH);
@@ -26,7 +26,7 @@ export function pairOf(index) {
  * @typedef {object} Operation
  * @property {string} name
  * @property {(tokenOf: (user: number) => Promise<string>) => Promise<import('./load.mjs').Request[]>} requests
- * @property {(body: any) => unknown} comparable what must be the same of every peer
+ * @property {(body: any) => unknown} comparable the part of a response that must be the same for every peer
  */
 
 /** @param {number} scale @returns {Operation[]} */
@@ -101,7 +101,7 @@ export function restOperations(scale) {
   ];
 }
 
-/** The same by hand, and with nothing at all between. @param {import('./main.mjs').Bench} bench @returns {Promise<import('./main.mjs').Section>} */
+/** Compares Portico with hand-written servers and with the least possible one. @param {import('./main.mjs').Bench} bench @returns {Promise<import('./main.mjs').Section>} */
 export async function measureRest({ databaseUrl, scale, key, ...options }) {
   const servers = await startAll(['portico', 'floor', 'express-pg', 'express-prisma'], { databaseUrl, key });
   try {

@@ -1,5 +1,5 @@
 // npm run bench -- [--only rest,graphql,growth,sockets,console,start] [--rounds n] [--seconds n] [--scale n]: measures Portico
-// beside its peers, and writes results.md. What the peers need is installed into this folder on the first use.
+// and its peers, and writes results.md. The packages that the peers need are installed into this folder on first use.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

@@ -1,5 +1,5 @@
-// npm run scale [-- --seed n --projects n --sockets n --dearer n] [--measure]: what a provider of that size takes, what ends first, and
-// what outages do to it. With --measure it measures first what one of each thing costs, on this machine.
+// npm run scale [-- --seed n --projects n --sockets n --dearer n] [--measure]: the resources for a provider of that size, its first
+// bottleneck, and the effect of outages. With --measure it first measures the cost of each operation on this machine.
 import { parseArgs } from 'node:util';
 import { product, readCosts } from './scale/calibration.mjs';
 import { countReplicas, drawSizes, machines, openRandom, reckon, sharesOf, sum, usual } from './scale/provider.mjs';
@@ -21,7 +21,7 @@ const costs = readCosts();
 const random = openRandom(Number(values.seed));
 const sizes = drawSizes(assumed, random);
 
-/** As Markdown; a column of figures stands to the right. @param {string[]} head @param {Array<Array<string | number>>} rows */
+/** A Markdown table; columns of figures are right-aligned. @param {string[]} head @param {Array<Array<string | number>>} rows */
 function table(head, rows) {
   const line = (/** @type {Array<string | number>} */ cells) => `| ${cells.join(' | ')} |`;
   const isFigures = (/** @type {number} */ column) => rows.every((row) => /^([\d.,]+( %)?|–|never)$/.test(String(row[column])));
@@ -114,11 +114,11 @@ function printProvider(demand, replicas) {
   );
 }
 
-/** How large a provider of the same kind may be for one of each: with one PostgreSQL and one Redis. */
+/** The largest provider of the same kind that one PostgreSQL and one Redis can serve. */
 function printEnds() {
   /** @type {Map<number, {sockets: number, replicas: number, shares: ReturnType<typeof sharesOf>}>} */
   const looked = new Map();
-  /** A hundredth more at each step. @param {number} step */
+  /** A provider that starts at 1,000 sockets and grows by one percent per step. @param {number} step */
   const at = (step) => {
     const known = looked.get(step);
     if (known) return known;
@@ -162,7 +162,7 @@ function printRedis(world) {
 function printStorms(world) {
   const outages = [
     { what: `a zone of ${machines.zones}, for good`, share: 1 / machines.zones, awaySeconds: 0 },
-    // After two minutes the tries of the clients are as spread as they are after an hour.
+    // After two minutes the retries of the clients are as spread out as after an hour.
     { what: 'all of it, for an hour', share: 1, awaySeconds: 120 },
   ];
   const gated = 'as the client package does';

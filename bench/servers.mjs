@@ -13,7 +13,7 @@ import { idOf } from './fill.mjs';
 export const POOL = 10;
 const ISSUER = 'portico';
 
-/** A signing key in a folder that Portico takes for its own; the peers are told the public half. */
+/** A signing key in a folder that Portico uses as its data folder; the peers get the public key. */
 export async function makeKey() {
   const folder = mkdtempSync(join(tmpdir(), 'portico-bench-'));
   const { privateKey } = await generateKeyPair('EdDSA', { extractable: true });
@@ -58,7 +58,7 @@ const entries = {
 /** @type {Promise<string> | null} */
 let prismaClient = null;
 
-/** Prisma's client, compiled for the peers that use it: the product's own build has it among all else. */
+/** Compiles Prisma's client for the peers that use it, as Portico's build bundles it with everything else. */
 async function compilePrismaClient() {
   execFileSync('npm', ['run', '--silent', 'generate'], { cwd: root });
   const file = join(root, 'dist/.bench/prisma.js');
@@ -68,10 +68,10 @@ async function compilePrismaClient() {
 }
 
 /**
- * Starts a server and waits until it says where it listens.
+ * Starts a server and waits until it reports its address.
  * @param {string} name
  * @param {{databaseUrl?: string, key: Key, env?: Record<string, string>, node?: string, label?: string, arguments?: string[], inspect?: boolean}} options
- * `label`: its name beside the others, where it is measured more than once.
+ * `label`: its name in the results, if it is measured more than once.
  * @returns {Promise<Server>}
  */
 export async function start(name, { label = name, databaseUrl, key, env = {}, node = process.execPath, ...options }) {
@@ -83,10 +83,10 @@ export async function start(name, { label = name, databaseUrl, key, env = {}, no
     PORT: '0',
     ...(databaseUrl && { DATABASE_URL: databaseUrl }),
     DATABASE_POOL: String(POOL),
-    // High enough not to be met; they are counted all the same, by everybody.
+    // High enough never to be reached; all servers count requests all the same.
     RATE_LIMIT_USER: '1000000000',
     RATE_LIMIT_ANONYMOUS: '1000000000',
-    // All sockets of a bench come from one address, and one process reads them all, as fast as it can.
+    // All sockets of the bench come from one address, and a single process reads them as fast as it can.
     MAX_CONNECTIONS_PER_ADDRESS: '20000',
     MAX_UNREAD_MIB: '1024',
     MAX_UNREAD_MIB_PER_ADDRESS: '1024',
@@ -132,8 +132,8 @@ export async function start(name, { label = name, databaseUrl, key, env = {}, no
 const NEWER_NODE = 24;
 
 /**
- * A Node.js for those that do not run on ours: this one where it is new enough. The package `node` would fetch the
- * program by an install script; this is the one that it fetches.
+ * A Node.js for peers that need a newer one: the current one if it is new enough. Otherwise it is the program that the install
+ * script of the package `node` would fetch.
  */
 export function newerNode() {
   if (Number(process.versions.node.split('.')[0]) >= NEWER_NODE) return process.execPath;
@@ -142,7 +142,7 @@ export function newerNode() {
   return execFileSync('npx', command, { cwd: tmpdir(), encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
 }
 
-/** All of them, or none. @param {string[]} names @param {Parameters<typeof start>[1]} options */
+/** Starts all of the servers; if one fails, stops the others. @param {string[]} names @param {Parameters<typeof start>[1]} options */
 export async function startAll(names, options) {
   const started = await Promise.allSettled(names.map((name) => start(name, options)));
   const servers = started.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
@@ -153,7 +153,7 @@ export async function startAll(names, options) {
 }
 
 /**
- * Has a server that was started with `inspect` collect its garbage: what is left is what it needs.
+ * Runs a garbage collection in a server that was started with `inspect`, so that only live memory is left.
  * @param {Server} server
  */
 export async function collectGarbage({ inspector }) {
@@ -167,9 +167,9 @@ export async function collectGarbage({ inspector }) {
 
 const TICK_US = 10_000;
 
-/** A process's name, who started it, and its times so far in microseconds: its own, and that of its children that have ended. @param {number} pid */
+/** A process's name, its parent, and its CPU time in microseconds: its own, and that of its ended children. @param {number} pid */
 function statOf(pid) {
-  // The name may have blanks and brackets in it.
+  // The name may contain blanks and parentheses.
   const [, name, rest = ''] = /^\d+ \((.*)\) (.*)/s.exec(readFileSync(`/proc/${pid}/stat`, 'utf8')) ?? [];
   const fields = rest.split(' ').map(Number);
   const timeOf = (/** @type {number} */ user, /** @type {number} */ system) => (Number(fields[user]) + Number(fields[system])) * TICK_US;
@@ -181,7 +181,7 @@ export function cpuOf(pid) {
   return statOf(pid).own;
 }
 
-/** The process that has started all others of a PostgreSQL. @param {string} databaseUrl */
+/** The parent of all processes of a PostgreSQL. @param {string} databaseUrl */
 export async function postmasterOf(databaseUrl) {
   const [{ pid }] = await query(databaseUrl, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'");
   const postmaster = existsSync(`/proc/${pid}`) ? statOf(pid).parent : 0;
@@ -189,10 +189,10 @@ export async function postmasterOf(databaseUrl) {
   return postmaster;
 }
 
-/** User and system time of all processes of a PostgreSQL so far, in microseconds, also of those that have ended. @param {number} postmaster */
+/** User and system time of all processes of a PostgreSQL so far, in microseconds, including ended ones. @param {number} postmaster */
 export function cpuOfPostgres(postmaster) {
   const listChildren = () => readFileSync(`/proc/${postmaster}/task/${postmaster}/children`, 'utf8').trim();
-  // Whoever ends between two looks is in neither or in both.
+  // A process that ends between two readings would be counted never or twice.
   for (;;) {
     const children = listChildren();
     try {
@@ -206,8 +206,8 @@ export function cpuOfPostgres(postmaster) {
 }
 
 /**
- * The time that a process of one thread has run, in microseconds: what `stat` has in ticks would be off by up to two ticks for
- * each of dozens of processes.
+ * The running time of a single-threaded process, in microseconds. The ticks of `stat` would be off by up to two for each of
+ * dozens of processes.
  * @param {number} pid
  */
 function runningTimeOf(pid) {

@@ -1,4 +1,4 @@
-// What an open socket costs, and how fast an event reaches many.
+// The cost of an open socket, and the latency of an event to many subscribers.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -8,27 +8,27 @@ import { drive, median } from './load.mjs';
 import { collectGarbage, cpuOf, memoryOf, start } from './servers.mjs';
 import { short, table } from './table.mjs';
 
-/** At a scale below 1, which is a quick look, there are a tenth of them. @param {number} scale */
+/** The number of sockets: a tenth at a scale below 1, which is a quick run. @param {number} scale */
 function countsOf(scale) {
   const share = scale < 1 ? 0.1 : 1;
   return { sockets: 5_000 * share, moreSockets: 10_000 * share, publishingSockets: 1_000 * share };
 }
 
-/** Told one by one, each when the one before has reached everybody. */
+/** Events that are published one by one, each after the previous one has reached all sockets. */
 const SINGLE_EVENTS = 10;
-/** Told as fast as they are taken. */
+/** Events that are published as fast as the server accepts them. */
 const STREAM_EVENTS = 20;
-/** Open before anything is measured, one for each user: what a server needs once, or for a user, is not a socket's. */
+/** Sockets opened before the measurement, one for each user, to exclude what a server needs once or once per user. */
 const FIRST_SOCKETS = 1_000;
 const SETTLE_MS = 3_000;
 const MEMORY_LOOKS = 5;
-/** Publishing has so many times the rounds: in any one of them the figure is a tenth too low or too high. */
+/** Publishing has this many times the rounds, as the figure of a single round is off by up to a tenth. */
 const PUBLISHING_ROUNDS = 3;
-/** Until pages that were freed have been given back. */
+/** The time until freed pages have been returned to the system. */
 const COLLECTED_MS = 300;
 const PATIENCE_MS = 90_000;
 
-/** The first organization, to which every user belongs; its third project is told to many, its fourth to nobody. */
+/** The first organization, to which every user belongs; its third project has many subscribers, its fourth none. */
 const organization = idOf('organization', 1);
 const [told, untold] = [3, 4];
 const content = {
@@ -49,7 +49,7 @@ const init = JSON.stringify({ type: 'connection_init' });
 const subscribe = (/** @type {string} */ document, /** @type {Record<string, string>} */ variables) =>
   JSON.stringify({ id: '$id', type: 'subscribe', payload: { query: document, variables } });
 
-/** How each of them is subscribed to and published to. */
+/** How to subscribe to and publish on each server. */
 const doors = {
   portico: {
     entry: 'portico',
@@ -75,7 +75,7 @@ const doors = {
       protocol: null,
       first: null,
       second: null,
-      // It tells that it is ready.
+      // The first event says that the subscription is ready.
       ready: 'first',
     },
     publish: (/** @type {number} */ project) => doors.portico.publish(project),
@@ -102,7 +102,7 @@ const doors = {
         'subscription Feed($projectId: ID!) { notificationFeed(projectId: $projectId) { sequence notification { id sequence kind severity title body created read } } }',
         { projectId: idOf('project', told) },
       ),
-      // Nothing tells that a subscription has begun.
+      // The server does not confirm a subscription.
       ready: 'first',
     },
     publish: (/** @type {number} */ project) => ({
@@ -115,7 +115,7 @@ const doors = {
   },
 };
 
-/** A process of subscribers. */
+/** Starts a process of subscribers. */
 function openCrowd() {
   const child = fork(new URL('subscribers.mjs', import.meta.url), { stdio: 'inherit' });
   /** @type {{resolve: (answer: any) => void, reject: (failure: Error) => void} | null} */
@@ -131,7 +131,7 @@ function openCrowd() {
   return {
     open: (/** @type {any} */ opening) => ask({ open: opening }),
     reset: (/** @type {'timed' | 'counted'} */ mode) => ask({ reset: mode }),
-    /** Waits until so many frames have come; when each of them came. */
+    /** Waits for this many frames; returns their arrival times. */
     expect: async (/** @type {number} */ count) => {
       const { received, arrivals } = await ask({ expect: count, patienceMs: PATIENCE_MS });
       if (received < count) throw new Error(`of ${count} deliveries ${received} came`);
@@ -155,7 +155,7 @@ async function publish(server, { path, body }, token) {
   if (!response.ok || text.includes('"errors"')) throw new Error(`${server.name} published nothing: ${response.status} ${text}`);
 }
 
-/** The least of several looks, each after a collection: what a server allocates meanwhile is not its sockets'. @param {import('./servers.mjs').Server} server */
+/** The least of several memory readings, each after a garbage collection, to exclude other allocations of the server. @param {import('./servers.mjs').Server} server */
 async function leastMemoryOf(server) {
   let least = Number.POSITIVE_INFINITY;
   for (let look = 0; look < MEMORY_LOOKS; look += 1) {
@@ -166,7 +166,7 @@ async function leastMemoryOf(server) {
   return least;
 }
 
-/** One event at a time: how long until it has reached half of all, and 99 of 100; the median event. @param {any} parts */
+/** One event at a time: the time until it has reached 50 % and 99 % of the sockets, for the median event. @param {any} parts */
 async function tellOneByOne({ server, crowd, request, token, count }) {
   const figures = { p50: /** @type {number[]} */ ([]), p99: /** @type {number[]} */ ([]) };
   for (let index = 0; index < SINGLE_EVENTS; index += 1) {
@@ -182,7 +182,7 @@ async function tellOneByOne({ server, crowd, request, token, count }) {
   return { p50: median(figures.p50), p99: median(figures.p99) };
 }
 
-/** Many events, as fast as they are taken: deliveries a second, and what one costs the server. @param {any} parts */
+/** Many events, as fast as the server accepts them: deliveries per second, and the server's cost of one. @param {any} parts */
 async function tellStream({ server, crowd, request, token, count }) {
   await crowd.reset('timed');
   const [began, cpu] = [now(), cpuOf(server.pid)];
@@ -227,7 +227,7 @@ async function measureDoor(name, { databaseUrl, scale, key, rounds, say }) {
     const perSocket = ((memory - empty) * 1024) / (sockets - first);
     say(`  ${name}: ${Math.round(perSecond)} deliveries/s, ${cpuMicros.toFixed(1)} µs each; ${perSocket.toFixed(1)} KiB a socket`);
     const measured = { name, perSocket, single, perSecond, cpuMicros };
-    // To open so many takes long, and only ours and the barest are asked about.
+    // Opening this many takes long, so it is measured only for Portico and the barest peer.
     if (name !== 'portico' && name !== 'ws') return { ...measured, moreMemory: null, more: null };
     const moreMemory = await grow(moreSockets - sockets);
     const more = await tellOneByOne({ ...parts, count: moreSockets });
@@ -239,7 +239,7 @@ async function measureDoor(name, { databaseUrl, scale, key, rounds, say }) {
   }
 }
 
-/** Publishing to a project that many listen to, and to one that nobody does. @param {import('./main.mjs').Bench} bench */
+/** Publishing to a project with many subscribers, and to one without any. @param {import('./main.mjs').Bench} bench */
 async function measurePublishing({ databaseUrl, scale, key, rounds, seconds }) {
   const server = await start('portico', { databaseUrl, key });
   const crowd = openCrowd();
@@ -264,10 +264,10 @@ async function measurePublishing({ databaseUrl, scale, key, rounds, seconds }) {
     for (let round = 0; round < rounds * PUBLISHING_ROUNDS; round += 1) {
       figures.nobody.push((await drive(server, withNobody, { seconds })).requestsPerSecond);
       figures.many.push((await drive(server, withMany, { seconds })).requestsPerSecond);
-      // What is still on its way belongs to nobody else.
+      // Waits for pending deliveries, so that they do not count in the next measurement.
       await sleep(SETTLE_MS);
     }
-    // Round by round: what else the machine does changes from one to the next.
+    // Compared round by round, as other load on the machine changes between rounds.
     const ratio = median(figures.many.map((perSecond, round) => perSecond / Number(figures.nobody[round])));
     return { many: median(figures.many), nobody: median(figures.nobody), ratio };
   } finally {
@@ -276,7 +276,7 @@ async function measurePublishing({ databaseUrl, scale, key, rounds, seconds }) {
   }
 }
 
-/** Takes away what was published, so that the next run finds what this one found. @param {string} databaseUrl @param {number} kept */
+/** Deletes what was published, so that the next run starts from the same data. @param {string} databaseUrl @param {number} kept */
 async function forget(databaseUrl, kept) {
   const projects = `ARRAY['${idOf('project', told)}', '${idOf('project', untold)}']::uuid[]`;
   await query(

@@ -1,4 +1,4 @@
-// From the start of the process to its first answer.
+// The time from the start of the process to its first response.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
-// A process full of subscribers: sockets that speak just enough of WebSocket to count what comes. A library's client
-// would cost more than the servers that are measured.
+// A process of subscribers: sockets that implement just enough of WebSocket to count frames. A library's client would cost
+// more than the servers that are measured.
 import { randomBytes, randomUUID } from 'node:crypto';
 import { connect } from 'node:net';
 
@@ -9,19 +9,19 @@ import { connect } from 'node:net';
  */
 
 const AT_ONCE = 50;
-/** In a message to be sent: an id of each socket's own, as clients make them. */
+/** A placeholder in a message, replaced by an id for each socket, as clients generate them. */
 const ID = '$id';
-/** What all sockets read into, one after another: a buffer for each would be a client's largest cost. */
+/** The buffer that all sockets read into in turn: one for each would be the largest cost of a client. */
 const reading = Buffer.alloc(64 * 1024);
 /** @type {import('node:net').Socket[]} */
 const sockets = [];
-/** When frames came, since the last reset. @type {number[]} */
+/** The arrival times of frames since the last reset. @type {number[]} */
 let arrivals = [];
 let received = 0;
 let expected = Number.POSITIVE_INFINITY;
 let isTimed = false;
 
-/** Milliseconds of a clock that all processes of the machine share. */
+/** Milliseconds of a clock that is the same in all processes of the machine. */
 const now = () => Number(process.hrtime.bigint()) / 1e6;
 
 process.on('message', async (/** @type {any} */ message) => {
@@ -43,7 +43,7 @@ process.on('message', async (/** @type {any} */ message) => {
 
 process.on('disconnect', () => process.exit());
 
-/** Told once, when all have come: to be asked while they come would take time from reading them. */
+/** Sent once, when all frames have arrived: polling would take time from reading them. */
 function report() {
   expected = Number.POSITIVE_INFINITY;
   process.send?.({ received, arrivals });
@@ -70,7 +70,7 @@ function open({ host, port, path, protocol, first, second, ready }, token) {
       noDelay: true,
       onread: { buffer: reading, callback: (length) => read(reading.subarray(0, length)) },
     });
-    /** The beginning of a frame whose end has not come. @type {Buffer | null} */
+    /** The start of an incomplete frame. @type {Buffer | null} */
     let rest = null;
     let stage = 'upgrade';
     const reached = (/** @type {string} */ name) => {
@@ -142,7 +142,7 @@ function open({ host, port, path, protocol, first, second, ready }, token) {
   });
 }
 
-/** How many bytes the frame has that begins there; 0 where it has not come whole. Servers do not mask. @param {Buffer} data @param {number} at */
+/** The size of the frame at this offset, in bytes; 0 if it is incomplete. Frames of servers are not masked. @param {Buffer} data @param {number} at */
 function sizeOfFrame(data, at) {
   const left = data.length - at;
   if (left < 2) return 0;
@@ -157,11 +157,11 @@ function sizeOfFrame(data, at) {
 function payloadOf(data, at, size) {
   const short = Number(data[at + 1]) & 127;
   const head = short < 126 ? 2 : short === 126 ? 4 : 10;
-  // What is read next is read into the same memory.
+  // Copied, as the next read uses the same buffer.
   return Buffer.from(data.subarray(at + head, at + size));
 }
 
-/** A short frame of a client: masked with zeros, which leave it as it is. @param {number} opcode @param {string | Buffer} content */
+/** A short client frame, masked with zeros, which leave the payload unchanged. @param {number} opcode @param {string | Buffer} content */
 function frame(opcode, content) {
   const payload = Buffer.from(content);
   const head =

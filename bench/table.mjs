@@ -8,14 +8,14 @@ export function table(head, rows) {
   return [line(head), line(head.map((_, column) => (isNumber(column) ? '---:' : '---'))), ...rows.map(line)].join('\n');
 }
 
-/** A dash for what there is none of: where no request was answered within the time, for instance. @param {number} value */
+/** A rounded figure, or a dash if there is none: for example, if no request was answered in time. @param {number} value */
 export function short(value) {
   if (!Number.isFinite(value)) return '–';
   return value >= 100 ? value.toLocaleString('en', { maximumFractionDigits: 0 }) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
 }
 
 /**
- * One row a server for each operation: what a request costs, and how long it takes where requests come at a fixed rate.
+ * One row for each operation and server: the cost of a request, and its latency at a fixed rate.
  * @param {import('./compare.mjs').Row[]} rows
  */
 export function comparison(rows) {
@@ -68,7 +68,7 @@ export function comparison(rows) {
   return [costs, 'At a fixed rate, half of what the slowest of these reaches:', paced].join('\n\n');
 }
 
-/** What must be shown: a figure of ours, and how it may stand to what it is held against. @typedef {{what: string, figure: number, bound: number, atLeast?: boolean, unit?: string}} Claim */
+/** A figure of Portico's and the bound that it must keep. @typedef {{what: string, figure: number, bound: number, atLeast?: boolean, unit?: string}} Claim */
 
 /** @param {Claim[]} claims */
 export function verdict(claims) {

@@ -4,7 +4,7 @@ import { demoId } from './identity.ts';
 import { foreignOrganization, organization } from './people.ts';
 import { daysBefore } from './time.ts';
 
-/** An instance that is eligible, and one for each reason of §2.4 at which that reason is the first that holds. */
+/** An eligible instance, and for each reason of §2.4 an instance for which that reason is the first that holds. */
 export const trialExamples = {
   eligible: findInstance('web-01').id,
   instance_not_active: findInstance('staging-01').id,
@@ -23,7 +23,7 @@ const foreignClient = { id: 900_002, organizationId: foreignOrganization.id, nam
 
 type Prices = Readonly<{ monthly: string } & Partial<Record<Cycle, string>>>;
 
-/** No daily backup for `gpu-a100`, and none by the year for `vps-xl`. */
+/** The daily backup options. `gpu-a100` has none, and `vps-xl` has no yearly price. */
 const catalogue: Readonly<Partial<Record<Plan, { readonly trialDays: number; readonly prices: Prices }>>> = {
   'vps-s': { trialDays: 14, prices: { monthly: '2.00', quarterly: '5.70', yearly: '20.00' } },
   'vps-m': { trialDays: 14, prices: { monthly: '4.00', quarterly: '11.40', yearly: '40.00' } },
@@ -59,7 +59,7 @@ export function billingServiceRows(): Prisma.BillingServiceCreateManyInput[] {
   return [...rows(fleet, client.id), ...rows(foreignFleet, foreignClient.id)];
 }
 
-/** Days before now; a trial that lacks one of them has not come so far. */
+/** Times are days before now; a time is absent if the trial has not reached that step. */
 interface DemoTrial {
   readonly on: string;
   readonly status: string;
@@ -76,7 +76,7 @@ interface DemoTrial {
   readonly isInvoiced?: boolean;
 }
 
-/** The oldest first. */
+/** Oldest first. */
 const trials: readonly DemoTrial[] = [
   { on: 'web-02', status: 'cancelled', source: 'panel', createdDaysAgo: 200, startedDaysAgo: 200, endsDaysAgo: 186, resolvedDaysAgo: 195 },
   { on: 'db-02', status: 'converted', source: 'order', trial: false, createdDaysAgo: 190, resolvedDaysAgo: 190, isInvoiced: true },

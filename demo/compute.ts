@@ -22,7 +22,7 @@ interface Billing {
   readonly hasClient: boolean;
 }
 
-/** What a group of instances has in common, and what makes one of them different. */
+/** The traits that a group of instances shares, and that single instances override. */
 interface Traits {
   readonly plan: Plan;
   readonly region: string;
@@ -30,7 +30,7 @@ interface Traits {
   readonly placed: boolean;
   readonly throttled: boolean;
   readonly dailyBackup: boolean;
-  /** Negative: it lies in the past. */
+  /** Negative if it lies in the past. */
   readonly cancelledInDays: number | null;
   readonly cycle: Cycle | null;
   readonly hasClient: boolean;
@@ -78,7 +78,7 @@ const groups: readonly Group[] = [
   { prefix: 'legacy', count: 5, plan: 'vps-s', region: 'eu-north-1' },
 ];
 
-/** The backup trials of `backups.ts` lean on some of these: an instance there shows one reason, and no other. */
+/** `trialExamples` in `backups.ts` depends on some of these: each instance there has exactly one reason. */
 const exceptions: Readonly<Record<string, Partial<Traits>>> = {
   'web-05': { throttled: true },
   'web-06': { cancelledInDays: 12 },
@@ -102,7 +102,7 @@ const exceptions: Readonly<Record<string, Partial<Traits>>> = {
   'gpu-03': { status: 'suspended' },
   'legacy-01': { cycle: null },
   'legacy-02': { hasClient: false },
-  // What a deleted instance still carries counts nowhere.
+  // Traits of deleted instances, which no count may include.
   'legacy-03': { status: 'deleted', placed: false, cancelledInDays: -40 },
   'legacy-04': { status: 'deleted', placed: false, throttled: true, cancelledInDays: 9 },
   'legacy-05': { status: 'deleted', cycle: null },
@@ -119,11 +119,11 @@ const foreignExceptions: Readonly<Record<string, Partial<Traits>>> = {
   'search-02': { status: 'suspended', placed: false },
 };
 
-/** The instances of the main project, the oldest first. */
+/** The instances of the main project, oldest first. */
 export const fleet: readonly DemoInstance[] = build(project.id, groups, exceptions, 900_101);
 export const foreignFleet: readonly DemoInstance[] = build(foreignProject.id, foreignGroups, foreignExceptions, 900_901);
 
-/** The instance of that name, which is of one project alone; throws where there is none. */
+/** The instance with this name, which is unique across projects; throws if there is none. */
 export function findInstance(name: string): DemoInstance {
   const found = [...fleet, ...foreignFleet].find((instance) => instance.name === name);
   if (!found) throw new Error(`the demo has no instance ${name}`);

@@ -4,15 +4,15 @@ import { findInstance, sizeOf } from './compute.ts';
 import { openShell } from './shell.ts';
 import { Terminal } from './terminal.ts';
 
-/** The instance of the main project whose console answers. */
+/** The instance of the main project that has a working console. */
 export const consoleInstance = findInstance('web-02');
 
-/** How many may be connected to it at once. */
+/** The maximum number of concurrent connections. */
 const MAX_LINES = 50;
 
 /**
- * Starts the console of one instance of the demo, on a port of this machine alone, and writes down where it listens. It
- * keeps no process from ending.
+ * Starts the console of one instance of the demo, on a loopback port, and stores its address in the database. It does not
+ * keep the process alive.
  */
 export async function openDemoConsole(database: Database): Promise<void> {
   const machine = { hostname: consoleInstance.name, ...sizeOf(consoleInstance), booted: new Date() };

@@ -11,7 +11,7 @@ export const dashboards = {
 } as const;
 export const foreignDashboardId = demoId('dashboard/shop', 3);
 
-/** The default one is the admin's, the public one the member's, the private one the owner's: who may edit differs. */
+/** The default dashboard is the admin's, the public one the member's, the private one the owner's, so that each has other editors. */
 export function dashboardRows(now: Date): Prisma.DashboardCreateManyInput[] {
   return [
     {

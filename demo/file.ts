@@ -13,7 +13,7 @@ import { notificationIds } from './notifications.ts';
 import { type DemoRole, emptyProject, foreignOrganization, foreignProject, organization, project, users } from './people.ts';
 import { hasDemo } from './seed.ts';
 
-/** The addresses and credentials of the demo, as the file holds them. */
+/** The content of the file: addresses and credentials of the demo. */
 export interface DemoFile {
   readonly base_url: string;
   readonly organization_id: string;
@@ -26,17 +26,17 @@ export interface DemoFile {
     readonly dashboard_id: string;
   };
   readonly users: Readonly<Record<DemoRole, DemoUser>>;
-  /** Of the main project: one that may have the trial, one for each reason why not, and the one whose console answers. */
+  /** Ids in the main project: an instance eligible for the trial, one for each reason why not, and the one with a console. */
   readonly instances: Readonly<Record<TrialExample | 'console', string>>;
   readonly dashboards: Readonly<Record<'public' | 'private' | 'default', string>>;
-  /** Of the main project, the oldest first. */
+  /** Of the main project, oldest first. */
   readonly notification_ids: readonly string[];
 }
 
 export interface DemoUser {
   readonly id: string;
   readonly email: string;
-  /** A session of 24 hours; absent where an identity provider signs. */
+  /** A session token for 24 hours; absent if an identity provider signs tokens. */
   readonly token?: string;
   readonly api_key: string;
 }
@@ -52,8 +52,8 @@ const TOKEN_SECONDS = 86_400;
 const roles = Object.keys(users) as DemoRole[];
 
 /**
- * Writes the file anew, with fresh tokens and the API keys that it had, where those still count; returns what it wrote.
- * Null, and no file written, where the demo is not in the database. Throws where the file cannot be read or written.
+ * Rewrites the file with fresh tokens and those of its API keys that are still valid; returns its content. Returns null and
+ * writes no file if the demo is not in the database. Throws if the file cannot be read or written.
  */
 export async function refreshDemoFile({ database, tokens, baseUrl, path }: DemoFileOptions): Promise<DemoFile | null> {
   if (!(await hasDemo(database))) return null;
@@ -87,7 +87,7 @@ export async function refreshDemoFile({ database, tokens, baseUrl, path }: DemoF
 
 const keysOfFile = z.object({ users: z.record(z.string(), z.object({ api_key: z.string() })) });
 
-/** The keys of the file as it stands; none where there is no file, or nothing of ours in it. */
+/** The API keys in the existing file; none if there is no file or its content is not a demo file's. */
 async function readKeys(path: string): Promise<Partial<Record<string, string>>> {
   const text = await readFile(path, 'utf8').catch((failure: NodeJS.ErrnoException) => {
     if (failure.code === 'ENOENT') return '';
@@ -98,7 +98,7 @@ async function readKeys(path: string): Promise<Partial<Record<string, string>>> 
   return Object.fromEntries(Object.entries(parsed.data.users).map(([role, user]) => [role, user.api_key]));
 }
 
-/** A key for every user: the known one where it still counts, otherwise a new one. Two statements, however many users. */
+/** A key for every user: the known one if it is still valid, otherwise a new one. Two statements, however many users. */
 async function provideKeys(database: Database, known: Partial<Record<string, string>>): Promise<Record<DemoRole, string>> {
   const ids = roles.map((role) => users[role].id);
   const hashes = roles.map((role) => hashSecret(known[role] ?? ''));
@@ -112,7 +112,7 @@ async function provideKeys(database: Database, known: Partial<Record<string, str
     return kept ? { role, key: kept, row: null } : { role, ...makeKey(userId) };
   });
   const data = keys.flatMap(({ row }) => row ?? []);
-  // Before the file: it never shows a key that does not work.
+  // Inserted before the file is written, so that the file never holds a key that does not work.
   if (data.length > 0) await database.apiKey.createMany({ data });
   return Object.fromEntries(keys.map(({ role, key }) => [role, key])) as Record<DemoRole, string>;
 }
@@ -122,7 +122,7 @@ function makeKey(userId: string) {
   return { key, row: { userId, name: 'demo', ...stored } };
 }
 
-/** Readable by its owner alone, and never half written: a draft takes the place of the file. */
+/** Replaces the file atomically, by renaming a draft; only its owner can read it. */
 async function replaceFile(path: string, content: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   const draft = `${path}.${randomUUID()}`;

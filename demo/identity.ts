@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 
-/** A fixed moment: an id that told when the demo was filled in would differ from machine to machine. */
+/** A fixed time: ids with the time at which the demo was created would differ between machines. */
 const EPOCH_MS = Date.UTC(2026, 0, 1);
 
 /**
- * Name → the id of that thing in the demo, shaped like a UUIDv7: the same on every machine, so that examples work when
- * pasted. Ids sort by `ordinal` (seconds after the fixed moment), as those of real rows sort by creation; all else is
- * the SHA-256 of the name.
+ * The id of a demo row by its name, in the form of a UUIDv7: the same on every machine, so that pasted examples work. Ids
+ * sort by `ordinal` (seconds after the fixed time), as those of real rows sort by creation; the remaining bits are from the
+ * SHA-256 of the name.
  */
 export function demoId(name: string, ordinal = 0): string {
   const bytes = createHash('sha256').update(name).digest();

@@ -9,21 +9,21 @@ const COUNT = 150;
 const FOREIGN_COUNT = 7;
 const TWO_WEEKS_HOURS = 14 * 24;
 
-/** The notifications of the main project, the oldest first. */
+/** The notifications of the main project, oldest first. */
 export const notificationIds: readonly string[] = Array.from({ length: COUNT }, (_, index) => demoId(`notification/${index + 1}`, index));
 
 /** The owner has read everything up to this sequence. */
 export const ownerReadThrough = 100;
 
-/** The member has read these alone: not the first, so that nothing adjoins the watermark. */
+/** The member has read only these. The first is not among them, so that the watermark stays at 0. */
 export const memberReads: readonly string[] = [5, 77, 120, 148].flatMap((sequence) => notificationIds[sequence - 1] ?? []);
 
-/** What one kind of event says; `turn` counts up, so that figures differ. */
+/** A template for one kind of event; `turn` is a counter that varies the figures. */
 interface Story {
   readonly kind: string;
   readonly severity: Severity;
   readonly resourceType: string;
-  /** Whose state bears out what is told. */
+  /** Selects instances whose state is consistent with the event. */
   readonly fits?: (instance: DemoInstance) => boolean;
   tell(
     instance: DemoInstance,
@@ -32,7 +32,7 @@ interface Story {
     readonly title: string;
     readonly body: string;
     readonly data: Prisma.InputJsonObject;
-    /** Where the event is not about the instance. */
+    /** Set if the event is not about the instance. */
     readonly resourceId?: string | null;
   };
 }
@@ -148,7 +148,7 @@ const stories: readonly Story[] = [
   },
 ];
 
-/** In increasing order of `created`, which is the order of insertion: a trigger numbers them in it, one row after the other. */
+/** Rows ordered by `created`, and inserted in this order: a trigger numbers them row by row. */
 export function notificationRows(now: Date): Prisma.NotificationCreateManyInput[] {
   return [
     ...notificationIds.map((id, index) => notificationRow(now, { id, projectId: project.id, index, count: COUNT, about: fleet })),
@@ -168,7 +168,7 @@ interface Slot {
 }
 
 function notificationRow(now: Date, { id, projectId, index, count, about }: Slot): Prisma.NotificationCreateManyInput {
-  // Steps that share no factor with the lengths, so that kinds and instances do not go in step.
+  // The steps are coprime to the list lengths, so that kinds and instances vary independently.
   const story = stories[(index * 4) % stories.length];
   const fitting = about.filter(story?.fits ?? isThere);
   const instance = fitting[(index * 7) % fitting.length];

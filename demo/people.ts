@@ -2,7 +2,7 @@ import type { Prisma } from '../src/generated/prisma/client.ts';
 import { demoId } from './identity.ts';
 import { daysBefore } from './time.ts';
 
-/** The demo's users, by what they may do in the main project; the outsider belongs to the foreign organization alone. */
+/** The demo's users, by their role in the main project; the outsider belongs only to the foreign organization. */
 export const users = {
   owner: { id: demoId('user/owner', 0), email: 'owner@acme.example', name: 'Olivia Okafor' },
   admin: { id: demoId('user/admin', 1), email: 'admin@acme.example', name: 'Anton Adler' },
@@ -17,7 +17,7 @@ export const organization = { id: demoId('organization/acme', 0), name: 'Acme Cl
 export const foreignOrganization = { id: demoId('organization/globex', 1), name: 'Globex Hosting', currency: 'USD' } as const;
 
 export const project = { id: demoId('project/production', 0), organizationId: organization.id, name: 'Production' } as const;
-/** Holds nothing at all, not even a member: only the organization's owner and admin reach it. */
+/** An empty project without members: only the organization's owner and admin can access it. */
 export const emptyProject = { id: demoId('project/sandbox', 1), organizationId: organization.id, name: 'Sandbox' } as const;
 export const foreignProject = { id: demoId('project/webshop', 2), organizationId: foreignOrganization.id, name: 'Webshop' } as const;
 
@@ -43,7 +43,7 @@ export function organizationMemberRows(now: Date): Prisma.OrganizationMemberCrea
   ];
 }
 
-/** A trigger opens the notification log of each project. */
+/** A trigger creates the notification log of each project. */
 export function projectRows(now: Date): Prisma.ProjectCreateManyInput[] {
   return [
     { ...project, created: daysBefore(now, 419) },

@@ -29,7 +29,7 @@ export function snapshotRows(now: Date): Prisma.SnapshotCreateManyInput[] {
   }));
 }
 
-/** Three nights of each instance with a daily backup. */
+/** Backups of the last three nights, for each instance with daily backups. */
 export function backupRows(now: Date): Prisma.BackupCreateManyInput[] {
   const nights = [3, 2, 1].flatMap((daysAgo) => backedUp.map((instance) => ({ instance, daysAgo })));
   return nights.map(({ instance, daysAgo }, index) => ({
@@ -68,7 +68,7 @@ function attachedTo(instance: DemoInstance, kind: string, name: string, index: n
   return { id: demoId(`${kind}/${instance.name}/${key}`, index), projectId: instance.projectId, instanceId: instance.id, name };
 }
 
-/** A key line as OpenSSH writes it, with the fingerprint that OpenSSH would show; nobody has its private half. */
+/** A public key line in OpenSSH's format, with the fingerprint that OpenSSH would show. No private key exists. */
 function publicKey(name: string): { publicKey: string; fingerprint: string } {
   const type = Buffer.from('ssh-ed25519');
   const blob = Buffer.concat([Buffer.from([0, 0, 0, type.length]), type, Buffer.from([0, 0, 0, 32]), sha256(Buffer.from(name))]);

@@ -18,13 +18,13 @@ import { backupRows, snapshotRows, sshKeyRows, volumeRows, vpcRows } from './res
 import { taskRows } from './tasks.ts';
 
 /**
- * Fills the database with the demo, whole or not at all; times lie around `now`. False, and nothing changed, where the
- * demo is there already. Throws where its ids, e-mail addresses or plans are taken by something else.
+ * Inserts the demo in one transaction, with times around `now`. Returns false and changes nothing if the demo is already
+ * there. Throws if its ids, e-mail addresses or plans are taken by other rows.
  */
 export async function seedDemo(database: Database, now = new Date()): Promise<boolean> {
   return database.$transaction(
     async (transaction) => {
-      // Two replicas that start together: the second waits here, and then finds the demo of the first.
+      // If two replicas start together, the second waits here, and then finds the demo of the first.
       await transaction.$executeRaw`SELECT pg_advisory_xact_lock(7046029255)`;
       if (await hasDemo(transaction)) return false;
       await insertPeople(transaction, now);

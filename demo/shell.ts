@@ -32,7 +32,7 @@ const files: Readonly<Record<string, (machine: Machine) => string>> = {
   '/proc/loadavg': () => '0.03 0.05 0.01 1/84 412\n',
 };
 
-/** The boot log, with its moments in seconds. */
+/** The boot log: seconds since boot, and the message. */
 const bootLog = ({ vcpu, ramMb }: Machine): ReadonlyArray<readonly [number, string]> => [
   [0, `Linux version ${KERNEL}`],
   [0, `Memory: ${ramMb * 1024}K available`],
@@ -141,7 +141,7 @@ const commands: Readonly<Record<string, Command>> = {
   whoami: { about: 'shows who is logged in', run: ({ write }) => write('root\n') },
 };
 
-/** A shell of a few commands on a machine that there is not. */
+/** A shell with a few commands on a simulated machine. */
 export function openShell(machine: Machine): Shell {
   return {
     greeting: `\n${files['/etc/motd']?.(machine)}Type help for the commands, exit or Ctrl-D to leave.\n\n`,

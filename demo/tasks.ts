@@ -10,7 +10,7 @@ interface DemoTask {
   /** The name of its instance. */
   readonly on: string;
   readonly hoursAgo: number;
-  /** Where it took longer than the usual three minutes. */
+  /** Set if it took longer than the usual three minutes. */
   readonly finishedHoursAgo?: number;
   readonly error?: string;
 }
@@ -20,7 +20,7 @@ const unfinished: readonly DemoTask[] = [
   { status: 'pending', kind: 'instance.create', on: 'worker-08', hoursAgo: 0.2 },
   { status: 'running', kind: 'instance.resize', on: 'api-05', hoursAgo: 0.15 },
   { status: 'running', kind: 'instance.rebuild', on: 'web-07', hoursAgo: 0.3 },
-  // Stuck: for longer than an hour, the last one for longer than the day that the recent figures cover.
+  // Stuck for more than an hour; the last one for more than the 24 hours that the recent figures cover.
   { status: 'pending', kind: 'snapshot.create', on: 'worker-07', hoursAgo: 3.5 },
   { status: 'running', kind: 'backup.create', on: 'db-04', hoursAgo: 2 },
   { status: 'running', kind: 'instance.migrate', on: 'worker-06', hoursAgo: 30 },
@@ -30,7 +30,7 @@ const ended: readonly DemoTask[] = [
   { status: 'failed', kind: 'instance.start', on: 'build-06', hoursAgo: 5.2, error: 'The hypervisor refused the domain: out of memory.' },
   { status: 'failed', kind: 'volume.attach', on: 'db-02', hoursAgo: 9.7, error: 'The volume is in use by another instance.' },
   { status: 'failed', kind: 'backup.create', on: 'mail-02', hoursAgo: 18.4, error: 'The backup storage did not answer within 300 s.' },
-  // Created before the last 24 hours, failed within them.
+  // Created more than 24 hours ago, failed within the last 24 hours.
   {
     status: 'failed',
     kind: 'instance.migrate',
@@ -56,7 +56,7 @@ const succeeded: readonly DemoTask[] = Array.from({ length: 36 }, (_, index) => 
   hoursAgo: index < 18 ? 0.6 + index * 1.25 : 26 + (index - 18) * 19,
 }));
 
-/** Tasks in every status, the oldest first: recent, stuck, failed in the last 24 hours and before, and old. */
+/** Tasks in every status, oldest first: recent, stuck, failed in the last 24 hours and before, and old. */
 export function taskRows(now: Date): Prisma.TaskCreateManyInput[] {
   const oldestFirst = [...unfinished, ...ended, ...succeeded].sort((a, b) => b.hoursAgo - a.hoursAgo);
   return [...oldestFirst.map((task, index) => taskRow(now, task, index)), ...foreignTaskRows(now)];

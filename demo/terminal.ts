@@ -1,9 +1,9 @@
-/** What runs in a terminal: it is told lines, and writes answers. */
+/** The program in a terminal: it reads lines and writes output. */
 export interface Shell {
-  /** Said once, before the first prompt. */
+  /** Written once, before the first prompt. */
   readonly greeting: string;
   readonly prompt: string;
-  /** Runs a line; what it writes has `\n` at the ends of lines. Returning false logs out. It must end soon after it was interrupted. */
+  /** Runs a line. Its output ends lines with `\n`. Returning false logs out. It must return soon after `interrupted` aborts. */
   run(line: string, write: (text: string) => void, interrupted: AbortSignal): Promise<boolean>;
 }
 
@@ -16,7 +16,7 @@ const MAX_LINE = 4_096;
 const HISTORY = 100;
 
 /**
- * A terminal as a serial line has it: it echoes what is typed, lets it be mended, and gives whole lines to its shell.
+ * A terminal on a serial line: it echoes input, supports line editing, and passes whole lines to its shell.
  * Backspace, Ctrl-U (the line), Ctrl-C (the command), Ctrl-D (logs out), Ctrl-L (the screen) and the arrows up and down.
  */
 export class Terminal {
@@ -25,11 +25,11 @@ export class Terminal {
   readonly #history: string[] = [];
   #recalled = 0;
   #typed = '';
-  /** What has come of an escape sequence; null outside of one. */
+  /** The part of an escape sequence that was received; null outside of one. */
   #escape: string | null = null;
   #wasReturn = false;
   #running: AbortController | null = null;
-  /** Typed while a command was running. */
+  /** Input that arrived while a command was running. */
   #ahead = '';
   #decoder = new TextDecoder();
 
@@ -44,7 +44,7 @@ export class Terminal {
     for (const character of this.#decoder.decode(bytes, { stream: true })) this.#takeCharacter(character);
   }
 
-  /** The line is gone: what is running need not go on. */
+  /** Interrupts the running command after the connection has closed. */
   hangUp(): void {
     this.#running?.abort();
   }
@@ -95,7 +95,7 @@ export class Terminal {
     this.#line.write(`^C\r\n${this.#shell.prompt}`);
   }
 
-  /** The end of the input, where nothing has been typed. */
+  /** Ctrl-D: logs out if the current line is empty. */
   logOut(): void {
     if (this.#typed === '') this.#end();
   }
@@ -146,7 +146,7 @@ export class Terminal {
   }
 }
 
-/** What keys do that write nothing themselves. */
+/** The actions of control keys, which are not echoed. */
 const keys: Readonly<Record<string, (terminal: Terminal) => void>> = {
   '\u0003': (terminal) => terminal.cancel(),
   '\u0004': (terminal) => terminal.logOut(),

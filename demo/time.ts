@@ -1,6 +1,6 @@
 const HOUR_MS = 3_600_000;
 
-/** A moment before `now`; fractions count, and a negative number of hours lies in the future. */
+/** The time `hours` before `now`; may be fractional, or negative for a time in the future. */
 export function hoursBefore(now: Date, hours: number): Date {
   return new Date(now.getTime() - Math.round(hours * HOUR_MS));
 }

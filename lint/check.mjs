@@ -3,9 +3,9 @@ import { openDatabase } from './database.mjs';
 import { checkParameters } from './parameters.mjs';
 
 /**
- * Compares the statements that are written by hand, in the folders below `root`, with the migrated schema. Names, types and
- * nullability of columns are SafeQL's to check; what PostgreSQL takes each parameter for is asked here, of the text that is
- * really sent. The database is a PGlite in memory: no server, no download.
+ * Compares the hand-written SQL statements in the folders below `root` with the migrated schema. SafeQL checks the names,
+ * types and nullability of columns; `checkParameters` checks the type that PostgreSQL infers for each parameter of the text
+ * that is really sent. The database is a PGlite in memory: no server, no download.
  */
 export async function check({ root, migrations, folders }) {
   const { database, server, url } = await openDatabase(migrations);
@@ -19,7 +19,7 @@ export async function check({ root, migrations, folders }) {
   }
 }
 
-/** SafeQL holds its thread while it waits for the database, which must answer meanwhile: so it has a thread of its own. */
+/** Runs SafeQL in its own thread, as it blocks its thread while it waits for the database, which runs in this one. */
 function lint(workerData) {
   return new Promise((resolve, reject) => {
     const worker = new Worker(new URL('worker.mjs', import.meta.url), { workerData });

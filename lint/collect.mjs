@@ -3,7 +3,7 @@ import ts from 'typescript';
 
 const statements = [];
 
-/** What was collected since it was asked last. */
+/** Returns and clears the statements collected so far. */
 export function takeStatements() {
   return statements.splice(0);
 }
@@ -24,7 +24,7 @@ export const collect = {
           return { kind, source: context.sourceCode.getText(node) };
         });
         const text = quasi.quasis.map(({ value }, index) => (index === 0 ? '' : `$${index}`) + value.cooked).join('');
-        // Such a statement has no text of its own; the report says so.
+        // The text of such a statement is not known; the report above names the parameter.
         if (parameters.some(({ kind }) => !kind)) return;
         statements.push({ file: relative(context.cwd, context.filename), line: loc.start.line, text, parameters });
       },
@@ -32,7 +32,7 @@ export const collect = {
   },
 };
 
-/** What a parameter is to the driver, or null where it is none; a list ends with []. */
+/** The kind of a parameter for the driver; null if it is not a valid parameter; a list's kind ends with []. */
 function kindOf(checker, type) {
   if (type.isUnion()) {
     const present = type.types.filter(({ flags }) => !(flags & (ts.TypeFlags.Null | ts.TypeFlags.Undefined)));

@@ -2,7 +2,7 @@ import * as safeql from '@ts-safeql/eslint-plugin';
 import * as parser from '@typescript-eslint/parser';
 import { collect } from './collect.mjs';
 
-/** The driver's types in TypeScript, as src/platform/decode.ts makes them. */
+/** PostgreSQL type → TypeScript type, as src/platform/decode.ts decodes it. */
 const types = {
   uuid: 'string',
   int2: 'number',
@@ -19,7 +19,7 @@ const types = {
 
 const noFragments = 'A statement that is put together of fragments cannot be compared with the schema: write it out, or use Prisma.';
 
-/** How ESLint reads the sources below `root` against the database at `url`. */
+/** The ESLint configuration that checks the sources below `root` against the database at `url`. */
 export function configure(root, url) {
   return [
     {
@@ -37,7 +37,7 @@ export function configure(root, url) {
                 databaseUrl: url,
                 targets: [
                   { tag: { regex: '(.*\\.)?query' }, transform: '{type}' },
-                  // It returns a number of rows, and none of their columns.
+                  // `$executeRaw` returns the number of rows, not columns.
                   { tag: { regex: '(.*\\.)?\\$executeRaw' }, skipTypeAnnotations: true },
                 ],
                 overrides: { types },

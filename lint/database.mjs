@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { PGlite } from '@electric-sql/pglite';
 import { PGLiteSocketServer } from '@electric-sql/pglite-socket';
 
-/** A PGlite in memory with all migrations, and a server before it for clients of PostgreSQL. */
+/** A PGlite in memory with all migrations, behind a socket server for PostgreSQL clients. */
 export async function openDatabase(migrations) {
   const database = await PGlite.create();
   const folders = readdirSync(migrations, { withFileTypes: true }).filter((entry) => entry.isDirectory());

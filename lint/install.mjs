@@ -1,4 +1,4 @@
-// Installs what this folder needs, unless that was done for the same lock file before.
+// Installs this folder's dependencies, unless those of the same lock file are already installed.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';

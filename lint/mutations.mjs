@@ -1,10 +1,10 @@
-// node lint/mutations.mjs: shows that the check sees what it is there for. A copy of the sources gets one mistake in each of
-// several statements; every one of these statements must be reported.
+// node lint/mutations.mjs: a mutation test of the check. A copy of the sources gets one mistake in each of several statements;
+// the check must report every one of these statements.
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { check } from './check.mjs';
 
-/** `at` is where the statement begins, or comes before it; the mistake is made at the first `from` after it. */
+/** `at` is a text at or before the start of the statement; the first `from` after it is replaced by `to`. */
 const mutations = [
   { name: 'a column is renamed', file: 'tickets/service.ts', at: 'query<{ usedAt', from: 'used_at AS', to: 'redeemed_at AS' },
   { name: 'a table is renamed', file: 'backups/service.ts', at: 'query<StateRow>', from: 'billing_services AS', to: 'billing_service AS' },
@@ -187,7 +187,7 @@ try {
   rmSync(copy, { recursive: true, force: true });
 }
 
-/** Writes the copy; returns the lines of each statement that has a mistake, which moves no line. */
+/** Writes the copy; returns the line range of each mutated statement. Mutations do not change line numbers. */
 function mutate() {
   rmSync(copy, { recursive: true, force: true });
   mkdirSync(copy);

@@ -1,4 +1,4 @@
-/** The types of PostgreSQL that each kind of parameter may be taken for; an enum is a string too. */
+/** The PostgreSQL types that are valid for each kind of parameter; enums are also valid for a string. */
 const accepted = {
   string: ['text', 'varchar', 'uuid', 'json', 'numeric'],
   number: ['int2', 'int4', 'int8', 'float4', 'float8', 'numeric'],
@@ -8,8 +8,8 @@ const accepted = {
 };
 
 /**
- * Has PostgreSQL describe each statement as it is sent, without a type for any parameter, and compares what it takes the
- * parameters for with what TypeScript knows of them.
+ * Has PostgreSQL describe each statement as it is sent, without parameter types, and compares the types that it infers with
+ * those of TypeScript.
  */
 export async function checkParameters(database, statements) {
   const types = await readTypes(database);

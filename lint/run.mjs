@@ -1,4 +1,4 @@
-// node lint/run.mjs [folder …]: the check of the statements that are written by hand, below src/ and demo/ unless told otherwise.
+// node lint/run.mjs [folder …]: checks the hand-written SQL statements in the given folders, by default src and demo.
 import { fileURLToPath } from 'node:url';
 import { check } from './check.mjs';
 

@@ -9,7 +9,7 @@ const eslint = new ESLint({ cwd: root, overrideConfigFile: true, overrideConfig:
 const results = await eslint.lintFiles(folders);
 const problems = results.flatMap(({ filePath, messages }) => {
   const file = relative(root, filePath);
-  // SafeQL goes on about its configuration.
+  // SafeQL appends advice on its configuration to each message, which is cut off.
   return messages.map(({ line, message }) => ({ file, line, message: message.split('\nPlease add')[0] }));
 });
 parentPort.postMessage({ problems, statements: takeStatements() });

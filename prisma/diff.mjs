@@ -1,4 +1,4 @@
-// Prints the SQL that leads from the migrations to schema.prisma, and exits with 2 when there is any:
+// Prints the SQL that leads from the migrations to schema.prisma, and exits with 2 if there is any:
 // the drift check of `npm run check`, and the first draft of the next migration.
 // Runs Prisma's schema engine as WebAssembly against a PGlite in memory, so it needs no server and no download.
 import { readdirSync, readFileSync } from 'node:fs';

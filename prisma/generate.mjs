@@ -1,5 +1,5 @@
-// npm run generate: writes src/generated, Prisma's client and Pothos' types, where schema.prisma has changed. It calls the
-// generators of `prisma generate` without the command line around them, which would install another 230 MB for this.
+// npm run generate: writes src/generated (Prisma's client and Pothos' types) if schema.prisma has changed. It calls the
+// generators of `prisma generate` without Prisma's CLI, which would install another 230 MB.
 import { createHash } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -8,7 +8,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const generated = join(root, 'src/generated');
-/** What the generated code was made of, as a hash, lies beside it. */
+/** The hash of the inputs, stored beside the generated code. */
 const stamp = join(generated, '.made-of');
 
 export async function generate() {
@@ -17,7 +17,7 @@ export async function generate() {
   const madeOf = hash.digest('hex');
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === madeOf) return;
 
-  // Made aside and put in place by a rename: a bundler or a test that runs meanwhile reads the old or the new, not half of it.
+  // Generated in a draft folder and moved in place by a rename, so that a concurrent bundler or test never reads half of it.
   const draft = join(root, `dist/.generated-${process.pid}`);
   rmSync(draft, { recursive: true, force: true });
   mkdirSync(join(draft, 'prisma'), { recursive: true });
@@ -28,20 +28,20 @@ export async function generate() {
     if (existsSync(generated)) renameSync(generated, join(draft, 'old'));
     renameSync(join(draft, 'src/generated'), generated);
   } catch (failure) {
-    // Another was first.
+    // A concurrent run was first.
     if (failure.code !== 'ENOTEMPTY') throw failure;
   } finally {
     rmSync(draft, { recursive: true, force: true });
   }
 }
 
-/** @param {string} schema its path */
+/** @param {string} schema the path of the schema */
 async function runGenerators(schema) {
-  // By `require`: what these packages offer to `import` names files that are not there.
+  // `require`, as the `import` exports of these packages name files that do not exist.
   const require = createRequire(import.meta.url);
   const { getGenerators, loadSchemaContext } = require('@prisma/internals');
   const { PrismaClientTsGenerator } = require('@prisma/client-generator-ts');
-  // Where `prisma-pothos-types` is looked for.
+  // The generator `prisma-pothos-types` is looked up in PATH.
   process.env.PATH = [join(root, 'node_modules/.bin'), process.env.PATH].join(delimiter);
   const generators = await getGenerators({
     schemaContext: await loadSchemaContext({ schemaPath: { cliProvidedPath: schema }, printLoadMessage: false }),

@@ -7,7 +7,7 @@ import { bindRoute } from '../src/transport/rest/route.ts';
 import { routes } from '../src/transport/rest/routes.ts';
 import { printAsyncApi, printOpenApi } from './published.ts';
 
-/** What is checked in and derived: written by this program, or with `--check` compared. */
+/** The generated files that are checked in: this program writes them, or compares them with `--check`. */
 const printed: Readonly<Record<string, () => string>> = {
   'schema.graphql': () => `${printSchema(lexicographicSortSchema(schema))}\n`,
   'openapi.json': () =>
@@ -19,7 +19,7 @@ const printed: Readonly<Record<string, () => string>> = {
   'docs/errors.md': () => replaceTable(readFileSync(new URL('docs/errors.md', root), 'utf8')),
 };
 
-/** The catalogue stands between two marks; the rest of the page is written by hand. */
+/** Replaces the catalogue between its two marks; the rest of the page is written by hand. */
 function replaceTable(page: string): string {
   const rows = Object.entries(faults).map(([code, { status, when, where }]) => `| \`${code}\` | ${status} | ${when} | ${where} |`);
   const table = ['| code | status | when | where |', '| --- | --- | --- | --- |', ...rows].join('\n');

@@ -5,7 +5,7 @@ import { describeStreams } from './asyncapi.ts';
 import { examples } from './examples.ts';
 import { describeApi } from './openapi.ts';
 
-/** The text of `openapi.json`: what is served is what is checked in. */
+/** The text of `openapi.json`, which is both checked in and served. */
 export function printOpenApi(schema: GraphQLSchema, routes: readonly BoundRoute[]): string {
   return print(describeApi(schema, routes, examples));
 }
@@ -19,7 +19,7 @@ function print(document: unknown): string {
   return `${JSON.stringify(sort(document), null, 2)}\n`;
 }
 
-/** By key, so that a change shows where it is; examples stay as they went over the wire. */
+/** Sorts objects by key, so that diffs stay local; examples keep the order that they had on the wire. */
 function sort(value: unknown, isSorted = true): unknown {
   if (typeof value !== 'object' || value === null || !isSorted) return value;
   if (Array.isArray(value)) return value.map((item) => sort(item));

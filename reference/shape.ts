@@ -21,17 +21,17 @@ import type { FieldConstraints } from '../src/graph/variables.ts';
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** The schemas that a document names, by name: one name has one shape. */
+/** The named schemas of a document: one name has one shape. */
 export class NamedSchemas {
   readonly all: Record<string, JsonSchema> = {};
   readonly #names: Readonly<Record<string, string>>;
 
-  /** `names`: what is called otherwise than in GraphQL. */
+  /** `names`: GraphQL name → name in the document, where they differ. */
   constructor(names: Readonly<Record<string, string>> = {}) {
     this.#names = names;
   }
 
-  /** Throws where the name has another shape already: the routes would have to agree, or use another type. */
+  /** Throws if the name already has another shape: the routes must agree on one, or use another type. */
   refer(name: string, schema: JsonSchema): JsonSchema {
     const known = this.nameOf(name);
     const other = this.all[known];
@@ -49,7 +49,7 @@ export class NamedSchemas {
   }
 }
 
-/** The data of an operation with schemas in the place of values: what `answer` picks from it says what is answered. */
+/** The data of an operation with schemas in place of values: what `answer` picks from it describes the response. */
 export interface Shape {
   readonly [responseName: string]: Shape;
 }
@@ -78,7 +78,7 @@ export function shapeOf(type: GraphQLObjectType, { selections }: SelectionSetNod
   return shape;
 }
 
-/** Whether the shape is an object's: a leaf has nothing below it. */
+/** The object that the shape stands for; undefined for a leaf. */
 export function objectOf(shape: Shape): ObjectPart | undefined {
   return objects.get(shape);
 }
@@ -88,7 +88,7 @@ interface Additions {
   readonly add?: Readonly<Record<string, JsonSchema>>;
 }
 
-/** An object as the wire has it: all that is selected is always there. */
+/** The schema of an object on the wire: every selected field is required. */
 export function objectSchema(schemas: NamedSchemas, shape: Shape, { omit, add = {} }: Additions = {}): JsonSchema {
   const object = objects.get(shape);
   if (!object) throw new Error('a route answers an object, or a list of them');
@@ -123,7 +123,7 @@ function bareOutput(schemas: NamedSchemas, bare: GraphQLOutputType, shape: Shape
   throw new Error(`${String(bare)} has no place in a route`);
 }
 
-/** What a variable takes; `null` only where the declaration takes it, and never in a query. */
+/** The schema of a variable; nullable only if its declaration is, and never in a query string. */
 export function inputSchema(
   schemas: NamedSchemas,
   type: GraphQLInputType,
@@ -133,7 +133,7 @@ export function inputSchema(
   const { maxItems, maxLength, minimum, refusesNull } = (position?.extensions ?? {}) as FieldConstraints;
   const bare = getNullableType(type);
   const schema = {
-    // A number of a query may be as large as it likes (see `readQuery`).
+    // A number in a query string is unbounded (see `readQuery`).
     ...(isInBody || bare !== GraphQLInt ? bareInput(schemas, bare) : { type: 'integer' }),
     ...(maxItems !== undefined && { maxItems }),
     ...(maxLength !== undefined && { maxLength }),
@@ -156,7 +156,7 @@ function bareInput(schemas: NamedSchemas, type: GraphQLInputType): JsonSchema {
 }
 
 const builtIns: Readonly<Record<string, JsonSchema>> = {
-  // Every id of ours is a UUID.
+  // All ids are UUIDs.
   ID: { type: 'string', format: 'uuid' },
   String: { type: 'string' },
   Boolean: { type: 'boolean' },
@@ -172,7 +172,7 @@ function scalarSchema(type: GraphQLScalarType): JsonSchema {
 }
 
 function orNull(schema: JsonSchema): JsonSchema {
-  // Any value is null, too.
+  // A schema without constraints already allows null.
   if (Object.keys(schema).length === 0) return schema;
   return typeof schema.type === 'string' ? { ...schema, type: [schema.type, 'null'] } : { anyOf: [schema, { type: 'null' }] };
 }

@@ -1,9 +1,9 @@
-// npm run build: brings dist/current, with the desk in it, up to date with the sources, and the client package with its own.
-// It leaves alone what is fresh, in some 60 ms.
+// npm run build: brings dist/current, including the desk, and the client package up to date with their sources.
+// If both are fresh, it does nothing, in some 60 ms.
 //
-// A build lies in dist/<hash of the sources>/ and appears by a rename: two that begin at once do not harm each other, and
-// a server goes on with the build that it was started from. Beside the builds lies an empty embedded database, which
-// first starts copy: PGlite takes five seconds and 800 MB to make one.
+// A build is placed in dist/<hash of the sources>/ by a rename: concurrent builds do not harm each other, and a running
+// server keeps the build that it was started from. Beside the builds is an empty embedded database, which the first start
+// copies: PGlite takes five seconds and 800 MB to create one.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -49,10 +49,10 @@ const locate = () =>
   );
 let output = locate();
 const isFresh = existsSync(output);
-// Whoever has a PostgreSQL does not wait for the other.
+// A checkout that uses PostgreSQL does not wait for the embedded database.
 const wantsDatabase = !process.env.DATABASE_URL && !existsSync(join(output, 'database'));
 const client = join(root, 'clients/typescript');
-// What was compiled is as old as the newest of the sources, as they were then.
+// The compiled client gets the modification time of its newest source, by which its freshness is checked.
 const clientTime = findNewest(['clients/typescript/src', 'clients/typescript/tsconfig.json']);
 const isClientFresh = findTime(join(client, 'dist/index.js')) >= clientTime;
 if (!isFresh || wantsDatabase || !isClientFresh) {
@@ -71,34 +71,34 @@ if (readLink(join(dist, 'current')) !== basename(output)) {
   forgetOldBuilds();
 }
 
-/** @param {Promise<void>} client what the desk is built on */
+/** @param {Promise<void>} client resolves when the client package, which the desk imports, is compiled */
 async function makeServer(client) {
   if (!isFresh) await compile(client);
   if (wantsDatabase) await makeDatabase();
 }
 
-/** Types are judged by `npm run check`, not here. @param {Promise<void>} client */
+/** Does not check types: `npm run check` does. @param {Promise<void>} client */
 async function compile(client) {
   const { generate } = await import('../prisma/generate.mjs');
   const { build } = await import('rolldown');
   const { default: config } = await import('../rolldown.config.mjs');
   const dir = join(draft, 'build');
-  // Once more where a source was saved meanwhile: a build holds what its name says.
+  // Repeats if a source was saved meanwhile, as the name of a build is the hash of its sources.
   for (let made = ''; made !== output; output = locate()) {
     made = output;
     rmSync(dir, { recursive: true, force: true });
     await generate();
     await Promise.all([build({ ...config, cwd: root, output: { ...config.output, dir } }), client.then(() => buildDesk(join(dir, 'web')))]);
   }
-  // It may not be there yet.
+  // The link may dangle until the database has been made.
   const database = `.database-${hashFiles(['prisma/migrations', 'node_modules/@electric-sql/pglite/package.json'])}`;
   link(join('..', database), join(dir, 'database'));
-  appear(dir, output);
-  // From 22.8 on Node.js keeps what it has compiled: a fifth of a start, and 10 MB.
+  moveInPlace(dir, output);
+  // Fills the compile cache of Node.js (from 22.8 on): it saves a fifth of the start time, and takes 10 MB.
   await runCommand(['--help']);
 }
 
-/** The desk, in a process of its own: there are two cores, and what it takes of memory is gone then. @param {string} dir */
+/** Builds the desk in its own process, to use the second core and to release its memory afterwards. @param {string} dir */
 async function buildDesk(dir) {
   const args = [join(root, 'node_modules/vite/bin/vite.js'), 'build', 'web', '--logLevel', 'warn'];
   const env = { ...process.env, DESK_DIR: dir };
@@ -106,7 +106,7 @@ async function buildDesk(dir) {
   if (code !== 0) throw new Error('The desk could not be built.');
 }
 
-/** The client package, which the examples in docs/clients import. */
+/** Compiles the client package, which the examples in docs/clients import. */
 async function compileClient() {
   const made = join(draft, 'client');
   const tsc = join(root, 'node_modules/typescript/bin/tsc');
@@ -117,28 +117,28 @@ async function compileClient() {
   try {
     renameSync(join(client, 'dist'), join(draft, 'client-before'));
   } catch {
-    // There is none, or another has just put it aside.
+    // There is none, or a concurrent build has just moved it away.
   }
-  appear(made, join(client, 'dist'));
+  moveInPlace(made, join(client, 'dist'));
 }
 
-/** Where it fails, a first start tells why. */
+/** Creates the empty database. Failures are ignored: the first start would report them. */
 async function makeDatabase() {
   const path = join(output, readlinkSync(join(output, 'database')));
   if (existsSync(path)) return;
   await runCommand(['migrate']);
-  if (existsSync(join(draft, 'database'))) appear(join(draft, 'database'), path);
+  if (existsSync(join(draft, 'database'))) moveInPlace(join(draft, 'database'), path);
 }
 
-/** A command of the build, on an embedded database in the draft. */
+/** Runs a command of the new build, on an embedded database in the draft. */
 async function runCommand(args) {
   const { PATH, HOME } = process.env;
   const env = { PATH, HOME, DATA_DIR: draft, NODE_COMPILE_CACHE: join(output, 'compiled') };
   await once(spawn(process.execPath, [join(output, 'cli.js'), ...args], { cwd: root, env, stdio: 'ignore' }), 'close');
 }
 
-/** Whole, or not at all; another that was there first stays. */
-function appear(made, path) {
+/** Moves a result to its path atomically; if a concurrent build was first, its result stays. */
+function moveInPlace(made, path) {
   try {
     renameSync(made, path);
   } catch (failure) {
@@ -161,7 +161,7 @@ function readLink(path) {
   }
 }
 
-/** Of files and all that is in folders, but for what is generated from them. */
+/** The hash of files and of all files in folders, except generated ones. */
 function hashFiles(names) {
   const hash = createHash('sha256');
   for (const name of names) {
@@ -180,7 +180,7 @@ function listFiles(name) {
   return entries.sort().flatMap((entry) => listFiles(join(name, entry)));
 }
 
-/** When a file was changed, in whole milliseconds, as finer ones are not set exactly; 0 where it is not there. */
+/** The modification time of a file, in whole milliseconds, as `utimes` is not exact below; 0 if there is no such file. */
 function findTime(path) {
   return Math.round(statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0);
 }
@@ -193,7 +193,7 @@ function forgetOldBuilds() {
   const now = new Date();
   utimesSync(output, now, now);
   const found = readdirSync(dist).map((name) => {
-    // What another has just put in its place is gone.
+    // A concurrent build may just have removed the entry.
     const { mtimeMs = Number(now) } = statSync(join(dist, name), { throwIfNoEntry: false }) ?? {};
     return { name, path: join(dist, name), age: Number(now) - mtimeMs };
   });

@@ -1,12 +1,12 @@
-// npm run dev: serves the sources, and begins anew when one is saved. While a build fails, the server before it goes on.
-// The desk is served by Vite beside it, which replaces what is saved in the open page, and passes all else on to the server.
+// npm run dev: builds and serves the sources, and restarts when one is saved. If a build fails, the previous server keeps running.
+// Vite serves the desk beside it, with hot module replacement, and proxies all other requests to the server.
 import { spawn } from 'node:child_process';
 import { readdirSync, watch } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-/** Editors save in several steps. */
+/** The debounce after a change, as editors save in several steps. */
 const SETTLE_MS = 100;
 
 /** @type {Map<string, import('node:fs').FSWatcher>} */
@@ -29,16 +29,16 @@ for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM'])) {
   });
 }
 watchFolders();
-begin();
+restart();
 
-/** Folders are watched, not files: a file that is saved by a rename is another one, and its watcher would hear no more of it. */
+/** Watches folders, not files: a save by rename replaces the file, and a watcher of the old one would get no more events. */
 function watchFolders() {
   const folders = [join(root, 'src'), join(root, 'demo'), join(root, 'prisma')];
   for (const folder of folders) {
     for (const entry of readdirSync(folder, { withFileTypes: true }))
       if (entry.isDirectory() && entry.name !== 'generated') folders.push(join(folder, entry.name));
     if (watchers.has(folder)) continue;
-    const watcher = watch(folder, hear);
+    const watcher = watch(folder, scheduleRestart);
     watcher.on('error', () => watcher.close());
     watchers.set(folder, watcher);
   }
@@ -49,16 +49,16 @@ function watchFolders() {
   }
 }
 
-function hear() {
+function scheduleRestart() {
   clearTimeout(timer);
   timer = setTimeout(() => {
     watchFolders();
-    begin();
+    restart();
   }, SETTLE_MS);
 }
 
-/** One at a time. */
-function begin() {
+/** Builds and restarts the server, one run at a time. */
+function restart() {
   work = work.then(async () => {
     if (isEnding || (await run(['scripts/build.mjs']).exit) !== 0 || isEnding) return;
     await server?.stop();

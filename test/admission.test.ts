@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** The app's database, and how many statements it was sent by it. */
+/** A wrapper of the app's database, which counts the statements sent through it. */
 function watch(): { database: Database; sent: () => number } {
   let sent = 0;
   const query = (...statement: Parameters<Database['query']>) => {
@@ -54,7 +54,7 @@ describe('a request that names its project', () => {
     expect((await apply(database, ids, key)).prefetched).toBeNull();
     const before = sent();
     const admitting = apply(database, ids, key);
-    // The statements of one turn of the event loop: neither waits for the other.
+    // Both statements are sent in one iteration of the event loop: neither waits for the other.
     await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
     expect(sent() - before).toBe(2);
     const { viewer, prefetched } = await admitting;

@@ -4,7 +4,7 @@ import { exceedsBytes, findOverflow } from '../src/kernel/size.ts';
 import { countCases } from './support/cases.ts';
 
 const sizeOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value));
-/** With every kind of character that JSON escapes, and half characters, which it escapes as well. */
+/** Strings with every kind of character that JSON escapes, including lone surrogates. */
 const text = fc
   .array(fc.oneof(fc.nat(0xffff), fc.nat(0x22), fc.constantFrom(0xd83d, 0xde00, 0x5c, 0x7f, 0x80, 0x7ff, 0x800)))
   .map((units) => String.fromCharCode(...units));

@@ -7,7 +7,7 @@ const MAX_BYTES = 8 * 2 ** 20;
 const SMALL_BYTES = 256 * 1024;
 const path = { prev: undefined, key: 'list', typename: 'Query' } as GraphQLResolveInfo['path'];
 
-/** A page of so many rows of 100,000 bytes; which of them the database would read, shows in `asked` alone. */
+/** A page of `count` rows of 100,000 bytes; `asked` records the bytes left at each read. */
 const pageOf = (count: number, asked: number[]) => async (bytesLeft: number) => {
   asked.push(bytesLeft);
   await new Promise((resolve) => setImmediate(resolve));
@@ -85,7 +85,7 @@ it('an answer that is given before its lists have been read takes no turn for th
   await before.read(path, pageOf(50, []));
   const lists = [waiting.read(path, pageOf(50, asked)), waiting.read(path, pageOf(50, asked))];
   await new Promise((resolve) => setTimeout(resolve, 20));
-  // Each of these answers has a field that has failed.
+  // Each of these answers has a failed field.
   waiting.close();
   lists.push(reading.read(path, pageOf(50, asked)));
   reading.close();
@@ -109,7 +109,7 @@ it('a large answer keeps its turn until its text is made, and others work in bet
   setImmediate(goAround);
   const body = { text: 'ä"'.repeat(10) };
   const wording = budget.serialize(body);
-  // As the pipeline does, right behind the execution.
+  // The pipeline closes the budget right after the execution.
   budget.close();
   expect(budget.isLarge).toBe(true);
   expect(String(await wording)).toBe(JSON.stringify(body));

@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** The program that the blocks of a page make, with the address of the app. */
+/** The program formed by a page's code blocks, with the address of the app. */
 function readProgram(page: string): string {
   const blocks = [...readFileSync(new URL(page, root), 'utf8').matchAll(/^```js\n([\s\S]*?)^```$/gm)].map(([, block]) => block);
   return blocks.join('').replaceAll('http://localhost:4000', app.baseUrl);

@@ -30,7 +30,7 @@ const path = () => ({ organization_id: app.demo.organization_id, project_id: pro
 
 type Seen = FeedEvent & { type: 'notification' };
 
-/** Events until one is enough, and the states on the way. */
+/** Reads events until `isEnough` is satisfied; returns them and the connection states along the way. */
 async function follow(client: Portico, isEnough: (events: readonly FeedEvent[]) => boolean, after: number | null = null, of = project) {
   const events: FeedEvent[] = [];
   const states: ConnectionState[] = [];
@@ -55,10 +55,10 @@ async function publish(title: string, of = project): Promise<number> {
   return json.data.publishNotification.notification.sequence;
 }
 
-/** Something before the server; `answer` returns false for what it passes on. */
+/** A proxy in front of the server; it forwards the requests for which `answer` returns null. */
 async function openFront(answer: (request: IncomingMessage) => Response | null): Promise<{ url: string; close(): Promise<void> }> {
   const server = createServer(passOn(answer));
-  // A server without listeners for upgrades hangs up on them, as a proxy that knows no WebSocket.
+  // A server without an upgrade listener closes the connection, like a proxy without WebSocket support.
   return listen(server, 'http');
 }
 
@@ -102,14 +102,14 @@ async function listen(server: Server, scheme: string): Promise<{ url: string; cl
   };
 }
 
-/** The head of an answer and the beginning of its body; then the connection breaks. */
-/** An answer of a `fetch` that asks nobody. */
+/** Gives a response of a stubbed `fetch` its URL. */
 const withUrl = (response: Response) => Object.defineProperty(response, 'url', { value: `${url}/v1/organizations` });
 
+/** Answers with the headers and the beginning of a body, and then breaks the connection. */
 function breakOff(): Response {
   const body = new ReadableStream({
     start: (output) => output.enqueue(Buffer.from('{"data": {')),
-    // By now the beginning is on its way.
+    // The beginning has been sent by then.
     pull: async (output) => {
       await sleep(20);
       output.error(new Error('the connection broke'));
@@ -152,7 +152,7 @@ describe('v1', () => {
   });
 
   it('sends a write again with its key alone, which is done once', async () => {
-    // The answers are lost behind the server: it has done what it was asked.
+    // The answers are lost after the server has carried out the requests.
     let lost = 0;
     const count = async () => (await app.ask('GET', `${app.projectPath}/monitoring/dashboards`)).json.count;
     const proxy = await openProxy({ host: '127.0.0.1', port: Number(new URL(url).port) });
@@ -221,7 +221,7 @@ describe('v1', () => {
       expect([error?.code, error?.message]).toEqual(['not_authenticated', 'The credential is no key and no token.']);
       await expect(client.v1.GET('/v1/organizations')).rejects.toMatchObject({ name: 'PorticoError', code: 'not_authenticated' });
     }
-    // As a file has it that ends with a line break.
+    // A credential read from a file often ends with a line break.
     const { response } = await connect({ url, credential: `${token('viewer')}\n` }).v1.GET('/v1/organizations');
     expect(response.status).toBe(200);
   });
@@ -341,7 +341,7 @@ describe('feed', () => {
         if (seen.length === 5 * (times + 1)) break;
       }
     }
-    // The one in whose midst the reading ended was not kept: it comes again.
+    // Event 8 was not saved, because reading ended while it was handled, so it is delivered again.
     expect([seen, saved.slice(0, 4)]).toEqual([
       [4, 5, 6, 7, 8, 8, 9, 10, 11, 12],
       [4, 5, 6, 7],
@@ -412,7 +412,7 @@ describe('feed', () => {
     const of = app.demo.empty_project_id;
     const titles: string[] = [];
     let [awaited, witness] = ['first', Promise.resolve()];
-    // A second feed says when the first one has been told.
+    // A second feed shows when the first one has been delivered to.
     const witnessed = async (title: string) => {
       for await (const event of as('owner').feed({ project: of, signal: AbortSignal.timeout(30_000) })) {
         if (event.type === 'ready') await publish(title, of);
@@ -473,7 +473,7 @@ describe('feed', () => {
     for await (const event of as('owner').feed({ project: of, after: from, onState })) {
       if (event.type !== 'notification') continue;
       seen.push(event.sequence);
-      // The reader pauses until its first connection has been closed for what it has not read.
+      // The reader pauses until its first connection has been closed because of unread data.
       if (seen.length === 1) await new Promise((resolve) => setTimeout(resolve, 2_000));
       if (seen.length === 400) break;
     }
@@ -688,7 +688,7 @@ describe('console', () => {
   });
 
   it('ends where nobody reads, rather than keep it all', async () => {
-    // Whatever connects is told much: a console that has just moved is connected to twice.
+    // Every connection is sent much output, because a console that has just moved is connected to twice.
     const guest = await openGuest((line) => void line.write(Buffer.alloc(24 * 1024 * 1024, 'a')));
     const instance = app.demo.instances.eligible;
     await setEndpoint(app, instance, { port: guest.port });

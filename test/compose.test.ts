@@ -24,7 +24,7 @@ describe.each(names)('the service %s', (name) => {
 
   test('has an image that may be pinned by its digest, which deploy/digests.sh finds out', () => {
     const [image = ''] = readKey('image');
-    // What is built here has the digest of what it is built on.
+    // The image built here has the digest of its base image.
     const from = image === 'portico' ? /^FROM (\S+) AS base$/m.exec(read('Dockerfile'))?.[1] : image;
     const [, tag, variable] = /^(\w+:[\w.-]+)\$\{(\w+_DIGEST)(?::-)?\}$/.exec(from ?? '') ?? [];
     expect([image, tag, variable]).toEqual([image, expect.any(String), expect.any(String)]);

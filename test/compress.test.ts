@@ -7,7 +7,7 @@ import { makeProject } from './support/world.ts';
 let app: TestApp;
 let dashboards: string;
 let projectId: string;
-/** One of 2, 20, 200 KB each, by their ids. */
+/** The ids of dashboards of 2, 20 and 200 KB. */
 const made: Record<'small' | 'middle' | 'large', string> = { small: '', middle: '', large: '' };
 
 beforeAll(async () => {
@@ -51,7 +51,7 @@ const queryOf = (first: number) => ({
   variables: { p: projectId, n: first },
 });
 
-/** All that makes an answer, but for how it is coded. */
+/** The parts of an answer that do not depend on its encoding. */
 function decoded({ status, headers, bytes }: Raw) {
   return {
     status,
@@ -136,7 +136,7 @@ it('of many at once, each is answered, compressed or not', async () => {
   const answers = await Promise.all(Array.from({ length: 24 }, () => ask('GET', `${dashboards}/${made.large}`, { headers: gzip })));
   expect(new Set(answers.map((answer) => decoded(answer).text)).size).toBe(1);
   expect(answers.some(({ headers }) => headers['content-encoding'] === 'gzip')).toBe(true);
-  // Who has gone before the answer was compressed harms nobody.
+  // Clients that disconnect before the answer is compressed must do no harm.
   for (let time = 0; time < 20; time += 1) {
     const sent = request(`${app.baseUrl}${dashboards}/${made.large}`, {
       headers: { ...gzip, authorization: `Bearer ${app.demo.users.owner.token}` },
@@ -146,7 +146,7 @@ it('of many at once, each is answered, compressed or not', async () => {
     await new Promise((resolve) => setTimeout(resolve, time * 2));
     sent.destroy();
   }
-  // What those had begun is done first.
+  // The compressions that they started are finished first.
   const encoding = async () => (await ask('GET', `${dashboards}/${made.large}`, { headers: gzip })).headers['content-encoding'];
   await expect.poll(encoding, { timeout: 10_000 }).toBe('gzip');
   expect(app.logLines.filter((line) => /"level":"(error|fatal)"/.test(line))).toEqual([]);

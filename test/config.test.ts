@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { ConfigError, demoFilePath, readConfig } from '../src/config.ts';
 
-/** The lines of the refusal. */
+/** The lines of the error message. */
 function problemsOf(env: Record<string, string>): string[] {
   try {
     readConfig(env);

@@ -24,7 +24,7 @@ async function createProjects(random: Random, count: number): Promise<string[]> 
   return ids;
 }
 
-/** Where a counter and a recount of the rows differ: one statement, so both are of one moment. */
+/** SQL that compares every counter with a recount of the rows, in one statement so that both see the same snapshot. */
 const differences = (() => {
   const instanceSums = 'sum(instances), sum(vcpu), sum(ram_mb), sum(storage_gb), sum(without_hypervisor), sum(throttled)';
   const taskSums = 'sum(pending), sum(running), sum(succeeded), sum(failed), sum(cancelled), sum(failures)';
@@ -65,7 +65,7 @@ async function expectNoDifferences(what: string) {
   expect(await connection.run(differences), what).toEqual([]);
 }
 
-/** The overview as the rows tell it, without the cancellations, of which there are no counters. */
+/** The overview computed from the rows, without the cancellations, which have no counters. */
 async function recountOverview(projectId: string) {
   const rows = (await connection.run(`
     SELECT status::text, vcpu, ram_mb, storage_gb, hypervisor IS NULL AS unplaced, throttled FROM instances
@@ -174,10 +174,10 @@ describe('counters equal a recount', () => {
   });
 });
 
-/** Twice as many as a counter has slots, so that some share one. PGlite has one connection, and so one writer at a time. */
+/** Twice the number of a counter's slots, so that some writers share one. PGlite has one connection and therefore one writer. */
 const WRITERS = isPostgres ? 16 : 1;
 
-/** Runs one random series a writer, all at once, and compares all the while. Returns the SQLSTATEs of what failed. */
+/** Runs one random series per writer, all at once, and compares throughout. Returns the SQLSTATEs of the failed statements. */
 async function runWriters(seed: number, width: number, write: (writer: Connection, ground: Ground) => Promise<void>): Promise<string[]> {
   const projects = await createProjects(seededRandom(seed), 4);
   const failures: string[] = [];
@@ -229,11 +229,11 @@ describe('with writers at once', () => {
         throw failure;
       }
     });
-    // Deadlocks, and rows for a project that is gone.
+    // Deadlocks and rows for a deleted project are expected.
     expect(failures.filter((state) => state !== '40P01' && state !== '23503')).toEqual([]);
   });
 
-  // Two connections at least: on PGlite no statement ever waits.
+  // This needs two connections: on PGlite no statement ever waits.
   if (isPostgres) {
     test('counters are taken in the order of their key, whatever the order of the rows', async () => {
       const projects = (await createProjects(seededRandom(13), 2)).sort();
@@ -261,7 +261,7 @@ describe('with writers at once', () => {
   }
 });
 
-/** Until the connection waits for a lock. */
+/** Resolves once the connection waits for a lock. */
 async function untilWaiting(pid: number): Promise<void> {
   await expect
     .poll(() => connection.run(`SELECT wait_event_type AS event FROM pg_stat_activity WHERE pid = ${pid}`))

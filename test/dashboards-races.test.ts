@@ -31,14 +31,14 @@ async function listDefaults(projectId: string): Promise<string[]> {
   return rows.map(({ id }) => id);
 }
 
-/** How many answers there were of each status. */
+/** The number of answers by status. */
 function tally(answers: readonly Answer[]): Record<number, number> {
   const counts: Record<number, number> = {};
   for (const { status } of answers) counts[status] = (counts[status] ?? 0) + 1;
   return counts;
 }
 
-/** `count` times `act`, all under way at once. */
+/** Runs `act` `count` times concurrently. */
 function atOnce<Result>(count: number, act: (index: number) => Promise<Result>): Promise<Result[]> {
   return Promise.all(Array.from({ length: count }, (_, index) => act(index)));
 }
@@ -64,7 +64,7 @@ describe('what was sent comes back', () => {
       '123456789012345678901234567890',
     ),
   );
-  /** JSON text, not values: what a number is spelled like, and the order of members, comes back too. */
+  /** JSON text rather than values, because the spelling of numbers and the order of members are preserved too. */
   const { json } = fc.letrec<{ json: string; list: string; object: string }>((tie) => ({
     json: fc.oneof(
       { maxDepth: 6, withCrossShrink: true },

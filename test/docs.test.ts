@@ -12,7 +12,7 @@ const pages = [
 ];
 const read = (path: string) => readFileSync(join(checkout, path), 'utf8');
 
-/** As GitHub names them. */
+/** The anchors that GitHub generates for the headings of a page. */
 const anchorsOf = (page: string) =>
   [...page.matchAll(/^#+ (.+)$/gm)].map(([, title = '']) =>
     title

@@ -26,7 +26,7 @@ const read = (path: string) => readFileSync(new URL(path, root), 'utf8');
 const html = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
 const get = (path: string, headers = {}) => app.ask('GET', path, { as: null, headers });
 
-/** Open to everybody, free of charge, and the same for HEAD. */
+/** Checks that a document is public, costs no budget, and is answered alike for HEAD. */
 async function expectOpen(path: string, headers = {}): Promise<Answer> {
   const answer = await get(path, headers);
   expect(answer.status, path).toBe(200);

@@ -14,7 +14,7 @@ import { makeProbe } from './support/probe.ts';
 import { seededRandom } from './support/random.ts';
 import { type Drawn, drawDocument } from './support/selections.ts';
 
-/** `DOCUMENTS=100000 npx vitest run test/engine.test.ts` takes a while, and says what it has compared. */
+/** `DOCUMENTS=100000 npx vitest run test/engine.test.ts` takes a while and reports the number of comparisons. */
 const DOCUMENTS = countCases(1_500, 'DOCUMENTS');
 const SEED = Number(process.env.SEED ?? 20261121);
 const USES = 4;
@@ -27,7 +27,7 @@ const log = createLogger('silent');
 const nowhere = async () => {
   throw Fault.notFound();
 };
-/** A viewer who may see nothing: what is compared needs no database. */
+/** A viewer without access to anything, because the comparison needs no database. */
 const reach = {
   database: { query: async () => [] },
   openLogger: () => log,
@@ -40,7 +40,7 @@ const openContext = (): Context => ({ ...createContext(source), ...reach }) as u
 
 const write = ({ errors, data }: ExecutionResult) => JSON.stringify({ ...(errors && { errors }), data });
 
-/** What graphql-js itself makes of a document that may run; null for one that is refused before. */
+/** The answer of graphql-js to a document; null for one that is rejected before execution. */
 async function walk({ query, operationName, variables }: Drawn): Promise<string | null> {
   const document = parse(query);
   if (validate(schema, document).length > 0) return null;
@@ -48,7 +48,7 @@ async function walk({ query, operationName, variables }: Drawn): Promise<string 
   return (await checkOperation(args)) ? null : write(await execute(args));
 }
 
-/** As every door asks; null for a document that is refused for what is declared beyond its types. */
+/** Executes a document as the APIs do; null for one rejected by the rules that the schema declares beyond its types. */
 async function ask({ query, operationName, variables: variableValues }: Drawn): Promise<string | null> {
   const enveloped = getEnveloped({ openContext });
   const document = parseAllowed(enveloped, query);

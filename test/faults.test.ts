@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** What a database error becomes, by the whole way through driver, adapter and client. */
+/** The fault that a database error becomes on its way through driver, adapter and client. */
 async function faultOf(work: () => Promise<unknown>): Promise<Fault> {
   try {
     await work();
@@ -22,7 +22,7 @@ async function faultOf(work: () => Promise<unknown>): Promise<Fault> {
 
 describe('a SQLSTATE', () => {
   const table: Record<string, string> = {
-    // Out of reach, starting, stopping, full, or in a state that passes.
+    // The database is unreachable, starting, stopping, full, or in another temporary state.
     '57P01': 'service_unavailable',
     '57P02': 'service_unavailable',
     '57P03': 'service_unavailable',
@@ -35,12 +35,12 @@ describe('a SQLSTATE', () => {
     '40001': 'service_unavailable',
     '40P01': 'service_unavailable',
     '25P03': 'service_unavailable',
-    // What is named does not exist, or is taken.
+    // A referenced row does not exist, or a unique value is taken.
     '23503': 'not_found',
     '23001': 'not_found',
     '23505': 'conflict',
     '23P01': 'conflict',
-    // Values that no column takes.
+    // Values that no column accepts.
     '22001': 'invalid_request',
     '22003': 'invalid_request',
     '22021': 'invalid_request',
@@ -48,7 +48,7 @@ describe('a SQLSTATE', () => {
     '22P05': 'invalid_request',
     '23502': 'invalid_request',
     '23514': 'invalid_request',
-    // Our own mistakes.
+    // Errors in Portico's own statements.
     '42601': 'internal_error',
     '42703': 'internal_error',
     '42P01': 'internal_error',

@@ -8,9 +8,9 @@ import { seededRandom } from './support/random.ts';
 import { type Connection, openConnection, sqlState } from './support/sql.ts';
 import { makeProject } from './support/world.ts';
 
-/** PGlite has one connection, and so one writer, who waits while somebody looks. */
+/** PGlite has one connection and therefore one writer, which waits while the figures are read. */
 const WRITERS = isPostgres ? 8 : 1;
-/** What the writers share, and whoever looks has alone: no transaction is under way then. */
+/** The key of an advisory lock that writers hold shared and the reader exclusively, so that no transaction runs while it reads. */
 const QUIET = 20_261_122;
 const DAY_MS = 86_400_000;
 const SEED = Number(process.env.FIGURES_SEED ?? 20_261_122);
@@ -29,7 +29,7 @@ afterAll(async () => {
   await app.close();
 });
 
-/** What is asked of the overview, and of the items of each list. */
+/** The selections for the overview and for the items of each list. */
 const overviewFields = `computeOverview {
   attention { instancesWithoutHypervisor instancesSuspended instancesThrottled cancellationsScheduled tasksFailed24h tasksStuck }
   instancesByStatus { status count } instancesTotal resourcesAllocated { vcpu ramMb ramGb storageGb }
@@ -52,13 +52,13 @@ interface Item {
   readonly [field: string]: unknown;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: a figure lies anywhere in the project
+// biome-ignore lint/suspicious/noExplicitAny: a figure may be anywhere in the project
 type Project = any;
 
 interface List {
   readonly list: ListName;
   readonly filter?: string;
-  /** The figure that the list opens; null where its `totalCount` is the only one. */
+  /** The overview figure that counts the list's items; null if `totalCount` is the only one. */
   readonly figure: ((project: Project) => number) | null;
 }
 
@@ -95,7 +95,7 @@ const lists: readonly List[] = [
   { list: 'notifications', filter: 'severity: critical', figure: null },
 ];
 
-/** How whoever looks goes through the lists. */
+/** How the lists are paged through. */
 interface Look {
   readonly size: number;
   readonly isBackwards: boolean;
@@ -127,7 +127,7 @@ async function ask(projectId: string, selection: string): Promise<Project> {
   return json.data.project;
 }
 
-/** All items of a list, page by page, and what it says that they are. */
+/** Reads all items of a list page by page, and the totals that the pages report. */
 async function walk(projectId: string, list: List, look: Look): Promise<{ items: Item[]; totals: Set<number> }> {
   const items: Item[] = [];
   const totals = new Set<number>();
@@ -143,7 +143,7 @@ async function walk(projectId: string, list: List, look: Look): Promise<{ items:
 
 const sum = (items: readonly Item[], field: string) => items.reduce((total, item) => total + Number(item[field]), 0);
 
-/** Compares every figure with the list that it opens, and with what that list says of itself. Returns how many items there are. */
+/** Compares every figure with its list and with that list's `totalCount`. Returns the number of items. */
 async function compare(projectId: string, look: Look): Promise<number> {
   const project = await ask(projectId, overviewFields);
   const { computeOverview: overview } = project;
@@ -182,7 +182,7 @@ async function compare(projectId: string, look: Look): Promise<number> {
   return [...walked.values()].flat().length;
 }
 
-/** The same of the lists that an instance has, in the order of the look. */
+/** Does the same for the lists of an instance, in the given orders. */
 async function compareOfInstance(projectId: string, { id, ...counted }: Item, { orders }: Look): Promise<void> {
   for (const list of instanceLists) {
     const order = orders[list];
@@ -193,7 +193,7 @@ async function compareOfInstance(projectId: string, { id, ...counted }: Item, { 
   }
 }
 
-/** A writer's transactions, each of a few statements, one after another; returns the SQLSTATEs of those that failed. */
+/** Runs a writer's transactions of a few statements each, one after another; returns the SQLSTATEs of those that failed. */
 async function write(writer: Connection, index: number, { seed, steps, projects }: { seed: number; steps: number; projects: string[] }) {
   const random = seededRandom(seed + index * 7919);
   const ground = { random, projects, owner: `w${seed}x${index}`, width: 6 };
@@ -219,7 +219,7 @@ async function write(writer: Connection, index: number, { seed, steps, projects 
   return failures;
 }
 
-/** A moment at which no writer has anything under way, in the midst of their work. */
+/** Runs `work` between the writers' transactions, while none is open. */
 async function atQuietMoment<Result>(work: () => Promise<Result>): Promise<Result> {
   await observer.run(`SELECT pg_advisory_lock(${QUIET})::text`);
   try {
@@ -249,7 +249,7 @@ test('figure = totalCount = length, of every figure and the list that it opens, 
         items += await atQuietMoment(() => compare(projectId, look));
         if (!isPostgres) writing = begin(part + 1);
       }
-      // A row of a project that another writer has moved, and two that wait for each other.
+      // Expected failures: a foreign key of a row that another writer has moved, and deadlocks.
       expect((await writing).flat().filter((state) => state !== '40P01' && state !== '23503')).toEqual([]);
       items += await compare(projectId, drawn[0] as Look);
       for (const id of projects) await observer.run(`DELETE FROM projects WHERE id = '${id}'`);

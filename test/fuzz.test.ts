@@ -30,7 +30,7 @@ afterAll(async () => {
 const v1Statuses = [200, 201, 204, 400, 401, 403, 404, 409];
 const graphqlStatuses = [200, 204, 400, 401, 405];
 
-/** Enough of them that there are some left when many have been deleted. */
+/** Creates enough rows that some are left after many have been deleted. */
 async function makeSpare(): Promise<Spare> {
   const { project_id: projectId, users, instances } = app.demo;
   const { dashboard, apiKey, consoleSession } = app.app.database;
@@ -61,11 +61,11 @@ async function makeSpare(): Promise<Spare> {
   return { dashboards: idsOf(dashboards), apiKeys: idsOf(apiKeys), consoleSessions: idsOf(consoleSessions) };
 }
 
-/** How often what was seen. */
+/** The number of times that each kind of answer was seen. */
 const seen = new Map<string, number>();
 const see = (what: string) => seen.set(what, (seen.get(what) ?? 0) + 1);
 
-/** What is wrong with the answer to a request, or null. */
+/** The problem with the answer to a request, or null. */
 function judge({ method, path, operation, body }: FuzzRequest, { status, headers, text }: Reply): string | null {
   const [place = ''] = path.split('?');
   see(`status ${status}`);
@@ -107,7 +107,7 @@ function judgeRefusal(json: Record<string, unknown>, status: number): string | n
   return isRefusal || isFields ? null : 'neither a refusal nor field errors';
 }
 
-/** A dashboard comes back as it was sent. */
+/** Checks that a dashboard is returned as it was sent. */
 function judgeKept(json: Record<string, unknown>, method: string, body = ''): string | null {
   const sent = parse(body);
   if (!sent || !('created_by' in json) || !['POST', 'PUT'].includes(method)) return null;
@@ -154,10 +154,10 @@ it(`${RUNS} requests of seed ${SEED}: no 5xx, nothing but JSON, nothing changed 
   if (RUNS >= 20_000) expectEverywhere();
 });
 
-/** What nobody gets an answer to without a socket. */
+/** Root fields that are answered only on a WebSocket. */
 const onSockets = ['renewCredential'];
 
-/** A fuzz that never gets past the first check says nothing: every route and every root field was answered and refused. */
+/** Checks that every route and every root field was both granted and rejected: a fuzz test that fails the first check tests nothing. */
 function expectEverywhere(): void {
   const missing = (names: readonly string[]) => names.filter((name) => !seen.get(name));
   expect(missing([200, 201, 204, 400, 401, 403, 404, 409].map((status) => `status ${status}`).concat('kept'))).toEqual([]);

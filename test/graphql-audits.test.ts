@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => portico.close());
 
-/** The audits know nothing of credentials: each request gets one on its way. */
+/** Adds a credential to each request, because the audits send none. */
 const fetchWithToken: typeof fetch = (input, init) => {
   const headers = new Headers(init?.headers);
   headers.set('authorization', `Bearer ${portico.demo.users.owner.token}`);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { isPostgres, startApp, startRestingApp, type TestApp } from './support/app.ts';
 import { openPlainFeed } from './support/feed.ts';
 
@@ -49,17 +49,18 @@ describe('health', () => {
     const warming = await startRestingApp();
     const sent = new Set<string>();
     warming.listen((sql) => sent.add(sql));
+    // The time limit of the warm-up is not reached before all of this has happened, however busy the machine is.
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(performance.now());
     const warm = warming.app.warmUp();
     const ready = await warming.ask('GET', '/health/ready', { as: null });
     expect([ready.status, ready.json.status, ready.headers['retry-after']]).toEqual([503, 'starting', '1']);
     expect((await warming.ask('GET', '/v1/organizations')).status).toBe(200);
+    const tables = ['instances', 'tasks', 'dashboards', 'notifications', 'task_counters', 'backup_trials'];
+    await expect.poll(() => tables.filter((table) => ![...sent].some((sql) => sql.includes(table)))).toEqual([]);
+    clock.mockRestore();
     await warm;
     expect((await warming.ask('GET', '/health/ready', { as: null })).json.status).toBe('ready');
     expect([...sent].filter((sql) => !/^\s*(SELECT|WITH)\b/.test(sql))).toEqual([]);
-    for (const table of ['instances', 'tasks', 'dashboards', 'notifications', 'task_counters', 'backup_trials']) {
-      const isRead = [...sent].some((sql) => sql.includes(table));
-      expect(isRead, table).toBe(true);
-    }
     expect(warming.logLines.filter((line) => /warm up|"level":[456]0/.test(line))).toEqual([]);
     await warming.close();
   });

@@ -44,7 +44,7 @@ describe('the same request', () => {
     }
   });
 
-  // The last of each is read as the same value by JavaScript.
+  // JavaScript parses the last text of each row to the same value as the first.
   test.each([
     ['9007199254740993', ' 9007199254740993 ', '9007199254740992.0'],
     ['{"2":1,"1":-0}', ' { "1": -0, "2": 1 } ', '{"2":1,"1":0}'],
@@ -77,7 +77,7 @@ describe('the same request', () => {
     const put = (tag: string) =>
       app.ask('PUT', `${boards()}/${id}`, { headers: { ...withKey(key), 'if-match': tag }, body: { name: 'versions' } });
     expect((await put('"1"')).status).toBe(200);
-    // Without the key it would be a conflict, as the first one made it version 2.
+    // Without the key this would be a conflict, because the first request made it version 2.
     expect((await put('W/"1"')).headers.etag).toBe('"2"');
     for (const other of [await put('"2"'), await put('*'), await app.ask('DELETE', `${boards()}/${id}`, { headers: withKey(key) })])
       expect([other.status, codeOf(other)]).toEqual(reused);
@@ -152,7 +152,7 @@ describe('the same request', () => {
     expect(mixed.json.data.a.dashboard.name).toBe('several c');
     expect(mixed.json.data.b).toEqual(first.json.data.a);
     expect(await count('dashboards', "name LIKE 'several _'")).toBe(3);
-    // The first of them is done before the second is refused.
+    // The first field is executed before the second is rejected.
     const twice = await app.graphql(document, { a: b, b: { ...b, name: 'several d' } });
     expect([twice.json.data.a, twice.json.data.b]).toEqual([first.json.data.b, null]);
     expect(twice.json.errors.map(({ path }: { path: string[] }) => path)).toEqual([['b']]);
@@ -227,7 +227,7 @@ describe('what is refused', () => {
     const [membership] = await select('SELECT role::text FROM project_members WHERE user_id = $1::uuid', member);
     const setRole = (role: unknown) => run('UPDATE project_members SET role = $1::project_role WHERE user_id = $2::uuid', role, member);
     await setRole('viewer');
-    // It is theirs, and nothing is done.
+    // The stored response is the member's own, and nothing is executed.
     expect(bytesOf(await post(key, body, 'member'))).toEqual(bytesOf(first));
     const rows = await select('SELECT project_id::text FROM project_members WHERE user_id = $1::uuid', member);
     await run('DELETE FROM project_members WHERE user_id = $1::uuid', member);
@@ -260,7 +260,7 @@ describe('what is refused', () => {
     const issued = await app.ask('POST', `${app.projectPath}/websocket-tickets`, { headers, body: ticket });
     expect(issued.status).toBe(201);
     expect((await app.ask('POST', `${app.projectPath}/websocket-tickets`, { headers, body: ticket, as })).status).toBe(403);
-    // What is not for sessions alone is the user's, whichever credential they come with.
+    // Keys of operations that do not require a session belong to the user, whichever credential is sent.
     const board = await post(key.slice(1), { name: 'by session' });
     expect(bytesOf(await post(key.slice(1), { name: 'by session' }, as))).toEqual(bytesOf(board));
   });
@@ -360,7 +360,7 @@ describe('what is kept', () => {
     expect([rest.status, graphql.status]).toEqual([503, 503]);
     expect(await named('unanswered')).toBe(2);
     await run('DROP TRIGGER refuse_answer ON kept_answers');
-    // What was written shows as it was then.
+    // The answer shows the row as it was when written.
     await run(`UPDATE dashboards SET version = 9, description = 'changed since' WHERE name = 'unanswered'`);
     const first = await post(restKey, { name: 'unanswered', is_default: true });
     expect([first.status, first.headers.etag, first.json.description]).toEqual([201, '"1"', '']);
@@ -392,7 +392,7 @@ describe('what is kept', () => {
     await age('24 hours 1 second');
     await deleteOldKeptAnswers(app.app.database);
     expect(await count('kept_answers')).toBeGreaterThan(0);
-    // The key counts as new, also for another request.
+    // The key counts as new, even for another request.
     const anew = await post(key, { name: 'forgotten again' });
     expect(anew.status).toBe(201);
     expect(bytesOf(await post(key, { name: 'forgotten again' }))).toEqual(bytesOf(anew));
@@ -416,9 +416,9 @@ describe('what is kept', () => {
     };
     const key = randomUUID();
     const body = { name: 'counted' };
-    // The session with the project; the claim, the write, its outcome, COMMIT; the answer.
+    // The session with the project; the claim, the write, its outcome and COMMIT; the stored response.
     expect(await counted(() => post(key, body))).toBe(1 + 4 + 1);
-    // The claim, which is not granted, COMMIT, and what is kept.
+    // The claim, which fails, COMMIT, and the stored response.
     expect(await counted(() => post(key, body))).toBe(1 + 3);
     expect(await counted(() => post(undefined, body))).toBe(1 + 1);
   });
@@ -438,7 +438,7 @@ describe('a user', () => {
     ['as many keys as they may', KEYS, `'\\x00'::bytea`],
     ['as many bytes as they may', 2, `convert_to(repeat('x', 32 * 1024 * 1024), 'UTF8')`],
   ];
-  // So many bytes take the embedded database seconds.
+  // Writing that many bytes takes the embedded database seconds.
   test.each(isPostgres ? quotas : quotas.slice(0, 1))('who has %s is refused another, and nothing else', async (_name, rows, content) => {
     const { id } = app.demo.users.owner;
     const key = randomUUID();

@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 const mutations = [...routeOperations(), ...graphqlOperations()].filter(
-  // It sends no write, and is for the socket on which it is sent.
+  // `renewCredential` writes nothing and concerns only the socket on which it is sent.
   ({ isMutation, name }) => isMutation && name !== 'mutation renewCredential',
 );
 
@@ -30,7 +30,7 @@ async function insert(sql: string, ...values: unknown[]): Promise<string> {
   return String(row?.id);
 }
 
-/** Values for all that an operation takes; what it changes is made for it. */
+/** Values for all variables of an operation; the rows that it changes are created for it. */
 async function valuesFor(operation: Operation, who: Who = 'owner'): Promise<Values> {
   const { demo } = app;
   const user = demo.users[who];
@@ -73,11 +73,11 @@ const expectDone = (operation: Operation, { status, json }: Answer) => {
   expect(json?.errors, operation.name).toBeUndefined();
 };
 
-/** What makes an answer the same one. */
+/** The parts of an answer that must be identical when it is replayed. */
 const bytesOf = ({ status, text, headers }: Answer) => ({ status, text, etag: headers.etag, type: headers['content-type'] });
 const codeOf = ({ json }: Answer) => json?.code ?? json?.errors?.[0]?.extensions.code;
 
-/** All that is in the database, but for what is kept of the keys and when a credential was used last. */
+/** The content of the database, without stored responses and the times at which credentials were last used. */
 async function digest(): Promise<unknown> {
   const tables = await select(
     `SELECT table_name::text AS name FROM information_schema.tables
@@ -126,7 +126,7 @@ test.each(mutations.map((operation) => [operation.name, operation] as const))(
   },
 );
 
-/** What else is true of each mutation. */
+/** The other checks for each mutation. */
 const checks: Readonly<Record<string, (operation: Operation) => Promise<void>>> = {
   'is refused with the key of another request, and nothing is done': async (operation) => {
     const key = randomUUID();
@@ -144,7 +144,7 @@ const checks: Readonly<Record<string, (operation: Operation) => Promise<void>>> 
     const values = { ...(await valuesFor(operation, 'admin')), idempotency_key: key };
     const other = { ...(await valuesFor(operation, 'owner')), idempotency_key: key };
     expectDone(operation, await sendAs('owner', operation, other));
-    // What the admin has read before cannot be marked again.
+    // Notifications that the admin has already read cannot be marked again.
     await run(`UPDATE notification_states SET read_through = 0`);
     await run(`DELETE FROM notification_reads`);
     const before = await digest();

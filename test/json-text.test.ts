@@ -40,7 +40,7 @@ it('keeps the text of a client’s values where JavaScript would give them back 
       const text = JSON.stringify(JSON.parse(json));
       expect(readJson(json).text).toBe(text);
       expect(readJson(json).value).toStrictEqual(JSON.parse(json));
-      // Spelled by JavaScript: only keys like numbers are moved to the front.
+      // JavaScript keeps the order of keys, except that it moves integer-like keys to the front.
       if (!/"\d+":/.test(text)) expect(keep(parseJson(text))).toStrictEqual(JSON.parse(text));
     }),
     runs,

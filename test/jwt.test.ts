@@ -17,7 +17,7 @@ afterAll(() => app.close());
 
 const now = () => Math.floor(Date.now() / 1000);
 
-/** 401 at both doors, in the same words as any other, and each at the cost of the address. */
+/** Checks that both APIs answer 401 with the usual message, and that each attempt is charged to the address. */
 async function expectRefused(credential: string): Promise<void> {
   const as = { bearer: credential };
   const before = await remaining();
@@ -30,7 +30,7 @@ async function expectRefused(credential: string): Promise<void> {
   expect(graphql.headers.ratelimit).toMatch(new RegExp(`^"anonymous";r=${before - 2};`));
 }
 
-/** What is left of the address's budget; asking costs one. */
+/** The rest of the address's budget; this request costs one. */
 async function remaining(): Promise<number> {
   const { headers } = await app.ask('GET', '/nothing', { as: null });
   return Number(/^"anonymous";r=(\d+);/.exec(String(headers.ratelimit))?.[1]);

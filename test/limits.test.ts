@@ -4,14 +4,14 @@ import { countCases } from './support/cases.ts';
 import { type Crowd, openCrowd, type Reply, type Sending } from './support/crowd.ts';
 
 const PANEL = 'https://panel.example';
-/** What a user may ask for in an hour; test/config.test.ts has the number that holds without a setting. */
+/** A user's hourly budget; test/config.test.ts checks the default. */
 const HOURLY = countCases(5_000);
 
 let portico: TestApp;
 let crowds: Crowd[] = [];
 
 beforeAll(async () => {
-  // The clock is the test's: Redis has its own.
+  // The test controls the clock, and Redis has its own.
   portico = await startApp({ ALLOWED_ORIGINS: PANEL, REDIS_URL: '', RATE_LIMIT_USER: String(HOURLY) });
 });
 afterAll(() => portico.close());
@@ -21,14 +21,14 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** Every test comes from an address of its own, and so with an anonymous budget of its own. */
+/** Every test uses its own address and therefore its own anonymous budget. */
 function crowdAt(address: string, app = portico): Crowd {
   const crowd = openCrowd(app.baseUrl, address);
   crowds.push(crowd);
   return crowd;
 }
 
-/** Stops both clocks, the wall's and the one that only moves on; the returned function sets them to so many milliseconds later. */
+/** Stops the wall clock and the monotonic clock; the returned function sets both to a number of milliseconds after the stop. */
 function stopClock(): (milliseconds: number) => void {
   const began = Date.now();
   let passed = 0;
@@ -49,7 +49,7 @@ function repeat(count: number, kinds: readonly Sending[]): Sending[] {
   return Array.from({ length: count }, (_, index) => kinds[index % kinds.length] as Sending);
 }
 
-/** What the two header fields say; NaN where one of them is missing or malformed. */
+/** Parses the two rate-limit headers; NaN if one is missing or malformed. */
 function readAllowance({ headers }: Pick<Reply, 'headers'>) {
   const [, name, limit, window] = /^"(\w+)";q=(\d+);w=(\d+)$/.exec(String(headers['ratelimit-policy'])) ?? [];
   const [, sameName, remaining, reset] = /^"(\w+)";r=(\d+);t=(\d+)$/.exec(String(headers.ratelimit)) ?? [];
@@ -63,7 +63,7 @@ function readAllowance({ headers }: Pick<Reply, 'headers'>) {
   };
 }
 
-/** Of so many replies exactly `limit` were admitted, each for another unit of the budget, and all others refused. */
+/** Checks that exactly `limit` replies were admitted, each for a different unit of the budget, and all others rejected. */
 function expectExactly(limit: number, replies: readonly Reply[]) {
   const admitted = replies.filter(({ status }) => status !== 429);
   const refused = replies.filter(({ status }) => status === 429);
@@ -139,7 +139,7 @@ describe('anonymous: 60 a minute for an address', () => {
         graphqlRefusal(60, 60, seconds),
       ]);
     }
-    // Who waited as told at 12,345 ms comes at 60,345 ms: the budget is whole again, and its window begins there.
+    // A client rejected at 12,345 ms that waits as told returns at 60,345 ms: a new window begins there with the full budget.
     setClock(12_345 + 48_000);
     expectExactly(60, await crowd.sendAll(repeat(100, [rest])));
     setClock(12_345 + 48_000 + 59_999);

@@ -6,7 +6,7 @@ import { type MigrationConnection, migrate } from '../src/platform/migrate.ts';
 import { isPostgres } from './support/app.ts';
 import { databaseUrl, execute } from './support/database.ts';
 
-/** A database of the file's own, and connections to it. */
+/** A database used by this file alone, and connections to it. */
 interface Own {
   connect(): Promise<MigrationConnection>;
   remove(): Promise<void>;
@@ -67,7 +67,7 @@ async function readLedger() {
 
 const applied = names.map((name) => [name, 1]);
 
-/** The tables and types of ours that are in the database. */
+/** Portico's tables and types in the database. */
 async function listObjects(): Promise<unknown[]> {
   const rows = await connection.query(
     `SELECT relname AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND relname <> '_prisma_migrations'
@@ -95,7 +95,7 @@ describe('migrate', () => {
       "INSERT INTO _prisma_migrations (id, checksum, finished_at, migration_name) VALUES ('newer', 'x', now(), '99990101000000_newer')",
       [],
     );
-    // What this script makes is there already: that it fails shows that it, and only it, was tried.
+    // The script's objects exist already, so its failure shows that it, and only it, was run.
     await expect(migrate(connection)).rejects.toThrow(`migration ${forgotten} failed`);
   });
 
@@ -108,7 +108,7 @@ describe('migrate', () => {
   });
 
   test('a script that fails leaves nothing behind, and is applied once its obstacle is gone', async () => {
-    // The first script makes types, and tables before this one.
+    // The first script creates types, and other tables before this one.
     await connection.query('CREATE TABLE notification_reads (obstacle integer)', []);
     const failure = await migrate(connection).catch((reason) => reason);
     expect(failure.message).toBe(`migration ${names[0]} failed`);
@@ -133,7 +133,7 @@ describe('migrate', () => {
     await connection.query('DROP TABLE users', []);
     const other = await own.connect();
     expect(await migrate(other)).toEqual(names);
-    // A server shows the locks of all its databases, and other tests run beside this one.
+    // pg_locks shows the locks of all databases of the server, and other tests run concurrently.
     const held = `SELECT count(*)::int AS held FROM pg_locks
       WHERE locktype = 'advisory' AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
     expect(await connection.query(held, [])).toEqual([{ held: 0 }]);

@@ -50,7 +50,7 @@ function fail(): never {
   throw new Error('the schema has no nodes');
 }
 
-/** The types of what belongs to a project. */
+/** The types whose objects belong to a project. */
 const typesInProject = Object.keys(tables).filter((name) => {
   const type = schema.getType(name);
   return isObjectType(type) && 'project' in type.getFields();
@@ -63,7 +63,7 @@ interface Row {
   readonly isVisible: boolean;
 }
 
-/** Every row that is a node, and whether a caller may know of it. */
+/** Every row that is a node, and whether the caller may see it. */
 async function listRows(caller: Caller): Promise<Row[]> {
   const userId = caller.user && world.userIds[caller.user];
   const isVisible = visibility(world, caller, userId);
@@ -119,7 +119,7 @@ describe.each(people)('%s', (name) => {
 
   test('is led back to its project by whatever belongs to one', async () => {
     const things = rows.filter(({ type, isVisible }) => isVisible && typesInProject.includes(type));
-    // Of a notification it is nullable: two fields of one name would not be merged.
+    // `project` of a notification is nullable, and fields of one name but different types cannot be merged, hence the aliases.
     const links = typesInProject.map((type) => `... on ${type} { ${type}: project { id role } }`);
     const roles = new Map(Object.values(world.places).map(({ projectId, roles: given }) => [projectId, caller.user && given[caller.user]]));
     for (const part of parts(things, 100)) {

@@ -23,7 +23,7 @@ async function createProject(): Promise<string> {
   return id;
 }
 
-/** The statement that adds notifications of these ids to a log. */
+/** The statement that adds notifications with these ids to a log. */
 function insertion(projectId: string, ids: readonly string[], ending = ''): string {
   const rows = ids.map((id) => `('${id}', '${projectId}', 'test.inserted', 'info', 'inserted')`);
   return `INSERT INTO notifications (id, project_id, kind, severity, title) VALUES ${rows.join(', ')} ${ending}`;
@@ -36,7 +36,7 @@ async function readLog(projectId: string): Promise<Array<{ id: string; sequence:
   return rows as Array<{ id: string; sequence: number }>;
 }
 
-/** Numbered 1, 2, 3, … up to the log's last number. Returns how many there are. */
+/** Checks that the sequences are 1, 2, 3, … up to the log's last one. Returns their number. */
 async function expectGapless(projectId: string): Promise<number> {
   const sequences = (await readLog(projectId)).map(({ sequence }) => sequence);
   const [log] = await connection.run(`SELECT last_sequence::int AS last FROM notification_logs WHERE project_id = '${projectId}'`);
@@ -123,7 +123,7 @@ describe('one writer', () => {
 });
 
 describe('writers at once', () => {
-  /** A reader that follows the log: it looks for what is above its position, and moves there. */
+  /** Follows the log: polls for entries above its position and advances to the last. */
   async function follow(projectId: string, until: () => boolean) {
     const reader = await openConnection(portico);
     let position = 0;
@@ -133,7 +133,7 @@ describe('writers at once', () => {
         `SELECT sequence::int FROM notifications WHERE project_id = '${projectId}' AND sequence > ${position} ORDER BY sequence`,
       );
       for (const { sequence } of rows) {
-        // Were numbers not in commit order, a later commit would bring one below the position, and leave a gap here.
+        // If sequences were not in commit order, a later commit could add one below the position, which would be a gap here.
         expect(sequence).toBe((position += 1));
       }
     }
@@ -168,7 +168,7 @@ describe('writers at once', () => {
       publishAll,
     ];
     const written: number[] = [];
-    // PGlite has one connection: another's transaction is everybody's.
+    // PGlite has one connection, so a transaction would include the statements of all writers.
     if (isPostgres) {
       const following = follow(projectId, () => isOver);
       written.push(...(await Promise.all(series.map((act) => act()))));

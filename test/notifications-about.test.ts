@@ -3,7 +3,7 @@ import { organization, project } from '../demo/people.ts';
 import { startRestingApp, type TestApp } from './support/app.ts';
 import { explain, recordStatements, type Statement } from './support/plans.ts';
 
-/** Of each instance. */
+/** The number of notifications about each instance. */
 const COUNT = 250;
 
 let app: TestApp;
@@ -58,7 +58,7 @@ async function read(args: string): Promise<Page[]> {
   return json.data.nodes.map(({ notifications }: { notifications: Page }) => notifications);
 }
 
-/** What the log of the project says of an instance. */
+/** The sequences of an instance's notifications in the project's log. */
 async function readLog(id: string): Promise<number[]> {
   const rows = await app.app.database.notification.findMany({
     where: { projectId: project.id, resourceId: { equals: id, mode: 'insensitive' } },
@@ -108,7 +108,7 @@ test('finds them by the index, and reads no more than it answers', async () => {
   for (const statement of recorded.slice()) {
     const { scanned, readings } = await explain(app, statement);
     if (scanned.includes('notifications')) problems.push(`scans: ${statement.sql}`);
-    // Of two instances ten, and the one behind them that tells whether there are more; counting looks at an index alone.
+    // Ten rows for each of two instances, and one more that shows whether a next page exists; counting reads an index only.
     for (const { table, rows } of readings)
       if (table === 'notifications' && !statement.sql.includes('count(*)') && rows > 2 * 2 * 11)
         problems.push(`${rows} rows: ${statement.sql}`);

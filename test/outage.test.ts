@@ -8,7 +8,7 @@ import { openProxy, type TcpProxy } from './support/proxy.ts';
 
 const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
-/** The embedded database cannot be out of reach: it lives in the process. */
+/** The embedded database runs in the process, so it cannot be unreachable. */
 const onPostgres = isPostgres ? ['whose connections break and are refused'] : [];
 
 describe.each(onPostgres)('a PostgreSQL %s', () => {
@@ -56,7 +56,7 @@ describe.each(onPostgres)('a PostgreSQL %s', () => {
           ? () => app.ask('GET', `${app.projectPath}/compute/overview`)
           : () => app.ask('POST', `${app.projectPath}/notifications/read`, { body: {} }),
     );
-    // As many good answers show how busy the machine is.
+    // The same number of good answers shows how busy the machine is.
     const askAll = () => Promise.all(questions.map(ask));
     const noise = Math.max(...(await askAll()).map(({ took }) => took));
     proxy.cut();
@@ -66,7 +66,7 @@ describe.each(onPostgres)('a PostgreSQL %s', () => {
       expect(took).toBeLessThan(1_500 + noise);
     }
     expect(feed.socket.readyState).toBe(feed.socket.OPEN);
-    // A subscription that cannot begin closes its socket: an error would be the end of it, for its client, for good.
+    // A subscription that cannot begin closes its socket, because a client would take an error as its permanent end.
     const { organization_id, project_id } = app.demo;
     const query = `subscription { notificationFeed(organizationId: "${organization_id}", projectId: "${project_id}") { __typename } }`;
     graphql.socket.send(JSON.stringify({ id: '1', type: 'subscribe', payload: { query } }));

@@ -18,7 +18,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 const claims = () => readdirSync(folder).filter((name) => /^owner\.\d+$/.test(name));
 const deadClaim = (socket: string) => JSON.stringify({ pid: 1, command: 'gone', since: new Date(0).toISOString(), socket });
 
-/** Lets another process own the folder, and kills it in a way that leaves it no time to tidy up. */
+/** Lets another process own the folder, and kills it so that it cannot clean up. */
 async function leaveDeadOwner(number = 1): Promise<void> {
   const socket = 'owner-dead.sock';
   const script = `
@@ -32,7 +32,7 @@ async function leaveDeadOwner(number = 1): Promise<void> {
   expect(readdirSync(folder)).toContain(socket);
 }
 
-/** So many contenders at once: the releases of those who won, and what the others were told. */
+/** Runs `count` contenders at once; returns the release functions of the winners and the errors of the others. */
 async function contend(count: number) {
   const outcomes = await Promise.allSettled(Array.from({ length: count }, () => lockFolder(folder)));
   const winners = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []));
@@ -142,13 +142,13 @@ describe('many at once', () => {
   });
 
   test('who was held up meanwhile does not win with a number that has been passed', async () => {
-    // A claim that can be opened but not read to its end until the test says so.
+    // A FIFO is a claim that can be opened, but not read to its end until the test closes it.
     execFileSync('mkfifo', [join(folder, 'owner.1')]);
     const gate = await open(join(folder, 'owner.1'), 'r+');
     const late = lockFolder(folder);
     late.catch(() => {});
     await new Promise((resolve) => setTimeout(resolve, 100));
-    // Others came and went: the number 2 was taken and given up, and 3 is in force.
+    // Meanwhile claim 2 was taken and released, and claim 3 is in force.
     rmSync(join(folder, 'owner.1'));
     writeFileSync(join(folder, 'owner.2'), deadClaim('owner-gone.sock'));
     const release = await lockFolder(folder);

@@ -30,7 +30,7 @@ it('requests that come at once are worked at one after the other, and answered i
     async handler(request, response) {
       atWork += 1;
       most = Math.max(most, atWork);
-      // A later request would be done sooner.
+      // Every seventh request is slow, so that later requests would finish first.
       await sleep(numberOf(request) % 7 === 0 ? 5 : 0);
       atWork -= 1;
       answer(response, String(numberOf(request)));

@@ -131,7 +131,7 @@ describe('a provider that does not answer as it should, and no key is known', ()
   let app: TestApp;
   let token: string;
   beforeAll(async () => {
-    // Keys that are known once count until others are: this app must never have seen any.
+    // Keys stay valid until others are fetched, so this app must never have fetched any.
     provider.answer((request) => request.socket.destroy());
     app = await startWith(provider);
     token = await provider.sign(keys.RS256, app.demo.users.owner.id);
@@ -143,7 +143,7 @@ describe('a provider that does not answer as it should, and no key is known', ()
     const began = Date.now();
     await expectUnavailable(app, token);
     expect(Date.now() - began).toBeLessThan(5_000);
-    // What is no token needs no key, and a key of our own no provider.
+    // A malformed token needs no key, and an API key needs no provider.
     await expectRefused(app, 'no.token.this');
     await expectTaken(app, app.demo.users.owner.api_key);
   });

@@ -86,7 +86,7 @@ describe('a statement', () => {
     const read = () => query`SELECT value FROM changing WHERE ${true}`;
     expect(await read()).toEqual([{ value: 7 }]);
     await query`ALTER TABLE changing ALTER value TYPE text USING 'now ' || value`;
-    // PostgreSQL refuses what was prepared for a number, once on each connection.
+    // PostgreSQL rejects the plan that was prepared for a number, once on each connection.
     if (isPostgres) await expect(read()).rejects.toThrow('cached plan');
     expect(await read()).toEqual([{ value: 'now 7' }]);
     await query`DROP TABLE changing`;
@@ -132,7 +132,7 @@ describe('a transaction', () => {
     });
     if (isPostgres) await expect(careless).rejects.toThrow('nothing of it was kept');
     else await careless.catch(() => {});
-    // The pool has one connection: it is given back each time.
+    // The pool has a single connection, which is returned to it each time.
     expect(await query`SELECT value FROM kept`).toEqual([{ value: 1 }]);
     await query`DROP TABLE kept`;
   });
@@ -184,7 +184,7 @@ describe('a question for many', () => {
     const asked: string[][] = [];
     const find = batchByOwner((_owner: object, keys: readonly string[]) => {
       asked.push([...keys]);
-      // As on a connection that has fallen silent.
+      // The first query never settles, as on a connection that has gone silent.
       return asked.length === 1 ? new Promise<readonly string[]>(() => {}) : Promise.resolve(keys);
     });
     const owner = {};
@@ -231,7 +231,7 @@ describe('a statement that may be run again', () => {
     const volatile = await query<{ name: string }>`
       SELECT proname AS name FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND provolatile = 'v' AND prorettype <> 'trigger'::regtype`;
     expect(volatile.map(({ name }) => name)).toContain('mark_notifications_read');
-    // A number that is drawn twice is drawn for nothing.
+    // A repeated call of uuid_v7 only wastes an id.
     const harmless = ['uuid_v7'];
     for (const { name } of volatile) expect([name, isRead(`SELECT * FROM ${name}($1)`)]).toEqual([name, harmless.includes(name)]);
     for (const text of [

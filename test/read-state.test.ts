@@ -18,7 +18,7 @@ afterAll(async () => {
   await portico.close();
 });
 
-/** A project with its log, and what the test knows of it. */
+/** A project with its log, and the test's model of it. */
 interface Log {
   readonly projectId: string;
   readonly path: string;
@@ -51,7 +51,7 @@ async function prune({ projectId }: Log, through: number): Promise<void> {
   await connection.run(`DELETE FROM notifications WHERE project_id = '${projectId}' AND sequence <= ${through}`);
 }
 
-/** Marks by ids through REST; all without any. */
+/** Marks the given ids as read through REST, or all notifications if none are given. */
 async function mark(log: Log, user: User, notification_ids?: readonly string[]) {
   const { status, json } = await portico.ask('POST', `${log.path}/read`, { as: user, body: { notification_ids } });
   expect(status).toBe(200);
@@ -71,14 +71,14 @@ function countUnread({ ids, prunedThrough, read }: Log, user: User): number {
   return ids.filter((_, index) => index + 1 > prunedThrough && !read[user].has(index + 1)).length;
 }
 
-/** Adds to the model what was named; returns how many of them were unread. */
+/** Marks the sequences as read in the model; returns how many of them were unread. */
 function markInModel(log: Log, user: User, sequences: Iterable<number>): number {
   const before = countUnread(log, user);
   for (const sequence of sequences) log.read[user].add(sequence);
   return before - countUnread(log, user);
 }
 
-/** What the user sees, by every way there is to see it, is what the model says. */
+/** Checks that the user's read state equals the model in every API that shows it. */
 async function expectAsModel(log: Log, user: User) {
   const seen: Array<[number, string, boolean]> = [];
   for (let page = 1, pages = 1; page <= pages; page += 1) {
@@ -96,7 +96,7 @@ async function expectAsModel(log: Log, user: User) {
   expect((await portico.graphql(query, undefined, { as: user })).json.data.project).toEqual({ unreadNotificationCount: unread });
 }
 
-/** The rows of single reads, which are what the watermark has not taken in. */
+/** The rows of single reads, which the watermark does not cover. */
 async function readSingles({ projectId }: Log, user: User): Promise<number[]> {
   const rows = await connection.run(`
     SELECT sequence::int FROM notification_reads
@@ -111,7 +111,7 @@ function singlesOf({ ids, prunedThrough, read }: Log, user: User): number[] {
   return first < 0 ? [] : above.slice(first).filter((sequence) => read[user].has(sequence));
 }
 
-/** Some ids of the log, pruned ones among them, and some that are not: unknown, of another project, repeated, in capitals. */
+/** Some ids of the log, including pruned ones, and odd ones: unknown, of another project, repeated, in capitals. */
 function nameSome({ ids }: Log, random: Random, count: number): string[] {
   const named = Array.from({ length: count }, () => random.pick(ids));
   if (random.chance(0.3)) named.push(random.uuid(), portico.demo.notification_ids[3] ?? '');

@@ -20,7 +20,7 @@ it.runIf(path)('a database that an app has used is given to the next one as it w
   expect((await next.query(count)).rows).toEqual(before);
   expect((await next.query('SHOW TIME ZONE')).rows).not.toEqual([{ TimeZone: 'Asia/Tokyo' }]);
   expect((await next.query('SELECT name FROM pg_prepared_statements')).rows).toEqual([]);
-  // Triggers are at work again: a publication takes the next number.
+  // Triggers are enabled again: a publication gets the next sequence.
   await next.exec(publish);
   expect((await next.query(count)).rows).not.toEqual(before);
   await next.close();

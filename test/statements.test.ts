@@ -5,7 +5,7 @@ import { send } from './support/matrix.ts';
 import { type Operation, routeOperations, variantsOf } from './support/operations.ts';
 import { addRows } from './support/rows.ts';
 
-/** What comes before every operation: the user of a session token, or both them and the project that a path or a known document names. */
+/** The statements before an operation: for the session's user alone, or together with the project that a path or a known document names. */
 const SESSION = 1;
 const PROJECT = 1;
 const PATH = 1;
@@ -19,7 +19,7 @@ beforeAll(async () => {
 
 afterAll(() => app.close());
 
-/** How many SQL statements a request takes, COMMIT among them; of BEGIN Prisma does not tell. */
+/** Counts the SQL statements of a request, including COMMIT; Prisma does not report BEGIN. */
 async function count(request: () => Promise<Answer>): Promise<{ answer: Answer; statements: number }> {
   app.statements.length = 0;
   const answer = await request();
@@ -27,7 +27,7 @@ async function count(request: () => Promise<Answer>): Promise<{ answer: Answer; 
 }
 
 async function countDocument(document: string, variables: Record<string, unknown>, as: 'owner' | 'member' = 'owner') {
-  // Nothing is done for who has no credential; the document is known then.
+  // A request without a credential executes nothing, but makes the document known.
   await app.graphql(document, variables, { as: null });
   const { answer, statements } = await count(() => app.graphql(document, variables, { as }));
   expect(answer.json.errors).toBeUndefined();
@@ -61,7 +61,7 @@ test('every v1 route takes the number of statements that is written down here', 
   });
 });
 
-/** Valid values for all that the route requires, asked by the admin; a dashboard is made for it, the ticket is for a console. */
+/** Sends a route as the admin with valid values for everything it requires; the ticket is for a console. */
 async function sendRoute(operation: Operation, dashboardId: string): Promise<Answer> {
   const { demo } = app;
   const values: Record<string, unknown> = {
@@ -82,9 +82,9 @@ async function addDashboard(projectId: string): Promise<string> {
 }
 
 interface List {
-  /** With `$n` for the number of items. */
+  /** `$n` is the number of items. */
   readonly document: string;
-  // biome-ignore lint/suspicious/noExplicitAny: each list stands elsewhere in the answer
+  // biome-ignore lint/suspicious/noExplicitAny: each list is at another place in the answer
   readonly items: (data: any) => unknown[];
   readonly statements: number;
 }
@@ -117,7 +117,7 @@ const lists: Readonly<Record<string, List>> = {
     statements: PROJECT + 1,
   },
   'instances as filters leave them, in an order': {
-    // Whether there are few is looked at before.
+    // A statement before the list checks whether there are only few items.
     document: inProject(
       `instances(first: $n, filter: { statuses: [active, stopped], namePrefix: "active-" }, orderBy: { field: created }) ${everything}`,
     ),
@@ -297,7 +297,7 @@ test('trials under two connections: one statement for each of them at most', asy
     const { organization_id: o, project_id: p } = app.demo;
     const { data, statements } = await countDocument(document, { o, p, n });
     expect(data.project.stopped.nodes).toHaveLength(n);
-    // The connections may come together, and then their trials do.
+    // If the connections resolve together, their trials are read in one statement.
     expect(statements).toBeGreaterThanOrEqual(PROJECT + 3);
     expect(statements).toBeLessThanOrEqual(PROJECT + 4);
   }
@@ -346,7 +346,7 @@ test('writing takes as many statements among 100 rows as among none', async () =
     ];
     counted.push(steps.map(({ statements }) => statements));
   }
-  // A default is set in a transaction: it locks the project, clears the default that there was, writes, and commits.
+  // A default is set in a transaction, which locks the project, clears the previous default, writes, and commits.
   const expected = [PROJECT + 1, PROJECT + 1, PROJECT + 4, PROJECT + 4];
   expect(counted).toEqual([expected, expected]);
 });

@@ -54,7 +54,7 @@ it('whatever takes the size of a page costs as many times what hangs under it, a
   const paged = fields.filter(({ args }) => args.some(({ name }) => ['first', 'last', 'pageSize', 'ids'].includes(name)));
   expect(paged.map(({ path }) => path)).toContain('Project.notificationPage');
   expect(fields.filter(({ extensions }) => extensions.complexity === pageCost)).toEqual(paged);
-  // What was marked is named by at most as many ids, and of what is published there are at most so many.
+  // The multipliers are the maximum numbers of ids to mark and of notifications to publish.
   const written = fields.filter(({ path }) => /^(Mark|Publish)Notifications\w*Payload\.notifications$/.test(path));
   expect(written.map(({ extensions }) => extensions.complexity)).toEqual([200, 100].map((multiplier) => ({ field: 1, multiplier })));
   const others = fields
@@ -70,7 +70,7 @@ describe('floors', () => {
       .filter((path) => !path.startsWith('src/generated/'))
       .map((path) => [shorten(path), read(path)]),
   );
-  /** Our own files that a file imports, types included, as paths below src/ or as demo/…. */
+  /** Portico's files that a file imports, types included, as paths below src/ or as demo/…. */
   const importsOf = (path: string) => {
     const source = sources.get(path) ?? '';
     const forms = [
@@ -100,11 +100,11 @@ describe('floors', () => {
   } satisfies Record<string, readonly string[]>;
   type Floor = keyof typeof below;
 
-  /** A ticket is a credential that lives in a domain: it is redeemed at the upgrade, before there is any operation. */
+  /** A ticket is a credential that belongs to a domain; it is redeemed at the upgrade, before any operation exists. */
   const exceptions = ['transport/sockets/admission.ts → tickets/service.ts'];
 
   const placeOf = (path: string) => path.split('/')[0] ?? path;
-  /** A folder with no floor of its own is a domain; a file beside the folders must be known. */
+  /** A folder without its own entry is a domain; a file beside the folders must be listed. */
   const floorOf = (path: string): Floor | 'generated' => {
     const place = placeOf(path);
     if (place === 'generated' || place in below) return place as Floor;
@@ -180,7 +180,7 @@ describe('the table of routes', () => {
     );
   });
 
-  /** What each operation can answer, apart from outages and mistakes of ours. */
+  /** The statuses that each operation can answer with, apart from outages and internal errors. */
   const answers: Readonly<Record<OperationName, readonly number[]>> = {
     create_websocket_ticket: [201, 400, 401, 403, 404, 429],
     list_organizations: [200, 400, 401, 404, 429],

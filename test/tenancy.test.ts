@@ -23,7 +23,7 @@ let app: TestApp;
 let world: World;
 let inventory: Inventory;
 let userIds: World['userIds'];
-/** All that was asked, by caller. */
+/** All exchanges, by caller. */
 const exchanges = new Map<string, Exchange[]>();
 
 beforeAll(async () => {
@@ -38,7 +38,7 @@ afterAll(() => app.close());
 describe.each(callerNames)('%s', (name) => {
   let refusals: Case[];
   let grants: Case[];
-  /** As the requests before have left it. */
+  /** The checksums after the previous requests. */
   let left: Record<string, string>;
 
   beforeAll(async () => {
@@ -56,7 +56,7 @@ describe.each(callerNames)('%s', (name) => {
     expect(left).toEqual(before);
     const looks = new Map<string, string>();
     for (const { asked, answer } of answers) {
-      // A field error names the field.
+      // Field errors are not compared, because they name the field.
       if (asked.expected === 'validation_failed') continue;
       const look = looks.get(asked.kind) ?? appearance(answer);
       looks.set(asked.kind, look);
@@ -74,7 +74,7 @@ describe.each(callerNames)('%s', (name) => {
       const changed = [...new Set([...Object.keys(before), ...Object.keys(left)])].filter((key) => before[key] !== left[key]);
       const owner = place ? place.projectId : userIds[callerOf(name).user ?? 'owner'];
       expect(changed.filter((key) => !key.endsWith(` ${owner}`))).toEqual([]);
-      // Every role may mark notifications as read, and every session make a key: a comparison that sees no change is blind.
+      // Every role may mark notifications as read, and every session may create a key, so a lack of change means a broken comparison.
       if (place || callerOf(name).isSession) expect(changed).not.toEqual([]);
     }
     const all = exchanges.get(name) ?? [];
@@ -210,7 +210,7 @@ function describeCase({ target, operation, label }: Case): string {
   return `${operation.name} (${label}) on ${target.name}`;
 }
 
-/** All of an answer but what differs from one request to the next. */
+/** An answer without the parts that differ between requests. */
 function appearance({ status, headers, text }: Answer): string {
   const { date, 'x-request-id': _id, ratelimit, 'ratelimit-policy': _policy, ...rest } = headers;
   return JSON.stringify({ status, rest, text });
@@ -218,7 +218,7 @@ function appearance({ status, headers, text }: Answer): string {
 
 const jsonString = /"(?:[^"\\]|\\.)*"/g;
 
-/** Texts in the answers that the caller may not see at all, or not in an answer about that project. */
+/** Texts in the answers that the caller may not see at all, or not in an answer about the given project. */
 async function findLeaks(shown: readonly Exchange[], caller: Caller): Promise<string[]> {
   const rows = await readRows(world);
   const userId = caller.user && userIds[caller.user];
@@ -227,7 +227,7 @@ async function findLeaks(shown: readonly Exchange[], caller: Caller): Promise<st
     expect(secrets.length).toBeGreaterThan(100);
     const ids = new Set(secrets.filter((secret) => parseUuid(secret)));
     const others = secrets.filter((secret) => !ids.has(secret));
-    // The same strings stand in many answers: each is looked into once.
+    // The same strings occur in many answers, so each is searched once.
     const texts = new Map(
       answers.flatMap(({ asked, answer }) => (answer.text.match(jsonString) ?? []).map((text) => [text, asked] as const)),
     );
@@ -238,7 +238,7 @@ async function findLeaks(shown: readonly Exchange[], caller: Caller): Promise<st
   };
   search(shown, findSecrets(rows, visibility(world, caller, userId), vocabulary));
   for (const place of Object.values(world.places)) {
-    // The organization of a project is the one way out of it: to the other projects that the caller may see.
+    // Only `project.organization` leads out of a project, to other projects that the caller may see, so it is left out.
     const inPlace = shown.filter(
       ({ asked: { operation, target } }) =>
         operation.scope === 'project' && operation.name !== 'query project.organization' && target.place === place,

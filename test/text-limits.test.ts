@@ -15,9 +15,9 @@ const publish = 'mutation ($input: PublishNotificationInput!) { publishNotificat
 const createKey = 'mutation ($input: CreateApiKeyInput!) { createApiKey(input: $input) { apiKey { id } } }';
 const notification = { kind: 'test', severity: 'info', title: 'Test' };
 
-/** In code points: each of these takes two units, and four bytes. */
+/** `length` code points, each of which takes two UTF-16 units and four bytes in UTF-8. */
 const emoji = (length: number) => '😀'.repeat(length);
-/** A JSON text of so many bytes. */
+/** A value whose JSON text has `bytes` bytes. */
 const json = (bytes: number) => 'x'.repeat(bytes - 2);
 const object = (bytes: number) => ({ x: 'x'.repeat(bytes - '{"x":""}'.length) });
 const characters = (limit: number) => `Ensure this field has no more than ${limit} characters.`;
@@ -146,11 +146,11 @@ describe('the database', () => {
     const path = `/v1/organizations/${place.organizationId}/projects/${app.demo.empty_project_id}/monitoring/dashboards`;
     const [old] = (await app.ask('GET', path)).json.results;
     expect([old.name.length, old.description.length, old.widgets.length]).toEqual([300, 750_000, 300_000]);
-    // Another becomes the default, which is a change of the old one.
+    // Another dashboard becomes the default, which updates the old one.
     expect((await app.ask('POST', path, { body: { name: 'New', is_default: true } })).status).toBe(201);
     const after = await app.ask('GET', `${path}/${old.id}`);
     expect(after.json).toEqual({ ...old, is_default: false, modified: expect.any(String) });
-    // A statement that writes the text as it was, as some programs do with all columns.
+    // Some programs write all columns, including an unchanged text.
     await execute('UPDATE dashboards SET name = name, description = description, widgets = widgets WHERE id = $1::uuid', old.id);
     await expect(execute(`UPDATE dashboards SET description = description || 'x' WHERE id = $1::uuid`, old.id)).rejects.toThrow(
       'dashboards.description takes at most 10000',

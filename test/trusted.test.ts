@@ -33,7 +33,7 @@ const texts = Object.fromEntries([who, feed, mark, print(addTypenameToDocument(d
 const folder = mkdtempSync(join(tmpdir(), 'portico-trusted-'));
 const path = join(folder, 'documents.json');
 
-/** With no trusted documents, with some, and with nothing else. */
+/** Apps without trusted documents, with some, and with trusted documents only. */
 let apps: { readonly none: TestApp; readonly some: TestApp; readonly only: TestApp };
 beforeAll(async () => {
   writeFileSync(path, JSON.stringify(texts));
@@ -55,7 +55,7 @@ interface Params {
 }
 
 interface Result {
-  // biome-ignore lint/suspicious/noExplicitAny: whatever was asked for
+  // biome-ignore lint/suspicious/noExplicitAny: data of any query
   readonly data?: any;
   readonly errors?: ReadonlyArray<{ message: string; extensions: { code: string } }>;
 }
@@ -227,7 +227,7 @@ describe('Apollo’s link', () => {
       expect(data?.viewer).toBeTruthy();
     }
     const asked = useGETForHashedQueries ? 'extensions GET' : 'extensions POST';
-    // Hashes that are not supported are not tried again; where one is not found, its text is sent.
+    // If hashes are not supported, the client stops sending them; if one is not found, it sends the text.
     const text = expect.stringMatching(/^text .*POST$/);
     expect(bodies).toEqual(
       which === 'none' ? [asked, expect.stringMatching(/^text/), expect.stringMatching(/^text/)] : [asked, asked, text],

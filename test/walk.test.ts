@@ -6,18 +6,18 @@ import { startRestingApp, type TestApp } from './support/app.ts';
 import { pickCases } from './support/cases.ts';
 import { explain, recordStatements, type Statement } from './support/plans.ts';
 
-/** A field that leads from one thing to others, and how one of them is asked of. */
+/** A field that leads from one object to others. */
 interface Link {
   readonly name: string;
   readonly target: string;
-  /** The field with its size, and what is asked of each thing in the place of `…`. */
+  /** Writes the field with its page size and the selection for each object. */
   readonly text: (size: number, selection: string) => string;
 }
 
-/** What leads nowhere else: the pages of v1, of which a list has none. */
+/** The fields for the pages of v1, which lead to nothing that other fields do not lead to. */
 const pages = /Page$/;
 
-/** The links of a type: those that need no arguments, through lists and through objects without an id. */
+/** The links of a type that need no arguments, through lists and through objects without an id. */
 function linksOf(typeName: string): Link[] {
   const type = schema.getType(typeName);
   if (!isObjectType(type) && !isInterfaceType(type)) return [];
@@ -42,7 +42,7 @@ const leaf = (typeName: string) => {
   return (isObjectType(type) || isInterfaceType(type)) && 'id' in type.getFields() ? '{ __typename id }' : '{ __typename }';
 };
 
-/** All ways of three links from a type, the first of which is asked for `$n` things. */
+/** All paths of up to three links from a type; the first link requests `size` objects. */
 function listWays(from: string): Array<{ name: string; links: number; document: (size: number) => string }> {
   return linksOf(from).flatMap((first) => {
     const seconds = linksOf(first.target);
@@ -88,7 +88,7 @@ beforeAll(async () => {
     organizationId,
   );
   ({ id: projectId } = await database.project.findFirstOrThrow({ where: { organizationId }, orderBy: { id: 'asc' } }));
-  // The first project has many of everything, the others one; and every thing has all that it can be linked to.
+  // The first project has `MANY` rows of everything and the others one; every row has all possible links.
   const things = `projects AS project CROSS JOIN LATERAL generate_series(1, CASE WHEN id = '${projectId}' THEN ${MANY} ELSE 1 END) AS n
     WHERE organization_id = '${organizationId}'`;
   await run(
@@ -135,7 +135,7 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 async function count(document: string): Promise<{ statements: number; data: unknown }> {
-  // The second request for a document takes a statement less: the project that it names is looked up along with the user.
+  // The second request for a document takes one statement less, because its project is looked up together with the user.
   await app.graphql(document, {}, { as: null });
   app.statements.length = 0;
   const { json } = await app.graphql(document);
@@ -151,7 +151,7 @@ const roots = {
 describe.each(Object.keys(roots) as Array<keyof typeof roots>)('from %s', (root) => {
   const ways = listWays(root);
 
-  // A way of three links is one of two behind another.
+  // Paths of three links extend paths of two, so only a selection of them is run.
   const [short, long] = [ways.filter(({ links }) => links < 3), ways.filter(({ links }) => links === 3)];
 
   test.each([...short, ...pickCases(long)])('$name takes as many statements for many things as for two', async ({ document }) => {
@@ -204,7 +204,7 @@ test('a link reads no more rows of a parent than it answers, however many there 
   const read: string[] = [];
   for (const statement of recorded.slice()) {
     const { readings } = await explain(app, statement);
-    // Of each of 20 parents three rows, and the one behind them that tells whether there are more.
+    // Three rows for each of 20 parents, and one more that shows whether a next page exists.
     for (const { table, rows } of readings) if (lists.includes(table) && rows > 20 * 4) read.push(`${rows} of ${table}: ${statement.sql}`);
   }
   expect(recorded.length).toBeGreaterThan(20);

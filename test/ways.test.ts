@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { routes } from '../src/transport/rest/routes.ts';
 import { type Answer, type Ask, isPostgres, startApp, type TestApp } from './support/app.ts';
 
-// A document’s first answer comes through Yoga’s whole pipeline, the others by the short way: whoever asks must not see a
-// difference.
+// The first answer to a document comes through Yoga's whole pipeline and later ones through the fast path; a client must not see
+// a difference.
 let app: TestApp;
 beforeAll(async () => {
   app = await startApp();
@@ -14,7 +14,7 @@ afterAll(() => app.close());
 const USES = isPostgres ? 6 : 3;
 const absent = '00000000-0000-7000-8000-000000000000';
 
-/** All that a client can tell two answers apart by, but for what is counted. */
+/** The parts of an answer that a client can compare, without those that count or differ per request. */
 function visible({ status, text, headers }: Answer): unknown {
   const own = ['x-request-id', 'ratelimit', 'date', 'connection', 'keep-alive', 'transfer-encoding', 'content-length'];
   return { status, text, headers: Object.fromEntries(Object.entries(headers).filter(([name]) => !own.includes(name))) };

@@ -6,7 +6,7 @@ import { type Crowd, openCrowd, type Sending } from './support/crowd.ts';
 let portico: TestApp;
 let crowd: Crowd;
 beforeAll(async () => {
-  // The clock is the test's: Redis has its own.
+  // The test controls the clock, and Redis has its own.
   portico = await startApp({ REDIS_URL: '' });
   crowd = openCrowd(portico.baseUrl, '127.0.1.5');
 });
@@ -16,7 +16,7 @@ afterAll(async () => {
 });
 afterEach(() => void vi.useRealTimers());
 
-/** Stops both clocks, the wall's and the one that only moves on; the returned function sets them to so many milliseconds later. */
+/** Stops the wall clock and the monotonic clock; the returned function sets both to a number of milliseconds after the stop. */
 function stopClock(): (milliseconds: number) => void {
   const began = Date.now();
   let passed = 0;
@@ -76,7 +76,7 @@ describe('the windows of a process', () => {
       windows.count('another');
       const { count, msLeft } = windows.count('one');
       counts.push(count);
-      // Every ninth count comes 63 s after the first of its window.
+      // At one count each 7 s, every tenth would come 63 s after the first of its window and begins a new one.
       const place = (second / 7) % 9;
       expect([second, count, msLeft]).toEqual([second, place + 1, 60_000 - place * 7_000]);
     }

@@ -1,16 +1,16 @@
-// What every peer has in common: who asks, and how often they may. Each peer decides for itself when.
+// Authentication and rate limits, shared by all peers. Each peer decides when to call them.
 import { createLocalJWKSet, jwtVerify } from 'jose';
 import pg from 'pg';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
 
-// A 64-bit count comes as a number, as all of these fit.
+// 64-bit counts are parsed as numbers, as all of these fit.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number);
 
 const { JWKS = '', DATABASE_URL, DATABASE_POOL, RATE_LIMIT_USER } = process.env;
 
 export const openPool = () => new pg.Pool({ connectionString: DATABASE_URL, max: Number(DATABASE_POOL), options: '-c timezone=UTC' });
 
-/** An answer other than the one that was hoped for. */
+/** An error response. */
 export class Refusal extends Error {
   constructor(/** @type {number} */ status, /** @type {string} */ code, /** @type {string} */ detail) {
     super(detail);
@@ -26,7 +26,7 @@ const invalidCredential = () => new Refusal(401, 'not_authenticated', 'The crede
 const keys = createLocalJWKSet(JSON.parse(JWKS));
 const claims = { algorithms: ['EdDSA'], issuer: 'portico', audience: 'portico', requiredClaims: ['sub', 'exp'] };
 
-/** Whose session token the header has. @param {string | undefined} authorization */
+/** The user and expiry of the session token in the header. @param {string | undefined} authorization */
 export async function verify(authorization) {
   const token = /^Bearer (\S+)$/.exec(authorization ?? '')?.[1];
   if (!token) throw invalidCredential();
@@ -41,7 +41,7 @@ export async function verify(authorization) {
 const limit = Number(RATE_LIMIT_USER);
 const limiter = new RateLimiterMemory({ points: limit, duration: 3600 });
 
-/** One request of the user's budget; the headers that say what is left. @param {string} userId */
+/** Counts a request against the user's rate limit; returns the headers that say what remains. @param {string} userId */
 export async function spend(userId) {
   try {
     const { remainingPoints, msBeforeNext } = await limiter.consume(userId);
@@ -80,7 +80,7 @@ const reasons = [
   'unsupported_billing_cycle',
 ];
 
-/** Why the daily backup cannot be offered; empty where it can. */
+/** The reason why the daily backup cannot be offered; an empty string if it can. */
 export function reasonOf(/** @type {Record<string, unknown>} */ facts) {
   const holds = [
     facts.status !== 'active',
@@ -94,7 +94,7 @@ export function reasonOf(/** @type {Record<string, unknown>} */ facts) {
   return reasons[holds.findIndex(Boolean)] ?? '';
 }
 
-/** Says where the server listens. @param {import('node:http').Server} server */
+/** Listens, and reports the address to the bench. @param {import('node:http').Server} server */
 export function listen(server) {
   server.keepAliveTimeout = 75_000;
   server.listen(Number(process.env.PORT), process.env.HOST, () => {

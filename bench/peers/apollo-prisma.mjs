@@ -1,4 +1,4 @@
-// Apollo Server on Express with Prisma's client, and a DataLoader for each step along a relation, as their documentation has it.
+// Apollo Server on Express with Prisma's client, and a DataLoader for each relation, as their documentation recommends.
 import { createServer } from 'node:http';
 import { ApolloServer } from '@apollo/server';
 import { ApolloServerPluginDrainHttpServer } from '@apollo/server/plugin/drainHttpServer';
@@ -10,7 +10,7 @@ import { GraphQLError, GraphQLScalarType } from 'graphql';
 import { isUuid, listen, notFound, Refusal, reasonOf, roleOf, spend, verify } from './access.mjs';
 
 const { DATABASE_URL, DATABASE_POOL, PRISMA_CLIENT = '' } = process.env;
-// The client that is generated from the product's own schema.
+// The client generated from Portico's own schema.
 const { PrismaClient } = await import(PRISMA_CLIENT);
 const prisma = new PrismaClient({
   adapter: new PrismaPg({ connectionString: DATABASE_URL, max: Number(DATABASE_POOL), options: '-c timezone=UTC' }),
@@ -44,7 +44,7 @@ function group(ids, rows, first) {
   return ids.map((id) => lists.get(id)?.slice(0, first) ?? []);
 }
 
-/** The tasks of instances, of each as many as were asked for. @param {number} first */
+/** The first tasks of each instance. @param {number} first */
 const createTaskLoader = (first) =>
   new DataLoader(async (/** @type {readonly string[]} */ ids) => {
     const instances = await prisma.instance.findMany({

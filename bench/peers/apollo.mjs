@@ -1,4 +1,4 @@
-// Apollo Server on Express, with a DataLoader against one query an instance, as its documentation has it.
+// Apollo Server on Express, with a DataLoader to avoid one query per instance, as its documentation recommends.
 import { createServer } from 'node:http';
 import { ApolloServer } from '@apollo/server';
 import { ApolloServerPluginDrainHttpServer } from '@apollo/server/plugin/drainHttpServer';

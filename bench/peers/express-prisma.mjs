@@ -8,7 +8,7 @@ import { z } from 'zod';
 import { isUuid, listen, notFound, Refusal, reasonOf, requireRole, roleOf, spend, verify } from './access.mjs';
 
 const { DATABASE_URL, DATABASE_POOL, PRISMA_CLIENT = '' } = process.env;
-// The client that is generated from the product's own schema.
+// The client generated from Portico's own schema.
 const { Prisma, PrismaClient } = await import(PRISMA_CLIENT);
 const prisma = new PrismaClient({
   adapter: new PrismaPg({ connectionString: DATABASE_URL, max: Number(DATABASE_POOL), options: '-c timezone=UTC' }),

@@ -1,4 +1,4 @@
-// The least that can be written: node:http, one prepared statement a request, and the answer as the database words it.
+// The least possible server: node:http, one prepared statement per request, and a response that the database serializes.
 import { createHash, randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
 import { isUuid, listen, notFound, openPool, Refusal, spend, verify } from './access.mjs';

@@ -1,4 +1,4 @@
-// Subscriptions by graphql-ws with Yoga's pub/sub, as their documentation has it.
+// Subscriptions by graphql-ws with Yoga's pub/sub, as their documentation recommends.
 import { createServer } from 'node:http';
 import { useServer } from 'graphql-ws/use/ws';
 import { createPubSub, createSchema, createYoga } from 'graphql-yoga';

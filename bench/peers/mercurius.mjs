@@ -1,4 +1,4 @@
-// Fastify with Mercurius and its JIT: loaders against one query an instance, as its documentation has it.
+// Fastify with Mercurius and its JIT, with loaders to avoid one query per instance, as its documentation recommends.
 import Fastify from 'fastify';
 import { GraphQLScalarType } from 'graphql';
 import mercurius from 'mercurius';

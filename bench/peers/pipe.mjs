@@ -1,4 +1,4 @@
-// A WebSocket on one side, a TCP connection on the other, and nothing between them but that each waits for the other.
+// A WebSocket on one side and a TCP connection on the other, with nothing between them but backpressure in both directions.
 import { createServer } from 'node:http';
 import { connect } from 'node:net';
 import { WebSocketServer } from 'ws';

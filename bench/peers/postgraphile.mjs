@@ -1,5 +1,5 @@
-// PostGraphile 5 on Express: who asks is checked before, and is a setting of the transaction; access to the project is
-// checked by the function that opens it. Its schema is the database's, so names and shapes are its own.
+// PostGraphile 5 on Express. The user is authenticated first and set in the transaction; the SQL function that opens a
+// project checks the access to it. The schema is derived from the database, so its names and shapes differ.
 import { createServer } from 'node:http';
 import express from 'express';
 import { postgraphile } from 'postgraphile';
@@ -28,7 +28,7 @@ const instance = postgraphile({
       poolConfig: { max: Number(DATABASE_POOL), options: '-c timezone=UTC' },
     }),
   ],
-  // Lists are to be had through the function that checks the access.
+  // Lists are available only through the function that checks the access.
   schema: { defaultBehavior: '-query:resource:list -query:resource:connection -query:resource:single -insert -update -delete' },
   grafserv: { graphqlPath: '/graphql', graphiql: false, watch: false, websockets: false },
   grafast: {

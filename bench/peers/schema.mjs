@@ -1,4 +1,4 @@
-// The part of the product's schema that the reads are made of, and what both GraphQL peers resolve it with.
+// The part of Portico's schema that the reads use, and its resolvers for the GraphQL peers without Prisma.
 import { isUuid, notFound, openPool, Refusal, reasonOf, roleOf, spend, verify } from './access.mjs';
 import * as statements from './statements.mjs';
 
@@ -54,7 +54,7 @@ export const typeDefs = /* GraphQL */ `
   type BackupTrial { id: ID! status: String! source: String! cycle: String! monthlyPrice: String! startedAt: DateTime endsAt: DateTime created: DateTime! }
 `;
 
-/** Who asks; the headers that go with the answer. @param {string | undefined} authorization */
+/** The user of a request, and the rate limit headers of its response. @param {string | undefined} authorization */
 export async function authenticate(authorization) {
   const { userId } = await verify(authorization);
   const [user] = await query(statements.user, [userId]);
@@ -64,7 +64,7 @@ export async function authenticate(authorization) {
 
 /** @typedef {{userId: string}} Context @typedef {{id: string, userId: string, isAdmin: boolean, currency: string}} Project */
 
-/** One page: a row more than it has says whether there is another. @param {any[]} rows @param {number} first @param {(row: any) => string | number} keyOf */
+/** One page; an extra row shows whether there is a next one. @param {any[]} rows @param {number} first @param {(row: any) => string | number} keyOf */
 function page(rows, first, keyOf) {
   const nodes = rows.slice(0, first);
   const last = nodes.at(-1);
@@ -113,7 +113,7 @@ export const projectFields = {
   },
 };
 
-/** The states of all instances of one list, which are of one project. @param {readonly {id: string, projectId: string, currency: string}[]} instances */
+/** The trial states of the instances of one list, which all belong to one project. @param {readonly {id: string, projectId: string, currency: string}[]} instances */
 export async function loadTrials(instances) {
   const ids = instances.map(({ id }) => id);
   const [facts, trials] = await Promise.all([
@@ -137,7 +137,7 @@ export async function loadTrials(instances) {
   });
 }
 
-/** The names of the columns as GraphQL has them. @param {any} value @returns {any} */
+/** Renames columns to GraphQL's camelCase. @param {any} value @returns {any} */
 function toCamel(value) {
   if (Array.isArray(value)) return value.map(toCamel);
   if (typeof value !== 'object' || value === null || value instanceof Date) return value;

@@ -1,4 +1,4 @@
-// The statements of the hand-written peers: each is prepared once a connection, by its name.
+// The statements of the hand-written peers. Each is prepared once per connection, by its name.
 
 export const user = { name: 'user', text: 'SELECT id, disabled_at FROM users WHERE id = $1' };
 
@@ -37,7 +37,7 @@ export const updateDashboard = {
     RETURNING id, name, created_by, created, modified, description, project_id AS project, widgets, is_default, is_public, version`,
 };
 
-/** Of one instance or of many. */
+/** The trial facts of one instance or of many. */
 export const trialFacts = {
   name: 'trial facts',
   text: `SELECT instance.id, instance.status, instance.daily_backup,
@@ -61,7 +61,7 @@ export const latestTrials = {
     CROSS JOIN LATERAL (SELECT * FROM backup_trials WHERE instance_id = wanted.id ORDER BY created DESC, id DESC LIMIT 1) AS trial`,
 };
 
-/** The figures of the overview, as one JSON value in the words of v1. `$1` is the project. */
+/** The figures of the overview, as one JSON value with v1's field names. `$1` is the project. */
 const overviewFigures = `
   WITH by_status AS (
     SELECT status, sum(instances) AS instances, sum(vcpu) AS vcpu, sum(ram_mb) AS ram_mb, sum(storage_gb) AS storage_gb,
@@ -129,9 +129,9 @@ export const instances = {
     FROM instances WHERE project_id = $1 AND status <> 'deleted' AND ($2::uuid IS NULL OR id > $2) ORDER BY id LIMIT $3`,
 };
 
-// ── The floor: everything in one statement, which says itself whether the user may and what is answered ──────────────
+// ── The floor: one statement per request, which checks the access and builds the response ───────────────────────────
 
-/** Who asks and what they may do: one row, or none. */
+/** The user and their role: one row, or none. */
 const allowed = `
   allowed AS MATERIALIZED (
     SELECT users.id AS user_id, project.id AS project_id, project.organization_id, organization.currency,
@@ -169,7 +169,7 @@ export const floor = {
         'created_by', created_by, 'created', ${iso('created')}, 'modified', ${iso('modified')}, 'description', description,
         'project', dashboard.project_id, 'widgets', widgets, 'is_default', is_default, 'is_public', is_public)::text AS answer`,
   },
-  /** The one thing that takes a second statement: a new default takes the place of the old one. */
+  /** The only second statement: a new default dashboard replaces the old one. */
   clearDefault: {
     name: 'clear default',
     text: `WITH ${allowed}

@@ -1,4 +1,4 @@
-// A bare broadcast over ws: whoever connects hears everything that is published.
+// A bare broadcast over ws: each client receives everything that is published.
 import { createServer } from 'node:http';
 import { WebSocket, WebSocketServer } from 'ws';
 import { listen, verify } from './access.mjs';

@@ -1,18 +1,18 @@
-// What one of each thing takes, in seconds and bytes: as the bench has measured it (results.md), and costs.mjs what the bench
-// does not look at (costs.json).
+// The cost of each operation, in seconds and bytes: as measured by the bench (results.md), or by costs.mjs where the bench
+// does not measure it (costs.json).
 import { readFileSync } from 'node:fs';
 
 const MICRO = 1e-6;
-/** As src/notifications/hubs.ts, src/access/revocation.ts, src/platform/pool.ts and src/config.ts have it. */
+/** Constants of src/notifications/hubs.ts, src/access/revocation.ts, src/platform/pool.ts and src/config.ts. */
 export const product = {
   positionPollSeconds: 0.75,
   leasePollSeconds: 1,
   /** A lease of the socket, and one of its subscription. */
   leasesOfSocket: 2,
-  /** Connections of a process to PostgreSQL: its pool, and two that look for signs of life. */
+  /** Connections of a process to PostgreSQL: its pool, and two for probes. */
   connectionsOfReplica: 10 + 2,
   maxConnections: 20_000,
-  /** How long a request waits for the database before it is refused, and what `Retry-After` then says. */
+  /** How long a request waits for the database before it is rejected, and the `Retry-After` of the rejection. */
   patienceSeconds: 3,
   retryAfterSeconds: 1,
   redisReconnectSeconds: 0.25,
@@ -21,7 +21,7 @@ export const product = {
 };
 
 /**
- * A figure of the first row of a section that begins with these: in the first of the columns that there is, null without any.
+ * A figure from the first row of a section that begins with these cells, in the first of the columns that exists; null if none does.
  * @param {string} text @param {string} section @param {string[]} row @param {string[]} columns
  */
 function findFigure(text, section, row, columns) {
@@ -49,7 +49,7 @@ function readFigure(text, section, row, columns) {
   return figure;
 }
 
-/** The requests that both have. */
+/** The requests that both the bench and costs.mjs measure. */
 const benched = {
   overview: { section: 'v1 REST', operation: 'compute overview' },
   notifications: { section: 'GraphQL over HTTP', operation: '20 notifications' },
@@ -61,7 +61,7 @@ const nodeColumns = ['CPU µs/request: Node', 'CPU µs/request'];
 /** @param {string} results @param {any} measured */
 export function calibrate(results, measured) {
   const { costs } = measured;
-  // The two runs have met a machine that had different other work: the requests that both have say how they stand to each other.
+  // The machine had different other load in the two runs: the requests that both measured give the ratio between them.
   const both = Object.entries(benched).map(([what, { section, operation }]) => {
     const row = [operation, 'portico'];
     const node = readFigure(results, section, row, nodeColumns) / costs[what].node;
@@ -73,7 +73,7 @@ export function calibrate(results, measured) {
   const pace = { node: mean('node'), postgres: mean('postgres') };
   const node = (/** @type {string} */ what) => costs[what].node * pace.node * MICRO;
   const postgres = (/** @type {string} */ what) => costs[what].postgres * pace.postgres * MICRO;
-  /** A request by the bench; what PostgreSQL takes for it stands there, or has been measured besides. @param {keyof typeof benched} what */
+  /** The cost of a request by the bench; PostgreSQL's part is from the bench, or else from costs.json. @param {keyof typeof benched} what */
   const request = (what) => {
     const { section, operation } = benched[what];
     const row = [operation, 'portico'];
@@ -85,11 +85,11 @@ export function calibrate(results, measured) {
   };
   const delivery = readFigure(results, 'Sockets', ['portico, plain JSON'], ['CPU µs a delivery']) * MICRO;
   const [, publishedPerSecond] = /Publishing: ([\d,]+)\/s to a project that nobody listens to/.exec(results) ?? [];
-  // The polls ask for so many rows a second, where no two sockets share a user or a project.
+  // The rows per second that the polls of one socket read, if no two sockets share a user or a project.
   const leasesOfSocket = product.leasesOfSocket / product.leasePollSeconds;
   const positionsOfSocket = 2 / product.positionPollSeconds;
   return {
-    /** By request: of a replica's core, and of PostgreSQL's. */
+    /** By request: seconds of a replica's core and of PostgreSQL's. */
     requests: {
       overview: request('overview'),
       notifications: request('notifications'),
@@ -98,16 +98,16 @@ export function calibrate(results, measured) {
     },
     redisOfRequest: costs.overview.redis * pace.node * MICRO,
     connect: { node: node('connect'), postgres: postgres('connect') },
-    /** With the entries that were missed, which are read from the log. */
+    /** Includes reading the missed entries from the log. */
     reconnect: { node: node('reconnect'), postgres: postgres('reconnect') },
     publication: { node: node('publication'), postgres: postgres('publication') },
-    /** An event that comes to a process: the log is read once, however many sockets are told. */
+    /** An event that arrives at a process: the log is read once, however many sockets get the event. */
     arrival: {
       node: Math.max(0, node('publicationToOne') - node('publication') - delivery),
       postgres: postgres('publicationToOne') - postgres('publication'),
     },
     delivery,
-    /** What a socket costs that says nothing. */
+    /** The cost of an idle socket, per second. */
     idleSocket: node('socketSecond'),
     polledLease: (postgres('socketSecond') * measured.shareOfLeases) / leasesOfSocket,
     polledPosition: (postgres('socketSecond') * (1 - measured.shareOfLeases)) / positionsOfSocket,

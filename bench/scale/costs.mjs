@@ -1,5 +1,5 @@
-// What one of each thing costs Portico, PostgreSQL and Redis, where every socket has a user and a project of its own: what
-// scale.mjs reckons with and results.md does not have.
+// The cost of each operation for Portico, PostgreSQL and Redis, with a separate user and project for every socket: the inputs
+// of scale.mjs that results.md does not have.
 import { execFileSync, spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { Agent, request as httpRequest } from 'node:http';
@@ -14,7 +14,7 @@ import { fill, idOf } from '../fill.mjs';
 import { collectGarbage, cpuOf, makeKey, memoryOf, start } from '../servers.mjs';
 
 const SCALE = 0.1;
-/** The users and projects beside those of the bench, one for each socket. */
+/** Additional users and projects, one of each for every socket. */
 const FIRST = 100_000;
 const PAIRS = 9_000;
 const PLAIN = 3_000;
@@ -24,7 +24,7 @@ const PUBLISHED = 3_000;
 const WAKEUPS = 100_000;
 const SUBSCRIBERS = 50;
 const WORKERS = 16;
-/** Until V8 has compiled what a request passes. */
+/** Warm-up requests, until V8 has compiled the hot code. */
 const WARMING = 6_000;
 const REQUESTS = 6_000;
 const IDLE_MS = 10_000;
@@ -45,7 +45,7 @@ const people = `
     SELECT id('a2', n), sequence, 'instance.started', 'info', 'Something happened to instance ' || n, 'A sentence or two that say what it was, and what can be done.'
     FROM generate_series(${FIRST}, ${FIRST + PAIRS - 1}) AS n, generate_series(1, ${REPLAYED}) AS sequence`;
 
-/** A database of its own, dropped at the end. */
+/** Creates a separate database, which is dropped at the end. */
 async function openDatabase() {
   const url = new URL(databaseUrl(1));
   url.pathname = '/portico_costs';
@@ -65,7 +65,7 @@ async function openDatabase() {
   return { url, drop: () => query(maintenance.href, 'DROP DATABASE portico_costs WITH (FORCE)') };
 }
 
-/** Counts the bytes between a server and its database. @param {URL} target */
+/** A proxy that counts the bytes between a server and its database. @param {URL} target */
 async function openCounter(target) {
   let bytes = 0;
   const counter = createServer((client) => {
@@ -95,7 +95,7 @@ async function openRedis() {
   const options = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
   const child = spawn('redis-server', options, { stdio: 'ignore' });
   const client = new Redis(port, '127.0.0.1');
-  // It is tried until the server listens.
+  // The client retries until the server listens.
   client.on('error', () => {});
   await client.ping();
   return {
@@ -110,7 +110,7 @@ async function openRedis() {
   };
 }
 
-/** The CPU of all backends of a database, also of those that end: they are looked at twice a second. @param {string} url */
+/** The CPU of all backends of a database, including those that end: it is sampled twice a second. @param {string} url */
 async function openBackends(url) {
   const client = new pg.Client(url);
   await client.connect();
@@ -120,16 +120,16 @@ async function openBackends(url) {
     const { rows } = await client.query('SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()');
     for (const { pid } of rows) {
       try {
-        // The time on a core; `stat` has it in ticks, of which several backends lose a part each.
+        // `schedstat` is exact; `stat` counts in ticks, which loses a part for each backend.
         used.set(pid, Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1000);
       } catch {
-        // It has ended since.
+        // The backend has ended meanwhile.
       }
     }
   };
   const timer = setInterval(() => void look().catch(() => {}), 500);
   return {
-    /** Of the statements that run for the polls of leases or of positions, the share of those for leases. */
+    /** The share of lease polls among the running statements that poll leases or positions. */
     shareOfLeases: async (/** @type {number} */ ms) => {
       const seen = { leases: 0, positions: 0 };
       for (const until = performance.now() + ms; performance.now() < until; await sleep(SAMPLE_MS)) {
@@ -182,7 +182,7 @@ function ask(baseUrl, { method = 'POST', path, token, body }) {
   });
 }
 
-/** Does it for each number, several at a time. @param {number} from @param {number} count @param {(n: number) => Promise<unknown>} work */
+/** Runs the work for each number, several at a time. @param {number} from @param {number} count @param {(n: number) => Promise<unknown>} work */
 async function forEach(from, count, work) {
   let next = from;
   const run = async () => {
@@ -205,7 +205,7 @@ const read = (/** @type {number} */ n, /** @type {string} */ selection) => ({
   },
 });
 
-/** The requests that are counted: by people of the bench, on its projects. @type {Record<string, (n: number) => {method?: string, path: string, body?: unknown}>} */
+/** The measured requests, by the bench's users on its projects. @type {Record<string, (n: number) => {method?: string, path: string, body?: unknown}>} */
 const requests = {
   overview: (n) => ({ method: 'GET', path: `${ofBench(n)}/compute/overview` }),
   notifications: (n) =>
@@ -242,7 +242,7 @@ export async function measureCosts() {
     bytes: counter.read(),
     at: performance.now(),
   });
-  /** What work has taken of each part, with all else that goes on, and for how long. @param {() => Promise<unknown>} work */
+  /** The cost of the work for each part, including everything else that runs, and its duration. @param {() => Promise<unknown>} work */
   const observe = async (work) => {
     const before = await look();
     await work();
@@ -285,7 +285,7 @@ export async function measureCosts() {
   try {
     await forEach(FIRST, PAIRS, (n) => key.tokenOf(n));
     await forEach(3, 900, (n) => key.tokenOf(n));
-    /** What was done so many times while so many sockets were open. @type {Array<{name: string, count: number, open: number, seconds: number, cost: Cost}>} */
+    /** The measured work: how often, and with how many open sockets. @type {Array<{name: string, count: number, open: number, seconds: number, cost: Cost}>} */
     const done = [];
     const measure = async (/** @type {string} */ name, /** @type {number} */ count, /** @type {() => Promise<unknown>} */ work) => {
       const before = sockets.length;
@@ -312,7 +312,7 @@ export async function measureCosts() {
     const socketSecond = combine((part) => (held[part] - still[part]) / sockets.length);
     const costs = Object.fromEntries([
       ['socketSecond', socketSecond],
-      // What the open sockets cost meanwhile is nobody else's.
+      // The cost of the open sockets during the work is subtracted.
       ...done.map(({ name, count, open, seconds, cost }) => [
         name,
         combine((part) => (cost[part] - seconds * (still[part] + open * socketSecond[part])) / count),
@@ -328,7 +328,7 @@ export async function measureCosts() {
         await batch.exec();
       }
     };
-    /** Of a message to one replica, and to so many subscribers more. */
+    /** The cost of a wake-up: first with one replica, then with the additional subscribers. */
     const wakeup = async () => {
       const { seconds, cost } = await observe(wake);
       return combine((part) => (cost[part] - seconds * held[part]) / WAKEUPS);

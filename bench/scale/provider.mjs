@@ -1,16 +1,16 @@
-// A provider: its projects, whose sizes have a heavy tail, their sockets, and on which replicas these are.
+// A model of a provider: projects with heavy-tailed sizes, their sockets, and the distribution of these over replicas.
 import { product } from './calibration.mjs';
 
-/** What is assumed of the provider. */
+/** The assumptions about the provider. */
 export const usual = {
   projects: 1_000_000,
   sockets: 10_000_000,
   /** The nth largest project has 1 / n^exponent of the sockets of the largest. */
   exponent: 1,
-  /** By the user of a socket, and of what kind. */
+  /** The request rate of a socket's user, and the shares of the kinds. */
   requestsPerSocketSecond: 1 / 60,
   mix: { overview: 0.36, notifications: 0.36, instances: 0.26, mark: 0.02 },
-  /** Of the average project; one of n sockets is told in proportion to the root of n. */
+  /** For the average project; a project with n sockets has publications in proportion to the square root of n. */
   publicationsPerProjectDay: 100,
   /** How long a socket lives. */
   socketSeconds: 8 * 3600,
@@ -18,21 +18,21 @@ export const usual = {
 
 /** @typedef {typeof usual} Assumptions */
 
-/** What the machines are. */
+/** The capacities of the machines. */
 export const machines = {
-  /** A part is full where it is busy for so much of the time. */
+  /** The utilization at which a part counts as full. */
   busy: 0.6,
-  /** Zones among which the replicas are spread, one of which may be away. */
+  /** The zones over which the replicas are spread; one of them may fail. */
   zones: 3,
   bytesOfReplica: 512 * 2 ** 20,
-  /** Of the memory, and of `MAX_CONNECTIONS`, which the balancer's connections need too. */
+  /** The usable share of the memory, and of `MAX_CONNECTIONS`, which includes the load balancer's connections. */
   full: 0.8,
   coresOfPostgres: 64,
   connectionsOfPostgres: 5_000,
   bytesPerSecondOfPostgres: 25e9 / 8,
 };
 
-/** mulberry32: the same numbers for the same seed, from 0 up to 1. @param {number} seed */
+/** mulberry32: a seeded generator of numbers from 0 to 1, excluding 1. @param {number} seed */
 export function openRandom(seed) {
   let state = seed >>> 0;
   return () => {
@@ -43,7 +43,7 @@ export function openRandom(seed) {
   };
 }
 
-/** The sockets of each project, the largest first; fractions become one more socket, or none, by chance. @param {Assumptions} assumed @param {() => number} random */
+/** The number of sockets of each project, largest first; fractions are rounded up or down at random. @param {Assumptions} assumed @param {() => number} random */
 export function drawSizes({ projects, sockets, exponent }, random) {
   let all = 0;
   for (let rank = 1; rank <= projects; rank += 1) all += rank ** -exponent;
@@ -52,10 +52,10 @@ export function drawSizes({ projects, sockets, exponent }, random) {
   return sizes;
 }
 
-/** How many of a project's sockets a balancer that knows nothing of projects brings to a process, at least one: the processes. @param {number} size @param {number} replicas */
+/** The expected number of processes with at least one of a project's sockets, if the load balancer ignores projects. @param {number} size @param {number} replicas */
 export const processesOf = (size, replicas) => replicas * (1 - (1 - 1 / replicas) ** size);
 
-/** How many projects there are of each size: of a million projects most have the sizes of others. @type {WeakMap<Uint32Array, Map<number, number>>} */
+/** A cache of the number of projects of each size: of a million projects, most share their size with others. @type {WeakMap<Uint32Array, Map<number, number>>} */
 const counted = new WeakMap();
 
 /** @param {Uint32Array} sizes */
@@ -70,7 +70,7 @@ function countSizes(sizes) {
 }
 
 /**
- * What the provider asks of each part in a second.
+ * The provider's demand on each part, per second.
  * @param {Uint32Array} sizes @param {Assumptions} assumed @param {import('./calibration.mjs').Costs} costs @param {number} replicas
  */
 export function reckon(sizes, assumed, costs, replicas) {
@@ -137,7 +137,7 @@ export const sum = (/** @type {Record<string, number>} */ parts) => Object.value
 const MOST_REPLICAS = 1_000_000;
 
 /**
- * The fewest replicas, in all zones alike, that serve the provider also when one zone is away.
+ * The fewest replicas, equally many in each zone, that serve the provider even if one zone fails.
  * @param {Uint32Array} sizes @param {Assumptions} assumed @param {import('./calibration.mjs').Costs} costs
  */
 export function countReplicas(sizes, assumed, costs) {
@@ -156,7 +156,7 @@ export function countReplicas(sizes, assumed, costs) {
   let [few, many] = [0, 1];
   while (!isEnough(many * zones)) {
     many *= 2;
-    // Every replica hears every wake-up: beyond some number no replicas are enough.
+    // Every replica receives every wake-up: beyond some load no number of replicas is enough.
     if (many > MOST_REPLICAS) return Number.POSITIVE_INFINITY;
   }
   while (many - few > 1) {
@@ -167,7 +167,7 @@ export function countReplicas(sizes, assumed, costs) {
   return many * zones;
 }
 
-/** What holds for one of each: of how much it can have, the share that the provider asks. @param {Demand} demand */
+/** The utilization of each part of which there is only one. @param {Demand} demand */
 export function sharesOf(demand) {
   const { coresOfPostgres, busy, connectionsOfPostgres, bytesPerSecondOfPostgres } = machines;
   return {

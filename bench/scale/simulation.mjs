@@ -1,18 +1,18 @@
-// The provider in time: queues that fill and are worked off, in steps.
+// The provider over time: a simulation of queues in discrete steps.
 import { product } from './calibration.mjs';
 import { processesOf, reckon, sum } from './provider.mjs';
 
 /**
- * A queue: first come, first served. What comes together is a group; of the last one that a step reaches only a part is served.
+ * A first-in, first-out queue. Entries that arrive together form a group; the last group that a step reaches is served in part.
  * @typedef {{count: number, cost: number, begun: number, entered: number, tries: number, isLost: boolean}} Group
  */
 export class Queue {
   /** @type {Group[]} */
   groups = [];
   #first = 0;
-  /** The first group that has not been looked at for being lost. */
+  /** The index of the first group that was not yet checked by `loseBefore`. */
   #patient = 0;
-  /** Seconds of work that wait. */
+  /** Queued work, in seconds. */
   work = 0;
 
   /** @param {Group} group */
@@ -21,7 +21,7 @@ export class Queue {
     this.work += group.count * group.cost;
   }
 
-  /** Does so many seconds of work. @param {number} capacity @param {(group: Group, count: number) => void} onServed */
+  /** Serves up to `capacity` seconds of work. @param {number} capacity @param {(group: Group, count: number) => void} onServed */
   serve(capacity, onServed) {
     let left = capacity;
     for (let group = this.#head(); group && left > 0; group = this.#head()) {
@@ -33,7 +33,7 @@ export class Queue {
     return capacity - left;
   }
 
-  /** Takes out whatever came before a moment. @param {number} moment @param {(group: Group, count: number) => void} onLate */
+  /** Removes the groups that entered before a time. @param {number} moment @param {(group: Group, count: number) => void} onLate */
   dropBefore(moment, onLate) {
     for (let group = this.#head(); group && group.entered < moment; group = this.#head()) {
       const { count } = group;
@@ -42,7 +42,7 @@ export class Queue {
     }
   }
 
-  /** Marks as lost whatever has begun before a moment and still waits; it stays where it is. @param {number} moment @param {(group: Group) => void} onLost */
+  /** Marks groups that began before a time and are still queued as lost; they stay in the queue. @param {number} moment @param {(group: Group) => void} onLost */
   loseBefore(moment, onLost) {
     this.#patient = Math.max(this.#patient, this.#first);
     for (let group = this.groups[this.#patient]; group && group.begun < moment; group = this.groups[this.#patient]) {
@@ -70,9 +70,9 @@ export class Queue {
   }
 }
 
-/** Figures with weights, of which percentiles are asked. */
+/** A weighted histogram of delays, for percentiles. */
 class Delays {
-  /** By the millisecond. */
+  /** The weight of each millisecond. */
   #weights = new Float64Array(60_000);
   #all = 0;
 
@@ -83,7 +83,7 @@ class Delays {
     this.#all += weight;
   }
 
-  /** In milliseconds. @param {number} share */
+  /** The percentile in milliseconds. @param {number} share */
   at(share) {
     let weight = 0;
     return this.#weights.findIndex((one) => (weight += one) >= share * this.#all);
@@ -95,7 +95,7 @@ class Delays {
  *   replicas: number, cores: number, random: () => number}} World
  */
 
-/** How many of something come in a step, where so many are to be expected. @param {number} expected @param {() => number} random */
+/** A random number of arrivals in a step, given the expected number. @param {number} expected @param {() => number} random */
 function drawCount(expected, random) {
   const spread = Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
   return Math.max(0, Math.round(expected + spread * Math.sqrt(expected)));
@@ -104,13 +104,13 @@ function drawCount(expected, random) {
 const STEP_SECONDS = 0.05;
 
 /**
- * An hour without Redis, with ten minutes before and after it: how late an event comes to a socket. Each replica polls at
- * moments of its own, as it always does; with Redis, a wake-up comes before.
+ * The delay of events to sockets during an hour without Redis, with ten minutes before and after it. Each replica always
+ * polls at its own times; with Redis, a wake-up arrives earlier.
  * @param {World} world @param {{before: number, away: number, after: number}} seconds
  */
 export function loseRedis({ sizes, assumed, costs, replicas, cores, random }, { before, away, after }) {
   const demand = reckon(sizes, assumed, costs, replicas);
-  /** The projects by their share of the publications. */
+  /** The cumulative weights of the projects, by which publications are drawn. */
   const shares = new Float64Array(sizes.length);
   let all = 0;
   for (const [index, size] of sizes.entries()) {
@@ -135,7 +135,7 @@ export function loseRedis({ sizes, assumed, costs, replicas, cores, random }, { 
     for (const phase of phases) if ((now - phase + 10 * interval) % interval < STEP_SECONDS) count += 1;
     return count;
   };
-  // What asks PostgreSQL all the time, besides the polls of positions and what the events cost.
+  // PostgreSQL's constant load, without the polls of positions and the cost of events.
   const steady = sum(demand.postgres) - demand.postgres['polls of positions'] - demand.postgres['reading the log, once a process'];
   const nodeBusy = sum(demand.node) / replicas;
   const phasesOfRun = [
@@ -157,9 +157,9 @@ export function loseRedis({ sizes, assumed, costs, replicas, cores, random }, { 
         const processes = Math.max(1, Math.round(processesOf(size, replicas)));
         work += processes * costs.arrival.postgres;
         phase.reads += processes;
-        // What the process needs itself: the read, and half of its sockets told, beside its other work.
+        // The time in the process: the read and the delivery to half of its sockets, beside its other load.
         const told = (costs.arrival.node + (size / processes / 2) * costs.delivery) / (1 - nodeBusy);
-        // Whoever publishes does so at one of the replicas, which knows at once.
+        // The replica that handles the publication knows it at once.
         const isOwn = random() < 1 / replicas;
         const poll = phase.hasRedis || isOwn ? 0 : random() * interval + ownRows * costs.polledPosition + wait;
         phase.delays.note(poll + wait + costs.arrival.postgres + told, size);
@@ -181,15 +181,15 @@ export function loseRedis({ sizes, assumed, costs, replicas, cores, random }, { 
 const STORM_STEP = 0.01;
 /** How long a client waits for its socket to open. */
 const OPENING_SECONDS = 10;
-/** What a gate lets in, of what could be served besides all else. */
+/** The share of the spare capacity that a gate admits. */
 const GATE_SHARE = 0.9;
-/** For how long a storm is looked at. */
+/** The simulated time of a reconnection storm. */
 const PATIENCE_SECONDS = 900;
 const MAX_TRIES = 7;
-/** Before its nth try, from 0. @param {number} tries */
+/** Seconds before the nth retry, from 0. @param {number} tries */
 const backoff = (tries) => Math.min(0.1 * 2 ** tries, 10);
 
-/** Between which moments a client comes back: after a failure, and after a refusal that says when. */
+/** The interval in which a client retries: after a failure, and after a rejection with `Retry-After`. */
 export const habits = {
   'after just what a refusal says': {
     afterFailure: (/** @type {number} */ tries) => [backoff(tries) / 2, backoff(tries)],
@@ -208,10 +208,10 @@ export const habits = {
 /** @typedef {{afterFailure: (tries: number) => number[], afterRefusal: (tries: number) => number[]}} Habit */
 
 /**
- * A place goes, for a while or for good, with the sockets there were on its replicas; their clients come back with their
- * cursors, each with a ticket, an upgrade and a read of the log, to whatever is left or has come back.
- * @param {World} world @param {{share: number, awaySeconds: number, habit: Habit, isGated: boolean}} outage `awaySeconds`: as long as nobody serves
- * these clients. A gate lets in no more tries a second than can be served, and refuses the others before anything is done for them.
+ * A zone fails, temporarily or for good, with the sockets on its replicas. Their clients reconnect with their cursors, each
+ * with a ticket, an upgrade and a read of the log, to the replicas that are left or have recovered.
+ * @param {World} world @param {{share: number, awaySeconds: number, habit: Habit, isGated: boolean}} outage `awaySeconds`: how long nobody serves
+ * these clients. A gate admits only as many attempts per second as can be served, and rejects the others before any work is done.
  */
 export function loseSockets({ sizes, assumed, costs, replicas, cores }, { share, awaySeconds, habit, isGated }) {
   const demand = reckon(sizes, assumed, costs, replicas);
@@ -220,7 +220,7 @@ export function loseSockets({ sizes, assumed, costs, replicas, cores }, { share,
   const lost = demand.sockets * share;
   const fleet = new Queue();
   const postgres = new Queue();
-  /** The clients that wait for their next try, by its step and how often they have tried. @type {Map<number, Float64Array>} */
+  /** The clients that wait for their next attempt, by its step and their number of attempts. @type {Map<number, Float64Array>} */
   const calendar = new Map();
   const comeBack = (
     /** @type {number} */ count,
@@ -237,7 +237,7 @@ export function loseSockets({ sizes, assumed, costs, replicas, cores }, { share,
       calendar.set(step, tried);
     }
   };
-  // What goes on besides: requests and events of everybody, and the polls of the sockets that are there.
+  // The other load: all requests and events, and the polls of the connected sockets.
   const nodeOfSockets = demand.node['sockets that say nothing'];
   const postgresOfSockets = demand.postgres['polls of leases'] + demand.postgres['polls of positions'];
   const others = { node: sum(demand.node) - nodeOfSockets, postgres: sum(demand.postgres) - postgresOfSockets };
@@ -268,7 +268,7 @@ export function loseSockets({ sizes, assumed, costs, replicas, cores }, { share,
     const tried = calendar.get(step);
     calendar.delete(step);
     const all = tried?.reduce((sum, count) => sum + count, 0) ?? 0;
-    // What it has not let in it may let in within a second.
+    // A token bucket: unused admissions accumulate for up to a second.
     room = Math.min(perSecond, room + perSecond * STORM_STEP);
     const letIn = isGated && !isAway ? Math.min(1, room / all) : 1;
     if (isGated && !isAway) room -= all * letIn;
@@ -312,7 +312,7 @@ export function loseSockets({ sizes, assumed, costs, replicas, cores }, { share,
       if (group.tries === OTHERS || group.isLost) return;
       report.online += count;
     });
-    // Who has waited for too long begins anew; what was begun for them is done all the same.
+    // Clients that have waited for too long start again; their queued work is done all the same.
     for (const queue of [fleet, postgres])
       queue.loseBefore(now - OPENING_SECONDS, (group) => {
         if (group.tries === OTHERS) return;

@@ -22,5 +22,5 @@ try {
   stderr.write(`\n[${error.message}]\n`);
   process.exitCode = 1;
 }
-// Nothing more is to be typed: this ends what waits for it.
+// Closing standard input lets the process exit.
 stdin.destroy();

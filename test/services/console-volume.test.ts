@@ -7,7 +7,7 @@ import { type Guest, openGuest } from '../support/console.ts';
 import { execute } from '../support/database.ts';
 import { type ServerProcess, startServer } from '../support/process.ts';
 
-/** How much passes each way. */
+/** The number of bytes sent in each direction. */
 const VOLUME = Number(process.env.CONSOLE_MEBIBYTES ?? 1024) * 2 ** 20;
 const WARM_UP = 64 * 2 ** 20;
 const BLOCK = randomBytes(64 * 1024);
@@ -38,14 +38,14 @@ async function open(): Promise<{ socket: WebSocket; line: Socket }> {
   const headers = { authorization: `Bearer ${server.demo.users.member.api_key}` };
   const socket = new WebSocket(server.baseUrl.replace('http', 'ws') + path, { headers, perMessageDeflate: false });
   await new Promise((resolve, reject) => socket.once('open', resolve).once('error', reject));
-  // The line of the session before may still be there.
+  // The connection of the previous session may still be open.
   await expect.poll(() => guest.connections()).toBe(before + 1);
   const line = [...guest.lines].at(-1) as Socket;
   line.removeAllListeners('data');
   return { socket, line };
 }
 
-/** So many bytes, no two blocks of which are alike, with their checksum. */
+/** Generates `volume` bytes in blocks that all differ, and updates their checksum. */
 function* blocks(volume: number, hash: ReturnType<typeof createHash>): Generator<Buffer> {
   for (let sent = 0, index = 0; sent < volume; sent += BLOCK.length, index += 1) {
     const block = Buffer.from(BLOCK);
@@ -55,7 +55,7 @@ function* blocks(volume: number, hash: ReturnType<typeof createHash>): Generator
   }
 }
 
-/** From the console to the client; resolves with both checksums. */
+/** Sends from the console to the client; resolves with the checksums of both sides. */
 async function say({ socket, line }: { socket: WebSocket; line: Socket }, volume: number): Promise<[string, string]> {
   const [said, heard] = [createHash('sha256'), createHash('sha256')];
   let received = 0;
@@ -73,7 +73,7 @@ async function say({ socket, line }: { socket: WebSocket; line: Socket }, volume
   return [said.digest('hex'), heard.digest('hex')];
 }
 
-/** From the client to the console; likewise. */
+/** Sends from the client to the console; resolves likewise. */
 async function type({ socket, line }: { socket: WebSocket; line: Socket }, volume: number): Promise<[string, string]> {
   const [typed, heard] = [createHash('sha256'), createHash('sha256')];
   let received = 0;
@@ -93,10 +93,10 @@ async function type({ socket, line }: { socket: WebSocket; line: Socket }, volum
   return [typed.digest('hex'), heard.digest('hex')];
 }
 
-/** The most memory that the server has had so far, in MiB: V8 gives some back when it is idle, and takes it again. */
+/** The peak memory of the server so far, in MiB, because V8 releases memory when idle and takes it again. */
 let known = 0;
 
-/** The most memory that the server had while something was done, above the most that it had before, in MiB. */
+/** The growth of the server's peak memory during `work`, in MiB. */
 async function growth(work: () => Promise<void>): Promise<number> {
   const before = Math.max(known, server.memory());
   let most = before;
@@ -129,7 +129,7 @@ it(`passes ${VOLUME / 2 ** 20} MiB each way, whole and in flat memory`, { timeou
   ends.socket.terminate();
 });
 
-/** Waits until a figure has stood still for a second; returns it. */
+/** Waits until a figure has not changed for a second; returns it. */
 async function standstill(read: () => number): Promise<number> {
   for (let last = -1, since = performance.now(); ; await sleep(50)) {
     const now = read();
@@ -152,7 +152,7 @@ it('a client that stops reading makes the console wait, and gets all of it when 
       }
     })();
     const stood = await standstill(() => written);
-    // What the system keeps for two connections, and what we do.
+    // The system buffers data for two connections, and Portico buffers some too.
     expect(stood).toBeLessThan(volume / 2);
     let received = 0;
     const all = new Promise<void>((resolve) =>

@@ -7,7 +7,7 @@ import { type ConsoleSocket, type Guest, openConsole, openGuest } from '../suppo
 import { execute } from '../support/database.ts';
 import { type Fleet, findInternalErrors, openFleet, type Replica } from '../support/replicas.ts';
 
-// Two replicas behind which one console speaks: a client may come back to either at any moment.
+// Two replicas relay one console: a client may reconnect to either at any moment.
 let databaseUrl: string;
 let fleet: Fleet;
 let guest: Guest;
@@ -43,7 +43,7 @@ const setEndpoint = (kind: 'serial' | 'vnc') =>
 
 type Role = 'admin' | 'member';
 
-/** A replica as the helpers for consoles want it. */
+/** Adapts a replica to the interface of the console helpers. */
 function door({ baseUrl }: Replica) {
   const { demo, projectPath } = fleet;
   const ask = async (method: string, path: string, { as, body }: { as?: unknown; body?: unknown } = {}) => {
@@ -71,7 +71,7 @@ async function readSession(id: string): Promise<Record<string, unknown>> {
   return row ?? {};
 }
 
-/** Speaks to whoever is connected, as long as they are, and slowly enough for the scrollback; tells how much it has said, and the checksum. */
+/** Writes to every open connection, slowly enough for the scrollback; reports the number of bytes written and their checksum. */
 function speakOn() {
   const hash = createHash('sha256');
   let said = 0;
@@ -106,7 +106,7 @@ describe('a session', () => {
     for (let turn = 1; turn <= 8; turn += 1) {
       const before = console.output().length;
       await expect.poll(() => console.output().length, { timeout: 10_000, interval: 5 }).toBeGreaterThan(before + 5_000);
-      // Half of them while the client is still there, half after its connection was cut.
+      // Half of the clients return while still connected, half after their connection was cut.
       if (turn % 2 === 0) console.socket.terminate();
       const part = () => console.output();
       const former = console;

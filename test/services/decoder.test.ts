@@ -7,7 +7,7 @@ import { type Database, openDatabase } from '../../src/platform/database.ts';
 import type { Parameter } from '../../src/platform/encode.ts';
 import { databaseUrl } from '../support/database.ts';
 
-/** For each type that a column of ours has: values as PostgreSQL writes them, the extreme ones among them. */
+/** For each type used by Portico's columns: values as PostgreSQL writes them, including extremes. */
 const samples: Readonly<Record<string, readonly string[]>> = {
   bool: ['true', 'false'],
   bytea: ['\\x', '\\x00', '\\x5c22ff0a', `\\x${'00ff'.repeat(5_000)}`],
@@ -41,7 +41,7 @@ const samples: Readonly<Record<string, readonly string[]>> = {
 let lifecycle: Lifecycle;
 let database: Database;
 let client: pg.Client;
-/** The types of all columns; of an enum the values. */
+/** The types of all columns, with the values of enums. */
 let types: ReadonlyArray<{ readonly name: string; readonly isEnum: boolean; readonly values: readonly string[] }>;
 
 beforeAll(async () => {
@@ -69,16 +69,16 @@ afterAll(async () => {
   await lifecycle?.close();
 });
 
-/** A statement whose text is made here: what a tagged template is, when it is written out. */
+/** Runs a statement whose text is generated, by building the arguments of the tagged template. */
 function read(text: string, values: readonly Parameter[] = []): Promise<Array<Record<string, unknown>>> {
   const parts = text.split(/\$\d+/);
   return database.query(Object.assign(parts, { raw: parts }), ...values);
 }
 
-/** `bigint` is told otherwise than by pg: as a number. */
+/** Portico decodes `bigint` as a number, unlike pg. */
 const asNumber = (value: unknown) => (typeof value === 'string' ? Number(value) : value);
 
-/** JSON that JavaScript would give back otherwise comes with its text, which pg loses. */
+/** Portico keeps the text of JSON that JavaScript would serialize differently; pg loses it. */
 const asParsed = (rows: ReadonlyArray<Record<string, unknown>>) =>
   rows.map((row) =>
     Object.fromEntries(Object.entries(row).map(([name, value]) => [name, value instanceof JsonText ? value.value : value])),
@@ -97,7 +97,7 @@ it('answers as pg does, for every type, one by one, as lists and as null', async
     for (const text of [...texts, null]) {
       const select = `SELECT ${text === null ? 'NULL' : pg.escapeLiteral(text)}::${name} AS value`;
       const [expected] = (await client.query(select)).rows;
-      // The second time the columns are known.
+      // The columns are already known the second time.
       for (let turn = 0; turn < 2; turn += 1) {
         const [row] = asParsed(await read(select));
         expect(row, select.slice(0, 200)).toStrictEqual(name === 'int8' ? { value: asNumber(expected.value) } : expected);
@@ -132,7 +132,7 @@ it('answers lists as pg does, of the types of which a column has lists or a stat
   }
 });
 
-/** For each type what a statement may be given for it. */
+/** Valid parameter values for each type. */
 const given: Readonly<Record<string, readonly Parameter[]>> = {
   text: ['', 'NULL', 'ä€😀', 'a\nb\\c"d\'e,{f}', '\\x00', null],
   'text[]': [[], [''], ['NULL', null, 'NULL '], ['a\nb\\c"d\'e,{f}', '\\', '"', '{}', ' '], ['ä€😀']],
@@ -177,7 +177,7 @@ it('sends what pg sends, for every kind of value, alone and in lists', async () 
 });
 
 it('refuses what has no one form before anything is sent, and the connection goes on', async () => {
-  // biome-ignore lint/suspicious/noExplicitAny: what TypeScript would not let through
+  // biome-ignore lint/suspicious/noExplicitAny: values that TypeScript would reject
   const wrong: any[] = [{ a: 1 }, [{ a: 1 }], Symbol('x'), () => 1, 1n, new Map(), new Date(Number.NaN)];
   for (const value of wrong) {
     await expect(read('SELECT $1::text AS value', [value])).rejects.toThrow(/takes no value|Invalid time value|Symbol/);

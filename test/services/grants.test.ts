@@ -17,7 +17,7 @@ import { copyTemplate, startApp, type TestApp } from '../support/app.ts';
 import { openConsole, openGuest } from '../support/console.ts';
 import { databaseUrl, execute } from '../support/database.ts';
 
-// docs/operations.md is what is tested: its scripts are run as they stand there, on roles that have a name of this run.
+// The scripts of docs/operations.md are tested: they are run unchanged, except that the roles have names of this run.
 const services = ['accounts', 'compute', 'billing', 'notifier'] as const;
 const roles = ['owner', 'gateway', ...services] as const;
 type Role = (typeof roles)[number];
@@ -41,7 +41,7 @@ let url: string;
 let app: TestApp;
 const connections = new Map<Role | null, pg.Client>();
 
-/** The address of the database for a role; null: for whoever made it. */
+/** The database URL for a role; null for the user who created the database. */
 function urlOf(role: Role | null, of = url): string {
   const address = new URL(of);
   if (role) [address.username, address.password] = [nameOf(role), run];
@@ -59,7 +59,7 @@ async function as(role: Role | null, sql: string, values: readonly unknown[] = [
   return (await connection.query(sql, [...values])).rows;
 }
 
-/** The SQLSTATE that a statement fails with. */
+/** The SQLSTATE with which a statement fails. */
 const refusal = (role: Role, sql: string) =>
   as(role, sql).then(
     () => `${role} may: ${sql}`,
@@ -83,7 +83,7 @@ afterAll(async () => {
   for (const role of roles) await execute(server, `DROP ROLE IF EXISTS ${nameOf(role)}`);
 });
 
-/** What the counters say beside what there is: no rows where they agree. */
+/** The differences between the counters and the rows; empty if they agree. */
 async function findMiscounts() {
   return as(
     null,
@@ -119,7 +119,7 @@ interface Column {
   readonly rest: string;
 }
 
-/** What the tables of the guide say of the columns. */
+/** Parses the columns from the tables of the guide. */
 function readColumns(): Column[] {
   const section = guide.slice(guide.indexOf('\n## Tables that other services write\n'), guide.indexOf('\n### Roles\n'));
   const quoted = (cell = '') => [...cell.matchAll(/`([^`]+)`/g)].map(([, text = '']) => text);
@@ -511,7 +511,7 @@ describe('what a service may not', () => {
         expect(row, `${role} ${name}`).toEqual({ may: false });
       }
     }
-    // The right to temporary tables is what a default database gives to everybody.
+    // A default database grants the privilege to create temporary tables to everybody.
     await as(null, `GRANT TEMPORARY ON DATABASE ${new URL(url).pathname.slice(1)} TO ${nameOf('notifier')}`);
     await as('notifier', 'CREATE TEMP TABLE bait (project_id uuid)');
     const trap = `CREATE TRIGGER trap AFTER INSERT ON bait REFERENCING NEW TABLE AS new_rows
@@ -530,7 +530,7 @@ it('an empty database is made ready in the order of the guide, and the gateway t
     }
   };
   await execute(server, `CREATE DATABASE ${emptyName}`);
-  // The roles are the server's: only their rights are new.
+  // Roles belong to the server and exist already; only their privileges are created.
   await execute(databaseUrl(server, emptyName), makeRoles.replace(/^CREATE ROLE .*$/gm, ''));
   await expect(open('gateway')).rejects.toThrow(/permission denied/);
   await open('owner');

@@ -6,7 +6,7 @@ import { copyTemplate } from '../support/app.ts';
 import { execute } from '../support/database.ts';
 import { type Fleet, openFleet, type Replica } from '../support/replicas.ts';
 
-/** What a trigger waits for that the tests put in the way of a write. */
+/** The key of the advisory lock for which the tests' trigger waits before a write. */
 const GATE = 7_015;
 
 let databaseUrl: string;
@@ -40,7 +40,7 @@ interface Sent {
   readonly etag: string | null;
 }
 
-/** Null where the replica died meanwhile. */
+/** Creates a dashboard; null if the replica died meanwhile. */
 async function create(replica: Replica, key: string, body: object): Promise<Sent | null> {
   const headers = {
     authorization: `Bearer ${fleet.demo.users.owner.token}`,
@@ -73,7 +73,7 @@ async function until(isSo: () => Promise<boolean>): Promise<void> {
   }
 }
 
-/** Holds every write of a kind to `kept_answers` up, until the gate is opened. */
+/** Blocks every write to `kept_answers` that satisfies the condition, until the gate is opened. */
 async function closeGate(condition: string): Promise<void> {
   await database.query('SELECT pg_advisory_lock($1)', [GATE]);
   await database.query(
@@ -86,7 +86,7 @@ async function openGate(): Promise<void> {
   await database.query('DROP TRIGGER gate ON kept_answers');
 }
 
-/** Ends a replica as `kill -9` does, and what the database still does for it. */
+/** Kills a replica with SIGKILL, and terminates its backend, which waits at the gate. */
 async function killAtGate(replica: Replica): Promise<void> {
   await replica.kill();
   const { rows } = await database.query(
@@ -141,7 +141,7 @@ it('a replica that is killed before the commit: whoever waits for it does what i
   await until(async () => (await countWaiting('transactionid')) === 1);
   expect(await countBoards('uncommitted')).toBe(0);
   await killAtGate(first);
-  // Whoever has waited comes to the gate in its turn.
+  // The request that waited for the claim reaches the gate next.
   await database.query('SELECT pg_advisory_unlock($1)', [GATE]);
   expect(await lost).toBeNull();
   const answer = await waiting;

@@ -9,14 +9,14 @@ import WebSocket from 'ws';
 import { insertLarge } from '../support/entries.ts';
 import { type ServerProcess, startServer } from '../support/process.ts';
 
-/** Body and data of a row, each. */
+/** The size of `body` and of `data` in a row. */
 const HALF_BYTES = 1_000_000;
-/** Together some 380 MiB. */
+/** The number of rows, together some 380 MiB. */
 const COUNT = 200;
 /**
- * In MiB over the idle process: many times one row, and far less than all that is asked for. V8 frees what lies outside of its
- * heap, as buffers do, only when there are some 64 MiB more of it than before, and returns it to the system when it likes, so
- * what a process has taken just before a test says nothing.
+ * The allowed growth over the idle process, in MiB: many times one row, and far less than all requested data. V8 frees memory
+ * outside of its heap, such as buffers, only after some 64 MiB more have accumulated, and returns it to the system at its own
+ * discretion, so the memory of a process just before a test is no baseline.
  */
 const MOST_GROWTH = 180;
 
@@ -24,12 +24,12 @@ let server: ServerProcess;
 let idle: number;
 let client: pg.Client;
 beforeAll(async () => {
-  // A process that compiles takes more than what is measured here.
+  // Compiling takes more memory than is measured here, so it is done beforehand.
   await promisify(execFile)(process.execPath, ['scripts/build.mjs'], { cwd: fileURLToPath(new URL('../..', import.meta.url)) });
   server = await startServer({ RATE_LIMIT_USER: '100000000' });
   client = new pg.Client({ connectionString: server.databaseUrl ?? '' });
   await client.connect();
-  // What a server needs once for a feed and its documents.
+  // This allocates what the server needs once for a feed and its documents.
   const { ready, socket } = readPlain(0);
   await ready;
   socket.terminate();
@@ -56,7 +56,7 @@ const open = (path: string, protocol: string[]) =>
     maxPayload: 2 ** 30,
   });
 
-/** The numbers of the notifications that a plain feed delivers, read from the heads of its large frames. */
+/** Reads a plain feed; the sequences are parsed from the beginnings of its large frames. */
 function readPlain(after: number | null): { received: number[]; ready: Promise<void>; socket: WebSocket } {
   const { organization_id, project_id } = server.demo;
   const query = after === null ? '' : `?after=${after}`;
@@ -74,7 +74,7 @@ function readPlain(after: number | null): { received: number[]; ready: Promise<v
   return { received, ready, socket };
 }
 
-/** The most memory that the server takes while something is done, in MiB more than when it was idle. */
+/** The peak memory of the server during `work`, in MiB above the idle process. */
 async function measureGrowth(work: () => Promise<void>): Promise<number> {
   let most = server.memory();
   const sampling = setInterval(() => {
@@ -117,13 +117,13 @@ it('replays 200 notifications of 2 MB, all and in order, in bounded memory', { t
 
 interface Subscriber {
   readonly transport: Socket;
-  /** The numbers that each subscription was delivered, by its id. */
+  /** The sequences delivered to each subscription, by its id. */
   readonly received: Map<string, number[]>;
   readonly ready: Set<string>;
   readonly socket: WebSocket;
 }
 
-/** A socket with so many subscriptions from a cursor on, which reads nothing until its transport is resumed. */
+/** Opens a socket with `count` subscriptions from a cursor on, which reads nothing until its transport is resumed. */
 async function subscribe(count: number, after: number, name: string): Promise<Subscriber> {
   const { organization_id, project_id } = server.demo;
   const socket = open('/graphql', ['graphql-transport-ws']);
@@ -144,7 +144,7 @@ async function subscribe(count: number, after: number, name: string): Promise<Su
   const { _socket: transport } = socket as unknown as { _socket: Socket };
   transport.pause();
   for (let index = 0; index < count; index += 1) {
-    // Each is of a form of its own.
+    // Each subscription has its own selection, so that no rendering is shared.
     const query = `subscription { notificationFeed(organizationId: "${organization_id}", projectId: "${project_id}", after: ${after}) {
       __typename ... on FeedReady { sequence }
       ... on NotificationAdded { sequence notification { ${name}${index}: id title body data } } } }`;

@@ -26,7 +26,7 @@ afterAll(async () => {
   await redis?.close();
 }, 60_000);
 
-/** One after the other to each replica, all at once. */
+/** Sends all requests concurrently, alternating between the replicas. */
 async function sendToBoth(count: number, kinds: readonly Sending[]): Promise<Reply[]> {
   return Promise.all(
     Array.from({ length: count }, (_, index) => (crowds[index % 2] as Crowd).send(kinds[Math.floor(index / 2) % kinds.length] as Sending)),
@@ -35,7 +35,7 @@ async function sendToBoth(count: number, kinds: readonly Sending[]): Promise<Rep
 
 const leftOf = ({ headers }: Reply) => Number(/;r=(\d+);/.exec(String(headers.ratelimit))?.[1]);
 
-/** Exactly so many were admitted, each for another unit of the budget; the refusals say when to come back. */
+/** Checks that exactly `limit` replies were admitted, each for a different unit of the budget, and that the others say when to retry. */
 function expectExactly(limit: number, windowSeconds: number, replies: readonly Reply[]): void {
   const admitted = replies.filter(({ status }) => status !== 429);
   const refused = replies.filter(({ status }) => status === 429);
@@ -63,7 +63,7 @@ it('of 6,000 requests of one user, over 64 connections to two replicas, exactly 
 
 it('of 200 anonymous requests from one address to two replicas, exactly 60 are admitted', async () => {
   const kinds: Sending[] = [{ path: '/v1/nothing' }, { path: '/v1/nothing', headers: { authorization: 'Bearer mistyped' } }];
-  // All within one window, which begins with the first request.
+  // All requests fall into one window, which begins with the first.
   expectExactly(60, 60, await sendToBoth(200, kinds));
 });
 
@@ -79,7 +79,7 @@ it('a budget outlives the replicas: who has none left has none after their resta
   expect(leftOf(second as Reply)).toBe(4_998);
 });
 
-/** How an upgrade with a ticket ended: the type of the first frame, or how the socket was closed. */
+/** The outcome of an upgrade with a ticket: the type of the first frame, or the close of the socket. */
 function redeem(baseUrl: string, path: string, ticket: string, localAddress: string): Promise<string> {
   const socket = new WebSocket(`${baseUrl.replace('http', 'ws')}${path}?ticket=${ticket}`, { localAddress });
   return new Promise<string>((resolve) => {
@@ -100,7 +100,7 @@ it(`each of ${TICKETS} tickets opens one socket, of ${TRIES} upgrades at once ov
       const number = next++;
       const sending = { method: 'POST', path: `${projectPath}/websocket-tickets`, headers, body: '{"target":"notifications"}' };
       const { path, ticket } = JSON.parse((await (crowds[number % 2] as Crowd).send(sending)).text);
-      // A try that fails costs its address one of sixty: each ticket is tried from an address of its own.
+      // A failed attempt costs its address one of sixty, so each ticket is tried from its own address.
       const address = `127.9.${Math.floor(number / 250)}.${(number % 250) + 1}`;
       const outcomes = await Promise.all(
         Array.from({ length: TRIES }, (_, index) => redeem(replicas[index % 2]?.baseUrl ?? '', path, ticket, address)),

@@ -34,9 +34,9 @@ function replica(): Replica {
   return fleet.replicas[0] as Replica;
 }
 
-/** The process as its inspector sees it. */
+/** A connection to the inspector of a process. */
 interface Inspector {
-  /** What the heap holds after all garbage has gone, in bytes. */
+  /** The size of the heap after garbage collection, in bytes. */
   measureHeap(): Promise<number>;
   close(): void;
 }
@@ -62,7 +62,7 @@ async function openInspector({ lines }: Replica): Promise<Inspector> {
   return {
     async measureHeap() {
       let least = Number.POSITIVE_INFINITY;
-      // What a finalizer lets go is garbage only in the next round.
+      // Objects released by a finalizer are collected only in the next round.
       for (let round = 0; round < 5; round += 1) {
         await call('HeapProfiler.collectGarbage');
         await sleep(200);
@@ -76,7 +76,7 @@ async function openInspector({ lines }: Replica): Promise<Inspector> {
 
 const counts = { requests: 0, sockets: 0, publications: 0, cuts: 0 };
 
-/** Requests good and bad, many of them unlike any before. */
+/** Draws a valid or invalid request, often unlike any before. */
 function nextSending(random: Random): Sending {
   const { demo, projectPath } = fleet;
   const json = { 'content-type': 'application/json' };
@@ -112,7 +112,7 @@ function nextSending(random: Random): Sending {
   ]);
 }
 
-/** Opens a socket, follows the feed for a moment, and goes away in one way or another. */
+/** Opens a socket, follows the feed briefly, and disconnects in one of several ways. */
 async function comeAndGo(random: Random): Promise<void> {
   const { demo, projectPath } = fleet;
   const isGraphql = random.chance(0.5);
@@ -178,11 +178,11 @@ async function churn(milliseconds: number, random: Random): Promise<void> {
     }),
     lane(cut),
   ]);
-  // What has been closed on this side is noticed on the other, and budgets and timers run out.
+  // The server notices the closed connections meanwhile, and budgets and timers expire.
   await sleep(2_000);
 }
 
-/** The server keeps the last thousand documents that it has read: they are no leak, but take their room first. */
+/** Fills the server's cache of the last thousand documents, which is no leak, but must reach its full size first. */
 async function fillCaches(): Promise<void> {
   const headers = { authorization: `Bearer ${fleet.demo.users.owner.token}`, 'content-type': 'application/json' };
   const bodies = Array.from({ length: 2_400 }, (_, index) =>
@@ -213,7 +213,7 @@ it(`holds no more after a long churn than before it (MEMORY_SEED=${seed})`, {
   );
   expect(counts.requests).toBeGreaterThan(CHURN_MS / 50);
   expect(counts.sockets).toBeGreaterThan(CHURN_MS / 100);
-  // What is let go of too late has been once; what leaks leaks all the time.
+  // A delayed release shows as growth once; a leak grows in both halves.
   const [before = 0, between = 0, after = 0] = heaps;
   expect(Math.min(between / before, after / between)).toBeLessThan(1 + GROWTH / 2);
 });

@@ -16,7 +16,7 @@ const seconds = countCases(240, 'NEMESIS_SECONDS');
 const seed = Number(process.env.NEMESIS_SEED ?? Date.now() % 1_000_000);
 const WRITERS = 20;
 const SUBSCRIBERS = 100;
-/** Nothing that breaks makes an answer wait longer than this; a replica that is killed answers nothing at all. */
+/** The longest that a fault may delay an answer; a killed replica answers nothing at all. */
 const ANSWER_WITHIN_MS = 10_000;
 const CAUGHT_UP_WITHIN_MS = 60_000;
 
@@ -43,11 +43,11 @@ afterAll(async () => {
 interface Publication {
   readonly title: string;
   readonly projectId: string;
-  /** As it was answered. */
+  /** The sequence and id in the answer. */
   readonly entry: Entry;
 }
 
-/** What the writers know. */
+/** The writers' record of their publications. */
 interface Written {
   readonly acknowledged: Publication[];
   readonly counts: Record<string, number>;
@@ -56,7 +56,7 @@ interface Written {
 
 const mutation = `mutation ($input: PublishNotificationInput!) { publishNotification(input: $input) { notification { id sequence } } }`;
 
-/** Publishes one after the other; of what was not answered well, nobody can say whether it was written. */
+/** Publishes notifications one after another. Those without a good answer may or may not have been written. */
 async function write(name: string, projectId: string, random: Random, written: Written, isOver: () => boolean): Promise<void> {
   const headers = { authorization: `Bearer ${fleet.demo.users.owner.token}`, 'content-type': 'application/json' };
   let last = 0;
@@ -82,16 +82,16 @@ async function write(name: string, projectId: string, random: Random, written: W
   }
 }
 
-/** A way to break something, and to mend it again. */
+/** A fault that can be injected and repaired. */
 interface Trouble {
   readonly name: string;
-  /** What it breaks: never twice at once. */
+  /** The component that it breaks; two faults never affect one target at once. */
   readonly target: string;
   readonly weight: number;
   run(random: Random): Promise<void>;
 }
 
-/** As whoever watches over the processes does: again, until it comes up. */
+/** Restarts a replica until it comes up, as a process supervisor does. */
 async function startAgain(replica: Replica): Promise<void> {
   for (;;) {
     try {
@@ -226,7 +226,7 @@ function listTroubles(subscribers: readonly Subscriber[]): Trouble[] {
   ];
 }
 
-/** Lets troubles happen until the time is up, and waits until all is mended; returns what happened, in order. */
+/** Injects faults until `isOver`, and waits until all are repaired; returns a log of them, in order. */
 async function makeTrouble(random: Random, troubles: readonly Trouble[], isOver: () => boolean): Promise<string[]> {
   const began = Date.now();
   const diary: string[] = [];
@@ -315,7 +315,7 @@ it(`loses, doubles and mixes up nothing in ${seconds} seconds of trouble (NEMESI
   expect(connections).toBeGreaterThan(SUBSCRIBERS + seconds / 6);
 });
 
-/** What was acknowledged is there, as it was acknowledged; and nothing was written twice. */
+/** Checks that every acknowledged notification is in the log as acknowledged, and that none was written twice. */
 function checkWritten(acknowledged: readonly Publication[], logs: Awaited<ReturnType<typeof readLogs>>): string[] {
   const problems: string[] = [];
   for (const { title, projectId, entry } of acknowledged) {

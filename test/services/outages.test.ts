@@ -11,7 +11,7 @@ import { ask, describeOutcome, drive, isGood, type Outcome, percentile, warmUp }
 
 const PER_SECOND = Number(process.env.OUTAGE_RATE ?? 200);
 const SOCKETS = 500;
-/** How long each outage lasts. */
+/** The duration of each outage. */
 const OUTAGE_MS = Number(process.env.OUTAGE_SECONDS ?? 3) * 1000;
 const REFUSED_WITHIN_MS = 1_500;
 const BACK_WITHIN_MS = 2_000;
@@ -51,7 +51,7 @@ async function openFeeds(): Promise<FeedSocket[]> {
   return opened;
 }
 
-/** Reads and writes, at both doors, as a session and with a key. */
+/** Reads and writes through both APIs, with a session and with an API key. */
 function sendings(): Sending[] {
   const { demo, projectPath } = fleet;
   const json = { 'content-type': 'application/json' };
@@ -81,7 +81,7 @@ function sendings(): Sending[] {
   ];
 }
 
-/** So many a second, by turns to one replica and the other. */
+/** Starts a constant rate of requests, alternating between the replicas. */
 function startTraffic() {
   const kinds = sendings();
   const { length } = crowds;
@@ -103,7 +103,7 @@ function p99(outcomes: readonly Outcome[]): number {
   );
 }
 
-/** What is not as it should be about the answers during an outage. */
+/** The problems with the answers during an outage. */
 function findProblems(outcomes: readonly Outcome[], noiseMs: number): string[] {
   const problems = outcomes.flatMap((outcome) => {
     if (isGood(outcome)) return [];
@@ -135,7 +135,7 @@ async function health(path: string): Promise<number[]> {
   return Promise.all(crowds.map(async (crowd) => (await ask(crowd, { path })).status));
 }
 
-/** Breaks off every statement that is under way, as an administrator may. */
+/** Terminates every backend and its statement, as an administrator may. */
 async function terminateBackends(): Promise<void> {
   const client = new pg.Client({ connectionString: cluster.url });
   await client.connect();
@@ -150,7 +150,7 @@ interface Outage {
   readonly name: string;
   readonly begin: () => unknown;
   readonly end: () => unknown;
-  /** Whether nothing can be read meanwhile. */
+  /** Whether nothing can be read during the outage. */
   readonly isTotal: boolean;
 }
 
@@ -179,15 +179,15 @@ it.each(outages)('a PostgreSQL that is $name: 503 in time, no socket lost, and o
   const loop = monitorEventLoopDelay({ resolution: 5 });
   loop.enable();
   const traffic = startTraffic();
-  // What needs no database shows how busy the machine is.
+  // Requests that need no database show how busy the machine is.
   const controls = crowds.map((crowd) => drive(crowd, 20, () => ({ path: '/health/live' })));
   await sleep(500);
   while (traffic.outcomes().length < PER_SECOND) await sleep(50);
-  // What a busy machine makes a good answer wait, it makes all else wait too; so does it keep this process from its work.
+  // The load of the machine delays all answers as much as good ones, and it delays this process too.
   const noiseMs = p99(traffic.outcomes()) + Math.round(loop.max / 1e6);
   const began = performance.now();
   await outage.begin();
-  // What is under way when it begins may still end well.
+  // Requests in flight when the outage begins may still succeed.
   const gone = performance.now();
   await sleep(OUTAGE_MS / 2 + noiseMs);
   const during = { ready: await health('/health/ready'), live: await health('/health/live') };

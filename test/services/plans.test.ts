@@ -17,7 +17,7 @@ import { codeOf, send } from '../support/matrix.ts';
 import { graphqlOperations, type Operation, routeOperations, variantsOf } from '../support/operations.ts';
 import { explain, recordStatements, type Statement } from '../support/plans.ts';
 
-/** The tables that have many rows: none of them may be read from end to end, by any statement of any operation. */
+/** The tables with many rows, which no statement of any operation may scan sequentially. */
 const large = [
   'instances',
   'tasks',
@@ -30,10 +30,10 @@ const large = [
   'task_counters',
 ];
 
-/** Where the bench has left its database, that is copied; a tenth of it is made otherwise, which the planner treats alike. */
+/** The bench's database is copied if it exists; otherwise a tenth of it is generated, which the planner treats alike. */
 const SCALE = 0.1;
 
-/** The project that has nearly a third of everything, and an ordinary one. */
+/** The project with nearly a third of all rows, and an ordinary one. */
 const organizationId = idOf('organization', 1);
 const projects = { big: idOf('project', 1), ordinary: idOf('project', 10) };
 const userId = idOf('user', 1);
@@ -54,7 +54,7 @@ beforeAll(async () => {
   const isCopied = process.env.BENCH_DATABASE_URL !== undefined && (await isFilled(1));
   await execute(origin.server, `CREATE DATABASE ${name} ${isCopied ? `TEMPLATE ${new URL(benchUrl(1)).pathname.slice(1)}` : ''}`);
   if (!isCopied) await makeTenth(url);
-  // An app of the tests has the demo's users.
+  // The test app needs the demo's users.
   await fillDemo(url);
   app = await startApp({ DATABASE_URL: url, ...generous });
   recorded = recordStatements(app);
@@ -82,7 +82,10 @@ const seen = new Set<string>();
 
 const oneLine = (sql: string) => sql.replace(/\s+/g, ' ').trim();
 
-/** The large tables that statements of `work` scan, and where a plan for any values reads much more than one for these: each statement is looked at once. */
+/**
+ * Explains each statement of `work` once; reports large tables that it scans, and generic plans that read much more than the
+ * custom plan for the same values.
+ */
 async function findScans(name: string, work: () => Promise<unknown>): Promise<string[]> {
   recorded.length = 0;
   await work();
@@ -195,7 +198,7 @@ test('no statement is planned twice on a connection', async () => {
       const [base] = variantsOf(operation);
       await ask(operation, await idsOf(projects.ordinary), base?.values ?? {}, single);
     }
-    // PostgreSQL left to itself plans a statement anew five times at least.
+    // By default PostgreSQL makes at least five custom plans for a statement.
     const statements = await database.query<{ statement: string; planned: number; runs: number }>`
       SELECT statement, custom_plans::int AS planned, generic_plans::int AS runs FROM pg_prepared_statements WHERE name LIKE 'portico_%'`;
     expect(statements.length).toBeGreaterThan(40);
@@ -240,7 +243,7 @@ test('a plan that was made while its tables were empty is right when they have g
       `INSERT INTO notification_reads (project_id, user_id, sequence, version)
        SELECT project_id, user_id, 1, 1 FROM notification_states WHERE user_id <> '${userId}'`,
     );
-    // A connection tells the statistics once a second.
+    // A connection reports its statistics once a second.
     await sleep(1_500);
     const before = await readInSequence();
     for (const { id } of rows) await mark(id);

@@ -29,7 +29,7 @@ afterAll(async () => {
   await redis?.close();
 }, 60_000);
 
-/** Whatever the race: no answer of 5xx, and no deadlock that a transaction had to lose. */
+/** Internal failures in any race: 5xx answers, and deadlocks that aborted a transaction. */
 const surfaced: string[] = [];
 afterEach(async () => {
   expect(surfaced.splice(0), findInternalErrors(fleet).slice(0, 3).join('\n')).toEqual([]);
@@ -45,7 +45,7 @@ interface Answer {
   readonly json: any;
 }
 
-/** At one replica or the other. */
+/** Sends a request to a replica chosen by number. */
 async function send(which: number, method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Answer> {
   const crowd = crowds[which % crowds.length] as Crowd;
   const all = {

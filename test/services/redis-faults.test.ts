@@ -14,10 +14,10 @@ const CONTROLS_PER_SECOND = 40;
 const WRITES_PER_SECOND = 10;
 const SUBSCRIBERS = 20;
 const PHASE_MS = Number(process.env.REDIS_FAULT_SECONDS ?? 6) * 1000;
-/** From so long after the fault on, nothing more is to be felt of it. */
+/** The time after a fault from which it must have no noticeable effect. */
 const NOTICED_WITHIN_MS = 1_000;
 const SLOWER_BY_MS = 20;
-/** Of a hundred reads one may meet whatever else the machine has to do. */
+/** One in a hundred reads may be delayed by other work of the machine. */
 const SLOWEST_SLOWER_BY_MS = 150;
 const LATE_BY_MS = 2_000;
 const WHOLE_WITHIN_MS = 15_000;
@@ -63,7 +63,7 @@ async function waitFor(isIt: () => Promise<boolean>, withinMs: number): Promise<
   return false;
 }
 
-/** What each replica says of Redis. */
+/** The status of Redis as each replica reports it. */
 async function readChecks(): Promise<Array<{ status: string; redis: string }>> {
   return Promise.all(
     crowds.map(async (crowd) => {
@@ -91,7 +91,7 @@ function startReads() {
   return crowds.map((crowd) => drive(crowd, READS_PER_SECOND / crowds.length, (index) => kinds[index % kinds.length] as Sending));
 }
 
-/** What asks the database as well, and never Redis: it shows how busy the machine is. */
+/** Sends requests that query the database but never Redis, which shows how busy the machine is. */
 function startControls() {
   return crowds.map((crowd) => drive(crowd, CONTROLS_PER_SECOND / crowds.length, () => ({ path: '/health/ready' })));
 }
@@ -104,13 +104,13 @@ function listWrites(): Sending[] {
   return [{ method: 'POST', path: '/graphql', headers, body: JSON.stringify({ query, variables: { input } }) }];
 }
 
-/** Publishes at one replica after the other, for subscribers at both. */
+/** Publishes at each replica, for subscribers at both. */
 function startWrites() {
   const [sending] = listWrites();
   return crowds.map((crowd) => drive(crowd, WRITES_PER_SECOND / crowds.length, () => sending as Sending));
 }
 
-/** How long after its publishing was answered each notification came to each subscriber, in milliseconds. */
+/** The delay of each notification at each subscriber after the publication was answered, in milliseconds. */
 function measureDelays(written: readonly Outcome[]): number[] {
   return written.flatMap(({ text, at, took }) => {
     const { sequence } = JSON.parse(text).data.publishNotification.notification;
@@ -125,7 +125,7 @@ interface Fault {
   readonly name: string;
   readonly begin: () => unknown;
   readonly end: () => unknown;
-  /** Whether Redis is of no use meanwhile, and the replicas know it. */
+  /** Whether Redis is unusable during the fault, and the replicas detect it. */
   readonly isOutage: boolean;
 }
 
@@ -183,8 +183,8 @@ it.each(faults)(
       some.filter(({ at }) => at >= since && at < until).map(({ took }) => took);
     const controlled = controls.flatMap((traffic) => traffic.outcomes);
     /**
-     * By how much a percentile has grown, beyond what reads take on this machine at this time: what has become slower without
-     * Redis has become slower by the machine.
+     * The growth of a percentile, less the growth of the controls: requests that do not use Redis become slower only because of
+     * the machine.
      */
     const compare = (share: number) => {
       const [read, control] = [outcomes, controlled].map((some) => ({
@@ -219,7 +219,7 @@ it.each(faults)(
         ['degraded', false],
         ['degraded', false],
       ]);
-      // Per process: each replica by itself, and none without a limit.
+      // Limits are per process during the outage: each replica counts by itself, and none is without a limit.
       expect(perProcess).toEqual([60, 60]);
     }
     expect(isWholeAgain).toBe(true);
@@ -230,7 +230,7 @@ it.each(faults)(
 
 let addresses = 0;
 
-/** How many of a hundred anonymous requests from one address each replica admits. */
+/** The number of anonymous requests, of a hundred from one address, that each replica admits. */
 async function countAdmitted(): Promise<number[]> {
   addresses += 1;
   return Promise.all(

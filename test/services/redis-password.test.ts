@@ -13,7 +13,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 it('the Redis of compose.yaml asks for its password, which no list of processes shows', async () => {
   const port = await findLowPort();
   const password = 'b1946ac92492d2347c6235b4d2611184';
-  // As it stands there, but for a folder and a port of the test's own.
+  // The script of compose.yaml, with the test's own folder and port.
   const script = (command('redis').split('- |')[1] ?? '')
     .replaceAll('$$', '$')
     .replaceAll('/run/redis/', `${folder}/`)

@@ -11,7 +11,7 @@ import { execute } from '../support/database.ts';
 import { openSocket } from '../support/feed.ts';
 import { openStandby, positionOf, type Standby } from '../support/standby.ts';
 
-/** How long a read waits for the standby, before it goes to the primary. */
+/** The time that a read waits for the standby before it goes to the primary. */
 const PATIENCE_MS = 200;
 
 interface Gateway {
@@ -22,7 +22,7 @@ interface Gateway {
 const dataDir = mkdtempSync(join(tmpdir(), 'portico-test-'));
 let cluster: Cluster;
 let standby: Standby;
-/** On the primary, and on the standby. */
+/** A gateway on the primary, and one on the standby. */
 let here: Gateway;
 let there: Gateway;
 let demo: DemoFile;
@@ -70,7 +70,7 @@ async function readNewest({ baseUrl }: Gateway): Promise<string> {
   return (await answer.json()).results[0].title;
 }
 
-/** Where a client reads what it wrote up to a position: on the standby, or where that is too far behind, on the primary. */
+/** The gateway at which a client can read its writes up to a position: the standby's, or the primary's if the standby lags too far. */
 const placeFor = async (position: string) => ((await standby.reaches(position, PATIENCE_MS)) ? there : here);
 
 it('a standby that keeps up has what was written a moment before', async () => {

@@ -30,7 +30,7 @@ afterAll(async () => {
   await redis?.close();
 }, 60_000);
 
-/** A user of the demo's organization, with a role in its main project, who has a session token and a key. */
+/** A user of the demo's organization with a role in its main project, a session token and an API key. */
 interface Person {
   readonly id: string;
   readonly token: string;
@@ -58,7 +58,7 @@ async function findPerson(role: 'admin' | 'member' | 'viewer'): Promise<Person> 
   return { id, token, key: createApiKey.key, keyId: createApiKey.apiKey.id };
 }
 
-/** A plain socket, or one that carries the subscription; both follow the main project. */
+/** Follows the main project on a plain-JSON socket or with the GraphQL subscription. */
 function openFeed(baseUrl: string, credential: string, isGraphql: boolean): FeedSocket & { ready: Promise<unknown> } {
   const { demo, projectPath } = fleet;
   const headers = { authorization: `Bearer ${credential}` };

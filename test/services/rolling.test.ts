@@ -16,7 +16,7 @@ const ROUNDS = countCases(16, 'ROLLING_ROUNDS');
 const DRAIN_SECONDS = 2;
 const REPLICAS = 2;
 const SUBSCRIBERS = 40;
-/** Sockets that are there to see when they are closed. */
+/** The number of sockets that record when they are closed. */
 const WATCHERS = 40;
 const READS_PER_SECOND = 60;
 const WRITES_PER_SECOND = 10;
@@ -49,7 +49,7 @@ interface Close {
   readonly afterMs: number;
 }
 
-/** Sockets on one replica, and how each of them is closed, counted from the moment of the call. */
+/** Opens sockets on one replica and records how and when each is closed, relative to the call of `begin`. */
 async function watchCloses(replica: Replica): Promise<{ closes: Close[]; begin: () => void }> {
   const { demo, projectPath } = fleet;
   const closes: Close[] = [];
@@ -85,8 +85,8 @@ function findLateCloses(round: number, closes: readonly Close[]): string[] {
 }
 
 /**
- * The sockets go one after the other, as the replica's log has it: they do not all come back at once. The window's first
- * part is left to the balancer, to notice that the replica goes.
+ * Checks in the replica's log that the sockets are closed one after another, so that they do not all reconnect at once. In the
+ * first part of the window none is closed, so that the balancer can notice that the replica is leaving.
  */
 function findSpreadProblems(round: number, lines: readonly string[], signalled: number): string[] {
   const moments = lines
@@ -95,7 +95,7 @@ function findSpreadProblems(round: number, lines: readonly string[], signalled: 
     .sort((a, b) => a - b);
   const at = (share: number) => moments[Math.floor(share * (moments.length - 1))] ?? 0;
   const windowMs = DRAIN_SECONDS * 1000;
-  // Evenly spread, four fifths of them go within 0.64 of the window.
+  // If spread evenly, four fifths of the sockets are closed within 0.64 of the window.
   const isSpread = moments.length >= WATCHERS && at(0.9) - at(0.1) >= 0.4 * windowMs && at(0) >= 0.15 * windowMs;
   const places = [0, 0.1, 0.5, 0.9, 1].map((share) => at(share)).join(', ');
   return isSpread ? [] : [`round ${round}: ${moments.length} closes were not spread over the window: ${places} ms`];
@@ -143,7 +143,7 @@ it(`${ROUNDS} rolling restarts under load: no request fails, sockets go one afte
   ];
 
   const problems: string[] = [];
-  /** By round: a machine that has other work is late now and then. */
+  /** Late closes by round, because a machine with other work is occasionally late. */
   const untimely: string[][] = [];
   for (let round = 1; round <= ROUNDS; round += 1) {
     const replica = replicas[round % REPLICAS] as Replica;
@@ -158,7 +158,7 @@ it(`${ROUNDS} rolling restarts under load: no request fails, sockets go one afte
     problems.push(...findCloseProblems(round, watch.closes));
     untimely.push([...findLateCloses(round, watch.closes), ...findSpreadProblems(round, replica.lines.slice(firstLine), signalled)]);
     await replica.start();
-    // The balancer must have seen it before the other one goes.
+    // The balancer must see this replica as ready before the other one is stopped.
     await sleep(600);
   }
   await Promise.all(traffic.map(({ stop }) => stop()));
@@ -185,7 +185,7 @@ it(`${ROUNDS} rolling restarts under load: no request fails, sockets go one afte
   expect(log.length - from).toBe(outcomes.filter(({ sending }) => sending.body?.includes('publishNotification')).length);
 });
 
-/** From the signal on it is not ready, and answers that still come end their connection. */
+/** Checks that the replica is not ready after the signal, and that each further answer closes its connection. */
 async function watchDrain(round: number, { baseUrl }: Replica): Promise<string[]> {
   await sleep(200);
   const own = openCrowd(baseUrl, '127.0.0.1', 4);

@@ -27,9 +27,9 @@ afterAll(async () => {
   await redis?.close();
 }, 60_000);
 
-/** Every secret that was used, under the name of what it is. */
+/** Every secret used, by a description of it. */
 const secrets = new Map<string, string>();
-/** What was answered where nothing was granted. */
+/** The answers to rejected requests. */
 const refusals: string[] = [];
 
 function keep(name: string, secret: string): string {
@@ -37,12 +37,12 @@ function keep(name: string, secret: string): string {
   return secret;
 }
 
-/** Something in the form of a secret that is none: it must not be told either, as it may be a slip of the pen away from one. */
+/** A text in the form of a secret that is none. It must not leak either, because it may differ from a secret by a typing error. */
 const canary = (name: string, prefix = '') => keep(name, `${prefix}${randomBytes(24).toString('hex')}`);
 
-/** What stays recognizable of a secret when something was cut off from it. */
+/** The parts by which a truncated secret can still be recognized. */
 const partsOf = (secret: string) => {
-  // All session tokens begin alike: what tells them apart is the payload's end and the signature.
+  // All session tokens begin alike; the end of the payload and the signature distinguish them.
   const parts = secret.split('.').filter((part) => part.length >= 16);
   const distinct = parts.length === 3 ? parts.slice(2) : [secret.replace(/^sk-portico-/, '')];
   const texts = distinct.flatMap((part) => [part.slice(0, 16), part.slice(-16)]);
@@ -50,7 +50,7 @@ const partsOf = (secret: string) => {
   return texts.flatMap((text) => [text, Buffer.from(text).toString('hex')]);
 };
 
-/** To one replica after the other; what is refused is kept. */
+/** The number of requests so far, which are sent to the replicas in rotation; rejections are recorded. */
 let turn = 0;
 async function send(sending: Sending): Promise<{ status: number; text: string }> {
   turn += 1;
@@ -68,7 +68,7 @@ const graphql = (query: string, variables: object | undefined, headers: Record<s
   body: JSON.stringify({ query, variables }),
 });
 
-/** The secrets that are good, used as they are meant to be. */
+/** Uses the valid secrets as intended. */
 async function useWell(): Promise<void> {
   const { users } = fleet.demo;
   for (const [role, { token = '', api_key }] of Object.entries(users)) {
@@ -79,7 +79,7 @@ async function useWell(): Promise<void> {
     }
   }
   const owner = { authorization: `Bearer ${users.owner.token}` };
-  // What is kept of an answer has the secret in it, and whoever has the idempotency key can read it.
+  // The stored response contains the secret, and anyone with the idempotency key can read it.
   const make = 'mutation ($key: IdempotencyKey!) { createApiKey(input: { name: "canary", idempotencyKey: $key }) { key } }';
   const idempotencyKey = canary('the idempotency key of a new key');
   const { text } = await send(graphql(make, { key: idempotencyKey }, owner));
@@ -94,7 +94,7 @@ async function useWell(): Promise<void> {
     });
     const { ticket, path } = JSON.parse(taken.text);
     keep(`ticket ${index}`, ticket);
-    // Once where it is good, once more, and in the wrong place.
+    // The ticket is used where it is valid, once more, and in the wrong place.
     if (index < 3) await openSocket(`${path}?ticket=${ticket}`);
     await openSocket(`${index % 2 === 0 ? path : '/graphql'}?ticket=${ticket}`, index % 2 === 0 ? [] : ['graphql-transport-ws']);
   }
@@ -103,7 +103,7 @@ async function useWell(): Promise<void> {
   await openGraphqlSocket({ authorization: `Bearer ${users.member.token}` }, users.member.token ?? '');
 }
 
-/** Secrets, good and bad ones, in every place where a client might put them by mistake. */
+/** Sends valid and invalid secrets in every place where a client might put them by mistake. */
 async function useBadly(): Promise<void> {
   const { users, organization_id, project_id } = fleet.demo;
   const project = fleet.projectPath;
@@ -125,7 +125,7 @@ async function useBadly(): Promise<void> {
       { path: `${project}/compute/overview`, headers: { authorization: value } },
       { path: `${project}/compute/overview`, headers: { authorization: `Basic ${value}` } },
       { path: `${project}/compute/overview`, headers: { cookie: `session=${value}; other=${value}` } },
-      // A random text alone may be anybody's request id.
+      // A text without a secret's prefix may be a legitimate request id.
       {
         path: `${project}/compute/overview`,
         headers: { ...authorized, 'x-request-id': /^(sk-|eyJ)/.test(value) ? value.slice(0, 128) : '' },
@@ -211,7 +211,7 @@ async function useBadly(): Promise<void> {
       },
     ];
     for (const sending of sendings) await send(sending);
-    // GraphQL words its own errors about a document with what stands in it: that goes back to its author, and nowhere else.
+    // GraphQL's own errors quote the document; they are returned to its author and must not appear elsewhere.
     for (const document of [`{ ${value} }`, `{ "${value}" }`, `{ ${value.replace(/\W/g, '_')} }`]) {
       await ask(crowds[0] as Crowd, graphql(document, undefined, authorized));
     }
@@ -228,7 +228,7 @@ async function useBadly(): Promise<void> {
   }
 }
 
-/** Opens a socket, and waits for what comes of it; a refusal is kept. */
+/** Opens a socket and waits for the outcome; a rejection is recorded. */
 function openSocket(path: string, protocols: string[] = [], headers: Record<string, string> = {}): Promise<void> {
   turn += 1;
   const { baseUrl = '' } = fleet.replicas[turn % fleet.replicas.length] ?? {};
@@ -254,7 +254,7 @@ function openSocket(path: string, protocols: string[] = [], headers: Record<stri
   }).finally(() => socket.terminate());
 }
 
-/** Says the secret in the messages of graphql-transport-ws: in `connection_init`, in a query, in its variables, in garbage. */
+/** Sends the secret in messages of graphql-transport-ws: in `connection_init`, in a query, in its variables, in garbage. */
 async function openGraphqlSocket(payload: object, secret: string): Promise<void> {
   turn += 1;
   const { baseUrl = '' } = fleet.replicas[turn % fleet.replicas.length] ?? {};
@@ -335,7 +335,7 @@ it('no ticket, token, key or cookie is in a log, a metric, a refusal, a table or
     }
   }
   expect([...found].slice(0, 20)).toEqual([]);
-  // The search itself finds what is there to be found.
+  // The searched places have content, so that the search means something.
   expect(secrets.size).toBeGreaterThan(20);
   expect(inRedis.length).toBeGreaterThan(0);
   for (const { lines } of fleet.replicas) expect(lines.length).toBeGreaterThan(100);

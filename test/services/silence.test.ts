@@ -9,7 +9,7 @@ import { openCrowd, type Sending } from '../support/crowd.ts';
 import { openProxy, type TcpProxy } from '../support/proxy.ts';
 import { ask, describeOutcome, isGood, type Outcome, percentile } from '../support/traffic.ts';
 
-/** Every statement's own deadline in the driver: who is answered well before it did not wait for that. */
+/** The driver's deadline of every statement: a request answered well before it did not wait for it. */
 const DRIVER_DEADLINE_MS = 6_000;
 
 let proxy: TcpProxy;
@@ -89,7 +89,7 @@ describe('a connection that falls silent among living ones', () => {
   it('may be the one that finds out whether the server lives', async () => {
     const { pool, query } = openPool(2);
     await query`SELECT 1 AS one`;
-    // Suspicion opens the connection that asks.
+    // A suspicion opens the connection that probes the database.
     pool.breaker.startProbing();
     while (proxy.links().length < 2) await sleep(20);
     await sleep(200);
@@ -138,7 +138,7 @@ describe('a replica with a pool of ten', () => {
   });
 });
 
-/** Sends so many, a number of them at once. */
+/** Sends `count` requests, several at once. */
 async function sendAll(count: number, send: (index: number) => Promise<Outcome>): Promise<Outcome[]> {
   const outcomes: Outcome[] = [];
   let next = 0;
@@ -159,7 +159,7 @@ const p99 = (outcomes: readonly Outcome[]) =>
   );
 const longest = (outcomes: readonly Outcome[]) => Math.max(...outcomes.map(({ took }) => took));
 
-/** Statements at once, as many as the pool has connections: the backends that ran them. */
+/** Runs as many statements at once as the pool has connections; returns the pids of their backends. */
 async function fillPool({ app }: TestApp): Promise<Set<number>> {
   const rows = await Promise.all(
     Array.from({ length: 10 }, () => app.database.query<{ pid: number }>`SELECT pg_backend_pid() AS pid FROM pg_sleep(0.5)`),
@@ -167,7 +167,7 @@ async function fillPool({ app }: TestApp): Promise<Set<number>> {
   return new Set(rows.flatMap((row) => row.map(({ pid }) => pid)));
 }
 
-/** At both doors, with a session and with a key; by hand and through Prisma. */
+/** Reads through both APIs, with a session and with an API key, with handwritten SQL and through Prisma. */
 function readings({ demo, projectPath }: TestApp): Sending[] {
   const session = { authorization: `Bearer ${demo.users.owner.token}` };
   const key = { authorization: `Bearer ${demo.users.member.api_key}` };

@@ -18,7 +18,7 @@ afterAll(async () => {
 });
 
 it('what one replica takes, the feeds of another tell before its next look at the database', async () => {
-  // The feed of the replica that takes it shows how busy the machine is.
+  // The feed of the replica that accepts the publication shows how busy the machine is.
   const feeds = [openPlainFeed(here), openPlainFeed(there)];
   await Promise.all(feeds.map((feed) => feed.until(({ type }) => type === 'ready')));
   const delays: [number[], number[]] = [[], []];
@@ -32,7 +32,7 @@ it('what one replica takes, the feeds of another tell before its next look at th
     await Promise.all(feeds.map(wait));
   }
   const [own, other] = delays.map((some) => some.sort((a, b) => a - b)[10] ?? Number.NaN);
-  // Without wake-ups they would be spread over the 750 ms between two looks.
+  // Without wake-ups the delays would be spread over the 750 ms between two polls.
   expect(other).toBeLessThan(150 + (own ?? 0));
   for (const feed of feeds) feed.socket.close();
 });

@@ -20,7 +20,7 @@ const CONNECT_WITHIN_MS = 1_000;
  */
 export async function openBalancer(replicas: ReadonlyArray<Pick<Replica, 'port' | 'isReady'>>): Promise<Balancer> {
   let ready = [...replicas];
-  let turn = 0;
+  let nextIndex = 0;
   const pairs = new Set<readonly [Socket, Socket]>();
   const check = async () => {
     const answers = await Promise.all(replicas.map((replica) => replica.isReady()));
@@ -31,10 +31,10 @@ export async function openBalancer(replicas: ReadonlyArray<Pick<Replica, 'port' 
 
   const server = createServer({ pauseOnConnect: true }, async (client) => {
     client.on('error', () => {});
-    turn += 1;
+    nextIndex += 1;
     const candidates = ready.length > 0 ? ready : replicas;
     for (let tries = 0; tries < candidates.length; tries += 1) {
-      const candidate = candidates[(turn + tries) % candidates.length];
+      const candidate = candidates[(nextIndex + tries) % candidates.length];
       const upstream = candidate && (await open(candidate.port));
       if (!upstream) continue;
       if (client.destroyed) return void upstream.destroy();

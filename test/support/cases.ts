@@ -18,7 +18,7 @@ export function pickCases<Case>(all: readonly Case[]): readonly Case[] {
 
 /**
  * Whether a combination is run, given the indexes of its values: a seventh or a third of the combinations, or all of them, by
- * depth. Every pair of values still occurs if a further dimension has at least as many values as the divisor.
+ * depth. Every pair of values still occurs if a further dimension has at least `stride` values.
  */
 export function isPicked(...numbers: readonly number[]): boolean {
   return numbers.reduce((sum, number) => sum + number, 0) % stride === 0;

@@ -25,12 +25,12 @@ export async function openGuest(
   listenAt: { path?: string; port?: number } = {},
 ): Promise<Guest> {
   const lines = new Set<Socket>();
-  const parts: Buffer[] = [];
+  const chunks: Buffer[] = [];
   let connections = 0;
   const server: Server = createServer((line) => {
     connections += 1;
     lines.add(line);
-    line.on('data', (bytes: Buffer) => parts.push(bytes));
+    line.on('data', (bytes: Buffer) => chunks.push(bytes));
     line.on('error', () => {});
     line.on('close', () => lines.delete(line));
     onLine(line);
@@ -42,7 +42,7 @@ export async function openGuest(
     port: listenAt.path ? 0 : (server.address() as AddressInfo).port,
     lines,
     connections: () => connections,
-    heard: () => Buffer.concat(parts),
+    heard: () => Buffer.concat(chunks),
     say: (bytes) => {
       for (const line of lines) line.write(bytes);
     },
@@ -101,7 +101,7 @@ export function openConsoleSocket(
   { protocols = [], headers = {} }: { protocols?: string[]; headers?: Record<string, string> } = {},
 ): ConsoleSocket {
   const socket = new WebSocket(baseUrl.replace('http', 'ws') + path, protocols, { headers, perMessageDeflate: false });
-  const parts: Buffer[] = [];
+  const chunks: Buffer[] = [];
   const texts: string[] = [];
   let answer: Record<string, unknown> = {};
   const waiting = new Set<() => void>();
@@ -109,9 +109,9 @@ export function openConsoleSocket(
     answer = response.headers;
   });
   socket.on('message', (data, isBinary) => {
-    if (isBinary) parts.push(data as Buffer);
+    if (isBinary) chunks.push(data as Buffer);
     else texts.push(String(data));
-    for (const look of waiting) look();
+    for (const check of waiting) check();
   });
   socket.on('error', () => {});
   const opened = new Promise<void>((resolve) => socket.once('open', resolve));
@@ -127,7 +127,7 @@ export function openConsoleSocket(
       response.on('end', () => resolve({ status: response.statusCode ?? 0, body }));
     }),
   );
-  const output = () => Buffer.concat(parts);
+  const output = () => Buffer.concat(chunks);
   return {
     socket,
     sessionId: () => String(answer['x-console-session-id']),
@@ -139,13 +139,13 @@ export function openConsoleSocket(
     refused,
     until: (text) =>
       new Promise((resolve, reject) => {
-        const look = () => {
+        const check = () => {
           if (!output().includes(text)) return;
-          waiting.delete(look);
+          waiting.delete(check);
           resolve();
         };
-        waiting.add(look);
-        look();
+        waiting.add(check);
+        check();
         closed.then(({ code, reason }) => reject(new Error(`closed with ${code} ${reason} before "${text}" came`)));
       }),
   };

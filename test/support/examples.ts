@@ -14,7 +14,7 @@ import { openPlainFeed } from './feed.ts';
 import { seededAt } from './world.ts';
 
 /** The times of the examples are relative to this moment, as those of the demo are relative to the moment of its seeding. */
-const TOLD_AT = Date.parse('2026-06-01T12:00:00.000Z');
+const EXAMPLE_TIME = Date.parse('2026-06-01T12:00:00.000Z');
 
 const place = { organization_id: organization.id, project_id: project.id };
 const paging = { page: 1, page_size: 2 };
@@ -59,7 +59,7 @@ const requests: Readonly<Record<OperationName, Omit<OperationExample, 'answer' |
 };
 
 /** Fixed replacements for values that are random in each run. */
-const madeUp: Partial<Record<OperationName, object>> = {
+const fixedValues: Partial<Record<OperationName, object>> = {
   create_websocket_ticket: { ticket: createHash('sha256').update('ticket').digest('base64url') },
   create_dashboard: { id: demoId('dashboard/databases', 4) },
 };
@@ -68,23 +68,23 @@ const madeUp: Partial<Record<OperationName, object>> = {
 export async function recordExamples(app: TestApp): Promise<Examples> {
   const began = Date.now();
   const made = (await seededAt(app)).getTime();
-  const settle = (value: unknown) => settleValue(value, (time) => TOLD_AT + (time >= began ? 0 : time - made));
+  const normalize = (value: unknown) => normalizeValue(value, (time) => EXAMPLE_TIME + (time >= began ? 0 : time - made));
   const recorded: Record<string, OperationExample> = {};
   for (const [name, request] of Object.entries(requests)) {
     const { status, json, headers } = await sendExample(app, name as OperationName, request);
     if (status >= 300) throw new Error(`${name}: ${status} ${JSON.stringify(json)}`);
     const { etag } = headers;
-    const answer = settle({ ...json, ...madeUp[name as OperationName] });
+    const answer = normalize({ ...json, ...fixedValues[name as OperationName] });
     recorded[name] = {
       ...request,
-      ...(json !== undefined && { answer: Array.isArray(json) ? settle(json) : answer }),
+      ...(json !== undefined && { answer: Array.isArray(json) ? normalize(json) : answer }),
       ...(etag && { etag: String(etag) }),
     };
   }
   return {
     operations: recorded,
-    refusals: settle(await recordRefusals(app)) as Examples['refusals'],
-    events: await recordEvents(app, settle),
+    refusals: normalize(await recordRefusals(app)) as Examples['refusals'],
+    events: await recordEvents(app, normalize),
   };
 }
 
@@ -138,7 +138,7 @@ async function exhaust(app: TestApp, path: string): Promise<unknown> {
 }
 
 /** One event of each kind. */
-async function recordEvents(app: TestApp, settle: (value: unknown) => unknown): Promise<Examples['events']> {
+async function recordEvents(app: TestApp, normalize: (value: unknown) => unknown): Promise<Examples['events']> {
   const feed = openPlainFeed(app, { after: notificationIds.length - 1 });
   await feed.until(({ type }) => type === 'ready');
   await app.ask('POST', `${app.projectPath}/notifications/read`, { body: { notification_ids: [notificationIds[119]] } });
@@ -147,12 +147,12 @@ async function recordEvents(app: TestApp, settle: (value: unknown) => unknown): 
   await ahead.until(({ type }) => type === 'gap');
   const events = [...feed.frames, ...ahead.frames.filter(({ type }) => type === 'gap')];
   for (const { socket } of [feed, ahead]) socket.terminate();
-  return { notification_feed: settle(events) as unknown[] };
+  return { notification_feed: normalize(events) as unknown[] };
 }
 
-function settleValue(value: unknown, settleTime: (time: number) => number): unknown {
-  if (Array.isArray(value)) return value.map((item) => settleValue(item, settleTime));
-  if (typeof value === 'string' && /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(value)) return new Date(settleTime(Date.parse(value))).toISOString();
+function normalizeValue(value: unknown, mapTime: (time: number) => number): unknown {
+  if (Array.isArray(value)) return value.map((item) => normalizeValue(item, mapTime));
+  if (typeof value === 'string' && /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(value)) return new Date(mapTime(Date.parse(value))).toISOString();
   if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, settleValue(item, settleTime)]));
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, normalizeValue(item, mapTime)]));
 }

@@ -25,7 +25,7 @@ export function openSocket(
   const waiting = new Set<() => void>();
   socket.on('message', (data) => {
     frames.push(JSON.parse(String(data)));
-    for (const look of waiting) look();
+    for (const check of waiting) check();
   });
   const closed = new Promise<{ code: number; reason: string }>((resolve) => {
     socket.on('error', () => {});
@@ -38,15 +38,15 @@ export function openSocket(
     until: (isIt) =>
       new Promise((resolve, reject) => {
         let seen = 0;
-        const look = () => {
+        const check = () => {
           for (; seen < frames.length; seen += 1) {
             if (!isIt(frames[seen])) continue;
-            waiting.delete(look);
+            waiting.delete(check);
             return resolve(frames[seen]);
           }
         };
-        waiting.add(look);
-        look();
+        waiting.add(check);
+        check();
         closed.then(({ code, reason }) => reject(new Error(`closed with ${code} ${reason} before it came`)));
       }),
   };

@@ -123,7 +123,7 @@ export function selectAll(outputType: GraphQLOutputType, isLinked = false): stri
     if (isThing && isLinked) return [];
     const size = field.args.find(({ name }) => name === 'first' || name === 'pageSize');
     const few = size ? `(${size.name}: 2)` : '';
-    // A plain list without a page size, such as the rows that a mutation changed, is not followed further.
+    // A list without a page size, such as the rows that a mutation changed: the links of its items are not followed.
     const isWhole = isListType(getNullableType(field.type)) && !['nodes', 'results'].includes(field.name);
     return [`${field.name}${few} ${selectAll(field.type, isLinked || isThing || isWhole)}`];
   });
@@ -199,7 +199,7 @@ function describe(document: ReturnType<typeof parse>, isMutation: boolean): stri
   return found.join(' ');
 }
 
-/** The variable values that an operation is run with: a base, all of them for a mutation, and variants that differ from the base in one value. */
+/** The sets of variable values that an operation is run with; most differ from `base` in one value, so that every enum value occurs. */
 export function variantsOf({ variables, isMutation }: Operation): Array<{ label: string; values: Record<string, unknown> }> {
   const plain = (chosen: readonly Variable[]) =>
     Object.fromEntries(chosen.flatMap(({ name, type }) => [[name, valuesOf(type)[0]]]).filter(([, value]) => value !== undefined));

@@ -35,7 +35,7 @@ export function startProgram(command: string, args: readonly string[], { env = {
   ] as const) {
     stream.setEncoding('utf8').on('data', (text: string) => {
       printed[name] += text;
-      for (const look of waiting) look();
+      for (const check of waiting) check();
     });
   }
   // The program may exit before it has read its input.
@@ -50,14 +50,14 @@ export function startProgram(command: string, args: readonly string[], { env = {
     end: (text = '') => void child.stdin.end(text),
     until: (text) =>
       new Promise((resolve, reject) => {
-        const look = () => {
+        const check = () => {
           const all = printed.out + printed.err;
           if (typeof text === 'string' ? !all.includes(text) : !text.test(all)) return;
-          waiting.delete(look);
+          waiting.delete(check);
           resolve();
         };
-        waiting.add(look);
-        look();
+        waiting.add(check);
+        check();
         exit.then(({ code }) => reject(new Error(`ended with ${code} before ${text} came: ${printed.out}${printed.err}`)));
       }),
     kill: () => void child.kill(),

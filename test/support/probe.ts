@@ -46,7 +46,7 @@ export function makeProbe(schema: GraphQLSchema): GraphQLSchema {
 
 function answer(schema: GraphQLSchema, args: unknown, info: GraphQLResolveInfo): unknown {
   const path = writePath(info.path);
-  const place = `${path}(${spell(args)})`;
+  const place = `${path}(${serialize(args)})`;
   const dice = createHash('sha1').update(place).digest();
   const kind = dice[0] ?? 0;
   const fault = () => Fault.invalidRequest(`refused at ${place}`);
@@ -81,13 +81,13 @@ function makeValue(schema: GraphQLSchema, type: GraphQLOutputType, place: string
 }
 
 /** Serializes a value so that an omitted field, null and undefined differ, and so do a Date and its text. */
-function spell(value: unknown): string {
+function serialize(value: unknown): string {
   if (value instanceof Date) return `Date ${value.toISOString()}`;
-  if (Array.isArray(value)) return `[${value.map(spell).join(',')}]`;
+  if (Array.isArray(value)) return `[${value.map(serialize).join(',')}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'undefined';
   return `{${Object.entries(value)
     .sort(([one], [other]) => (one < other ? -1 : 1))
-    .map(([name, part]) => `${name}:${spell(part)}`)
+    .map(([name, part]) => `${name}:${serialize(part)}`)
     .join(',')}}`;
 }
 

@@ -29,7 +29,7 @@ export async function makeKey(algorithm: string, kid: string): Promise<ProviderK
   return { jwk: { ...(await exportJWK(publicKey)), kid, alg: algorithm, use: 'sig' }, privateKey, algorithm };
 }
 
-/** Port 0 lets the system choose the port. */
+/** Listens on `port`, which must be free; 0 lets the system choose one. */
 export async function openProvider(port = 0): Promise<Provider> {
   let asked = 0;
   let listener: RequestListener = (_request, response) => void response.writeHead(404).end();

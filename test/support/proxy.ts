@@ -90,10 +90,10 @@ export async function openProxy(target: { host: string; port: number }): Promise
 }
 
 function forward(client: Socket, upstream: Socket, onClose: () => void): Link {
-  const ways = [openWay(client, upstream), openWay(upstream, client)];
+  const directions = [openDirection(client, upstream), openDirection(upstream, client)];
   const cut = () => {
     onClose();
-    for (const way of ways) way.close();
+    for (const direction of directions) direction.close();
     for (const socket of [client, upstream]) socket.destroy();
   };
   for (const socket of [client, upstream]) {
@@ -101,23 +101,23 @@ function forward(client: Socket, upstream: Socket, onClose: () => void): Link {
     socket.setNoDelay(true);
     socket.on('error', () => {});
   }
-  for (const way of ways) way.ended.then(cut);
+  for (const direction of directions) direction.ended.then(cut);
   return {
     freeze() {
-      for (const way of ways) way.freeze();
+      for (const direction of directions) direction.freeze();
     },
     thaw() {
-      for (const way of ways) way.thaw();
+      for (const direction of directions) direction.thaw();
     },
     delay(milliseconds) {
-      for (const way of ways) way.delay(milliseconds);
+      for (const direction of directions) direction.delay(milliseconds);
     },
     cut,
   };
 }
 
 /** One direction of a connection. */
-function openWay(from: Socket, to: Socket) {
+function openDirection(from: Socket, to: Socket) {
   const queue: Array<{ readonly due: number; readonly chunk: Buffer | null }> = [];
   let isFrozen = false;
   let delayMs = 0;

@@ -54,7 +54,7 @@ export async function openRawSocket(
       if (frame.opcode === TEXT) messages.push(JSON.parse(String(frame.payload)));
       if (frame.opcode === CLOSE) refuse({ code: frame.payload.readUInt16BE(0), reason: String(frame.payload.subarray(2)) });
     }
-    for (const look of waiting) look();
+    for (const check of waiting) check();
   });
   socket.on('error', () => {});
   const gone = new Promise<void>((resolve) => void socket.once('end', resolve).once('close', () => resolve()));
@@ -79,11 +79,11 @@ export async function openRawSocket(
     say: (...all) => void socket.write(Buffer.concat(all.map((message) => makeFrame(Buffer.from(JSON.stringify(message)))))),
     until: (isIt) =>
       new Promise((resolve, reject) => {
-        const look = () => {
+        const check = () => {
           if (messages.some(isIt)) resolve();
         };
-        waiting.add(look);
-        look();
+        waiting.add(check);
+        check();
         gone.then(() => reject(new Error('the connection went before it came')));
       }),
     destroy: () => socket.destroy(),

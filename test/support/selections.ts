@@ -51,7 +51,7 @@ export const hostileNames = [
   'result',
 ];
 
-/** Markers that a query compiler once replaced with code, which made them an injection. */
+/** Markers that one query compiler used to replace with code. */
 const markers = ['__MAGIC_DATE__33a9e76d_02e0_4128_8e92_3530ad3da74d'];
 const texts = ['a', '', 'é😀', '"\\', '\n', '`$', 'null', 'constructor', ...markers, '__MAGIC_NAN__57f286b9_4c20_487f_b409_79804ddcb4f8'];
 const uuid = '0190a0a0-0000-7000-8000-000000000001';

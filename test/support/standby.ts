@@ -17,7 +17,7 @@ export interface Standby {
   close(): Promise<void>;
 }
 
-const LOOK_MS = 10;
+const POLL_INTERVAL_MS = 10;
 
 export async function openStandby({ host, port, url }: Pick<Cluster, 'host' | 'port' | 'url'>): Promise<Standby> {
   const folder = mkdtempSync(join(tmpdir(), 'portico-standby-'));
@@ -31,7 +31,7 @@ export async function openStandby({ host, port, url }: Pick<Cluster, 'host' | 'p
     return row?.answer;
   };
   const waitFor = async (expression: string, answer: string, patienceMs: number) => {
-    for (const deadline = performance.now() + patienceMs; ; await sleep(LOOK_MS)) {
+    for (const deadline = performance.now() + patienceMs; ; await sleep(POLL_INTERVAL_MS)) {
       if ((await ask(expression)) === answer) return true;
       if (performance.now() > deadline) return false;
     }

@@ -24,7 +24,7 @@ export class CredentialSource {
     return this.#current;
   }
 
-  /** Discards the rejected credential; returns whether another may be available. Requests rejected together cause one call of the function. */
+  /** Discards a rejected credential; returns whether another may be available. Requests rejected together call the function once. */
   async renew(refused: string): Promise<boolean> {
     if (typeof this.#credential === 'string') return false;
     if ((await this.get().catch(() => refused)) === refused) this.#current = null;

@@ -90,7 +90,7 @@ async function* follow(http: Http, options: FeedOptions, state: StateHolder, lea
         if (signal.aborted) break;
         if (!(failure instanceof PorticoError)) throw failure;
         const isRefused = failure.code === 'not_authenticated' || failure.code === 'access_lost';
-        // The next attempt shows whether access was lost by the credential or to the project.
+        // The next attempt shows whether the credential is invalid or access to the project was lost.
         if (isRefused && !isRenewed && ((await credentials.renew(credential)) || failure.status !== 401)) {
           isRenewed = true;
           continue;

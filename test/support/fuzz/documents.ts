@@ -26,7 +26,7 @@ interface Piece {
 }
 
 /** A placeholder for a variable; variables are numbered once the document is complete. */
-const HOLE = '$?';
+const PLACEHOLDER = '$?';
 
 type Field = GraphQLField<unknown, unknown>;
 
@@ -55,7 +55,7 @@ const introspection: fc.Arbitrary<GraphqlRequest> = fc
 function operationOf(kind: string, { text, variables }: Piece): fc.Arbitrary<GraphqlRequest> {
   const declared = variables.map(({ type }, index) => `$v${index}: ${type}`).join(', ');
   const values = `{${variables.map(({ value }, index) => `"v${index}":${writeJson(value)}`).join(',')}}`;
-  const [first, ...rest] = text.split(HOLE);
+  const [first, ...rest] = text.split(PLACEHOLDER);
   const body = first + rest.map((part, index) => `$v${index}${part}`).join('');
   const named = fc.constantFrom(['', null], ['fuzz', null], ['fuzz', 'fuzz'], ['', null], ['fuzz', 'other']) as fc.Arbitrary<
     [string, string | null]
@@ -91,7 +91,7 @@ function makeWriter(values: Values): (field: Field, depth: number) => fc.Arbitra
   function writeArgument(owner: string, { name, type, defaultValue }: GraphQLArgument): fc.Arbitrary<Piece> {
     const present = fc.tuple(values.input(type, `${owner}.${name}`), fc.boolean()).map(([value, isVariable]): Piece => {
       if (!isVariable) return { text: `${name}: ${writeLiteral(value)}`, variables: [] };
-      return { text: `${name}: ${HOLE}`, variables: [{ type: String(type), value }] };
+      return { text: `${name}: ${PLACEHOLDER}`, variables: [{ type: String(type), value }] };
     });
     if (isNonNullType(type) && defaultValue === undefined) return present;
     return fc.oneof({ weight: 2, arbitrary: fc.constant<Piece>({ text: '', variables: [] }) }, { weight: 1, arbitrary: present });

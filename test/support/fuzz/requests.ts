@@ -23,15 +23,15 @@ export interface Spare {
 export function requestsFor(demo: DemoFile, spare: Spare): fc.Arbitrary<FuzzRequest> {
   const idsOf = idsIn(demo, spare);
   // Most bugs are found by a request with a single flaw, and some by a valid one.
-  const moods = [0, 0.2, 0.5, 1].map((wildness) => {
+  const generators = [0, 0.2, 0.5, 1].map((wildness) => {
     const values = makeValues(idsOf, wildness);
     const ofRoutes = fc.oneof(...routeOperations().map((operation) => restOf(operation, values, wildness)));
     return { ofRoutes, ofSchema: graphqlOf(documentsOf(values, wildness), wildness) };
   });
   // Without a credential v1 inspects nothing of the request, while GraphQL still parses the document.
-  const rest = fc.tuple(fc.oneof(...moods.map(({ ofRoutes }) => ofRoutes)), credentialsOf(demo, 2));
-  const graphql = fc.tuple(fc.oneof(...moods.map(({ ofSchema }) => ofSchema)), credentialsOf(demo, 20));
-  const other = fc.tuple(elsewhere, credentialsOf(demo, 12));
+  const rest = fc.tuple(fc.oneof(...generators.map(({ ofRoutes }) => ofRoutes)), credentialsOf(demo, 2));
+  const graphql = fc.tuple(fc.oneof(...generators.map(({ ofSchema }) => ofSchema)), credentialsOf(demo, 20));
+  const other = fc.tuple(otherPaths, credentialsOf(demo, 12));
   const whole = fc.oneof({ weight: 8, arbitrary: rest }, { weight: 11, arbitrary: graphql }, { weight: 1, arbitrary: other });
   return fc.tuple(whole, oddHeaders).map(([[request, authorization], odd]) => {
     const length: Record<string, string> = request.body === undefined ? {} : { 'content-length': String(Buffer.byteLength(request.body)) };
@@ -166,7 +166,7 @@ function graphqlOf(documents: fc.Arbitrary<GraphqlRequest>, wildness: number): f
 }
 
 /** Requests to paths outside the APIs. */
-const elsewhere: fc.Arbitrary<FuzzRequest> = fc
+const otherPaths: fc.Arbitrary<FuzzRequest> = fc
   .tuple(
     fc.constantFrom('GET', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'HEAD', 'PATCH'),
     fc.array(fc.oneof(text.map(encode), fc.constantFrom('v1', 'graphql', '..', '%ff', '.well-known')), { maxLength: 4 }),
