@@ -4,7 +4,7 @@ import { PGlite } from '@electric-sql/pglite';
 /** PGlite's defaults, with smaller buffers to zero at the start and a write-ahead log that stays small over many tests. */
 const startParams = [...PGlite.defaultStartParams, '-c', 'shared_buffers=4MB', '-c', 'max_wal_size=64MB', '-c', 'min_wal_size=32MB'];
 
-/** An in-memory database that apps use one after another: starting PGlite takes a hundred times as long as restoring its rows. */
+/** An in-memory database that apps use one after another: starting PGlite takes some ten times as long as restoring its rows. */
 interface Pooled {
   readonly database: PGlite;
   /** The rows of each table of the snapshot, as `COPY` reads and writes them. */
