@@ -4,7 +4,7 @@ export class Lifecycle {
   #isClosing = false;
   #isStarting = false;
 
-  /** Whether the work of `beginWith` is under way, which should precede the first requests. */
+  /** Whether the work of `runStartup` is under way, which should precede the first requests. */
   get isStarting(): boolean {
     return this.#isStarting;
   }

@@ -54,7 +54,7 @@ export function createHttpServer(dependencies: ServerDependencies): Server {
 
   const reserve = (request: IncomingMessage, bytes: number) => backlog.reserve(request.socket, addresses.of(request), bytes);
   server.on('connection', (socket) => {
-    // A connection whose request is replayed (see readAgain) has been counted.
+    // A connection whose request is replayed (see `replayWithoutUpgrade`) has been counted.
     if (requestQueueOf(socket)) return;
     const isProxied = addresses.isProxy(socket);
     const address = normalizeAddress(socket.remoteAddress ?? '');
