@@ -617,6 +617,24 @@ describe('feed', () => {
     await front.close();
   });
 
+  it('pauses before it comes back to a server that ends each feed after an event', async () => {
+    let connections = 0;
+    const ready = { data: { notificationFeed: { type: 'ready', sequence: 0, readThrough: 0, unreadCount: 0 } } };
+    const front = await openFront(({ headers }) => {
+      if (headers.upgrade) return new Response('{}', { status: 404 });
+      if (!headers.accept?.includes('event-stream')) return null;
+      connections += 1;
+      return new Response(`event: next\ndata: ${JSON.stringify(ready)}\n\nevent: complete\ndata:\n\n`, {
+        headers: { 'content-type': 'text/event-stream' },
+      });
+    });
+    const { events, states } = await follow(as('viewer', front.url), (seen) => seen.length === 5);
+    expect(events).toHaveLength(5);
+    expect(connections).toBe(5);
+    expect(states.filter(({ name }) => name === 'waiting')).toHaveLength(4);
+    await front.close();
+  });
+
   it('ends where the certificate is not trusted', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'portico-test-'));
     const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];

@@ -74,9 +74,8 @@ async function* follow(http: Http, options: FeedOptions, state: StateHolder, lea
         organizationId ??= await findOrganization(http, options.project, signal);
         credential = await credentials.get();
         const variables = { organizationId, projectId: options.project, after: cursor };
-        let isOpened = false;
         for await (const [event, over] of connect({ url: http.options.url, credential, variables, signal }, http.options.fetch)) {
-          [tries, isRenewed, isOpened] = [0, false, true];
+          [tries, isRenewed] = [0, false];
           state.enter({ name: 'live', over });
           const next = cursorOf(event);
           // Skips events that were delivered before the connection broke.
@@ -85,7 +84,8 @@ async function* follow(http: Http, options: FeedOptions, state: StateHolder, lea
           yield event;
           if (next !== null) await store?.save(next);
         }
-        if (!isOpened && !signal.aborted) throw new PorticoError('connection_closed', 'The server ended the feed.');
+        // A server that ends every feed after its first event would otherwise be called again without a pause.
+        if (!signal.aborted) throw new PorticoError('connection_closed', 'The server ended the feed.');
       } catch (failure) {
         if (signal.aborted) break;
         if (!(failure instanceof PorticoError)) throw failure;
