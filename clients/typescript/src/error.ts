@@ -135,3 +135,6 @@ export function toUnreachable(failure: unknown, url: string): PorticoError {
   const why = code || 'nothing listens there, the network is gone, or the server does not allow this page (ALLOWED_ORIGINS)';
   return new PorticoError('unreachable', `${host} does not answer: ${why}.`, null, null, [], { cause: failure });
 }
+
+/** The error of a feed whose server ended it. The client retries it with a delay, so a server that ends each feed is not called in a loop. */
+export const endedByServer = (): PorticoError => new PorticoError('connection_closed', 'The server ended the feed.');

@@ -1,6 +1,6 @@
 import { createClient } from 'graphql-ws/client';
 import { WebSocketImpl } from '#websocket';
-import { PorticoError, toError } from './error.ts';
+import { endedByServer, PorticoError, toError } from './error.ts';
 import { type FeedEvent, type FeedRequest, feedDocument } from './events.ts';
 
 /** The most unread events that are buffered, and their size as JSON. Beyond, the connection is closed, and reopened once they have been read. */
@@ -72,7 +72,7 @@ export async function* readSocket({ url, credential, variables, signal }: FeedRe
         wake();
       },
       error: (failure) => finish(Array.isArray(failure) ? toError(failure) : toClosed(failure, hasAnswered)),
-      complete: () => finish(null),
+      complete: () => finish(endedByServer()),
     },
   );
   try {

@@ -1,5 +1,5 @@
 import { createParser } from 'eventsource-parser';
-import { PorticoError, readRefusal, toError, toUnreachable } from './error.ts';
+import { endedByServer, PorticoError, readRefusal, toError, toUnreachable } from './error.ts';
 import { type FeedEvent, type FeedRequest, feedDocument } from './events.ts';
 
 /** The server sends a keep-alive at least every 12 seconds: a connection that is silent for this long is dead. */
@@ -38,13 +38,14 @@ export async function* readServerSentEvents(
     });
     const decoder = new TextDecoder();
     const reader = response.body.getReader();
-    while (!isComplete) {
+    for (;;) {
       const { value, done } = await reader.read();
-      if (done) return;
+      if (done) throw endedByServer();
       clearTimeout(timer);
       timer = setTimeout(abortSilent, SILENCE_MS);
       parser.feed(decoder.decode(value, { stream: true }));
       yield* waiting.splice(0);
+      if (isComplete) throw endedByServer();
     }
   } catch (failure) {
     if (signal.aborted) return;

@@ -84,8 +84,6 @@ async function* follow(http: Http, options: FeedOptions, state: StateHolder, lea
           yield event;
           if (next !== null) await store?.save(next);
         }
-        // A server that ends every feed after its first event would otherwise be called again without a pause.
-        if (!signal.aborted) throw new PorticoError('connection_closed', 'The server ended the feed.');
       } catch (failure) {
         if (signal.aborted) break;
         if (!(failure instanceof PorticoError)) throw failure;
