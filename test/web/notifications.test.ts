@@ -367,10 +367,16 @@ it('follows another project, and the first one again', async () => {
 
 it('keeps no more of what comes than it shows', async () => {
   const browser = await page.context().newCDPSession(page);
+  // The lowest of five, as the page takes in answers while it is measured: some MiB that it does not keep.
   const measure = async () => {
-    await browser.send('HeapProfiler.collectGarbage');
-    const { usedSize } = await browser.send('Runtime.getHeapUsage');
-    return usedSize / 1024 / 1024;
+    let lowest = Number.POSITIVE_INFINITY;
+    for (let time = 0; time < 5; time += 1) {
+      await page.waitForTimeout(200);
+      await browser.send('HeapProfiler.collectGarbage');
+      const { usedSize } = await browser.send('Runtime.getHeapUsage');
+      lowest = Math.min(lowest, usedSize / 1024 / 1024);
+    }
+    return lowest;
   };
   const body = 'x'.repeat(6_000);
   let count = 0;
