@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
@@ -10,6 +11,7 @@ import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ConnectionState, connect, describeState, type FeedEvent, type Portico, PorticoError } from 'portico-client';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { WebSocketServer } from 'ws';
 import { startApp, type TestApp } from './support/app.ts';
 import { openGuest, setEndpoint } from './support/console.ts';
 import { openProxy } from './support/proxy.ts';
@@ -635,6 +637,29 @@ describe('feed', () => {
     await front.close();
   });
 
+  it('pauses before it comes back to a server that ends each feed by WebSocket', async () => {
+    const server = createServer(passOn(() => null));
+    const sockets = new WebSocketServer({ server, handleProtocols: () => 'graphql-transport-ws' });
+    sockets.on('connection', (socket) => {
+      socket.on('message', (data) => {
+        const { type, id } = JSON.parse(String(data));
+        if (type === 'connection_init') socket.send('{"type":"connection_ack"}');
+        if (type !== 'subscribe') return;
+        const ready = { notificationFeed: { type: 'ready', sequence: 0, readThrough: 0, unreadCount: 0 } };
+        socket.send(JSON.stringify({ id, type: 'next', payload: { data: ready } }));
+        socket.send(JSON.stringify({ id, type: 'complete' }));
+      });
+    });
+    const front = await listen(server, 'http');
+    const { events, states } = await follow(as('viewer', front.url), (seen) => seen.length === 3);
+    expect(events).toHaveLength(3);
+    expect(states.find(({ name }) => name === 'live')).toEqual({ name: 'live', over: 'websocket' });
+    const pauses = states.filter((state) => state.name === 'waiting');
+    expect(pauses.map(({ error }) => error.code)).toEqual(['connection_closed', 'connection_closed']);
+    sockets.close();
+    await front.close();
+  });
+
   it('ends where the certificate is not trusted', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'portico-test-'));
     const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
@@ -703,6 +728,33 @@ describe('console', () => {
     expect(states.at(-1)).toBe('ended');
     await proxy.close();
     await guest.close();
+  });
+
+  it('closes at once where the connection has gone silent', { timeout: 8_000 }, async () => {
+    const guest = await openGuest();
+    const instance = app.demo.instances.eligible;
+    await setEndpoint(app, instance, { port: guest.port });
+    const proxy = await openProxy({ host: '127.0.0.1', port: Number(new URL(url).port) });
+    const stream = as('member', `http://127.0.0.1:${proxy.port}`).console({ instance });
+    await expect.poll(() => stream.state.name).toBe('live');
+    proxy.freeze();
+    stream.close();
+    expect(await stream.readable.getReader().read()).toEqual({ done: true, value: undefined });
+    await proxy.close();
+    await guest.close();
+  });
+
+  it('closes at once while nobody answers the socket', { timeout: 8_000 }, async () => {
+    const server = createServer(passOn(() => null));
+    const upgraded = once(server, 'upgrade');
+    const front = await listen(server, 'http');
+    const stream = as('member', front.url).console({ instance: app.demo.instances.eligible });
+    const [, silent] = await upgraded;
+    stream.close();
+    expect(await stream.readable.getReader().read()).toEqual({ done: true, value: undefined });
+    expect(stream.state).toEqual({ name: 'ended', error: null });
+    silent.destroy();
+    await front.close();
   });
 
   it('ends where nobody reads, rather than keep it all', async () => {

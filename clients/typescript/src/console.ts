@@ -228,14 +228,18 @@ async function open(http: Http, place: Place, instance: string, session: Session
     socket.onmessage = null;
     socket.close();
   };
-  let opening: ReturnType<typeof setTimeout> | undefined;
+  let giveUp = () => {};
+  const opening = setTimeout(() => giveUp(), OPENING_MS);
   const isOpen = await new Promise<boolean>((resolve) => {
-    opening = setTimeout(() => resolve(false), OPENING_MS);
+    giveUp = () => resolve(false);
     socket.onopen = () => resolve(true);
-    socket.onclose = () => resolve(false);
-    socket.onerror = () => resolve(false);
+    socket.onclose = giveUp;
+    socket.onerror = giveUp;
+    signal.addEventListener('abort', giveUp, { once: true });
+    if (signal.aborted) giveUp();
   });
   clearTimeout(opening);
+  signal.removeEventListener('abort', giveUp);
   if (isOpen) return socket;
   socket.close();
   if (place.role === 'viewer') throw new PorticoError('permission_denied', 'A console takes the role member in the project.', 403);
@@ -251,12 +255,18 @@ async function pass(
   session: Session,
   { state, signal, changeSocket }: Line,
 ): Promise<{ code: number; reason: string }> {
-  const leave = () => socket.close(1000, 'left');
-  if (signal.aborted) leave();
-  signal.addEventListener('abort', leave, { once: true });
+  let leave = () => {};
   const closing = new Promise<{ code: number; reason: string }>((resolve) => {
     socket.onclose = ({ code, reason }) => resolve({ code, reason });
+    // Nobody waits for the server to confirm it, which on a dead connection takes long.
+    leave = () => {
+      socket.onmessage = null;
+      socket.close(1000, 'left');
+      resolve({ code: 1000, reason: 'left' });
+    };
   });
+  if (signal.aborted) leave();
+  signal.addEventListener('abort', leave, { once: true });
   changeSocket(socket);
   state.enter({ name: 'live', over: 'websocket' });
   session.hasBegun = true;
