@@ -192,8 +192,10 @@ builder.objectFields(ProjectRef, (t) => ({
       description: 'The users who may see the project, ordered by user id.',
       complexity: pageCost,
       resolve: (scope, args, { loadByProject }) =>
-        resolveList({ args, ...byUser, count: () => loadByProject('count of members', scope, countProjectMembers) }, (slice) =>
-          loadByProject(`members ${JSON.stringify(slice)}`, scope, (database, scopes) => listProjectMembers(database, scopes, slice)),
+        resolveList({ args, ...byUser, count: () => loadByProject('count of project members', scope, countProjectMembers) }, (slice) =>
+          loadByProject(`project members ${JSON.stringify(slice)}`, scope, (database, scopes) =>
+            listProjectMembers(database, scopes, slice),
+          ),
         ),
     },
     ProjectMemberConnection,

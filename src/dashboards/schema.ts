@@ -79,8 +79,9 @@ builder.objectFields(ProjectRef, (t) => ({
             scope,
             async (database, scopes) => {
               if (order !== defaultDashboardOrder) return listOrderedDashboards(database, scopes, order, slice, read);
-              return scopes.length === 1
-                ? [await listDashboards(scope, slice, read)]
+              const [only] = scopes;
+              return only && scopes.length === 1
+                ? [await listDashboards(only, slice, read)]
                 : listDashboardsByProject(database, scopes, slice, read);
             },
           ),

@@ -56,6 +56,8 @@ export interface Context extends AnswerContext {
   loadBatched<Key extends string, Value>(name: string, key: Key, loadMany: LoadMany<Key, Value>): Promise<Value>;
   /** The same by project, for a field of projects in a list. */
   loadByProject<Value>(name: string, scope: ProjectScope, loadMany: LoadByProject<Value>): Promise<Value>;
+  /** Forgets everything that was loaded, as a write is about to change it: a document may have several mutations. */
+  clearLoaded(): void;
 }
 
 /** May change the data of a result; throws if the result must not be sent. */
@@ -136,6 +138,9 @@ export function createContext(source: ContextSource): Context {
     },
     finishResult: (result) => callbacks && runAll(callbacks, result),
     loadBatched,
+    clearLoaded() {
+      loaders = null;
+    },
     loadByProject: (name, scope, loadMany) => loadBatched(name, scope.projectId, async (ids) => loadMany(database, ids.map(findProject))),
   };
 }

@@ -55,6 +55,7 @@ export async function runIdempotently<Outcome extends object>(
   perform: (context: WriteContext) => Promise<Outcome>,
   { needsSession = false, isRepeatable = false }: WriteOptions = {},
 ): Promise<Outcome | null> {
+  context.clearLoaded();
   const { idempotencyKey: key, organizationId, projectId } = input;
   if (key === undefined || key === null) return perform(context);
   const { userId } = context.requireViewer();

@@ -115,11 +115,12 @@ builder.objectFields(ProjectRef, (t) => ({
           context.loadByProject(`count of ${name}`, scope, (database, scopes) => countNotificationsByProject(database, scopes, filter));
         const keyset = { args, keyOf: (node: Notification) => node.sequence, parseKey: parseSequence, count };
         return resolveList(keyset, (slice) =>
-          context.loadByProject(`${name} ${read === readWithoutHeavyFields} ${JSON.stringify(slice)}`, scope, async (database, scopes) =>
-            scopes.length === 1
-              ? [inProject(scope, await listNotifications(scope, { filter, slice }, read))]
-              : listNotificationsByProject(database, scopes, { filter, slice }, read),
-          ),
+          context.loadByProject(`${name} ${read === readWithoutHeavyFields} ${JSON.stringify(slice)}`, scope, async (database, scopes) => {
+            const [only] = scopes;
+            return only && scopes.length === 1
+              ? [inProject(only, await listNotifications(only, { filter, slice }, read))]
+              : listNotificationsByProject(database, scopes, { filter, slice }, read);
+          }),
         );
       },
     },

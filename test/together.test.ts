@@ -1,0 +1,81 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { organization, project } from '../demo/people.ts';
+import { startRestingApp, type TestApp } from './support/app.ts';
+
+// What a document names several times is read together. Each part is to be what it is alone.
+let app: TestApp;
+let other: string;
+beforeAll(async () => {
+  app = await startRestingApp({ RATE_LIMIT_USER: '1000000' });
+  const { database } = app.app;
+  ({ id: other } = await database.project.create({ data: { name: 'Other', organizationId: organization.id } }));
+  await database.$executeRawUnsafe(
+    `INSERT INTO dashboards (project_id, created_by, name, description, widgets, is_public) VALUES ($1::uuid, $2::uuid, 'Other', '', '[]', true)`,
+    other,
+    app.demo.users.owner.id,
+  );
+  await database.$executeRawUnsafe(
+    `INSERT INTO notifications (project_id, kind, severity, title) SELECT $1::uuid, 'test', 'info', 'Other ' || number FROM generate_series(1, 5) AS number`,
+    other,
+  );
+  await database.projectMember.create({ data: { projectId: other, userId: app.demo.users.viewer.id, role: 'viewer' } });
+});
+afterAll(() => app.close());
+
+async function ask(document: string) {
+  const { json } = await app.graphql(document);
+  expect(json.errors).toBeUndefined();
+  return json.data;
+}
+
+const inProject = [
+  'dashboards(first: 3) { totalCount nodes { id project { id } } }',
+  'dashboards(first: 3, orderBy: { field: name, direction: desc }) { totalCount nodes { id project { id } } }',
+  'notifications(first: 3) { totalCount nodes { id title project { id } } }',
+  'notifications(first: 3, filter: { unread: true }) { totalCount nodes { id body project { id } } }',
+  'instances(first: 3) { totalCount nodes { id project { id } } }',
+  'tasks(first: 3) { totalCount nodes { id } }',
+  'volumes(first: 3) { totalCount nodes { id } }',
+  'members(first: 3) { totalCount nodes { role user { id } } }',
+  'consoleSessions(first: 3) { totalCount nodes { id } }',
+  'unreadNotificationCount computeOverview { instancesTotal }',
+];
+
+describe.each(inProject)('%s', (fields) => {
+  test('of two projects in one document', async () => {
+    const alone = async (id: string) => (await ask(`{ project(id: "${id}") { ${fields} } }`)).project;
+    const [one, two] = [await alone(project.id), await alone(other)];
+    for (const [a, b] of [
+      [project.id, other],
+      [other, project.id],
+    ]) {
+      const document = `{ a: project(id: "${a}") { ${fields} } b: project(id: "${b}") { ${fields} } }`;
+      // A document that is known has its first project looked up before it is executed.
+      for (let time = 0; time < 3; time += 1) {
+        const together = await ask(document);
+        expect([together.a, together.b]).toEqual(a === project.id ? [one, two] : [two, one]);
+      }
+    }
+  });
+});
+
+test('members of an organization and of its projects', async () => {
+  const members = 'members(first: 5) { totalCount nodes { role user { id } } }';
+  const { organization: wholly } = await ask(`{ organization(id: "${organization.id}") { ${members} } }`);
+  const { project: only } = await ask(`{ project(id: "${other}") { ${members} } }`);
+  expect(only.members.totalCount).toBeGreaterThan(0);
+  const down = await ask(`{ organization(id: "${organization.id}") { ${members} projects(first: 50) { nodes { id ${members} } } } }`);
+  expect(down.organization.members).toEqual(wholly.members);
+  expect(down.organization.projects.nodes).toContainEqual({ id: other, ...only });
+  const up = await ask(`{ project(id: "${other}") { ${members} organization { ${members} } } }`);
+  expect(up.project).toEqual({ ...only, organization: wholly });
+});
+
+test('a second mutation of a document answers with what it has changed itself', async () => {
+  const ids = (await ask(`{ project(id: "${other}") { notifications(first: 2) { nodes { id } } } }`)).project.notifications.nodes;
+  const mark = (name: string, { id }: { id: string }) =>
+    `${name}: markNotificationsRead(input: { organizationId: "${organization.id}", projectId: "${other}", notificationIds: ["${id}"] }) { project { unreadNotificationCount } }`;
+  const answer = await ask(`mutation { ${mark('a', ids[0])} ${mark('b', ids[1])} }`);
+  const counts = [answer.a, answer.b].map((marked) => marked.project.unreadNotificationCount);
+  expect(counts).toEqual([4, 3]);
+});
