@@ -41,7 +41,7 @@ const app = project('app', {
 const slow = project('slow', { globalSetup, include: ['test/slow/*.test.ts'], maxWorkers: 3 });
 
 /** Tests that measure, so nothing else runs at the same time. */
-const measuring = ['console-volume', 'consoles', 'memory', 'redis-faults', 'revocation', 'silence', 'wakeups'].map(
+const measuring = ['console-volume', 'consoles', 'redis-faults', 'revocation', 'silence', 'wakeups'].map(
   (name) => `test/services/${name}.test.ts`,
 );
 

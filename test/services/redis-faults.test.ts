@@ -13,7 +13,7 @@ const READS_PER_SECOND = 80;
 const CONTROLS_PER_SECOND = 40;
 const WRITES_PER_SECOND = 10;
 const SUBSCRIBERS = 20;
-const PHASE_MS = Number(process.env.REDIS_FAULT_SECONDS ?? 6) * 1000;
+const PHASE_MS = Number(process.env.REDIS_FAULT_SECONDS ?? 4) * 1000;
 /** The time after a fault from which it must have no noticeable effect. */
 const NOTICED_WITHIN_MS = 1_000;
 const SLOWER_BY_MS = 20;

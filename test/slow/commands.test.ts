@@ -1,10 +1,11 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { PGlite } from '@electric-sql/pglite';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { databaseUrl, execute } from '../support/database.ts';
-import { command, copyCheckout, launch, type Started, start } from '../support/launch.ts';
+import { command, launch, type Started, start } from '../support/launch.ts';
 
 // One story on an empty database: on PostgreSQL the server runs all the while, the embedded database serves one at a time.
 const origin = inject('origin');
@@ -24,12 +25,11 @@ const tables = [
   'notification_reads',
 ];
 
-let checkout: string;
-beforeAll(async () => {
-  checkout = copyCheckout();
-  await launch(checkout, ['build'], {}).exit;
-}, 180_000);
-afterAll(() => rmSync(checkout, { recursive: true, force: true }));
+const checkout = fileURLToPath(new URL('../..', import.meta.url));
+const instance = '019b76da-a800-7a53-8b0a-0d2b9a6f4c11';
+
+// What a build says of itself would stand before what the commands print.
+beforeAll(async () => void (await launch(checkout, ['build'], {}).exit), 180_000);
 
 describe.each(databases)('on $kind', ({ server: host }) => {
   const name = `${host?.template}_commands`;
@@ -155,11 +155,6 @@ describe.each(databases)('on $kind', ({ server: host }) => {
 
     test.each([
       [['user', 'add', 'owner@acme.example', '--name', 'Twin'], 'There is a user with this e-mail address or id already.'],
-      [['user', 'add', 'nobody', '--name', 'x'], 'nobody is no e-mail address.'],
-      [
-        ['organization', 'add', 'O', '--owner', 'owner@acme.example', '--currency', 'euro'],
-        'euro is no currency: three capital letters, such as EUR.',
-      ],
       [['project', 'add', 'P', '--organization', '0192a0b0-0000-7000-8000-00000000dead'], 'There is no such organization.'],
     ])('%j is refused', async (words, complaint) => {
       expect(await portico(...words)).toEqual({ code: 1, out: '', err: `${complaint}\n` });
@@ -167,8 +162,6 @@ describe.each(databases)('on $kind', ({ server: host }) => {
   });
 
   describe('console', () => {
-    const instance = '019b76da-a800-7a53-8b0a-0d2b9a6f4c11';
-
     test('set writes down where a console listens, a second time somewhere else, and remove takes it away', async () => {
       const demo = JSON.parse(readFileSync(demoPath, 'utf8')) as { instances: { console: string } };
       const { console } = demo.instances;
@@ -182,13 +175,6 @@ describe.each(databases)('on $kind', ({ server: host }) => {
 
     test.each([
       [['set', instance, '--kind', 'serial', '--tcp', 'host:1'], 'There is no such instance.'],
-      [['set', 'vm-17', '--kind', 'serial', '--tcp', 'host:1'], 'vm-17 is no UUID.'],
-      [['set', instance, '--kind', 'spice', '--tcp', 'host:1'], 'spice is no kind of console: one of serial, vnc.'],
-      [['set', instance, '--kind', 'vnc'], 'Give either --tcp or --unix.'],
-      [['set', instance, '--kind', 'vnc', '--tcp', 'host:1', '--unix', '/x'], 'Give either --tcp or --unix.'],
-      [['set', instance, '--kind', 'vnc', '--tcp', 'host:65536'], 'host:65536 is no host and port.'],
-      [['set', instance, '--kind', 'vnc', '--tcp', 'fd00::17:4555'], 'fd00::17:4555 is no host and port.'],
-      [['set', instance, '--kind', 'vnc', '--unix', 'vm.sock'], 'vm.sock is no absolute path.'],
       [['remove', instance], 'The instance has no console.'],
     ])('%j is refused', async (words, complaint) => {
       expect(await portico('console', ...words)).toEqual({ code: 1, out: '', err: `${complaint}\n` });
@@ -208,19 +194,43 @@ describe.each(databases)('on $kind', ({ server: host }) => {
       expect(bySession.data.viewer.apiKeys.nodes).toContainEqual({ name: 'nightly job' });
       expect(await ask(key.out.trim(), '{ viewer { email } }')).toEqual({ data: { viewer: { email } } });
     }, 60_000);
+  });
+});
 
-    test('what is asked wrongly ends with 1 and says how to ask', async () => {
-      const nameless = await portico('api-key', 'viewer@acme.example');
-      expect([nameless.code, nameless.err]).toEqual([1, "error: required option '--name <name>' not specified\n"]);
-      const unknown = await portico('drop');
-      expect([unknown.code, unknown.err]).toEqual([1, "error: unknown command 'drop'\n"]);
-      const help = await portico('--help');
-      expect([help.code, help.out.match(/^ {2}(token|api-key|migrate|seed)\b/gm)]).toEqual([
-        0,
-        ['  token', '  api-key', '  migrate', '  seed'],
-      ]);
-      // The program of the same name, for those who use a server.
-      expect(help.out).toContain('npx portico --help');
-    });
+// No database is asked about these, so one kind is enough.
+describe('a command of a wrong form', () => {
+  const env = { DATA_DIR: mkdtempSync(join(tmpdir(), 'portico-commands-')) };
+  afterAll(() => rmSync(env.DATA_DIR, { recursive: true, force: true }));
+  const portico = (...args: string[]) => command(checkout, ['portico', ...args], env);
+
+  test.each([
+    [['user', 'add', 'nobody', '--name', 'x'], 'nobody is no e-mail address.'],
+    [
+      ['organization', 'add', 'O', '--owner', 'owner@acme.example', '--currency', 'euro'],
+      'euro is no currency: three capital letters, such as EUR.',
+    ],
+    [['console', 'set', 'vm-17', '--kind', 'serial', '--tcp', 'host:1'], 'vm-17 is no UUID.'],
+    [['console', 'set', instance, '--kind', 'spice', '--tcp', 'host:1'], 'spice is no kind of console: one of serial, vnc.'],
+    [['console', 'set', instance, '--kind', 'vnc'], 'Give either --tcp or --unix.'],
+    [['console', 'set', instance, '--kind', 'vnc', '--tcp', 'host:1', '--unix', '/x'], 'Give either --tcp or --unix.'],
+    [['console', 'set', instance, '--kind', 'vnc', '--tcp', 'host:65536'], 'host:65536 is no host and port.'],
+    [['console', 'set', instance, '--kind', 'vnc', '--tcp', 'fd00::17:4555'], 'fd00::17:4555 is no host and port.'],
+    [['console', 'set', instance, '--kind', 'vnc', '--unix', 'vm.sock'], 'vm.sock is no absolute path.'],
+  ])('%j is refused', async (words, complaint) => {
+    expect(await portico(...words)).toEqual({ code: 1, out: '', err: `${complaint}\n` });
+  });
+
+  test('what is asked wrongly ends with 1 and says how to ask', async () => {
+    const nameless = await portico('api-key', 'viewer@acme.example');
+    expect([nameless.code, nameless.err]).toEqual([1, "error: required option '--name <name>' not specified\n"]);
+    const unknown = await portico('drop');
+    expect([unknown.code, unknown.err]).toEqual([1, "error: unknown command 'drop'\n"]);
+    const help = await portico('--help');
+    expect([help.code, help.out.match(/^ {2}(token|api-key|migrate|seed)\b/gm)]).toEqual([
+      0,
+      ['  token', '  api-key', '  migrate', '  seed'],
+    ]);
+    // The program of the same name, for those who use a server.
+    expect(help.out).toContain('npx portico --help');
   });
 });
