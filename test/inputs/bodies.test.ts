@@ -110,6 +110,35 @@ describe('a body that is too large', () => {
     expectRest(await app.ask('POST', path, { body: large, headers }), 400, invalid(tooLarge));
     expectGraphql(await app.ask('POST', '/graphql', { body: large, headers }), 400, graphqlInvalid(tooLarge));
   });
+  it.each([
+    ['announced', {}],
+    ['in chunks', { 'transfer-encoding': 'chunked' }],
+  ])('by far, %s, beside a slow one of somebody else at the same address', async (_label, headers) => {
+    const { hostname, port } = new URL(app.baseUrl);
+    const slow = connect(Number(port), hostname);
+    const body = `{"target":"notifications"}${' '.repeat(100_000)}`;
+    const head = `POST ${app.projectPath}/websocket-tickets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${app.demo.users.viewer.token}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`;
+    slow.write(head + body.slice(0, 50_000));
+    const far = Buffer.alloc(40 * MIB, ' ');
+    const answer = await app.ask('POST', `${app.projectPath}/monitoring/dashboards`, { body: far, headers: { ...json, ...headers } });
+    expectRest(answer, 400, invalid(tooLarge));
+    slow.write(body.slice(50_000));
+    const [first] = await once(slow, 'data');
+    expect(String(first)).toMatch(/^HTTP\/1\.1 201 /);
+    slow.destroy();
+  });
+  it('is refused before it is sent, where the client waits to be told', async () => {
+    const { hostname, port } = new URL(app.baseUrl);
+    const client = connect(Number(port), hostname);
+    const head = `POST ${app.projectPath}/websocket-tickets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${app.demo.users.viewer.token}\r\nContent-Type: application/json\r\nContent-Length: 2000000\r\nExpect: 100-continue\r\n\r\n`;
+    client.write(head);
+    let text = '';
+    client.on('data', (bytes) => {
+      text += bytes;
+    });
+    await expect.poll(() => text, { timeout: 5_000 }).toContain(tooLarge);
+    client.destroy();
+  });
   it('once it is unpacked', () => expectRefused(gzipSync(large), { 'content-encoding': 'gzip' }, tooLarge));
   it('a thousand times, once it is unpacked', async () => {
     const bomb = Buffer.concat(Array(200).fill(gzipSync(Buffer.alloc(MIB))));

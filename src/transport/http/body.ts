@@ -37,20 +37,28 @@ export function isSmallBody({ headers }: IncomingMessage): boolean {
   return isPlain && Number(headers['content-length'] ?? 0) <= SMALL_BYTES;
 }
 
-/** Counts a large body while it arrives, as a slow client keeps it in memory for long. Returns a function that releases its bytes. */
-function countBody(request: IncomingMessage): () => void {
+/**
+ * Counts a large body while it arrives, as a slow client keeps it in memory for long; one that turns out to be too large keeps
+ * nothing, and is only read to its end. Returns a function that releases its bytes.
+ */
+function countBody(request: IncomingMessage, onTooLarge: () => void): () => void {
   const queue = isSmallBody(request) ? null : requestQueueOf(request.socket);
   if (!queue) return () => {};
   let size = 0;
+  const release = () => {
+    request.off('data', count);
+    queue.reserve(request, -size);
+    size = 0;
+  };
   const count = (part: Buffer) => {
     size += part.length;
     queue.reserve(request, part.length);
+    if (size <= MAX_BODY_BYTES) return;
+    release();
+    onTooLarge();
   };
   request.on('data', count);
-  return () => {
-    request.off('data', count);
-    queue.reserve(request, -size);
-  };
+  return release;
 }
 
 const decoders = new Map([
@@ -72,7 +80,9 @@ async function decode(encoding: string, bytes: Buffer): Promise<Buffer> {
 
 function readBody(request: IncomingMessage & { body?: unknown }): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const release = countBody(request);
+    const refuse = () => reject(explainFailure(true));
+    if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES) return refuse();
+    const release = countBody(request, refuse);
     // The parser would decompress the body while it arrives.
     delete request.headers['content-encoding'];
     // The parser writes nothing: it needs no response.
