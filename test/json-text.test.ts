@@ -1,7 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { canonicalJson } from '../src/kernel/json.ts';
-import { JsonText, parseJson, readExactJson, readJson, survivesRoundTrip, toJsonText, withExactText } from '../src/kernel/jsontext.ts';
+import {
+  exactMember,
+  JsonText,
+  parseJson,
+  readExactJson,
+  readJson,
+  survivesRoundTrip,
+  toJsonText,
+  withExactText,
+} from '../src/kernel/jsontext.ts';
 import { pack, unpack } from '../src/kernel/pack.ts';
 import { exceedsBytes, findOverflow } from '../src/kernel/size.ts';
 import { jsonText, numberText } from './support/json-texts.ts';
@@ -102,9 +111,9 @@ describe('of a text', () => {
     expect(toJsonText(keep(value))).toBe('{"a":{"x":-0,"a":2.0},"b":2}');
   });
 
-  it('which is deeper than anything that is kept nothing is kept', () => {
+  it('which is deeper than anything that is stored nothing is walked by recursion', () => {
     const deep = `${'['.repeat(200_000)}1.0${']'.repeat(200_000)}`;
-    expect(readExactJson(parseJson(deep) as object)).toBeUndefined();
+    expect(toJsonText(keep(parseJson(deep)))).toBe(deep);
     expect(toJsonText(readJson(spread(deep)))).toBe(deep);
   });
 
@@ -118,4 +127,15 @@ describe('of a text', () => {
       expect(toJsonText(readJson(json)) === json).toBe(true);
     expect(performance.now() - began).toBeLessThan(5_000);
   });
+});
+
+it('keeps the texts beside a value that is nested deeper than anything that is stored', () => {
+  for (const depth of [999, 1_000, 1_001, 20_000]) {
+    const deep = `${'[{"a":'.repeat(depth / 2)}"]"${'}]'.repeat(depth / 2)}`;
+    const json = `{"ignored":${deep},"widgets":[9007199254740993,1.0,1e-400]}`;
+    const exact = readExactJson(parseJson(spread(json)) as object);
+    expect(toJsonText(withExactText(JSON.parse('[9007199254740992,1,0]'), exactMember(exact, 'widgets')))).toBe(
+      '[9007199254740993,1.0,1e-400]',
+    );
+  }
 });

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { exceedsDepth } from './depth.ts';
 
 /**
  * A JSON value as its text, without white space between its tokens: a value from the database, which is answered as it is
@@ -62,7 +61,7 @@ function splitTexts(json: string): readonly string[] {
 /** The exact form of parsed values that `JSON.stringify` would change, computed on demand. */
 const exactForms = new WeakMap<object, () => ExactJson | undefined>();
 
-/** Deeper values are rejected wherever they would be stored. */
+/** Deeper values are rejected wherever they would be stored: each is one leaf of the exact form. */
 const MAX_DEPTH = 1_000;
 
 /** `JSON.parse`, which also remembers what it loses for `readExactJson`. Throws a SyntaxError. */
@@ -71,7 +70,7 @@ export function parseJson(text: string): unknown {
   if (typeof value === 'object' && value !== null && !survivesRoundTrip(text)) {
     let exact: ExactJson | undefined;
     exactForms.set(value, () => {
-      exact ??= exceedsDepth(value, MAX_DEPTH) ? undefined : readExact(text);
+      exact ??= readExact(text);
       return exact;
     });
   }
@@ -133,7 +132,16 @@ function readExact(text: string): ExactJson {
   const skipSeparators = () => {
     while (separators.has(text.charCodeAt(at))) at += 1;
   };
-  const read = (): ExactJson => {
+  const skipValue = () => {
+    let depth = 0;
+    do {
+      const unit = text.charCodeAt(at);
+      if (unit === BRACKET || unit === BRACE) depth += 1;
+      else if (closers.has(unit)) depth -= 1;
+      at = unit === QUOTE ? endOfString(text, at) : at + 1;
+    } while (depth > 0);
+  };
+  const read = (depth: number): ExactJson => {
     skipSeparators();
     const start = at;
     const unit = text.charCodeAt(at);
@@ -142,12 +150,16 @@ function readExact(text: string): ExactJson {
       return JSON.stringify(JSON.parse(text.slice(start, at)));
     }
     if (unit === BRACKET || unit === BRACE) {
+      if (depth > MAX_DEPTH) {
+        skipValue();
+        return text.slice(start, at);
+      }
       at += 1;
       const items: ExactJson[] = [];
       const members = new Map<string, ExactJson>();
       for (skipSeparators(); !closers.has(text.charCodeAt(at)); skipSeparators()) {
-        if (unit === BRACKET) items.push(read());
-        else members.set(JSON.parse(read() as string), read());
+        if (unit === BRACKET) items.push(read(depth + 1));
+        else members.set(JSON.parse(read(depth) as string), read(depth + 1));
       }
       at += 1;
       return unit === BRACKET ? items : members;
@@ -155,7 +167,7 @@ function readExact(text: string): ExactJson {
     while (at < text.length && !separators.has(text.charCodeAt(at)) && !closers.has(text.charCodeAt(at))) at += 1;
     return text.slice(start, at);
   };
-  return read();
+  return read(1);
 }
 
 /** Whether `JSON.parse` and `JSON.stringify` preserve the spelling of every number of a JSON text and the position of every key. */
