@@ -33,8 +33,8 @@ export interface FieldConstraints {
   readonly minimum?: number;
   /** For a field that may be absent, but not null. */
   readonly refusesNull?: boolean;
-  /** The value of another field that makes this one required: documented for clients, and checked by the service. */
-  readonly requiredFor?: { readonly field: string; readonly value: string };
+  /** The value of another field that makes this one required, and what a request without it is told. */
+  readonly requiredFor?: { readonly field: string; readonly value: string; readonly message: string };
 }
 
 /** A variable of an operation: its type and its positions. */
@@ -116,8 +116,18 @@ export function variableErrors(bindings: VariableBindings, values: Readonly<Reco
     const text = item === undefined ? message : `Item ${item + 1}: ${message}`;
     if (!messages.includes(text)) messages.push(text);
   };
+  const readValue = (name: string) => (Object.hasOwn(values, name) ? values[name] : undefined);
+  const readField = (field: string) => {
+    const [name] = [...bindings].find(([, { position }]) => position?.name === field) ?? [];
+    return name === undefined ? undefined : readValue(name);
+  };
   for (const [name, binding] of bindings) {
-    const value = Object.hasOwn(values, name) ? values[name] : undefined;
+    const value = readValue(name);
+    const needed = binding.position && missingError(binding.position, value, readField);
+    if (needed) {
+      report([name], needed);
+      continue;
+    }
     if (value === undefined) {
       if (binding.isRequired) report([name], 'This field is required.');
       continue;
@@ -162,6 +172,11 @@ function checkObject(
   for (const [name, field] of Object.entries(fields)) {
     const path = [...prefix, name];
     const part = Object.hasOwn(value, name) ? value[name] : undefined;
+    const needed = missingError(field, part, (other) => value[other]);
+    if (needed) {
+      report(path, needed);
+      continue;
+    }
     if (part === undefined) {
       if (isNonNullType(field.type) && field.defaultValue === undefined) report(path, 'This field is required.');
       continue;
@@ -170,6 +185,17 @@ function checkObject(
     if (constraint) report(path, constraint);
     else checkValue(field.type, part, path, report);
   }
+}
+
+/** The error of a field that is absent or null although the value of another one requires it; null if there is none. */
+function missingError(
+  field: { readonly extensions: FieldConstraints },
+  value: unknown,
+  readValue: (field: string) => unknown,
+): string | null {
+  const { requiredFor } = field.extensions;
+  if (!requiredFor || (value !== undefined && value !== null)) return null;
+  return readValue(requiredFor.field) === requiredFor.value ? requiredFor.message : null;
 }
 
 /** The first violation among the constraints of a value's positions; null if there is none. */

@@ -2,7 +2,7 @@ import type { TicketTarget } from '../generated/prisma/enums.ts';
 import { builder } from '../graph/builder.ts';
 import { describeValues } from '../graph/enums.ts';
 import { idempotencyKey, runIdempotently } from '../graph/idempotency.ts';
-import { checkTicketRequest, createTicket } from './service.ts';
+import { createTicket, neededForConsole } from './service.ts';
 
 const TicketTargetEnum = builder.enumType('TicketTarget', {
   description: 'The WebSocket that a ticket opens.',
@@ -21,7 +21,7 @@ const CreateWebsocketTicketInput = builder.inputType('CreateWebsocketTicketInput
     instanceId: t.field({
       type: 'UUID',
       description: 'The id of the instance whose console to open: required for `console`.',
-      extensions: { requiredFor: { field: 'target', value: 'console' } },
+      extensions: { requiredFor: { field: 'target', value: 'console', message: neededForConsole } },
     }),
     sessionId: t.field({ type: 'UUID', description: 'The id of a running console session to attach to again.' }),
     idempotencyKey: idempotencyKey(t),
@@ -44,14 +44,8 @@ builder.mutationField('createWebsocketTicket', (t) =>
     description: 'Issues a ticket for one WebSocket of the project. Only for a user session.',
     args: { input: t.arg({ type: CreateWebsocketTicketInput, required: true, description: 'What the ticket is for.' }) },
     resolve: (_root, { input }, context, info) =>
-      runIdempotently(
-        { input, context, info },
-        async ({ openProject }) => {
-          const scope = await openProject(input);
-          checkTicketRequest(input);
-          return createTicket(scope, input);
-        },
-        { needsSession: true },
-      ),
+      runIdempotently({ input, context, info }, async ({ openProject }) => createTicket(await openProject(input), input), {
+        needsSession: true,
+      }),
   }),
 );

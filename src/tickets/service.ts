@@ -9,6 +9,8 @@ import type { Database, SqlClient } from '../platform/database.ts';
 /** How long a ticket may be redeemed (§3.1). */
 const TICKET_SECONDS = 30;
 
+export const neededForConsole = 'This field is required for a console.';
+
 interface TicketRequest {
   readonly target: TicketTarget;
   readonly instanceId?: string | null;
@@ -20,11 +22,6 @@ interface WebsocketTicket {
   readonly ticket: string;
   readonly path: string;
   readonly expiresIn: number;
-}
-
-/** Throws a field error for a console without an instance. */
-export function checkTicketRequest({ target, instanceId }: TicketRequest): void {
-  if (target === 'console' && !instanceId) throw Fault.invalidFields({ instanceId: ['This field is required for a console.'] });
 }
 
 /**
@@ -71,23 +68,24 @@ export async function redeemTicket(database: Database, ticket: string): Promise<
   const [row] = await database.query<RedeemedRow>`
     UPDATE websocket_tickets AS ticket SET used_at = ${now}
     FROM users, projects AS project
-    WHERE ticket.ticket_hash = ${ticketHash} AND ticket.used_at IS NULL
+    WHERE ticket.ticket_hash = ${ticketHash} AND ticket.used_at IS NULL AND ticket.expires > ${now}
       AND users.id = ticket.user_id AND users.disabled_at IS NULL AND project.id = ticket.project_id
     RETURNING ticket.target, project.organization_id AS "organizationId", ticket.project_id AS "projectId",
-      ticket.instance_id AS "instanceId", ticket.session_id AS "sessionId", ticket.expires,
+      ticket.instance_id AS "instanceId", ticket.session_id AS "sessionId",
       ticket.session_expires AS "sessionExpires", users.id AS "userId", users.email, users.name, users.created`;
   if (!row) {
-    const [existing] = await database.query<{ usedAt: Date | null }>`
-      SELECT used_at AS "usedAt" FROM websocket_tickets WHERE ticket_hash = ${ticketHash}`;
-    return existing?.usedAt ? 'ticket_used' : 'ticket_unknown';
+    const [existing] = await database.query<{ isUsed: boolean; isActive: boolean }>`
+      SELECT ticket.used_at IS NOT NULL AS "isUsed", users.disabled_at IS NULL AS "isActive"
+      FROM websocket_tickets AS ticket JOIN users ON users.id = ticket.user_id WHERE ticket.ticket_hash = ${ticketHash}`;
+    if (existing?.isUsed) return 'ticket_used';
+    return existing?.isActive ? 'ticket_expired' : 'ticket_unknown';
   }
-  const { target, organizationId, projectId, instanceId, sessionId, expires, sessionExpires, ...user } = row;
-  if (expires <= now) return 'ticket_expired';
+  const { target, organizationId, projectId, instanceId, sessionId, sessionExpires, ...user } = row;
   const viewer: Viewer = { ...user, credential: { kind: 'session', expires: sessionExpires } };
   return { target, organizationId, projectId, instanceId, sessionId, viewer };
 }
 
-type RedeemedRow = Omit<RedeemedTicket, 'viewer'> & Omit<Viewer, 'credential'> & { readonly expires: Date; readonly sessionExpires: Date };
+type RedeemedRow = Omit<RedeemedTicket, 'viewer'> & Omit<Viewer, 'credential'> & { readonly sessionExpires: Date };
 
 /** Deletes tickets that expired an hour ago: until then a used one is reported as used, not as unknown. */
 export async function deleteOldTickets(database: Database): Promise<void> {
@@ -95,8 +93,10 @@ export async function deleteOldTickets(database: Database): Promise<void> {
 }
 
 async function findConsoleInstance({ database, projectId }: ProjectScope<SqlClient>, { instanceId }: TicketRequest): Promise<string> {
+  // Variables have been checked for it; the literals of a document have not.
+  if (!instanceId) throw Fault.invalidFields({ instanceId: [neededForConsole] });
   const [instance] = await database.query<{ id: string }>`
-    SELECT id FROM instances WHERE id = ${instanceId ?? null}::uuid AND project_id = ${projectId}::uuid`;
+    SELECT id FROM instances WHERE id = ${instanceId}::uuid AND project_id = ${projectId}::uuid`;
   if (!instance) throw Fault.notFound();
   return instance.id;
 }

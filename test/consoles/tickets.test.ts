@@ -51,7 +51,7 @@ it('is good for 30 seconds: accepted after 29, refused after 30.5', async () => 
   vi.setSystemTime(began + 29_000);
   expect(await redeem(early.path, early.ticket)).toBe('open');
   vi.setSystemTime(began + 30_500);
-  expect(await redeem(late.path, late.ticket)).toEqual({ code: 4403, reason: 'ticket_expired' });
+  for (let time = 0; time < 2; time += 1) expect(await redeem(late.path, late.ticket)).toEqual({ code: 4403, reason: 'ticket_expired' });
 });
 
 it.each([[[]], [['binary']]])('is refused so that a browser sees it, with the subprotocols that were offered: %j', async (protocols) => {

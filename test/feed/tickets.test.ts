@@ -80,7 +80,7 @@ it('is good for 30 seconds: accepted after 29, refused after 30.5', async () => 
   vi.setSystemTime(began + 29_000);
   expect(await redeem(early.path, early.ticket)).toMatchObject({ type: 'ready' });
   vi.setSystemTime(began + 30_500);
-  expect(await redeem(late.path, late.ticket)).toEqual({ code: 4403, reason: 'ticket_expired' });
+  for (let time = 0; time < 2; time += 1) expect(await redeem(late.path, late.ticket)).toEqual({ code: 4403, reason: 'ticket_expired' });
 });
 
 it.each([undefined, graphql])('is refused so that a browser sees it, with the subprotocol that was offered: %s', async (protocol) => {

@@ -93,6 +93,11 @@ export const ticketCases: readonly Case[] = [
   invalid('a console without an instance', { target: 'console' }, neededForConsole),
   invalid('a console with null for an instance', { target: 'console', instance_id: null }, neededForConsole),
   invalid(
+    'a console without an instance, and no id of a session',
+    { target: 'console', session_id: 'x' },
+    { ...neededForConsole, session_id: notUuid },
+  ),
+  invalid(
     'everything wrong at once',
     { target: 'shell', instance_id: 'web-01', session_id: 7 },
     { target: ['"shell" is not a valid choice.'], instance_id: notUuid, session_id: notUuid },
