@@ -19,6 +19,7 @@ export abstract class Source<Event extends object = object> implements AsyncIter
   #isEnded = false;
   #onEnd: (() => void) | null = null;
   #failure: unknown = null;
+  #hasThrown = false;
 
   /** The next event in memory; null while there is none, and after the end. */
   abstract read(): Event | null;
@@ -65,11 +66,15 @@ export abstract class Source<Event extends object = object> implements AsyncIter
     return this;
   }
 
+  /** Rejects once with the failure. After that it is done: Yoga reads on after a failure, without a pause. */
   async next(): Promise<IteratorResult<Event, undefined>> {
     for (;;) {
       const value = this.read();
       if (value) return { done: false, value };
-      if (this.#failure) throw this.#failure;
+      if (this.#failure && !this.#hasThrown) {
+        this.#hasThrown = true;
+        throw this.#failure;
+      }
       if (this.#isEnded) return { done: true, value: undefined };
       await new Promise<void>((resolve) => {
         this.consumer = { onReadable: resolve };

@@ -1,0 +1,45 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startApp, type TestApp } from '../support/app.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startApp({ RATE_LIMIT_USER: '1000000' });
+});
+afterAll(() => app.close());
+
+const sign = async (seconds: number) => (await app.app.tokens.local?.sign(app.demo.users.viewer.id, seconds)) ?? '';
+
+describe('server-sent events end with one error, and others are served meanwhile: for', () => {
+  const create = 'mutation ($expires: DateTime) { createApiKey(input: { name: "events", expires: $expires }) { key apiKey { id } } }';
+  const makeKey = async (expires?: Date) => (await app.graphql(create, { expires }, { as: 'viewer' })).json.data.createApiKey;
+  const ways: Record<string, () => Promise<[credential: string, lose: () => unknown]>> = {
+    'a key that is revoked': async () => {
+      const { key, apiKey } = await makeKey();
+      const revoke = 'mutation ($id: ID!) { revokeApiKey(input: { id: $id }) { apiKey { id } } }';
+      return [key, () => app.graphql(revoke, { id: apiKey.id }, { as: 'viewer' })];
+    },
+    'a key that expires': async () => [(await makeKey(new Date(Date.now() + 2_000))).key, () => {}],
+    'a session that expires': async () => [await sign(2), () => {}],
+    'a project that is lost': async () => {
+      const where = { projectId: app.demo.project_id, userId: app.demo.users.viewer.id };
+      return [await sign(3600), () => app.app.database.projectMember.deleteMany({ where })];
+    },
+  };
+  it.each(Object.keys(ways))('%s', async (way) => {
+    const [credential, lose] = (await ways[way]?.()) ?? ['', () => {}];
+    const { organization_id, project_id } = app.demo;
+    const query = `subscription { notificationFeed(organizationId: "${organization_id}", projectId: "${project_id}") { __typename } }`;
+    const response = await fetch(`${app.baseUrl}/graphql`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${credential}`, 'content-type': 'application/json', accept: 'text/event-stream' },
+      body: JSON.stringify({ query }),
+    });
+    let text = '';
+    for await (const chunk of response.body ?? []) {
+      if (text === '') await lose();
+      text += Buffer.from(chunk).toString();
+    }
+    expect(text.match(/"errors"/g)).toHaveLength(1);
+    expect(text).toMatch(/^event: next\ndata: \{"errors":\[.*\n\nevent: complete\n/m);
+  });
+});
