@@ -59,6 +59,18 @@ describe.each(inProject)('%s', (fields) => {
   });
 });
 
+test('an empty kind is no condition, for one project as for several, and in v1', async () => {
+  const counted = async (fields: string) => (await ask(`{ project(id: "${other}") { ${fields} } }`)).project;
+  const all = await counted('notifications(first: 3) { totalCount nodes { id } } notificationPage(pageSize: 3) { count results { id } }');
+  const fields =
+    'notifications(first: 3, filter: { kind: "" }) { totalCount nodes { id } } notificationPage(pageSize: 3, filter: { kind: "" }) { count results { id } }';
+  expect(await counted(fields)).toEqual(all);
+  const { nodes } = await ask(`{ nodes(ids: ["${project.id}", "${other}"]) { ... on Project { ${fields} } } }`);
+  expect(nodes[1]).toEqual(all);
+  const { json } = await app.ask('GET', `/v1/organizations/${organization.id}/projects/${other}/notifications?kind=`);
+  expect(json.count).toBe(all.notificationPage.count);
+});
+
 test('members of an organization and of its projects', async () => {
   const members = 'members(first: 5) { totalCount nodes { role user { id } } }';
   const { organization: wholly } = await ask(`{ organization(id: "${organization.id}") { ${members} } }`);

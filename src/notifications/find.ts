@@ -4,9 +4,8 @@ import type { Slice } from '../graph/connection.ts';
 import { groupRows, idsOf, pickCounts } from '../graph/level.ts';
 import { type InProject, pickInProject } from '../graph/node.ts';
 import type { Database, SqlClient } from '../platform/database.ts';
-import { MAX_SEQUENCE } from './list.ts';
+import { MAX_SEQUENCE, type NotificationFilter } from './list.ts';
 import type { Notification } from './log.ts';
-import type { NotificationFilter } from './service.ts';
 
 /** A notification with the project of its log. */
 export type FoundNotification = Notification & { readonly projectId: string };
@@ -81,7 +80,7 @@ export async function listNotificationsByProject(
   { filter, slice }: { filter: NotificationFilter; slice: Slice<number> },
   read: ReadWithinBudget,
 ): Promise<FoundNotification[][]> {
-  const { unread = null, severity = null, kind = null } = filter;
+  const { unread, severity, kind } = filter;
   const { before: above = 0, after: below = MAX_SEQUENCE, limit } = slice;
   const projectIds = idsOf(scopes);
   const userIds = scopes.map(({ viewer }) => viewer.userId);
@@ -194,7 +193,7 @@ export async function loadListed(
 export async function countNotificationsByProject(
   database: Database,
   scopes: readonly ProjectScope[],
-  { unread = null, severity = null, kind = null }: NotificationFilter,
+  { unread, severity, kind }: NotificationFilter,
 ): Promise<number[]> {
   const projectIds = idsOf(scopes);
   const userIds = scopes.map(({ viewer }) => viewer.userId);

@@ -3,13 +3,24 @@ import type { Sized } from '../graph/answer.ts';
 import type { Database } from '../platform/database.ts';
 import type { Notification } from './log.ts';
 
-/** The notifications of a project for a user: all of them, or those that pass a filter. */
-export interface NotificationList {
-  readonly projectId: string;
-  readonly userId: string;
+/** The conditions of a list, null for none. */
+export interface NotificationFilter {
   readonly unread: boolean | null;
   readonly severity: Severity | null;
   readonly kind: string | null;
+}
+
+type Nullish<Fields> = { readonly [Name in keyof Fields]?: Fields[Name] | undefined };
+
+/** The filter that a client sends, at every door. An empty kind is no condition, as v1's `?kind=` is none. */
+export function readFilter(filter: Nullish<NotificationFilter> | null | undefined): NotificationFilter {
+  return { unread: filter?.unread ?? null, severity: filter?.severity ?? null, kind: filter?.kind || null };
+}
+
+/** The notifications of a project for a user: all of them, or those that pass a filter. */
+export interface NotificationList extends NotificationFilter {
+  readonly projectId: string;
+  readonly userId: string;
 }
 
 /** A part of a list: the entries with sequences between two bounds, both exclusive, the newest first unless `isAscending`. */

@@ -24,7 +24,12 @@ const content = (t: InputFields) => ({
     extensions: { maxLength: 255 },
   }),
   severity: t.field({ type: SeverityEnum, required: true, description: 'How urgent it is.' }),
-  title: t.field({ type: 'Name', required: true, description: 'One line of 1 to 500 characters.', extensions: { maxLength: 500 } }),
+  title: t.field({
+    type: 'Name',
+    required: true,
+    description: 'The title: 1 to 500 characters, not all of them blank.',
+    extensions: { maxLength: 500 },
+  }),
   body: t.field({
     type: 'Text',
     required: true,

@@ -13,6 +13,7 @@ import { selectsAny } from '../graph/selection.ts';
 import { countBySubject, listBySubject } from './about.ts';
 import { countNotificationsByProject, findNotifications, findUnread, listNotificationsByProject } from './find.ts';
 import type { Hubs } from './hubs.ts';
+import { readFilter } from './list.ts';
 import type { Notification } from './log.ts';
 import { countUnread, heavyFields, listNotifications, type MarkResult, markRead, pageNotifications } from './service.ts';
 
@@ -58,7 +59,7 @@ export const NotificationRef = builder.objectRef<ProjectNotification>('Notificat
     }),
     kind: t.exposeString('kind', { description: 'What has happened: `instance.suspended`, `backup.failed`, … Other values may occur.' }),
     severity: t.expose('severity', { type: SeverityEnum, description: 'How urgent it is.' }),
-    title: t.exposeString('title', { description: 'The title, one line.' }),
+    title: t.exposeString('title', { description: 'The title: at most 500 characters.' }),
     body: t.exposeString('body', { description: 'The text below the title; empty if there is none.' }),
     resourceType: t.exposeString('resourceType', { nullable: true, description: 'The type of what it is about: `instance`, `invoice`, …' }),
     resourceId: t.exposeString('resourceId', { nullable: true, description: 'The id of what it is about; not always a UUID.' }),
@@ -94,7 +95,7 @@ const NotificationFilterInput = builder.inputType('NotificationFilter', {
     severity: t.field({ type: SeverityEnum, description: 'Only those of this severity.' }),
     kind: t.field({
       type: 'Text',
-      description: 'Only those of this kind: at most 255 characters.',
+      description: 'Only those of this kind: at most 255 characters. An empty text is no condition.',
       extensions: { maxLength: 255 },
     }),
   }),
@@ -107,8 +108,8 @@ builder.objectFields(ProjectRef, (t) => ({
       description: 'The notifications of the project, the newest first.',
       complexity: pageCost,
       args: { filter: t.arg({ type: NotificationFilterInput, description: 'Only items that match this filter.' }) },
-      resolve: (scope, { filter: nullableFilter, ...args }, context, info) => {
-        const filter = nullableFilter ?? {};
+      resolve: (scope, { filter: given, ...args }, context, info) => {
+        const filter = readFilter(given);
         const read = openReader(context, info, heavyFields);
         const name = `notifications ${JSON.stringify(filter)}`;
         const count = () =>
@@ -132,7 +133,7 @@ builder.objectFields(ProjectRef, (t) => ({
     complexity: pageCost,
     args: { ...pageArgs(t), filter: t.arg({ type: NotificationFilterInput, description: 'Only items that match this filter.' }) },
     resolve: async (scope, { filter, ...paging }, context, info) => {
-      const page = await pageNotifications(scope, { filter: filter ?? {}, ...paging }, openReader(context, info, heavyFields));
+      const page = await pageNotifications(scope, { filter: readFilter(filter), ...paging }, openReader(context, info, heavyFields));
       return { ...page, results: inProject(scope, page.results) };
     },
   }),

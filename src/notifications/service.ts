@@ -9,14 +9,8 @@ import { makePage, type Page, pageOffset, readPage } from '../kernel/page.ts';
 import { exceedsBytes } from '../kernel/size.ts';
 import type { Database, SqlClient } from '../platform/database.ts';
 import type { Hubs } from './hubs.ts';
-import { countFiltered, countList, MAX_SEQUENCE, type NotificationList, readListPart } from './list.ts';
+import { countFiltered, countList, MAX_SEQUENCE, type NotificationFilter, type NotificationList, readListPart } from './list.ts';
 import type { Notification } from './log.ts';
-
-export interface NotificationFilter {
-  readonly unread?: boolean | null;
-  readonly severity?: Severity | null;
-  readonly kind?: string | null;
-}
 
 /** The fields that may be large: a list reads them only when they are selected, and within the budget of its answer. */
 export const heavyFields: ReadonlySet<string> = new Set(['body', 'data']);
@@ -52,9 +46,8 @@ export async function pageNotifications(
   return makePage(request, count, results);
 }
 
-/** An empty kind is no filter. */
-function listOf({ projectId, viewer }: ProjectScope, { unread, severity, kind }: NotificationFilter): NotificationList {
-  return { projectId, userId: viewer.userId, unread: unread ?? null, severity: severity ?? null, kind: kind || null };
+function listOf({ projectId, viewer }: ProjectScope, filter: NotificationFilter): NotificationList {
+  return { ...filter, projectId, userId: viewer.userId };
 }
 
 /** The number of unread notifications in each project. */
