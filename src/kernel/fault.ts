@@ -16,8 +16,8 @@ export const faults = {
   not_authenticated: { status: 401, when: 'the credential is missing or invalid', where: 'every API' },
   permission_denied: {
     status: 403,
-    when: 'the role in the project is too low, or the origin of a socket is not allowed',
-    where: 'writes, consoles and their tickets, and WebSocket upgrades',
+    when: 'the role in the project is too low, the origin of a socket is not allowed, or a renewed token is of another user',
+    where: 'writes, consoles and their tickets, WebSocket upgrades, and `renewCredential`',
   },
   session_required: {
     status: 403,

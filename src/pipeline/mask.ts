@@ -24,9 +24,7 @@ export function maskError(thrown: unknown, log: Logger): GraphQLError {
   if (error && !error.originalError && isFinal(error)) return error;
   const fault = findFault(thrown);
   logInternalError(fault, { log });
-  const http = codesWithStatus.has(fault.code)
-    ? { status: statusByCode[fault.code], headers: retryHeaders(fault) }
-    : error?.extensions.http;
+  const http = codesWithStatus.has(fault.code) ? { status: statusByCode[fault.code], headers: retryHeaders(fault) } : readStatus(error);
   return new GraphQLError(fault.message, {
     nodes: error?.nodes,
     source: error?.source,
@@ -34,6 +32,12 @@ export function maskError(thrown: unknown, log: Logger): GraphQLError {
     path: error?.path,
     extensions: { ...graphqlExtensions(fault), ...(http ? { http } : {}) },
   });
+}
+
+/** The HTTP status that Yoga gives an error. A request that names no operation is 400 in the older media type too. */
+function readStatus(error: GraphQLError | null): GraphQLError['extensions']['http'] {
+  const { http, code } = error?.extensions ?? {};
+  return code === 'BAD_REQUEST' && http?.status === 400 ? { status: 400 } : http;
 }
 
 /** The protocol of persisted queries has error codes of its own. */

@@ -25,9 +25,9 @@ describe('a POST', () => {
     ['{"query":["{ __typename }"]}', 400, expected('query', 'a string', 'array')],
     ['{"query":{"a":1}}', 400, expected('query', 'a string', 'object')],
     ['{"query":true}', 400, expected('query', 'a string', 'boolean')],
-    ['{"query":null}', 200, noQuery],
-    ['{"variables":{}}', 200, noQuery],
-    ['{"extensions":{"persistedQuery":{"version":2,"sha256Hash":"x"}}}', 200, noQuery],
+    ['{"query":null}', 400, noQuery],
+    ['{"variables":{}}', 400, noQuery],
+    ['{"extensions":{"persistedQuery":{"version":2,"sha256Hash":"x"}}}', 400, noQuery],
     ['{"extensions":{"persistedQuery":{"version":1,"sha256Hash":"x"}}}', 200, notSupported],
     [`{${Q},"variables":[]}`, 400, expected('variables', 'empty or an object', 'array')],
     [`{${Q},"variables":"{}"}`, 400, expected('variables', 'empty or an object', 'string')],
@@ -110,10 +110,10 @@ describe('a GET', () => {
     [`${Q}&${Q}`, 400, twice('query')],
     [`${Q}&variables={}&variables={}`, 400, twice('variables')],
     [`${Q}&operationName=A&operationName=A`, 400, twice('operationName')],
-    ['', 200, noQuery],
-    ['query=', 200, noQuery],
-    ['query[]=1', 200, noQuery],
-    ['x=/graphql/never', 200, noQuery],
+    ['', 400, noQuery],
+    ['query=', 400, noQuery],
+    ['query[]=1', 400, noQuery],
+    ['x=/graphql/never', 400, noQuery],
     ['query=%ff', 400, graphqlInvalid('The query string is not valid.')],
     [`${Q}&variables=${'%7B%22a%22:%22%ed%a0%80%22%7D'}`, 400, graphqlInvalid('The query string is not valid.')],
     [
@@ -211,7 +211,7 @@ describe('Accept', () => {
     expect(page.text).toMatch(/^\s*<!doctype html>/i);
     expect(page.headers.ratelimit).toBeUndefined();
     expectGraphql(await app.ask('GET', '/graphql?query={__typename}', { as: null, headers: { accept: browser } }), 200, typename);
-    expectGraphql(await app.ask('GET', '/graphql', { as: null }), 200, noQuery);
+    expectGraphql(await app.ask('GET', '/graphql', { as: null }), 400, noQuery);
   });
 });
 

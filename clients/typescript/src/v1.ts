@@ -865,7 +865,7 @@ export interface components {
          * @enum {string}
          */
         OrganizationRole: "admin" | "member" | "owner";
-        /** @description Rejected: the role in the project is too low, or the origin of a socket is not allowed. */
+        /** @description Rejected: the role in the project is too low, the origin of a socket is not allowed, or a renewed token is of another user. */
         PermissionDenied: {
             /**
              * @description The error code, for programs.
@@ -1251,7 +1251,7 @@ export interface components {
                 "application/json": components["schemas"]["NotFound"];
             };
         };
-        /** @description `permission_denied`: the role in the project is too low, or the origin of a socket is not allowed. */
+        /** @description `permission_denied`: the role in the project is too low, the origin of a socket is not allowed, or a renewed token is of another user. */
         PermissionDenied: {
             headers: {
                 RateLimit: components["headers"]["RateLimit"];
@@ -1264,7 +1264,7 @@ export interface components {
             };
         };
         /**
-         * @description `permission_denied`: the role in the project is too low, or the origin of a socket is not allowed.
+         * @description `permission_denied`: the role in the project is too low, the origin of a socket is not allowed, or a renewed token is of another user.
          *
          *     `session_required`: an API key is used for an operation that requires a user session.
          */
