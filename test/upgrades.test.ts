@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startApp, type TestApp } from './support/app.ts';
+import { expectSecurityHeaders } from './support/doors.ts';
 import { offer, openWire, type WireAnswer } from './support/wire.ts';
 
 let app: TestApp;
@@ -106,4 +107,39 @@ it('curl --http2 is answered', { timeout: 60_000 }, async () => {
   expect(await curl(`${app.baseUrl}/`)).toMatchObject({ name: 'Portico' });
   const body = ['-H', 'content-type: application/json', '-d', '{"query":"{__typename}"}'];
   expect(await curl(...body, `${app.baseUrl}/graphql`)).toEqual({ data: { __typename: 'Query' } });
+});
+
+const socketOffer = [
+  'Connection: Upgrade',
+  'Upgrade: websocket',
+  'Sec-WebSocket-Version: 13',
+  'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+];
+
+it('an offer of a WebSocket where there is none is answered as the request would be, and charged', async () => {
+  const overview = `${app.projectPath}/compute/overview`;
+  const ask = async (path: string, ...headers: string[]) => {
+    const [answer] = await exchange(lines(`GET ${path} HTTP/1.1`, 'Host: x', ...headers, ...socketOffer));
+    return answer as WireAnswer;
+  };
+  expect((await ask(overview)).status).toBe(401);
+  expect((await ask('/v1')).status).toBe(401);
+  expect((await ask('/nowhere')).status).toBe(404);
+  expect((await ask(overview, 'Authorization: Bearer wrong')).status).toBe(401);
+  const remaining = ({ headers }: WireAnswer) => Number(/;r=(\d+);/.exec(headers.ratelimit ?? '')?.[1]);
+  const first = await ask(overview, bearer, 'X-Request-Id: mine');
+  expect(first).toMatchObject({ status: 404, headers: { 'x-request-id': 'mine' } });
+  expectSecurityHeaders(first.headers);
+  expect(first.headers['ratelimit-policy']).toMatch(/^"user";/);
+  expect(remaining(first) - remaining(await ask(overview, bearer))).toBe(1);
+  // An API key is no session.
+  const cookie = `Cookie: session=${app.demo.users.owner.api_key}`;
+  expect((await ask(`${app.projectPath}/notifications/ws`, cookie, 'Origin: http://x')).status).toBe(401);
+});
+
+it('bytes that are no HTTP are answered with the headers of every answer', async () => {
+  const [answer] = await exchange('nonsense\r\n\r\n');
+  expect(answer?.status).toBe(400);
+  expectSecurityHeaders(answer?.headers ?? {});
+  expect(answer?.headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
 });

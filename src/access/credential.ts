@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { Fault } from '../kernel/fault.ts';
+import { looksLikeKey } from './apikey.ts';
 
 /** The bearer token of a request (§5.1), or null without one. Throws `not_authenticated` for two, or another scheme. */
 export function readBearer(request: IncomingMessage): string | null {
@@ -17,9 +18,10 @@ export function readBearerText(value: unknown): string {
   return match[1];
 }
 
-/** The session token in the cookie `session`, or null. It is accepted for a WebSocket's upgrade only (§5.4). */
+/** The session token in the cookie `session`, or null. It is accepted for a WebSocket's upgrade only (§5.4). Throws `not_authenticated` for an API key. */
 export function readSessionCookie(request: IncomingMessage): string | null {
   const [, token] = /(?:^|;\s*)session=([A-Za-z0-9\-._~+/]+=*)(?:;|$)/.exec(request.headers.cookie ?? '') ?? [];
+  if (token && looksLikeKey(token)) throw invalidCredential();
   return token ?? null;
 }
 

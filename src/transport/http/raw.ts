@@ -1,8 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import { type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { Fault, statusByCode } from '../../kernel/fault.ts';
+import { readRequestId } from './exchange.ts';
 import { faultHeaders, restBody } from './faults.ts';
+import { standardHeaders } from './headers.ts';
 import { requestQueueOf } from './pipelining.ts';
 
 /** How long an answered socket stays open, so that the client can read the answer. */
@@ -33,30 +36,33 @@ export function answerClientError(failure: NodeJS.ErrnoException, stream: Duplex
 /** Rejects a request before it reaches the handler. */
 export function rejectRequest(response: ServerResponse, fault: Fault, isLast = false): void {
   const body = JSON.stringify(restBody(fault));
-  response.writeHead(statusByCode[fault.code], {
-    'Content-Type': 'application/json',
-    'X-Content-Type-Options': 'nosniff',
-    ...faultHeaders(fault),
-    'Content-Length': Buffer.byteLength(body),
-    ...(isLast && { Connection: 'close' }),
-  });
+  response.writeHead(statusByCode[fault.code], [
+    ...headersOf(readRequestId(response.req), fault),
+    ...['Content-Length', String(Buffer.byteLength(body))],
+    ...(isLast ? ['Connection', 'close'] : []),
+  ]);
   response.end(response.req.method === 'HEAD' ? undefined : body);
 }
 
+/** The headers of a fault that is answered without an exchange: name, value, name, value. */
+function headersOf(requestId: string, fault: Fault): string[] {
+  return ['X-Request-Id', requestId, ...standardHeaders, 'Content-Type', 'application/json', ...Object.entries(faultHeaders(fault)).flat()];
+}
+
+interface RawOptions {
+  readonly requestId?: string;
+  /** More headers: name, value, name, value. */
+  readonly headers?: readonly string[];
+}
+
 /** Writes a fault to a socket that has no response object, and closes the connection. */
-export function answerRaw(socket: Duplex, fault: Fault): void {
+export function answerRaw(socket: Duplex, fault: Fault, { requestId = randomUUID(), headers = [] }: RawOptions = {}): void {
   if (!socket.writable) return;
   const status = statusByCode[fault.code];
   const body = JSON.stringify(restBody(fault));
-  const head = [
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
-    'Content-Type: application/json',
-    `Content-Length: ${Buffer.byteLength(body)}`,
-    'X-Content-Type-Options: nosniff',
-    'Connection: close',
-    ...Object.entries(faultHeaders(fault)).map(([name, value]) => `${name}: ${value}`),
-  ];
-  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
-  // Destroyed at once, the socket would lose what the client has not read yet; never, the client would decide when it closes.
+  const fields = [...headersOf(requestId, fault), ...headers, 'Content-Length', String(Buffer.byteLength(body)), 'Connection', 'close'];
+  const lines = fields.map((text, index) => (index % 2 === 0 ? `${text}: ` : `${text}\r\n`));
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
+  // A socket that is destroyed at once loses what its client has not read yet; one that is not is closed when its client likes.
   setTimeout(() => socket.destroy(), LINGER_MS).unref();
 }

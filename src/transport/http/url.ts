@@ -26,3 +26,6 @@ export function readQueryString(url: string): URLSearchParams {
   }
   return new URLSearchParams(text);
 }
+
+/** Whether a path belongs to v1, where even one that does not exist requires a credential. */
+export const isBelowV1 = (path: string): boolean => path === '/v1' || path.startsWith('/v1/');

@@ -6,7 +6,7 @@ import { sendCompressed } from '../http/compress.ts';
 import { type ContextDependencies, openContext } from '../http/context.ts';
 import { exchangeOf, type Middleware } from '../http/exchange.ts';
 import { sendEmpty } from '../http/send.ts';
-import { queryText, readPath, readQueryString } from '../http/url.ts';
+import { isBelowV1, queryText, readPath, readQueryString } from '../http/url.ts';
 import type { BoundRoute, RouteRequest } from './route.ts';
 
 interface RestDependencies extends ContextDependencies {
@@ -33,8 +33,7 @@ const ignoreMalformedPath: ErrorRequestHandler = (failure, _request, _response, 
   next(failure instanceof URIError ? undefined : failure);
 
 const skipUnlessV1: Middleware = (request, _response, next) => {
-  const path = readPath(request.url ?? '');
-  if (path === '/v1' || path.startsWith('/v1/')) next();
+  if (isBelowV1(readPath(request.url ?? ''))) next();
   else next('router');
 };
 

@@ -3,6 +3,7 @@ import { Kind, type OperationDefinitionNode } from 'graphql';
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL } from 'graphql-ws';
 import { type AdmissionDependencies, admit } from '../../access/admission.ts';
 import { readBearer, readSessionCookie } from '../../access/credential.ts';
+import { limitHeaders } from '../../access/limits.ts';
 import { openProject, type ProjectScope } from '../../access/scope.ts';
 import type { Viewer } from '../../access/viewer.ts';
 import { Fault } from '../../kernel/fault.ts';
@@ -11,7 +12,7 @@ import { logInternalError, toFault } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { type RedeemedTicket, redeemTicket } from '../../tickets/service.ts';
 import type { ClientAddresses } from '../http/addresses.ts';
-import { pathPattern } from '../http/url.ts';
+import { isBelowV1, pathPattern } from '../http/url.ts';
 import type { BoundStream } from '../rest/stream.ts';
 import { consolePath } from '../rest/streams.ts';
 import { closeCodes, Rejection } from './close.ts';
@@ -21,6 +22,14 @@ export interface UpgradeDependencies extends AdmissionDependencies {
   readonly addresses: ClientAddresses;
   readonly log: Logger;
   readonly isAllowedOrigin: (origin: string, request: IncomingMessage) => boolean;
+}
+
+/** A request for an upgrade. */
+export interface UpgradeRequest {
+  readonly request: IncomingMessage;
+  readonly url: URL;
+  /** The headers of its answer if it is rejected: name, value, name, value. */
+  readonly headers: string[];
 }
 
 /** The target of an upgrade: GraphQL, a stream of the v1 table for one project, or a console. `path` has its ids. */
@@ -39,16 +48,15 @@ export interface SocketAdmission extends SocketAccess {
 
 const consolePattern = pathPattern(consolePath);
 
-/** Finds the target of a path. Throws `not_found` for a path without sockets. */
-export function findTarget(bound: ReadonlyArray<{ stream: BoundStream; pattern: RegExp }>, pathname: string): UpgradeTarget {
+/** Finds the target of a path; null for a path without sockets. */
+export function findTarget(bound: ReadonlyArray<{ stream: BoundStream; pattern: RegExp }>, pathname: string): UpgradeTarget | null {
   if (pathname === '/graphql') return { kind: 'graphql', stream: null, path: {} };
   for (const { stream, pattern } of bound) {
     const path = matchPath(pattern, pathname);
     if (path) return { kind: 'stream', stream, path };
   }
   const path = matchPath(consolePattern, pathname);
-  if (path) return { kind: 'console', stream: null, path };
-  throw Fault.notFound();
+  return path && { kind: 'console', stream: null, path };
 }
 
 /** The ids in a path; null if the path does not match the pattern, or an id is malformed. */
@@ -65,20 +73,27 @@ function matchPath(pattern: RegExp, pathname: string): Record<string, string> | 
  */
 export async function admitUpgrade(
   dependencies: UpgradeDependencies,
-  request: IncomingMessage,
-  url: URL,
+  upgrade: UpgradeRequest,
   target: UpgradeTarget,
 ): Promise<SocketAdmission | Rejection> {
+  const { request, url } = upgrade;
   const { origin } = request.headers;
   if (origin !== undefined && !dependencies.isAllowedOrigin(origin, request)) throw Fault.permissionDenied('The origin is not allowed.');
   const tickets = url.searchParams.getAll('ticket');
   if (tickets.length > 0) return admitTicket(dependencies, request, tickets, target);
-  const viewer = await admitCredential(dependencies, request);
+  const viewer = await admitCredential(dependencies, upgrade);
   const { organization_id: organizationId, project_id: projectId } = target.path;
   if (!organizationId || !projectId) return { viewer, onlyProject: null, scope: null, ticket: null };
   if (!viewer && (target.kind === 'console' || !offersGraphql(request))) throw Fault.notAuthenticated();
   const scope = viewer && (await openProject(dependencies.database, viewer, { organizationId, projectId }));
   return { viewer, onlyProject: { organizationId, projectId }, scope, ticket: null };
+}
+
+/** The `not_found` of a path without sockets, which is answered as a request of that path would be: below /v1 after the credential. */
+export async function rejectPath(dependencies: UpgradeDependencies, upgrade: UpgradeRequest): Promise<never> {
+  const viewer = await admitCredential(dependencies, upgrade);
+  if (!viewer && isBelowV1(upgrade.url.pathname)) throw Fault.notAuthenticated();
+  throw Fault.notFound();
 }
 
 async function admitTicket(
@@ -116,12 +131,13 @@ function isTargetOf({ target, organizationId, projectId, instanceId }: RedeemedT
 }
 
 /** The viewer by the header or the cookie; null without either. */
-async function admitCredential(dependencies: UpgradeDependencies, request: IncomingMessage): Promise<Viewer | null> {
-  const { viewer, fault } = await admit(dependencies, {
+async function admitCredential(dependencies: UpgradeDependencies, { request, headers }: UpgradeRequest): Promise<Viewer | null> {
+  const { viewer, fault, allowance } = await admit(dependencies, {
     // A cookie counts only with an Origin, which has been checked: without one the client is no browser.
     readCredential: () => readBearer(request) ?? (request.headers.origin === undefined ? null : readSessionCookie(request)),
     readAddress: () => dependencies.addresses.of(request),
   });
+  headers.push(...Object.entries(limitHeaders(allowance)).flat());
   if (fault) throw fault;
   return viewer;
 }
@@ -131,10 +147,12 @@ function offersGraphql(request: IncomingMessage): boolean {
   return offered.split(',').some((name) => name.trim() === GRAPHQL_TRANSPORT_WS_PROTOCOL);
 }
 
-const ticketFields = new Set(['notificationFeed', 'renewCredential', '__typename']);
+const projectSocketFields = new Set(['notificationFeed', 'renewCredential', '__typename']);
 
 /** A socket of one project carries its subscription and the renewal of the credential. Throws `permission_denied` otherwise. */
 export function checkProjectSocketOperation({ selectionSet }: OperationDefinitionNode): void {
-  const isAllowed = selectionSet.selections.every((selection) => selection.kind === Kind.FIELD && ticketFields.has(selection.name.value));
-  if (!isAllowed) throw Fault.permissionDenied('A socket that a ticket opened carries its feed and renewCredential only.');
+  const isAllowed = selectionSet.selections.every(
+    (selection) => selection.kind === Kind.FIELD && projectSocketFields.has(selection.name.value),
+  );
+  if (!isAllowed) throw Fault.permissionDenied('A socket of one project carries its feed and renewCredential only.');
 }

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -6,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { GraphQLSchema } from 'graphql';
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL } from 'graphql-ws';
 import type { WebSocket } from 'ws';
+import { LimitFault, limitHeaders } from '../../access/limits.ts';
 import { Fault } from '../../kernel/fault.ts';
 import type { GetEnveloped } from '../../pipeline/enveloped.ts';
 import type { TrustedDocuments } from '../../pipeline/trusted.ts';
@@ -13,12 +13,21 @@ import { logInternalError, toFault } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import { ConcurrencyLimit } from '../http/concurrency.ts';
+import { readRequestId } from '../http/exchange.ts';
 import { answerRaw } from '../http/raw.ts';
 import { readTrace } from '../http/trace.ts';
 import { pathPattern } from '../http/url.ts';
 import { bindStream } from '../rest/stream.ts';
 import { streams } from '../rest/streams.ts';
-import { admitUpgrade, findTarget, type SocketAdmission, type UpgradeDependencies, type UpgradeTarget } from './admission.ts';
+import {
+  admitUpgrade,
+  findTarget,
+  rejectPath,
+  type SocketAdmission,
+  type UpgradeDependencies,
+  type UpgradeRequest,
+  type UpgradeTarget,
+} from './admission.ts';
 import { closeCodes, Rejection } from './close.ts';
 import { type ConnectionDependencies, type LogFields, SocketConnection } from './connection.ts';
 import { type ConsoleOpening, createConsoleSockets } from './console.ts';
@@ -71,8 +80,9 @@ export function createSocketDoor(injected: SocketDoorDependencies): SocketDoor {
   const serveGraphql = createGraphqlSockets(dependencies);
   let isDraining = false;
 
-  async function prepare(request: IncomingMessage, url: URL, target: UpgradeTarget): Promise<PreparedUpgrade | Rejection> {
-    const admission = await admitUpgrade(dependencies, request, url, target);
+  async function prepare(upgrade: UpgradeRequest, target: UpgradeTarget): Promise<PreparedUpgrade | Rejection> {
+    const { request, url } = upgrade;
+    const admission = await admitUpgrade(dependencies, upgrade, target);
     if (admission instanceof Rejection) return admission;
     const { scope, ticket } = admission;
     if (target.kind !== 'console' || !scope) return { admission, opening: null };
@@ -80,12 +90,12 @@ export function createSocketDoor(injected: SocketDoorDependencies): SocketDoor {
     return opening instanceof Rejection ? opening : { admission, opening };
   }
 
-  async function open(request: IncomingMessage, socket: Duplex, head: Buffer, logFields: LogFields): Promise<void> {
+  async function open(upgrade: UpgradeRequest, socket: Duplex, head: Buffer, logFields: LogFields): Promise<void> {
+    const { request, url } = upgrade;
     const log = dependencies.log.child(logFields);
-    const url = readUrl(request);
-    const target = findTarget(bound, url.pathname);
+    const target = findTarget(bound, url.pathname) ?? (await rejectPath(dependencies, upgrade));
     if (isDraining) throw Fault.unavailable('the sockets are being drained');
-    const prepared = await prepare(request, url, target);
+    const prepared = await prepare(upgrade, target);
     if (socket.destroyed) return;
     const admitted = limitSockets(quota, prepared);
     const server = target.kind === 'console' ? consoles.server : feeds;
@@ -112,12 +122,19 @@ export function createSocketDoor(injected: SocketDoorDependencies): SocketDoor {
 
   return {
     upgrade(request, socket, head) {
-      const logFields = { request_id: randomUUID(), ...readTrace(request) };
+      const requestId = readRequestId(request);
+      const logFields = { request_id: requestId, ...readTrace(request) };
+      const headers: string[] = [];
       socket.on('error', destroy);
-      open(request, socket, head, logFields).catch((failure: unknown) => {
+      const start = async () => open({ request, url: readUrl(request), headers }, socket, head, logFields);
+      start().catch((failure: unknown) => {
         const fault = toFault(failure);
+        if (fault instanceof LimitFault) headers.push(...Object.entries(limitHeaders(fault.allowance)).flat());
         metrics.upgradeRejections.inc({ code: fault.code });
-        rejectUpgrade(socket, fault, dependencies.log.child(logFields));
+        const log = dependencies.log.child(logFields);
+        logInternalError(fault, { log });
+        log.info({ code: fault.code }, 'upgrade refused');
+        answerRaw(socket, fault, { requestId, headers });
       });
     },
     async drain(windowMs) {
@@ -168,11 +185,4 @@ async function closeAfter(connection: SocketConnection, delayMs: number): Promis
 function readUrl({ url = '/' }: IncomingMessage): URL {
   if (!URL.canParse(url, 'http://localhost')) throw Fault.notFound();
   return new URL(url, 'http://localhost');
-}
-
-/** Answers a rejected upgrade by an HTTP response in v1's format. */
-function rejectUpgrade(socket: Duplex, fault: Fault, log: Logger): void {
-  logInternalError(fault, { log });
-  log.info({ code: fault.code }, 'upgrade refused');
-  answerRaw(socket, fault);
 }
