@@ -5,6 +5,7 @@ const globalSetup = 'test/support/database.ts';
 /** Tests that need no database; only `npm test` runs them. */
 const withoutDatabase = [
   'answer-turns',
+  'coalesce',
   'compose',
   'config',
   'docs',

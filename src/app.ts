@@ -68,7 +68,6 @@ const LARGE_ANSWERS_AT_ONCE = 1;
 interface Overrides {
   readonly log?: Logger;
   readonly database?: DatabaseOptions;
-  readonly server?: { readonly patienceMs: number };
 }
 
 /** The composition root: opens everything once. On failure, what was opened before is closed again. */
@@ -86,11 +85,11 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     const watch = new RevocationWatcher({ database, log });
     lifecycle.onClose(() => watch.close());
     const hubs = new Hubs({ database, wakeups: redis ? openSharedWakeups(redis) : openLocalWakeups(), log });
-    const deleteOldRows = async () => {
+    const deleteOldRows = async (signal: AbortSignal) => {
       await deleteOldTickets(database);
       await deleteOldKeptAnswers(database);
       await deleteOldTaskCounters(database);
-      if (config.retentionDays !== null) await pruneNotifications(database, config.retentionDays);
+      if (config.retentionDays !== null) await pruneNotifications(database, config.retentionDays, signal);
     };
     lifecycle.onClose(scheduleJob('tidy', CLEANUP_INTERVAL_MS, deleteOldRows, log));
     const consoles = new Consoles({ database, watch, log, limits: config.consoles });
@@ -113,7 +112,6 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
       backlog,
       config,
       onRejectedConnection: () => metrics.connectionRejections.inc(),
-      ...overrides.server,
     });
     lifecycle.onClose(() => closeServer(server));
     // Closers run in reverse order: streamed answers must have ended before the server waits for its answers.

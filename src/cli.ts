@@ -1,8 +1,7 @@
 import { Command } from 'commander';
 import { refreshDemoFile } from '../demo/file.ts';
 import { seedDemo } from '../demo/seed.ts';
-import { generateKey } from './access/apikey.ts';
-import { addMember, addOrganization, addProject, addUser, findActiveUser } from './accounts/provision.ts';
+import { addApiKey, addMember, addOrganization, addProject, addUser, findActiveUser } from './accounts/provision.ts';
 import { type App, createApp } from './app.ts';
 import { ConfigError, demoFilePath, readConfig } from './config.ts';
 import { removeEndpoint, setEndpoint } from './consoles/endpoint.ts';
@@ -42,14 +41,7 @@ program
   .command('api-key <email>')
   .description('make an API key for a user and print it; it is shown only here')
   .requiredOption('--name <name>', 'what the key is for')
-  .action((email: string, { name }: { name: string }) =>
-    withApp(async (app) => {
-      const { id } = await findActiveUser(app.database, email);
-      const { key, secretHash, hint } = generateKey();
-      await app.database.apiKey.create({ data: { userId: id, name, hint, secretHash } });
-      return key;
-    }),
-  );
+  .action((email: string, { name }: { name: string }) => withApp(({ database }) => addApiKey(database, { email, name })));
 
 program
   .command('migrate')

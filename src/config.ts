@@ -31,7 +31,7 @@ const environment = z.object({
   OIDC_CLIENT_ID: z.string().min(1).optional(),
   ALLOWED_ORIGINS: list.pipe(z.array(z.url({ protocol: /^https?$/ }))).default([]),
   TRUST_PROXY: list.pipe(z.array(z.string().refine(isProxy, 'Not an address, a subnet, loopback, linklocal or uniquelocal'))).default([]),
-  NOTIFICATION_RETENTION_DAYS: z.coerce.number().positive().optional(),
+  NOTIFICATION_RETENTION_DAYS: z.coerce.number().positive().max(36_500).optional(),
   CONSOLES_PER_USER: positive.max(1000).default(10),
   CONSOLE_IDLE_SECONDS: positive.max(604_800).default(1800),
   DRAIN_SECONDS: z.coerce.number().min(0).max(600).default(10),

@@ -134,6 +134,7 @@ describe('what is wrong', () => {
     ['TRUST_PROXY', 'true'],
     ['TRUST_PROXY', '10.0.0.0/8, 10.0.0.0/99'],
     ['NOTIFICATION_RETENTION_DAYS', '0'],
+    ['NOTIFICATION_RETENTION_DAYS', '40000'],
     ['MAX_ANSWER_BYTES', '65535'],
     ['DASHBOARDS_PER_PROJECT', '0'],
     ['KEYS_PER_USER', '-1'],

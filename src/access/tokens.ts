@@ -97,6 +97,7 @@ function openProvider(provider: Provider, lifecycle: Lifecycle, log: Logger): To
   });
   const verifier = new TokenVerifier(keys, provider, () => !keys.reloading);
   let isAway = false;
+  let isClosed = false;
   const refresh = async () => {
     try {
       await keys.reload();
@@ -105,10 +106,13 @@ function openProvider(provider: Provider, lifecycle: Lifecycle, log: Logger): To
       if (!isAway) log.warn({ dependency: 'identity_provider', err: failure }, 'a dependency is away');
       isAway = true;
     }
-    timer = setTimeout(refresh, isAway ? RETRY_INTERVAL_MS : REFRESH_INTERVAL_MS).unref();
+    if (!isClosed) timer = setTimeout(refresh, isAway ? RETRY_INTERVAL_MS : REFRESH_INTERVAL_MS).unref();
   };
   let timer = setTimeout(refresh, 0).unref();
-  lifecycle.onClose(() => clearTimeout(timer));
+  lifecycle.onClose(() => {
+    isClosed = true;
+    clearTimeout(timer);
+  });
   return {
     verify: (token) => verifier.verify(token),
     local: null,

@@ -1,3 +1,4 @@
+import { generateKey } from '../access/apikey.ts';
 import { Prisma } from '../generated/prisma/client.ts';
 import { OrganizationRole, ProjectRole } from '../generated/prisma/enums.ts';
 import { lengthProblem, textProblem } from '../kernel/text.ts';
@@ -22,6 +23,14 @@ export async function addUser(database: Database, { email, name, id }: { email: 
     const isTaken = failure instanceof Prisma.PrismaClientKnownRequestError && failure.code === 'P2002';
     throw isTaken ? new OperatorError('There is a user with this e-mail address or id already.') : failure;
   });
+}
+
+/** Makes an API key of an active user and returns it; it is stored only as a hash. Throws an OperatorError for an invalid name. */
+export async function addApiKey(database: Database, { email, name }: { email: string; name: string }): Promise<string> {
+  const { id: userId } = await findActiveUser(database, email);
+  const { key, secretHash, hint } = generateKey();
+  await database.apiKey.create({ data: { userId, name: readName(name), hint, secretHash } });
+  return key;
 }
 
 /** Adds an organization with its first owner, an active user. Throws an OperatorError for an invalid value. */

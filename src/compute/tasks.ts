@@ -45,7 +45,7 @@ export async function listTasks(
   return pickLists(idsOf(scopes), rows, ({ tasks }) => tasks.map(withoutError));
 }
 
-/** An error may be long: `readErrors` reads it only where it is requested. */
+/** An error may be long: `readTaskErrors` reads it only where it is requested. */
 function withoutError(task: Omit<Task, 'error'>): Task {
   return { ...task, error: '' };
 }

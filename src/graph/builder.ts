@@ -57,7 +57,7 @@ export const builder = new SchemaBuilder<{
     defaultEdgeTypeOptions: { description: 'An item of a list, with its cursor.' },
     nodesOnConnection: { description: 'The items.' },
   },
-  // The cost of a document is checked before any of its fields is resolved (`createCostJudge`).
+  // The cost of a document is checked before any of its fields is resolved (`createCostCheck`).
   complexity: { defaultComplexity: 1, defaultListMultiplier: 1, disabled: true },
   prisma: {
     client: (context) => context.database,

@@ -12,8 +12,9 @@ export function coalesceCalls(work: () => Promise<void>): () => Promise<void> {
     return running;
   };
   return () => {
+    if (next) return next;
     if (!running) return run();
-    next ??= running
+    next = running
       .catch(() => {})
       .then(() => {
         next = null;

@@ -1,5 +1,6 @@
 import pLimit from 'p-limit';
 import { MemoryBudget } from '../kernel/budget.ts';
+import { Fault } from '../kernel/fault.ts';
 import type { Database } from '../platform/database.ts';
 import { scheduleJob } from '../platform/jobs.ts';
 import type { Logger } from '../platform/logger.ts';
@@ -29,6 +30,7 @@ export class Hubs {
   readonly #windows = new MemoryBudget(MAX_WINDOW_BYTES);
   readonly #stopListening: () => void;
   readonly #stopPolling: () => void;
+  #isClosed = false;
   /** Limits the concurrent queries that serve a single feed. */
   readonly limitReads = pLimit(READS_AT_ONCE);
   /** The budget of the batches that lagging feeds have fetched. */
@@ -45,12 +47,13 @@ export class Hubs {
     this.dependencies.wakeups.send(wakeup);
   }
 
-  /** Follows a project for a user, from the current position of its hub. */
+  /** Follows a project for a user, from the current position of its hub. Throws `service_unavailable` when the hubs are closed. */
   async follow(projectId: string, userId: string, subscriber: Subscriber): Promise<Follower> {
     const hub = this.#hubs.get(projectId) ?? this.#open(projectId);
     hub.joining += 1;
     try {
       await hub.open();
+      if (this.#isClosed) throw Fault.unavailable('the feeds are closed');
       return hub.follow(userId, subscriber);
     } finally {
       hub.joining -= 1;
@@ -78,6 +81,7 @@ export class Hubs {
   }
 
   close(): void {
+    this.#isClosed = true;
     this.#stopPolling();
     this.#stopListening();
     for (const hub of this.#hubs.values()) for (const { subscriber } of hub.followers) subscriber.end();

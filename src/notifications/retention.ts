@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { FIRST_ID } from '../graph/connection.ts';
 import type { Database } from '../platform/database.ts';
 
 /** The most entries that one statement removes: it blocks publishing to the project while it runs. */
@@ -9,37 +10,39 @@ const PAUSE_FACTOR = 3;
 const MAX_MISSES = 100;
 /** The logs that one statement checks. */
 const LOGS_AT_ONCE = 1_000;
-const NIL_UUID = '00000000-0000-0000-0000-000000000000';
 
-/** Removes the notifications that are older than `days`, from the beginning of every log. Returns their number. */
-export async function pruneNotifications(database: Database, days: number): Promise<number> {
+/** Removes the notifications that are older than `days`, from the beginning of every log, until it is done or told to stop. Returns their number. */
+export async function pruneNotifications(database: Database, days: number, signal?: AbortSignal): Promise<number> {
   const before = new Date(Date.now() - days * 86_400_000);
   let total = 0;
-  for (let after = NIL_UUID; ; ) {
+  let after = FIRST_ID;
+  while (!signal?.aborted) {
     const logs = await database.query<{ projectId: string; isDue: boolean | null }>`
       SELECT log.project_id AS "projectId", coalesce((
         SELECT created < ${before} FROM notifications WHERE project_id = log.project_id ORDER BY sequence LIMIT 1
       ), false) AS "isDue"
       FROM notification_logs AS log WHERE log.project_id > ${after}::uuid ORDER BY log.project_id LIMIT ${LOGS_AT_ONCE}`;
-    for (const { projectId, isDue } of logs) if (isDue) total += await pruneLog(database, projectId, before);
+    for (const { projectId, isDue } of logs) if (isDue) total += await pruneLog(database, projectId, before, signal);
     const last = logs.at(-1);
-    if (!last || logs.length < LOGS_AT_ONCE) return total;
+    if (!last || logs.length < LOGS_AT_ONCE) break;
     after = last.projectId;
   }
+  return total;
 }
 
 /** Pauses after each batch, so that the database has most of its time for other work. */
-async function pruneLog(database: Database, projectId: string, before: Date): Promise<number> {
+async function pruneLog(database: Database, projectId: string, before: Date, signal?: AbortSignal): Promise<number> {
   let total = 0;
   let misses = 0;
-  for (;;) {
+  while (!signal?.aborted) {
     const startedAt = performance.now();
     const [row] = await database.query<{ pruned: number | null }>`
       SELECT prune_notification_log(${projectId}::uuid, ${before}, ${BATCH_SIZE}::int)::int AS pruned`;
     const pruned = row?.pruned ?? null;
     total += pruned ?? 0;
     misses = pruned === null ? misses + 1 : 0;
-    if (misses > MAX_MISSES || (pruned !== null && pruned < BATCH_SIZE)) return total;
+    if (misses > MAX_MISSES || (pruned !== null && pruned < BATCH_SIZE)) break;
     await sleep(PAUSE_FACTOR * (performance.now() - startedAt));
   }
+  return total;
 }

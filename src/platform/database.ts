@@ -49,7 +49,7 @@ const noLog = createLogger('silent');
 
 /**
  * Opens the database, applies missing migrations, and registers its closing. Without a URL it is PGlite in `dataDir`, owned by
- * this process alone: throws a FolderOwnedError where another process has it.
+ * this process alone: throws a FolderLockedError where another process has it.
  */
 export async function openDatabase(
   settings: DatabaseSettings,
@@ -144,6 +144,8 @@ export async function retryUntilDatabaseAnswers<Result>(work: () => Promise<Resu
  */
 async function migratePostgres(url: string): Promise<void> {
   const client = createClient(url);
+  // The statement under way rejects with the same failure; without a listener it would end the process.
+  client.on('error', () => {});
   await client.connect();
   try {
     const { rows } = await client.query<{ encoding: string }>("SELECT current_setting('server_encoding') AS encoding");

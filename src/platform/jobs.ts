@@ -1,19 +1,33 @@
 import type { Logger } from './logger.ts';
 
-/** Runs a job at intervals; runs never overlap, and a failed run is logged. Returns the function that stops it. */
-export function scheduleJob(name: string, intervalMs: number, work: () => Promise<unknown>, log: Logger): () => void {
-  let isRunning = false;
-  const timer = setInterval(async () => {
-    if (isRunning) return;
-    isRunning = true;
+/**
+ * Runs a job at intervals; runs never overlap, and a failed run is logged. Returns the function that stops it: the signal
+ * tells a run that is under way to end, and the promise resolves when it has.
+ */
+export function scheduleJob(
+  name: string,
+  intervalMs: number,
+  work: (signal: AbortSignal) => Promise<unknown>,
+  log: Logger,
+): () => Promise<void> {
+  const stopping = new AbortController();
+  let run: Promise<void> | null = null;
+  const attempt = async () => {
     try {
-      await work();
+      await work(stopping.signal);
     } catch (failure) {
-      log.warn({ err: failure, job: name }, 'a job failed');
+      if (!stopping.signal.aborted) log.warn({ err: failure, job: name }, 'a job failed');
     } finally {
-      isRunning = false;
+      run = null;
     }
+  };
+  const timer = setInterval(() => {
+    run ??= attempt();
   }, intervalMs);
   timer.unref();
-  return () => clearInterval(timer);
+  return async () => {
+    clearInterval(timer);
+    stopping.abort();
+    await run;
+  };
 }

@@ -15,7 +15,7 @@ interface Migration {
 }
 
 /** The key of the advisory lock: any number, but the same in every replica. */
-const LOCK_KEY = 7_046_029_254;
+export const LOCK_KEY = 7_046_029_254;
 
 /** The ledger of `prisma migrate`, so that its own commands work on the same database and folder. */
 const LEDGER = `
@@ -79,7 +79,8 @@ async function apply(connection: MigrationConnection, { name, script, checksum }
     await connection.runScript('COMMIT');
     return isMissing;
   } catch (failure) {
-    await connection.runScript('ROLLBACK');
+    // Where the connection is lost, so is the transaction, and that failure is the one to report.
+    await connection.runScript('ROLLBACK').catch(() => {});
     throw failure;
   }
 }

@@ -16,7 +16,7 @@ interface Owner {
 
 /**
  * Makes this process the only owner of a folder, and returns the function that releases it.
- * Throws a FolderOwnedError while another process owns it, and an OperatorError where that owner's claim cannot be read.
+ * Throws a FolderLockedError while another process owns it, and an OperatorError where that owner's claim cannot be read.
  *
  * An owner proves that it is alive by a listening Unix socket in the folder: the kernel closes the socket with the process, so
  * that a dead owner blocks nobody, and a reused process id misleads nobody. The claims are numbered files, `owner.1`,

@@ -1,5 +1,5 @@
 import type { ProjectScope } from '../access/scope.ts';
-import type { Snapshot, SshKey, Volume, Vpc } from '../generated/prisma/client.ts';
+import type { Backup, Snapshot, SshKey, Volume, Vpc } from '../generated/prisma/client.ts';
 import type { ResourceKind } from '../generated/prisma/enums.ts';
 import { boundsOf, type Slice, sliceById } from '../graph/connection.ts';
 import { groupRows, idsOf, pickCounts, pickLists } from '../graph/level.ts';
@@ -67,7 +67,7 @@ export async function listSnapshots(database: Database, scopes: readonly Project
   return pickLists(idsOf(scopes), rows, ({ snapshots }) => snapshots);
 }
 
-export async function listBackups(database: Database, scopes: readonly ProjectScope[], slice: Slice<string>): Promise<Snapshot[][]> {
+export async function listBackups(database: Database, scopes: readonly ProjectScope[], slice: Slice<string>): Promise<Backup[][]> {
   const rows = await database.project.findMany({ ...whereProjects(scopes), select: { id: true, backups: sliceById(slice) } });
   return pickLists(idsOf(scopes), rows, ({ backups }) => backups);
 }

@@ -155,6 +155,7 @@ describe.each(databases)('on $kind', ({ server: host }) => {
 
     test.each([
       [['user', 'add', 'owner@acme.example', '--name', 'Twin'], 'There is a user with this e-mail address or id already.'],
+      [['api-key', 'owner@acme.example', '--name', ' '], 'The name is empty.'],
       [['project', 'add', 'P', '--organization', '0192a0b0-0000-7000-8000-00000000dead'], 'There is no such organization.'],
     ])('%j is refused', async (words, complaint) => {
       expect(await portico(...words)).toEqual({ code: 1, out: '', err: `${complaint}\n` });
