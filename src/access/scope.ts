@@ -26,6 +26,12 @@ export interface ProjectScope<Executor extends SqlClient = Database> {
   readonly organization: { readonly name: string; readonly currency: string };
 }
 
+/** The id of an object of a project, with the scope through which it is requested. */
+export interface InProject {
+  readonly scope: ProjectScope;
+  readonly id: string;
+}
+
 /** The ids of a project. Without an organization, the project's id alone decides. */
 export interface ProjectIds {
   readonly organizationId?: string | null | undefined;

@@ -1,6 +1,7 @@
 import type { ProjectScope } from '../access/scope.ts';
 import type { OrganizationRole, ProjectRole } from '../generated/prisma/enums.ts';
 import { boundsOf, type Slice, sliceById } from '../graph/connection.ts';
+import type { Context } from '../graph/context.ts';
 import { groupRows, idsOf, pickCounts, pickLists } from '../graph/level.ts';
 import type { Colleague } from '../graph/user.ts';
 import type { Database } from '../platform/database.ts';
@@ -15,7 +16,7 @@ const user = { select: { id: true, email: true, name: true } };
 
 /** The members of each organization, in the order of their user ids. The caller has checked that the viewer belongs to it. */
 export async function listMembers(
-  database: Database,
+  { database }: Context,
   organizationIds: readonly string[],
   slice: Slice<string>,
 ): Promise<Array<Array<Member<OrganizationRole>>>> {
@@ -29,7 +30,7 @@ export async function listMembers(
   return pickLists(organizationIds, rows, ({ members }) => members);
 }
 
-export async function countMembers(database: Database, organizationIds: readonly string[]): Promise<number[]> {
+export async function countMembers({ database }: Context, organizationIds: readonly string[]): Promise<number[]> {
   const rows = await database.query<{ organizationId: string; count: number }>`
     SELECT organization_id AS "organizationId", count(*)::int AS count FROM organization_members
     WHERE organization_id = ANY (${organizationIds}::uuid[]) GROUP BY organization_id`;

@@ -1,28 +1,24 @@
 import { type IdRange, listProjects as listProjectsByOrganization, type ProjectScope } from '../access/scope.ts';
-import type { Viewer } from '../access/viewer.ts';
 import { boundsOfPage } from '../graph/connection.ts';
 import type { Context } from '../graph/context.ts';
 import { pickCounts } from '../graph/level.ts';
 import { makePage, type Page, type PageRequest, pageOffset, readPage } from '../kernel/page.ts';
-import type { Database } from '../platform/database.ts';
 
 // The projects of an organization that the viewer may see. Those of several organizations in one document are read together.
 
-export function countProjects({ database, requireViewer, loadBatched }: Context, organizationId: string): Promise<number> {
-  return loadBatched('count of projects', organizationId, (ids) => countByOrganization(database, requireViewer(), ids));
+export function countProjects({ loadBatched }: Context, organizationId: string): Promise<number> {
+  return loadBatched(countByOrganization, organizationId);
 }
 
 /** The projects in a range of ids, as scopes, which `findProject` then finds. */
-export function listProjects(
-  { database, requireViewer, loadBatched, registerProjects }: Context,
-  organizationId: string,
-  range: IdRange,
-): Promise<ProjectScope[]> {
-  return loadBatched(`projects ${JSON.stringify(range)}`, organizationId, async (ids) => {
-    const lists = await listProjectsByOrganization(database, requireViewer(), ids, range);
-    registerProjects(lists.flat());
-    return lists;
-  });
+export function listProjects({ loadBatched }: Context, organizationId: string, range: IdRange): Promise<ProjectScope[]> {
+  return loadBatched(openByOrganization, organizationId, range);
+}
+
+async function openByOrganization({ database, requireViewer, registerProjects }: Context, ids: readonly string[], range: IdRange) {
+  const lists = await listProjectsByOrganization(database, requireViewer(), ids, range);
+  registerProjects(lists.flat());
+  return lists;
 }
 
 /** Throws a field error for an invalid page or size, `not_found` past the end. */
@@ -34,7 +30,8 @@ export async function pageProjects(context: Context, organizationId: string, pag
 }
 
 /** In the order of the organizations. */
-async function countByOrganization(database: Database, { userId }: Viewer, organizationIds: readonly string[]): Promise<number[]> {
+async function countByOrganization({ database, requireViewer }: Context, organizationIds: readonly string[]): Promise<number[]> {
+  const { userId } = requireViewer();
   const rows = await database.query<{ organizationId: string; count: number | null }>`
     SELECT member.organization_id AS "organizationId",
       (CASE WHEN member.role <> 'member' THEN (SELECT count(*) FROM projects WHERE projects.organization_id = member.organization_id)

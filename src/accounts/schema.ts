@@ -3,6 +3,7 @@ import type { Viewer } from '../access/viewer.ts';
 import type { OrganizationRole, ProjectRole } from '../generated/prisma/enums.ts';
 import { builder } from '../graph/builder.ts';
 import { boundsOf } from '../graph/connection.ts';
+import type { Context } from '../graph/context.ts';
 import { pageCost } from '../graph/cost.ts';
 import { describeValues } from '../graph/enums.ts';
 import { idempotencyKey, runIdempotently } from '../graph/idempotency.ts';
@@ -102,11 +103,8 @@ const OrganizationRef = builder.objectRef<Membership>('Organization').implement(
         type: OrganizationMemberRef,
         description: 'The members of the organization, ordered by user id.',
         complexity: pageCost,
-        resolve: ({ id }, args, { database, loadBatched }) =>
-          resolveList(
-            { args, ...byUser, count: () => loadBatched('count of members', id, (ids) => countMembers(database, ids)) },
-            (slice) => loadBatched(`members ${JSON.stringify(slice)}`, id, (ids) => listMembers(database, ids, slice)),
-          ),
+        resolve: ({ id }, args, { loadBatched }) =>
+          resolveList({ args, ...byUser, count: () => loadBatched(countMembers, id) }, (slice) => loadBatched(listMembers, id, slice)),
       },
       OrganizationMemberConnection,
     ),
@@ -176,12 +174,16 @@ const ViewerRef = builder.objectRef<Viewer>('Viewer').implement({
   }),
 });
 
+function loadOrganizations({ database, requireViewer }: Context, ids: readonly string[]) {
+  return findOrganizations(database, requireViewer(), ids);
+}
+
 builder.objectFields(ProjectRef, (t) => ({
   organization: t.field({
     type: OrganizationRef,
     description: 'The organization that it belongs to.',
-    resolve: async ({ organizationId, viewer }, _args, { database, loadBatched }) => {
-      const organization = await loadBatched('Organization', organizationId, (ids) => findOrganizations(database, viewer, ids));
+    resolve: async ({ organizationId }, _args, { loadBatched }) => {
+      const organization = await loadBatched(loadOrganizations, organizationId);
       if (!organization) throw Fault.notFound();
       return organization;
     },
@@ -192,19 +194,15 @@ builder.objectFields(ProjectRef, (t) => ({
       description: 'The users who may see the project, ordered by user id.',
       complexity: pageCost,
       resolve: (scope, args, { loadByProject }) =>
-        resolveList({ args, ...byUser, count: () => loadByProject('count of project members', scope, countProjectMembers) }, (slice) =>
-          loadByProject(`project members ${JSON.stringify(slice)}`, scope, (database, scopes) =>
-            listProjectMembers(database, scopes, slice),
-          ),
+        resolveList({ args, ...byUser, count: () => loadByProject(countProjectMembers, scope) }, (slice) =>
+          loadByProject(listProjectMembers, scope, slice),
         ),
     },
     ProjectMemberConnection,
   ),
 }));
 
-registerNode('Organization', {
-  outside: ({ database, requireViewer }, ids) => findOrganizations(database, requireViewer(), ids),
-});
+registerNode('Organization', { outside: loadOrganizations });
 registerNode('ApiKey', { outside: ({ database, requireViewer }, ids) => findApiKeys(database, requireViewer(), ids) });
 
 builder.queryFields((t) => ({

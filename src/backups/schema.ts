@@ -94,7 +94,7 @@ const BackupTrialStateRef = builder.objectRef<BackupTrialState>('BackupTrialStat
   }),
 });
 
-registerNode('BackupTrial', { inProject: ({ database }, requested) => findTrials(database, requested) });
+registerNode('BackupTrial', { inProject: findTrials });
 
 builder.prismaObjectField('Instance', 'backupTrial', (t) =>
   t.field({

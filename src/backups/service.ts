@@ -1,4 +1,5 @@
-import { type InProject, pickInProject } from '../graph/node.ts';
+import type { InProject } from '../access/scope.ts';
+import { pickInProject } from '../graph/node.ts';
 import { batchByOwner } from '../kernel/batch.ts';
 import { Fault } from '../kernel/fault.ts';
 import type { Database } from '../platform/database.ts';

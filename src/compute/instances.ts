@@ -1,8 +1,7 @@
-import type { ProjectScope } from '../access/scope.ts';
+import type { InProject, ProjectScope } from '../access/scope.ts';
 import type { Instance } from '../generated/prisma/client.ts';
 import { boundsOf, type Slice, sliceById } from '../graph/connection.ts';
 import { groupRows, idsOf, pickCounts, pickLists } from '../graph/level.ts';
-import type { InProject } from '../graph/node.ts';
 import type { Order } from '../graph/order.ts';
 import { batchByOwner } from '../kernel/batch.ts';
 import { Fault } from '../kernel/fault.ts';

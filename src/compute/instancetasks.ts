@@ -1,3 +1,4 @@
+import type { InProject } from '../access/scope.ts';
 import type { Task } from '../generated/prisma/client.ts';
 import type { TaskStatus } from '../generated/prisma/enums.ts';
 import { boundsOf, type Slice } from '../graph/connection.ts';
@@ -7,29 +8,23 @@ import type { Database } from '../platform/database.ts';
 import { type StatusFilter, selectTaskStatuses, taskStatuses } from './statuses.ts';
 import { defaultTaskOrder, type TaskRow } from './tasks.ts';
 
-/** An instance in its current project: tasks from another project are not listed. */
-interface InstanceInProject {
-  readonly instanceId: string;
-  readonly projectId: string;
-}
-
 /** As `TaskFilter`, but without `attention`, whose figures count the tasks of a project. */
 type InstanceTaskFilter = StatusFilter<TaskStatus>;
 
 type InstanceTask = Omit<Task, 'instanceId'> & { readonly instanceId: string };
 
-/** The tasks of each instance, in one statement for all instances. */
+/** The tasks of each instance in its current project, in one statement for all instances: tasks in another project are not listed. */
 export async function listInstanceTasks(
   database: Database,
-  instances: readonly InstanceInProject[],
+  instances: readonly InProject[],
   filter: InstanceTaskFilter,
   order: Order,
   slice: Slice<string>,
 ): Promise<Task[][]> {
   if (order !== defaultTaskOrder || selectTaskStatuses(filter)) return searchInstanceTasks(database, instances, filter, order, slice);
   const { above, below, limit, isAscending } = boundsOf(slice, 'desc');
-  const instanceIds = instances.map(({ instanceId }) => instanceId);
-  const projectIds = instances.map(({ projectId }) => projectId);
+  const instanceIds = instances.map(({ id }) => id);
+  const projectIds = instances.map(({ scope }) => scope.projectId);
   const rows = isAscending
     ? await database.query<InstanceTask>`
         SELECT listed.* FROM unnest(${instanceIds}::uuid[], ${projectIds}::uuid[]) AS wanted (instance_id, project_id)
@@ -59,15 +54,15 @@ export async function listInstanceTasks(
 /** The tasks of each instance in any order and of any statuses. Each status is read separately, along the index of the order. */
 async function searchInstanceTasks(
   database: Database,
-  instances: readonly InstanceInProject[],
+  instances: readonly InProject[],
   filter: InstanceTaskFilter,
   order: Order,
   slice: Slice<string>,
 ): Promise<Task[][]> {
   const range = rangeOf(slice, order, { known: taskStatuses, wanted: selectTaskStatuses(filter) ?? taskStatuses });
   const { moments, statuses, idsAbove, idsBelow, limit, walk } = range;
-  const instanceIds = instances.map(({ instanceId }) => instanceId);
-  const projectIds = instances.map(({ projectId }) => projectId);
+  const instanceIds = instances.map(({ id }) => id);
+  const projectIds = instances.map(({ scope }) => scope.projectId);
   const rows = await database.query<TaskRow>`
     SELECT task.id, task.project_id AS "projectId", task.instance_id AS "instanceId", task.kind, task.status, '' AS error,
       task.created, task.started, task.finished
@@ -109,12 +104,12 @@ async function searchInstanceTasks(
 /** The number of tasks of each instance. Reads one index entry for each counted task. */
 export async function countInstanceTasks(
   database: Database,
-  instances: readonly InstanceInProject[],
+  instances: readonly InProject[],
   filter: InstanceTaskFilter,
 ): Promise<number[]> {
   const statuses = selectTaskStatuses(filter);
-  const instanceIds = instances.map(({ instanceId }) => instanceId);
-  const projectIds = instances.map(({ projectId }) => projectId);
+  const instanceIds = instances.map(({ id }) => id);
+  const projectIds = instances.map(({ scope }) => scope.projectId);
   const rows = await database.query<{ instanceId: string | null; count: number | null }>`
     SELECT wanted.instance_id AS "instanceId",
       (CASE WHEN ${statuses}::text[] IS NULL

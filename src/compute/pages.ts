@@ -19,13 +19,9 @@ export async function pageInstances(
 ): Promise<Page<Instance>> {
   const request = readPage(paging);
   const filter = { status };
-  const count = await loadByProject(`count of instances ${JSON.stringify(filter)}`, scope, (database, scopes) =>
-    countInstances(database, scopes, filter),
-  );
+  const count = await loadByProject(countInstances, scope, filter);
   const range = { status, limit: request.pageSize, offset: pageOffset(request, count) };
-  const rows = await loadByProject(`page of instances ${JSON.stringify(range)}`, scope, (database, scopes) =>
-    readInstances(database, scopes, range),
-  );
+  const rows = await loadByProject(readInstances, scope, range);
   return makePage(request, count, rows);
 }
 
@@ -38,13 +34,9 @@ export async function pageTasks(
 ): Promise<Page<Task>> {
   const request = readPage(paging);
   const filter = { status };
-  const count = await loadByProject(`count of tasks ${JSON.stringify(filter)}`, scope, (database, scopes) =>
-    countTasks(database, scopes, filter),
-  );
+  const count = await loadByProject(countTasks, scope, filter);
   const range = { status, limit: request.pageSize, offset: pageOffset(request, count) };
-  const rows = await loadByProject(`page of tasks ${JSON.stringify(range)}`, scope, (database, scopes) =>
-    readTasks(database, scopes, range),
-  );
+  const rows = await loadByProject(readTasks, scope, range);
   return makePage(request, count, rows);
 }
 

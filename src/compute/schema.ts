@@ -10,7 +10,7 @@ import { implementOrder, orderedKeyset } from '../graph/order.ts';
 import { implementPage, pageArgs } from '../graph/page.ts';
 import { ownProject, ProjectRef } from '../graph/project.ts';
 import { InstanceRef } from '../graph/refs.ts';
-import { loadText } from '../graph/text.ts';
+import { createTextLoader } from '../graph/text.ts';
 import type { InstanceAttention, TaskAttention } from './attention.ts';
 import { ComputeOverviewRef } from './figures.ts';
 import { countInstances, defaultInstanceOrder, findInstances, getInstance, listInstances } from './instances.ts';
@@ -80,6 +80,8 @@ builder.prismaObjectFields('Instance', (t) => ({
   modified: t.expose('modified', { type: 'DateTime', description: 'When it was last changed.' }),
 }));
 
+const loadTaskError = createTextLoader(readTaskErrors);
+
 const TaskRef = builder.prismaObject('Task', {
   description: 'An operation on an instance or on the project.',
   interfaces: [NodeRef],
@@ -100,8 +102,7 @@ const TaskRef = builder.prismaObject('Task', {
     status: t.expose('status', { type: TaskStatusEnum, description: 'Its status.' }),
     error: t.string({
       description: 'The error; empty if nothing failed.',
-      resolve: ({ id }, _args, context, info) =>
-        loadText(context, info, 'errors of tasks', id, (ids, bytesLeft) => readTaskErrors(context.database, ids, bytesLeft)),
+      resolve: ({ id }, _args, context, info) => loadTaskError(context, info, id),
     }),
     created: t.expose('created', { type: 'DateTime', description: 'When it was requested.' }),
     started: t.expose('started', { type: 'DateTime', nullable: true, description: 'When it started; null before that.' }),
@@ -112,8 +113,8 @@ const TaskRef = builder.prismaObject('Task', {
 const InstanceConnection = implementConnection('Instance', InstanceRef);
 const TaskConnection = implementConnection('Task', TaskRef);
 
-registerNode('Instance', { inProject: ({ database }, requested) => findInstances(database, requested) });
-registerNode('Task', { inProject: ({ database }, requested) => findTasks(database, requested) });
+registerNode('Instance', { inProject: findInstances });
+registerNode('Task', { inProject: findTasks });
 
 const InstanceFilterInput = builder.inputType('InstanceFilter', {
   description: 'Filters a list of instances. All conditions apply.',
@@ -166,7 +167,7 @@ builder.objectFields(ProjectRef, (t) => ({
   computeOverview: t.field({
     type: ComputeOverviewRef,
     description: 'Figures of the project’s compute resources, all from the same point in time.',
-    resolve: (scope, _args, context) => context.loadByProject('overview', scope, readOverviews),
+    resolve: (scope, _args, context) => context.loadByProject(readOverviews, scope),
   }),
   instances: t.connection(
     {
@@ -180,13 +181,9 @@ builder.objectFields(ProjectRef, (t) => ({
       resolve: (scope, { filter: given, orderBy, ...args }, context) => {
         const filter = given ?? {};
         const order = orderBy ?? defaultInstanceOrder;
-        const name = `instances ${JSON.stringify(filter)}`;
-        const count = () =>
-          context.loadByProject(`count of ${name}`, scope, (database, scopes) => countInstances(database, scopes, filter));
+        const count = () => context.loadByProject(countInstances, scope, filter);
         return resolveList({ args, ...orderedKeyset(order, instanceStatuses), count }, (slice) =>
-          context.loadByProject(`${name} ${JSON.stringify([order, slice])}`, scope, (database, scopes) =>
-            listInstances(database, scopes, filter, order, slice),
-          ),
+          context.loadByProject(listInstances, scope, filter, order, slice),
         );
       },
     },
@@ -211,12 +208,9 @@ builder.objectFields(ProjectRef, (t) => ({
       resolve: (scope, { filter: given, orderBy, ...args }, context) => {
         const filter = given ?? {};
         const order = orderBy ?? defaultTaskOrder;
-        const name = `tasks ${JSON.stringify(filter)}`;
-        const count = () => context.loadByProject(`count of ${name}`, scope, (database, scopes) => countTasks(database, scopes, filter));
+        const count = () => context.loadByProject(countTasks, scope, filter);
         return resolveList({ args, ...orderedKeyset(order, taskStatuses), count }, (slice) =>
-          context.loadByProject(`${name} ${JSON.stringify([order, slice])}`, scope, (database, scopes) =>
-            listTasks(database, scopes, filter, order, slice),
-          ),
+          context.loadByProject(listTasks, scope, filter, order, slice),
         );
       },
     },
@@ -234,17 +228,12 @@ builder.prismaObjectField('Instance', 'tasks', (t) =>
         filter: t.arg({ type: InstanceTaskFilterInput, description: 'Only items that match this filter.' }),
         orderBy: t.arg({ type: TaskOrder, description: 'The order of the list.' }),
       },
-      resolve: (instance, { filter: given, orderBy, ...args }, { database, findProject, loadBatched }) => {
+      resolve: ({ id, projectId }, { filter: given, orderBy, ...args }, { loadInScope }) => {
         const filter = given ?? {};
         const order = orderBy ?? defaultTaskOrder;
-        const key = `${instance.id} ${findProject(instance.projectId).projectId}`;
-        const name = `tasks of instances ${JSON.stringify(filter)}`;
-        const count = () =>
-          loadBatched(`count of ${name}`, key, (keys) => countInstanceTasks(database, keys.map(parseInstanceKey), filter));
+        const count = () => loadInScope(countInstanceTasks, projectId, id, filter);
         return resolveList({ args, ...orderedKeyset(order, taskStatuses), count }, (slice) =>
-          loadBatched(`${name} ${JSON.stringify([order, slice])}`, key, (keys) =>
-            listInstanceTasks(database, keys.map(parseInstanceKey), filter, order, slice),
-          ),
+          loadInScope(listInstanceTasks, projectId, id, filter, order, slice),
         );
       },
     },
@@ -274,8 +263,3 @@ builder.objectFields(ProjectRef, (t) => ({
     resolve: (scope, { status, ...paging }, context) => pageTasks(context, scope, paging, status ?? null),
   }),
 }));
-
-function parseInstanceKey(key: string) {
-  const [instanceId = '', projectId = ''] = key.split(' ');
-  return { instanceId, projectId };
-}

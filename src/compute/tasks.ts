@@ -1,9 +1,9 @@
-import type { ProjectScope } from '../access/scope.ts';
+import type { InProject, ProjectScope } from '../access/scope.ts';
 import type { Task } from '../generated/prisma/client.ts';
 import type { TaskStatus } from '../generated/prisma/enums.ts';
 import { boundsOf, type Slice, sliceById } from '../graph/connection.ts';
 import { groupRows, idsOf, pickCounts, pickLists } from '../graph/level.ts';
-import { type InProject, pickInProject } from '../graph/node.ts';
+import { pickInProject } from '../graph/node.ts';
 import { type Order, rangeOf, sortRows } from '../graph/order.ts';
 import type { SizedText } from '../graph/text.ts';
 import type { Database } from '../platform/database.ts';

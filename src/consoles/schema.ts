@@ -107,7 +107,7 @@ const ConsoleSessionRef = builder.objectRef<ConsoleSession>('ConsoleSession').im
   }),
 });
 
-registerNode('ConsoleSession', { inProject: ({ database }, requested) => findSessions(database, requested) });
+registerNode('ConsoleSession', { inProject: findSessions });
 
 const ConsoleSessionConnection = implementConnection('ConsoleSession', ConsoleSessionRef);
 
@@ -129,13 +129,8 @@ builder.objectField(ProjectRef, 'consoleSessions', (t) =>
       args: { filter: t.arg({ type: ConsoleSessionFilterInput, description: 'Only items that match this filter.' }) },
       resolve: (scope, { filter: given, ...args }, context) => {
         const filter = given ?? {};
-        const key = `console sessions ${JSON.stringify(filter)}`;
-        const count = () => context.loadByProject(`count of ${key}`, scope, (database, scopes) => countSessions(database, scopes, filter));
-        return resolveList({ args, ...byId, count }, (slice) =>
-          context.loadByProject(`${key} ${JSON.stringify(slice)}`, scope, (database, scopes) =>
-            listSessions(database, scopes, filter, slice),
-          ),
-        );
+        const count = () => context.loadByProject(countSessions, scope, filter);
+        return resolveList({ args, ...byId, count }, (slice) => context.loadByProject(listSessions, scope, filter, slice));
       },
     },
     ConsoleSessionConnection,
@@ -149,20 +144,9 @@ builder.prismaObjectField('Instance', 'consoleSessions', (t) =>
       description:
         'The console sessions of the instance, the newest first: all of them for the project’s admins, the viewer’s own for others.',
       complexity: pageCost,
-      resolve: (instance, args, { database, findProject, loadBatched }) => {
-        const key = `${instance.id} ${instance.projectId}`;
-        const parseKeys = (keys: readonly string[]) =>
-          keys.map((text) => {
-            const [instanceId = '', projectId = ''] = text.split(' ');
-            return { instanceId, scope: findProject(projectId) };
-          });
-        const count = () =>
-          loadBatched('count of console sessions of instances', key, (keys) => countInstanceSessions(database, parseKeys(keys)));
-        return resolveList({ args, ...byId, count }, (slice) =>
-          loadBatched(`console sessions of instances ${JSON.stringify(slice)}`, key, (keys) =>
-            listInstanceSessions(database, parseKeys(keys), slice),
-          ),
-        );
+      resolve: ({ id, projectId }, args, { loadInScope }) => {
+        const count = () => loadInScope(countInstanceSessions, projectId, id);
+        return resolveList({ args, ...byId, count }, (slice) => loadInScope(listInstanceSessions, projectId, id, slice));
       },
     },
     ConsoleSessionConnection,

@@ -1,8 +1,8 @@
-import { hasRole, type ProjectScope, requireRole } from '../access/scope.ts';
+import { hasRole, type InProject, type ProjectScope, requireRole } from '../access/scope.ts';
 import type { ConsoleSession as ConsoleSessionRow, Prisma } from '../generated/prisma/client.ts';
 import { boundsOf, type Slice, sliceById } from '../graph/connection.ts';
 import { groupRows, idsOf, pickCounts, pickLists } from '../graph/level.ts';
-import { type InProject, pickInProject } from '../graph/node.ts';
+import { pickInProject } from '../graph/node.ts';
 import { Fault } from '../kernel/fault.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import type { Database } from '../platform/database.ts';
@@ -62,16 +62,10 @@ async function readByRole<Row>(
   return (await Promise.all(reads)).flat();
 }
 
-/** An instance, and the scope through which its sessions are requested. */
-interface OfInstance {
-  readonly instanceId: string;
-  readonly scope: ProjectScope;
-}
-
 /** The console sessions of each instance, by one statement; visible and sorted as in `listSessions`. */
 export async function listInstanceSessions(
   database: Database,
-  instances: readonly OfInstance[],
+  instances: readonly InProject[],
   slice: Slice<string>,
 ): Promise<ConsoleSession[][]> {
   const { above, below, limit, isAscending } = boundsOf(slice, 'desc');
@@ -111,7 +105,7 @@ export async function listInstanceSessions(
 }
 
 /** The number of sessions in each of these lists. */
-export async function countInstanceSessions(database: Database, instances: readonly OfInstance[]): Promise<number[]> {
+export async function countInstanceSessions(database: Database, instances: readonly InProject[]): Promise<number[]> {
   const wanted = listWanted(instances);
   const rows = await database.query<{ instanceId: string | null; count: number | null }>`
     SELECT wanted.instance_id AS "instanceId", (
@@ -125,9 +119,9 @@ export async function countInstanceSessions(database: Database, instances: reado
 }
 
 /** The parameters of the statements above. A null in `userIds` stands for the sessions of all users. */
-function listWanted(instances: readonly OfInstance[]) {
+function listWanted(instances: readonly InProject[]) {
   return {
-    instanceIds: instances.map(({ instanceId }) => instanceId),
+    instanceIds: instances.map(({ id }) => id),
     projectIds: instances.map(({ scope }) => scope.projectId),
     userIds: instances.map(({ scope }) => visibleTo(scope).userId ?? null),
   };

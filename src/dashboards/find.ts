@@ -1,8 +1,8 @@
-import { hasRole, type ProjectScope } from '../access/scope.ts';
+import { hasRole, type InProject, type ProjectScope } from '../access/scope.ts';
 import type { ReadWithinBudget, Sized } from '../graph/answer.ts';
 import { boundsOf, type Slice } from '../graph/connection.ts';
 import { groupRows, pickCounts } from '../graph/level.ts';
-import { type InProject, pickInProject } from '../graph/node.ts';
+import { pickInProject } from '../graph/node.ts';
 import { type Order, rangeOf, sortRows } from '../graph/order.ts';
 import type { Database } from '../platform/database.ts';
 import type { Dashboard } from './list.ts';

@@ -1,15 +1,18 @@
 import type { InputFieldBuilder } from '@pothos/core';
-import { openReader, readWithoutHeavyFields } from '../graph/answer.ts';
+import type { ProjectScope } from '../access/scope.ts';
+import { openReader, type ReadWithinBudget, readWithoutHeavyFields } from '../graph/answer.ts';
 import { builder } from '../graph/builder.ts';
+import type { Slice } from '../graph/connection.ts';
 import { pageCost } from '../graph/cost.ts';
 import { idempotencyKey, runIdempotently } from '../graph/idempotency.ts';
 import { implementConnection, resolveList } from '../graph/list.ts';
 import type { Locate } from '../graph/locate.ts';
 import { NodeRef, registerNode } from '../graph/node.ts';
-import { implementOrder, orderedKeyset } from '../graph/order.ts';
+import { implementOrder, type Order, orderedKeyset } from '../graph/order.ts';
 import { implementPage, pageArgs } from '../graph/page.ts';
 import { ProjectRef } from '../graph/project.ts';
 import { loadMember, UserRef } from '../graph/user.ts';
+import type { Database } from '../platform/database.ts';
 import { countDashboards, defaultDashboardOrder, findDashboards, listDashboardsByProject, listOrderedDashboards } from './find.ts';
 import { type Dashboard, getDashboard, heavyFields, listDashboards, pageDashboards } from './list.ts';
 import { createDashboard, type DashboardQuota, deleteDashboard, patchDashboard, updateDashboard } from './service.ts';
@@ -56,11 +59,24 @@ const DashboardRef = builder.objectRef<Dashboard>('Dashboard').implement({
   }),
 });
 
-registerNode('Dashboard', { inProject: ({ database }, requested, read) => findDashboards(database, requested, read), heavyFields });
+registerNode('Dashboard', { inProject: findDashboards, heavyFields });
 
 const DashboardConnection = implementConnection('Dashboard', DashboardRef);
 const DashboardOrder = implementOrder('Dashboard', ['name', 'created']);
 const DashboardPage = implementPage('DashboardPage', DashboardRef);
+
+/** The dashboards of each project: those of one by a statement that reads ids and rows together. */
+async function readDashboards(
+  database: Database,
+  scopes: readonly ProjectScope[],
+  order: Order,
+  slice: Slice<string>,
+  read: ReadWithinBudget,
+): Promise<Dashboard[][]> {
+  if (order !== defaultDashboardOrder) return listOrderedDashboards(database, scopes, order, slice, read);
+  const [only] = scopes;
+  return only && scopes.length === 1 ? [await listDashboards(only, slice, read)] : listDashboardsByProject(database, scopes, slice, read);
+}
 
 builder.objectFields(ProjectRef, (t) => ({
   dashboards: t.connection(
@@ -72,19 +88,9 @@ builder.objectFields(ProjectRef, (t) => ({
       resolve: (scope, { orderBy, ...args }, context, info) => {
         const order = orderBy ?? defaultDashboardOrder;
         const read = openReader(context, info, heavyFields);
-        const count = () => context.loadByProject('count of dashboards', scope, countDashboards);
+        const count = () => context.loadByProject(countDashboards, scope);
         return resolveList({ args, ...orderedKeyset(order), count }, (slice) =>
-          context.loadByProject(
-            `dashboards ${read === readWithoutHeavyFields} ${JSON.stringify([order, slice])}`,
-            scope,
-            async (database, scopes) => {
-              if (order !== defaultDashboardOrder) return listOrderedDashboards(database, scopes, order, slice, read);
-              const [only] = scopes;
-              return only && scopes.length === 1
-                ? [await listDashboards(only, slice, read)]
-                : listDashboardsByProject(database, scopes, slice, read);
-            },
-          ),
+          context.loadByProject(readDashboards, scope, order, slice, read),
         );
       },
     },

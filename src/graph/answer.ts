@@ -17,8 +17,16 @@ export interface Sized {
  */
 export type ReadWithinBudget = <Row extends Sized>(load: (bytesLeft: number | null) => Promise<Row[]>) => Promise<Row[]>;
 
+/** The reader of a field, as an argument of a batch: its JSON says whether it reads heavy columns, all within the request's one budget. */
+interface FieldReader extends ReadWithinBudget {
+  toJSON(): string;
+}
+
 /** Reads rows without their heavy columns. */
-export const readWithoutHeavyFields: ReadWithinBudget = (load) => load(null);
+export const readWithoutHeavyFields: FieldReader = Object.assign(
+  <Row extends Sized>(load: (bytesLeft: number | null) => Promise<Row[]>) => load(null),
+  { toJSON: () => 'without heavy fields' },
+);
 
 /** A list up to this size is read at once; a larger one first waits for a slot among the large answers of the process. */
 const SMALL_BYTES = 256 * 1024;
@@ -156,9 +164,15 @@ export interface AnswerContext {
 }
 
 /** The reader for the rows of a field: it reads the heavy fields only if one of them is selected. */
-export function openReader(context: AnswerContext, info: GraphQLResolveInfo, heavyFields: ReadonlySet<string>): ReadWithinBudget {
+export function openReader(context: AnswerContext, info: GraphQLResolveInfo, heavyFields: ReadonlySet<string>): FieldReader {
   if (!selectsAny(info, heavyFields)) return readWithoutHeavyFields;
-  return (load) => context.openAnswerBudget().read(info.path, load);
+  return openHeavyReader(context, info.path);
+}
+
+/** The reader for rows with heavy columns; a list that exceeds the budget is named by the path. */
+export function openHeavyReader(context: AnswerContext, path: GraphQLResolveInfo['path']): FieldReader {
+  const read = <Row extends Sized>(load: (bytesLeft: number | null) => Promise<Row[]>) => context.openAnswerBudget().read(path, load);
+  return Object.assign(read, { toJSON: () => 'with heavy fields' });
 }
 
 /** The limit that an answer exceeds, and the place where it does. */

@@ -1,7 +1,7 @@
 import DataLoader from 'dataloader';
 import type { ExecutionResult } from 'graphql';
 import type { Lease, Revocable } from '../access/revocation.ts';
-import { openProject, type PrefetchedProject, type ProjectIds, type ProjectScope } from '../access/scope.ts';
+import { type InProject, openProject, type PrefetchedProject, type ProjectIds, type ProjectScope } from '../access/scope.ts';
 import { requireSession, type Session, type Viewer } from '../access/viewer.ts';
 import { Fault } from '../kernel/fault.ts';
 import { toJsonText } from '../kernel/jsontext.ts';
@@ -52,10 +52,28 @@ export interface Context extends AnswerContext {
   onResult(finish: FinishResult): void;
   /** Runs the callbacks; null if there are none. */
   finishResult(result: ExecutionResult): Promise<void> | null;
-  /** Batches the calls with the same `name` within one tick into one call of `loadMany`, which returns a value for each key, in order. */
-  loadBatched<Key extends string, Value>(name: string, key: Key, loadMany: LoadMany<Key, Value>): Promise<Value>;
-  /** The same by project, for a field of projects in a list. */
-  loadByProject<Value>(name: string, scope: ProjectScope, loadMany: LoadByProject<Value>): Promise<Value>;
+  /**
+   * Batches the calls of a function with the same arguments within one tick into one call, and remembers its values. The
+   * function has a name outside of the resolvers: one that is made for a call would be batched with no other.
+   */
+  loadBatched<Key extends string, Args extends readonly unknown[], Value>(
+    loadMany: LoadMany<Key, Args, Value>,
+    key: Key,
+    ...args: Args
+  ): Promise<Value>;
+  /** The same by project. */
+  loadByProject<Args extends readonly unknown[], Value>(
+    loadMany: LoadByProject<Args, Value>,
+    scope: ProjectScope,
+    ...args: Args
+  ): Promise<Value>;
+  /** The same by the id of an object of a project. Throws `not_found` if the request has not opened the project. */
+  loadInScope<Args extends readonly unknown[], Value>(
+    loadMany: LoadInScope<Args, Value>,
+    projectId: string,
+    id: string,
+    ...args: Args
+  ): Promise<Value>;
   /** Forgets everything that was loaded, as a write is about to change it: a document may have several mutations. */
   clearLoaded(): void;
 }
@@ -63,10 +81,29 @@ export interface Context extends AnswerContext {
 /** May change the data of a result; throws if the result must not be sent. */
 type FinishResult = (result: ExecutionResult) => Promise<void>;
 
-type LoadMany<Key extends string, Value> = (keys: readonly Key[]) => Promise<readonly Value[]>;
+/** Returns a value for each key, in order. The arguments are told apart by their JSON. */
+export type LoadMany<Key extends string, Args extends readonly unknown[], Value> = (
+  context: Context,
+  keys: readonly Key[],
+  ...args: Args
+) => Promise<readonly Value[]>;
 
 /** Returns a value for each project, in order. */
-type LoadByProject<Value> = (database: Database, scopes: readonly ProjectScope[]) => Promise<readonly Value[]>;
+export type LoadByProject<Args extends readonly unknown[], Value> = (
+  database: Database,
+  scopes: readonly ProjectScope[],
+  ...args: Args
+) => Promise<readonly Value[]>;
+
+/** Returns a value for each object, in order. */
+export type LoadInScope<Args extends readonly unknown[], Value> = (
+  database: Database,
+  requested: readonly InProject[],
+  ...args: Args
+) => Promise<readonly Value[]>;
+
+/** The values of one function for one list of arguments, by key. */
+type Loader = DataLoader<string, unknown>;
 
 export type ContextSource = Pick<
   Context,
@@ -81,16 +118,21 @@ export function createContext(source: ContextSource): Context {
   let scopes: Map<string, Promise<ProjectScope>> | null = null;
   let opened: Map<string, ProjectScope> | null = null;
   let budget: AnswerBudget | null = null;
-  let loaders: Map<string, DataLoader<string, unknown>> | null = null;
+  let loaders: Map<object, Map<string, Loader>> | null = null;
   let callbacks: FinishResult[] | null = null;
   const requireViewer = () => {
     if (!viewer) throw Fault.notAuthenticated();
     return viewer;
   };
-  const loadBatched = <Key extends string, Value>(name: string, key: Key, loadMany: LoadMany<Key, Value>) => {
+  const load = <Value>(
+    loadMany: object,
+    args: readonly unknown[],
+    key: string,
+    run: (keys: readonly string[]) => Promise<readonly Value[]>,
+  ) => {
     loaders ??= new Map();
-    const loader = getOrInsert(loaders, name, () => new DataLoader<string, unknown>((keys) => loadMany(keys as readonly Key[])));
-    return loader.load(key) as Promise<Value>;
+    const byArguments = getOrInsert(loaders, loadMany, () => new Map<string, Loader>());
+    return getOrInsert(byArguments, JSON.stringify(args), () => new DataLoader(run)).load(key) as Promise<Value>;
   };
   const findProject = (projectId: string) => {
     const scope = opened?.get(projectId);
@@ -98,7 +140,7 @@ export function createContext(source: ContextSource): Context {
     return scope;
   };
   // No spread: V8 turns an object literal that begins with one into a dictionary, of 8 KiB for each request.
-  return {
+  const context: Context = {
     database,
     openLogger: source.openLogger,
     services: source.services,
@@ -137,13 +179,22 @@ export function createContext(source: ContextSource): Context {
       callbacks.push(callback);
     },
     finishResult: (result) => callbacks && runAll(callbacks, result),
-    loadBatched,
+    loadBatched: (loadMany, key, ...args) => load(loadMany, args, key, (keys) => loadMany(context, keys as (typeof key)[], ...args)),
     clearLoaded() {
       loaders = null;
     },
-    loadByProject: (name, scope, loadMany) => loadBatched(name, scope.projectId, async (ids) => loadMany(database, ids.map(findProject))),
+    loadByProject: (loadMany, scope, ...args) =>
+      load(loadMany, args, scope.projectId, (ids) => loadMany(database, ids.map(findProject), ...args)),
+    loadInScope(loadMany, projectId, id, ...args) {
+      findProject(projectId);
+      const parse = (key: string) => ({ scope: findProject(key.slice(0, UUID_LENGTH)), id: key.slice(UUID_LENGTH) });
+      return load(loadMany, args, projectId + id, (keys) => loadMany(database, keys.map(parse), ...args));
+    },
   };
+  return context;
 }
+
+const UUID_LENGTH = 36;
 
 async function runAll(callbacks: readonly FinishResult[], result: ExecutionResult): Promise<void> {
   for (const callback of callbacks) await callback(result);

@@ -1,11 +1,10 @@
 import type { GraphQLResolveInfo } from 'graphql';
-import type { ProjectScope } from '../access/scope.ts';
+import type { InProject, ProjectScope } from '../access/scope.ts';
 import { Fault } from '../kernel/fault.ts';
 import { parseUuid } from '../kernel/uuid.ts';
-import type { Database } from '../platform/database.ts';
 import { openReader, type ReadWithinBudget, readWithoutHeavyFields } from './answer.ts';
 import { builder } from './builder.ts';
-import type { Context } from './context.ts';
+import type { Context, LoadInScope, LoadMany } from './context.ts';
 import { pageCost } from './cost.ts';
 
 /** The most ids in one call of `nodes`. */
@@ -20,17 +19,11 @@ export const NodeRef = builder.interfaceRef<object>('Node').implement({
   resolveType: (node) => (node as TypedRow).__typename,
 });
 
-/** The id of an object of a project, with the scope through which it is requested. */
-export interface InProject {
-  readonly scope: ProjectScope;
-  readonly id: string;
-}
-
 /** Loads objects of projects, in the order of the request; null for one that the viewer may not see or that is not of the project. */
-type LoadInProject = (context: Context, requested: readonly InProject[], read: ReadWithinBudget) => Promise<ReadonlyArray<object | null>>;
+type FindInProject = LoadInScope<[read: ReadWithinBudget], object | null>;
 
 /** The same for objects that belong to no project. */
-type LoadOutside = (context: Context, ids: readonly string[]) => Promise<ReadonlyArray<object | null>>;
+type FindOutside = LoadMany<string, [], object | null>;
 
 /** The rows in the order of the request; null for a row that is missing or of another project. */
 export function pickInProject<Row extends { readonly id: string; readonly projectId: string }>(
@@ -45,12 +38,12 @@ export function pickInProject<Row extends { readonly id: string; readonly projec
 }
 
 interface InProjectLoader {
-  readonly inProject: LoadInProject;
+  readonly inProject: FindInProject;
   /** The fields that are read only if they are selected. */
   readonly heavyFields?: ReadonlySet<string>;
 }
 
-type Loader = InProjectLoader | { readonly outside: LoadOutside };
+type Loader = InProjectLoader | { readonly outside: FindOutside };
 
 /** The types that are nodes: those that `findNodes` finds. */
 export type NodeName =
@@ -91,26 +84,16 @@ export function loadInProject<Row extends object>(
   const loader = loaders.get(name);
   if (!loader || !('inProject' in loader)) throw new Error(`${name} is nothing of a project`);
   const read = loader.heavyFields ? openReader(context, info, loader.heavyFields) : readWithoutHeavyFields;
-  return context.loadBatched<string, Row | null>(
-    `${name}${read === readWithoutHeavyFields ? '' : ' whole'}`,
-    `${scope.projectId} ${id}`,
-    async (keys) => {
-      const requested = keys.map((key) => {
-        const [projectId = '', rowId = ''] = key.split(' ');
-        return { scope: context.findProject(projectId), id: rowId };
-      });
-      return (await loader.inProject(context, requested, read)) as ReadonlyArray<Row | null>;
-    },
-  );
+  return context.loadInScope(loader.inProject, scope.projectId, id, read) as Promise<Row | null>;
 }
 
 /** A node by its id; null if the id is malformed or there is no such node that the viewer may see. */
 async function loadNode(context: Context, id: string, info: GraphQLResolveInfo): Promise<TypedRow | null> {
-  const found = await findNode(context, context.requireViewer().userId, id);
+  const found = await findNode(context, id);
   const loader = found && loaders.get(found.type);
   if (!loader) return null;
   if ('outside' in loader) {
-    const row = await context.loadBatched(found.type, found.id, (ids) => loader.outside(context, ids));
+    const row = await context.loadBatched(loader.outside, found.id);
     return row && withTypename(row, found.type);
   }
   const scope = await openProjectIfVisible(context, found.projectId);
@@ -120,15 +103,15 @@ async function loadNode(context: Context, id: string, info: GraphQLResolveInfo):
 
 /** A node of the scope's project by its id; null if the id is malformed or there is no such node that the viewer may see. */
 export async function loadNodeInProject(context: Context, { scope, id }: InProject, info: GraphQLResolveInfo): Promise<TypedRow | null> {
-  const found = await findNode(context, scope.viewer.userId, id);
+  const found = await findNode(context, id);
   if (!found || found.projectId !== scope.projectId) return null;
   const row = await loadInProject(context, found.type, { scope, id: found.id }, info);
   return row && withTypename(row, found.type);
 }
 
-function findNode({ database, loadBatched }: Context, userId: string, text: string): Promise<FoundNode | null> | null {
+function findNode({ loadBatched }: Context, text: string): Promise<FoundNode | null> | null {
   const id = parseUuid(text);
-  return id === null ? null : loadBatched('nodes', id, (ids) => findNodes(database, userId, ids));
+  return id === null ? null : loadBatched(findNodes, id);
 }
 
 /** Null if access was lost after the node was found. */
@@ -155,7 +138,8 @@ interface FoundNode {
  * The type of each id, by one statement; null if the viewer is not a member of its project, or shares no organization with a
  * user. The domain decides what a member may see of the project. An absent id takes as long as one without access.
  */
-async function findNodes(database: Database, userId: string, ids: readonly string[]): Promise<Array<FoundNode | null>> {
+async function findNodes({ database, requireViewer }: Context, ids: readonly string[]): Promise<Array<FoundNode | null>> {
+  const { userId } = requireViewer();
   const rows = await database.query<{ id: string | null; type: string; projectId: string | null }>`
     SELECT wanted.id, found.type, found.project_id AS "projectId"
     FROM unnest(${ids}::uuid[]) AS wanted (id)

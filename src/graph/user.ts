@@ -34,18 +34,21 @@ export function loadMember(
   { organizationId }: Pick<ProjectScope, 'organizationId'>,
   userId: string,
 ): Promise<Viewer | Colleague | null> {
-  return context.loadBatched('members', `${organizationId} ${userId}`, async (keys) => {
-    const pairs = keys.map((key) => key.split(' '));
-    const rows = await context.database.query<Colleague & { readonly organizationId: string }>`
-      SELECT member.organization_id AS "organizationId", users.id, users.email, users.name
-      FROM unnest(${pairs.map(([organization = '']) => organization)}::uuid[], ${pairs.map(([, user = '']) => user)}::uuid[])
-        AS wanted (organization_id, user_id)
-      JOIN organization_members AS member
-        ON member.organization_id = wanted.organization_id AND member.user_id = wanted.user_id
-      JOIN users ON users.id = member.user_id`;
-    const found = new Map(rows.map((row) => [`${row.organizationId} ${row.id}`, viewerOrColleague(context, row)]));
-    return keys.map((key) => found.get(key) ?? null);
-  });
+  return context.loadBatched(findMembers, `${organizationId} ${userId}`);
+}
+
+/** Members by the ids of the organization and the user, with a space between them. */
+async function findMembers(context: Context, keys: readonly string[]): Promise<Array<Viewer | Colleague | null>> {
+  const pairs = keys.map((key) => key.split(' '));
+  const rows = await context.database.query<Colleague & { readonly organizationId: string }>`
+    SELECT member.organization_id AS "organizationId", users.id, users.email, users.name
+    FROM unnest(${pairs.map(([organization = '']) => organization)}::uuid[], ${pairs.map(([, user = '']) => user)}::uuid[])
+      AS wanted (organization_id, user_id)
+    JOIN organization_members AS member
+      ON member.organization_id = wanted.organization_id AND member.user_id = wanted.user_id
+    JOIN users ON users.id = member.user_id`;
+  const found = new Map(rows.map((row) => [`${row.organizationId} ${row.id}`, viewerOrColleague(context, row)]));
+  return keys.map((key) => found.get(key) ?? null);
 }
 
 /** The viewer instead of their row, so that they are the same object everywhere. */

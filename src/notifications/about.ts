@@ -1,4 +1,4 @@
-import type { ProjectScope } from '../access/scope.ts';
+import type { InProject } from '../access/scope.ts';
 import type { ReadWithinBudget } from '../graph/answer.ts';
 import type { Slice } from '../graph/connection.ts';
 import { groupRows, pickCounts } from '../graph/level.ts';
@@ -6,17 +6,10 @@ import type { Database } from '../platform/database.ts';
 import { type FoundNotification, type ListedRow, loadListed } from './find.ts';
 import { MAX_SEQUENCE } from './list.ts';
 
-/** A resource of a project that notifications may be about. */
-interface Subject {
-  readonly scope: ProjectScope;
-  /** A UUID in lower case. */
-  readonly id: string;
-}
-
-/** A slice of the notifications about each subject, the newest first: two statements, whatever the number of subjects. */
+/** A slice of the notifications about each subject, a resource by its UUID in lower case, the newest first: two statements, whatever the number of subjects. */
 export async function listBySubject(
   database: Database,
-  subjects: readonly Subject[],
+  subjects: readonly InProject[],
   { before: above = 0, after: below = MAX_SEQUENCE, limit, backwards }: Slice<number>,
   read: ReadWithinBudget,
 ): Promise<FoundNotification[][]> {
@@ -46,7 +39,7 @@ export async function listBySubject(
 }
 
 /** The number of notifications about each subject. */
-export async function countBySubject(database: Database, subjects: readonly Subject[]): Promise<number[]> {
+export async function countBySubject(database: Database, subjects: readonly InProject[]): Promise<number[]> {
   const ids = subjects.map(({ id }) => id);
   const projectIds = subjects.map(({ scope }) => scope.projectId);
   const rows = await database.query<{ subjectId: string | null; count: number | null }>`

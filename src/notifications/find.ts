@@ -1,8 +1,8 @@
-import type { ProjectScope } from '../access/scope.ts';
+import type { InProject, ProjectScope } from '../access/scope.ts';
 import type { ReadWithinBudget, Sized } from '../graph/answer.ts';
 import type { Slice } from '../graph/connection.ts';
 import { groupRows, idsOf, pickCounts } from '../graph/level.ts';
-import { type InProject, pickInProject } from '../graph/node.ts';
+import { pickInProject } from '../graph/node.ts';
 import type { Database, SqlClient } from '../platform/database.ts';
 import { MAX_SEQUENCE, type NotificationFilter } from './list.ts';
 import type { Notification } from './log.ts';

@@ -1,7 +1,8 @@
 import type { ProjectScope } from '../access/scope.ts';
 import type { Severity } from '../generated/prisma/enums.ts';
-import { openReader, readWithoutHeavyFields } from '../graph/answer.ts';
+import { openReader, type ReadWithinBudget } from '../graph/answer.ts';
 import { builder } from '../graph/builder.ts';
+import type { Slice } from '../graph/connection.ts';
 import { pageCost } from '../graph/cost.ts';
 import { describeValues } from '../graph/enums.ts';
 import { idempotencyKey, runIdempotently } from '../graph/idempotency.ts';
@@ -10,10 +11,11 @@ import { loadInProject, loadNodeInProject, NodeRef, registerNode } from '../grap
 import { implementPage, pageArgs } from '../graph/page.ts';
 import { ProjectRef } from '../graph/project.ts';
 import { selectsAny } from '../graph/selection.ts';
+import type { Database } from '../platform/database.ts';
 import { countBySubject, listBySubject } from './about.ts';
 import { countNotificationsByProject, findNotifications, findUnread, listNotificationsByProject } from './find.ts';
 import type { Hubs } from './hubs.ts';
-import { readFilter } from './list.ts';
+import { type NotificationFilter, readFilter } from './list.ts';
 import type { Notification } from './log.ts';
 import { countUnread, heavyFields, listNotifications, type MarkResult, markRead, pageNotifications } from './service.ts';
 
@@ -81,7 +83,7 @@ export const NotificationRef = builder.objectRef<ProjectNotification>('Notificat
 });
 
 registerNode('Notification', {
-  inProject: ({ database }, requested, read) => findNotifications(database, requested, read),
+  inProject: findNotifications,
   heavyFields,
 });
 
@@ -101,6 +103,18 @@ const NotificationFilterInput = builder.inputType('NotificationFilter', {
   }),
 });
 
+/** The notifications of each project: those of one by a statement that reads sequences and rows together. */
+async function readNotifications(
+  database: Database,
+  scopes: readonly ProjectScope[],
+  part: { filter: NotificationFilter; slice: Slice<number> },
+  read: ReadWithinBudget,
+): Promise<ProjectNotification[][]> {
+  const [only] = scopes;
+  if (!only || scopes.length > 1) return listNotificationsByProject(database, scopes, part, read);
+  return [inProject(only, await listNotifications(only, part, read))];
+}
+
 builder.objectFields(ProjectRef, (t) => ({
   notifications: t.connection(
     {
@@ -111,18 +125,9 @@ builder.objectFields(ProjectRef, (t) => ({
       resolve: (scope, { filter: given, ...args }, context, info) => {
         const filter = readFilter(given);
         const read = openReader(context, info, heavyFields);
-        const name = `notifications ${JSON.stringify(filter)}`;
-        const count = () =>
-          context.loadByProject(`count of ${name}`, scope, (database, scopes) => countNotificationsByProject(database, scopes, filter));
+        const count = () => context.loadByProject(countNotificationsByProject, scope, filter);
         const keyset = { args, keyOf: (node: Notification) => node.sequence, parseKey: parseSequence, count };
-        return resolveList(keyset, (slice) =>
-          context.loadByProject(`${name} ${read === readWithoutHeavyFields} ${JSON.stringify(slice)}`, scope, async (database, scopes) => {
-            const [only] = scopes;
-            return only && scopes.length === 1
-              ? [inProject(only, await listNotifications(only, { filter, slice }, read))]
-              : listNotificationsByProject(database, scopes, { filter, slice }, read);
-          }),
-        );
+        return resolveList(keyset, (slice) => context.loadByProject(readNotifications, scope, { filter, slice }, read));
       },
     },
     NotificationConnection,
@@ -139,7 +144,7 @@ builder.objectFields(ProjectRef, (t) => ({
   }),
   unreadNotificationCount: t.int({
     description: 'The number of notifications that the viewer has not read.',
-    resolve: (scope, _args, context) => context.loadByProject('unread', scope, countUnread),
+    resolve: (scope, _args, context) => context.loadByProject(countUnread, scope),
   }),
 }));
 
@@ -149,22 +154,11 @@ builder.prismaObjectField('Instance', 'notifications', (t) =>
       type: NotificationRef,
       description: 'The notifications about the instance, the newest first.',
       complexity: pageCost,
-      resolve: (instance, args, context, info) => {
-        const { database, findProject, loadBatched } = context;
-        const key = `${instance.id} ${findProject(instance.projectId).projectId}`;
-        const subjects = (keys: readonly string[]) =>
-          keys.map((text) => {
-            const [id = '', projectId = ''] = text.split(' ');
-            return { id, scope: findProject(projectId) };
-          });
+      resolve: ({ id, projectId }, args, context, info) => {
         const read = openReader(context, info, heavyFields);
-        const count = () => loadBatched('count of notifications about', key, (keys) => countBySubject(database, subjects(keys)));
+        const count = () => context.loadInScope(countBySubject, projectId, id);
         const keyset = { args, keyOf: (node: Notification) => node.sequence, parseKey: parseSequence, count };
-        return resolveList(keyset, (slice) =>
-          loadBatched(`notifications about ${read === readWithoutHeavyFields} ${JSON.stringify(slice)}`, key, (keys) =>
-            listBySubject(database, subjects(keys), slice, read),
-          ),
-        );
+        return resolveList(keyset, (slice) => context.loadInScope(listBySubject, projectId, id, slice, read));
       },
     },
     NotificationConnection,

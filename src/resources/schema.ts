@@ -4,21 +4,19 @@ import type { Instance } from '../generated/prisma/client.ts';
 import type { ResourceKind } from '../generated/prisma/enums.ts';
 import { builder } from '../graph/builder.ts';
 import type { Slice } from '../graph/connection.ts';
-import type { Context } from '../graph/context.ts';
+import type { Context, LoadByProject, LoadInScope } from '../graph/context.ts';
 import { pageCost } from '../graph/cost.ts';
 import { implementConnection, resolveList } from '../graph/list.ts';
 import { loadInProject, type NodeName, NodeRef, registerNode } from '../graph/node.ts';
 import { implementOrder, type Order, type Ordered, orderedKeyset } from '../graph/order.ts';
 import { ownProject, ProjectRef } from '../graph/project.ts';
 import { InstanceRef } from '../graph/refs.ts';
-import { loadText } from '../graph/text.ts';
-import type { Database } from '../platform/database.ts';
+import { createTextLoader } from '../graph/text.ts';
 import {
   countInstanceResources,
   countResources,
   defaultResourceOrder,
   findersByType,
-  type InstanceInProject,
   type InstanceResource,
   type InstanceResourceKind,
   listBackups,
@@ -72,6 +70,8 @@ const VpcRef = builder.prismaObject('Vpc', {
   }),
 });
 
+const loadPublicKey = createTextLoader(readPublicKeys);
+
 const SshKeyRef = builder.prismaObject('SshKey', {
   description: 'An SSH key that is installed on new instances of the project.',
   interfaces: [NodeRef],
@@ -81,16 +81,14 @@ const SshKeyRef = builder.prismaObject('SshKey', {
     name: t.exposeString('name', { description: 'Its name.' }),
     publicKey: t.string({
       description: 'The public key, in the format of OpenSSH.',
-      resolve: ({ id }, _args, context, info) =>
-        loadText(context, info, 'public keys', id, (ids, bytesLeft) => readPublicKeys(context.database, ids, bytesLeft)),
+      resolve: ({ id }, _args, context, info) => loadPublicKey(context, info, id),
     }),
     fingerprint: t.exposeString('fingerprint', { description: 'The fingerprint, in the format of OpenSSH.' }),
     created: t.expose('created', { type: 'DateTime', description: 'When it was created.' }),
   }),
 });
 
-for (const [name, find] of Object.entries(findersByType))
-  registerNode(name as NodeName, { inProject: ({ database }, requested) => find(database, requested) });
+for (const [name, find] of Object.entries(findersByType)) registerNode(name as NodeName, { inProject: find });
 
 const VolumeConnection = implementConnection('Volume', VolumeRef);
 const SnapshotConnection = implementConnection('Snapshot', SnapshotRef);
@@ -105,16 +103,14 @@ interface ListArgs extends DefaultConnectionArguments {
   readonly orderBy?: Order | null;
 }
 
-type ListOfProjects<Row> = (database: Database, scopes: readonly ProjectScope[], slice: Slice<string>, order: Order) => Promise<Row[][]>;
+type ListArguments = [slice: Slice<string>, order: Order];
 
 /** Resolves a project's list of resources of one kind; the total is the overview's count. */
-function resolveResources<Row extends Ordered>(kind: ResourceKind, list: ListOfProjects<Row>) {
+function resolveResources<Row extends Ordered>(kind: ResourceKind, list: LoadByProject<ListArguments, Row[]>) {
   return (scope: ProjectScope, { orderBy, ...args }: ListArgs, context: Context) => {
     const order = orderBy ?? defaultResourceOrder;
-    const count = () => context.loadByProject(`count of ${kind}`, scope, (database, scopes) => countResources(database, scopes, kind));
-    return resolveList({ args, ...orderedKeyset(order), count }, (slice) =>
-      context.loadByProject(`${kind} ${JSON.stringify([order, slice])}`, scope, (database, scopes) => list(database, scopes, slice, order)),
-    );
+    const count = () => context.loadByProject(countResources, scope, kind);
+    return resolveList({ args, ...orderedKeyset(order), count }, (slice) => context.loadByProject(list, scope, slice, order));
   };
 }
 
@@ -167,31 +163,13 @@ builder.objectFields(ProjectRef, (t) => ({
   ),
 }));
 
-type ListOfInstances = (
-  database: Database,
-  instances: readonly InstanceInProject[],
-  slice: Slice<string>,
-  order: Order,
-) => Promise<InstanceResource[][]>;
-
 /** Resolves an instance's list of resources of one kind, in its project. */
-function resolveInstanceResources(kind: InstanceResourceKind, list: ListOfInstances) {
-  return (instance: Instance, { orderBy, ...args }: ListArgs, { database, findProject, loadBatched }: Context) => {
+function resolveInstanceResources(kind: InstanceResourceKind, list: LoadInScope<ListArguments, InstanceResource[]>) {
+  return ({ id, projectId }: Instance, { orderBy, ...args }: ListArgs, { loadInScope }: Context) => {
     const order = orderBy ?? defaultResourceOrder;
-    const key = `${instance.id} ${findProject(instance.projectId).projectId}`;
-    const count = () =>
-      loadBatched(`count of ${kind} of instances`, key, (keys) => countInstanceResources(database, kind, keys.map(parseInstanceKey)));
-    return resolveList({ args, ...orderedKeyset(order), count }, (slice) =>
-      loadBatched(`${kind} of instances ${JSON.stringify([order, slice])}`, key, (keys) =>
-        list(database, keys.map(parseInstanceKey), slice, order),
-      ),
-    );
+    const count = () => loadInScope(countInstanceResources, projectId, id, kind);
+    return resolveList({ args, ...orderedKeyset(order), count }, (slice) => loadInScope(list, projectId, id, slice, order));
   };
-}
-
-function parseInstanceKey(key: string) {
-  const [instanceId = '', projectId = ''] = key.split(' ');
-  return { instanceId, projectId };
 }
 
 builder.prismaObjectFields('Instance', (t) => ({

@@ -1,9 +1,9 @@
-import type { ProjectScope } from '../access/scope.ts';
+import type { InProject, ProjectScope } from '../access/scope.ts';
 import type { Backup, Snapshot, SshKey, Volume, Vpc } from '../generated/prisma/client.ts';
 import type { ResourceKind } from '../generated/prisma/enums.ts';
 import { boundsOf, type Slice, sliceById } from '../graph/connection.ts';
 import { groupRows, idsOf, pickCounts, pickLists } from '../graph/level.ts';
-import { type InProject, type NodeName, pickInProject } from '../graph/node.ts';
+import { type NodeName, pickInProject } from '../graph/node.ts';
 import { type Order, rangeOf, sortRows } from '../graph/order.ts';
 import type { SizedText } from '../graph/text.ts';
 import type { Database } from '../platform/database.ts';
@@ -123,22 +123,16 @@ export const findersByType = {
   },
 } satisfies Partial<Record<NodeName, (database: Database, requested: readonly InProject[]) => Promise<Array<object | null>>>>;
 
-/** An instance in its current project: resources in another project do not belong to it. */
-export interface InstanceInProject {
-  readonly instanceId: string;
-  readonly projectId: string;
-}
-
-/** The resources of a kind of each instance, the oldest first, in one statement for all instances. */
+/** The resources of a kind of each instance in its current project, the oldest first, in one statement for all instances: those in another project do not belong to it. */
 export async function listInstanceResources(
   database: Database,
   kind: InstanceResourceKind,
-  instances: readonly InstanceInProject[],
+  instances: readonly InProject[],
   slice: Slice<string>,
 ): Promise<InstanceResource[][]> {
   const { above, below, limit, isAscending } = boundsOf(slice, 'asc');
-  const instanceIds = instances.map(({ instanceId }) => instanceId);
-  const projectIds = instances.map(({ projectId }) => projectId);
+  const instanceIds = instances.map(({ id }) => id);
+  const projectIds = instances.map(({ scope }) => scope.projectId);
   const rows = isAscending
     ? await database.query<StoredRow>`
         SELECT listed.* FROM unnest(${instanceIds}::uuid[], ${projectIds}::uuid[]) AS wanted (instance_id, project_id)
@@ -178,15 +172,15 @@ export async function listInstanceResources(
 /** The volumes of each instance, read along the index of the order. */
 export async function listInstanceVolumes(
   database: Database,
-  instances: readonly InstanceInProject[],
+  instances: readonly InProject[],
   slice: Slice<string>,
   order: Order,
 ): Promise<Volume[][]> {
   if (order === defaultResourceOrder) return listInstanceResources(database, 'volumes', instances, slice);
   const range = rangeOf(slice, order);
   const { names, moments, limit, walk } = range;
-  const instanceIds = instances.map(({ instanceId }) => instanceId);
-  const projectIds = instances.map(({ projectId }) => projectId);
+  const instanceIds = instances.map(({ id }) => id);
+  const projectIds = instances.map(({ scope }) => scope.projectId);
   const rows = await database.query<StoredRow>`
     SELECT listed.id, listed.project_id AS "projectId", listed.instance_id AS "instanceId", listed.name, listed.size_gb AS "sizeGb", listed.created
     FROM unnest(${instanceIds}::uuid[], ${projectIds}::uuid[]) AS wanted (instance_id, project_id)
@@ -222,11 +216,11 @@ export async function listInstanceVolumes(
 /** The number of resources of a kind of each instance. */
 export async function countInstanceResources(
   database: Database,
+  instances: readonly InProject[],
   kind: InstanceResourceKind,
-  instances: readonly InstanceInProject[],
 ): Promise<number[]> {
-  const instanceIds = instances.map(({ instanceId }) => instanceId);
-  const projectIds = instances.map(({ projectId }) => projectId);
+  const instanceIds = instances.map(({ id }) => id);
+  const projectIds = instances.map(({ scope }) => scope.projectId);
   const rows = await database.query<{ instanceId: string | null; count: number | null }>`
     SELECT wanted.instance_id AS "instanceId",
       (CASE ${kind}::text
