@@ -56,8 +56,8 @@ const mutations = [
   {
     name: 'a cast of a list is missing',
     file: 'access/revocation.ts',
-    at: 'query<{ access',
-    from: '::text[]',
+    at: 'query<{ position',
+    from: '::uuid[]',
     to: '',
   },
   {

@@ -4,7 +4,7 @@ import { seedDemo } from '../demo/seed.ts';
 import { addApiKey, addMember, addOrganization, addProject, addUser, findActiveUser } from './accounts/provision.ts';
 import { type App, createApp } from './app.ts';
 import { ConfigError, demoFilePath, readConfig } from './config.ts';
-import { removeEndpoint, setEndpoint } from './consoles/endpoint.ts';
+import { removeEndpoint, setEndpoint } from './consoles/provision.ts';
 import { describeFailure, OperatorError } from './platform/failure.ts';
 
 const DAY_SECONDS = 86_400;

@@ -94,18 +94,19 @@ export class RevocationWatcher {
 
   /** Keeps the order of the leases. Each (user, key, project, role) is checked once, however many leases share it. */
   async #findRevoked(current: readonly Lease[], now: Date): Promise<Lease[]> {
-    const byAccess = new Map<string | null, Lease[]>();
-    for (const lease of current) getOrInsert(byAccess, accessOf(lease), () => []).push(lease);
+    const byAccess = new Map<string, { readonly access: Access; readonly leases: Lease[] }>();
+    for (const lease of current) {
+      const access = accessOf(lease);
+      getOrInsert(byAccess, Object.values(access).join(), () => ({ access, leases: [] })).leases.push(lease);
+    }
     if (byAccess.size === 0) return [];
-    const valid = await this.#database.query<{ access: string | null }>`
-      SELECT wanted.access
-      FROM unnest(${[...byAccess.keys()]}::text[]) AS wanted (access)
-      CROSS JOIN LATERAL (
-        SELECT split_part(wanted.access, '/', 1)::uuid AS user_id, nullif(split_part(wanted.access, '/', 2), '')::uuid AS key_id,
-          nullif(split_part(wanted.access, '/', 3), '')::uuid AS organization_id,
-          nullif(split_part(wanted.access, '/', 4), '')::uuid AS project_id,
-          coalesce(nullif(split_part(wanted.access, '/', 5), ''), 'viewer')::project_role AS least_role
-      ) AS part
+    const groups = [...byAccess.values()];
+    const column = <Name extends keyof Access>(name: Name) => groups.map(({ access }) => access[name]);
+    const valid = await this.#database.query<{ position: number | null }>`
+      SELECT part.position::int AS position
+      FROM unnest(${column('userId')}::uuid[], ${column('keyId')}::uuid[], ${column('organizationId')}::uuid[],
+        ${column('projectId')}::uuid[], ${column('leastRole')}::project_role[])
+        WITH ORDINALITY AS part (user_id, key_id, organization_id, project_id, least_role, position)
       JOIN users ON users.id = part.user_id AND users.disabled_at IS NULL
       LEFT JOIN api_keys AS key ON key.id = part.key_id
       LEFT JOIN projects AS project ON project.id = part.project_id AND project.organization_id = part.organization_id
@@ -116,14 +117,30 @@ export class RevocationWatcher {
       WHERE (part.key_id IS NULL OR (key.revoked IS NULL AND (key.expires IS NULL OR key.expires > ${now}) AND key.id IS NOT NULL))
         AND (part.project_id IS NULL OR organization_member.role <> 'member' OR (
           organization_member.role = 'member' AND project_member.role >= part.least_role))`;
-    for (const { access } of valid) byAccess.delete(access);
-    if (byAccess.size === 0) return [];
-    const revoked = new Set([...byAccess.values()].flat());
+    if (valid.length === groups.length) return [];
+    const isValid = new Set(valid.map(({ position }) => position));
+    const revoked = new Set(groups.flatMap(({ leases }, index) => (isValid.has(index + 1) ? [] : leases)));
     return current.filter((lease) => revoked.has(lease));
   }
 }
 
-function accessOf({ principal: { viewer }, project, role }: Lease): string {
-  const keyId = viewer?.credential.kind === 'api_key' ? viewer.credential.id : '';
-  return `${viewer?.userId}/${keyId}/${project?.organizationId ?? ''}/${project?.projectId ?? ''}/${role ?? ''}`;
+/** What a lease depends on in the database. */
+interface Access {
+  readonly userId: string | null;
+  /** Null for a session. */
+  readonly keyId: string | null;
+  /** Null for a lease on the credential alone. */
+  readonly organizationId: string | null;
+  readonly projectId: string | null;
+  readonly leastRole: ProjectRole;
+}
+
+function accessOf({ principal: { viewer }, project, role }: Lease): Access {
+  return {
+    userId: viewer?.userId ?? null,
+    keyId: viewer?.credential.kind === 'api_key' ? viewer.credential.id : null,
+    organizationId: project?.organizationId ?? null,
+    projectId: project?.projectId ?? null,
+    leastRole: role ?? 'viewer',
+  };
 }

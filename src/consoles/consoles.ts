@@ -17,7 +17,7 @@ const HANDOVER_TIMEOUT_MS = 3_000;
 const HANDOVER_POLL_INTERVAL_MS = 100;
 
 /** Why a console cannot be opened. */
-type ConsoleRejection = 'instance_not_running' | 'console_unreachable' | 'session_gone' | 'after_not_kept' | 'too_many_consoles';
+export type ConsoleRejection = 'instance_not_running' | 'console_unreachable' | 'session_gone' | 'after_not_kept' | 'too_many_consoles';
 
 interface ConsoleRequest {
   readonly instanceId: string;
@@ -29,7 +29,7 @@ interface ConsoleRequest {
 }
 
 /** A session that a client is about to be attached to; the client is sent its id and the position before. */
-interface Opening {
+export interface ConsoleOpening {
   readonly sessionId: string;
   /** The position of the first byte that will be sent. */
   readonly position: number;
@@ -81,7 +81,7 @@ export class Consoles {
    * Looks up what a client asks to be attached to: a new session, or a running session of the same user, in any process.
    * Throws `not_found` where the project has no such instance, `permission_denied` below the role `member`.
    */
-  async prepare(scope: ProjectScope, request: ConsoleRequest): Promise<Opening | ConsoleRejection> {
+  async prepare(scope: ProjectScope, request: ConsoleRequest): Promise<ConsoleOpening | ConsoleRejection> {
     const instanceId = parseUuid(request.instanceId);
     const instance = instanceId && (await findInstance(this.dependencies.database, scope.projectId, instanceId));
     if (!instance) throw Fault.notFound();
@@ -118,7 +118,7 @@ export class Consoles {
     scope: ProjectScope,
     { instanceId, sessionId, after, clientAddress }: ConsoleRequest & { sessionId: string },
     endpoint: Endpoint,
-  ): Promise<Opening | ConsoleRejection> {
+  ): Promise<ConsoleOpening | ConsoleRejection> {
     const { database, limits } = this.dependencies;
     const { projectId, viewer } = scope;
     const { userId } = viewer;

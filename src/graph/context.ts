@@ -19,7 +19,7 @@ export interface Services {
 /** Opens a lease on a project for a subscription, which is ended with a fault when access to the project is lost. */
 export type WatchAccess = (project: ProjectScope, subscription: Revocable) => Lease;
 
-/** The context of all resolvers: one for each request, at every door, and one for each event of a subscription. */
+/** The context of all resolvers: one for each request, at every door, and over a WebSocket one for each event of a subscription. */
 export interface Context extends AnswerContext {
   readonly database: Database;
   /** The log of the request or the socket, opened only when something is logged. */

@@ -7,11 +7,6 @@ import type { EventRenderer } from './renderer.ts';
 /** A write ends with the event that reaches this size. */
 const MAX_WRITE_BYTES = 64 * 1024;
 
-export interface DeliveryOwner {
-  /** Runs once, when the source has ended by itself. */
-  endDelivery(delivery: Delivery, failure: unknown): void;
-}
-
 /**
  * Delivers the events of a source to a connection as fast as its peer reads. While nothing is buffered for the peer, the
  * events in memory are sent at once, in one write. Otherwise the delivery waits in the connection's write queue, and
@@ -28,8 +23,8 @@ export class Delivery implements Consumer, QueuedDelivery {
     private readonly envelope: Envelope,
     /** The client's id of the subscription; empty where the protocol has none. */
     readonly id: string,
-    /** Null once the owner has been notified of the end, or has caused it. */
-    private owner: DeliveryOwner | null,
+    /** Called once with the failure, if any, when the source has ended by itself; null after that, and after `stop`. */
+    private onEnd: ((failure: unknown) => void) | null,
   ) {
     source.consumer = this;
   }
@@ -43,7 +38,7 @@ export class Delivery implements Consumer, QueuedDelivery {
 
   /** Ends the delivery without notifying its owner. */
   stop(): void {
-    this.owner = null;
+    this.onEnd = null;
     this.source.end();
   }
 
@@ -91,8 +86,8 @@ export class Delivery implements Consumer, QueuedDelivery {
   }
 
   #finish(): void {
-    const owner = this.owner;
-    this.owner = null;
-    owner?.endDelivery(this, this.source.failure);
+    const onEnd = this.onEnd;
+    this.onEnd = null;
+    onEnd?.(this.source.failure);
   }
 }

@@ -1,6 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import type { WebSocket } from 'ws';
 import type { ProjectScope } from '../../access/scope.ts';
+import type { ConsoleOpening, ConsoleRejection } from '../../consoles/consoles.ts';
+import type { Closing, ConsoleClient } from '../../consoles/session.ts';
 import type { Services } from '../../graph/context.ts';
 import { parseUuid } from '../../kernel/uuid.ts';
 import { logInternalError, toFault } from '../../platform/errors.ts';
@@ -14,12 +16,6 @@ import { createSocketServer, type SocketServer } from './socket.ts';
 const BINARY_PROTOCOL = 'binary';
 /** A large paste fits in one frame; a stream consists of many frames. */
 const MAX_FRAME_BYTES = 1024 * 1024;
-
-type Consoles = Services['consoles'];
-export type ConsoleOpening = Exclude<Awaited<ReturnType<Consoles['prepare']>>, string>;
-type Client = Parameters<ConsoleOpening['attach']>[0];
-type Closing = Parameters<Client['close']>[0];
-type ConsoleRejection = Extract<Awaited<ReturnType<Consoles['prepare']>>, string>;
 
 /** The close code for each reason. */
 const codeByReason: Readonly<Record<Closing | ConsoleRejection, CloseCode>> = {
@@ -124,7 +120,7 @@ function rejectionOf(failure: unknown, log: Logger): Rejection {
   return new Rejection(closeCodes.tryAgainLater, fault.code);
 }
 
-function clientOf(connection: SocketConnection): Client {
+function clientOf(connection: SocketConnection): ConsoleClient {
   const { socket } = connection;
   return {
     get bufferedAmount() {

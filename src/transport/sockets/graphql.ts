@@ -273,7 +273,7 @@ class GraphqlSocket implements Protocol, GraphqlWs {
     if (!(source instanceof Source)) return source;
     const subscription = new Subscription();
     const renderer = this.dependencies.renderers.forSubscription(args, renderResult);
-    const delivery = new Delivery(this.connection, source, renderer, nextMessage, operation.id, subscription);
+    const delivery = new Delivery(this.connection, source, renderer, nextMessage, operation.id, subscription.end);
     subscription.delivery = delivery;
     operation.subscription = subscription;
     if (operation.isCompleted || !this.connection.isOpen) delivery.stop();

@@ -18,11 +18,9 @@ export async function servePlain(
 ): Promise<void> {
   try {
     const { source, renderer } = await stream.open(path, query, connection.openContext());
-    const delivery = new Delivery(connection, source, renderer, envelope, '', {
-      endDelivery(_delivery, failure) {
-        if (failure) closeWith(connection, toFault(failure));
-        else connection.close(closeCodes.restart, 'restart');
-      },
+    const delivery = new Delivery(connection, source, renderer, envelope, '', (failure) => {
+      if (failure) closeWith(connection, toFault(failure));
+      else connection.close(closeCodes.restart, 'restart');
     });
     if (!connection.isOpen) return delivery.stop();
     connection.setProtocol({ receive() {}, stop: () => delivery.stop() });

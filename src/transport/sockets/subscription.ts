@@ -1,20 +1,21 @@
 import type { ExecutionResult } from 'graphql';
-import type { Delivery, DeliveryOwner } from '../delivery/delivery.ts';
+import type { Delivery } from '../delivery/delivery.ts';
 
 /**
  * A subscription for graphql-ws: an iterator that yields nothing, and ends or fails when the feed does. Its events bypass
  * graphql-ws: a Delivery renders and frames them once for all subscribers with the same renderer.
  */
-export class Subscription implements AsyncIterableIterator<ExecutionResult, undefined>, DeliveryOwner {
+export class Subscription implements AsyncIterableIterator<ExecutionResult, undefined> {
   delivery: Delivery | null = null;
   #isEnded = false;
   #failure: unknown = null;
   #settle: (() => void) | null = null;
 
-  endDelivery(_delivery: Delivery, failure: unknown): void {
+  /** Ends the subscription as its delivery has ended. */
+  readonly end = (failure: unknown): void => {
     this.#failure = failure;
     this.#end();
-  }
+  };
 
   async next(): Promise<IteratorResult<ExecutionResult, undefined>> {
     if (!this.#isEnded) await new Promise<void>((resolve) => (this.#settle = resolve));
