@@ -56,7 +56,7 @@ export interface RouteRequest {
   readBody(): Promise<Readonly<Record<string, unknown>>>;
   openContext(): Context;
   /** Executes the route's document. `advice`: what the fault for a too large answer tells the client to reduce. */
-  execute(document: DocumentNode, variables: Record<string, unknown>, advice: string | undefined): Promise<ExecutionResult>;
+  execute(document: DocumentNode, variables: Record<string, unknown>, advice: string): Promise<ExecutionResult>;
 }
 
 interface RouteAnswer {
@@ -86,7 +86,7 @@ const headerNames: ReadonlySet<string> = new Set(['if_match', 'idempotency_key']
 export function bindRoute(schema: GraphQLSchema, route: Route): BoundRoute {
   const bound = bindOperation(schema, `${route.method} ${route.path}`, route.operation);
   const { document, operation, bindings } = bound;
-  const advice = bindings.has('page_size') ? 'ask for a smaller `page_size`' : undefined;
+  const advice = bindings.has('page_size') ? 'ask for a smaller `page_size`' : 'it has no smaller form';
   const pathNames = [...route.path.matchAll(/:(\w+)/g)].map(([, name = '']) => name);
   const inputNames = [...bindings.keys()].filter((name) => !pathNames.includes(name) && !headerNames.has(name));
   return {
