@@ -91,7 +91,8 @@ const keysOfFile = z.object({ users: z.record(z.string(), z.object({ api_key: z.
 async function readKeys(path: string): Promise<Partial<Record<string, string>>> {
   const text = await readFile(path, 'utf8').catch((failure: NodeJS.ErrnoException) => {
     if (failure.code === 'ENOENT') return '';
-    throw failure;
+    // The error of a folder names no path.
+    throw Object.assign(failure, { path });
   });
   const parsed = keysOfFile.safeParse(parseJson(text));
   if (!parsed.success) return {};

@@ -6,6 +6,7 @@ import { type App, createApp } from './app.ts';
 import { ConfigError, demoFilePath, readConfig } from './config.ts';
 import { removeEndpoint, setEndpoint } from './consoles/provision.ts';
 import { describeFailure, OperatorError } from './platform/failure.ts';
+import { endOnSignals } from './platform/signals.ts';
 
 const DAY_SECONDS = 86_400;
 
@@ -126,6 +127,7 @@ consoleCommands
   .description('leave an instance without a console')
   .action((instance: string) => withApp(({ database }) => removeEndpoint(database, instance)));
 
+endOnSignals();
 program.parseAsync().catch((failure: unknown) => {
   console.error(failure instanceof ConfigError ? failure.message : (describeFailure(failure) ?? failure));
   // Without it, an embedded database that could not be opened would keep the process alive.

@@ -9,27 +9,35 @@ const splitList = (text: string) =>
     .filter(Boolean);
 const list = z.string().transform(splitList);
 const MEBIBYTE = 2 ** 20;
+/** A URL of these schemes. Drivers decode its user and password, and fail where they cannot. */
+const url = (protocol: RegExp, schemes: string) =>
+  z
+    .url({ protocol, error: `Must be a URL that begins with ${schemes}` })
+    .refine(isDecodable, 'A % in the user or the password must be written as %25');
+const httpUrl = url(/^https?$/, 'https: or http:');
 const positive = z.coerce.number().int().positive();
 
 /** Every setting with its default, as the table in README.md lists them. */
 const environment = z.object({
   PORT: z.coerce.number().int().min(0).max(65535).default(4000),
   HOST: z.string().min(1).default('0.0.0.0'),
-  PUBLIC_URL: z.url({ protocol: /^https?$/ }).optional(),
+  PUBLIC_URL: httpUrl.refine((text) => !/[?#]/.test(text), 'Must have no query and no fragment').optional(),
   DATA_DIR: z.string().min(1).default('.portico'),
-  DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/ }).optional(),
+  DATABASE_URL: url(/^postgres(ql)?$/, 'postgresql:').optional(),
   DATABASE_POOL: positive.max(1000).default(10),
-  REDIS_URL: z.url({ protocol: /^rediss?$/ }).optional(),
+  REDIS_URL: url(/^rediss?$/, 'redis: or rediss:')
+    .refine(isRedisPath, 'The path must be the number of a database, or empty')
+    .optional(),
   REDIS_PREFIX: z
     .string()
     .regex(/^[\w:.-]{1,64}$/, 'Letters, digits and _ : . - only, at most 64')
     .default('portico'),
   PLAINTEXT_HOSTS: list.default([]),
-  JWT_JWKS_URL: z.url({ protocol: /^https?$/ }).optional(),
+  JWT_JWKS_URL: httpUrl.optional(),
   JWT_ISSUER: z.string().min(1).optional(),
   JWT_AUDIENCE: z.string().min(1).optional(),
   OIDC_CLIENT_ID: z.string().min(1).optional(),
-  ALLOWED_ORIGINS: list.pipe(z.array(z.url({ protocol: /^https?$/ }))).default([]),
+  ALLOWED_ORIGINS: list.pipe(z.array(httpUrl)).default([]),
   TRUST_PROXY: list.pipe(z.array(z.string().refine(isProxy, 'Not an address, a subnet, loopback, linklocal or uniquelocal'))).default([]),
   NOTIFICATION_RETENTION_DAYS: z.coerce.number().positive().max(36_500).optional(),
   CONSOLES_PER_USER: positive.max(1000).default(10),
@@ -39,7 +47,7 @@ const environment = z.object({
   MAX_CONNECTIONS_PER_ADDRESS: positive.default(1000),
   MAX_UNREAD_MIB: positive.max(65_536).default(32),
   MAX_UNREAD_MIB_PER_ADDRESS: positive.max(65_536).default(16),
-  MAX_ANSWER_BYTES: positive.min(65536).max(268435456).default(8388608),
+  MAX_ANSWER_BYTES: z.coerce.number().int().min(65536).max(268435456).default(8388608),
   DASHBOARDS_PER_PROJECT: positive.max(1000000).default(1000),
   KEYS_PER_USER: positive.max(1000000).default(100),
   IDEMPOTENCY_KEYS_PER_USER: positive.max(1000000).default(10000),
@@ -185,7 +193,23 @@ function isLoopback(url: URL): boolean {
   return host === '' || host === 'localhost' || host === '::1' || host.startsWith('/') || /^127(\.\d{1,3}){3}$/.test(host);
 }
 
+function isDecodable(text: string): boolean {
+  try {
+    const { username, password } = new URL(text);
+    decodeURIComponent(username + password);
+    return true;
+  } catch {
+    return !URL.canParse(text);
+  }
+}
+
+function isRedisPath(text: string): boolean {
+  return !URL.canParse(text) || /^\/?\d*$/.test(new URL(text).pathname);
+}
+
 function isProxy(text: string): boolean {
+  // A number would be an address to it: 1 is 0.0.0.1, and elsewhere a number of proxies.
+  if (/^\d+$/.test(text)) return false;
   try {
     proxyAddr.compile(text);
     return true;

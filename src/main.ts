@@ -8,12 +8,14 @@ import { ConfigError, demoFilePath, readConfig } from './config.ts';
 import { retryUntilDatabaseAnswers } from './platform/database.ts';
 import { describeFailure } from './platform/failure.ts';
 import { collectGarbage } from './platform/garbage.ts';
+import { endOnSignals } from './platform/signals.ts';
 
 /** Ctrl-C reaches the server twice under npm: from the terminal, and forwarded by npm. A repeat within this time is no second signal. */
 const REPEATED_SIGNAL_MS = 2_000;
 
 /** Environment → config → app → demo → signals → listen. */
 async function main(): Promise<void> {
+  const stopEnding = endOnSignals();
   const config = readConfig(process.env);
   const app = await createApp(config);
   // graphql-js leaves an unhandled rejection when two fields of a list fail at once: the server must not exit for that.
@@ -34,6 +36,7 @@ async function main(): Promise<void> {
   };
   // The file is written before the port opens, unless the system chooses the port.
   const written = config.port === 0 ? null : await writeDemo(config.port);
+  stopEnding();
   closeOnSignals(app);
   // With replicas, a balancer polls the readiness.
   if (config.database) void app.warmUp();
@@ -46,7 +49,7 @@ async function main(): Promise<void> {
   if (!config.database) await collectGarbage();
 }
 
-/** Closes the app on SIGINT or SIGTERM, also while it starts. A second signal ends the process at once. */
+/** Closes the app on SIGINT or SIGTERM. A second signal ends the process at once. */
 function closeOnSignals(app: App): void {
   let stoppingSince: number | null = null;
   const stop = (signal: NodeJS.Signals) => {

@@ -2,6 +2,7 @@ import { readdirSync } from 'node:fs';
 import { PGlite } from '@electric-sql/pglite';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest';
+import { OperatorError } from '../src/platform/failure.ts';
 import { type MigrationConnection, migrate } from '../src/platform/migrate.ts';
 import { isPostgres } from './support/app.ts';
 import { databaseUrl, execute } from './support/database.ts';
@@ -96,14 +97,16 @@ describe('migrate', () => {
       [],
     );
     // The script's objects exist already, so its failure shows that it, and only it, was run.
-    await expect(migrate(connection)).rejects.toThrow(`migration ${forgotten} failed`);
+    await expect(migrate(connection)).rejects.toThrow(`The migration ${forgotten} cannot be applied, and nothing of it is kept: `);
   });
 
   test('refuses when an applied migration was changed, and applies nothing', async () => {
     await migrate(connection);
     await connection.query("UPDATE _prisma_migrations SET checksum = 'other' WHERE migration_name = $1", [names[1]]);
     await connection.query('DELETE FROM _prisma_migrations WHERE migration_name = $1', [names[2]]);
-    await expect(migrate(connection)).rejects.toThrow(`migration ${names[1]} was changed after it had been applied`);
+    await expect(migrate(connection)).rejects.toThrow(
+      new OperatorError(`The migration ${names[1]} is not the one that this database has: it was made by another build.`),
+    );
     expect((await readLedger()).map(([name]) => name)).toEqual(names.filter((name) => name !== names[2]));
   });
 
@@ -111,7 +114,7 @@ describe('migrate', () => {
     // The first script creates types, and other tables before this one.
     await connection.query('CREATE TABLE notification_reads (obstacle integer)', []);
     const failure = await migrate(connection).catch((reason) => reason);
-    expect(failure.message).toBe(`migration ${names[0]} failed`);
+    expect(failure.message).toMatch(`The migration ${names[0]} cannot be applied, and nothing of it is kept: `);
     expect(failure.cause.message).toContain('"notification_reads" already exists');
     expect(await listObjects()).toEqual(['notification_reads']);
     expect(await connection.query("SELECT to_regclass('_prisma_migrations')::text AS ledger", [])).toEqual([{ ledger: null }]);

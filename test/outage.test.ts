@@ -79,6 +79,25 @@ describe.each(onPostgres)('a PostgreSQL %s', () => {
     await feed.until((frame) => frame.sequence === sequence);
     feed.socket.terminate();
   });
+
+  it('is away as long as it is silent, whether anybody asks or not', { timeout: 60_000 }, async () => {
+    const overview = () => app.ask('GET', `${app.projectPath}/compute/overview`);
+    expect((await overview()).status).toBe(200);
+    const lines = app.logLines.length;
+    proxy.freeze();
+    while ((await overview()).status !== 503) await sleep(50);
+    for (let time = 0; time < 40; time += 1) {
+      const { status } = await overview();
+      expect(status).toBe(503);
+      expect((await app.ask('GET', '/health/ready', { as: null })).status).toBe(503);
+      await sleep(time % 2 === 0 ? 50 : 250);
+    }
+    const told = () => app.logLines.slice(lines).filter((line) => line.includes('"a dependency is'));
+    expect(told().map((line) => JSON.parse(line).msg)).toEqual(['a dependency is away']);
+    proxy.thaw();
+    await expect.poll(async () => (await overview()).status).toBe(200);
+    expect(told().map((line) => JSON.parse(line).msg)).toEqual(['a dependency is away', 'a dependency is back']);
+  });
 });
 
 it('names its cases where there is a server to be out of reach', () => {

@@ -105,6 +105,20 @@ describe('tokens of the provider', () => {
     await expectRefused(app, oldToken);
   });
 
+  it('of a key that cannot be fetched are 503, and the provider is shown as away until it is back', async () => {
+    const isAway = async () => (await app.ask('GET', '/health/ready', { as: null })).json.checks.identity_provider;
+    const late = await makeKey('ES256', 'late');
+    expect(await isAway()).toBe('up');
+    provider.answer((_request, response) => void response.writeHead(500).end());
+    vi.useFakeTimers({ toFake: ['Date'] });
+    vi.setSystemTime(Date.now() + 12_000);
+    await expectUnavailable(app, await provider.sign(late, owner));
+    expect(await isAway()).toBe('down');
+    provider.show(late);
+    await expect.poll(isAway).toBe('up');
+    await expectTaken(app, await provider.sign(late, owner));
+  });
+
   it('under any number of unknown kids do not make the provider’s work', async () => {
     const before = provider.asked();
     const unknown = await makeKey('EdDSA', 'unknown');

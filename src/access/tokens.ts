@@ -90,25 +90,36 @@ function openProvider(provider: Provider, lifecycle: Lifecycle, log: Logger): To
     cooldownDuration: 1_000,
     cacheMaxAge: Number.POSITIVE_INFINITY,
     [customFetch]: async (...request: Parameters<typeof fetch>) => {
-      const response = await fetch(...request);
-      verifier.clear();
-      return response;
+      try {
+        const response = await fetch(...request);
+        if (response.ok) isAway = false;
+        else noteAway(new Error(`the identity provider answers ${response.status}`));
+        verifier.clear();
+        return response;
+      } catch (failure) {
+        noteAway(failure);
+        throw failure;
+      }
     },
   });
   const verifier = new TokenVerifier(keys, provider, () => !keys.reloading);
   let isAway = false;
   let isClosed = false;
-  const refresh = async () => {
-    try {
-      await keys.reload();
-      isAway = false;
-    } catch (failure) {
-      if (!isAway) log.warn({ dependency: 'identity_provider', err: failure }, 'a dependency is away');
-      isAway = true;
-    }
-    if (!isClosed) timer = setTimeout(refresh, isAway ? RETRY_INTERVAL_MS : REFRESH_INTERVAL_MS).unref();
+  let timer: NodeJS.Timeout | undefined;
+  const schedule = (delayMs: number) => {
+    clearTimeout(timer);
+    if (!isClosed) timer = setTimeout(refresh, delayMs).unref();
   };
-  let timer = setTimeout(refresh, 0).unref();
+  const noteAway = (failure: unknown) => {
+    if (!isAway) log.warn({ dependency: 'identity_provider', err: failure }, 'a dependency is away');
+    isAway = true;
+    schedule(RETRY_INTERVAL_MS);
+  };
+  const refresh = async () => {
+    schedule(REFRESH_INTERVAL_MS);
+    await keys.reload().catch(noteAway);
+  };
+  schedule(0);
   lifecycle.onClose(() => {
     isClosed = true;
     clearTimeout(timer);

@@ -110,10 +110,12 @@ function readId(text: string): string {
 }
 
 function readName(name: string): string {
-  const problem = name.trim() === '' ? 'The name is empty.' : (textProblem(name) ?? lengthProblem(name, MAX_NAME_LENGTH));
+  const problem = name.trim() === '' ? 'The name is empty.' : describeProblem(textProblem(name) ?? lengthProblem(name, MAX_NAME_LENGTH));
   if (problem) throw new OperatorError(problem);
   return name;
 }
+
+const describeProblem = (problem: string | null) => problem && `The name cannot be used: ${problem}`;
 
 function readRole<Role extends string>(roles: Readonly<Record<string, Role>>, text: string): Role {
   const role = Object.values(roles).find((known) => known === text);

@@ -17,7 +17,7 @@ const HANDOVER_TIMEOUT_MS = 3_000;
 const HANDOVER_POLL_INTERVAL_MS = 100;
 
 /** Why a console cannot be opened. */
-export type ConsoleRejection = 'instance_not_running' | 'console_unreachable' | 'session_gone' | 'after_not_kept' | 'too_many_consoles';
+type ConsoleRejection = 'instance_not_running' | 'console_unreachable' | 'session_gone' | 'after_not_kept' | 'too_many_consoles';
 
 interface ConsoleRequest {
   readonly instanceId: string;
@@ -29,7 +29,7 @@ interface ConsoleRequest {
 }
 
 /** A session that a client is about to be attached to; the client is sent its id and the position before. */
-export interface ConsoleOpening {
+interface ConsoleOpening {
   readonly sessionId: string;
   /** The position of the first byte that will be sent. */
   readonly position: number;

@@ -20,11 +20,24 @@ export function describeFailure(failure: unknown): string | null {
 /** SQLSTATEs: invalid role, wrong password, unknown database, missing privilege. */
 const rejectionStates = new Set<unknown>(['28000', '28P01', '3D000', '42501']);
 
-/** Why PostgreSQL rejects the connection, though a server answers. */
+/** An error of the driver, or one of Prisma's around it. */
+interface WrappedError {
+  readonly code?: unknown;
+  readonly originalCode?: unknown;
+  readonly message?: string;
+  readonly originalMessage?: string;
+  readonly cause?: unknown;
+  readonly meta?: { readonly driverAdapterError?: unknown };
+}
+
+/** Why PostgreSQL rejects the connection or a statement, though a server answers. */
 function describeRejection(failure: unknown): string | null {
-  if (!(failure instanceof Error)) return null;
-  if (rejectionStates.has((failure as { code?: unknown }).code))
-    return `PostgreSQL refuses: ${failure.message}. See the role and the database that DATABASE_URL names.`;
+  const { code, originalCode, message, originalMessage, cause, meta } = (failure ?? {}) as WrappedError;
+  if (rejectionStates.has(code) || rejectionStates.has(originalCode))
+    return `PostgreSQL refuses: ${originalMessage ?? message}. See the role and the database that DATABASE_URL names.`;
+  const inner = [meta?.driverAdapterError, cause].filter((one) => typeof one === 'object' && one !== null);
+  const explanation = inner.map(describeRejection).find((text) => text !== null);
+  if (explanation || !(failure instanceof Error)) return explanation ?? null;
   if (/does not support SSL connections|^timeout expired$/.test(failure.message))
     return `PostgreSQL does not answer as DATABASE_URL asks: ${failure.message}.`;
   return null;

@@ -1,5 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
+import { toFault } from './errors.ts';
+import { OperatorError } from './failure.ts';
 import { root } from './root.ts';
 
 /** A database connection for migrations: runs whole scripts, and single statements with values. */
@@ -39,7 +41,8 @@ export async function migrate(connection: MigrationConnection): Promise<string[]
   const checksums = await readLedger(connection);
   const missing = migrations.filter(({ name }) => !checksums.has(name));
   const changed = migrations.find(({ name, checksum }) => checksums.has(name) && checksums.get(name) !== checksum);
-  if (changed) throw new Error(`migration ${changed.name} was changed after it had been applied`);
+  if (changed)
+    throw new OperatorError(`The migration ${changed.name} is not the one that this database has: it was made by another build.`);
   const applied: string[] = [];
   for (const migration of missing) if (await apply(connection, migration)) applied.push(migration.name);
   return applied;
@@ -69,7 +72,7 @@ async function apply(connection: MigrationConnection, { name, script, checksum }
     if (!(await hasLedger(connection))) await connection.runScript(LEDGER);
     const isMissing = !(await readLedger(connection)).has(name);
     if (isMissing) {
-      await connection.runScript(script).catch((cause) => Promise.reject(new Error(`migration ${name} failed`, { cause })));
+      await connection.runScript(script).catch((cause) => Promise.reject(explain(name, cause)));
       await connection.query(
         `INSERT INTO _prisma_migrations (id, checksum, finished_at, migration_name, applied_steps_count)
          VALUES ($1, $2, now(), $3, 1)`,
@@ -83,6 +86,12 @@ async function apply(connection: MigrationConnection, { name, script, checksum }
     await connection.runScript('ROLLBACK').catch(() => {});
     throw failure;
   }
+}
+
+/** A failed migration for the operator; an outage stays one, which a start waits for. */
+function explain(name: string, cause: Error): Error {
+  if (toFault(cause).code === 'service_unavailable') return new Error(`migration ${name} failed`, { cause });
+  return new OperatorError(`The migration ${name} cannot be applied, and nothing of it is kept: ${cause.message}.`, { cause });
 }
 
 async function readMigrations(): Promise<Migration[]> {

@@ -39,6 +39,8 @@ export class Pool extends pg.Pool {
   readonly #busy = new Set<pg.Client>();
   readonly #silenceWatch: SilenceWatch;
   readonly #watchTimer: NodeJS.Timeout;
+  #lastAnswerAt = performance.now();
+  /** The last answer, or the last moment at which none was due. */
   #lastActiveAt = performance.now();
 
   constructor({ url, size, log }: { url: string; size: number; log: Logger }) {
@@ -67,8 +69,8 @@ export class Pool extends pg.Pool {
     });
     this.#silenceWatch = new SilenceWatch({ query: (sql, values) => this.#silenceProbe.query(sql, values), log });
     this.on('connect', (client) => {
-      this.#recordActivity();
-      client.on('drain', () => this.#recordActivity());
+      this.#recordAnswer();
+      client.on('drain', () => this.#recordAnswer());
     });
     this.on('acquire', (client) => void this.#busy.add(client));
     this.on('release', (_failure, client) => void this.#busy.delete(client));
@@ -129,8 +131,10 @@ export class Pool extends pg.Pool {
     await super.end();
   }
 
-  #recordActivity(): void {
-    this.#lastActiveAt = performance.now();
+  /** Records an answer of the server. */
+  #recordAnswer(): void {
+    this.#lastAnswerAt = performance.now();
+    this.#lastActiveAt = this.#lastAnswerAt;
   }
 
   /** An answer on any other connection counts as well, in case only the probe's connection has fallen silent. */
@@ -139,15 +143,15 @@ export class Pool extends pg.Pool {
     try {
       await withTimeout(this.#probe.query('SELECT'), PROBE_DEADLINE_MS);
     } catch (failure) {
-      if (this.#lastActiveAt <= startedAt) throw failure;
+      if (this.#lastAnswerAt <= startedAt) throw failure;
     }
-    this.#recordActivity();
+    this.#recordAnswer();
   }
 
   #watch(): void {
     this.#silenceWatch.check(this.#busy);
     const isInUse = this.totalCount > this.idleCount || this.waitingCount > 0;
-    if (!isInUse) this.#recordActivity();
+    if (!isInUse) this.#lastActiveAt = performance.now();
     else if (performance.now() - this.#lastActiveAt > SILENCE_MS) this.breaker.startProbing();
   }
 

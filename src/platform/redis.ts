@@ -40,14 +40,18 @@ export function openRedis({ url, prefix }: { url: string; prefix: string }, life
   let connectionError: Error | null = null;
   const breaker = new Breaker({
     name: 'redis',
-    probe: () => commands.ping().catch((failure) => Promise.reject(connectionError ?? failure)),
+    // It also selects the database that the URL names: where there is none, the driver would go on in database 0.
+    probe: () => commands.select(commands.options.db ?? 0).catch((failure) => Promise.reject(connectionError ?? failure)),
     deadlineMs: COMMAND_TIMEOUT_MS,
     intervalMs: PROBE_INTERVAL_MS,
     log,
   });
   commands.on('close', () => breaker.startProbing());
   commands.on('error', (failure) => (connectionError = failure));
-  commands.on('ready', () => (connectionError = null));
+  commands.on('ready', () => {
+    connectionError = null;
+    breaker.startProbing();
+  });
   // The breaker reports the outage: a warning for every attempt to reconnect would flood the log.
   for (const connection of [commands, subscriber]) connection.on('error', (failure) => log.debug({ err: failure }, 'redis'));
   lifecycle.onClose(() => {

@@ -6,7 +6,6 @@ import type { GraphQLSchema } from 'graphql';
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL } from 'graphql-ws';
 import type { WebSocket } from 'ws';
 import { LimitFault, limitHeaders } from '../../access/limits.ts';
-import type { ConsoleOpening } from '../../consoles/consoles.ts';
 import { Fault } from '../../kernel/fault.ts';
 import type { GetEnveloped } from '../../pipeline/enveloped.ts';
 import type { TrustedDocuments } from '../../pipeline/trusted.ts';
@@ -31,7 +30,7 @@ import {
 } from './admission.ts';
 import { closeCodes, Rejection } from './close.ts';
 import { type ConnectionDependencies, type LogFields, SocketConnection } from './connection.ts';
-import { createConsoleSockets } from './console.ts';
+import { type ConsoleOpening, createConsoleSockets } from './console.ts';
 import { createGraphqlSockets } from './graphql.ts';
 import { KeepAlive } from './keepalive.ts';
 import { servePlain } from './plain.ts';
