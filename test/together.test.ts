@@ -71,6 +71,14 @@ test('an empty kind is no condition, for one project as for several, and in v1',
   expect(json.count).toBe(all.notificationPage.count);
 });
 
+test('an organization without an id beside none at all', async () => {
+  const [given, empty] = [`a: project(id: "${other}") { id }`, `b: project(organizationId: "", id: "${other}") { id }`];
+  for (const document of [`{ ${given} ${empty} }`, `{ ${empty} ${given} }`]) {
+    const { json } = await app.graphql(document);
+    expect(json.data).toEqual({ a: { id: other }, b: null });
+  }
+});
+
 test('members of an organization and of its projects', async () => {
   const members = 'members(first: 5) { totalCount nodes { role user { id } } }';
   const { organization: wholly } = await ask(`{ organization(id: "${organization.id}") { ${members} } }`);
@@ -90,4 +98,11 @@ test('a second mutation of a document answers with what it has changed itself', 
   const answer = await ask(`mutation { ${mark('a', ids[0])} ${mark('b', ids[1])} }`);
   const counts = [answer.a, answer.b].map((marked) => marked.project.unreadNotificationCount);
   expect(counts).toEqual([4, 3]);
+});
+
+test('ids of notifications beside a sequence are the ones that are marked, and come back', async () => {
+  const [first] = (await ask(`{ project(id: "${other}") { notifications(last: 1) { nodes { id } } } }`)).project.notifications.nodes;
+  const input = `{ organizationId: "${organization.id}", projectId: "${other}", notificationIds: ["${first.id}"], throughSequence: 5 }`;
+  const { markNotificationsRead } = await ask(`mutation { markNotificationsRead(input: ${input}) { marked notifications { id read } } }`);
+  expect(markNotificationsRead).toEqual({ marked: 1, notifications: [{ id: first.id, read: true }] });
 });

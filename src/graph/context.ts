@@ -157,7 +157,7 @@ export function createContext(source: ContextSource): Context {
       const only = source.onlyProject;
       if (only && !isOnly(only, ids)) throw Fault.notFound();
       scopes ??= new Map();
-      const key = `${ids.organizationId ?? ''}/${ids.projectId}`;
+      const key = JSON.stringify([ids.organizationId ?? null, ids.projectId]);
       const scope = await getOrInsert(scopes, key, () => openProject(database, requester, ids, source.prefetched));
       opened ??= new Map();
       opened.set(scope.projectId, scope);

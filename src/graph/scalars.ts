@@ -1,6 +1,7 @@
 import { GraphQLError, type ValueNode, valueFromASTUntyped } from 'graphql';
-import { jsonProblem } from '../kernel/json.ts';
+import { jsonProblem, sizeProblem } from '../kernel/json.ts';
 import { JsonText, survivesRoundTrip } from '../kernel/jsontext.ts';
+import { exceedsBytes } from '../kernel/size.ts';
 import { lengthProblem, textProblem } from '../kernel/text.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import { builder } from './builder.ts';
@@ -52,10 +53,17 @@ function valueOfLiteral(node: ValueNode, variables: Variables): unknown {
   return valueFromASTUntyped(node, variables);
 }
 
-/** A JSON literal, with its text if JavaScript would serialize it differently. */
-function jsonOfLiteral(node: ValueNode, variables: Variables): unknown {
-  const text = literalText(node, variables);
-  return text === undefined || survivesRoundTrip(text) ? valueOfLiteral(node, variables) : new JsonText(text);
+/**
+ * Reads a JSON literal, with its text if JavaScript would serialize it differently. A literal may name a large variable hundreds
+ * of times: its size is known before any text is built.
+ */
+function jsonOfLiteral(maxBytes: number) {
+  return (node: ValueNode, variables: Variables): unknown => {
+    const value = valueOfLiteral(node, variables);
+    if (exceedsBytes(value, maxBytes)) reject(sizeProblem(maxBytes));
+    const text = literalText(node, variables);
+    return text === undefined || survivesRoundTrip(text) ? value : new JsonText(text);
+  };
 }
 
 function parseText(value: unknown): string {
@@ -153,14 +161,14 @@ builder.scalarType('JSON', {
   description: `Any JSON value of up to 256 KiB, ${JSON_IS_KEPT}`,
   extensions: { jsonSchema: {}, keepsText: true } satisfies ScalarExtensions,
   serialize: (value) => value,
-  ...parsers((value) => parseJson(value), jsonOfLiteral),
+  ...parsers((value) => parseJson(value), jsonOfLiteral(MAX_JSON_BYTES)),
 });
 
 builder.scalarType('JSONObject', {
   description: `A JSON object of up to 64 KiB, ${JSON_IS_KEPT}`,
   extensions: { jsonSchema: { type: 'object', additionalProperties: true }, keepsText: true } satisfies ScalarExtensions,
   serialize: (value) => value,
-  ...parsers(parseJsonObject, jsonOfLiteral),
+  ...parsers(parseJsonObject, jsonOfLiteral(MAX_JSON_OBJECT_BYTES)),
 });
 
 builder.scalarType('SafeInt', {

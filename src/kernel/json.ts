@@ -1,5 +1,6 @@
 import { exceedsDepth } from './depth.ts';
-import { JsonText, sortedText, toJsonText } from './jsontext.ts';
+import { JsonText, sortedText } from './jsontext.ts';
+import { exceedsBytes } from './size.ts';
 import { textProblem } from './text.ts';
 
 const MAX_DEPTH = 500;
@@ -28,9 +29,10 @@ export function jsonProblem(input: unknown, maxBytes: number): string | null {
       }
     }
   }
-  if (Buffer.byteLength(toJsonText(input)) > maxBytes) return `Ensure this value takes no more than ${maxBytes} bytes.`;
-  return null;
+  return exceedsBytes(input, maxBytes) ? sizeProblem(maxBytes) : null;
 }
+
+export const sizeProblem = (maxBytes: number): string => `Ensure this value takes no more than ${maxBytes} bytes.`;
 
 /** A JSON value as text, the same for equal values: the fields of an object are sorted by name. */
 export function canonicalJson(value: unknown): string {

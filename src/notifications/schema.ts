@@ -220,7 +220,7 @@ builder.mutationField('markNotificationsRead', (t) =>
     resolve: async (_root, { input }, context, info) => {
       const marking = await runIdempotently({ input, context, info }, async ({ openProject, services }) => {
         const scope = await openProject(input);
-        const ids = input.throughSequence === null || input.throughSequence === undefined ? (input.notificationIds ?? []) : [];
+        const ids = input.notificationIds ?? [];
         const changedIds = ids.length > 0 && selectsAny(info, changedField) ? await findUnread(scope, ids) : [];
         return { ...(await markRead(scope, services.notifications, input)), changedIds };
       });

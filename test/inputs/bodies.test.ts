@@ -1,8 +1,10 @@
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { brotliCompressSync, constants, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readJsonObject } from '../../src/transport/http/body.ts';
 import { type Answer, startApp, type TestApp } from '../support/app.ts';
 import { expectDashboard, expectGraphql, expectRest, expectUnharmed, graphqlInvalid, invalid } from '../support/inputs.ts';
 
@@ -152,6 +154,24 @@ describe('a body that is too large', () => {
     );
     expect(process.memoryUsage().rss - before).toBeLessThan(150 * MIB);
   });
+});
+
+it.each([
+  ['whole', 'Content-Length: 30', '{"notification_ids":["aaaaaa"]}'.slice(0, 30)],
+  ['in part', 'Content-Length: 40', '{"notifica'],
+  ['in chunks', 'Transfer-Encoding: chunked', '5\r\n{"not\r\n'],
+])('a body that came %s is not taken for an empty one where its client has gone', async (_label, header, body) => {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const client = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  client.write(`POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n${header}\r\n\r\n${body}`);
+  const [request] = await once(server, 'request');
+  request.on('error', () => {});
+  const closed = new Promise((resolve) => request.socket.on('error', () => {}).once('close', resolve));
+  client.destroy();
+  await closed;
+  await expect(readJsonObject(request)).rejects.toMatchObject({ code: 'invalid_request' });
+  server.close();
 });
 
 describe('a content encoding', () => {

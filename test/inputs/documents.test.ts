@@ -106,6 +106,15 @@ describe('a document beyond a limit', () => {
 });
 
 describe('a document up to a limit', () => {
+  it('a large variable that a JSON literal names hundreds of times', async () => {
+    const names = Array.from({ length: 450 }, (_, index) => `k${index}: $x`).join(' ');
+    const query = `mutation ($x: String) { createDashboard(input: { organizationId: "x", projectId: "y", name: "z", widgets: { ${names} } }) { dashboard { id } } }`;
+    const before = process.memoryUsage().rss;
+    const answer = await app.graphql(query, { x: 'x'.repeat(1_000_000) }, { as: null });
+    expect(answer.json.errors).toHaveLength(1);
+    expect(process.memoryUsage().rss - before).toBeLessThan(300 * 2 ** 20);
+  });
+
   it('500 levels of a literal, which come back', async () => {
     const document = `mutation { createDashboard(input: {${ids}, name: "a", widgets: ${nest(500, '1')}}) { dashboard { widgets } } }`;
     const { text } = await app.graphql(document);

@@ -89,9 +89,16 @@ function readBody(request: IncomingMessage & { body?: unknown }): Promise<Buffer
     readBytes(request as express.Request, {} as express.Response, (failure?: { type?: unknown }) => {
       release();
       if (failure) return reject(explainFailure(failure.type === 'entity.too.large'));
-      resolve(Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0));
+      if (Buffer.isBuffer(request.body)) resolve(request.body);
+      // The parser reads nothing of a request whose client has gone, and reports no failure: an empty body may mean everything.
+      else if (declaresBody(request)) reject(explainFailure(false));
+      else resolve(Buffer.alloc(0));
     });
   });
+}
+
+function declaresBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
 function explainFailure(isTooLarge: boolean): Fault {

@@ -65,8 +65,7 @@ export function addDesk(router: Router, dependencies: DeskDependencies, admit: M
   const assets = createAssets(folder);
   router.get(['/icon.svg', '/assets/:name'], admit, (request, response, next) => {
     const serve = assets.get(readPath(request.url));
-    if (serve) serve(request, response, next);
-    else next(Fault.notFound());
+    return serve ? serve(request, response, next) : next(Fault.notFound());
   });
 }
 
