@@ -17,6 +17,7 @@ const withoutDatabase = [
   'scale',
   'signing-key',
   'structure',
+  'throttle',
   'turns',
 ].map((name) => `test/${name}.test.ts`);
 

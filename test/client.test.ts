@@ -730,6 +730,23 @@ describe('console', () => {
     await guest.close();
   });
 
+  it('stays open through the ends of several tokens while nothing is said', { timeout: 20_000 }, async () => {
+    const guest = await openGuest();
+    const instance = app.demo.instances.eligible;
+    await setEndpoint(app, instance, { port: guest.port });
+    let calls = 0;
+    const credential = async () => {
+      calls += 1;
+      return (await app.app.tokens.local?.sign(app.demo.users.member.id, 2)) ?? '';
+    };
+    const stream = connect({ url, credential }).console({ instance });
+    await expect.poll(() => calls, { timeout: 15_000 }).toBe(4);
+    await expect.poll(() => stream.state.name).toBe('live');
+    stream.close();
+    expect(await stream.readable.getReader().read()).toEqual({ done: true, value: undefined });
+    await guest.close();
+  });
+
   it('closes at once where the connection has gone silent', { timeout: 8_000 }, async () => {
     const guest = await openGuest();
     const instance = app.demo.instances.eligible;

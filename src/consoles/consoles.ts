@@ -120,6 +120,7 @@ export class Consoles {
     endpoint: Endpoint,
   ): Promise<ConsoleOpening | ConsoleRejection> {
     const { database, limits } = this.dependencies;
+    const { owner } = this.#sessions;
     const { projectId, viewer } = scope;
     const { userId } = viewer;
     const facts = { id: sessionId, projectId, instanceId, userId, endpoint };
@@ -134,7 +135,7 @@ export class Consoles {
       sessionId,
       position,
       attach: async (client) => {
-        const outcome = await recordAttachment(database, { id: sessionId, userId, clientAddress }, limits.perUser);
+        const outcome = await recordAttachment(database, { id: sessionId, userId, clientAddress, owner }, limits.perUser);
         if (outcome !== 'entered') return outcome;
         if (!this.#sessions.isRunning(session)) return 'session_gone';
         // The pause has a limit: by now the scrollback may have dropped output that a slow client needs.

@@ -36,7 +36,8 @@ export class Sessions {
   readonly #running = new Map<string, LiveSession>();
   /** Ends that are not saved in the database yet. */
   readonly #unsavedEnds = new Map<LiveSession, { readonly reason: ConsoleEnd; readonly at: Date }>();
-  readonly #stops: Array<() => void>;
+  readonly #stops: Array<() => Promise<void>>;
+  readonly #handovers = new Set<Promise<void>>();
   #isClosed = false;
   /** No session is ended as silent before this moment: without a database, other processes could not send heartbeats either. */
   #sweepsFrom = performance.now() + SILENT_SECONDS * 1000;
@@ -100,8 +101,9 @@ export class Sessions {
   /** Hands every session over, so that its client can continue it in another process. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    for (const stop of this.#stops) stop();
-    await Promise.all([...this.#running.values()].map((session) => this.#handOver(session, 'restart')));
+    await Promise.all(this.#stops.map((stop) => stop()));
+    for (const session of this.#running.values()) this.#handOver(session, 'restart');
+    await Promise.all(this.#handovers);
     await this.#saveEnds();
   }
 
@@ -134,9 +136,15 @@ export class Sessions {
   }
 
   /** Stores a session for the process that has claimed it, or for the one that will claim it when this process stops. */
-  async #handOver(session: LiveSession, closing: 'taken_over' | 'restart'): Promise<void> {
-    if (!this.isRunning(session)) return;
+  #handOver(session: LiveSession, closing: 'taken_over' | 'restart'): Promise<void> {
+    if (!this.isRunning(session)) return Promise.resolve();
     this.#running.delete(session.facts.id);
+    const handover = this.#storeHandover(session, closing).finally(() => this.#handovers.delete(handover));
+    this.#handovers.add(handover);
+    return handover;
+  }
+
+  async #storeHandover(session: LiveSession, closing: 'taken_over' | 'restart'): Promise<void> {
     await session.hangUp(closing);
     const { start, end } = session.scrollback;
     const handover = { position: end, scrollback: session.scrollback.readFrom(start) };

@@ -93,10 +93,13 @@ export async function claimSession(
   return row?.formerOwner ?? null;
 }
 
-/** Records that the user is attached to a session from an address, unless it has ended or they have `max` others attached. */
+/**
+ * Records that the user is attached to a session from an address, in the process `owner`, which another may have claimed it
+ * from meanwhile; unless it has ended or they have `max` others attached.
+ */
 export function recordAttachment(
   database: Database,
-  { id, userId, clientAddress }: Pick<NewSession, 'id' | 'userId' | 'clientAddress'>,
+  { id, userId, clientAddress, owner }: Pick<NewSession, 'id' | 'userId' | 'clientAddress' | 'owner'>,
   max: number,
 ): Promise<'entered' | 'too_many_consoles' | 'session_gone'> {
   return database.transact(async (query) => {
@@ -107,7 +110,7 @@ export function recordAttachment(
         AND seen > now() - make_interval(secs => ${QUOTA_SECONDS}::int)`;
     if ((row?.count ?? 0) >= max) return 'too_many_consoles';
     const updated = await query<{ id: string }>`
-      UPDATE console_sessions SET detached_at = NULL, seen = now(),
+      UPDATE console_sessions SET detached_at = NULL, seen = now(), owner = ${owner}::uuid,
         client_addresses = array_remove(client_addresses, ${clientAddress}) || ${clientAddress}::text
       WHERE id = ${id}::uuid AND ended IS NULL RETURNING id`;
     return updated.length > 0 ? 'entered' : 'session_gone';

@@ -111,6 +111,8 @@ export type ContextSource = Pick<
 > & {
   /** A lookup of a project that the door has started. */
   readonly prefetched?: PrefetchedProject | null;
+  /** Whether the client has gone, so that nothing is begun for it: Yoga would neither read nor end a stream that opens then. */
+  readonly isAbandoned?: () => boolean;
 };
 
 export function createContext(source: ContextSource): Context {
@@ -159,6 +161,7 @@ export function createContext(source: ContextSource): Context {
       scopes ??= new Map();
       const key = JSON.stringify([ids.organizationId ?? null, ids.projectId]);
       const scope = await getOrInsert(scopes, key, () => openProject(database, requester, ids, source.prefetched));
+      if (source.isAbandoned?.()) throw Fault.invalidRequest('The client has gone.');
       opened ??= new Map();
       opened.set(scope.projectId, scope);
       return scope;

@@ -232,6 +232,8 @@ export class Hub implements Evictable {
   async #read(): Promise<void> {
     this.#isReading = true;
     try {
+      // A wake-up may come before the position is known.
+      await this.open();
       // A hub that is catching up does not pause.
       if (!this.#isCatchingUp) await this.dependencies.throttle.wait(() => this.#announced);
       this.#hasMore = false;

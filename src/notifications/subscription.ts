@@ -80,9 +80,16 @@ builder.subscriptionField('notificationFeed', (t) =>
       after: t.arg.int({ description: 'The last `sequence` that the client has received.', extensions: { minimum: 0 } }),
     },
     async subscribe(_root, { after, ...ids }, { openProject, services, watchAccess, reserveDocument }) {
-      const feed = openFeed(await openProject(ids), { hubs: services.notifications, watchAccess }, after ?? null);
-      if (reserveDocument) feed.runOnEnd(reserveDocument());
-      return feed;
+      const scope = await openProject(ids);
+      const release = reserveDocument?.() ?? (() => {});
+      try {
+        const feed = openFeed(scope, { hubs: services.notifications, watchAccess }, after ?? null);
+        feed.runOnEnd(release);
+        return feed;
+      } catch (failure) {
+        release();
+        throw failure;
+      }
     },
     resolve: (event) => event as FeedEvent,
   }),

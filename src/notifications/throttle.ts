@@ -17,9 +17,11 @@ export class Throttle {
 
   /** Resolves when the next broadcast may begin. `countAnnounced` returns the number of entries that were announced so far. */
   async wait(countAnnounced: () => number): Promise<void> {
+    // The pause grows with each broadcast of another project.
+    const deadline = performance.now() + MAX_PAUSE_MS;
     let known: number;
     do {
-      const pauseMs = this.#pausedUntil - performance.now();
+      const pauseMs = Math.min(this.#pausedUntil, deadline) - performance.now();
       if (pauseMs <= 0) return;
       known = countAnnounced();
       await sleep(Math.min(pauseMs, QUIET_MS));

@@ -45,3 +45,26 @@ it('feeds that read a little now and then do not keep the others from reading on
   await Promise.all(trickle);
   hubs.close();
 }, 20_000);
+
+it('a wake-up while the first feed of a project opens does not lead its hub back to the beginning of the log', async () => {
+  let batches = 0;
+  const query = async (...statement: Parameters<typeof scope.database.query>) => {
+    if (statement[0].join().includes('octet_length')) batches += 1;
+    await sleep(5);
+    return scope.database.query(...statement);
+  };
+  const database = { query } as unknown as typeof scope.database;
+  const hubs = new Hubs({ database, wakeups: openLocalWakeups(), log: createLogger('silent') });
+  const open = () => openFeed(scope, { hubs, watchAccess: () => ({ stop: () => {} }) as never }, null);
+  const first = open();
+  const joining = first.next();
+  const waking = setInterval(() => hubs.wake({ projectId: scope.projectId }), 1);
+  const { value: ready } = await joining;
+  clearInterval(waking);
+  expect((ready as { sequence: number }).sequence).toBeGreaterThan(1_000);
+  await sleep(300);
+  expect(batches).toBeLessThan(5);
+  await first.return();
+  hubs.close();
+  await expect(open().next()).rejects.toMatchObject({ code: 'service_unavailable' });
+});

@@ -47,6 +47,8 @@ interface Session {
 
 /** The timeout for opening a socket. */
 const OPENING_MS = 10_000;
+/** A socket that has been open for this long was accepted: the next failure is another matter than the one before. */
+const LIVE_MS = 1_000;
 /** The size of a frame of input: the server accepts up to 1 MiB. */
 const FRAME_BYTES = 64 * 1024;
 /** How many bytes may be buffered in the socket before the writer waits. */
@@ -133,12 +135,16 @@ async function keepOpen(http: Http, instance: string, line: Line): Promise<void>
   let [tries, isRenewed] = [0, false];
   while (!signal.aborted) {
     state.enter({ name: 'connecting' });
+    let credential: string | null = null;
+    let openedAt = Number.POSITIVE_INFINITY;
     try {
+      credential = await http.options.credentials.get();
       place ??= await findPlace(http, instance, signal);
       if (session.hasBegun) session.id ??= await findSession(http, instance, signal);
       if (!session.id) session = newSession();
       const socket = await open(http, place, instance, session, line);
       const before = session.received;
+      openedAt = performance.now();
       const { code, reason } = await pass(http, instance, socket, session, line);
       if (signal.aborted || (code === 1000 && reason === 'console_closed')) return;
       if (session.isOverrun) throw new Ended(new PorticoError('reader_too_slow', `More than ${MAX_UNREAD} bytes of output were not read.`));
@@ -150,9 +156,11 @@ async function keepOpen(http: Http, instance: string, line: Line): Promise<void>
       if (signal.aborted) return;
       if (failure instanceof Ended) throw failure.error;
       if (!(failure instanceof PorticoError)) throw failure;
-      if (failure.code === 'not_authenticated' && !isRenewed && failure.status !== null) {
+      // A console may be quiet for as long as a token is valid.
+      if (performance.now() - openedAt > LIVE_MS) [tries, isRenewed] = [0, false];
+      if (failure.code === 'not_authenticated' && !isRenewed && failure.status !== null && credential !== null) {
         isRenewed = true;
-        await http.options.credentials.renew(await http.options.credentials.get());
+        await http.options.credentials.renew(credential);
         continue;
       }
       if (isFinal(failure)) throw failure;

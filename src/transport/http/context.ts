@@ -27,5 +27,6 @@ export function openContext({ database, services, watch }: ContextDependencies, 
       throw Fault.invalidRequest('A credential is renewed on the WebSocket that it opened.');
     },
     watchAccess: (project, subscription) => watch.add(project, project, subscription),
+    isAbandoned: () => exchange.isAbandoned,
   });
 }

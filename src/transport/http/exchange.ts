@@ -61,6 +61,11 @@ export class Exchange {
     return this.#body;
   }
 
+  /** Whether the client has closed its connection. */
+  get isAbandoned(): boolean {
+    return this.request.socket.destroyed;
+  }
+
   /** Whether the client asks what its GraphQL operation costs. */
   get asksForCost(): boolean {
     return this.request.headers['x-graphql-cost'] === '1';
