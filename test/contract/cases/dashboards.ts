@@ -55,6 +55,8 @@ async function pagedProject(app: TestApp, page: number): Promise<Attempt> {
   const projectId = await makeProject(app);
   const rows: Dashboard[] = [];
   for (const name of ['A', 'B', 'C', 'D']) rows.push(await makeDashboard(app, projectId, { name }));
+  // The ids of one millisecond are in no order.
+  rows.sort((one, other) => (one.id < other.id ? -1 : 1));
   const path = `${app.baseUrl}/v1/organizations/${ids.organization.id}/projects/${projectId}/monitoring/dashboards`;
   return {
     place: { project_id: projectId },
