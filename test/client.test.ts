@@ -145,6 +145,23 @@ describe('v1', () => {
     await front.close();
   });
 
+  it.each(['/api', '/api/'])('sends everything below the path of its address: %s', async (base) => {
+    const beside: string[] = [];
+    const pass = passOn(() => null);
+    const server = createServer((request, response) => {
+      if (!request.url?.startsWith('/api/')) beside.push(request.url ?? '');
+      request.url = request.url?.replace(/^\/api/, '');
+      pass(request, response);
+    });
+    const front = await listen(server, 'http');
+    const client = as('viewer', front.url + base);
+    expect((await client.v1.GET('/v1/organizations')).response.status).toBe(200);
+    expect((await client.query('{ viewer { email } }', {})).error).toBeUndefined();
+    for await (const event of client.feed({ project })) if (event.type === 'ready') break;
+    expect(beside).toEqual([]);
+    await front.close();
+  });
+
   it('gives the refusal back where it would have to wait too long', async () => {
     const front = await openFront(() => refuse(429, 'rate_limited', { 'retry-after': '30' }));
     const client = connect({ url: front.url, credential: token('viewer'), maxWaitMs: 5_000 });

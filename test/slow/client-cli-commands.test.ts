@@ -103,6 +103,19 @@ test('dashboards are pulled, edited and pushed; where both sides were changed, b
   expect((await app.ask('GET', address)).json.name).toBe('Theirs');
 });
 
+test('an edited digit of a dashboard is an edit', async () => {
+  const path = join(folder, 'digits.json');
+  const write = (widgets: string) => writeFileSync(path, `{"name": "Digits", "widgets": [${widgets}]}`);
+  write('{"n":9007199254740993,"f":1.10}');
+  expect((await run('dashboards', 'push', 'digits.json')).out).toMatch(/^digits\.json: /);
+  const edit = (from: string, to: string) => writeFileSync(path, readFileSync(path, 'utf8').replace(from, to));
+  edit('9007199254740993', '9007199254740992');
+  expect((await run('dashboards', 'push', 'digits.json')).out).toBe('digits.json: pushed (version 2)\n');
+  edit('1.10', '1.1');
+  expect((await run('dashboards', 'pull', 'Digits')).out).toMatch(/^digits\.json: edited/);
+  expect(readFileSync(path, 'utf8')).toContain('9007199254740992');
+});
+
 test('a console is opened by the name of its instance, and passes bytes in pipes', async () => {
   const guest = await openGuest((line) => line.write('login: '));
   try {

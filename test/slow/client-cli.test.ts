@@ -324,8 +324,8 @@ describe('dashboards', () => {
       ['FIELD', 'THERE', 'YOURS'],
       ['name', '"Theirs"', '"../New / board\\u001b"'],
       ['widgets[0].title', '"Load"', '"Mine"'],
-      ['widgets[0].max', '2', '1'],
-      ['widgets[1]', '(none)', '{"title":"Memory","id":12345678901234567000}'],
+      ['widgets[0].max', '2', '1.0'],
+      ['widgets[1]', '(none)', '{"title":"Memory","id":12345678901234567890}'],
       [''],
     ]);
     const pulled = await portico(['--json', 'dashboards', 'pull', id, '--dir', within('')], { env: owner });

@@ -204,15 +204,15 @@ async function findPlace(http: Http, instance: string, signal: AbortSignal): Pro
 
 /** Opens a socket. Rejects with a `PorticoError` that gives the reason if it does not open. */
 async function open(http: Http, place: Place, instance: string, session: Session, { output, signal }: Line): Promise<WebSocket> {
-  const project = new URL(`/v1/organizations/${place.organizationId}/projects/${place.projectId}/`, http.options.url);
-  const address = new URL(`compute/instances/${encodeURIComponent(instance)}/console/ws`, project);
+  const project = http.address(`/v1/organizations/${place.organizationId}/projects/${place.projectId}/`);
+  let address = new URL(`compute/instances/${encodeURIComponent(instance)}/console/ws`, project);
   const headers: Record<string, string> = {};
   const body = JSON.stringify({ target: 'console', instance_id: instance, ...(session.id && { session_id: session.id }) });
   const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body, signal };
   const response = await http.once.send(new Request(new URL('websocket-tickets', project), init), false);
   const answer = response.ok ? await readJson(response) : await readRefusal(response);
   if (!(answer instanceof PorticoError)) {
-    address.pathname = answer.path;
+    address = http.address(answer.path);
     address.searchParams.set('ticket', answer.ticket);
   } else if (answer.code === 'session_required' && takesHeaders) {
     // An API key cannot get a ticket: it is sent in a header, where that is possible.

@@ -30,7 +30,7 @@ export async function* readSocket({ url, credential, variables, signal }: FeedRe
     wake();
   };
   const client = createClient({
-    url: `${url.replace(/^http/, 'ws').replace(/\/$/, '')}/graphql`,
+    url: `${url.replace(/^http/, 'ws')}/graphql`,
     webSocketImpl: WebSocketImpl,
     connectionParams: { authorization: `Bearer ${credential}` },
     retryAttempts: 0,

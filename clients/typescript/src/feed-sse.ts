@@ -16,7 +16,7 @@ export async function* readServerSentEvents(
   const stop = () => connection.abort(signal.reason);
   if (signal.aborted) stop();
   signal.addEventListener('abort', stop, { once: true });
-  const address = new URL('/graphql', url).href;
+  const address = `${url}/graphql`;
   try {
     const response = await fetchImpl(address, {
       method: 'POST',

@@ -6,6 +6,7 @@ import { backoff, wait } from './wait.ts';
 const ANSWER_MS = 30_000;
 
 export interface HttpOptions {
+  /** The base URL of the server, perhaps with a path, without a slash at its end. */
   readonly url: string;
   readonly credentials: CredentialSource;
   /** The longest total time a call waits between retries, in milliseconds. */
@@ -19,6 +20,11 @@ export class Http {
 
   constructor(options: HttpOptions) {
     this.options = options;
+  }
+
+  /** The address of a path of the server, below the path of its base URL. */
+  address(path: string): URL {
+    return new URL(this.options.url + path);
   }
 
   /** The same without waiting, for callers with their own retries. */

@@ -38,9 +38,10 @@ export interface Portico {
 }
 
 /** A client of one server for one credential. Nothing is sent before the first call. */
-export function connect({ url, credential, maxWaitMs = 60_000, fetch: fetchImpl }: ConnectOptions): Portico {
-  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
-    throw new TypeError(`${url} is no address of a server, such as https://api.example.com.`);
+export function connect({ url: given, credential, maxWaitMs = 60_000, fetch: fetchImpl }: ConnectOptions): Portico {
+  if (!URL.canParse(given) || !/^https?:$/.test(new URL(given).protocol))
+    throw new TypeError(`${given} is no address of a server, such as https://api.example.com.`);
+  const url = given.replace(/\/+$/, '');
   const http = new Http({
     url,
     credentials: new CredentialSource(credential),

@@ -19,7 +19,7 @@ export async function query<Data, Variables>(
   signal?: AbortSignal,
 ): Promise<QueryResult<Data>> {
   const text = await toText(document);
-  const request = new Request(new URL('/graphql', http.options.url), {
+  const request = new Request(http.address('/graphql'), {
     method: 'POST',
     headers: { 'content-type': 'application/json', accept: 'application/json' },
     body: JSON.stringify({ query: text, variables }),

@@ -35,11 +35,13 @@ const advice: Readonly<Record<string, string>> = {
   permission_denied: 'Ask an admin of the project for another role.',
   session_required: 'Sign in as a person, not with a key.',
   rate_limited: 'The budget of this hour is spent.',
-  service_unavailable: 'What you see is what was read last. It is tried again by itself.',
-  unreachable: 'The network or the server is away. It is tried again by itself.',
+  service_unavailable: 'What you see is what was read last.',
+  unreachable: 'The network or the server is away.',
 };
+/** Errors of what is away, and will be back. */
+const away = ['service_unavailable', 'unreachable'];
 /** Transient errors, which are retried automatically. */
-const passing = ['rate_limited', 'service_unavailable', 'unreachable'];
+const passing = ['rate_limited', ...away];
 
 /** An error with advice; a transient one is retried automatically, with a countdown. */
 export function Problem({ failure, retry }: { failure: Failure; retry?: () => void }) {
@@ -48,7 +50,11 @@ export function Problem({ failure, retry }: { failure: Failure; retry?: () => vo
     <div className="state problem" role="alert" data-code={code}>
       <h2>{titles[code] ?? 'This did not work'}</h2>
       <p>{message}</p>
-      {advice[code] && <p>{advice[code]}</p>}
+      {advice[code] && (
+        <p>
+          {advice[code]} {away.includes(code) && (retry ? 'It is tried again by itself.' : 'Try it again in a moment.')}
+        </p>
+      )}
       {retry && passing.includes(code) && <Countdown key={`${retryAfterMs}`} ms={retryAfterMs ?? 5000} onEnd={retry} />}
       {retry && !passing.includes(code) && (
         <button type="button" className="button" onClick={retry}>

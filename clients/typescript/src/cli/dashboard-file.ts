@@ -3,6 +3,7 @@ import { readdir, rename, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { CommandFailure } from './failure.ts';
 import { parseJson, readText } from './input.ts';
+import { parseExactly } from './numbers.ts';
 import type { V1Answer } from './session.ts';
 import { layOut } from './text.ts';
 
@@ -37,17 +38,17 @@ export function readServed({ response, text }: V1Answer): Served {
   const version = Number(/^(?:W\/)?"(\d+)"$/.exec(response.headers.get('etag') ?? '')?.[1]);
   if (!Number.isInteger(version))
     throw new CommandFailure('The server, or what is before it, has sent no version of the dashboard (ETag).');
-  return { id: dashboard.id, name: dashboard.name, version, text, content: pick(dashboard) };
+  return { id: dashboard.id, name: dashboard.name, version, text, content: pick(parseExactly(text)) };
 }
 
 export async function readDashboardFile(path: string): Promise<DashboardFile> {
   const text = await readText(path);
   const value = parseJson(text, path);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new CommandFailure(`${path} holds no dashboard.`);
-  const { id = null, version = null, checksum, ...rest } = value as Record<string, unknown>;
+  const { id = null, version = null, checksum } = value as Record<string, unknown>;
   if (id !== null && typeof id !== 'string') throw new CommandFailure(`${path} has an id that is no text.`);
   if (version !== null && !Number.isInteger(version)) throw new CommandFailure(`${path} has a version that is no number.`);
-  const content = pick(rest);
+  const content = pick(parseExactly(text));
   return { path, text, content, id, version: version as number | null, isEdited: checksum !== sum(content) };
 }
 
@@ -79,8 +80,9 @@ export function nameFile({ id, name }: Served, isTaken: (file: string) => boolea
   return isTaken(`${short}.json`) ? `${short}-${id}.json` : `${short}.json`;
 }
 
-function pick(dashboard: Record<string, unknown>): Content {
-  return Object.fromEntries(editable.filter((field) => field in dashboard).map((field) => [field, dashboard[field]]));
+function pick(dashboard: unknown): Content {
+  const fields = dashboard as Record<string, unknown>;
+  return Object.fromEntries(editable.filter((field) => field in fields).map((field) => [field, fields[field]]));
 }
 
 const sum = (content: Content): string => createHash('sha256').update(JSON.stringify(content)).digest('hex').slice(0, 16);

@@ -73,7 +73,7 @@ export function addDashboards(program: Command): void {
       const options = command.optsWithGlobals<GlobalOptions & { readonly dir: string; readonly force?: boolean }>();
       const session = await openSession(options);
       const listed = await listDashboards(session);
-      const chosen = wanted.length === 0 ? listed : wanted.map((name) => chooseDashboard(listed, name));
+      const chosen = wanted.length === 0 ? listed : new Set(wanted.map((name) => chooseDashboard(listed, name)));
       await mkdir(options.dir, { recursive: true });
       const files = await readFolder(options.dir);
       const outcomes: Outcome[] = [];

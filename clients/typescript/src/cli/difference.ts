@@ -1,3 +1,5 @@
+import { toExactJson } from './numbers.ts';
+
 /** A place in which two values differ: `widgets[2].title`. */
 export interface Difference {
   readonly path: string;
@@ -32,6 +34,6 @@ const read = (value: unknown, name: string | number): unknown =>
 
 function show(value: unknown): string {
   if (value === undefined) return '(none)';
-  const text = [...JSON.stringify(value)];
+  const text = [...toExactJson(value)];
   return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN - 1).join('')}…` : text.join('');
 }

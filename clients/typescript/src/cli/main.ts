@@ -12,6 +12,9 @@ import { addOverview } from './overview.ts';
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string };
 
+// An empty variable is none, as in other programs.
+if (process.env.PORTICO_PROFILE === '') delete process.env.PORTICO_PROFILE;
+
 const program = new Command('portico')
   .description('Portico from a terminal: works with a server, as you.')
   .version(version)

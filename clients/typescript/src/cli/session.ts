@@ -111,11 +111,11 @@ export async function openSession(options: GlobalOptions): Promise<Session> {
   );
 }
 
-/** The origin of a server's URL, without a trailing slash. */
+/** The origin of a server's URL, without a trailing slash. A path would be dropped, and the credential sent beside it. */
 export function readUrl(text: string | undefined, options: GlobalOptions): string {
   if (text === undefined) throw notLoggedIn(options);
   const url = URL.canParse(text) ? new URL(text) : null;
-  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password)
+  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.pathname !== '/')
     throw new CommandFailure(`${text} is no address of a server, such as https://api.example.com.`, 2);
   return url.origin;
 }

@@ -1,5 +1,6 @@
 import { useMutation } from '@apollo/client/react';
 import { type FormEvent, useEffect, useRef, useState } from 'react';
+import { randomKey } from '../../graphql/exact.ts';
 import { graphql } from '../../graphql/graphql.ts';
 import { type Failure, toFailure } from '../../graphql/link.ts';
 import { CopyButton } from '../../parts/copy.tsx';
@@ -30,20 +31,27 @@ export function MakeKey({ onMade }: { onMade(): void }) {
   const [made, setMade] = useState<Made | null>(null);
   const [failure, setFailure] = useState<Failure | null>(null);
   const [day, setDay] = useState('');
+  /** Sent again as long as it is unknown whether the key was made, so that there is one key. */
+  const idempotencyKey = useRef(randomKey());
   const make = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const form = event.currentTarget;
     const name = String(new FormData(form).get('name') ?? '').trim();
     setFailure(null);
     try {
-      const { data } = await create({ variables: { input: { name, ...(day && { expires: endOf(day) }) } } });
+      const input = { name, idempotencyKey: idempotencyKey.current, ...(day && { expires: endOf(day) }) };
+      const { data } = await create({ variables: { input } });
       if (!data?.createApiKey) return;
+      idempotencyKey.current = randomKey();
       setMade({ name: data.createApiKey.apiKey.name, key: data.createApiKey.key });
       form.reset();
       setDay('');
       onMade();
     } catch (error) {
-      setFailure(toFailure(error));
+      const refused = toFailure(error);
+      if (refused.code === 'unreachable') onMade();
+      else idempotencyKey.current = randomKey();
+      setFailure(refused);
     }
   };
   if (made) return <Shown made={made} onDone={() => setMade(null)} />;
@@ -96,10 +104,14 @@ function today(): string {
   return `${now.getFullYear()}-${pad(now.getMonth() + 1)}-${pad(now.getDate())}`;
 }
 
+/** The last moment that a date can be. */
+const LAST_MOMENT = 8.64e15;
+
 /** The end of a day in the reader's zone. */
 function endOf(day: string): string {
   const [year = 0, month = 1, date = 1] = day.split('-').map(Number);
-  return new Date(year, month - 1, date + 1).toISOString();
+  const moment = new Date(year, month - 1, date + 1).getTime();
+  return new Date(Number.isNaN(moment) ? LAST_MOMENT : moment).toISOString();
 }
 
 function FieldErrors({ id, messages }: { id: string; messages: readonly string[] }) {

@@ -8,7 +8,9 @@ import { loadSettings, type Settings } from '../../session/settings.ts';
 /** Where to go after signing in: a page of the desk, never another host. */
 function readTarget(): string {
   const to = new URLSearchParams(location.search).get('to') ?? '/';
-  return /^\/(?![/\\])/.test(to) ? to : '/';
+  // A browser drops tabs and line breaks in a URL, and reads a backslash as a slash.
+  const url = URL.canParse(to, location.origin) ? new URL(to, location.origin) : null;
+  return url?.origin === location.origin ? url.pathname + url.search + url.hash : '/';
 }
 
 export function SignIn() {
