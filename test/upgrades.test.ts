@@ -137,6 +137,16 @@ it('an offer of a WebSocket where there is none is answered as the request would
   expect((await ask(`${app.projectPath}/notifications/ws`, cookie, 'Origin: http://x')).status).toBe(401);
 });
 
+it('a page of another origin spends nothing of the budget of whoever looks at it', async () => {
+  const cookie = `Cookie: session=${app.demo.users.owner.token}`;
+  const ask = async (origin: string) => {
+    const [answer] = await exchange(lines('GET /v1/nowhere HTTP/1.1', 'Host: x', cookie, `Origin: ${origin}`, ...socketOffer));
+    return [answer?.status, /^"(\w+)"/.exec(answer?.headers['ratelimit-policy'] ?? '')?.[1]];
+  };
+  expect(await ask('http://evil.example')).toEqual([401, 'anonymous']);
+  expect(await ask('http://x')).toEqual([404, 'user']);
+});
+
 it('bytes that are no HTTP are answered with the headers of every answer', async () => {
   const [answer] = await exchange('nonsense\r\n\r\n');
   expect(answer?.status).toBe(400);

@@ -174,7 +174,8 @@ export class Consoles {
     if (!formerOwner || this.#sessions.isClosed) return null;
     const handover = await this.#awaitHandover(facts.id, formerOwner);
     const snapshot = (await readSnapshots(database, [facts.id])).get(facts.id);
-    if (!snapshot || snapshot.end) return null;
+    // Its client may have come back to the process that runs it, which has taken it back.
+    if (!snapshot || snapshot.end || snapshot.owner !== this.#sessions.owner) return null;
     const { bytesIn, bytesOut } = snapshot;
     // The former owner has died, and its last output is lost: the session continues at a position that no client can have.
     const withoutOutput = { position: Math.max(bytesOut, after ?? 0) + 1, scrollback: new Uint8Array() };

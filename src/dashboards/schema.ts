@@ -1,18 +1,15 @@
 import type { InputFieldBuilder } from '@pothos/core';
-import type { ProjectScope } from '../access/scope.ts';
-import { openReader, type ReadWithinBudget, readWithoutHeavyFields } from '../graph/answer.ts';
+import { openReader, readWithoutHeavyFields } from '../graph/answer.ts';
 import { builder } from '../graph/builder.ts';
-import type { Slice } from '../graph/connection.ts';
 import { pageCost } from '../graph/cost.ts';
 import { idempotencyKey, runIdempotently } from '../graph/idempotency.ts';
 import { implementConnection, resolveList } from '../graph/list.ts';
 import type { Locate } from '../graph/locate.ts';
 import { NodeRef, registerNode } from '../graph/node.ts';
-import { implementOrder, type Order, orderedKeyset } from '../graph/order.ts';
+import { implementOrder, orderedKeyset } from '../graph/order.ts';
 import { implementPage, pageArgs } from '../graph/page.ts';
 import { ProjectRef } from '../graph/project.ts';
 import { loadMember, UserRef } from '../graph/user.ts';
-import type { Database } from '../platform/database.ts';
 import { countDashboards, defaultDashboardOrder, findDashboards, listDashboardsByProject, listOrderedDashboards } from './find.ts';
 import { type Dashboard, getDashboard, heavyFields, listDashboards, pageDashboards } from './list.ts';
 import { createDashboard, type DashboardQuota, deleteDashboard, patchDashboard, updateDashboard } from './service.ts';
@@ -66,17 +63,11 @@ const DashboardOrder = implementOrder('Dashboard', ['name', 'created']);
 const DashboardPage = implementPage('DashboardPage', DashboardRef);
 
 /** The dashboards of each project: those of one by a statement that reads ids and rows together. */
-async function readDashboards(
-  database: Database,
-  scopes: readonly ProjectScope[],
-  order: Order,
-  slice: Slice<string>,
-  read: ReadWithinBudget,
-): Promise<Dashboard[][]> {
+const readDashboards: typeof listOrderedDashboards = async (database, scopes, order, slice, read) => {
   if (order !== defaultDashboardOrder) return listOrderedDashboards(database, scopes, order, slice, read);
   const [only] = scopes;
   return only && scopes.length === 1 ? [await listDashboards(only, slice, read)] : listDashboardsByProject(database, scopes, slice, read);
-}
+};
 
 builder.objectFields(ProjectRef, (t) => ({
   dashboards: t.connection(

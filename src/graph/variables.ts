@@ -45,6 +45,14 @@ export interface VariableBinding {
   readonly positions: readonly Position[];
   /** The last of them, which field errors of services name. */
   readonly position: Position | null;
+  /** The variables beside it, each with the value that makes this one required. */
+  readonly requirements: readonly Requirement[];
+}
+
+interface Requirement {
+  readonly variable: string;
+  readonly value: string;
+  readonly message: string;
 }
 
 export type Position = GraphQLInputField | GraphQLArgument;
@@ -61,7 +69,10 @@ export function readBindings(schema: GraphQLSchema, document: DocumentNode, oper
     if (!type) continue;
     const isRequired = isNonNullType(type) && !defaultValue;
     const ownPositions = positions.get(name) ?? [];
-    bindings.set(name, { type, isRequired, positions: ownPositions, position: ownPositions.at(-1) ?? null });
+    const requirements = ownPositions.some(({ extensions }) => extensions.requiredFor)
+      ? readRequirements(operation, name, ownPositions)
+      : [];
+    bindings.set(name, { type, isRequired, positions: ownPositions, position: ownPositions.at(-1) ?? null, requirements });
   }
   return bindings;
 }
@@ -96,6 +107,24 @@ export function readPositions(
   return positions;
 }
 
+/** What the input objects of an operation require of a variable that stands beside others in one. Of a fragment the service checks it. */
+function readRequirements(operation: OperationDefinitionNode, name: string, positions: readonly Position[]): Requirement[] {
+  const requirements: Requirement[] = [];
+  visit(operation, {
+    ObjectValue({ fields }) {
+      const variables = new Map(
+        fields.map(({ name: field, value }) => [field.value, value.kind === Kind.VARIABLE ? value.name.value : null]),
+      );
+      for (const { name: field, extensions } of positions) {
+        const { requiredFor } = extensions as FieldConstraints;
+        const variable = requiredFor && variables.get(field) === name ? variables.get(requiredFor.field) : null;
+        if (requiredFor && variable) requirements.push({ variable, value: requiredFor.value, message: requiredFor.message });
+      }
+    },
+  });
+  return requirements;
+}
+
 export function inputFieldOf(parent: GraphQLInputType | null | undefined, name: string): GraphQLInputField | undefined {
   const type = getNamedType(parent);
   return isInputObjectType(type) ? type.getFields()[name] : undefined;
@@ -117,15 +146,12 @@ export function variableErrors(bindings: VariableBindings, values: Readonly<Reco
     if (!messages.includes(text)) messages.push(text);
   };
   const readValue = (name: string) => (Object.hasOwn(values, name) ? values[name] : undefined);
-  const readField = (field: string) => {
-    const [name] = [...bindings].find(([, { position }]) => position?.name === field) ?? [];
-    return name === undefined ? undefined : readValue(name);
-  };
   for (const [name, binding] of bindings) {
     const value = readValue(name);
-    const needed = binding.position && missingError(binding.position, value, readField);
+    const isMissing = value === undefined || value === null;
+    const needed = isMissing && binding.requirements.find((one) => readValue(one.variable) === one.value);
     if (needed) {
-      report([name], needed);
+      report([name], needed.message);
       continue;
     }
     if (value === undefined) {
@@ -172,9 +198,9 @@ function checkObject(
   for (const [name, field] of Object.entries(fields)) {
     const path = [...prefix, name];
     const part = Object.hasOwn(value, name) ? value[name] : undefined;
-    const needed = missingError(field, part, (other) => value[other]);
-    if (needed) {
-      report(path, needed);
+    const { requiredFor } = field.extensions as FieldConstraints;
+    if (requiredFor && (part === undefined || part === null) && value[requiredFor.field] === requiredFor.value) {
+      report(path, requiredFor.message);
       continue;
     }
     if (part === undefined) {
@@ -185,17 +211,6 @@ function checkObject(
     if (constraint) report(path, constraint);
     else checkValue(field.type, part, path, report);
   }
-}
-
-/** The error of a field that is absent or null although the value of another one requires it; null if there is none. */
-function missingError(
-  field: { readonly extensions: FieldConstraints },
-  value: unknown,
-  readValue: (field: string) => unknown,
-): string | null {
-  const { requiredFor } = field.extensions;
-  if (!requiredFor || (value !== undefined && value !== null)) return null;
-  return readValue(requiredFor.field) === requiredFor.value ? requiredFor.message : null;
 }
 
 /** The first violation among the constraints of a value's positions; null if there is none. */

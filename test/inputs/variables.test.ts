@@ -299,3 +299,17 @@ it('an id in capitals is the same, and is answered in small letters', async () =
 });
 
 it('harms nobody', () => expectUnharmed(app));
+
+it('what one input requires is asked of its own variables, not of those of an input beside it', async () => {
+  const place = { organizationId: app.demo.organization_id, projectId: app.demo.project_id };
+  const ticket = (name: string, number: number) =>
+    `${name}: createWebsocketTicket(input: { organizationId: $o, projectId: $p, target: $t${number}, instanceId: $i${number} }) { path }`;
+  const document = `mutation ($o: ID!, $p: ID!, $t1: TicketTarget!, $i1: UUID, $t2: TicketTarget!, $i2: UUID) { ${ticket('a', 1)} ${ticket('b', 2)} }`;
+  const variables = { o: place.organizationId, p: place.projectId, t1: 'console', i1: app.demo.instances.eligible, t2: 'notifications' };
+  const { json } = await app.graphql(document, variables, { as: 'member' });
+  expect(json.errors).toBeUndefined();
+  expect(json.data.b.path).toMatch(/notifications\/ws$/);
+  const { i1: _, ...without } = variables;
+  const refused = await app.graphql(document, without, { as: 'member' });
+  expect(refused.json.errors[0].extensions.fields).toEqual({ i1: ['This field is required for a console.'] });
+});

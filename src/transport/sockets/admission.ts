@@ -132,9 +132,11 @@ function isTargetOf({ target, organizationId, projectId, instanceId }: RedeemedT
 
 /** The viewer by the header or the cookie; null without either. */
 async function admitCredential(dependencies: UpgradeDependencies, { request, headers }: UpgradeRequest): Promise<Viewer | null> {
+  const { origin } = request.headers;
+  // Without an Origin the client is no browser; from another one a page would spend the budget of whoever looks at it.
+  const takesCookie = origin !== undefined && dependencies.isAllowedOrigin(origin, request);
   const { viewer, fault, allowance } = await admit(dependencies, {
-    // A cookie counts only with an Origin, which has been checked: without one the client is no browser.
-    readCredential: () => readBearer(request) ?? (request.headers.origin === undefined ? null : readSessionCookie(request)),
+    readCredential: () => readBearer(request) ?? (takesCookie ? readSessionCookie(request) : null),
     readAddress: () => dependencies.addresses.of(request),
   });
   headers.push(...Object.entries(limitHeaders(allowance)).flat());

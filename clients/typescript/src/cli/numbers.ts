@@ -1,6 +1,6 @@
 /** Marks the text of a number; no text of a dashboard has this character. */
 const MARK = '\u0000';
-const stringOrNumber = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
+const stringOrNumber = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/g;
 
 /** Parses a JSON text with each number as it is spelled, marked, so that values differ where a digit does. */
 export function parseExactly(text: string): unknown {
