@@ -12,6 +12,7 @@ import {
   isRequiredInputField,
   Kind,
   type OperationDefinitionNode,
+  type SelectionNode,
   type SelectionSetNode,
   type ValueNode,
   valueFromASTUntyped,
@@ -90,12 +91,14 @@ function* walkFieldIds(located: Located) {
   }
 }
 
-/** The root fields of an operation: the first for each response name. */
-export function listRootFields({ document, operation }: Pick<Located, 'document' | 'operation'>): FieldNode[] {
+/** The root fields of an operation that would be executed: the first for each response name. */
+export function listRootFields(located: Located): FieldNode[] {
+  const { document, operation } = located;
   const found = new Map<string, FieldNode>();
   const visited = new Set<string>();
   const collect = ({ selections }: SelectionSetNode) => {
     for (const node of selections) {
+      if (isSkipped(node, located)) continue;
       if (node.kind === Kind.FIELD) {
         const name = responseNameOf(node);
         if (!found.has(name)) found.set(name, node);
@@ -109,6 +112,14 @@ export function listRootFields({ document, operation }: Pick<Located, 'document'
   };
   collect(operation.selectionSet);
   return [...found.values()];
+}
+
+/** Whether `@skip` or `@include` excludes a selection; a condition without a boolean value excludes nothing. */
+function isSkipped({ directives = [] }: SelectionNode, located: Located): boolean {
+  return directives.some(({ name, arguments: given }) => {
+    const condition = readValue(given?.find((argument) => argument.name.value === 'if')?.value, located);
+    return (name.value === 'skip' && condition === true) || (name.value === 'include' && condition === false);
+  });
 }
 
 export function responseNameOf({ alias, name }: FieldNode): string {

@@ -89,7 +89,10 @@ async function rejectFields(located: Located, { contextValue }: ExecutionArgs, f
     return maskError(new GraphQLError('', { nodes: node, path, originalError: failure as Error }), context.openLogger());
   });
   // The same answer as from an execution: such root fields are nullable.
-  const data = Object.fromEntries(listRootFields(located).map((node) => [responseNameOf(node), null]));
+  const rootTypeName = located.schema.getRootType(located.operation.operation)?.name;
+  const data = Object.fromEntries(
+    listRootFields(located).map((node) => [responseNameOf(node), node.name.value === '__typename' ? rootTypeName : null]),
+  );
   return located.operation.operation === OperationTypeNode.SUBSCRIPTION ? { errors } : { errors, data };
 }
 

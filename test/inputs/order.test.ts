@@ -124,6 +124,21 @@ describe('what comes before the fields', () => {
     }
   });
 
+  it('is the access to what would be executed: neither a skipped field nor a type name is a null', async () => {
+    const create = (alias: string, project: string, directive: string) =>
+      `${alias}: createDashboard(input: {organizationId: "${app.demo.organization_id}", projectId: "${project}", name: ""}) ${directive} { dashboard { id } }`;
+    const query = `mutation ($no: Boolean! = false) {
+      __typename
+      type: __typename @skip(if: $no)
+      ${create('a', ABSENT_ID, '')}
+      ${create('b', ABSENT_ID, '@include(if: $no)')}
+      ... @skip(if: true) { ${create('c', ABSENT_ID, '')} }
+    }`;
+    const { json } = await app.graphql(query);
+    expect(json.data).toEqual({ __typename: 'Mutation', type: 'Mutation', a: null });
+    expect(json.errors.map(({ path }: { path: string[] }) => path)).toEqual([['a']]);
+  });
+
   it('the role comes behind them', async () => {
     const { json } = await app.graphql(literal(app.demo.project_id), {}, { as: 'viewer' });
     expect(json.errors[0].extensions).toEqual({ code: 'validation_failed', fields: { name: ['This field may not be blank.'] } });
