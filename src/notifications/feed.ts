@@ -115,7 +115,10 @@ class Feed extends Source<FeedEvent> implements Evictable {
   }
 
   override get needsFetch(): boolean {
-    if (this.isEnded || this.#fetched.length > 0) return false;
+    if (this.isEnded) return false;
+    // Events under way are not readable yet, even where they have arrived.
+    if (this.#fetching) return true;
+    if (this.#fetched.length > 0) return false;
     return !this.#isReady || this.#follower?.isLagging === true || this.#lacksReads;
   }
 

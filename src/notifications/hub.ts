@@ -211,8 +211,9 @@ export class Hub implements Evictable {
     this.#logPosition = position;
     this.#positionAtPoll = this.position;
     if (position > this.position) this.requestBatch(isStuck || this.#hasRoom());
-    if (prunedThrough > this.#prunedThrough) for (const id of this.#readers.keys()) this.refreshReadState(id);
+    const hasPruned = prunedThrough > this.#prunedThrough;
     this.#prunedThrough = prunedThrough;
+    for (const { userId: id, isStale } of this.#readers.values()) if (hasPruned || isStale) this.refreshReadState(id);
   }
 
   /** Whether the window has space, or half of the followers that keep up are in its newer half: the others still find their entries. */
@@ -288,6 +289,10 @@ export class Hub implements Evictable {
         if (reader.state.last > this.position) this.requestBatch();
         for (const { subscriber } of reader.followers) subscriber.onReadable();
       }
+    } catch (failure) {
+      // The next poll tries again.
+      reader.isStale = true;
+      throw failure;
     } finally {
       reader.isRefreshing = false;
     }

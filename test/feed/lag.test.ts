@@ -68,3 +68,34 @@ it('a wake-up while the first feed of a project opens does not lead its hub back
   hubs.close();
   await expect(open().next()).rejects.toMatchObject({ code: 'service_unavailable' });
 });
+
+it('an unread count that retention has changed is told, also where reading it fails once', async () => {
+  let reads = 0;
+  let failures = 0;
+  const query = async (...statement: Parameters<typeof scope.database.query>) => {
+    const rows = await scope.database.query<{ prunedThrough?: number }>(...statement);
+    if (!statement[0].join().includes('news.ids')) return rows;
+    reads += 1;
+    if (rows[0]?.prunedThrough === 10 && failures === 0) {
+      failures += 1;
+      throw new Error('the connection was lost');
+    }
+    return rows;
+  };
+  const database = { query } as unknown as typeof scope.database;
+  const hubs = new Hubs({ database, wakeups: openLocalWakeups(), log: createLogger('silent') });
+  const feed = openFeed({ ...scope, database }, { hubs, watchAccess: () => ({ stop: () => {} }) as never }, null);
+  const { unreadCount } = (await feed.next()).value as { unreadCount: number };
+  // The feed has read the state, and so has the hub.
+  hubs.wake({ projectId: scope.projectId, userId: scope.viewer.userId });
+  await expect.poll(() => reads).toBeGreaterThan(1);
+  // The first ten notifications are removed, as retention does.
+  await scope.database.query`
+    UPDATE notifications SET created = now() - interval '400 days' WHERE project_id = ${scope.projectId}::uuid AND sequence <= 10`;
+  await scope.database.query`SELECT prune_notification_log(${scope.projectId}::uuid, now() - interval '300 days', 500)`;
+  const { value } = await feed.next();
+  expect(failures).toBe(1);
+  expect(value).toMatchObject({ type: 'read' });
+  expect((value as { unreadCount: number }).unreadCount).toBeLessThan(unreadCount);
+  hubs.close();
+}, 10_000);
