@@ -135,11 +135,15 @@ export class Consoles {
       sessionId,
       position,
       attach: async (client) => {
-        const outcome = await recordAttachment(database, { id: sessionId, userId, clientAddress, owner }, limits.perUser);
-        if (outcome !== 'entered') return outcome;
-        if (!this.#sessions.isRunning(session)) return 'session_gone';
-        // The pause has a limit: by now the scrollback may have dropped output that a slow client needs.
-        return position < session.scrollback.start ? 'after_not_kept' : this.#attach(scope, session, client, position);
+        try {
+          const outcome = await recordAttachment(database, { id: sessionId, userId, clientAddress, owner }, limits.perUser);
+          if (outcome !== 'entered') return outcome;
+          if (!this.#sessions.isRunning(session)) return 'session_gone';
+          // The pause has a limit: by now the scrollback may have dropped output that a slow client needs.
+          return position < session.scrollback.start ? 'after_not_kept' : this.#attach(scope, session, client, position);
+        } finally {
+          session.endPause();
+        }
       },
     };
   }

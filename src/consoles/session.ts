@@ -101,9 +101,16 @@ export class LiveSession {
   /** Pauses the output, so that the scrollback does not change until a client is attached. */
   pauseUntilAttached(): void {
     if (this.#pauseTimer) clearTimeout(this.#pauseTimer);
-    this.#pauseTimer = setTimeout(() => this.#endPause(), MAX_PAUSE_MS);
+    this.#pauseTimer = setTimeout(() => this.endPause(), MAX_PAUSE_MS);
     this.#pauseTimer.unref();
     this.#line?.pause();
+  }
+
+  /** Resumes the output: a client has been attached, or will not be. */
+  endPause(): void {
+    if (this.#pauseTimer) clearTimeout(this.#pauseTimer);
+    this.#pauseTimer = null;
+    this.#resumeLine();
   }
 
   /** Sends the client the stored output from a position on, then live output; closes the client that was attached before. */
@@ -117,7 +124,6 @@ export class LiveSession {
     if (!this.isSerial) this.#destroyLine();
     const missed = this.scrollback.readFrom(from);
     if (missed.length > 0) client.send(missed, this.#onSent);
-    this.#endPause();
     if (!this.#isLineClosed) this.#line ??= this.#connect();
     client.resume();
   }
@@ -153,7 +159,7 @@ export class LiveSession {
   async hangUp(closing: Closing): Promise<void> {
     const client = this.#client;
     this.#client = null;
-    this.#endPause();
+    this.endPause();
     client?.close(closing);
     const line = this.#line;
     if (!line || line.destroyed) return;
@@ -212,12 +218,6 @@ export class LiveSession {
   readonly #onSent = (): void => {
     if (this.#isLinePaused && (this.#client?.bufferedAmount ?? 0) <= OUTPUT_LOW_WATERMARK_BYTES) this.#resumeLine();
   };
-
-  #endPause(): void {
-    if (this.#pauseTimer) clearTimeout(this.#pauseTimer);
-    this.#pauseTimer = null;
-    this.#resumeLine();
-  }
 
   #resumeLine(): void {
     this.#isLinePaused = false;

@@ -8,8 +8,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { connect } from 'portico-client';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { openProject } from '../../src/access/scope.ts';
+import { Consoles } from '../../src/consoles/consoles.ts';
 import { endSilentSessions } from '../../src/consoles/store.ts';
 import { makeUuid } from '../../src/kernel/uuid.ts';
+import { createLogger } from '../../src/platform/logger.ts';
 import { root } from '../../src/platform/root.ts';
 import { isPostgres, startApp, type TestApp } from '../support/app.ts';
 import { type ConsoleSocket, type Guest, openConsole, openConsoleSocket, openGuest, setEndpoint } from '../support/console.ts';
@@ -412,6 +415,49 @@ describe('of one instance', () => {
     expect(again.sessionId()).toBe(first.sessionId());
     expect(again.output().length).toBe(0);
   });
+});
+
+it('goes on with its client where another attachment to it has failed', async () => {
+  const { organization_id: organizationId, project_id: projectId, users } = app.demo;
+  const session = { kind: 'session', expires: new Date(Date.now() + 3_600_000) } as const;
+  const viewer = { userId: users.admin.id, email: '', name: '', created: new Date(), credential: session };
+  const scope = await openProject(app.app.database, viewer, { organizationId, projectId });
+  let isAway = false;
+  const database = Object.create(app.app.database, {
+    transact: {
+      value: (...work: Parameters<typeof scope.database.transact>) =>
+        isAway ? Promise.reject(new Error('the connection was lost')) : app.app.database.transact(...work),
+    },
+  });
+  const watch = { add: () => ({ stop: () => {} }) } as never;
+  const consoles = new Consoles({ database, watch, log: createLogger('silent'), limits: { perUser: 3, idleMs: 60_000 } });
+  const request = { instanceId: instance, sessionId: null, after: null, clientAddress: '127.0.0.1' };
+  const prepare = async (sessionId: string | null) => {
+    const opening = await consoles.prepare(scope, { ...request, sessionId });
+    if (typeof opening === 'string') throw new Error(opening);
+    return opening;
+  };
+  let output = '';
+  const client = {
+    bufferedAmount: 0,
+    send: (bytes: Buffer, onSent: () => void) => {
+      output += bytes.toString();
+      onSent();
+    },
+    pause: () => {},
+    resume: () => {},
+    close: () => {},
+  };
+  const opening = await prepare(null);
+  await opening.attach(client);
+  await guest.called();
+  const again = await prepare(opening.sessionId);
+  isAway = true;
+  await expect(again.attach({ ...client })).rejects.toThrow('the connection was lost');
+  guest.say('still here');
+  await expect.poll(() => output, { timeout: 2_000 }).toBe('still here');
+  isAway = false;
+  await consoles.close();
 });
 
 describe('the documented example', () => {
