@@ -36,7 +36,7 @@ export function configure(root, url) {
               {
                 databaseUrl: url,
                 targets: [
-                  { tag: { regex: '(.*\\.)?query' }, transform: '{type}' },
+                  { tag: { regex: '(.*\\.)?query(Ascending)?' }, transform: '{type}' },
                   // `$executeRaw` returns the number of rows, not columns.
                   { tag: { regex: '(.*\\.)?\\$executeRaw' }, skipTypeAnnotations: true },
                 ],

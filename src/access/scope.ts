@@ -113,41 +113,24 @@ export async function listProjects(
   { above, below, limit, isAscending, offset = 0 }: IdRange,
 ): Promise<ProjectScope[][]> {
   const { userId } = viewer;
-  const rows = isAscending
-    ? await database.query<ProjectRow>`
-        SELECT project.id, project.organization_id, project.name, project.created, organization.name AS organization_name,
-          organization.currency, organization_member.role AS organization_role, listed.role AS project_role
-        FROM organization_members AS organization_member
-        JOIN organizations AS organization ON organization.id = organization_member.organization_id
-        CROSS JOIN LATERAL (
-          SELECT project.* FROM projects AS project
-          LEFT JOIN project_members AS project_member
-            ON project_member.project_id = project.id AND project_member.user_id = organization_member.user_id
-          WHERE project.organization_id = organization_member.organization_id
-            AND (organization_member.role <> 'member' OR project_member.role IS NOT NULL)
-            AND project.id > ${above}::uuid AND project.id < ${below}::uuid
-          ORDER BY project.id LIMIT ${limit} OFFSET ${offset}
-        ) AS project
-        LEFT JOIN project_members AS listed ON listed.project_id = project.id AND listed.user_id = organization_member.user_id
-        WHERE organization_member.user_id = ${userId}::uuid AND organization_member.organization_id = ANY (${organizationIds}::uuid[])
-        ORDER BY project.id`
-    : await database.query<ProjectRow>`
-        SELECT project.id, project.organization_id, project.name, project.created, organization.name AS organization_name,
-          organization.currency, organization_member.role AS organization_role, listed.role AS project_role
-        FROM organization_members AS organization_member
-        JOIN organizations AS organization ON organization.id = organization_member.organization_id
-        CROSS JOIN LATERAL (
-          SELECT project.* FROM projects AS project
-          LEFT JOIN project_members AS project_member
-            ON project_member.project_id = project.id AND project_member.user_id = organization_member.user_id
-          WHERE project.organization_id = organization_member.organization_id
-            AND (organization_member.role <> 'member' OR project_member.role IS NOT NULL)
-            AND project.id > ${above}::uuid AND project.id < ${below}::uuid
-          ORDER BY project.id DESC LIMIT ${limit} OFFSET ${offset}
-        ) AS project
-        LEFT JOIN project_members AS listed ON listed.project_id = project.id AND listed.user_id = organization_member.user_id
-        WHERE organization_member.user_id = ${userId}::uuid AND organization_member.organization_id = ANY (${organizationIds}::uuid[])
-        ORDER BY project.id DESC`;
+  const query = isAscending ? database.queryAscending : database.query;
+  const rows = await query<ProjectRow>`
+    SELECT project.id, project.organization_id, project.name, project.created, organization.name AS organization_name,
+      organization.currency, organization_member.role AS organization_role, listed.role AS project_role
+    FROM organization_members AS organization_member
+    JOIN organizations AS organization ON organization.id = organization_member.organization_id
+    CROSS JOIN LATERAL (
+      SELECT project.* FROM projects AS project
+      LEFT JOIN project_members AS project_member
+        ON project_member.project_id = project.id AND project_member.user_id = organization_member.user_id
+      WHERE project.organization_id = organization_member.organization_id
+        AND (organization_member.role <> 'member' OR project_member.role IS NOT NULL)
+        AND project.id > ${above}::uuid AND project.id < ${below}::uuid
+      ORDER BY project.id DESC LIMIT ${limit} OFFSET ${offset}
+    ) AS project
+    LEFT JOIN project_members AS listed ON listed.project_id = project.id AND listed.user_id = organization_member.user_id
+    WHERE organization_member.user_id = ${userId}::uuid AND organization_member.organization_id = ANY (${organizationIds}::uuid[])
+    ORDER BY project.id DESC`;
   const lists = new Map<string, ProjectScope[]>(organizationIds.map((id) => [id, []]));
   for (const row of rows) {
     const scope = makeScope(database, viewer, row);

@@ -51,47 +51,27 @@ export async function listProjectMembers(
   const { above, below, limit, isAscending } = boundsOf(slice, 'asc');
   const projectIds = idsOf(scopes);
   const organizationIds = scopes.map(({ organizationId }) => organizationId);
-  const rows = isAscending
-    ? await database.query<ProjectMemberRow>`
-        SELECT wanted.project_id AS "projectId", member.role, users.id, users.email, users.name
-        FROM unnest(${projectIds}::uuid[], ${organizationIds}::uuid[]) AS wanted (project_id, organization_id)
-        CROSS JOIN LATERAL (
-          SELECT either.user_id, either.role FROM (
-            (SELECT administrator.user_id, 'admin'::project_role AS role FROM organization_members AS administrator
-            WHERE administrator.organization_id = wanted.organization_id AND administrator.role <> 'member'
-              AND administrator.user_id > ${above}::uuid AND administrator.user_id < ${below}::uuid
-            ORDER BY administrator.user_id LIMIT ${limit})
-            UNION ALL
-            (SELECT listed.user_id, listed.role FROM project_members AS listed
-            JOIN organization_members AS own
-              ON own.organization_id = wanted.organization_id AND own.user_id = listed.user_id AND own.role = 'member'
-            WHERE listed.project_id = wanted.project_id AND listed.user_id > ${above}::uuid AND listed.user_id < ${below}::uuid
-            ORDER BY listed.user_id LIMIT ${limit})
-          ) AS either
-          ORDER BY either.user_id LIMIT ${limit}
-        ) AS member
-        JOIN users ON users.id = member.user_id
-        ORDER BY users.id`
-    : await database.query<ProjectMemberRow>`
-        SELECT wanted.project_id AS "projectId", member.role, users.id, users.email, users.name
-        FROM unnest(${projectIds}::uuid[], ${organizationIds}::uuid[]) AS wanted (project_id, organization_id)
-        CROSS JOIN LATERAL (
-          SELECT either.user_id, either.role FROM (
-            (SELECT administrator.user_id, 'admin'::project_role AS role FROM organization_members AS administrator
-            WHERE administrator.organization_id = wanted.organization_id AND administrator.role <> 'member'
-              AND administrator.user_id > ${above}::uuid AND administrator.user_id < ${below}::uuid
-            ORDER BY administrator.user_id DESC LIMIT ${limit})
-            UNION ALL
-            (SELECT listed.user_id, listed.role FROM project_members AS listed
-            JOIN organization_members AS own
-              ON own.organization_id = wanted.organization_id AND own.user_id = listed.user_id AND own.role = 'member'
-            WHERE listed.project_id = wanted.project_id AND listed.user_id > ${above}::uuid AND listed.user_id < ${below}::uuid
-            ORDER BY listed.user_id DESC LIMIT ${limit})
-          ) AS either
-          ORDER BY either.user_id DESC LIMIT ${limit}
-        ) AS member
-        JOIN users ON users.id = member.user_id
-        ORDER BY users.id DESC`;
+  const query = isAscending ? database.queryAscending : database.query;
+  const rows = await query<ProjectMemberRow>`
+    SELECT wanted.project_id AS "projectId", member.role, users.id, users.email, users.name
+    FROM unnest(${projectIds}::uuid[], ${organizationIds}::uuid[]) AS wanted (project_id, organization_id)
+    CROSS JOIN LATERAL (
+      SELECT either.user_id, either.role FROM (
+        (SELECT administrator.user_id, 'admin'::project_role AS role FROM organization_members AS administrator
+        WHERE administrator.organization_id = wanted.organization_id AND administrator.role <> 'member'
+          AND administrator.user_id > ${above}::uuid AND administrator.user_id < ${below}::uuid
+        ORDER BY administrator.user_id DESC LIMIT ${limit})
+        UNION ALL
+        (SELECT listed.user_id, listed.role FROM project_members AS listed
+        JOIN organization_members AS own
+          ON own.organization_id = wanted.organization_id AND own.user_id = listed.user_id AND own.role = 'member'
+        WHERE listed.project_id = wanted.project_id AND listed.user_id > ${above}::uuid AND listed.user_id < ${below}::uuid
+        ORDER BY listed.user_id DESC LIMIT ${limit})
+      ) AS either
+      ORDER BY either.user_id DESC LIMIT ${limit}
+    ) AS member
+    JOIN users ON users.id = member.user_id
+    ORDER BY users.id DESC`;
   const lists = groupRows(projectIds, rows, ({ projectId }) => projectId);
   return lists.map((list) => list.map(({ projectId: _projectId, role, ...user }) => ({ role, user })));
 }

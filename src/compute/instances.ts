@@ -37,33 +37,20 @@ export async function listInstances(
     return pickLists(idsOf(scopes), rows, ({ instances }) => instances);
   }
   const { above, below, limit, isAscending } = boundsOf(slice, 'asc');
-  const rows = isAscending
-    ? await database.query<Instance>`
-        SELECT listed.* FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)
-        CROSS JOIN LATERAL (
-          SELECT instance.id, instance.project_id AS "projectId", instance.name, instance.status, instance.plan, instance.region,
-            instance.vcpu, instance.ram_mb AS "ramMb", instance.storage_gb AS "storageGb", instance.hypervisor, instance.throttled,
-            instance.daily_backup AS "dailyBackup", instance.cancellation_at AS "cancellationAt",
-            instance.billing_service_id AS "billingServiceId", instance.created, instance.modified
-          FROM instances AS instance
-          WHERE instance.project_id = wanted.project_id AND instance.status <> 'deleted'
-            AND instance.id > ${above}::uuid AND instance.id < ${below}::uuid
-          ORDER BY instance.id LIMIT ${limit}
-        ) AS listed
-        ORDER BY listed.id`
-    : await database.query<Instance>`
-        SELECT listed.* FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)
-        CROSS JOIN LATERAL (
-          SELECT instance.id, instance.project_id AS "projectId", instance.name, instance.status, instance.plan, instance.region,
-            instance.vcpu, instance.ram_mb AS "ramMb", instance.storage_gb AS "storageGb", instance.hypervisor, instance.throttled,
-            instance.daily_backup AS "dailyBackup", instance.cancellation_at AS "cancellationAt",
-            instance.billing_service_id AS "billingServiceId", instance.created, instance.modified
-          FROM instances AS instance
-          WHERE instance.project_id = wanted.project_id AND instance.status <> 'deleted'
-            AND instance.id > ${above}::uuid AND instance.id < ${below}::uuid
-          ORDER BY instance.id DESC LIMIT ${limit}
-        ) AS listed
-        ORDER BY listed.id DESC`;
+  const query = isAscending ? database.queryAscending : database.query;
+  const rows = await query<Instance>`
+    SELECT listed.* FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)
+    CROSS JOIN LATERAL (
+      SELECT instance.id, instance.project_id AS "projectId", instance.name, instance.status, instance.plan, instance.region,
+        instance.vcpu, instance.ram_mb AS "ramMb", instance.storage_gb AS "storageGb", instance.hypervisor, instance.throttled,
+        instance.daily_backup AS "dailyBackup", instance.cancellation_at AS "cancellationAt",
+        instance.billing_service_id AS "billingServiceId", instance.created, instance.modified
+      FROM instances AS instance
+      WHERE instance.project_id = wanted.project_id AND instance.status <> 'deleted'
+        AND instance.id > ${above}::uuid AND instance.id < ${below}::uuid
+      ORDER BY instance.id DESC LIMIT ${limit}
+    ) AS listed
+    ORDER BY listed.id DESC`;
   return groupRows(idsOf(scopes), rows, ({ projectId }) => projectId);
 }
 
@@ -79,63 +66,35 @@ async function listAttentiveInstances(
 ): Promise<Instance[][]> {
   const { above, below, limit, isAscending } = boundsOf(slice, 'asc');
   const now = new Date();
-  const rows = isAscending
-    ? await database.query<Instance>`
-        SELECT listed.* FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)
-        CROSS JOIN LATERAL (
-          SELECT instance.id, instance.project_id AS "projectId", instance.name, instance.status, instance.plan, instance.region,
-            instance.vcpu, instance.ram_mb AS "ramMb", instance.storage_gb AS "storageGb", instance.hypervisor, instance.throttled,
-            instance.daily_backup AS "dailyBackup", instance.cancellation_at AS "cancellationAt",
-            instance.billing_service_id AS "billingServiceId", instance.created, instance.modified
-          FROM (
-            (SELECT id FROM instances WHERE ${attention}::text = 'without_hypervisor' AND project_id = wanted.project_id
-              AND hypervisor IS NULL AND status <> 'deleted' AND (${status}::instance_status IS NULL OR ${status}::instance_status = status)
-              AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id LIMIT ${limit})
-            UNION ALL
-            (SELECT id FROM instances WHERE ${attention}::text = 'suspended' AND project_id = wanted.project_id
-              AND status = 'suspended' AND (${status}::instance_status IS NULL OR ${status}::instance_status = status)
-              AND (status, id) > ('suspended', ${above}::uuid) AND (status, id) < ('suspended', ${below}::uuid)
-              ORDER BY status, id LIMIT ${limit})
-            UNION ALL
-            (SELECT id FROM instances WHERE ${attention}::text = 'throttled' AND project_id = wanted.project_id
-              AND throttled AND status <> 'deleted' AND (${status}::instance_status IS NULL OR ${status}::instance_status = status)
-              AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id LIMIT ${limit})
-            UNION ALL
-            (SELECT id FROM instances WHERE ${attention}::text = 'cancellation_scheduled' AND project_id = wanted.project_id
-              AND cancellation_at > ${now} AND status <> 'deleted' AND (${status}::instance_status IS NULL OR ${status}::instance_status = status)
-              AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id LIMIT ${limit})
-          ) AS found
-          JOIN instances AS instance ON instance.id = found.id
-        ) AS listed
-        ORDER BY listed.id`
-    : await database.query<Instance>`
-        SELECT listed.* FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)
-        CROSS JOIN LATERAL (
-          SELECT instance.id, instance.project_id AS "projectId", instance.name, instance.status, instance.plan, instance.region,
-            instance.vcpu, instance.ram_mb AS "ramMb", instance.storage_gb AS "storageGb", instance.hypervisor, instance.throttled,
-            instance.daily_backup AS "dailyBackup", instance.cancellation_at AS "cancellationAt",
-            instance.billing_service_id AS "billingServiceId", instance.created, instance.modified
-          FROM (
-            (SELECT id FROM instances WHERE ${attention}::text = 'without_hypervisor' AND project_id = wanted.project_id
-              AND hypervisor IS NULL AND status <> 'deleted' AND (${status}::instance_status IS NULL OR ${status}::instance_status = status)
-              AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id DESC LIMIT ${limit})
-            UNION ALL
-            (SELECT id FROM instances WHERE ${attention}::text = 'suspended' AND project_id = wanted.project_id
-              AND status = 'suspended' AND (${status}::instance_status IS NULL OR ${status}::instance_status = status)
-              AND (status, id) > ('suspended', ${above}::uuid) AND (status, id) < ('suspended', ${below}::uuid)
-              ORDER BY status DESC, id DESC LIMIT ${limit})
-            UNION ALL
-            (SELECT id FROM instances WHERE ${attention}::text = 'throttled' AND project_id = wanted.project_id
-              AND throttled AND status <> 'deleted' AND (${status}::instance_status IS NULL OR ${status}::instance_status = status)
-              AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id DESC LIMIT ${limit})
-            UNION ALL
-            (SELECT id FROM instances WHERE ${attention}::text = 'cancellation_scheduled' AND project_id = wanted.project_id
-              AND cancellation_at > ${now} AND status <> 'deleted' AND (${status}::instance_status IS NULL OR ${status}::instance_status = status)
-              AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id DESC LIMIT ${limit})
-          ) AS found
-          JOIN instances AS instance ON instance.id = found.id
-        ) AS listed
-        ORDER BY listed.id DESC`;
+  const query = isAscending ? database.queryAscending : database.query;
+  const rows = await query<Instance>`
+    SELECT listed.* FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)
+    CROSS JOIN LATERAL (
+      SELECT instance.id, instance.project_id AS "projectId", instance.name, instance.status, instance.plan, instance.region,
+        instance.vcpu, instance.ram_mb AS "ramMb", instance.storage_gb AS "storageGb", instance.hypervisor, instance.throttled,
+        instance.daily_backup AS "dailyBackup", instance.cancellation_at AS "cancellationAt",
+        instance.billing_service_id AS "billingServiceId", instance.created, instance.modified
+      FROM (
+        (SELECT id FROM instances WHERE ${attention}::text = 'without_hypervisor' AND project_id = wanted.project_id
+          AND hypervisor IS NULL AND status <> 'deleted' AND (${status}::instance_status IS NULL OR ${status}::instance_status = status)
+          AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id DESC LIMIT ${limit})
+        UNION ALL
+        (SELECT id FROM instances WHERE ${attention}::text = 'suspended' AND project_id = wanted.project_id
+          AND status = 'suspended' AND (${status}::instance_status IS NULL OR ${status}::instance_status = status)
+          AND (status, id) > ('suspended', ${above}::uuid) AND (status, id) < ('suspended', ${below}::uuid)
+          ORDER BY status DESC, id DESC LIMIT ${limit})
+        UNION ALL
+        (SELECT id FROM instances WHERE ${attention}::text = 'throttled' AND project_id = wanted.project_id
+          AND throttled AND status <> 'deleted' AND (${status}::instance_status IS NULL OR ${status}::instance_status = status)
+          AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id DESC LIMIT ${limit})
+        UNION ALL
+        (SELECT id FROM instances WHERE ${attention}::text = 'cancellation_scheduled' AND project_id = wanted.project_id
+          AND cancellation_at > ${now} AND status <> 'deleted' AND (${status}::instance_status IS NULL OR ${status}::instance_status = status)
+          AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id DESC LIMIT ${limit})
+      ) AS found
+      JOIN instances AS instance ON instance.id = found.id
+    ) AS listed
+    ORDER BY listed.id DESC`;
   return groupRows(idsOf(scopes), rows, ({ projectId }) => projectId);
 }
 

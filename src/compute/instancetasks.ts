@@ -25,29 +25,18 @@ export async function listInstanceTasks(
   const { above, below, limit, isAscending } = boundsOf(slice, 'desc');
   const instanceIds = instances.map(({ id }) => id);
   const projectIds = instances.map(({ scope }) => scope.projectId);
-  const rows = isAscending
-    ? await database.query<InstanceTask>`
-        SELECT listed.* FROM unnest(${instanceIds}::uuid[], ${projectIds}::uuid[]) AS wanted (instance_id, project_id)
-        CROSS JOIN LATERAL (
-          SELECT task.id, task.project_id AS "projectId", task.instance_id AS "instanceId", task.kind, task.status, ''::text AS error,
-            task.created, task.started, task.finished
-          FROM tasks AS task
-          WHERE task.instance_id = wanted.instance_id AND task.project_id = wanted.project_id
-            AND task.id > ${above}::uuid AND task.id < ${below}::uuid
-          ORDER BY task.id LIMIT ${limit}
-        ) AS listed
-        ORDER BY listed.id`
-    : await database.query<InstanceTask>`
-        SELECT listed.* FROM unnest(${instanceIds}::uuid[], ${projectIds}::uuid[]) AS wanted (instance_id, project_id)
-        CROSS JOIN LATERAL (
-          SELECT task.id, task.project_id AS "projectId", task.instance_id AS "instanceId", task.kind, task.status, ''::text AS error,
-            task.created, task.started, task.finished
-          FROM tasks AS task
-          WHERE task.instance_id = wanted.instance_id AND task.project_id = wanted.project_id
-            AND task.id > ${above}::uuid AND task.id < ${below}::uuid
-          ORDER BY task.id DESC LIMIT ${limit}
-        ) AS listed
-        ORDER BY listed.id DESC`;
+  const query = isAscending ? database.queryAscending : database.query;
+  const rows = await query<InstanceTask>`
+    SELECT listed.* FROM unnest(${instanceIds}::uuid[], ${projectIds}::uuid[]) AS wanted (instance_id, project_id)
+    CROSS JOIN LATERAL (
+      SELECT task.id, task.project_id AS "projectId", task.instance_id AS "instanceId", task.kind, task.status, ''::text AS error,
+        task.created, task.started, task.finished
+      FROM tasks AS task
+      WHERE task.instance_id = wanted.instance_id AND task.project_id = wanted.project_id
+        AND task.id > ${above}::uuid AND task.id < ${below}::uuid
+      ORDER BY task.id DESC LIMIT ${limit}
+    ) AS listed
+    ORDER BY listed.id DESC`;
   return groupRows(instanceIds, rows, ({ instanceId }) => instanceId);
 }
 

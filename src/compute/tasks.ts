@@ -66,41 +66,24 @@ async function listAttentiveTasks(
 ): Promise<Task[][]> {
   const { above, below, limit, isAscending } = boundsOf(slice, 'desc');
   const { dayAgo, hourAgo } = windowStarts(new Date());
-  const rows = isAscending
-    ? await database.query<Task>`
-        SELECT listed.* FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)
-        CROSS JOIN LATERAL (
-          SELECT task.id, task.project_id AS "projectId", task.instance_id AS "instanceId", task.kind, task.status, ''::text AS error,
-            task.created, task.started, task.finished
-          FROM (
-            (SELECT id FROM tasks WHERE ${attention}::text = 'failed_24h' AND project_id = wanted.project_id
-              AND status = 'failed' AND finished >= ${dayAgo} AND (${status}::task_status IS NULL OR ${status}::task_status = status)
-              AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id LIMIT ${limit})
-            UNION ALL
-            (SELECT id FROM tasks WHERE ${attention}::text = 'stuck' AND project_id = wanted.project_id
-              AND status IN ('pending', 'running') AND created < ${hourAgo} AND (${status}::task_status IS NULL OR ${status}::task_status = status)
-              AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id LIMIT ${limit})
-          ) AS found
-          JOIN tasks AS task ON task.id = found.id
-        ) AS listed
-        ORDER BY listed.id`
-    : await database.query<Task>`
-        SELECT listed.* FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)
-        CROSS JOIN LATERAL (
-          SELECT task.id, task.project_id AS "projectId", task.instance_id AS "instanceId", task.kind, task.status, ''::text AS error,
-            task.created, task.started, task.finished
-          FROM (
-            (SELECT id FROM tasks WHERE ${attention}::text = 'failed_24h' AND project_id = wanted.project_id
-              AND status = 'failed' AND finished >= ${dayAgo} AND (${status}::task_status IS NULL OR ${status}::task_status = status)
-              AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id DESC LIMIT ${limit})
-            UNION ALL
-            (SELECT id FROM tasks WHERE ${attention}::text = 'stuck' AND project_id = wanted.project_id
-              AND status IN ('pending', 'running') AND created < ${hourAgo} AND (${status}::task_status IS NULL OR ${status}::task_status = status)
-              AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id DESC LIMIT ${limit})
-          ) AS found
-          JOIN tasks AS task ON task.id = found.id
-        ) AS listed
-        ORDER BY listed.id DESC`;
+  const query = isAscending ? database.queryAscending : database.query;
+  const rows = await query<Task>`
+    SELECT listed.* FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)
+    CROSS JOIN LATERAL (
+      SELECT task.id, task.project_id AS "projectId", task.instance_id AS "instanceId", task.kind, task.status, ''::text AS error,
+        task.created, task.started, task.finished
+      FROM (
+        (SELECT id FROM tasks WHERE ${attention}::text = 'failed_24h' AND project_id = wanted.project_id
+          AND status = 'failed' AND finished >= ${dayAgo} AND (${status}::task_status IS NULL OR ${status}::task_status = status)
+          AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id DESC LIMIT ${limit})
+        UNION ALL
+        (SELECT id FROM tasks WHERE ${attention}::text = 'stuck' AND project_id = wanted.project_id
+          AND status IN ('pending', 'running') AND created < ${hourAgo} AND (${status}::task_status IS NULL OR ${status}::task_status = status)
+          AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id DESC LIMIT ${limit})
+      ) AS found
+      JOIN tasks AS task ON task.id = found.id
+    ) AS listed
+    ORDER BY listed.id DESC`;
   return groupRows(idsOf(scopes), rows, ({ projectId }) => projectId);
 }
 

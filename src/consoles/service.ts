@@ -70,37 +70,22 @@ export async function listInstanceSessions(
 ): Promise<ConsoleSession[][]> {
   const { above, below, limit, isAscending } = boundsOf(slice, 'desc');
   const wanted = listWanted(instances);
-  const rows = isAscending
-    ? await database.query<ConsoleSession>`
-        SELECT listed.* FROM unnest(${wanted.instanceIds}::uuid[], ${wanted.projectIds}::uuid[], ${wanted.userIds}::uuid[])
-          AS wanted (instance_id, project_id, user_id)
-        CROSS JOIN LATERAL (
-          SELECT session.id, session.project_id AS "projectId", session.instance_id AS "instanceId",
-            session.instance_name AS "instanceName", session.user_id AS "userId", session.user_email AS "userEmail", session.kind,
-            session.client_addresses AS "clientAddresses", session.created, session.ended, session.end_reason AS "endReason",
-            session.bytes_in AS "bytesIn", session.bytes_out AS "bytesOut", session.detached_at AS "detachedAt"
-          FROM console_sessions AS session
-          WHERE session.instance_id = wanted.instance_id AND session.project_id = wanted.project_id
-            AND (wanted.user_id IS NULL OR session.user_id = wanted.user_id)
-            AND session.id > ${above}::uuid AND session.id < ${below}::uuid
-          ORDER BY session.id LIMIT ${limit}
-        ) AS listed
-        ORDER BY listed.id`
-    : await database.query<ConsoleSession>`
-        SELECT listed.* FROM unnest(${wanted.instanceIds}::uuid[], ${wanted.projectIds}::uuid[], ${wanted.userIds}::uuid[])
-          AS wanted (instance_id, project_id, user_id)
-        CROSS JOIN LATERAL (
-          SELECT session.id, session.project_id AS "projectId", session.instance_id AS "instanceId",
-            session.instance_name AS "instanceName", session.user_id AS "userId", session.user_email AS "userEmail", session.kind,
-            session.client_addresses AS "clientAddresses", session.created, session.ended, session.end_reason AS "endReason",
-            session.bytes_in AS "bytesIn", session.bytes_out AS "bytesOut", session.detached_at AS "detachedAt"
-          FROM console_sessions AS session
-          WHERE session.instance_id = wanted.instance_id AND session.project_id = wanted.project_id
-            AND (wanted.user_id IS NULL OR session.user_id = wanted.user_id)
-            AND session.id > ${above}::uuid AND session.id < ${below}::uuid
-          ORDER BY session.id DESC LIMIT ${limit}
-        ) AS listed
-        ORDER BY listed.id DESC`;
+  const query = isAscending ? database.queryAscending : database.query;
+  const rows = await query<ConsoleSession>`
+    SELECT listed.* FROM unnest(${wanted.instanceIds}::uuid[], ${wanted.projectIds}::uuid[], ${wanted.userIds}::uuid[])
+      AS wanted (instance_id, project_id, user_id)
+    CROSS JOIN LATERAL (
+      SELECT session.id, session.project_id AS "projectId", session.instance_id AS "instanceId",
+        session.instance_name AS "instanceName", session.user_id AS "userId", session.user_email AS "userEmail", session.kind,
+        session.client_addresses AS "clientAddresses", session.created, session.ended, session.end_reason AS "endReason",
+        session.bytes_in AS "bytesIn", session.bytes_out AS "bytesOut", session.detached_at AS "detachedAt"
+      FROM console_sessions AS session
+      WHERE session.instance_id = wanted.instance_id AND session.project_id = wanted.project_id
+        AND (wanted.user_id IS NULL OR session.user_id = wanted.user_id)
+        AND session.id > ${above}::uuid AND session.id < ${below}::uuid
+      ORDER BY session.id DESC LIMIT ${limit}
+    ) AS listed
+    ORDER BY listed.id DESC`;
   return groupRows(wanted.instanceIds, rows, ({ instanceId }) => instanceId);
 }
 

@@ -54,29 +54,18 @@ export async function listDashboardsByProject(
 ): Promise<Dashboard[][]> {
   const { above, below, limit, isAscending } = boundsOf(slice, 'asc');
   const { projectIds, userIds, areAdmins } = describeScopes(scopes);
-  const rows = isAscending
-    ? await database.query<{ id: string; projectId: string }>`
-        SELECT listed.id, wanted.project_id AS "projectId"
-        FROM unnest(${projectIds}::uuid[], ${userIds}::uuid[], ${areAdmins}::boolean[]) AS wanted (project_id, user_id, is_admin)
-        CROSS JOIN LATERAL (
-          SELECT dashboard.id FROM dashboards AS dashboard
-          WHERE dashboard.project_id = wanted.project_id
-            AND (wanted.is_admin OR dashboard.is_public OR dashboard.created_by = wanted.user_id)
-            AND dashboard.id > ${above}::uuid AND dashboard.id < ${below}::uuid
-          ORDER BY dashboard.id LIMIT ${limit}
-        ) AS listed
-        ORDER BY listed.id`
-    : await database.query<{ id: string; projectId: string }>`
-        SELECT listed.id, wanted.project_id AS "projectId"
-        FROM unnest(${projectIds}::uuid[], ${userIds}::uuid[], ${areAdmins}::boolean[]) AS wanted (project_id, user_id, is_admin)
-        CROSS JOIN LATERAL (
-          SELECT dashboard.id FROM dashboards AS dashboard
-          WHERE dashboard.project_id = wanted.project_id
-            AND (wanted.is_admin OR dashboard.is_public OR dashboard.created_by = wanted.user_id)
-            AND dashboard.id > ${above}::uuid AND dashboard.id < ${below}::uuid
-          ORDER BY dashboard.id DESC LIMIT ${limit}
-        ) AS listed
-        ORDER BY listed.id DESC`;
+  const query = isAscending ? database.queryAscending : database.query;
+  const rows = await query<{ id: string; projectId: string }>`
+    SELECT listed.id, wanted.project_id AS "projectId"
+    FROM unnest(${projectIds}::uuid[], ${userIds}::uuid[], ${areAdmins}::boolean[]) AS wanted (project_id, user_id, is_admin)
+    CROSS JOIN LATERAL (
+      SELECT dashboard.id FROM dashboards AS dashboard
+      WHERE dashboard.project_id = wanted.project_id
+        AND (wanted.is_admin OR dashboard.is_public OR dashboard.created_by = wanted.user_id)
+        AND dashboard.id > ${above}::uuid AND dashboard.id < ${below}::uuid
+      ORDER BY dashboard.id DESC LIMIT ${limit}
+    ) AS listed
+    ORDER BY listed.id DESC`;
   const scopeOf = new Map(scopes.map((scope) => [scope.projectId, scope]));
   const requested = rows.flatMap(({ id, projectId }) => {
     const scope = scopeOf.get(projectId);

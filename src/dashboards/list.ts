@@ -61,37 +61,22 @@ function selectRange(scope: ProjectScope, range: RowRange): Promise<Array<Dashbo
   const { database, projectId, viewer } = scope;
   const { above, below, limit, offset, bytesLeft, isAscending } = range;
   const seesAll = hasRole(scope, 'admin');
-  if (isAscending)
-    return database.query<DashboardRow & Sized>`
-      SELECT id, project_id AS "projectId", created_by AS "createdById", name, CASE WHEN fits THEN description ELSE '' END AS description,
-        CASE WHEN fits THEN widgets ELSE 'null'::json END AS widgets, is_default AS "isDefault", is_public AS "isPublic", version, created, modified,
-        size AS bytes
+  const query = isAscending ? database.queryAscending : database.query;
+  return query<DashboardRow & Sized>`
+    SELECT id, project_id AS "projectId", created_by AS "createdById", name, CASE WHEN fits THEN description ELSE '' END AS description,
+      CASE WHEN fits THEN widgets ELSE 'null'::json END AS widgets, is_default AS "isDefault", is_public AS "isPublic", version, created, modified,
+      size AS bytes
+    FROM (
+      SELECT page.*, sum(size) OVER (ORDER BY id DESC) <= ${bytesLeft}::bigint AS fits
       FROM (
-        SELECT page.*, sum(size) OVER (ORDER BY id) <= ${bytesLeft}::bigint AS fits
-        FROM (
-          SELECT *, CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(description) + octet_length(widgets::text) END AS size
-          FROM dashboards
-          WHERE project_id = ${projectId}::uuid AND (${seesAll}::boolean OR is_public OR created_by = ${viewer.userId}::uuid)
-            AND id > ${above}::uuid AND id < ${below}::uuid
-          ORDER BY id LIMIT ${limit} OFFSET ${offset}
-        ) AS page
-      ) AS dashboard
-      ORDER BY id`;
-  return database.query<DashboardRow & Sized>`
-      SELECT id, project_id AS "projectId", created_by AS "createdById", name, CASE WHEN fits THEN description ELSE '' END AS description,
-        CASE WHEN fits THEN widgets ELSE 'null'::json END AS widgets, is_default AS "isDefault", is_public AS "isPublic", version, created, modified,
-        size AS bytes
-      FROM (
-        SELECT page.*, sum(size) OVER (ORDER BY id DESC) <= ${bytesLeft}::bigint AS fits
-        FROM (
-          SELECT *, CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(description) + octet_length(widgets::text) END AS size
-          FROM dashboards
-          WHERE project_id = ${projectId}::uuid AND (${seesAll}::boolean OR is_public OR created_by = ${viewer.userId}::uuid)
-            AND id > ${above}::uuid AND id < ${below}::uuid
-          ORDER BY id DESC LIMIT ${limit} OFFSET ${offset}
-        ) AS page
-      ) AS dashboard
-      ORDER BY id DESC`;
+        SELECT *, CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(description) + octet_length(widgets::text) END AS size
+        FROM dashboards
+        WHERE project_id = ${projectId}::uuid AND (${seesAll}::boolean OR is_public OR created_by = ${viewer.userId}::uuid)
+          AND id > ${above}::uuid AND id < ${below}::uuid
+        ORDER BY id DESC LIMIT ${limit} OFFSET ${offset}
+      ) AS page
+    ) AS dashboard
+    ORDER BY id DESC`;
 }
 
 /** Throws `not_found` for a dashboard that is absent, in another project, or hidden from the viewer. */

@@ -15,25 +15,16 @@ export async function listBySubject(
 ): Promise<FoundNotification[][]> {
   const ids = subjects.map(({ id }) => id);
   const projectIds = subjects.map(({ scope }) => scope.projectId);
-  const rows = backwards
-    ? await database.query<ListedRow & { readonly id: string }>`
-        SELECT listed.id, wanted.id AS "parentId" FROM unnest(${ids}::text[], ${projectIds}::uuid[]) AS wanted (id, project_id)
-        CROSS JOIN LATERAL (
-          SELECT id, sequence FROM notifications
-          WHERE project_id = wanted.project_id AND resource_id IS NOT NULL AND lower(resource_id) = wanted.id
-            AND sequence > ${above}::bigint AND sequence < ${below}::bigint
-          ORDER BY sequence LIMIT ${limit}
-        ) AS listed
-        ORDER BY listed.sequence`
-    : await database.query<ListedRow & { readonly id: string }>`
-        SELECT listed.id, wanted.id AS "parentId" FROM unnest(${ids}::text[], ${projectIds}::uuid[]) AS wanted (id, project_id)
-        CROSS JOIN LATERAL (
-          SELECT id, sequence FROM notifications
-          WHERE project_id = wanted.project_id AND resource_id IS NOT NULL AND lower(resource_id) = wanted.id
-            AND sequence > ${above}::bigint AND sequence < ${below}::bigint
-          ORDER BY sequence DESC LIMIT ${limit}
-        ) AS listed
-        ORDER BY listed.sequence DESC`;
+  const query = backwards ? database.queryAscending : database.query;
+  const rows = await query<ListedRow & { readonly id: string }>`
+    SELECT listed.id, wanted.id AS "parentId" FROM unnest(${ids}::text[], ${projectIds}::uuid[]) AS wanted (id, project_id)
+    CROSS JOIN LATERAL (
+      SELECT id, sequence FROM notifications
+      WHERE project_id = wanted.project_id AND resource_id IS NOT NULL AND lower(resource_id) = wanted.id
+        AND sequence > ${above}::bigint AND sequence < ${below}::bigint
+      ORDER BY sequence DESC LIMIT ${limit}
+    ) AS listed
+    ORDER BY listed.sequence DESC`;
   const scopesById = new Map(subjects.map(({ id, scope }) => [id, scope]));
   return groupRows(ids, await loadListed(database, { rows, scopesById }, read), ({ resourceId }) => resourceId?.toLowerCase() ?? null);
 }

@@ -84,87 +84,47 @@ export async function listNotificationsByProject(
   const { before: above = 0, after: below = MAX_SEQUENCE, limit } = slice;
   const projectIds = idsOf(scopes);
   const userIds = scopes.map(({ viewer }) => viewer.userId);
-  const rows = slice.backwards
-    ? await database.query<ListedRow>`
-        SELECT listed.id, wanted.project_id AS "parentId"
-        FROM unnest(${projectIds}::uuid[], ${userIds}::uuid[]) AS wanted (project_id, user_id)
-        LEFT JOIN notification_states AS state ON state.project_id = wanted.project_id AND state.user_id = wanted.user_id
-        CROSS JOIN LATERAL (
-          SELECT least(${below}::bigint, CASE WHEN NOT ${unread}::boolean THEN greatest(coalesce(state.read_through, 0), max(sequence)) + 1 END) AS below
-          FROM notification_reads WHERE project_id = wanted.project_id AND user_id = wanted.user_id
-        ) AS mark
-        CROSS JOIN LATERAL (
-          SELECT either.id, either.sequence FROM (
-            (SELECT notification.id, notification.sequence FROM notifications AS notification
-            LEFT JOIN notification_reads AS single
-              ON single.project_id = notification.project_id AND single.user_id = wanted.user_id AND single.sequence = notification.sequence
-            WHERE ${kind}::text IS NULL AND ${severity}::severity IS NULL AND notification.project_id = wanted.project_id
-              AND notification.sequence > greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN state.read_through END) AND notification.sequence < mark.below
-              AND (${unread}::boolean IS NULL
-                OR ${unread}::boolean <> (single.sequence IS NOT NULL OR notification.sequence <= coalesce(state.read_through, 0)))
-            ORDER BY notification.sequence LIMIT ${limit})
-            UNION ALL
-            (SELECT notification.id, notification.sequence FROM notifications AS notification
-            LEFT JOIN notification_reads AS single
-              ON single.project_id = notification.project_id AND single.user_id = wanted.user_id AND single.sequence = notification.sequence
-            WHERE ${kind}::text IS NOT NULL AND notification.project_id = wanted.project_id AND notification.kind = ${kind}::text
-              AND (${severity}::severity IS NULL OR ${severity}::severity = notification.severity)
-              AND notification.sequence > greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN state.read_through END) AND notification.sequence < mark.below
-              AND (${unread}::boolean IS NULL
-                OR ${unread}::boolean <> (single.sequence IS NOT NULL OR notification.sequence <= coalesce(state.read_through, 0)))
-            ORDER BY notification.sequence LIMIT ${limit})
-            UNION ALL
-            (SELECT notification.id, notification.sequence FROM notifications AS notification
-            LEFT JOIN notification_reads AS single
-              ON single.project_id = notification.project_id AND single.user_id = wanted.user_id AND single.sequence = notification.sequence
-            WHERE ${kind}::text IS NULL AND ${severity}::severity IS NOT NULL AND notification.project_id = wanted.project_id AND ${severity}::severity = notification.severity
-              AND notification.sequence > greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN state.read_through END) AND notification.sequence < mark.below
-              AND (${unread}::boolean IS NULL
-                OR ${unread}::boolean <> (single.sequence IS NOT NULL OR notification.sequence <= coalesce(state.read_through, 0)))
-            ORDER BY notification.sequence LIMIT ${limit})
-          ) AS either
-        ) AS listed
-        ORDER BY listed.sequence`
-    : await database.query<ListedRow>`
-        SELECT listed.id, wanted.project_id AS "parentId"
-        FROM unnest(${projectIds}::uuid[], ${userIds}::uuid[]) AS wanted (project_id, user_id)
-        LEFT JOIN notification_states AS state ON state.project_id = wanted.project_id AND state.user_id = wanted.user_id
-        CROSS JOIN LATERAL (
-          SELECT least(${below}::bigint, CASE WHEN NOT ${unread}::boolean THEN greatest(coalesce(state.read_through, 0), max(sequence)) + 1 END) AS below
-          FROM notification_reads WHERE project_id = wanted.project_id AND user_id = wanted.user_id
-        ) AS mark
-        CROSS JOIN LATERAL (
-          SELECT either.id, either.sequence FROM (
-            (SELECT notification.id, notification.sequence FROM notifications AS notification
-            LEFT JOIN notification_reads AS single
-              ON single.project_id = notification.project_id AND single.user_id = wanted.user_id AND single.sequence = notification.sequence
-            WHERE ${kind}::text IS NULL AND ${severity}::severity IS NULL AND notification.project_id = wanted.project_id
-              AND notification.sequence > greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN state.read_through END) AND notification.sequence < mark.below
-              AND (${unread}::boolean IS NULL
-                OR ${unread}::boolean <> (single.sequence IS NOT NULL OR notification.sequence <= coalesce(state.read_through, 0)))
-            ORDER BY notification.sequence DESC LIMIT ${limit})
-            UNION ALL
-            (SELECT notification.id, notification.sequence FROM notifications AS notification
-            LEFT JOIN notification_reads AS single
-              ON single.project_id = notification.project_id AND single.user_id = wanted.user_id AND single.sequence = notification.sequence
-            WHERE ${kind}::text IS NOT NULL AND notification.project_id = wanted.project_id AND notification.kind = ${kind}::text
-              AND (${severity}::severity IS NULL OR ${severity}::severity = notification.severity)
-              AND notification.sequence > greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN state.read_through END) AND notification.sequence < mark.below
-              AND (${unread}::boolean IS NULL
-                OR ${unread}::boolean <> (single.sequence IS NOT NULL OR notification.sequence <= coalesce(state.read_through, 0)))
-            ORDER BY notification.sequence DESC LIMIT ${limit})
-            UNION ALL
-            (SELECT notification.id, notification.sequence FROM notifications AS notification
-            LEFT JOIN notification_reads AS single
-              ON single.project_id = notification.project_id AND single.user_id = wanted.user_id AND single.sequence = notification.sequence
-            WHERE ${kind}::text IS NULL AND ${severity}::severity IS NOT NULL AND notification.project_id = wanted.project_id AND ${severity}::severity = notification.severity
-              AND notification.sequence > greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN state.read_through END) AND notification.sequence < mark.below
-              AND (${unread}::boolean IS NULL
-                OR ${unread}::boolean <> (single.sequence IS NOT NULL OR notification.sequence <= coalesce(state.read_through, 0)))
-            ORDER BY notification.sequence DESC LIMIT ${limit})
-          ) AS either
-        ) AS listed
-        ORDER BY listed.sequence DESC`;
+  const query = slice.backwards ? database.queryAscending : database.query;
+  const rows = await query<ListedRow>`
+    SELECT listed.id, wanted.project_id AS "parentId"
+    FROM unnest(${projectIds}::uuid[], ${userIds}::uuid[]) AS wanted (project_id, user_id)
+    LEFT JOIN notification_states AS state ON state.project_id = wanted.project_id AND state.user_id = wanted.user_id
+    CROSS JOIN LATERAL (
+      SELECT least(${below}::bigint, CASE WHEN NOT ${unread}::boolean THEN greatest(coalesce(state.read_through, 0), max(sequence)) + 1 END) AS below
+      FROM notification_reads WHERE project_id = wanted.project_id AND user_id = wanted.user_id
+    ) AS mark
+    CROSS JOIN LATERAL (
+      SELECT either.id, either.sequence FROM (
+        (SELECT notification.id, notification.sequence FROM notifications AS notification
+        LEFT JOIN notification_reads AS single
+          ON single.project_id = notification.project_id AND single.user_id = wanted.user_id AND single.sequence = notification.sequence
+        WHERE ${kind}::text IS NULL AND ${severity}::severity IS NULL AND notification.project_id = wanted.project_id
+          AND notification.sequence > greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN state.read_through END) AND notification.sequence < mark.below
+          AND (${unread}::boolean IS NULL
+            OR ${unread}::boolean <> (single.sequence IS NOT NULL OR notification.sequence <= coalesce(state.read_through, 0)))
+        ORDER BY notification.sequence DESC LIMIT ${limit})
+        UNION ALL
+        (SELECT notification.id, notification.sequence FROM notifications AS notification
+        LEFT JOIN notification_reads AS single
+          ON single.project_id = notification.project_id AND single.user_id = wanted.user_id AND single.sequence = notification.sequence
+        WHERE ${kind}::text IS NOT NULL AND notification.project_id = wanted.project_id AND notification.kind = ${kind}::text
+          AND (${severity}::severity IS NULL OR ${severity}::severity = notification.severity)
+          AND notification.sequence > greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN state.read_through END) AND notification.sequence < mark.below
+          AND (${unread}::boolean IS NULL
+            OR ${unread}::boolean <> (single.sequence IS NOT NULL OR notification.sequence <= coalesce(state.read_through, 0)))
+        ORDER BY notification.sequence DESC LIMIT ${limit})
+        UNION ALL
+        (SELECT notification.id, notification.sequence FROM notifications AS notification
+        LEFT JOIN notification_reads AS single
+          ON single.project_id = notification.project_id AND single.user_id = wanted.user_id AND single.sequence = notification.sequence
+        WHERE ${kind}::text IS NULL AND ${severity}::severity IS NOT NULL AND notification.project_id = wanted.project_id AND ${severity}::severity = notification.severity
+          AND notification.sequence > greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN state.read_through END) AND notification.sequence < mark.below
+          AND (${unread}::boolean IS NULL
+            OR ${unread}::boolean <> (single.sequence IS NOT NULL OR notification.sequence <= coalesce(state.read_through, 0)))
+        ORDER BY notification.sequence DESC LIMIT ${limit})
+      ) AS either
+    ) AS listed
+    ORDER BY listed.sequence DESC`;
   const scopesById = new Map(scopes.map((scope) => [scope.projectId, scope]));
   return groupRows(projectIds, await loadListed(database, { rows, scopesById }, read), ({ projectId }) => projectId);
 }

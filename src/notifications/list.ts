@@ -1,6 +1,7 @@
 import type { Severity } from '../generated/prisma/enums.ts';
 import type { Sized } from '../graph/answer.ts';
 import type { Database } from '../platform/database.ts';
+import type { Query } from '../platform/query.ts';
 import type { Notification } from './log.ts';
 
 /** The conditions of a list, null for none. */
@@ -49,13 +50,13 @@ export const MAX_SEQUENCE = Number.MAX_SAFE_INTEGER;
  * them and sort. No read notification is newer than the last one that was read: a list of those ends there.
  */
 export function readListPart(database: Database, part: ListPart): Promise<Row[]> {
-  if (part.kind === null && part.severity === null) return part.isAscending ? readOldest(database, part) : readNewest(database, part);
-  return part.isAscending ? readOldestOf(database, part) : readNewestOf(database, part);
+  const query = part.isAscending ? database.queryAscending : database.query;
+  return part.kind === null && part.severity === null ? readLog(query, part) : readFiltered(query, part);
 }
 
-function readNewest(database: Database, part: ListPart): Promise<Row[]> {
+function readLog(query: Query, part: ListPart): Promise<Row[]> {
   const { projectId, userId, unread, above, below, limit, offset, bytesLeft } = part;
-  return database.query<Row>`
+  return query<Row>`
     WITH mark AS (
       SELECT coalesce(max(read_through), 0) AS read_through,
         greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN max(read_through) END) AS above,
@@ -89,45 +90,9 @@ function readNewest(database: Database, part: ListPart): Promise<Row[]> {
     ORDER BY sequence DESC`;
 }
 
-function readOldest(database: Database, part: ListPart): Promise<Row[]> {
-  const { projectId, userId, unread, above, below, limit, offset, bytesLeft } = part;
-  return database.query<Row>`
-    WITH mark AS (
-      SELECT coalesce(max(read_through), 0) AS read_through,
-        greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN max(read_through) END) AS above,
-        least(${below}::bigint, CASE WHEN NOT ${unread}::boolean THEN greatest(coalesce(max(read_through), 0), (
-          SELECT max(sequence) FROM notification_reads WHERE project_id = ${projectId}::uuid AND user_id = ${userId}::uuid
-        )) + 1 END) AS below
-      FROM notification_states WHERE project_id = ${projectId}::uuid AND user_id = ${userId}::uuid
-    )
-    SELECT id, sequence, kind, severity, title, CASE WHEN fits THEN body ELSE '' END AS body,
-      "resourceType", "resourceId", CASE WHEN fits THEN data ELSE '{}'::json END AS data, created, read,
-      size AS bytes
-    FROM (
-      SELECT page.*, sum(size) OVER (ORDER BY sequence) <= ${bytesLeft}::bigint AS fits
-      FROM (
-        SELECT listed.*, CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(body) + octet_length(data::text) END AS size
-        FROM (
-          SELECT notification.id, notification.sequence, notification.kind, notification.severity, notification.title, notification.body,
-            notification.resource_type AS "resourceType", notification.resource_id AS "resourceId", notification.data, notification.created,
-            single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark) AS read
-          FROM notifications AS notification
-          LEFT JOIN notification_reads AS single
-            ON single.project_id = notification.project_id AND single.user_id = ${userId}::uuid AND single.sequence = notification.sequence
-          WHERE notification.project_id = ${projectId}::uuid
-            AND notification.sequence < (SELECT below FROM mark)
-            AND (notification.sequence, notification.project_id) > ((SELECT above FROM mark), ${projectId}::uuid)
-            AND ((single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark)) <> (SELECT ${unread}::boolean)) IS NOT FALSE
-          ORDER BY notification.sequence LIMIT (SELECT ${limit}::int) OFFSET ${offset}
-        ) AS listed
-      ) AS page
-    ) AS notification
-    ORDER BY sequence`;
-}
-
-function readNewestOf(database: Database, part: ListPart): Promise<Row[]> {
+function readFiltered(query: Query, part: ListPart): Promise<Row[]> {
   const { projectId, userId, unread, severity, kind, above, below, limit, offset, bytesLeft } = part;
-  return database.query<Row>`
+  return query<Row>`
     WITH mark AS (
       SELECT coalesce(max(read_through), 0) AS read_through,
         greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN max(read_through) END) AS above,
@@ -178,61 +143,6 @@ function readNewestOf(database: Database, part: ListPart): Promise<Row[]> {
       ) AS page
     ) AS notification
     ORDER BY sequence DESC`;
-}
-
-function readOldestOf(database: Database, part: ListPart): Promise<Row[]> {
-  const { projectId, userId, unread, severity, kind, above, below, limit, offset, bytesLeft } = part;
-  return database.query<Row>`
-    WITH mark AS (
-      SELECT coalesce(max(read_through), 0) AS read_through,
-        greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN max(read_through) END) AS above,
-        least(${below}::bigint, CASE WHEN NOT ${unread}::boolean THEN greatest(coalesce(max(read_through), 0), (
-          SELECT max(sequence) FROM notification_reads WHERE project_id = ${projectId}::uuid AND user_id = ${userId}::uuid
-        )) + 1 END) AS below
-      FROM notification_states WHERE project_id = ${projectId}::uuid AND user_id = ${userId}::uuid
-    )
-    SELECT id, sequence, kind, severity, title, CASE WHEN fits THEN body ELSE '' END AS body,
-      "resourceType", "resourceId", CASE WHEN fits THEN data ELSE '{}'::json END AS data, created, read,
-      size AS bytes
-    FROM (
-      SELECT page.*, sum(size) OVER (ORDER BY sequence) <= ${bytesLeft}::bigint AS fits
-      FROM (
-        SELECT notification.*, coalesce(listed.read, false) AS read,
-          CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(body) + octet_length(data::text) END AS size
-        FROM (
-          (
-            SELECT notification.sequence, single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark) AS read
-            FROM notifications AS notification
-            LEFT JOIN notification_reads AS single
-              ON single.project_id = notification.project_id AND single.user_id = ${userId}::uuid AND single.sequence = notification.sequence
-            WHERE notification.project_id = ${projectId}::uuid AND notification.kind = (SELECT ${kind}::text)
-              AND notification.sequence < (SELECT below FROM mark)
-              AND (notification.sequence, notification.project_id) > ((SELECT above FROM mark), ${projectId}::uuid)
-              AND ((SELECT ${severity}::severity) = notification.severity) IS NOT FALSE
-              AND ((single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark)) <> (SELECT ${unread}::boolean)) IS NOT FALSE
-            ORDER BY notification.sequence LIMIT (SELECT ${limit}::int) OFFSET ${offset}
-          )
-          UNION ALL
-          (
-            SELECT notification.sequence, single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark) AS read
-            FROM notifications AS notification
-            LEFT JOIN notification_reads AS single
-              ON single.project_id = notification.project_id AND single.user_id = ${userId}::uuid AND single.sequence = notification.sequence
-            WHERE (SELECT ${kind}::text IS NULL) AND notification.project_id = ${projectId}::uuid
-              AND (SELECT ${severity}::severity) = notification.severity
-              AND notification.sequence < (SELECT below FROM mark)
-              AND (notification.sequence, notification.project_id) > ((SELECT above FROM mark), ${projectId}::uuid)
-              AND ((single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark)) <> (SELECT ${unread}::boolean)) IS NOT FALSE
-            ORDER BY notification.sequence LIMIT (SELECT ${limit}::int) OFFSET ${offset}
-          )
-        ) AS listed, LATERAL (
-          SELECT one.id, one.sequence, one.kind, one.severity, one.title, one.body, one.resource_type AS "resourceType",
-            one.resource_id AS "resourceId", one.data, one.created
-          FROM notifications AS one WHERE one.project_id = ${projectId}::uuid AND one.sequence = listed.sequence LIMIT 1
-        ) AS notification
-      ) AS page
-    ) AS notification
-    ORDER BY sequence`;
 }
 
 /** The length of a list without a filter by kind or severity, computed without counting rows; and the last sequence of the log. */

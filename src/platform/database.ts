@@ -10,7 +10,7 @@ import { OperatorError } from './failure.ts';
 import { createLogger, type Logger } from './logger.ts';
 import { migrate } from './migrate.ts';
 import { Pool } from './pool.ts';
-import { createQuery, type Query, type RunStatement } from './query.ts';
+import { createAscendingQuery, createQuery, type Query, type RunStatement } from './query.ts';
 import { runTransaction } from './transaction.ts';
 
 /** Runs handwritten SQL statements: each by itself, or all of them within one transaction. */
@@ -23,7 +23,12 @@ export interface SqlClient {
 }
 
 /** Prisma's client, and the handwritten statements that bypass it, on the same connections. */
-export type Database = PrismaClient & SqlClient;
+export type Database = PrismaClient & SqlClient & ListClient;
+
+interface ListClient {
+  /** Runs a statement without the `DESC` that is written in it: the rows of its list from the other end, in ascending order. */
+  readonly queryAscending: Query;
+}
 
 interface OpenedDatabase {
   readonly database: Database;
@@ -68,17 +73,19 @@ export async function openDatabase(
   });
   lifecycle.onClose(() => client.$disconnect());
   if (onStatement) client.$on('query', ({ query, params }) => onStatement(query, JSON.parse(params)));
-  const createQueryOn = (run: RunStatement) =>
-    createQuery((statement, values) => {
+  const observed =
+    (run: RunStatement): RunStatement =>
+    (statement, values) => {
       onStatement?.(statement.text, values);
       return run(statement, values);
-    });
-  const own: SqlClient = {
-    query: createQueryOn(run),
+    };
+  const own: SqlClient & ListClient = {
+    query: createQuery(observed(run)),
+    queryAscending: createAscendingQuery(observed(run)),
     transact: async (work) => {
       const callbacks: Array<() => void> = [];
       const result = await transact((run) => {
-        const within = withinTransaction(createQueryOn(run), callbacks);
+        const within = withinTransaction(createQuery(observed(run)), callbacks);
         return work(within.query, within);
       });
       onStatement?.('COMMIT', []);

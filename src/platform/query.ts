@@ -17,14 +17,30 @@ export interface Statement {
 export type RunStatement = (statement: Statement, values: unknown[]) => Promise<unknown[]>;
 
 const statements = new WeakMap<TemplateStringsArray, Statement>();
+const ascendingStatements = new WeakMap<TemplateStringsArray, Statement>();
 
 export function createQuery(run: RunStatement): Query {
-  return <Row>(strings: TemplateStringsArray, ...values: unknown[]) =>
-    run(getOrInsert(statements, strings, createStatement), values) as Promise<Row[]>;
+  return createQueryOf(run, statements, (text) => text);
 }
 
-function createStatement(strings: TemplateStringsArray): Statement {
-  const text = strings.reduce((start, end, index) => `${start}$${index}${end}`);
+/** A query that reads a list from its other end: each descending order of the statement is an ascending one. */
+export function createAscendingQuery(run: RunStatement): Query {
+  return createQueryOf(run, ascendingStatements, (text) => text.replaceAll(' DESC', ''));
+}
+
+function createQueryOf(run: RunStatement, cache: WeakMap<TemplateStringsArray, Statement>, convert: (text: string) => string): Query {
+  return <Row>(strings: TemplateStringsArray, ...values: unknown[]) =>
+    run(
+      getOrInsert(cache, strings, () => createStatement(convert(joinText(strings)))),
+      values,
+    ) as Promise<Row[]>;
+}
+
+function joinText(strings: TemplateStringsArray): string {
+  return strings.reduce((start, end, index) => `${start}$${index}${end}`);
+}
+
+function createStatement(text: string): Statement {
   return { name: `portico_${createHash('sha256').update(text).digest('hex').slice(0, 24)}`, text };
 }
 

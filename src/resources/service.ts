@@ -133,39 +133,23 @@ export async function listInstanceResources(
   const { above, below, limit, isAscending } = boundsOf(slice, 'asc');
   const instanceIds = instances.map(({ id }) => id);
   const projectIds = instances.map(({ scope }) => scope.projectId);
-  const rows = isAscending
-    ? await database.query<StoredRow>`
-        SELECT listed.* FROM unnest(${instanceIds}::uuid[], ${projectIds}::uuid[]) AS wanted (instance_id, project_id)
-        CROSS JOIN LATERAL (
-          (SELECT id, project_id AS "projectId", instance_id AS "instanceId", name, size_gb AS "sizeGb", created FROM volumes
-          WHERE ${kind}::text = 'volumes' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
-            AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id LIMIT ${limit})
-          UNION ALL
-          (SELECT id, project_id, instance_id, name, size_gb, created FROM snapshots
-          WHERE ${kind}::text = 'snapshots' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
-            AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id LIMIT ${limit})
-          UNION ALL
-          (SELECT id, project_id, instance_id, name, size_gb, created FROM backups
-          WHERE ${kind}::text = 'backups' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
-            AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id LIMIT ${limit})
-        ) AS listed
-        ORDER BY listed.id`
-    : await database.query<StoredRow>`
-        SELECT listed.* FROM unnest(${instanceIds}::uuid[], ${projectIds}::uuid[]) AS wanted (instance_id, project_id)
-        CROSS JOIN LATERAL (
-          (SELECT id, project_id AS "projectId", instance_id AS "instanceId", name, size_gb AS "sizeGb", created FROM volumes
-          WHERE ${kind}::text = 'volumes' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
-            AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id DESC LIMIT ${limit})
-          UNION ALL
-          (SELECT id, project_id, instance_id, name, size_gb, created FROM snapshots
-          WHERE ${kind}::text = 'snapshots' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
-            AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id DESC LIMIT ${limit})
-          UNION ALL
-          (SELECT id, project_id, instance_id, name, size_gb, created FROM backups
-          WHERE ${kind}::text = 'backups' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
-            AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id DESC LIMIT ${limit})
-        ) AS listed
-        ORDER BY listed.id DESC`;
+  const query = isAscending ? database.queryAscending : database.query;
+  const rows = await query<StoredRow>`
+    SELECT listed.* FROM unnest(${instanceIds}::uuid[], ${projectIds}::uuid[]) AS wanted (instance_id, project_id)
+    CROSS JOIN LATERAL (
+      (SELECT id, project_id AS "projectId", instance_id AS "instanceId", name, size_gb AS "sizeGb", created FROM volumes
+      WHERE ${kind}::text = 'volumes' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
+        AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id DESC LIMIT ${limit})
+      UNION ALL
+      (SELECT id, project_id, instance_id, name, size_gb, created FROM snapshots
+      WHERE ${kind}::text = 'snapshots' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
+        AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id DESC LIMIT ${limit})
+      UNION ALL
+      (SELECT id, project_id, instance_id, name, size_gb, created FROM backups
+      WHERE ${kind}::text = 'backups' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
+        AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id DESC LIMIT ${limit})
+    ) AS listed
+    ORDER BY listed.id DESC`;
   return groupRows(instanceIds, rows as InstanceResource[], ({ instanceId }) => instanceId);
 }
 
