@@ -85,13 +85,14 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     const watch = new RevocationWatcher({ database, log });
     lifecycle.onClose(() => watch.close());
     const hubs = new Hubs({ database, wakeups: redis ? openSharedWakeups(redis) : openLocalWakeups(), log });
-    const deleteOldRows = async (signal: AbortSignal) => {
-      await deleteOldTickets(database);
-      await deleteOldKeptAnswers(database);
-      await deleteOldTaskCounters(database);
-      if (config.retentionDays !== null) await pruneNotifications(database, config.retentionDays, signal);
+    const { retentionDays } = config;
+    const cleanups: Record<string, (signal: AbortSignal) => Promise<unknown>> = {
+      'delete old tickets': () => deleteOldTickets(database),
+      'delete old kept answers': () => deleteOldKeptAnswers(database),
+      'delete old task counters': () => deleteOldTaskCounters(database),
+      ...(retentionDays !== null && { 'prune the logs': (signal) => pruneNotifications(database, retentionDays, signal) }),
     };
-    lifecycle.onClose(scheduleJob('tidy', CLEANUP_INTERVAL_MS, deleteOldRows, log));
+    for (const [name, work] of Object.entries(cleanups)) lifecycle.onClose(scheduleJob(name, CLEANUP_INTERVAL_MS, work, log));
     const consoles = new Consoles({ database, watch, log, limits: config.consoles });
     lifecycle.onClose(() => consoles.close());
     const { dashboards, keys, keptAnswers } = config;

@@ -35,6 +35,11 @@ describe('a SQLSTATE', () => {
     '40001': 'service_unavailable',
     '40P01': 'service_unavailable',
     '25P03': 'service_unavailable',
+    '25006': 'service_unavailable',
+    '55P03': 'service_unavailable',
+    '28000': 'service_unavailable',
+    '28P01': 'service_unavailable',
+    '3D000': 'service_unavailable',
     // A referenced row does not exist, or a unique value is taken.
     '23503': 'not_found',
     '23001': 'not_found',

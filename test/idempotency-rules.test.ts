@@ -458,6 +458,10 @@ describe('a user', () => {
     expect(bytesOf(await post(key, { name: 'before' }))).toEqual(bytesOf(first));
     expect((await post(undefined, { name: 'after' })).status).toBe(201);
     expect((await post(randomUUID(), { name: 'after' }, 'admin')).status).toBe(201);
+    // A key of yesterday counts as new: it has no room either, and nothing is answered from what is still stored.
+    await run(`UPDATE kept_answers SET created = now() - interval '24 hours 20 minutes' WHERE request_hash <> '\\x00'`);
+    expect((await post(key, { name: 'before' })).json.context).toEqual(quota);
+    expect((await post(key, { name: 'another' })).json.context).toEqual(quota);
     await run(`UPDATE kept_answers SET created = now() - interval '25 hours' WHERE request_hash = '\\x00'`);
     expect((await post(randomUUID(), { name: 'after' })).status).toBe(201);
     await empty(id);

@@ -1,7 +1,9 @@
 import { readdirSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { PGlite } from '@electric-sql/pglite';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest';
+import { toFault } from '../src/platform/errors.ts';
 import { OperatorError } from '../src/platform/failure.ts';
 import { type MigrationConnection, migrate } from '../src/platform/migrate.ts';
 import { isPostgres } from './support/app.ts';
@@ -128,6 +130,27 @@ describe('migrate', () => {
     expect(outcomes.flat().sort()).toEqual(names);
     for (const outcome of outcomes) expect(outcome).toEqual(outcome.toSorted());
     expect(await readLedger()).toEqual(applied);
+  });
+
+  // The embedded database has one session.
+  test.runIf(isPostgres)('does not hold up those who read a table that another session has', { timeout: 20_000 }, async () => {
+    await migrate(connection);
+    const last = names.at(-1) ?? '';
+    expect(last).toMatch(/edges$/);
+    await connection.runScript('DROP TRIGGER keep_project_id ON projects; DROP FUNCTION keep_project_id');
+    await connection.query('DELETE FROM _prisma_migrations WHERE migration_name = $1', [last]);
+    const [other, reader] = [await own.connect(), await own.connect()];
+    await other.runScript('BEGIN; LOCK TABLE projects IN ROW EXCLUSIVE MODE');
+    const failure = migrate(connection).catch((reason) => reason);
+    await sleep(500);
+    const startedAt = performance.now();
+    await reader.query('SELECT count(*) FROM projects', []);
+    await reader.query('UPDATE projects SET name = name', []);
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+    expect((await failure).message).toBe(`the migration ${last} waits for a table that another session holds`);
+    expect(toFault(await failure).code).toBe('service_unavailable');
+    await other.runScript('COMMIT');
+    expect(await migrate(connection)).toEqual([last]);
   });
 
   test('gives the lock back, also after a failure', async () => {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { pruneNotifications } from '../src/notifications/retention.ts';
 import { isPostgres, startApp, type TestApp } from './support/app.ts';
 import { seededRandom } from './support/random.ts';
 import { type Connection, openConnection, sqlState } from './support/sql.ts';
@@ -211,6 +212,91 @@ describe('writers at once', () => {
         expect(await later).toEqual([{ sequence }]);
       }
       await Promise.all([first.close(), second.close()]);
+    });
+  }
+});
+
+describe('at the edges', () => {
+  const stateOf = (work: Promise<unknown>) => work.then(() => 'done', sqlState);
+  const insertAt = (projectId: string, created: string) =>
+    connection.run(
+      `INSERT INTO notifications (project_id, kind, severity, title, created) VALUES ('${projectId}', 'test.edge', 'info', 'edge', '${created}')
+       RETURNING created < now() + interval '1 second' AS "isPast", created > now() - interval '1 minute' AS "isRecent"`,
+    );
+
+  test('no entry is newer than its insertion, or older than all time', async () => {
+    const projectId = await createProject();
+    for (const future of ['infinity', '2300-01-01']) expect(await insertAt(projectId, future)).toEqual([{ isPast: true, isRecent: true }]);
+    expect(await insertAt(projectId, '2020-01-01')).toEqual([{ isPast: true, isRecent: false }]);
+    expect(await stateOf(insertAt(projectId, '-infinity'))).toBe('22008');
+    expect(await expectGapless(projectId)).toBe(3);
+  });
+
+  test('a project that is not there is a reference that is violated, for who publishes and who marks', async () => {
+    expect(await stateOf(connection.run(insertion(random.uuid(), someIds(1))))).toBe('23503');
+    const mark = `SELECT * FROM mark_notifications_read('${random.uuid()}', '${portico.demo.users.owner.id}', NULL, NULL)`;
+    expect(await stateOf(connection.run(mark))).toBe('23503');
+  });
+
+  test('a project keeps its id', async () => {
+    const projectId = await createProject();
+    await connection.run(`UPDATE projects SET id = '${projectId}', name = 'renamed' WHERE id = '${projectId}'`);
+    expect(await stateOf(connection.run(`UPDATE projects SET id = '${random.uuid()}' WHERE id = '${projectId}'`))).toBe('23000');
+  });
+
+  test('a log that cannot be pruned keeps no other', async () => {
+    const [stuck, free] = [await createProject(), await createProject()].sort() as [string, string];
+    for (const projectId of [stuck, free]) await insertAt(projectId, '2020-01-01');
+    await connection.run(`CREATE FUNCTION refuse_deletion() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'stuck'; END $$`);
+    await connection.run(
+      `CREATE TRIGGER refuse_deletion BEFORE DELETE ON notifications FOR EACH ROW WHEN (OLD.project_id = '${stuck}')
+       EXECUTE FUNCTION refuse_deletion()`,
+    );
+    await expect(pruneNotifications(portico.app.database, 365)).rejects.toThrow('stuck');
+    await connection.run('DROP TRIGGER refuse_deletion ON notifications');
+    expect([(await readLog(stuck)).length, (await readLog(free)).length]).toEqual([1, 0]);
+  });
+
+  if (isPostgres) {
+    const expectWaiting = (start: string) =>
+      expect
+        .poll(() =>
+          connection.run(
+            `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '${start}%'`,
+          ),
+        )
+        .toHaveLength(1);
+
+    test('marking as read while the project is deleted is not found', async () => {
+      const projectId = await createProject();
+      await connection.run(insertion(projectId, someIds(3)));
+      const mark = (upTo: number) =>
+        `SELECT * FROM mark_notifications_read('${projectId}', '${portico.demo.users.owner.id}', NULL, ${upTo})`;
+      await connection.run(mark(1));
+      const [first, second, third] = [await openConnection(portico), await openConnection(portico), await openConnection(portico)];
+      await first.run('BEGIN');
+      await first.run(`SELECT version FROM notification_states WHERE project_id = '${projectId}' FOR UPDATE`);
+      const deleted = second.run(`DELETE FROM projects WHERE id = '${projectId}'`);
+      await expectWaiting('DELETE FROM projects');
+      const marked = stateOf(third.run(mark(3)));
+      await expectWaiting('SELECT * FROM mark');
+      await first.run('COMMIT');
+      await deleted;
+      expect(await marked).toBe('23503');
+      await Promise.all([first.close(), second.close(), third.close()]);
+    });
+
+    test('a moment without end, which another program has stored, is the end of the calendar', async () => {
+      const { eligible } = portico.demo.instances;
+      await connection.run(`UPDATE instances SET cancellation_at = 'infinity' WHERE id = '${eligible}'`);
+      const path = `${portico.projectPath}/compute/instances/${eligible}`;
+      expect((await portico.ask('GET', path)).json.cancellation_at).toBe('9999-12-31T23:59:59.999Z');
+      const { json } = await portico.graphql(
+        'query ($o: ID!, $p: ID!) { project(organizationId: $o, id: $p) { instances(first: 100) { nodes { id cancellationAt } } } }',
+        { o: portico.demo.organization_id, p: portico.demo.project_id },
+      );
+      const found = json.data.project.instances.nodes.find(({ id }: { id: string }) => id === eligible);
+      expect(found?.cancellationAt).toBe('9999-12-31T23:59:59.999Z');
     });
   }
 });

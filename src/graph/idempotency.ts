@@ -62,12 +62,12 @@ export async function runIdempotently<Outcome extends object>(
   if (projectId !== undefined) await context.openProject({ organizationId, projectId });
   const fingerprint = describeRequest(info, input, context.route);
   const stored = new KeptAnswer<Outcome>(context.database, { userId, key, fingerprint, quota: context.services.keptAnswers });
-  const readStored = (options?: { isCurrent: boolean }) => {
+  const readStored = () => {
     if (needsSession) context.requireSession();
-    return stored.read((load) => context.openAnswerBudget().read(info.path, load), options);
+    return stored.read((load) => context.openAnswerBudget().read(info.path, load));
   };
   const content = isRepeatable
-    ? ((await readStored({ isCurrent: true })) ?? (await performAndStore(stored, () => perform(context))) ?? (await readStored()))
+    ? ((await readStored()) ?? (await performAndStore(stored, () => perform(context))) ?? (await readStored()))
     : ((await performInTransaction(stored, context, perform)) ?? (await readStored()));
   if (!content) throw stored.quotaExceeded();
   if (content.kind === 'refusal') throw new Fault('conflict', content.detail, content.context && { context: content.context });

@@ -78,14 +78,14 @@ export class KeptAnswer<Outcome> {
     return this.#update(this.database.query, { kind: 'answer', value });
   }
 
-  /** Null if nothing is stored, or with `isCurrent` nothing within 24 hours. Throws `idempotency_key_reused` if the key was sent with another request. */
-  async read(load: ReadWithinBudget, { isCurrent = false } = {}): Promise<KeptContent<Outcome> | null> {
+  /** Null if nothing is stored within 24 hours. Throws `idempotency_key_reused` if the key was sent with another request. */
+  async read(load: ReadWithinBudget): Promise<KeptContent<Outcome> | null> {
     const [row] = await load(
       (bytesLeft) => this.database.query<StoredRow>`
         SELECT request_hash AS "requestHash", octet_length(content) AS bytes,
           CASE WHEN octet_length(content) <= ${bytesLeft}::bigint THEN content END AS content
         FROM kept_answers WHERE user_id = ${this.request.userId}::uuid AND key_hash = ${this.#seal.hash}::bytea
-          AND (NOT ${isCurrent}::boolean OR created > now() - interval '24 hours')`,
+          AND created > now() - interval '24 hours'`,
     );
     if (!row) return null;
     if (Buffer.compare(row.requestHash, this.#requestHash) !== 0)

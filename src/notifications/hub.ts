@@ -23,9 +23,9 @@ interface Reader {
   isStale: boolean;
 }
 
-/** A subscriber. `onReadable` runs when entries are available; `end` runs at shutdown. */
+/** A subscriber. `onReadable` runs when entries are available; `end` runs at shutdown, and with a failure where the log went back. */
 export interface Subscriber extends Consumer {
-  end(): void;
+  end(failure?: unknown): void;
 }
 
 /**
@@ -199,6 +199,12 @@ export class Hub implements Evictable {
     if (!reader) return;
     reader.isStale = true;
     if (!reader.isRefreshing) this.#refresh(reader).catch(this.dependencies.onFailure);
+  }
+
+  /** The positions of the log and of the read states that this hub has read, by user id; the log's is that of null. */
+  positions(): Map<string | null, number> {
+    const versions = [...this.#readers.values()].map(({ userId, state }) => [userId, state?.version ?? 0] as const);
+    return new Map<string | null, number>([[null, this.position], ...versions]);
   }
 
   /** Reads what a poll has found to be new. Retention changes the unread count of every reader. */

@@ -54,6 +54,7 @@ export class Hubs {
     try {
       await hub.open();
       if (this.#isClosed) throw Fault.unavailable('the feeds are closed');
+      if (this.#hubs.get(projectId) !== hub) throw Fault.unavailable('the log went back');
       return hub.follow(userId, subscriber);
     } finally {
       hub.joining -= 1;
@@ -110,13 +111,30 @@ export class Hubs {
   async #poll(): Promise<void> {
     const hubs = [...this.#hubs.values()].filter(({ followers }) => followers.size > 0);
     if (hubs.length === 0) return;
+    const before = new Map(hubs.map((hub) => [hub, hub.positions()]));
     const projectIds = hubs.map(({ projectId }) => projectId);
     const positions = await readPositions(
       this.dependencies.database,
       projectIds,
       hubs.flatMap((hub) => hub.readers()),
     );
-    for (const position of positions) this.#hubs.get(position.projectId)?.catchUp(position);
+    for (const position of positions) {
+      const hub = this.#hubs.get(position.projectId);
+      if (!hub) continue;
+      if (position.position < (before.get(hub)?.get(position.userId) ?? 0)) this.#abandon(hub);
+      else hub.catchUp(position);
+    }
+  }
+
+  /**
+   * Ends the feeds of a log that is shorter than what was read from it: the database was restored, or its successor lacks the
+   * last transactions. Clients that come back with their cursor are told the gap, and read what has the same numbers now.
+   */
+  #abandon(hub: Hub): void {
+    this.dependencies.log.warn({ project_id: hub.projectId }, 'a notification log went back: its feeds begin again');
+    this.#windows.release(hub);
+    this.#hubs.delete(hub.projectId);
+    for (const { subscriber } of [...hub.followers]) subscriber.end(Fault.unavailable('the log went back'));
   }
 
   #closeIfUnused(hub: Hub): void {

@@ -11,9 +11,13 @@ const MAX_MISSES = 100;
 /** The logs that one statement checks. */
 const LOGS_AT_ONCE = 1_000;
 
-/** Removes the notifications that are older than `days`, from the beginning of every log, until it is done or told to stop. Returns their number. */
+/**
+ * Removes the notifications that are older than `days`, from the beginning of every log, until it is done or told to stop.
+ * Returns their number. A log that cannot be pruned does not keep the others: its failure is thrown at the end.
+ */
 export async function pruneNotifications(database: Database, days: number, signal?: AbortSignal): Promise<number> {
   const before = new Date(Date.now() - days * 86_400_000);
+  const failures: unknown[] = [];
   let total = 0;
   let after = FIRST_ID;
   while (!signal?.aborted) {
@@ -22,11 +26,19 @@ export async function pruneNotifications(database: Database, days: number, signa
         SELECT created < ${before} FROM notifications WHERE project_id = log.project_id ORDER BY sequence LIMIT 1
       ), false) AS "isDue"
       FROM notification_logs AS log WHERE log.project_id > ${after}::uuid ORDER BY log.project_id LIMIT ${LOGS_AT_ONCE}`;
-    for (const { projectId, isDue } of logs) if (isDue) total += await pruneLog(database, projectId, before, signal);
+    for (const { projectId, isDue } of logs) {
+      if (!isDue) continue;
+      try {
+        total += await pruneLog(database, projectId, before, signal);
+      } catch (failure) {
+        failures.push(failure);
+      }
+    }
     const last = logs.at(-1);
     if (!last || logs.length < LOGS_AT_ONCE) break;
     after = last.projectId;
   }
+  if (failures.length > 0) throw failures[0];
   return total;
 }
 

@@ -6,10 +6,10 @@ import { PrismaClient } from '../generated/prisma/client.ts';
 import type { Lifecycle } from '../kernel/lifecycle.ts';
 import type { Driver, PoolState } from './driver.ts';
 import { toFault } from './errors.ts';
-import { OperatorError } from './failure.ts';
+import { isRefusedConnection, OperatorError } from './failure.ts';
 import { createLogger, type Logger } from './logger.ts';
 import { migrate } from './migrate.ts';
-import { Pool } from './pool.ts';
+import { Pool, sessionOptions } from './pool.ts';
 import { createAscendingQuery, createQuery, type Query, type RunStatement } from './query.ts';
 import { runTransaction } from './transaction.ts';
 
@@ -131,14 +131,15 @@ async function openPool({ url, pool: size }: { url: string; pool: number }, life
 const START_TIMEOUT_MS = 60_000;
 const START_RETRY_MS = 500;
 
-/** Retries `work` while the database is out of reach, for at most a minute; then throws its last error. */
+/** Retries `work` while the database is out of reach, for at most a minute; then throws its last error. One that refuses is not asked again. */
 export async function retryUntilDatabaseAnswers<Result>(work: () => Promise<Result>, log: Logger): Promise<Result> {
   const deadline = performance.now() + START_TIMEOUT_MS;
   for (;;) {
     try {
       return await work();
     } catch (failure) {
-      if (toFault(failure).code !== 'service_unavailable' || performance.now() > deadline) throw failure;
+      const isAway = toFault(failure).code === 'service_unavailable' && !isRefusedConnection(failure as { code?: unknown });
+      if (!isAway || performance.now() > deadline) throw failure;
       log.warn({ err: failure }, 'waiting for the database');
       await sleep(START_RETRY_MS);
     }
@@ -170,7 +171,7 @@ async function migratePostgres(url: string): Promise<void> {
 /** The driver reads the certificates that the URL names at once. Throws an OperatorError for one that it cannot read. */
 function createClient(url: string): pg.Client {
   try {
-    return new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000, options: '-c timezone=UTC' });
+    return new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000, options: sessionOptions });
   } catch (failure) {
     const { code, path } = failure as NodeJS.ErrnoException;
     throw path === undefined

@@ -7,8 +7,14 @@ export function parserOf(type: number, format: 'text'): (text: string) => unknow
   const parse = pg.types.getTypeParser(type, format);
   if (type === INT8) return Number;
   if (type === pg.types.builtins.JSON) return readJson;
-  return type === TIMESTAMPTZ ? (text) => parseTimestamp(text) ?? parse(text) : parse;
+  return type === TIMESTAMPTZ ? (text) => parseTimestamp(text) ?? infinities.get(text) ?? parse(text) : parse;
 }
+
+/** The ends of the calendar that ISO 8601 has, for the infinite moments that another program may have stored. */
+const infinities = new Map([
+  ['infinity', new Date('9999-12-31T23:59:59.999Z')],
+  ['-infinity', new Date('0001-01-01T00:00:00.000Z')],
+]);
 
 /**
  * Parses a `timestamptz` as PostgreSQL writes it in UTC, the time zone of all our connections: `2026-01-31 12:00:00.123456+00`.

@@ -5,11 +5,14 @@ import type { Logger } from './logger.ts';
 const outageCodes = new Set(['P1001', 'P1002', 'P1008', 'P1017', 'P2024', 'P2028', 'P2034', 'P2037']);
 /**
  * SQLSTATEs: shutdown, startup, insufficient resources (disk, memory, clients), I/O error, object not in prerequisite state,
- * statement timeout, serialization failure, deadlock, transaction timeouts, connection failure.
+ * lock timeout, statement timeout, serialization failure, deadlock, transaction timeouts, a server that is read-only,
+ * connection failure, a role or database that is refused.
  */
-const outageStates = /^(57P0[123]|53...|58030|55000|57014|40001|40P01|25P0[34]|08...)$/;
+const outageStates = /^(57P0[123]|53...|58030|55000|55P03|57014|40001|40P01|25P0[34]|25006|08...|28...|3D000)$/;
 const outageErrnos = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
-const outageMessages = /timeout exceeded when trying to connect|Connection terminated|Query read timeout|DriverAdapterError: Timed out/;
+// The last one is of a statement that was prepared before a column changed its type; the next connection prepares it anew.
+const outageMessages =
+  /timeout exceeded when trying to connect|Connection terminated|Query read timeout|DriverAdapterError: Timed out|cached plan must not change result type/;
 
 /** The message of the error for a statement that was not sent, as the breaker is open. */
 export const DATABASE_AWAY = 'the database is away';

@@ -20,6 +20,11 @@ export function describeFailure(failure: unknown): string | null {
 /** SQLSTATEs: invalid role, wrong password, unknown database, missing privilege. */
 const rejectionStates = new Set<unknown>(['28000', '28P01', '3D000', '42501']);
 
+/** Whether PostgreSQL refuses the role or the database of a connection: waiting does not help a start. */
+export function isRefusedConnection({ code }: { code?: unknown }): boolean {
+  return rejectionStates.has(code);
+}
+
 /** An error of the driver, or one of Prisma's around it. */
 interface WrappedError {
   readonly code?: unknown;

@@ -19,6 +19,9 @@ interface Migration {
 /** The key of the advisory lock: any number, but the same in every replica. */
 export const LOCK_KEY = 7_046_029_254;
 
+/** How long a migration waits for a table that another session holds; then it starts from the beginning. */
+const LOCK_TIMEOUT_MS = 2_000;
+
 /** The ledger of `prisma migrate`, so that its own commands work on the same database and folder. */
 const LEDGER = `
   CREATE TABLE IF NOT EXISTS _prisma_migrations (
@@ -67,7 +70,11 @@ async function hasLedger(connection: MigrationConnection): Promise<boolean> {
 async function apply(connection: MigrationConnection, { name, script, checksum }: Migration): Promise<boolean> {
   await connection.runScript('BEGIN');
   try {
+    // A role may have a limit that is meant for requests.
+    await connection.runScript('SET LOCAL statement_timeout = 0');
     await connection.query('SELECT pg_advisory_xact_lock($1)', [LOCK_KEY]);
+    // A statement that waits for a table holds up all that come after it, also those that only read.
+    await connection.runScript(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`);
     // IF NOT EXISTS alone requires the privilege to create tables even where the table exists.
     if (!(await hasLedger(connection))) await connection.runScript(LEDGER);
     const isMissing = !(await readLedger(connection)).has(name);
@@ -88,8 +95,13 @@ async function apply(connection: MigrationConnection, { name, script, checksum }
   }
 }
 
+/** The SQLSTATE of a statement that has waited for a lock for too long. */
+const LOCK_NOT_AVAILABLE = '55P03';
+
 /** A failed migration for the operator; an outage stays one, which a start waits for. */
 function explain(name: string, cause: Error): Error {
+  if ((cause as { code?: unknown }).code === LOCK_NOT_AVAILABLE)
+    return new Error(`the migration ${name} waits for a table that another session holds`, { cause });
   if (toFault(cause).code === 'service_unavailable') return new Error(`migration ${name} failed`, { cause });
   return new OperatorError(`The migration ${name} cannot be applied, and nothing of it is kept: ${cause.message}.`, { cause });
 }

@@ -19,6 +19,9 @@ const timeouts = {
   idle_in_transaction_session_timeout: 5_000,
 };
 
+/** The settings of every session, which a database or a role may have other defaults for; the backslash keeps a space. */
+export const sessionOptions = '-c timezone=UTC -c default_transaction_isolation=read\\ committed';
+
 type Release = (failure?: Error | boolean) => void;
 type ConnectCallback = (failure: Error | undefined, client: pg.PoolClient | undefined, release: Release) => void;
 
@@ -53,7 +56,7 @@ export class Pool extends pg.Pool {
       keepAlive: true,
       // JIT compilation takes longer than any statement of ours, and planning as long as most: plans are reused. A reused plan
       // must stay right when a table that was empty has grown, also within functions and foreign keys: so sequential scans are off.
-      options: '-c timezone=UTC -c jit=off -c plan_cache_mode=force_generic_plan -c enable_seqscan=off',
+      options: `${sessionOptions} -c jit=off -c plan_cache_mode=force_generic_plan -c enable_seqscan=off`,
       application_name: 'portico',
     });
     this.#probe = new Probe(url);

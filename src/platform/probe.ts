@@ -14,7 +14,10 @@ export class Probe {
 
   constructor(private readonly url: string) {}
 
-  /** The rows of a statement; none where the server answers with an error. Throws where it does not answer or reports an outage. */
+  /**
+   * The rows of a statement; none where the server answers with an error. Throws where it does not answer, reports an outage,
+   * or refuses the role or the database.
+   */
   async query(text: string, values?: unknown[]): Promise<unknown[]> {
     try {
       const client = this.#client ?? (await this.#connect());
@@ -22,7 +25,7 @@ export class Probe {
     } catch (failure) {
       this.close();
       const { code } = failure as { code?: unknown };
-      const isAnswer = typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && !/^(57P|08)/.test(code);
+      const isAnswer = typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && !/^(57P|08|28|3D)/.test(code);
       if (!isAnswer) throw failure;
       return [];
     }

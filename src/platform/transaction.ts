@@ -2,6 +2,9 @@ import type pg from 'pg';
 import { PreparedQuery, type Row } from './prepared.ts';
 import type { RunStatement } from './query.ts';
 
+/** The SQLSTATE of a write to a server that takes none. */
+const READ_ONLY = '25006';
+
 /** Runs `work` in a transaction on one connection of the pool: commits when it returns, rolls back when it throws. */
 export async function runTransaction<Result>(pool: pg.Pool, work: (run: RunStatement) => Promise<Result>): Promise<Result> {
   const client = await pool.connect();
@@ -20,6 +23,8 @@ export async function runTransaction<Result>(pool: pg.Pool, work: (run: RunState
     await client.query('ROLLBACK').catch((thrown: Error) => {
       broken = thrown;
     });
+    // A server that has become read-only may have a successor, which a new connection finds.
+    if ((failure as { code?: unknown }).code === READ_ONLY) broken = failure as Error;
     throw failure;
   } finally {
     client.removeListener('error', ignore);
