@@ -94,7 +94,7 @@ function openProvider(provider: Provider, lifecycle: Lifecycle, log: Logger): To
         const response = await fetch(...request);
         if (response.ok) isAway = false;
         else noteAway(new Error(`the identity provider answers ${response.status}`));
-        verifier.clear();
+        if (response.ok) await forgetChanged(response.clone());
         return response;
       } catch (failure) {
         noteAway(failure);
@@ -103,6 +103,13 @@ function openProvider(provider: Provider, lifecycle: Lifecycle, log: Logger): To
     },
   });
   const verifier = new TokenVerifier(keys, provider, () => !keys.reloading);
+  let keySet: string | null = null;
+  /** Anyone can have the keys fetched: only a key set that has changed ends what is known of tokens. */
+  const forgetChanged = async (response: Response) => {
+    const text = await response.text();
+    if (text !== keySet) verifier.clear();
+    keySet = text;
+  };
   let isAway = false;
   let isClosed = false;
   let timer: NodeJS.Timeout | undefined;

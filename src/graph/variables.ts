@@ -23,6 +23,7 @@ import {
   visitWithTypeInfo,
 } from 'graphql';
 import type { FieldErrors } from '../kernel/fault.ts';
+import { getOrInsert } from '../kernel/map.ts';
 import { lengthProblem } from '../kernel/text.ts';
 
 /** The constraints that an input field or argument declares in its `extensions`, beyond its type. */
@@ -130,21 +131,40 @@ export function inputFieldOf(parent: GraphQLInputType | null | undefined, name: 
   return isInputObjectType(type) ? type.getFields()[name] : undefined;
 }
 
+/** The most messages that a request is answered with: a list may have hundreds of thousands of items. */
+const MAX_MESSAGES = 1_000;
+
+/** Thrown to end the search for further errors. */
+const enoughErrors = new Error('enough errors are known');
+
 /**
- * All errors of the variables of a request, by field; null if there are none. The errors of an input object are reported by the
- * names of its fields, those of any other variable by its own name. No message names a GraphQL type (§7.4).
+ * The errors of the variables of a request, by field, up to `MAX_MESSAGES`; null if there are none. The errors of an input object
+ * are reported by the names of its fields, those of any other variable by its own name. No message names a GraphQL type (§7.4).
  */
 export function variableErrors(bindings: VariableBindings, values: Readonly<Record<string, unknown>>): FieldErrors | null {
-  // Without a prototype, so that `__proto__` is an ordinary field name.
-  const errors: Record<string, string[]> = Object.create(null);
+  const found = new Map<string, Set<string>>();
+  let count = 0;
   const report = (path: ReadonlyArray<string | number>, message: string) => {
     const [field, ...rest] = path.filter((part) => typeof part === 'string');
     const item = path.find((part) => typeof part === 'number');
     const name = [field ?? 'input', ...rest].join('.');
-    const messages = (errors[name] ??= []);
-    const text = item === undefined ? message : `Item ${item + 1}: ${message}`;
-    if (!messages.includes(text)) messages.push(text);
+    getOrInsert(found, name, () => new Set<string>()).add(item === undefined ? message : `Item ${item + 1}: ${message}`);
+    count += 1;
+    if (count >= MAX_MESSAGES) throw enoughErrors;
   };
+  try {
+    reportErrors(bindings, values, report);
+  } catch (failure) {
+    if (failure !== enoughErrors) throw failure;
+  }
+  if (found.size === 0) return null;
+  // Without a prototype, so that `__proto__` is an ordinary field name.
+  const errors: Record<string, string[]> = Object.create(null);
+  for (const [name, messages] of found) errors[name] = [...messages];
+  return errors;
+}
+
+function reportErrors(bindings: VariableBindings, values: Readonly<Record<string, unknown>>, report: Report): void {
   const readValue = (name: string) => (Object.hasOwn(values, name) ? values[name] : undefined);
   for (const [name, binding] of bindings) {
     const value = readValue(name);
@@ -165,7 +185,6 @@ export function variableErrors(bindings: VariableBindings, values: Readonly<Reco
     if (constraint) report(prefix, constraint);
     else checkValue(binding.type, value, prefix, report);
   }
-  return Object.keys(errors).length > 0 ? errors : null;
 }
 
 type Report = (path: ReadonlyArray<string | number>, message: string) => void;

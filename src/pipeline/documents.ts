@@ -8,6 +8,8 @@ import { getOrInsert } from '../kernel/map.ts';
 const MAX_OPEN_CHARACTERS = 1_000_000;
 const MAX_OPEN_CHARACTERS_OF_USER = 64 * 1024;
 
+const MAX_RECENT_CHARACTERS = 32 * 1024;
+
 /** A cache of valid documents by their text: those used most recently, and those of open subscriptions. */
 export class ValidDocuments {
   readonly #recent = createTextCache<DocumentNode>();
@@ -19,8 +21,9 @@ export class ValidDocuments {
     return this.#recent.get(text) ?? this.#open.get(text);
   }
 
+  /** Adds a document, unless it is so long that it would take the place of many others. */
   set(text: string, document: DocumentNode): void {
-    this.#recent.set(text, document);
+    if (text.length <= MAX_RECENT_CHARACTERS) this.#recent.set(text, document);
   }
 
   /**

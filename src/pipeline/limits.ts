@@ -8,6 +8,8 @@ import { toGraphqlError } from './mask.ts';
 
 const MAX_TOKENS = 2_000;
 const MAX_ALIASES = 50;
+/** The location of each error is computed by counting the lines before it. */
+const MAX_LINES = 5_000;
 export const MAX_VARIABLE_DEPTH = 520;
 const MAX_DOCUMENT_DEPTH = 520;
 
@@ -23,7 +25,9 @@ export function limitDocuments(): Plugin[] {
       },
       onParse({ parseFn, setParseFn }) {
         setParseFn((source: string | Source, options) => {
-          if (exceedsNesting(typeof source === 'string' ? source : source.body))
+          const text = typeof source === 'string' ? source : source.body;
+          if (exceedsLines(text)) throw toGraphqlError(Fault.invalidRequest(`The document has more than ${MAX_LINES} lines.`));
+          if (exceedsNesting(text))
             throw toGraphqlError(Fault.invalidRequest(`The document is nested deeper than ${MAX_DOCUMENT_DEPTH} levels.`));
           return parseFn(source, options);
         });
@@ -31,6 +35,18 @@ export function limitDocuments(): Plugin[] {
     },
   ];
 }
+
+function exceedsLines(text: string): boolean {
+  let lines = 1;
+  for (let at = 0; at < text.length && lines <= MAX_LINES; at += 1) {
+    const unit = text.charCodeAt(at);
+    if (unit === LINE_FEED || unit === CARRIAGE_RETURN) lines += 1;
+  }
+  return lines > MAX_LINES;
+}
+
+const LINE_FEED = 10;
+const CARRIAGE_RETURN = 13;
 
 const brackets: Readonly<Record<string, number>> = {
   [TokenKind.BRACE_L]: 1,

@@ -81,6 +81,13 @@ it.each<[string, { code: number; reason?: string }, (feed: FeedSocket) => void]>
       for (let index = 0; index < 1_000; index += 1) feed.socket.ping();
     },
   ],
+  [
+    'pongs that nobody has asked for',
+    { code: 4429, reason: 'too_many_messages' },
+    (feed) => {
+      for (let index = 0; index < 1_000; index += 1) feed.socket.pong();
+    },
+  ],
 ])('answers %s with its code', async (_what, expected, misbehave) => {
   const feed = await open();
   misbehave(feed);

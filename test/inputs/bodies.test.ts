@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { brotliCompressSync, constants, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
@@ -165,12 +165,71 @@ it.each([
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const client = connect((server.address() as AddressInfo).port, '127.0.0.1');
   client.write(`POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n${header}\r\n\r\n${body}`);
-  const [request] = await once(server, 'request');
+  const [request, response] = await once(server, 'request');
   request.on('error', () => {});
   const closed = new Promise((resolve) => request.socket.on('error', () => {}).once('close', resolve));
   client.destroy();
   await closed;
-  await expect(readJsonObject(request)).rejects.toMatchObject({ code: 'invalid_request' });
+  await expect(readJsonObject(request, response)).rejects.toMatchObject({ code: 'invalid_request' });
+  server.close();
+});
+
+it('a body in a million pieces takes the memory of its bytes', async () => {
+  const { hostname, port } = new URL(app.baseUrl);
+  const client = connect(Number(port), hostname);
+  const before = process.memoryUsage().rss;
+  client.write('POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n');
+  const pieces = '1\r\n \r\n'.repeat(10_000);
+  for (let sent = 0; sent < 60; sent += 1) if (!client.write(pieces)) await once(client, 'drain');
+  const answer = once(client, 'data');
+  client.write('d\r\n{"query":"{}"\r\n1\r\n}\r\n0\r\n\r\n');
+  expect(String((await answer)[0])).toMatch(/^HTTP\/1.1 200 /);
+  expect(process.memoryUsage().rss - before).toBeLessThan(100 * MIB);
+  client.destroy();
+});
+
+it('has at most 100,000 lists, objects and fields, however it is packed', async () => {
+  const detail = 'The body must not have more than 100000 lists, objects and fields.';
+  const dense = (count: number) => `{"query":"{ __typename }","variables":{"a":[${'[],'.repeat(count)}[]]}}`;
+  expectGraphql(await app.ask('POST', '/graphql', { body: dense(99_000) }), 200, { data: { __typename: 'Query' } });
+  const headers = { ...json, 'content-encoding': 'gzip' };
+  await expectRefused(dense(100_000), {}, detail);
+  await expectRefused(gzipSync(dense(340_000)), headers, detail);
+  // Brackets and colons in texts are none.
+  const text = '[{:'.repeat(100_000);
+  expectGraphql(await app.ask('POST', '/graphql', { body: JSON.stringify({ query: '{ __typename }', variables: { text } }) }), 200, {
+    data: { __typename: 'Query' },
+  });
+});
+
+it('keeps at most eight large bodies in memory, until they are answered', async () => {
+  const waiting: ServerResponse[] = [];
+  const server = createServer(
+    (request, response) =>
+      void readJsonObject(request, response).then(
+        () => waiting.push(response),
+        () => response.end('refused'),
+      ),
+  );
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const post = (body: string | Buffer, headers = {}) =>
+    fetch(url, { method: 'POST', headers: { ...json, ...headers }, body: new Uint8Array(Buffer.from(body)) });
+  const large = JSON.stringify({ text: 'x'.repeat(20_000) });
+  const answers = Array.from({ length: 12 }, (_, index) =>
+    index % 2 ? post(large) : post(gzipSync(large), { 'content-encoding': 'gzip' }),
+  );
+  await expect.poll(() => waiting.length).toBe(8);
+  await sleep(200);
+  expect(waiting.length).toBe(8);
+  // A small one waits for none of them.
+  const small = post('{"text":"x"}');
+  await expect.poll(() => waiting.length).toBe(9);
+  for (let at = 0; at < 13; at += 1) {
+    await expect.poll(() => waiting.length).toBeGreaterThan(at);
+    waiting[at]?.end('done');
+  }
+  for (const answer of [...answers, small]) expect(await (await answer).text()).toBe('done');
   server.close();
 });
 

@@ -132,6 +132,18 @@ describe('a document up to a limit', () => {
     expect(Object.keys(json.data)).toHaveLength(50);
   });
 
+  it('5,000 lines, also where they are blank', async () => {
+    const errors = (text: string) => Array.from({ length: 100 }, (_, index) => `${text}x${index}`).join(' ');
+    const tooLong = graphqlInvalid('The document has more than 5000 lines.');
+    for (const line of ['\n', '\r', '#\n', '\r\n'])
+      expectGraphql(
+        await app.ask('POST', '/graphql', { body: { query: `${line.repeat(500_000 / line.length)}{ ${errors('')} }` } }),
+        200,
+        tooLong,
+      );
+    const { json } = await app.graphql(`${'\n'.repeat(4_999)}{ __typename }`);
+    expect(json).toEqual({ data: { __typename: 'Query' } });
+  });
   it('brackets in texts and comments are none', async () => {
     const text = '[{('.repeat(2_000);
     const document = `# ${text}\nmutation { createDashboard(input: {${ids}, name: "a", description: "${text}", widgets: """${text}"""}) { dashboard { description widgets } } }`;

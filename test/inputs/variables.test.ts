@@ -298,6 +298,15 @@ it('an id in capitals is the same, and is answered in small letters', async () =
   });
 });
 
+it('of a list with hundreds of thousands of errors, a thousand are told', async () => {
+  const { organization_id, project_id } = app.demo;
+  const query = `mutation ($x: [Int!]!) { createDashboard(input: {organizationId: "${organization_id}", projectId: "${project_id}", name: "x", widgets: {a: $x}}) { dashboard { id } } }`;
+  const { json } = await app.graphql(query, { x: Array(300_000).fill('') });
+  const { fields } = json.errors[0].extensions;
+  expect(fields.x).toHaveLength(1_000);
+  expect(fields.x.slice(0, 2)).toEqual(['Item 1: A valid integer is required.', 'Item 2: A valid integer is required.']);
+});
+
 it('harms nobody', () => expectUnharmed(app));
 
 it('what one input requires is asked of its own variables, not of those of an input beside it', async () => {

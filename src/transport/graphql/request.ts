@@ -62,10 +62,13 @@ const charset = '; charset=utf-8';
 const mediaTypes = [json, 'application/graphql-response+json'].map((type) => type + charset);
 const anything: Accepted = { mediaType: json, canStream: true };
 
+/** Longer values of the header are ignored: the time to parse one may grow with the square of its length. */
+const MAX_ACCEPT_LENGTH = 1_000;
+
 /** A client that accepts none of the forms gets JSON. */
 export function readAccept(request: IncomingMessage): Accepted {
   const { accept } = request.headers;
-  if (accept === undefined || accept === '*/*') return anything;
+  if (accept === undefined || accept === '*/*' || accept.length > MAX_ACCEPT_LENGTH) return anything;
   const accepted = accepts(request);
   const mediaType = accepted.type(mediaTypes);
   const canStream = Boolean(accepted.type('text/event-stream'));

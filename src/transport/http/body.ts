@@ -1,31 +1,69 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';
 import { parse as parseMediaType } from 'content-type';
-import express from 'express';
+import pLimit from 'p-limit';
 import { Fault } from '../../kernel/fault.ts';
-import { parseJson } from '../../kernel/jsontext.ts';
+import { countParts, parseJson } from '../../kernel/jsontext.ts';
 import { requestQueueOf } from './pipelining.ts';
 
 const MAX_BODY_BYTES = 1024 * 1024;
-const readBytes = express.raw({ type: () => true, limit: MAX_BODY_BYTES });
+/** Each list, object and field takes many times the bytes of its text. */
+const MAX_BODY_PARTS = 100_000;
+/** Bodies larger than `SMALL_BYTES` that are decoded, parsed and kept at the same time, in a process. */
+const LARGE_BODIES_AT_ONCE = 8;
+/** A request that takes longer than this to answer no longer makes others wait. */
+const MAX_SLOT_MS = 10_000;
 const utf8 = new TextDecoder('utf-8', { fatal: true });
+const runInSlot = pLimit(LARGE_BODIES_AT_ONCE);
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 /**
  * The body as a JSON object; an empty body is an empty object. Throws `invalid_request` for what is too large, not
- * JSON, not an object, of another media type, or not UTF-8: nothing is repaired on the way in.
+ * JSON, not an object, of another media type, or not UTF-8: nothing is repaired on the way in. A large body, or a compressed
+ * one, waits until few others are in memory; what was parsed is, until the response is written.
  */
-export async function readJsonObject(request: IncomingMessage): Promise<JsonObject> {
+export async function readJsonObject(request: IncomingMessage, response: ServerResponse): Promise<JsonObject> {
   const encoding = request.headers['content-encoding']?.toLowerCase() || 'identity';
   if (encoding !== 'identity' && !decoders.has(encoding)) throw Fault.invalidRequest('The content encoding is not supported.');
-  const bytes = await decode(encoding, await readBody(request));
+  const body = await readBody(request);
+  if (encoding === 'identity' && body.bytes.length <= SMALL_BYTES) return parseObject(request, body.bytes);
+  return new Promise((resolve, reject) => {
+    void runInSlot(async () => {
+      try {
+        if (response.destroyed) throw explainFailure(false);
+        const bytes = await decode(encoding, body.bytes);
+        resolve(parseObject(request, bytes));
+        if (bytes.length <= SMALL_BYTES) return;
+      } catch (failure) {
+        return reject(failure);
+      } finally {
+        body.release();
+      }
+      await whenWritten(response);
+    });
+  });
+}
+
+function parseObject({ headers }: IncomingMessage, bytes: Buffer): JsonObject {
   if (bytes.length === 0) return {};
-  if (!isJson(request.headers['content-type'])) throw Fault.invalidRequest('The media type must be application/json.');
+  if (!isJson(headers['content-type'])) throw Fault.invalidRequest('The media type must be application/json.');
   const value = parseBytes(bytes);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw Fault.invalidRequest('The body must be a JSON object.');
   return value as JsonObject;
+}
+
+function whenWritten(response: ServerResponse): Promise<void> {
+  if (response.writableEnded || response.destroyed) return Promise.resolve();
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, MAX_SLOT_MS).unref();
+    const finish = () => {
+      clearTimeout(timer);
+      resolve();
+    };
+    response.once('prefinish', finish).once('close', finish);
+  });
 }
 
 /** A body up to this size mostly arrives with the headers: the limit on connections bounds the memory of such bodies. */
@@ -35,30 +73,6 @@ const SMALL_BYTES = 16 * 1024;
 export function isSmallBody({ headers }: IncomingMessage): boolean {
   const isPlain = headers['transfer-encoding'] === undefined && headers['content-encoding'] === undefined;
   return isPlain && Number(headers['content-length'] ?? 0) <= SMALL_BYTES;
-}
-
-/**
- * Counts a large body while it arrives, as a slow client keeps it in memory for long; one that turns out to be too large keeps
- * nothing, and is only read to its end. Returns a function that releases its bytes.
- */
-function countBody(request: IncomingMessage, onTooLarge: () => void): () => void {
-  const queue = isSmallBody(request) ? null : requestQueueOf(request.socket);
-  if (!queue) return () => {};
-  let size = 0;
-  const release = () => {
-    request.off('data', count);
-    queue.reserve(request, -size);
-    size = 0;
-  };
-  const count = (part: Buffer) => {
-    size += part.length;
-    queue.reserve(request, part.length);
-    if (size <= MAX_BODY_BYTES) return;
-    release();
-    onTooLarge();
-  };
-  request.on('data', count);
-  return release;
 }
 
 const decoders = new Map([
@@ -78,21 +92,55 @@ async function decode(encoding: string, bytes: Buffer): Promise<Buffer> {
   }
 }
 
-function readBody(request: IncomingMessage & { body?: unknown }): Promise<Buffer> {
+/** A complete body, as it came in; its bytes count for its connection until they are released. */
+interface Body {
+  readonly bytes: Buffer;
+  release(): void;
+}
+
+const emptyBody: Body = { bytes: Buffer.alloc(0), release: () => {} };
+const FIRST_BYTES = 4 * 1024;
+
+/**
+ * Reads a body into one buffer: its chunks may be so many that each of them is much larger than what it carries. A large body is
+ * counted while it arrives, as a slow client keeps it in memory for long. One that turns out to be too large is only read to its end.
+ */
+function readBody(request: IncomingMessage): Promise<Body> {
   return new Promise((resolve, reject) => {
-    const refuse = () => reject(explainFailure(true));
-    if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES) return refuse();
-    const release = countBody(request, refuse);
-    // The parser would decompress the body while it arrives.
-    delete request.headers['content-encoding'];
-    // The parser writes nothing: it needs no response.
-    readBytes(request as express.Request, {} as express.Response, (failure?: { type?: unknown }) => {
+    const declared = Number(request.headers['content-length'] ?? 0);
+    if (declared > MAX_BODY_BYTES) return reject(explainFailure(true));
+    if (!declaresBody(request)) return resolve(emptyBody);
+    // Nothing more comes of a client that has gone: an empty body may mean everything.
+    if (request.destroyed) return reject(explainFailure(false));
+    const queue = isSmallBody(request) ? null : requestQueueOf(request.socket);
+    let held = emptyBody.bytes;
+    let length = 0;
+    const hold = (buffer: Buffer) => {
+      queue?.reserve(request, buffer.length - held.length);
+      held = buffer;
+    };
+    const release = () => hold(emptyBody.bytes);
+    const add = (part: Buffer) => {
+      const end = length + part.length;
+      if (end > MAX_BODY_BYTES) return fail(true);
+      if (end > held.length) {
+        const grown = Buffer.allocUnsafeSlow(Math.min(declared || MAX_BODY_BYTES, Math.max(end, 2 * held.length, FIRST_BYTES)));
+        held.copy(grown, 0, 0, length);
+        hold(grown);
+      }
+      part.copy(held, length);
+      length = end;
+    };
+    const fail = (isTooLarge: boolean) => {
+      request.off('data', add).resume();
       release();
-      if (failure) return reject(explainFailure(failure.type === 'entity.too.large'));
-      if (Buffer.isBuffer(request.body)) resolve(request.body);
-      // The parser reads nothing of a request whose client has gone, and reports no failure: an empty body may mean everything.
-      else if (declaresBody(request)) reject(explainFailure(false));
-      else resolve(Buffer.alloc(0));
+      reject(explainFailure(isTooLarge));
+    };
+    const failUnread = () => fail(false);
+    request.on('data', add).once('error', failUnread).once('close', failUnread);
+    request.once('end', () => {
+      request.off('error', failUnread).off('close', failUnread);
+      resolve({ bytes: held.subarray(0, length), release });
     });
   });
 }
@@ -115,9 +163,19 @@ function isJson(header: string | undefined): boolean {
 }
 
 function parseBytes(bytes: Buffer): unknown {
+  let text: string;
   try {
-    return parseJson(utf8.decode(bytes));
+    text = utf8.decode(bytes);
   } catch {
-    throw Fault.invalidRequest('The body is not valid JSON.');
+    throw invalidJson();
+  }
+  if (text.length > MAX_BODY_PARTS && countParts(text) > MAX_BODY_PARTS)
+    throw Fault.invalidRequest(`The body must not have more than ${MAX_BODY_PARTS} lists, objects and fields.`);
+  try {
+    return parseJson(text);
+  } catch {
+    throw invalidJson();
   }
 }
+
+const invalidJson = () => Fault.invalidRequest('The body is not valid JSON.');

@@ -52,7 +52,7 @@ export function addDesk(router: Router, dependencies: DeskDependencies, admit: M
     const offer = findOffer(dependencies, request);
     // Without an offer the body is not read.
     if (!offer || !local) throw Fault.notFound();
-    const { user_id: userId } = await readJsonObject(request);
+    const { user_id: userId } = await readJsonObject(request, response);
     const person = offer.people.find(({ id }) => id === userId);
     if (!person) throw Fault.notFound();
     const expires = new Date(Math.floor(Date.now() / 1000 + DEMO_SESSION_SECONDS) * 1000);

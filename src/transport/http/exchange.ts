@@ -38,6 +38,7 @@ export class Exchange {
 
   constructor(
     private readonly request: IncomingMessage,
+    private readonly response: ServerResponse,
     private readonly dependencies: ExchangeDependencies,
   ) {
     this.requestId = readRequestId(request);
@@ -57,7 +58,7 @@ export class Exchange {
 
   /** The body as a JSON object, read once. Throws as `readJsonObject` does. */
   readBody(): Promise<JsonObject> {
-    this.#body ??= readJsonObject(this.request);
+    this.#body ??= readJsonObject(this.request, this.response);
     return this.#body;
   }
 

@@ -14,7 +14,7 @@ export function logRequests(dependencies: LogDependencies): Middleware {
     const startedAt = performance.now();
     // Read now: the GraphQL door handles a HEAD request as GET.
     const { method } = request;
-    const exchange = new Exchange(request, dependencies);
+    const exchange = new Exchange(request, response, dependencies);
     attachExchange(request, exchange);
     // Otherwise a client would reuse a connection that is about to close.
     if (lifecycle.isClosing) exchange.headers.push('Connection', 'close');

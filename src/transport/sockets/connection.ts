@@ -243,16 +243,23 @@ export class SocketConnection implements Principal {
 
   /** Counts a message; returns whether it may be handled. Closes the socket of a peer that sends too fast or does not read. */
   countMessage(): boolean {
-    const now = Math.round(performance.now());
-    this.#nextArrivalMs = Math.max(this.#nextArrivalMs, now) + MESSAGE_INTERVAL_MS;
-    if (this.socket.bufferedAmount > MAX_BUFFERED_BYTES) this.socket.terminate();
-    else if (this.#nextArrivalMs > now + MAX_BURST_MS) this.close(closeCodes.tooManyMessages, 'too_many_messages');
-    else return true;
+    if (this.socket.bufferedAmount <= MAX_BUFFERED_BYTES) return this.#countArrival();
+    this.socket.terminate();
     return false;
   }
 
+  /** Returns whether a message comes within the rate; otherwise closes the socket. */
+  #countArrival(): boolean {
+    const now = Math.round(performance.now());
+    this.#nextArrivalMs = Math.max(this.#nextArrivalMs, now) + MESSAGE_INTERVAL_MS;
+    if (this.#nextArrivalMs <= now + MAX_BURST_MS) return true;
+    this.close(closeCodes.tooManyMessages, 'too_many_messages');
+    return false;
+  }
+
+  /** A pong counts as a message: a peer may send as many as it likes. */
   countPong(): void {
-    this.#unansweredPings = 0;
+    if (this.#countArrival()) this.#unansweredPings = 0;
   }
 
   /** Called every second: pings the peer when it is due, and drops a peer that has not answered. */
