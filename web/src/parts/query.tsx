@@ -1,8 +1,8 @@
 import type { OperationVariables, TypedDocumentNode } from '@apollo/client';
 import { useQuery } from '@apollo/client/react';
-import { type ReactNode, useEffect } from 'react';
+import type { ReactNode } from 'react';
 import { type Failure, toFailure } from '../graphql/link.ts';
-import { useDesk } from '../session/desk.tsx';
+import { useEnded } from '../session/ended.ts';
 import { Loading, Problem } from './states.tsx';
 
 interface QueryProps<Data, Variables> {
@@ -17,7 +17,6 @@ interface QueryProps<Data, Variables> {
 /** Runs a query and renders its data or its error. While it fails, the last data stays, greyed. */
 export function Query<Data, Variables extends OperationVariables>(props: QueryProps<Data, Variables>) {
   const { document, variables, loading, frame = (problem) => problem, children } = props;
-  const { signOut } = useDesk();
   const { data, previousData, error, refetch } = useQuery(document, { variables } as never) as unknown as {
     data?: Data;
     previousData?: Data;
@@ -25,10 +24,7 @@ export function Query<Data, Variables extends OperationVariables>(props: QueryPr
     refetch(): Promise<unknown>;
   };
   const failure = error ? toFailure(error) : null;
-  const isSignedOut = failure?.code === 'not_authenticated';
-  useEffect(() => {
-    if (isSignedOut) signOut('not_authenticated');
-  }, [isSignedOut, signOut]);
+  const isSignedOut = useEnded(failure?.code);
   const retry = () => {
     refetch().catch(() => {});
   };

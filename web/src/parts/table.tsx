@@ -10,7 +10,7 @@ import {
   useRef,
   useState,
 } from 'react';
-import { useDesk } from '../session/desk.tsx';
+import { useEnded } from '../session/ended.ts';
 import { formatNumber } from './format.ts';
 import type { Endless, Place } from './pages.ts';
 import { Loading, Problem } from './states.tsx';
@@ -83,7 +83,7 @@ export function DataTable<Row extends { readonly id: string }>(props: DataTableP
   }, [isReady, show, startIndex, endIndex]);
   useTop(scroller);
   useRestoredPlace(scroller, place, isReady);
-  useSignedOut(failure?.code === 'not_authenticated');
+  useEnded(failure?.code);
   const move = (to: number) => {
     const next = Math.max(0, Math.min(list.reach - 1, to));
     setCurrent(next);
@@ -311,11 +311,4 @@ function useLetterKeys(scroller: RefObject<HTMLDivElement | null>, isReady: bool
     addEventListener('keydown', onKey);
     return () => removeEventListener('keydown', onKey);
   }, [scroller, isReady]);
-}
-
-function useSignedOut(isSignedOut: boolean) {
-  const { signOut } = useDesk();
-  useEffect(() => {
-    if (isSignedOut) signOut('not_authenticated');
-  }, [isSignedOut, signOut]);
 }

@@ -1,6 +1,7 @@
 import { Dialog, DialogDismiss, DialogHeading } from '@ariakit/react';
 import { toFailure } from '../../graphql/link.ts';
 import { useEndSession } from '../../parts/consoles.ts';
+import { focusPage } from '../../parts/focus.ts';
 import type { TabProps } from './instance.tsx';
 import type { SessionRow } from './sessions.tsx';
 
@@ -19,6 +20,7 @@ export function EndSession({ project, instance, session, onClose, onEnded }: End
     if (!(await end({ projectId: project.id, organizationId: project.organizationId, session }))) return;
     onClose();
     onEnded();
+    focusPage();
   };
   return (
     <Dialog open onClose={onClose} className="dialog" backdrop={<div className="backdrop" />}>

@@ -1,6 +1,7 @@
 import { useState } from 'react';
 import { Empty, Loading, Problem } from '../../parts/states.tsx';
 import { useDesk } from '../../session/desk.tsx';
+import { useEnded } from '../../session/ended.ts';
 import { type ApiKey, isGood, useKeys } from './list.ts';
 import { MakeKey } from './make.tsx';
 import { RevokeDialog } from './revoke.tsx';
@@ -42,6 +43,7 @@ function NeedsSession() {
 
 function OwnKeys() {
   const { keys, failure, refresh } = useKeys();
+  useEnded(failure?.code);
   const [revoking, setRevoking] = useState<ApiKey | null>(null);
   const [isOpen, setOpen] = useState(false);
   const good = keys?.filter(isGood) ?? [];

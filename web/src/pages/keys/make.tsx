@@ -6,6 +6,7 @@ import { type Failure, toFailure } from '../../graphql/link.ts';
 import { CopyButton } from '../../parts/copy.tsx';
 import { formatExact, formatNumber } from '../../parts/format.ts';
 import { Problem } from '../../parts/states.tsx';
+import { useEnded } from '../../session/ended.ts';
 
 const CreateApiKey = graphql(`
   mutation CreateApiKey($input: CreateApiKeyInput!) {
@@ -31,6 +32,7 @@ export function MakeKey({ onMade }: { onMade(): void }) {
   const [made, setMade] = useState<Made | null>(null);
   const [failure, setFailure] = useState<Failure | null>(null);
   const [day, setDay] = useState('');
+  useEnded(failure?.code);
   /** Sent again as long as it is unknown whether the key was made, so that there is one key. */
   const idempotencyKey = useRef(randomKey());
   const make = async (event: FormEvent<HTMLFormElement>) => {

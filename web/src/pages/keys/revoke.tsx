@@ -2,6 +2,7 @@ import { useMutation } from '@apollo/client/react';
 import { Dialog, DialogDismiss, DialogHeading } from '@ariakit/react';
 import { graphql } from '../../graphql/graphql.ts';
 import { toFailure } from '../../graphql/link.ts';
+import { focusPage } from '../../parts/focus.ts';
 import { Problem } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useToast } from '../../parts/toast.tsx';
@@ -34,6 +35,7 @@ export function RevokeDialog({ apiKey: { id, name, hint, lastUsed }, onClose, on
     toast(`The key ${name} is revoked.`);
     onRevoked();
     onClose();
+    focusPage();
   };
   return (
     <Dialog className="dialog" open onClose={onClose} backdrop={<div className="backdrop" />}>

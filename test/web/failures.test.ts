@@ -1,0 +1,73 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type DeskTest, findBarriers, type Page, startDesk } from './support.ts';
+
+let desk: DeskTest;
+let page: Page;
+beforeAll(async () => {
+  desk = await startDesk();
+  page = await desk.open();
+  page.setDefaultTimeout(15_000);
+  await desk.signIn(page, 'owner');
+});
+afterAll(() => desk?.close());
+
+/** Signs in on the page as it is: going to an address would forget what the tab holds in memory. */
+const signInHere = async () => {
+  await page.getByLabel('API key or session token').fill(desk.demo.users.owner.token ?? '');
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+};
+/** Handles the GraphQL requests of one operation until it is told to stop. */
+const intercept = async (operation: string, handle: (route: Route) => unknown) => {
+  const onRoute = (route: Route) => (route.request().postData()?.includes(`query ${operation}(`) ? handle(route) : route.fallback());
+  await page.route('**/graphql', onRoute as never);
+  return () => page.unroute('**/graphql', onRoute as never);
+};
+type Route = Parameters<Parameters<Page['route']>[1]>[0];
+const refuse = (route: Route) =>
+  route.fulfill({
+    status: 401,
+    contentType: 'application/json',
+    body: JSON.stringify({ errors: [{ message: 'Sign in.', extensions: { code: 'not_authenticated' } }] }),
+  });
+
+describe('keys', () => {
+  it('are shown, once, on a narrow screen too', async () => {
+    const phone = await desk.open({ viewport: { width: 360, height: 740 } });
+    await desk.signIn(phone, 'admin', '/keys');
+    await phone.getByLabel('Name').fill('x'.repeat(120));
+    await phone.getByRole('button', { name: 'Make the key' }).click();
+    await phone.getByText('It will not be shown again').waitFor();
+    const widest = () => Math.max(...[...document.querySelectorAll('main, main *')].map((node) => node.getBoundingClientRect().right));
+    expect(await phone.evaluate(widest)).toBeLessThanOrEqual(360);
+    expect(await findBarriers(phone)).toEqual([]);
+    await phone.context().close();
+  });
+
+  it('ask to sign in again when the session has ended', async () => {
+    const stop = await intercept('Keys', refuse);
+    await page.goto(`${desk.baseUrl}/keys`);
+    await page.waitForURL(/\/signin\?to=/);
+    await page.getByText('Your session has ended').waitFor();
+    await stop();
+    await signInHere();
+    await page.waitForURL(`${desk.baseUrl}/keys`);
+  });
+
+  it('give the focus back to what asked whether to revoke one, or to the page once that is gone', async () => {
+    await page.getByLabel('Name').fill('to be kept');
+    await page.getByRole('button', { name: 'Make the key' }).click();
+    await page.getByRole('button', { name: 'I have it' }).click();
+    const revoke = page.getByRole('button', { name: 'Revoke to be kept' });
+    await revoke.click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Keep it' }).click();
+    await expect.poll(() => page.evaluate(() => document.activeElement?.getAttribute('aria-label'))).toBe('Revoke to be kept');
+    await revoke.click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke it' }).click();
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe('main');
+  });
+});
+
+it('has asked nobody else, and complained of nothing', () => {
+  expect([desk.elsewhere, desk.complaints]).toEqual([[], []]);
+});
