@@ -30,6 +30,42 @@ const refuse = (route: Route) =>
     body: JSON.stringify({ errors: [{ message: 'Sign in.', extensions: { code: 'not_authenticated' } }] }),
   });
 
+describe('signing in', () => {
+  it('says that the server is away, and goes on when it is back', async () => {
+    const other = await desk.open();
+    await other.route('**/desk/settings', (route) => route.abort());
+    await other.goto(`${desk.baseUrl}/signin`);
+    const alert = other.getByRole('alert');
+    await alert.getByText('The server does not answer').first().waitFor();
+    expect(await alert.innerText()).not.toMatch(/failed to fetch|ALLOWED_ORIGINS/i);
+    await other.unroute('**/desk/settings');
+    await alert.getByRole('button', { name: 'Try now' }).click();
+    await other.getByRole('button', { name: /owner@acme/ }).waitFor();
+    expect(await alert.count()).toBe(0);
+    await other.context().close();
+  });
+
+  it('says so of a credential too, and of an answer that is no JSON', async () => {
+    const other = await desk.open();
+    await other.goto(`${desk.baseUrl}/signin`);
+    const paste = async () => {
+      await other.getByLabel('API key or session token').fill(desk.demo.users.owner.api_key);
+      await other.getByRole('button', { name: 'Sign in', exact: true }).click();
+    };
+    await other.route('**/graphql', (route) => route.abort());
+    await paste();
+    await other.getByRole('alert').getByText('The server does not answer').waitFor();
+    await other.unroute('**/graphql');
+    await other.route('**/graphql', (route) => route.fulfill({ status: 502, contentType: 'text/html', body: '<h1>Bad gateway</h1>' }));
+    await paste();
+    await other.getByRole('alert').getByText('The answer is not one of this server (502)').waitFor();
+    await other.unroute('**/graphql');
+    await paste();
+    await other.waitForURL(/\/projects\//);
+    await other.context().close();
+  });
+});
+
 describe('keys', () => {
   it('are shown, once, on a narrow screen too', async () => {
     const phone = await desk.open({ viewport: { width: 360, height: 740 } });

@@ -1,3 +1,5 @@
+import { PorticoError } from 'portico-client';
+
 /** A demo user, as whom one can sign in by one click. */
 export interface DemoPerson {
   readonly id: string;
@@ -32,8 +34,21 @@ export function askDemo(userId: string): Promise<{ token: string; expires: strin
 }
 
 async function fetchJson(path: string, init: RequestInit = {}) {
-  const response = await fetch(path, init);
-  const body = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Error(body.detail ?? `The server answered ${response.status}.`);
+  const { response, body } = await requestJson(path, init);
+  if (!response.ok) {
+    throw new PorticoError(body.code ?? 'internal_error', body.detail ?? `The server answered ${response.status}.`, response.status);
+  }
   return body;
+}
+
+/** A response of the server with its JSON object. Throws a `PorticoError` if there is none. */
+export async function requestJson(path: string, init: RequestInit = {}) {
+  const response = await fetch(path, init).catch(() => {
+    throw new PorticoError('unreachable', 'The server does not answer.');
+  });
+  const body = await response.json().catch(() => null);
+  if (typeof body !== 'object' || body === null) {
+    throw new PorticoError('unreachable', `The answer is not one of this server (${response.status}).`, response.status);
+  }
+  return { response, body };
 }

@@ -1,9 +1,11 @@
-import { type FormEvent, useEffect, useState } from 'react';
+import { type FormEvent, useCallback, useEffect, useState } from 'react';
 import { Redirect, useLocation } from 'wouter';
+import { type Failure, toFailure } from '../../graphql/link.ts';
+import { Problem } from '../../parts/states.tsx';
 import { useDoorway } from '../../session/desk.tsx';
 import { signInDemo } from '../../session/renewal.ts';
 import { readExpiry, type Session } from '../../session/session.ts';
-import { loadSettings, type Settings } from '../../session/settings.ts';
+import { loadSettings, requestJson, type Settings } from '../../session/settings.ts';
 
 /** Where to go after signing in: a page of the desk, never another host. */
 function readTarget(): string {
@@ -15,12 +17,11 @@ function readTarget(): string {
 
 export function SignIn() {
   const { desk, reason, signIn } = useDoorway();
-  const [settings, setSettings] = useState<Settings | null>(null);
+  const { settings, failure, load } = useSettings();
   const [problem, setProblem] = useState<string | null>(null);
   const [isBusy, setBusy] = useState(false);
   useEffect(() => {
     document.title = 'Sign in · Portico';
-    loadSettings().then(setSettings, (failure: Error) => setProblem(failure.message));
   }, []);
   if (desk) return <Redirect to={readTarget()} replace />;
 
@@ -51,6 +52,7 @@ export function SignIn() {
           {problem}
         </p>
       )}
+      {failure && <Problem failure={failure} retry={load} />}
       {settings?.demo && (
         <section>
           <h2>Look around</h2>
@@ -96,6 +98,23 @@ export function SignIn() {
   );
 }
 
+/** The ways to sign in at this server, or why they are unknown. */
+function useSettings() {
+  const [settings, setSettings] = useState<Settings | null>(null);
+  const [failure, setFailure] = useState<Failure | null>(null);
+  const load = useCallback(() => {
+    loadSettings().then(
+      (loaded) => {
+        setSettings(loaded);
+        setFailure(null);
+      },
+      (error: unknown) => setFailure(toFailure(error)),
+    );
+  }, []);
+  useEffect(load, [load]);
+  return { settings, failure, load };
+}
+
 // The OAuth library is loaded only for sign-in with the identity provider.
 const loadProvider = () => import('../../session/provider.ts');
 
@@ -107,13 +126,12 @@ async function leave(): Promise<null> {
 /** Checks a pasted credential with the server, and returns the session. */
 async function checkCredential(credential: string): Promise<Session> {
   if (!/^[\w.~+/=-]+$/.test(credential)) throw new Error('A key or token has letters, digits and - . _ ~ + / = only.');
-  const response = await fetch('/graphql', {
+  const { body } = await requestJson('/graphql', {
     method: 'POST',
     headers: { 'content-type': 'application/json', authorization: `Bearer ${credential}` },
     body: JSON.stringify({ query: '{ viewer { id } }' }),
   });
-  const { data, errors } = await response.json();
-  if (!data?.viewer) throw new Error(errors?.[0]?.message ?? 'The credential is not valid.');
+  if (!body.data?.viewer) throw new Error(body.errors?.[0]?.message ?? 'The credential is not valid.');
   const expires = readExpiry(credential);
   return { kind: expires === null ? 'key' : 'token', credential, expires, renewal: null };
 }
