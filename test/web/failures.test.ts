@@ -11,6 +11,10 @@ beforeAll(async () => {
 });
 afterAll(() => desk?.close());
 
+const open = async (rest: string) => {
+  await page.goto(desk.baseUrl + desk.toPage(rest));
+  await page.locator('main h1').first().waitFor();
+};
 /** Signs in on the page as it is: going to an address would forget what the tab holds in memory. */
 const signInHere = async () => {
   await page.getByLabel('API key or session token').fill(desk.demo.users.owner.token ?? '');
@@ -64,6 +68,57 @@ describe('signing in', () => {
     await other.waitForURL(/\/projects\//);
     await other.context().close();
   });
+});
+
+describe('the search', () => {
+  const search = () => page.getByRole('combobox', { name: 'Search instances and pages' });
+  const found = () => page.getByRole('listbox', { name: 'Found' });
+
+  it('says that it searches, and opens the first result once it is there if Enter was pressed before', async () => {
+    await open('tasks');
+    let release = () => {};
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const stop = await intercept('Search', async (route) => {
+      await released;
+      await route.continue();
+    });
+    await search().fill('web');
+    await found().getByText('Searching …').waitFor();
+    expect(await found().getByText('Nothing begins so.').count()).toBe(0);
+    await search().press('Enter');
+    release();
+    await page.waitForURL(/\/instances\/[\da-f-]{36}/);
+    await stop();
+  });
+
+  it('says that it failed, and tries again', async () => {
+    const stop = await intercept('Search', (route) => route.abort());
+    await search().fill('web-');
+    const again = found().getByRole('option', { name: 'Try again' });
+    await again.waitFor();
+    expect(await found().getByText('Nothing begins so.').count()).toBe(0);
+    await stop();
+    await again.click();
+    await found().getByRole('option', { name: /^web-/ }).first().waitFor();
+    await search().fill('no instance is called so');
+    await found().getByText('Nothing begins so.').waitFor();
+    await search().fill('');
+  });
+});
+
+it('the list of projects says that it could not be read, and tries again', async () => {
+  await open('tasks');
+  const onRoute = (route: Route) => (route.request().postData()?.includes('query Switcher') ? route.abort() : route.fallback());
+  await page.route('**/graphql', onRoute);
+  await page.getByRole('button', { name: /Production/ }).click();
+  const again = page.getByRole('button', { name: 'Try again' });
+  await again.waitFor();
+  await page.unroute('**/graphql', onRoute);
+  await again.click();
+  await page.getByRole('option', { name: /Sandbox/ }).waitFor();
+  await page.keyboard.press('Escape');
 });
 
 describe('keys', () => {

@@ -1,10 +1,12 @@
 import { useQuery } from '@apollo/client/react';
-import { Combobox, ComboboxItem, ComboboxPopover, ComboboxProvider } from '@ariakit/react';
-import { useDeferredValue, useEffect, useRef, useState } from 'react';
+import { Combobox, ComboboxItem, ComboboxPopover, ComboboxProvider, useComboboxStore } from '@ariakit/react';
+import { type KeyboardEvent, useDeferredValue, useEffect, useRef, useState } from 'react';
 import { useLocation } from 'wouter';
 import { graphql } from '../graphql/graphql.ts';
+import { toFailure } from '../graphql/link.ts';
 import { toPage } from '../parts/address.ts';
 import { Badge } from '../parts/badge.tsx';
+import { useEnded } from '../session/ended.ts';
 
 const SearchQuery = graphql(`
   query Search($id: ID!, $text: Text!) {
@@ -29,20 +31,47 @@ export function Search({ projectId }: { projectId: string | null }) {
   const [text, setText] = useState('');
   const prefix = useDeferredValue(text.trim());
   const [, navigate] = useLocation();
-  const { data } = useQuery(SearchQuery, { variables: { id: projectId ?? '', text: prefix }, skip: !projectId || !prefix });
+  const { data, loading, error, refetch } = useQuery(SearchQuery, {
+    variables: { id: projectId ?? '', text: prefix },
+    skip: !projectId || !prefix,
+    notifyOnNetworkStatusChange: true,
+  });
+  const failure = error && !loading ? toFailure(error) : null;
+  useEnded(failure?.code);
+  const combobox = useComboboxStore({ value: text, setValue: setText });
+  // Enter pressed before there is a result opens the first one once it has arrived.
+  const [isAwaited, setAwaited] = useState(false);
   useSlash(input);
-  if (!projectId) return <span className="search" />;
   const instances = (prefix && data?.project?.instances.nodes) || [];
   const matchingPages = prefix ? pages.filter((page) => page.startsWith(prefix.toLowerCase())) : [];
+  const addresses = [...matchingPages, ...instances.map(({ id }) => `instances/${id}`)].map((page) => toPage(projectId ?? '', page));
   const open = (address: string) => {
+    setAwaited(false);
     setText('');
     input.current?.blur();
     navigate(address);
   };
+  const first = prefix === text.trim() ? addresses[0] : undefined;
+  useEffect(() => {
+    if (isAwaited && first) open(first);
+  });
+  if (!projectId) return <span className="search" />;
+  const onKeyDown = ({ key }: KeyboardEvent) => {
+    const { activeId } = combobox.getState();
+    setAwaited(key === 'Enter' && !(activeId && combobox.item(activeId)));
+  };
   return (
     <search className="search">
-      <ComboboxProvider value={text} setValue={setText}>
-        <Combobox ref={input} className="input" placeholder="Search ( / )" aria-label="Search instances and pages" autoSelect />
+      <ComboboxProvider store={combobox}>
+        <Combobox
+          ref={input}
+          className="input"
+          placeholder="Search ( / )"
+          aria-label="Search instances and pages"
+          autoSelect
+          onKeyDown={onKeyDown}
+          onBlur={() => setAwaited(false)}
+        />
         {prefix !== '' && (
           <ComboboxPopover className="sheet" gutter={4} sameWidth portal aria-label="Found">
             {matchingPages.map((page) => (
@@ -60,7 +89,19 @@ export function Search({ projectId }: { projectId: string | null }) {
                 {name} <Badge value={status} />
               </ComboboxItem>
             ))}
-            {matchingPages.length + instances.length === 0 && <p className="sheet-head">Nothing begins so.</p>}
+            {loading && <p className="sheet-head">Searching …</p>}
+            {failure && <p className="sheet-head">The instances could not be searched. {failure.message}</p>}
+            {failure && (
+              <ComboboxItem
+                className="sheet-item"
+                setValueOnClick={false}
+                hideOnClick={false}
+                onClick={() => void refetch().catch(() => {})}
+              >
+                Try again
+              </ComboboxItem>
+            )}
+            {data && !loading && addresses.length === 0 && <p className="sheet-head">Nothing begins so.</p>}
           </ComboboxPopover>
         )}
       </ComboboxProvider>
@@ -70,7 +111,7 @@ export function Search({ projectId }: { projectId: string | null }) {
 
 function useSlash(input: React.RefObject<HTMLInputElement | null>) {
   useEffect(() => {
-    const onKey = (event: KeyboardEvent) => {
+    const onKey = (event: globalThis.KeyboardEvent) => {
       const isTyping = (event.target as Element | null)?.closest('input, textarea, select, [contenteditable], .terminal, canvas');
       if (event.key !== '/' || isTyping || event.ctrlKey || event.metaKey) return;
       event.preventDefault();

@@ -12,7 +12,9 @@ import {
 import { type KeyboardEvent, useEffect, useState } from 'react';
 import { useLocation } from 'wouter';
 import { graphql } from '../graphql/graphql.ts';
+import { toFailure } from '../graphql/link.ts';
 import { toProject } from '../parts/address.ts';
+import { useEnded } from '../session/ended.ts';
 import type { FrameProject } from './frame.tsx';
 
 const SwitcherQuery = graphql(`
@@ -53,7 +55,9 @@ export function Switcher({ project }: { project: FrameProject | null }) {
 }
 
 function Projects({ onChoose }: { onChoose(): void }) {
-  const { data } = useQuery(SwitcherQuery);
+  const { data, loading, error, refetch } = useQuery(SwitcherQuery, { notifyOnNetworkStatusChange: true });
+  const failure = error && !loading ? toFailure(error) : null;
+  useEnded(failure?.code);
   const [text, setText] = useState('');
   const [, navigate] = useLocation();
   const organizations = data?.viewer?.organizations.nodes ?? [];
@@ -92,6 +96,15 @@ function Projects({ onChoose }: { onChoose(): void }) {
         ))}
         {data && found.length === 0 && <p className="sheet-head">No project is called so.</p>}
       </ComboboxList>
+      {!data && loading && <p className="sheet-head">Reading the projects …</p>}
+      {failure && (
+        <div className="sheet-head" role="alert">
+          <p>The projects could not be read. {failure.message}</p>
+          <button type="button" className="button small" onClick={() => void refetch().catch(() => {})}>
+            Try again
+          </button>
+        </div>
+      )}
     </ComboboxProvider>
   );
 }
