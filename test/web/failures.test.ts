@@ -121,6 +121,30 @@ it('the list of projects says that it could not be read, and tries again', async
   await page.keyboard.press('Escape');
 });
 
+it('a notification shows its data to the digit', async () => {
+  const data = '{"large": 9007199254740993, "exact": 1.0, "small": 1e-400, "2": 0, "1": 0, "dataText": 9007199254740995}';
+  const input = {
+    organizationId: desk.demo.organization_id,
+    projectId: desk.demo.project_id,
+    kind: 'test.digits',
+    severity: 'info',
+    title: 'Numbers that a double cannot hold',
+    data: 'DATA',
+  };
+  const query = 'mutation ($input: PublishNotificationInput!) { publishNotification(input: $input) { notification { id } } }';
+  const response = await fetch(`${desk.baseUrl}/graphql`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${desk.demo.users.owner.api_key}` },
+    body: JSON.stringify({ query, variables: { input } }).replace('"DATA"', data),
+  });
+  const { publishNotification } = (await response.json()).data;
+  await open(`notifications?open=${publishNotification.notification.id}`);
+  const shown = page.locator('.notification-data');
+  await shown.waitFor();
+  for (const part of data.slice(1, -1).split(', ')) expect(await shown.innerText()).toContain(part);
+  await page.keyboard.press('Escape');
+});
+
 describe('keys', () => {
   it('are shown, once, on a narrow screen too', async () => {
     const phone = await desk.open({ viewport: { width: 360, height: 740 } });
@@ -157,6 +181,18 @@ describe('keys', () => {
     await page.getByRole('dialog').waitFor({ state: 'detached' });
     await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe('main');
   });
+});
+
+it('an unreachable server is no matter of allowed origins', async () => {
+  await open('');
+  await page.route('**/graphql', (route) => route.abort());
+  await page.getByRole('link', { name: 'Storage' }).click();
+  const problem = page.locator('[data-code="unreachable"]').first();
+  await problem.waitFor({ timeout: 60_000 });
+  expect(await problem.innerText()).not.toContain('ALLOWED_ORIGINS');
+  await page.unroute('**/graphql');
+  await problem.getByRole('button', { name: 'Try now' }).click();
+  await problem.waitFor({ state: 'detached' });
 });
 
 it('has asked nobody else, and complained of nothing', () => {

@@ -1,10 +1,12 @@
+import { PorticoError } from 'portico-client';
+
 /**
- * JSON as it is spelled. The server stores a dashboard's widgets to the digit; JavaScript would change numbers like
+ * JSON as it is spelled. The server stores a dashboard's widgets and a notification's data to the digit; JavaScript would change numbers like
  * `9007199254740993`, `1.0` or `1e-400`, and the order of keys like `"2"`. So the page never parses them: where a document selects
- * `widgetsText: widgets`, the response has them as a string with a prefix, and such a string in a variable is sent as the JSON it holds.
+ * `jsonText: widgets`, the response has them as a string with a prefix, and such a string in a variable is sent as the JSON it holds.
  */
 const MARK = `${randomKey()}:`;
-const MEMBER = '"widgetsText":';
+const MEMBER = '"jsonText":';
 
 /** An unguessable key of hex digits; unlike `crypto.randomUUID` this works on pages without TLS. */
 export function randomKey(): string {
@@ -14,26 +16,37 @@ export function randomKey(): string {
 /** Wraps a JSON text as the value of a variable. */
 export const fromJsonText = (text: string): unknown => MARK + text;
 
-/** The JSON text of a value that was selected as `widgetsText: widgets`. */
+/** The JSON text of a value that was selected as `jsonText`. */
 export const toJsonText = (value: unknown): string =>
   typeof value === 'string' && value.startsWith(MARK) ? value.slice(MARK.length) : JSON.stringify(value ?? null);
 
 /** Replaces `fetch` in the client package. */
 export const exactFetch: typeof fetch = async (input, init) => {
   const request = new Request(input, init);
-  if (request.method !== 'POST' || new URL(request.url).pathname !== '/graphql') return fetch(request);
+  if (request.method !== 'POST' || new URL(request.url).pathname !== '/graphql') return reach(request);
   const body = await request.clone().text();
-  const response = await fetch(body.includes(MARK) ? new Request(request, { body: spliceMarked(body) }) : request);
-  if (!body.includes('widgetsText:')) return response;
+  const response = await reach(body.includes(MARK) ? new Request(request, { body: spliceMarked(body) }) : request);
+  if (!body.includes('jsonText:')) return response;
   return new Response(quoteMembers(await response.text()), response);
 };
+
+/** The desk calls its own origin only, so that a request without a response has nothing to do with allowed origins. */
+async function reach(request: Request): Promise<Response> {
+  try {
+    return await fetch(request);
+  } catch (cause) {
+    if (!(cause instanceof TypeError)) throw cause;
+    const message = `${new URL(request.url).host} does not answer: nothing listens there, or the network is gone.`;
+    throw new PorticoError('unreachable', message, null, null, [], { cause });
+  }
+}
 
 /** Replaces each marked string by the JSON that it holds. */
 function spliceMarked(json: string): string {
   return replaceValues(json, `"${MARK}`, 0, (value) => (JSON.parse(value) as string).slice(MARK.length));
 }
 
-/** Replaces each `widgetsText` value by a marked string. Inside a string the member's quotes would be escaped, so it cannot match. */
+/** Replaces each `jsonText` value by a marked string. Inside a string the member's quotes would be escaped, so it cannot match. */
 function quoteMembers(json: string): string {
   return replaceValues(json, MEMBER, MEMBER.length, (value) => JSON.stringify(MARK + value));
 }

@@ -19,7 +19,7 @@ export const DashboardQuery = graphql(`
         description
         isDefault
         isPublic
-        widgetsText: widgets
+        jsonText: widgets
         version
         created
         modified
@@ -42,7 +42,7 @@ export const PatchDashboard = graphql(`
         description
         isDefault
         isPublic
-        widgetsText: widgets
+        jsonText: widgets
         version
         modified
         projectId
@@ -71,9 +71,9 @@ export interface Place {
 
 export type Role = Project['role'];
 
-export function savedOf(dashboard: Omit<Saved, 'widgets'> & { readonly widgetsText: unknown }): Saved {
-  const { name, description, isDefault, isPublic, version, widgetsText } = dashboard;
-  return { name, description, isDefault, isPublic, version, widgets: pretty(toJsonText(widgetsText)) };
+export function savedOf(dashboard: Omit<Saved, 'widgets'> & { readonly jsonText: unknown }): Saved {
+  const { name, description, isDefault, isPublic, version, jsonText } = dashboard;
+  return { name, description, isDefault, isPublic, version, widgets: pretty(toJsonText(jsonText)) };
 }
 
 /** Admins may edit all dashboards, members their own. */

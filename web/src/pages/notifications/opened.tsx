@@ -1,6 +1,7 @@
 import { Dialog, DialogDismiss, DialogHeading } from '@ariakit/react';
 import type { RefObject } from 'react';
 import { Link } from 'wouter';
+import { readExact, toJsonText, toPretty } from '../../graphql/exact.ts';
 import { graphql, type ResultOf } from '../../graphql/graphql.ts';
 import { toPage } from '../../parts/address.ts';
 import { Badge } from '../../parts/badge.tsx';
@@ -22,7 +23,7 @@ const NotificationQuery = graphql(`
         severity
         title
         body
-        data
+        jsonText: data
         created
         read
         resourceType
@@ -87,8 +88,8 @@ export function Opened({ projectId, id, marking, back, onClose }: OpenedProps) {
 }
 
 function Content({ projectId, notification, marking }: { projectId: string; notification: Whole; marking: Marking }) {
-  const { id, severity, title, kind, body, data, created, read, sequence } = notification;
-  const json = JSON.stringify(data, null, 2);
+  const { id, severity, title, kind, body, jsonText, created, read, sequence } = notification;
+  const json = toPretty(readExact(toJsonText(jsonText)));
   return (
     <article>
       <Badge value={severity} />
