@@ -121,6 +121,23 @@ it('the list of projects says that it could not be read, and tries again', async
   await page.keyboard.press('Escape');
 });
 
+it('a filter that is cleared stays clear, whatever was typed just before', async () => {
+  await open('instances?status=active');
+  const name = page.getByPlaceholder('Name begins with');
+  await page.getByRole('button', { name: 'Clear filters' }).waitFor();
+  await name.evaluate((field: HTMLInputElement) => {
+    Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value')?.set?.call(field, 'web');
+    field.dispatchEvent(new Event('input', { bubbles: true }));
+    const clear = [...document.querySelectorAll('button')].find(({ textContent }) => textContent === 'Clear filters');
+    setTimeout(() => clear?.click());
+  });
+  await page.waitForURL(desk.baseUrl + desk.toPage('instances'));
+  expect(await name.inputValue()).toBe('');
+  // Twice the time after which a text is written to the address.
+  await page.waitForTimeout(500);
+  expect([await name.inputValue(), new URL(page.url()).search]).toEqual(['', '']);
+});
+
 it('a notification shows its data to the digit', async () => {
   const data = '{"large": 9007199254740993, "exact": 1.0, "small": 1e-400, "2": 0, "1": 0, "dataText": 9007199254740995}';
   const input = {

@@ -1,4 +1,4 @@
-import { type ReactNode, useEffect, useRef, useState } from 'react';
+import { createContext, type ReactNode, useContext, useEffect, useRef, useState } from 'react';
 import { useAddress } from './address.ts';
 import { toneOf } from './badge.tsx';
 import { toWords } from './format.ts';
@@ -63,6 +63,9 @@ export function Chips<Value extends string>({ label, name, values, isSingle, has
 
 const TYPING_MS = 250;
 
+/** How often the filters around a field have been cleared. */
+const ClearedContext = createContext(0);
+
 interface FieldProps {
   readonly label: string;
   readonly name: string;
@@ -76,8 +79,13 @@ export function FilterField({ label, name, suggestions, onFocus }: FieldProps) {
   const value = get(name) ?? '';
   const [text, setText] = useState(value);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
-  useEffect(() => setText(value), [value]);
-  useEffect(() => () => clearTimeout(timer.current), []);
+  const cleared = useContext(ClearedContext);
+  // What was typed is dropped when the filters are cleared, even if it has not been written to the URL yet.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each clearing counts.
+  useEffect(() => {
+    setText(value);
+    return () => clearTimeout(timer.current);
+  }, [value, cleared]);
   const change = (next: string) => {
     setText(next);
     clearTimeout(timer.current);
@@ -112,12 +120,17 @@ export function FilterField({ label, name, suggestions, onFocus }: FieldProps) {
 /** The filters of a list, with a button that clears all of them if one is set. */
 export function Filters({ names, children }: { names: readonly string[]; children: ReactNode }) {
   const { get, set } = useAddress();
+  const [cleared, setCleared] = useState(0);
   const isFiltered = names.some((name) => get(name));
+  const clear = () => {
+    setCleared((before) => before + 1);
+    set(Object.fromEntries(names.map((name) => [name, null])));
+  };
   return (
     <search className="filters" aria-label="Filters">
-      {children}
+      <ClearedContext value={cleared}>{children}</ClearedContext>
       {isFiltered && (
-        <button type="button" className="button small" onClick={() => set(Object.fromEntries(names.map((name) => [name, null])))}>
+        <button type="button" className="button small" onClick={clear}>
           Clear filters
         </button>
       )}
