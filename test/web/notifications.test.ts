@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { Arrivals, countUnseen } from '../../web/src/pages/notifications/arrived.ts';
 import { type DeskTest, findBarriers, type Page, startDesk } from './support.ts';
 
 let desk: DeskTest;
@@ -212,6 +213,20 @@ it('keeps its filters in the address, tells what they hide, and marks only what 
   await news(page, '1 new, hidden by the filter').click();
   await page.waitForURL(desk.baseUrl + desk.toPage('notifications'));
   await row(page, 'A quiet one.').waitFor();
+});
+
+it('counts what is unread of what has arrived and is not shown', () => {
+  const arrivals = new Arrivals({ writeFragment() {}, release() {} } as never);
+  const add = (sequence: number, isRead: boolean, isShown: boolean, isAtTop: boolean) =>
+    arrivals.add({ sequence, notification: { id: `${sequence}`, read: isRead } } as never, { isShown, isAtTop });
+  add(1, true, false, true);
+  add(2, false, false, true);
+  add(3, true, true, false);
+  add(4, false, true, false);
+  const { missed, hidden } = arrivals.read();
+  expect([missed, hidden, countUnseen(arrivals.read())]).toEqual([2, 2, 2]);
+  arrivals.reach(4);
+  expect(countUnseen(arrivals.read())).toBe(1);
 });
 
 it('marks all as read', async () => {
