@@ -33,6 +33,7 @@ const refuse = (route: Route) =>
     contentType: 'application/json',
     body: JSON.stringify({ errors: [{ message: 'Sign in.', extensions: { code: 'not_authenticated' } }] }),
   });
+const focused = () => page.evaluate(() => document.activeElement?.textContent);
 
 describe('signing in', () => {
   it('says that the server is away, and goes on when it is back', async () => {
@@ -136,6 +137,35 @@ it('a filter that is cleared stays clear, whatever was typed just before', async
   // Twice the time after which a text is written to the address.
   await page.waitForTimeout(500);
   expect([await name.inputValue(), new URL(page.url()).search]).toEqual(['', '']);
+});
+
+it('a dashboard that was changed meanwhile is neither moved nor deleted, and that is said in words of its own', async () => {
+  const place = { organizationId: desk.demo.organization_id, projectId: desk.demo.project_id };
+  const { createDashboard } = await desk.graphql<{ createDashboard: { dashboard: { id: string } } }>(
+    'mutation ($input: CreateDashboardInput!) { createDashboard(input: $input) { dashboard { id } } }',
+    { input: { ...place, name: 'Moved twice', isPublic: true } },
+  );
+  const { id } = createDashboard.dashboard;
+  await open(`dashboards/${id}`);
+  await page.getByRole('combobox', { name: 'Move to' }).selectOption({ label: 'Sandbox' });
+  await desk.graphql('mutation ($input: PatchDashboardInput!) { patchDashboard(input: $input) { dashboard { id } } }', {
+    input: { ...place, id, description: 'Changed by somebody else' },
+  });
+  await page.getByRole('button', { name: 'Move', exact: true }).click();
+  await page.getByRole('alert').getByText('It has been changed meanwhile, and was not moved.').waitFor();
+  await page.route('**/graphql', (route) =>
+    /mutation (Patch|Delete)Dashboard/.test(route.request().postData() ?? '') ? route.abort() : route.fallback(),
+  );
+  await page.getByRole('button', { name: 'Move', exact: true }).click();
+  await page.getByRole('alert').getByText('It is not known whether it was moved').waitFor({ timeout: 60_000 });
+  expect(await page.locator('.manage').innerText()).not.toContain('What you wrote');
+  const opener = page.getByRole('button', { name: 'Delete …' });
+  await opener.click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete it' }).click();
+  await page.getByRole('dialog').getByRole('alert').getByText('It is not known whether it was deleted').waitFor({ timeout: 60_000 });
+  await page.unroute('**/graphql');
+  await page.getByRole('dialog').getByRole('button', { name: 'Keep it' }).click();
+  await expect.poll(focused).toBe('Delete …');
 });
 
 it('a notification shows its data to the digit', async () => {

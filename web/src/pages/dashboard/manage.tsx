@@ -28,6 +28,16 @@ const ProjectsQuery = graphql(`
   }
 `);
 
+/** What a rejected move or deletion is explained with: there is no text of one's own that could be lost. */
+const refusalWords = (done: string, again: string): Readonly<Record<string, string>> => ({
+  conflict: `It has been changed meanwhile, and was not ${done}. Look at what changed, or ${again} as it is now.`,
+  not_found: `It was not ${done}: it has been deleted or moved already, or you may not see it any more.`,
+  unreachable: `The server does not answer. It is not known whether it was ${done}: look again in a moment.`,
+  service_unavailable: `The database is away, and it was not ${done}. Try again in a moment.`,
+});
+const moveWords = refusalWords('moved', 'move it');
+const deleteWords = refusalWords('deleted', 'delete it');
+
 interface ManageProps {
   readonly place: Place;
   readonly name: string;
@@ -102,7 +112,7 @@ function Move({ place, name, version, isDirty, refetch, onGone }: ManageProps) {
           {messages.join(' ')}
         </p>
       )}
-      {messages.length === 0 && <Refusal failure={failure} />}
+      {messages.length === 0 && <Refusal failure={failure} words={moveWords} />}
     </>
   );
 }
@@ -131,13 +141,7 @@ function Delete({ place, name, version, refetch, onGone, isOpen, close }: Manage
         Delete “<bdi>{name}</bdi>”?
       </h2>
       <p>It is gone for everyone in the project, and cannot be brought back.</p>
-      {failure?.code === 'conflict' ? (
-        <p role="alert" className="note refusal">
-          It has been changed meanwhile, and was not deleted. Keep it to look at what changed, or delete it as it is now.
-        </p>
-      ) : (
-        <Refusal failure={failure} />
-      )}
+      <Refusal failure={failure} words={deleteWords} />
       <div className="actions">
         <button type="button" className="button danger" onClick={remove}>
           Delete it

@@ -1,15 +1,23 @@
 import type { Failure } from '../../graphql/link.ts';
 import { formatNumber } from '../../parts/format.ts';
 
+interface RefusalProps {
+  readonly failure: Failure | null;
+  /** The fields that show their own errors. */
+  readonly shown?: readonly string[];
+  /** Sentences by code, for a write that is not about a text. */
+  readonly words?: Readonly<Record<string, string>>;
+}
+
 /** Why a write was rejected: an exceeded quota with advice, other errors in the server's words. */
-export function Refusal({ failure, shown = [] }: { failure: Failure | null; shown?: readonly string[] }) {
+export function Refusal({ failure, shown = [], words = {} }: RefusalProps) {
   if (!failure) return null;
   // Errors already shown beside their fields are only referred to.
   const others = Object.entries(failure.fields).filter(([name]) => !shown.includes(name));
   const isBesideFields = failure.code === 'validation_failed' && others.length === 0;
   return (
     <div className="note refusal" role="alert" data-code={failure.code}>
-      <p>{isBesideFields ? 'Nothing was saved: see beside the fields.' : sentenceOf(failure)}</p>
+      <p>{isBesideFields ? 'Nothing was saved: see beside the fields.' : (wordsFor(failure, words) ?? sentenceOf(failure))}</p>
       {others.map(([name, messages]) => (
         <p key={name}>
           {name}: {messages.join(' ')}
@@ -18,6 +26,10 @@ export function Refusal({ failure, shown = [] }: { failure: Failure | null; show
     </div>
   );
 }
+
+/** A conflict is one of versions only if it names the version; an exceeded quota is a conflict too. */
+const wordsFor = ({ code, context }: Failure, words: Readonly<Record<string, string>>): string | undefined =>
+  code === 'conflict' && typeof context.version !== 'number' ? undefined : words[code];
 
 function sentenceOf({ code, message, context, retryAfterMs }: Failure): string {
   const limit = typeof context.limit === 'number' ? formatNumber(context.limit) : 'a number of';
