@@ -139,6 +139,30 @@ it('a filter that is cleared stays clear, whatever was typed just before', async
   expect([await name.inputValue(), new URL(page.url()).search]).toEqual(['', '']);
 });
 
+it('a new dashboard keeps what was typed while somebody has to sign in again', async () => {
+  await open('dashboards');
+  await page.getByRole('button', { name: 'Make a dashboard' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Make a dashboard' });
+  await dialog.getByRole('textbox', { name: 'Name' }).fill('Half written');
+  await dialog.getByRole('textbox', { name: 'Description' }).fill('Before the session ended');
+  const stop = await intercept('DashboardsRole', refuse);
+  await intercept('Dashboards', refuse).then(async (end) => {
+    await page.evaluate(() => dispatchEvent(new Event('focus')));
+    await page.waitForURL(/\/signin\?to=/);
+    await end();
+  });
+  await stop();
+  await signInHere();
+  await page.waitForURL(/\/dashboards$/);
+  await expect.poll(() => dialog.getByRole('textbox', { name: 'Name' }).inputValue()).toBe('Half written');
+  expect(await dialog.getByRole('textbox', { name: 'Description' }).inputValue()).toBe('Before the session ended');
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  await page.getByRole('button', { name: 'Make a dashboard' }).click();
+  expect(await dialog.getByRole('textbox', { name: 'Name' }).inputValue()).toBe('');
+  await page.keyboard.press('Escape');
+  await expect.poll(focused).toBe('Make a dashboard');
+});
+
 it('a dashboard that was changed meanwhile is neither moved nor deleted, and that is said in words of its own', async () => {
   const place = { organizationId: desk.demo.organization_id, projectId: desk.demo.project_id };
   const { createDashboard } = await desk.graphql<{ createDashboard: { dashboard: { id: string } } }>(

@@ -9,7 +9,7 @@ import { Empty } from '../../parts/states.tsx';
 import { type Column, DataTable, type Sort } from '../../parts/table.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useFollowing } from '../dashboard/following.ts';
-import { Make } from './make.tsx';
+import { Make, unsent } from './make.tsx';
 import './dashboards.css';
 
 const DashboardsQuery = graphql(`
@@ -41,6 +41,9 @@ const DashboardsQuery = graphql(`
 
 const RoleQuery = graphql(`
   query DashboardsRole($projectId: ID!) {
+    viewer {
+      id
+    }
     project(id: $projectId) {
       id
       role
@@ -58,7 +61,8 @@ export default function Dashboards({ projectId }: { projectId: string }) {
   const apollo = useApolloClient();
   const [, navigate] = useLocation();
   const { sort, setSort } = useSort();
-  const [isMaking, setMaking] = useState(false);
+  /** Null until somebody opens or closes the dialog. */
+  const [isMaking, setMaking] = useState<boolean | null>(null);
   const list = useEndless({
     document: DashboardsQuery,
     variables: { projectId, orderBy: sort },
@@ -68,6 +72,7 @@ export default function Dashboards({ projectId }: { projectId: string }) {
   });
   const { data } = useQuery(RoleQuery, { variables: { projectId } });
   const project = data?.project;
+  const draftKey = `${data?.viewer?.id}/${projectId}`;
   const mayMake = project?.role === 'admin' || project?.role === 'member';
   useFollowing(() => {
     apollo.refetchQueries({ include: [DashboardsQuery] }).catch(() => {});
@@ -93,7 +98,15 @@ export default function Dashboards({ projectId }: { projectId: string }) {
         onOpen={({ id }) => navigate(toPage(projectId, `dashboards/${id}`))}
         empty={<Nothing organizationId={project?.organization.id} projectId={projectId} mayMake={mayMake} />}
       />
-      {project && <Make organizationId={project.organization.id} projectId={projectId} isOpen={isMaking} close={() => setMaking(false)} />}
+      {project && (
+        <Make
+          draftKey={draftKey}
+          organizationId={project.organization.id}
+          projectId={projectId}
+          isOpen={isMaking ?? unsent.has(draftKey)}
+          close={() => setMaking(false)}
+        />
+      )}
     </>
   );
 }

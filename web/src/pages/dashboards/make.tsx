@@ -21,7 +21,14 @@ const CreateDashboard = graphql(`
   }
 `);
 
+type Content = typeof nothing;
+
+/** This tab's unsent dashboards by viewer and project: they survive signing in again. Closing the dialog discards one. */
+export const unsent = new Map<string, Content>();
+
 interface MakeProps {
+  /** The key of the unsent content. */
+  readonly draftKey: string;
   readonly organizationId: string;
   readonly projectId: string;
   readonly isOpen: boolean;
@@ -29,28 +36,41 @@ interface MakeProps {
 }
 
 /** Creates a dashboard without widgets, and opens it. */
-export function Make({ isOpen, close, ...place }: MakeProps) {
+export function Make({ isOpen, close, ...rest }: MakeProps) {
+  const discard = () => {
+    unsent.delete(rest.draftKey);
+    close();
+  };
   return (
-    <Dialog open={isOpen} onClose={close} className="dialog" aria-labelledby="making" backdrop={<div className="backdrop" />} unmountOnHide>
+    <Dialog
+      open={isOpen}
+      onClose={discard}
+      className="dialog"
+      aria-labelledby="making"
+      backdrop={<div className="backdrop" />}
+      unmountOnHide
+    >
       <h2 id="making">Make a dashboard</h2>
-      <MakeForm {...place} close={close} />
+      <MakeForm {...rest} close={discard} />
     </Dialog>
   );
 }
 
 const nothing = { name: '', description: '', isDefault: false, isPublic: false };
 
-function MakeForm({ organizationId, projectId, close }: Omit<MakeProps, 'isOpen'>) {
+function MakeForm({ draftKey, organizationId, projectId, close }: Omit<MakeProps, 'isOpen'>) {
   const apollo = useApolloClient();
   const [, navigate] = useLocation();
-  const [content, setContent] = useState(nothing);
+  const [content, setContent] = useState(() => unsent.get(draftKey) ?? nothing);
   const [failure, setFailure] = useState<Failure | null>(null);
   const [isBusy, setBusy] = useState(false);
   // The idempotency key: sending the same dashboard again after a lost response creates it once.
   const key = useRef(randomKey());
-  const change = (changes: Partial<typeof nothing>) => {
+  const change = (changes: Partial<Content>) => {
     key.current = randomKey();
-    setContent((before) => ({ ...before, ...changes }));
+    const next = { ...content, ...changes };
+    unsent.set(draftKey, next);
+    setContent(next);
   };
   const make = async (event: FormEvent) => {
     event.preventDefault();
@@ -59,6 +79,7 @@ function MakeForm({ organizationId, projectId, close }: Omit<MakeProps, 'isOpen'
     try {
       const input = { organizationId, projectId, idempotencyKey: key.current, ...content };
       const { data } = await apollo.mutate({ mutation: CreateDashboard, variables: { input } });
+      unsent.delete(draftKey);
       navigate(toPage(projectId, `dashboards/${data?.createDashboard?.dashboard.id}`));
     } catch (error) {
       const refused = toFailure(error);
