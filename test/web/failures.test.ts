@@ -20,6 +20,11 @@ const signInHere = async () => {
   await page.getByLabel('API key or session token').fill(desk.demo.users.owner.token ?? '');
   await page.getByRole('button', { name: 'Sign in', exact: true }).click();
 };
+const signOut = async () => {
+  await page.getByRole('button', { name: /Olivia/ }).click();
+  await page.getByRole('menuitem', { name: 'Sign out' }).click();
+  await page.waitForURL(/\/signin/);
+};
 /** Handles the GraphQL requests of one operation until it is told to stop. */
 const intercept = async (operation: string, handle: (route: Route) => unknown) => {
   const onRoute = (route: Route) => (route.request().postData()?.includes(`query ${operation}(`) ? handle(route) : route.fallback());
@@ -214,6 +219,21 @@ it('a notification shows its data to the digit', async () => {
   await shown.waitFor();
   for (const part of data.slice(1, -1).split(', ')) expect(await shown.innerText()).toContain(part);
   await page.keyboard.press('Escape');
+});
+
+it('the session of a tab that the desk has opened ends with the desk’s, at once', async () => {
+  await open('developers');
+  const opening = page.context().waitForEvent('page');
+  await page.getByRole('link', { name: 'the reference of v1' }).first().click();
+  const tab = await opening;
+  await tab.getByText('Signed in by the desk as').waitFor();
+  const stored = () => tab.evaluate(() => sessionStorage.getItem('portico:session'));
+  expect(await stored()).not.toBeNull();
+  await signOut();
+  await expect.poll(stored).toBeNull();
+  await tab.getByText('The session of the desk has ended').waitFor();
+  await tab.close();
+  await desk.signIn(page, 'owner');
 });
 
 describe('keys', () => {

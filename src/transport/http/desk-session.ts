@@ -5,7 +5,7 @@ export const signedInStyle = `
 
 /**
  * A script that gives a page the desk's session (`web/src/session`). A link of the desk passes a copy to the tab that it opens. While
- * the desk is open, its own session is used, which is renewed, and is gone after a sign-out there.
+ * the desk is open, its own session is used, which is renewed; a sign-out there is broadcast, and deletes the copy at once.
  */
 export const deskSession = `const desk = {
   session() {
@@ -40,9 +40,15 @@ export const deskSession = `const desk = {
       body: JSON.stringify({ query: '{ viewer { email } }' }),
     }).then((response) => response.json(), () => null);
     const email = answer?.data?.viewer?.email;
-    line.textContent = email
+    if (desk.session()) line.textContent = email
       ? 'Signed in by the desk as ' + email + '. A credential of your own goes before it.'
       : 'The session of the desk is not taken: sign in there again, or use a credential of your own.';
   },
 };
+new BroadcastChannel('portico:session').addEventListener('message', () => {
+  if (desk.session()) return;
+  const line = document.querySelector('.signed-in p');
+  if (line) line.textContent = 'The session of the desk has ended: sign in there again, or use a credential of your own.';
+  dispatchEvent(new Event('portico:signed-out'));
+});
 `;

@@ -106,5 +106,10 @@ const ui = SwaggerUIBundle({
     return request;
   },
 });
+// Swagger UI keeps the credential in memory too.
+addEventListener('portico:signed-out', () => {
+  if (given) ui.authActions.logout(['bearer']);
+  given = null;
+});
 desk.tell();
 `;

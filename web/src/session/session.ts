@@ -24,7 +24,13 @@ export function readSession(): Session | null {
 
 export function writeSession(session: Session | null): void {
   if (session) sessionStorage.setItem(STORAGE_KEY, JSON.stringify(session));
-  else sessionStorage.removeItem(STORAGE_KEY);
+  else {
+    sessionStorage.removeItem(STORAGE_KEY);
+    // Tabs that were opened by this one delete their copies.
+    const channel = new BroadcastChannel(STORAGE_KEY);
+    channel.postMessage('ended');
+    channel.close();
+  }
 }
 
 /** When a token expires (`exp`), in milliseconds since 1970; null for a key or an unreadable token. */
