@@ -289,3 +289,17 @@ it('an unreachable server is no matter of allowed origins', async () => {
 it('has asked nobody else, and complained of nothing', () => {
   expect([desk.elsewhere, desk.complaints]).toEqual([[], []]);
 });
+
+it('a page that breaks says so, and is loaded again', async () => {
+  const stop = await intercept('Tasks', async (route) => {
+    const response = await route.fetch();
+    const body = (await response.text()).replace(/"created":"[^"]*"/g, '"created":"no time"');
+    await route.fulfill({ response, body });
+  });
+  await page.goto(desk.baseUrl + desk.toPage('tasks'));
+  await page.getByRole('alert').getByText('This page has failed').waitFor();
+  expect(await findBarriers(page)).toEqual([]);
+  await stop();
+  await page.getByRole('button', { name: 'Load the page again' }).click();
+  await page.getByRole('grid').waitFor();
+});

@@ -6,6 +6,7 @@ import { LiveProvider } from './live/live.tsx';
 import { Home } from './pages/home/home.tsx';
 import { Overview } from './pages/overview/overview.tsx';
 import { Callback, SignIn } from './pages/signin/signin.tsx';
+import { Boundary } from './parts/boundary.tsx';
 import { Coming, lazyPage } from './parts/lazy.tsx';
 import { Empty } from './parts/states.tsx';
 import { ToastProvider } from './parts/toast.tsx';
@@ -28,7 +29,9 @@ export function App() {
     <ThemeProvider>
       <ToastProvider>
         <DeskProvider>
-          <Routes />
+          <Boundary>
+            <Routes />
+          </Boundary>
         </DeskProvider>
       </ToastProvider>
     </ThemeProvider>
