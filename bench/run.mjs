@@ -1,4 +1,4 @@
-// npm run bench -- [--only rest,graphql,growth,sockets,console,start] [--rounds n] [--seconds n] [--scale n]: measures Portico
+// npm run bench -- [--only rest,graphql,growth,log,sockets,console,start] [--rounds n] [--seconds n] [--scale n]: measures Portico
 // and its peers, and writes results.md. The packages that the peers need are installed into this folder on first use.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';

@@ -17,6 +17,7 @@ import { createPipeline, type Pipeline } from './pipeline/pipeline.ts';
 import { readTrusted } from './pipeline/trusted.ts';
 import { type Database, type DatabaseOptions, openDatabase } from './platform/database.ts';
 import type { PoolState } from './platform/driver.ts';
+import { countInternalErrors } from './platform/errors.ts';
 import { OperatorError } from './platform/failure.ts';
 import { collectGarbage } from './platform/garbage.ts';
 import { scheduleJob } from './platform/jobs.ts';
@@ -171,6 +172,11 @@ interface GaugeSources {
 }
 
 function registerGauges({ metrics, connections, hubs, consoles, sockets, backlog }: GaugeSources): void {
+  metrics.counter(
+    'portico_internal_errors_total',
+    'Failures that are defects, at every door; each has a line in the log.',
+    countInternalErrors,
+  );
   metrics.gauge('portico_sockets', 'WebSockets open.', () => sockets.count());
   metrics.gauge('portico_unread_bytes', 'What waits in memory for peers that do not read.', () => backlog.bytes);
   metrics.gauge('portico_feed_hubs', 'Projects whose notifications are being streamed.', () => hubs.count().hubs);

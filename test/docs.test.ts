@@ -7,6 +7,7 @@ import { root } from '../src/platform/root.ts';
 const checkout = fileURLToPath(root);
 const pages = [
   'README.md',
+  'CONTRIBUTING.md',
   'clients/typescript/README.md',
   ...readdirSync(join(checkout, 'docs')).flatMap((name) => (name.endsWith('.md') ? [`docs/${name}`] : [])),
 ];

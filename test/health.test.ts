@@ -123,6 +123,26 @@ describe('metrics', () => {
     await expect.poll(() => metricsOf(app)).toContain('portico_socket_closes_total{code="1005"} 1\n');
   });
 
+  it('count a defect, also where GraphQL answers with 200', async () => {
+    const read = async () => Number(/^portico_internal_errors_total (\d+)$/m.exec(await metricsOf(app))?.[1]);
+    const before = await read();
+    await app.app.database.$executeRaw`ALTER TABLE organizations RENAME COLUMN currency TO money`;
+    const { status, json } = await app.graphql('{ viewer { organizations(first: 1) { nodes { currency } } } }');
+    await app.app.database.$executeRaw`ALTER TABLE organizations RENAME COLUMN money TO currency`;
+    expect([status, json.errors[0].extensions.code]).toEqual([200, 'internal_error']);
+    expect(await read()).toBe(before + 1);
+  });
+
+  it('count the requests that are refused to an address behind a proxy', async () => {
+    const proxied = await startApp({ TRUST_PROXY: 'loopback', MAX_CONNECTIONS_PER_ADDRESS: '1' });
+    const ask = () => proxied.ask('GET', `${proxied.projectPath}/compute/overview`, { headers: { 'x-forwarded-for': '203.0.113.7' } });
+    const statuses = (await Promise.all(Array.from({ length: 10 }, ask))).map(({ status }) => status);
+    const refused = statuses.filter((status) => status === 503).length;
+    expect(refused).toBeGreaterThan(0);
+    expect(await metricsOf(proxied)).toContain(`portico_connection_refusals_total ${refused}\n`);
+    await proxied.close();
+  });
+
   it('are what Prometheus reads', async () => {
     const answer = await app.ask('GET', '/metrics', { as: null });
     expect(answer.headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8');

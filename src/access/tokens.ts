@@ -92,7 +92,7 @@ function openProvider(provider: Provider, lifecycle: Lifecycle, log: Logger): To
     [customFetch]: async (...request: Parameters<typeof fetch>) => {
       try {
         const response = await fetch(...request);
-        if (response.ok) isAway = false;
+        if (response.ok) noteBack();
         else noteAway(new Error(`the identity provider answers ${response.status}`));
         if (response.ok) await forgetChanged(response.clone());
         return response;
@@ -121,6 +121,10 @@ function openProvider(provider: Provider, lifecycle: Lifecycle, log: Logger): To
     if (!isAway) log.warn({ dependency: 'identity_provider', err: failure }, 'a dependency is away');
     isAway = true;
     schedule(RETRY_INTERVAL_MS);
+  };
+  const noteBack = () => {
+    if (isAway) log.warn({ dependency: 'identity_provider' }, 'a dependency is back');
+    isAway = false;
   };
   const refresh = async () => {
     schedule(REFRESH_INTERVAL_MS);

@@ -34,9 +34,18 @@ export function toFault(thrown: unknown): Fault {
   return findDataFault(thrown) ?? Fault.internal(thrown);
 }
 
-/** Logs the cause of an `internal_error`, which the client does not see. */
+let internalErrors = 0;
+
+/** Logs and counts the cause of an `internal_error`, which the client does not see. */
 export function logInternalError(fault: Fault, context: { readonly log: Logger }): void {
-  if (fault.code === 'internal_error') context.log.error({ err: fault.cause }, 'internal error');
+  if (fault.code !== 'internal_error') return;
+  internalErrors += 1;
+  context.log.error({ err: fault.cause }, 'internal error');
+}
+
+/** The number of internal errors in this process so far. */
+export function countInternalErrors(): number {
+  return internalErrors;
 }
 
 /** Whether the database is out of reach, as opposed to a wrong statement. Looks into what Prisma wraps. */

@@ -1,6 +1,6 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 
-/** In seconds: most answers take a few milliseconds, and in an outage a request fails after 1.5 s. */
+/** In seconds: most answers take a few milliseconds, and in an outage a request fails after some 1.3 s. */
 const LATENCY_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
 export type Metrics = ReturnType<typeof openMetrics>;
@@ -39,7 +39,22 @@ export function openMetrics() {
     limited: openCounter('portico_rate_limited_total', 'Requests refused for want of budget, by policy.', 'policy'),
     limitFallbacks: openCounter('portico_rate_limit_fallbacks_total', 'Requests that this process counted by itself, as Redis did not.'),
     unreadEnds: openCounter('portico_unread_ends_total', 'Connections ended because their peers did not read what was sent to them.'),
-    connectionRejections: openCounter('portico_connection_refusals_total', 'Connections refused because their address had too many.'),
+    connectionRejections: openCounter(
+      'portico_connection_refusals_total',
+      'Connections and requests refused because their address, or all together, had too many.',
+    ),
+    /** Registers a counter whose value is read at each scrape. */
+    counter(name: string, help: string, read: () => number): void {
+      new Counter({
+        name,
+        help,
+        registers,
+        collect() {
+          this.reset();
+          this.inc(read());
+        },
+      });
+    },
     /** Registers a gauge whose value is read at each scrape. */
     gauge(name: string, help: string, read: () => number): void {
       new Gauge({

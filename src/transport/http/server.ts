@@ -51,6 +51,8 @@ export function createHttpServer(dependencies: ServerDependencies): Server {
     ServerResponse: createResponseClass({ backlog, addresses, stallTimeoutMs }),
   });
   server.maxConnections = config.maxConnections;
+  // Node closes a connection beyond them without an answer.
+  server.on('drop', onRejectedConnection);
 
   const reserve = (request: IncomingMessage, bytes: number) => backlog.reserve(request.socket, addresses.of(request), bytes);
   server.on('connection', (socket) => {
@@ -74,7 +76,9 @@ export function createHttpServer(dependencies: ServerDependencies): Server {
     if (!requestQueueOf(request.socket)?.isProxied) return true;
     const address = addresses.of(request);
     source.once('close', () => connections.delete(address));
-    return connections.add(address);
+    const isAccepted = connections.add(address);
+    if (!isAccepted) onRejectedConnection();
+    return isAccepted;
   };
   const serve: RequestListener = (request, response) => {
     requestQueueOf(request.socket)?.start(request, response);
