@@ -677,6 +677,46 @@ describe('feed', () => {
     await front.close();
   });
 
+  it('takes only a connection that it reads for silent, by server-sent events', async () => {
+    const front = await openFront(() => new Response(null, { status: 404 }));
+    let output: ReadableStreamDefaultController<Uint8Array> | undefined;
+    const send = (sequence: number) => {
+      const event = { type: 'ready', sequence, readThrough: 0, unreadCount: 0 };
+      output?.enqueue(Buffer.from(`event: next\ndata: ${JSON.stringify({ data: { notificationFeed: event } })}\n\n`));
+    };
+    const states: string[] = [];
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    try {
+      const client = connect({
+        url: front.url,
+        credential: token('viewer'),
+        async fetch(input, init) {
+          if (input instanceof Request) return Response.json({ data: { project: { organizationId: project } } });
+          const body = new ReadableStream<Uint8Array>({ start: (controller) => void (output = controller) });
+          init?.signal?.addEventListener('abort', () => output?.error(init.signal?.reason));
+          send(1);
+          return new Response(body, { headers: { 'content-type': 'text/event-stream' } });
+        },
+      });
+      const events = client.feed({ project, onState: (state) => states.push(describeState(state)) })[Symbol.asyncIterator]();
+      expect(await events.next()).toMatchObject({ value: { sequence: 1 } });
+      await vi.advanceTimersByTimeAsync(120_000);
+      send(2);
+      expect(await events.next()).toMatchObject({ value: { sequence: 2 } });
+      expect(states).toEqual(['connecting', 'live']);
+      const waiting = events.next();
+      await vi.advanceTimersByTimeAsync(39_000);
+      expect(states).toEqual(['connecting', 'live']);
+      await vi.advanceTimersByTimeAsync(1_000);
+      expect(states.slice(2)).toEqual(['waiting 1 s: connection_lost']);
+      await events.return?.();
+      expect(await waiting).toMatchObject({ done: true });
+    } finally {
+      vi.useRealTimers();
+      await front.close();
+    }
+  });
+
   it('ends where the certificate is not trusted', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'portico-test-'));
     const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];

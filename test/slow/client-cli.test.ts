@@ -1,4 +1,6 @@
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, type ServerResponse, request as sendRequest } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -40,6 +42,34 @@ const json = async (args: readonly string[], env: Record<string, string> = owner
 async function fail(args: readonly string[], env: Record<string, string> = owner, input = ''): Promise<[number | null, string]> {
   const { code, err } = await portico(args, { env, input, cwd: folder });
   return [code, err];
+}
+
+/** A proxy without WebSockets; what `answer` answers does not get to the server. */
+async function openFront(answer: (request: { readonly url: string; readonly body: string }, response: ServerResponse) => unknown) {
+  const { hostname, port } = new URL(app.baseUrl);
+  const server = createServer(async (request: IncomingMessage, response) => {
+    const parts: Buffer[] = [];
+    for await (const part of request) parts.push(part as Buffer);
+    const body = Buffer.concat(parts);
+    const { url = '', method = '', headers } = request;
+    if (answer({ url, body: body.toString() }, response) !== null) return;
+    const onward = sendRequest({ hostname, port, path: url, method, headers, agent: false }, (got) => {
+      response.writeHead(got.statusCode ?? 0, got.headers);
+      got.pipe(response);
+    });
+    onward.on('error', () => response.destroy());
+    response.once('close', () => onward.destroy());
+    onward.end(body);
+  });
+  server.on('upgrade', (_request, socket) => socket.destroy());
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
 }
 
 describe('who has logged in', () => {
@@ -230,9 +260,47 @@ describe('notifications', () => {
     expect(await publish('Once', '--severity', 'warning', '--body', 'b', '--data', '{"a": [1]}', ...key)).toEqual(first);
     const again = await fail(['publish', 'Other', '--kind', 'test.cli', ...key]);
     expect(again).toEqual([1, expect.stringContaining('idempotency key')]);
-    expect(await fail(['publish', '', '--kind', 'test.cli'])).toEqual([1, expect.stringMatching(/title: .+\n$/)]);
+  });
+
+  test('that are refused say only why; without an answer, how to find out whether they were published', async () => {
+    expect(await fail(['publish', '', '--kind', 'test.cli'])).toEqual([1, expect.stringMatching(/^title: .+\n$/)]);
     const denied = { ...owner, PORTICO_CREDENTIAL: app.demo.users.viewer.token ?? '' };
-    expect(await fail(['publish', 'x', '--kind', 'y'], denied)).toEqual([1, expect.stringContaining('permission')]);
+    expect(await fail(['publish', 'x', '--kind', 'y'], denied)).toEqual([1, expect.stringMatching(/^.*permission.*\n$/)]);
+    for (const lose of [(response: ServerResponse) => response.destroy(), (response: ServerResponse) => response.writeHead(502).end()]) {
+      const front = await openFront((request, response) => (request.body.includes('publishNotification') ? lose(response) : null));
+      const lost = await fail(['publish', 'x', '--kind', 'y'], { ...owner, PORTICO_URL: front.url });
+      expect(lost).toEqual([1, expect.stringMatching(/^Whether it was published .* --idempotency-key [\w-]{36}: .*\n127\..*\n$/)]);
+      await front.close();
+    }
+  });
+
+  test('keep every digit of their data', async () => {
+    const data = '{"big":12345678901234567890,"list":[-0,1.10,1E2,9007199254740993],"text":"\\"1.10","n":7}';
+    const following = startPortico(['notifications', '--follow', '--json'], { env: owner });
+    await following.until('"ready"');
+    const [printed] = await Promise.all([
+      print(['--json', 'publish', 'Digits', '--kind', 'test.cli', '--data', data]),
+      following.until('"Digits"'),
+    ]);
+    expect(printed.replaceAll(/\s/g, '')).toContain(`"data":${data}`);
+    following.kill();
+    const { out } = await following.exit;
+    expect(out).toContain(`"data":${data}`);
+    const { sequence } = JSON.parse(printed);
+    expect(JSON.parse(out.trimEnd().split('\n').at(-1) ?? '')).toMatchObject({ sequence, notification: { sequence, title: 'Digits' } });
+    // By server-sent events, too.
+    const front = await openFront(() => null);
+    const streamed = startPortico(['notifications', '--follow', '--json', '--after', String(sequence - 1)], {
+      env: { ...owner, PORTICO_URL: front.url },
+    });
+    await streamed.until(`"data":${data}`);
+    streamed.kill();
+    await streamed.exit;
+    await front.close();
+    expect(await fail(['publish', 'x', '--kind', 'y', '--data', '{"a":"\\u00005","b":"\\"\\u0000b"}'])).toEqual([
+      1,
+      expect.stringMatching(/^data: .+\n$/),
+    ]);
   });
 
   test('are followed, and later on from where it stopped', async () => {
@@ -357,6 +425,31 @@ describe('dashboards', () => {
     expect(await fail(['dashboards', 'push', within('none.json')])).toEqual([1, `${within('none.json')} cannot be read (ENOENT).\n`]);
     expect(await fail(['dashboards', 'pull', 'Nowhere'])).toEqual([1, expect.stringMatching(/^There is no dashboard Nowhere/)]);
   });
+});
+
+test('a dashboard is pulled to a file, however long its name is and whatever else is there', async () => {
+  const dir = join(folder, 'long');
+  const ids: string[] = [];
+  for (const letter of ['𝒳', '𝒳', 'x', '文']) {
+    const { json } = await app.ask('POST', `${app.projectPath}/monitoring/dashboards`, { body: { name: letter.repeat(100) } });
+    ids.push(json.id);
+  }
+  const pulled = (await json(['dashboards', 'pull', ...ids, '--dir', dir])) as { file: string; state: string }[];
+  const files = pulled.map(({ file }) => file.slice(dir.length + 1));
+  expect(files).toEqual([
+    `${'𝒳'.repeat(45)}.json`,
+    `${'𝒳'.repeat(45)}-${ids[1]}.json`,
+    `${'x'.repeat(60)}.json`,
+    `${'文'.repeat(60)}.json`,
+  ]);
+  const again = (await json(['dashboards', 'pull', ...ids, '--dir', dir])) as { file: string; state: string }[];
+  expect(again.map(({ file, state }) => [file.slice(dir.length + 1), state])).toEqual(files.map((file) => [file, 'unchanged']));
+  // A file may have the longest name that there is.
+  const long = join(dir, `${'y'.repeat(250)}.json`);
+  writeFileSync(long, '{"name": "Long"}');
+  expect(await print(['dashboards', 'push', long])).toBe(`${long}: new (version 1)\n`);
+  for (const id of [...ids, JSON.parse(readFileSync(long, 'utf8')).id])
+    await app.ask('DELETE', `${app.projectPath}/monitoring/dashboards/${id}`);
 });
 
 describe('a console', () => {

@@ -48,9 +48,9 @@ export async function readRefusal(response: Response): Promise<PorticoError> {
 
 /** The JSON of a successful response. Throws a `PorticoError` if the body is not JSON. */
 // biome-ignore lint/suspicious/noExplicitAny: the caller knows the shape of the response.
-export async function readJson(response: Response): Promise<any> {
+export async function readJson(response: Response, { parse }: { parse(text: string): unknown } = JSON): Promise<any> {
   try {
-    return await response.json();
+    return parse(await response.text());
   } catch (cause) {
     throw toForeign(response, 'JSON', { cause });
   }

@@ -47,4 +47,6 @@ export interface FeedRequest {
   readonly credential: string;
   readonly variables: { readonly organizationId: string; readonly projectId: string; readonly after: number | null };
   readonly signal: AbortSignal;
+  /** Rewrites the JSON of each message before it is parsed. */
+  readonly rewrite?: ((json: string) => string) | undefined;
 }

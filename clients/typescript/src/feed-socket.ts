@@ -18,7 +18,7 @@ export class NotOpened extends Error {}
  * The events of one connection by graphql-transport-ws. Ends without an error if the caller should reconnect at once. Throws
  * `PorticoError`, or `NotOpened`.
  */
-export async function* readSocket({ url, credential, variables, signal }: FeedRequest): AsyncGenerator<FeedEvent, void> {
+export async function* readSocket({ url, credential, variables, signal, rewrite }: FeedRequest): AsyncGenerator<FeedEvent, void> {
   const waiting: FeedEvent[] = [];
   let waitingCharacters = 0;
   let end: { readonly error: Error | null } | null = null;
@@ -31,7 +31,7 @@ export async function* readSocket({ url, credential, variables, signal }: FeedRe
   };
   const client = createClient({
     url: `${url.replace(/^http/, 'ws')}/graphql`,
-    webSocketImpl: WebSocketImpl,
+    webSocketImpl: rewrite ? rewriteMessages(rewrite) : WebSocketImpl,
     connectionParams: { authorization: `Bearer ${credential}` },
     retryAttempts: 0,
     connectionAckWaitTimeout: OPENING_MS,
@@ -98,6 +98,21 @@ export async function* readSocket({ url, credential, variables, signal }: FeedRe
     dispose();
   }
 }
+
+/** A class of sockets that rewrite each message for `onmessage`, as graphql-ws parses the text itself. */
+const rewriteMessages = (rewrite: (json: string) => string): typeof WebSocket =>
+  class extends WebSocketImpl {
+    constructor(url: string | URL, protocols?: string | string[]) {
+      super(url, protocols);
+      let listener: ((message: { readonly data: string }) => void) | null = null;
+      Object.defineProperty(this, 'onmessage', {
+        set(next: typeof listener) {
+          listener = next;
+        },
+      });
+      this.addEventListener('message', ({ data }) => listener?.({ data: rewrite(String(data)) }));
+    }
+  };
 
 /** The error of a socket that the client did not close. */
 function toClosed(failure: unknown, hasAnswered: boolean): Error {

@@ -7,12 +7,12 @@ const SILENCE_MS = 40_000;
 
 /** The events of one connection by server-sent events, which pass proxies that block WebSockets. Throws `PorticoError`. */
 export async function* readServerSentEvents(
-  { url, credential, variables, signal }: FeedRequest,
+  { url, credential, variables, signal, rewrite = (json) => json }: FeedRequest,
   fetchImpl: typeof fetch,
 ): AsyncGenerator<FeedEvent, void> {
   const connection = new AbortController();
   const abortSilent = () => connection.abort(new PorticoError('connection_lost', 'The server has fallen silent.'));
-  let timer = setTimeout(abortSilent, SILENCE_MS);
+  let silence = setTimeout(abortSilent, SILENCE_MS);
   const stop = () => connection.abort(signal.reason);
   if (signal.aborted) stop();
   signal.addEventListener('abort', stop, { once: true });
@@ -31,7 +31,7 @@ export async function* readServerSentEvents(
       onEvent({ event, data }) {
         if (event === 'complete') isComplete = true;
         if (event !== 'next') return;
-        const result = JSON.parse(data);
+        const result = JSON.parse(rewrite(data));
         if (!result.data) throw toError(result.errors ?? [], response.status);
         waiting.push(result.data.notificationFeed);
       },
@@ -40,18 +40,19 @@ export async function* readServerSentEvents(
     const reader = response.body.getReader();
     for (;;) {
       const { value, done } = await reader.read();
+      // While the consumer works, nothing is read: the server is not silent.
+      clearTimeout(silence);
       if (done) throw endedByServer();
-      clearTimeout(timer);
-      timer = setTimeout(abortSilent, SILENCE_MS);
       parser.feed(decoder.decode(value, { stream: true }));
       yield* waiting.splice(0);
       if (isComplete) throw endedByServer();
+      silence = setTimeout(abortSilent, SILENCE_MS);
     }
   } catch (failure) {
     if (signal.aborted) return;
     throw toUnreachable(failure, address);
   } finally {
-    clearTimeout(timer);
+    clearTimeout(silence);
     signal.removeEventListener('abort', stop);
     // A consumer that stops reading closes the connection.
     connection.abort();

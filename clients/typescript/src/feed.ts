@@ -32,8 +32,11 @@ export interface Feed extends AsyncIterable<FeedEvent> {
   readonly state: ConnectionState;
 }
 
-/** The connection opens when the first event is requested, and closes when the consumer stops reading or the signal aborts. */
-export function openFeed(http: Http, options: FeedOptions): Feed {
+/**
+ * The connection opens when the first event is requested, and closes when the consumer stops reading or the signal aborts.
+ * `rewrite` is given the JSON of each message before it is parsed.
+ */
+export function openFeed(http: Http, options: FeedOptions, rewrite?: FeedRequest['rewrite']): Feed {
   const state = new StateHolder(options.onState);
   return {
     get state() {
@@ -44,7 +47,7 @@ export function openFeed(http: Http, options: FeedOptions): Feed {
       const leave = () => leaving.abort();
       options.signal?.addEventListener('abort', leave, { once: true, signal: leaving.signal });
       if (options.signal?.aborted) leave();
-      const events = follow(http, options, state, leaving);
+      const events = follow(http, options, { state, leaving, rewrite });
       return {
         next: () => events.next(),
         // The generator's own `return` waits for the next event, which may never come on a quiet project.
@@ -57,8 +60,14 @@ export function openFeed(http: Http, options: FeedOptions): Feed {
   };
 }
 
+interface Following {
+  readonly state: StateHolder;
+  readonly leaving: AbortController;
+  readonly rewrite: FeedRequest['rewrite'];
+}
+
 /** The events of all connections. Ends when `leaving` is aborted, and aborts it when it ends. */
-async function* follow(http: Http, options: FeedOptions, state: StateHolder, leaving: AbortController): AsyncGenerator<FeedEvent, void> {
+async function* follow(http: Http, options: FeedOptions, { state, leaving, rewrite }: Following): AsyncGenerator<FeedEvent, void> {
   const { store } = options;
   const { signal } = leaving;
   const { credentials } = http.options;
@@ -74,7 +83,8 @@ async function* follow(http: Http, options: FeedOptions, state: StateHolder, lea
         organizationId ??= await findOrganization(http, options.project, signal);
         credential = await credentials.get();
         const variables = { organizationId, projectId: options.project, after: cursor };
-        for await (const [event, over] of connect({ url: http.options.url, credential, variables, signal }, http.options.fetch)) {
+        const request = { url: http.options.url, credential, variables, signal, rewrite };
+        for await (const [event, over] of connect(request, http.options.fetch)) {
           [tries, isRenewed] = [0, false];
           state.enter({ name: 'live', over });
           const next = cursorOf(event);

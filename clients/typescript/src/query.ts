@@ -11,24 +11,31 @@ export type QueryResult<Data> =
   | { readonly data: Data; readonly error?: undefined }
   | { readonly data: Data | null; readonly error: PorticoError };
 
+/** What reads and writes JSON: `JSON`, or what also keeps numbers that a double cannot hold. */
+export interface JsonCodec {
+  parse(text: string): unknown;
+  stringify(value: unknown): string;
+}
+
 /** Runs an operation. A mutation is retried only if each of its inputs has an `idempotencyKey`. Rejects only when the signal aborts. */
 export async function query<Data, Variables>(
   http: Http,
   document: TypedDocument<Data, Variables>,
   variables: Variables,
   signal?: AbortSignal,
+  json: JsonCodec = JSON,
 ): Promise<QueryResult<Data>> {
   const text = await toText(document);
   const request = new Request(http.address('/graphql'), {
     method: 'POST',
     headers: { 'content-type': 'application/json', accept: 'application/json' },
-    body: JSON.stringify({ query: text, variables }),
+    body: json.stringify({ query: text, variables }),
     signal: signal ?? null,
   });
   try {
     const response = await http.send(request, !isMutation(text) || haveKeys(variables));
     if (!response.ok) return { data: null, error: await readRefusal(response) };
-    const answer = await readJson(response);
+    const answer = await readJson(response, json);
     if (answer?.data === undefined && answer?.errors === undefined) throw toForeign(response, 'an answer of GraphQL');
     const { data = null, errors } = answer;
     return errors ? { data, error: toError(errors, response.status) } : { data };

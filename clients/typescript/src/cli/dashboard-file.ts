@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readdir, rename, writeFile } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { CommandFailure } from './failure.ts';
 import { parseJson, readText } from './input.ts';
 import { parseExactly } from './numbers.ts';
@@ -68,7 +68,7 @@ export async function readFolder(folder: string): Promise<Map<string, DashboardF
 /** Writes the version and a checksum before the server's fields; the checksum shows later whether the file was edited. */
 export async function writeDashboardFile(path: string, { version, text, content }: Served): Promise<void> {
   const own = `{"version":${version},"checksum":"${sum(content)}",`;
-  const draft = join(dirname(path), `.${basename(path)}.${process.pid}`);
+  const draft = join(dirname(path), `.portico.${process.pid}`);
   await writeFile(draft, `${layOut(text.replace(/^\s*\{/, own))}\n`);
   await rename(draft, path);
 }
@@ -76,8 +76,18 @@ export async function writeDashboardFile(path: string, { version, text, content 
 /** A name for a new dashboard file: only letters and digits, joined by hyphens, whatever the dashboard is called. */
 export function nameFile({ id, name }: Served, isTaken: (file: string) => boolean): string {
   const words = name.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
-  const short = [...words.join('-')].slice(0, 60).join('') || 'dashboard';
+  const short = shorten(words.join('-')) || 'dashboard';
   return isTaken(`${short}.json`) ? `${short}-${id}.json` : `${short}.json`;
+}
+
+/** The text without what is beyond 60 letters or 180 bytes: with an id and `.json`, a file system takes it as a name. */
+function shorten(text: string): string {
+  let short = '';
+  for (const letter of [...text].slice(0, 60)) {
+    if (Buffer.byteLength(short + letter) > 180) break;
+    short += letter;
+  }
+  return short;
 }
 
 function pick(dashboard: unknown): Content {

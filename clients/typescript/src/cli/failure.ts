@@ -29,6 +29,14 @@ const consoleEnds: Readonly<Record<string, string>> = {
   too_many_consoles: 'Too many consoles of yours are open: close one.',
 };
 
+/** Whether a write that failed may have been executed: no answer came, or one that does not tell. */
+export const isUncertain = (failure: unknown): boolean =>
+  failure instanceof PorticoError &&
+  (failure.code === 'unreachable' ||
+    failure.code === 'internal_error' ||
+    failure.code === 'service_unavailable' ||
+    Number(failure.status) >= 500);
+
 /** Any failure as one line; null for a bug of this program. */
 export function describeFailure(failure: unknown): string | null {
   if (failure instanceof CommandFailure) return clean(failure.message);

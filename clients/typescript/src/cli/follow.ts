@@ -1,4 +1,5 @@
 import { readFile, rename, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import type { CursorStore, FeedEvent, FeedNotification } from '../index.ts';
 import { describeState } from '../state.ts';
 import { CommandFailure } from './failure.ts';
@@ -23,8 +24,7 @@ export const severityStyles: Readonly<Record<FeedNotification['severity'], Style
 /** Prints the events of the project until the program is stopped or retrying cannot help. */
 export async function follow(session: Session, options: FollowOptions): Promise<void> {
   const { id: project, name } = await session.project();
-  const { feed: open } = await session.connect();
-  const feed = open({
+  const feed = await session.feed({
     project,
     ...(options.after !== undefined && { after: options.after }),
     ...(options.cursor !== undefined && { store: keepIn(options.cursor) }),
@@ -77,7 +77,7 @@ function keepIn(path: string): CursorStore {
       return Number(text);
     },
     async save(sequence) {
-      const draft = `${path}.${process.pid}`;
+      const draft = join(dirname(path), `.portico.${process.pid}`);
       await writeFile(draft, `${sequence}\n`);
       await rename(draft, path);
     },

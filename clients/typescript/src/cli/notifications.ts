@@ -1,9 +1,10 @@
 import { type Command, Option } from 'commander';
 import type { components } from '../v1.ts';
-import { CommandFailure } from './failure.ts';
+import { CommandFailure, isUncertain } from './failure.ts';
 import { type FollowOptions, follow, severityStyles } from './follow.ts';
-import { parseJson, readData, readNumber } from './input.ts';
+import { readData, readNumber } from './input.ts';
 import { noteMore, type PageOptions, withPages } from './lists.ts';
+import { exactJson, parseExactly } from './numbers.ts';
 import { note, writeDocument, writeLine, writeTable, writeValue } from './output.ts';
 import { type GlobalOptions, openSession } from './session.ts';
 import { clean, formatTime } from './text.ts';
@@ -94,14 +95,15 @@ function addPublish(program: Command): void {
       const options = command.optsWithGlobals<GlobalOptions & PublishOptions>();
       const { kind, severity, body, resourceType, resourceId } = options;
       const session = await openSession(options);
-      const data = options.data === undefined ? undefined : parseJson(await readData(options.data), '--data');
+      const data = options.data === undefined ? undefined : parseExactly(await readData(options.data));
       const { id: projectId, organizationId } = await session.project();
       const idempotencyKey = options.idempotencyKey ?? crypto.randomUUID();
       const input = { organizationId, projectId, kind, severity, title, body, data, resourceType, resourceId, idempotencyKey };
       const document = `mutation ($input: PublishNotificationInput!) { publishNotification(input: $input) { notification { ${published} } } }`;
       type Answer = { publishNotification: { notification: components['schemas']['Notification'] } };
-      const { publishNotification } = await session.query<Answer>(document, { input }).catch((failure: unknown) => {
-        note(`Whether it was published is told by sending it again with --idempotency-key ${idempotencyKey}: it is published once.`);
+      const { publishNotification } = await session.query<Answer>(document, { input }, exactJson).catch((failure: unknown) => {
+        if (isUncertain(failure))
+          note(`Whether it was published is told by sending it again with --idempotency-key ${idempotencyKey}: it is published once.`);
         throw failure;
       });
       const { notification } = publishNotification;

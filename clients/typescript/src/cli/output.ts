@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { toExactJson } from './numbers.ts';
 import { escapeControls, layOut, widthOf } from './text.ts';
 
 const styles = { dim: 2, red: 31, green: 32, yellow: 33, blue: 34 } as const;
@@ -22,10 +23,11 @@ export const writeLine = (line: string): Promise<void> => write(`${line}\n`);
 /** Writes a JSON document of the server; its numbers keep all their digits. */
 export const writeDocument = (json: string): Promise<void> => writeLine(layOut(json));
 
-export const writeValue = (value: unknown): Promise<void> => writeDocument(JSON.stringify(value));
+/** Writes a value, perhaps of `exactJson`, as a document. */
+export const writeValue = (value: unknown): Promise<void> => writeDocument(toExactJson(value));
 
-/** Writes one of many values, on a single line. */
-export const writeEvent = (value: unknown): Promise<void> => writeLine(escapeControls(JSON.stringify(value)));
+/** Writes one of many such values, on a single line. */
+export const writeEvent = (value: unknown): Promise<void> => writeLine(escapeControls(toExactJson(value)));
 
 /** Writes a note for people to standard error, so that it stays out of pipes. */
 export const note = (line: string): void => void process.stderr.write(`${line}\n`);

@@ -1,9 +1,10 @@
 import { CredentialSource } from '../credential.ts';
 import { toRefusal } from '../error.ts';
 import { Http } from '../http.ts';
-import type { Portico } from '../index.ts';
-import { query } from '../query.ts';
+import type { Feed, FeedOptions, Portico } from '../index.ts';
+import { type JsonCodec, query } from '../query.ts';
 import { CommandFailure } from './failure.ts';
+import { markNumbers } from './numbers.ts';
 import { type Profile, type Project, readProfiles } from './profiles.ts';
 import { findProject } from './projects.ts';
 import { checkCredential } from './secret.ts';
@@ -53,15 +54,21 @@ export class Session {
     return this.#project;
   }
 
-  /** The full client, for feeds and consoles; imported on demand, as only these need it. */
+  /** A feed whose notifications keep every digit (`exactJson`); imported on demand, as few commands need it. */
+  async feed(options: FeedOptions): Promise<Feed> {
+    const { openFeed } = await import('../feed.ts');
+    return openFeed(this.#http, options, markNumbers);
+  }
+
+  /** The full client, for consoles; imported on demand, too. */
   async connect(): Promise<Portico> {
     const { connect } = await import('../index.ts');
     return connect({ url: this.url, credential: this.#credential });
   }
 
   /** The data of a GraphQL operation; throws if it has any error. */
-  async query<Data>(document: string, variables: object = {}): Promise<Data> {
-    const { data, error } = await query<Data, object>(this.#http, document, variables);
+  async query<Data>(document: string, variables: object = {}, json?: JsonCodec): Promise<Data> {
+    const { data, error } = await query<Data, object>(this.#http, document, variables, undefined, json);
     if (error) throw error;
     return data;
   }
