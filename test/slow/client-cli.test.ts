@@ -540,7 +540,12 @@ describe('any other request', () => {
       [['api', 'GET', 'v1'], /^v1 is no path/],
       [['api', 'GET', '/v1', '--data', '{}'], /^GET has no body\.\n$/],
       [['api', 'POST', '/v1', '--data', '{'], /^--data is no JSON\.\n$/],
-      [['api', 'GET', '/v1', '--header', 'x'], /^x is no header/],
+      [['api', 'GET', '/v1', '--header', 'sesame'], /^A --header is a name, a colon and a value, such as /],
+      [['api', 'GET', '/v1', '--header', 'X: sésame€'], /^A --header is a name, a colon and a value, such as /],
+      [['api', 'GET', '/v1', '--header', 'authorization: Bearer sesame'], /^authorization is no header for --header/],
+      [['api', 'POST', '/v1', '--data', '{}', '--header', 'Content-Length: 7'], /^Content-Length is no header for --header/],
+      [['api', 'GET', '//'], /^\/\/ is no path of /],
+      [['projects', '--url', 'https://me:sesame@localhost'], /^The address of a server holds no user name and no password\.\n$/],
       [['drop'], /^error: unknown command 'drop'\n$/],
       [['instances', '--page', '0'], /A number from 1 on\.\n$/],
       [['publish', 'x'], /^error: required option '--kind <kind>' not specified\n$/],
@@ -548,6 +553,39 @@ describe('any other request', () => {
     ];
     const answers = await Promise.all(cases.map(([args]) => fail(args)));
     for (const [index, [, sentence]] of cases.entries()) expect(answers[index]).toEqual([2, expect.stringMatching(sentence)]);
+  });
+});
+
+test('an answer that is not JSON is a failure of each command, and is not printed', async () => {
+  const page = (response: ServerResponse) => response.writeHead(200, { 'content-type': 'text/html' }).end('<p>Sign in</p>');
+  const front = await openFront(({ url }, response) => (url.startsWith('/v1/') ? page(response) : null));
+  const env = { ...owner, PORTICO_URL: front.url };
+  const file = join(folder, 'page.json');
+  writeFileSync(file, '{"name": "Page"}');
+  const sentence = /^Something before 127\S+ has answered what is not JSON\.\n$/;
+  for (const args of [['overview'], ['--json', 'overview'], ['--json', 'instances'], ['--json', 'notifications'], ['read', '--all']])
+    expect(await portico(args, { env })).toEqual({ code: 1, out: '', err: expect.stringMatching(sentence) });
+  expect(await portico(['--json', 'dashboards', 'push', file], { env })).toEqual({
+    code: 1,
+    out: expect.stringContaining('"state": "unknown"'),
+    err: `Whether ${file} was written there is not known: see “portico dashboards list” before you push it again.\n`,
+  });
+  await front.close();
+});
+
+test('a dashboard that was pushed is told as pushed, also where its file cannot be written', async () => {
+  const line = `node ${program} dashboards push /dev/fd/3 3< <(echo '{"name": "From a pipe"}')`;
+  const { code, out, err } = await startProgram('bash', ['-c', line], { env: owner }).exit;
+  expect([code, out]).toEqual([1, expect.stringMatching(/^\/dev\/fd\/3: new \(version 1\); ENOENT: .*\n$/)]);
+  expect(err).toBe('The file /dev/fd/3 could not be written after the push: pull the dashboard, and do not push this file again.\n');
+});
+
+test('output that cannot be written is a failure', async () => {
+  const line = `node ${program} projects > /dev/full`;
+  expect(await startProgram('sh', ['-c', line], { env: owner }).exit).toEqual({
+    code: 1,
+    out: '',
+    err: 'Standard output cannot be written (ENOSPC).\n',
   });
 });
 

@@ -11,6 +11,9 @@ interface ApiOptions {
   readonly header: readonly string[];
 }
 
+/** Headers that fetch sets or refuses, and the credential, which comes from PORTICO_CREDENTIAL or the profile. */
+const OWN_HEADERS = /^(authorization|connection|content-length|expect|host|keep-alive|te|trailer|transfer-encoding|upgrade)$/i;
+
 const collect = (value: string, before: readonly string[]): string[] => [...before, value];
 
 export function addApi(program: Command): void {
@@ -46,10 +49,12 @@ function readHeaders(lines: readonly string[]): Headers {
   const headers = new Headers();
   for (const line of lines) {
     const [, name = '', value = ''] = /^([^:]+):\s*(.*)$/.exec(line) ?? [];
+    if (OWN_HEADERS.test(name)) throw new CommandFailure(`${name} is no header for --header: the program sets it itself.`, 2);
     try {
       headers.append(name, value);
     } catch {
-      throw new CommandFailure(`${line} is no header, such as 'If-Match: "3"'.`, 2);
+      // The line is not repeated: it may hold a secret.
+      throw new CommandFailure(`A --header is a name, a colon and a value, such as 'If-Match: "3"'.`, 2);
     }
   }
   return headers;

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readdir, rename, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { PorticoError } from '../error.ts';
 import { CommandFailure } from './failure.ts';
 import { parseJson, readText } from './input.ts';
 import { parseExactly } from './numbers.ts';
@@ -37,7 +38,7 @@ export function readServed({ response, text }: V1Answer): Served {
   const dashboard = JSON.parse(text) as Content & { id: string; name: string };
   const version = Number(/^(?:W\/)?"(\d+)"$/.exec(response.headers.get('etag') ?? '')?.[1]);
   if (!Number.isInteger(version))
-    throw new CommandFailure('The server, or what is before it, has sent no version of the dashboard (ETag).');
+    throw new PorticoError('unreachable', 'The server, or what is before it, has sent no version of the dashboard (ETag).');
   return { id: dashboard.id, name: dashboard.name, version, text, content: pick(parseExactly(text)) };
 }
 

@@ -13,7 +13,7 @@ import {
   writeDashboardFile,
 } from './dashboard-file.ts';
 import { type Difference, findDifferences } from './difference.ts';
-import { CommandFailure, describeFailure } from './failure.ts';
+import { CommandFailure, describeFailure, isUncertain } from './failure.ts';
 import { listAll, type Part, pageInfo } from './lists.ts';
 import { writeLine, writeTable, writeValue } from './output.ts';
 import { isId } from './projects.ts';
@@ -32,14 +32,15 @@ interface Listed {
 /** The result for one file. */
 interface Outcome {
   readonly file: string;
-  readonly state: 'new' | 'pulled' | 'pushed' | 'unchanged' | 'edited' | 'conflict' | 'refused';
+  readonly state: 'new' | 'pulled' | 'pushed' | 'unchanged' | 'edited' | 'conflict' | 'refused' | 'unknown';
   readonly id: string | null;
   readonly version: number | null;
   readonly differences?: readonly Difference[];
+  /** Why it was refused, why its state on the server is unknown, or why the file could not be written after a push. */
   readonly error?: string;
 }
 
-const sentences: Readonly<Record<Exclude<Outcome['state'], 'refused' | 'conflict'>, string>> = {
+const sentences: Readonly<Record<Exclude<Outcome['state'], 'refused' | 'conflict' | 'unknown'>, string>> = {
   new: 'new',
   pulled: 'pulled',
   pushed: 'pushed',
@@ -144,18 +145,17 @@ async function push(session: Session, file: DashboardFile): Promise<Outcome> {
   try {
     if (id === null) {
       const made = readServed(await session.v1('POST', 'monitoring/dashboards', { body: text }));
-      await writeDashboardFile(path, made);
-      return { file: path, state: 'new', id: made.id, version: made.version };
+      return await save('new', path, made);
     }
     if (version === null) throw new CommandFailure('it has an id and no version: pull it first.');
     if (!file.isEdited) return { file: path, state: 'unchanged', id, version };
     const address = `monitoring/dashboards/${encodeURIComponent(id)}`;
     const written = readServed(await session.v1('PUT', address, { body: text, headers: { 'if-match': `"${version}"` } }));
-    await writeDashboardFile(path, written);
-    return { file: path, state: 'pushed', id, version: written.version };
+    return await save('pushed', path, written);
   } catch (failure) {
     const error = describeFailure(failure);
     if (error === null || (failure instanceof PorticoError && failure.code === 'not_authenticated')) throw failure;
+    if (isUncertain(failure)) return { file: path, state: 'unknown', id, version, error };
     const isConflict = failure instanceof PorticoError && failure.code === 'conflict' && id !== null;
     const there = isConflict ? await getDashboard(session, id) : null;
     if (!there || there.version === version) return { file: path, state: 'refused', id, version, error };
@@ -163,21 +163,50 @@ async function push(session: Session, file: DashboardFile): Promise<Outcome> {
   }
 }
 
-/** Prints the results; throws if a file was rejected or has a conflict. */
+/** Writes what the server has stored to its file. */
+async function save(state: 'new' | 'pushed', path: string, served: Served): Promise<Outcome> {
+  const { id, version } = served;
+  try {
+    await writeDashboardFile(path, served);
+    return { file: path, state, id, version };
+  } catch (failure) {
+    const error = describeFailure(failure);
+    if (error === null) throw failure;
+    return { file: path, state, id, version, error };
+  }
+}
+
+/** Prints the results; throws if one is not as it should be. */
 async function report(outcomes: readonly Outcome[], { json }: GlobalOptions): Promise<void> {
-  const lost = outcomes.filter(({ state }) => state === 'conflict' || state === 'refused');
   if (json) await writeValue(outcomes);
   else for (const outcome of outcomes) await show(outcome);
-  if (lost.length === 0) return;
-  const names = lost.map(({ file }) => file).join(', ');
-  const isConflict = lost.some(({ state }) => state === 'conflict');
-  const advice = ' Take what is there with “portico dashboards pull --force”, or give the file that version and push it.';
-  throw new CommandFailure(`Nothing was written for ${names}.${isConflict ? advice : ''}`);
+  const say = (isAffected: (outcome: Outcome) => boolean, sentence: (names: string) => string): string[] => {
+    const names = outcomes.filter(isAffected).map(({ file }) => file);
+    return names.length === 0 ? [] : [sentence(names.join(', '))];
+  };
+  const isConflict = ({ state }: Outcome) => state === 'conflict';
+  const all = [
+    ...say(
+      (outcome) => outcome.state === 'refused' || isConflict(outcome),
+      (names) => `Nothing was written for ${names}.`,
+    ),
+    ...say(isConflict, () => 'Take what is there with “portico dashboards pull --force”, or give the file that version and push it.'),
+    ...say(
+      ({ state }) => state === 'unknown',
+      (names) => `Whether ${names} was written there is not known: see “portico dashboards list” before you push it again.`,
+    ),
+    ...say(
+      ({ state, error }) => error !== undefined && (state === 'new' || state === 'pushed'),
+      (names) => `The file ${names} could not be written after the push: pull the dashboard, and do not push this file again.`,
+    ),
+  ];
+  if (all.length > 0) throw new CommandFailure(all.join(' '));
 }
 
 async function show({ file, state, version, differences = [], error = '' }: Outcome): Promise<void> {
-  if (state === 'refused') return writeLine(`${file}: ${error}`);
-  if (state !== 'conflict') return writeLine(`${file}: ${sentences[state]}${version === null ? '' : ` (version ${version})`}`);
+  if (state === 'refused' || state === 'unknown') return writeLine(`${file}: ${error}`);
+  if (state !== 'conflict')
+    return writeLine(`${file}: ${sentences[state]}${version === null ? '' : ` (version ${version})`}${error && `; ${error}`}`);
   await writeLine(`${file}: conflict, as it is at version ${version} there`);
   const rows = differences.map(({ path, there, yours }) => [clean(path), clean(there), clean(yours)]);
   await writeTable(['FIELD', 'THERE', 'YOURS'], rows);

@@ -37,9 +37,13 @@ on its database, where its sources are: npm run portico -- --help`,
 
 for (const add of [addAccount, addOverview, addNotifications, addInstances, addDashboards, addConsole, addKeys, addApi]) add(program);
 
-/** A closed pipe (`| head`) ends the program without an error. */
+/** A closed pipe (`| head`) ends the program without an error; a full disk does not. */
 for (const stream of [process.stdout, process.stderr]) {
-  stream.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+  stream.on('error', ({ code }: NodeJS.ErrnoException) => {
+    if (code === 'EPIPE') process.exit(0);
+    if (stream === process.stdout) console.error(`Standard output cannot be written (${code}).`);
+    process.exit(1);
+  });
 }
 
 /** Exits after pending output is flushed, as writes to a pipe are asynchronous. */

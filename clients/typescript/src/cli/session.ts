@@ -1,5 +1,5 @@
 import { CredentialSource } from '../credential.ts';
-import { toRefusal } from '../error.ts';
+import { toForeign, toRefusal } from '../error.ts';
 import { Http } from '../http.ts';
 import type { Feed, FeedOptions, Portico } from '../index.ts';
 import { type JsonCodec, query } from '../query.ts';
@@ -79,18 +79,24 @@ export class Session {
     return this.send(method, `/v1/organizations/${organizationId}/projects/${id}/${path}`, request);
   }
 
-  /** Sends a request to v1; throws if it is rejected. The response is text, so that numbers keep their digits. */
+  /** Sends a request to v1; throws if it is rejected, or if its response is not JSON. The response is text, so that numbers keep their digits. */
   async send(method: string, path: string, { query = {}, headers, body }: V1Request = {}): Promise<V1Answer> {
     const answer = await this.sendAnyway(method, path, { query, body, ...(headers && { headers }) });
     if (!answer.response.ok) throw toRefusal(answer.response, answer.text);
+    try {
+      JSON.parse(answer.text);
+    } catch (cause) {
+      throw toForeign(answer.response, 'JSON', { cause });
+    }
     return answer;
   }
 
   /** The same, but also returns error responses. A write to v1 without an idempotency key gets one, so that it can be retried. */
   async sendAnyway(method: string, path: string, { query = {}, headers, body }: V1Request): Promise<V1Answer> {
-    const address = new URL(path, this.url);
     // Rejects paths such as `//elsewhere/`: the credential is for this server only.
-    if (address.origin !== new URL(this.url).origin) throw new CommandFailure(`${path} is no path of ${this.url}.`, 2);
+    const address = URL.canParse(path, this.url) ? new URL(path, this.url) : null;
+    if (!address || address.origin !== new URL(this.url).origin || address.username || address.password)
+      throw new CommandFailure(`${path} is no path of ${this.url}.`, 2);
     for (const [name, value] of Object.entries(query)) if (value !== undefined) address.searchParams.set(name, String(value));
     const all = new Headers(headers);
     if (body !== undefined && !all.has('content-type')) all.set('content-type', 'application/json');
@@ -122,7 +128,9 @@ export async function openSession(options: GlobalOptions): Promise<Session> {
 export function readUrl(text: string | undefined, options: GlobalOptions): string {
   if (text === undefined) throw notLoggedIn(options);
   const url = URL.canParse(text) ? new URL(text) : null;
-  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.pathname !== '/')
+  // Such an address is not repeated, as it holds a secret.
+  if (url?.username || url?.password) throw new CommandFailure('The address of a server holds no user name and no password.', 2);
+  if (!url || !/^https?:$/.test(url.protocol) || url.pathname !== '/')
     throw new CommandFailure(`${text} is no address of a server, such as https://api.example.com.`, 2);
   return url.origin;
 }
