@@ -7,7 +7,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Readable } from 'node:stream';
+import { type Duplex, Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ConnectionState, connect, describeState, type FeedEvent, type Portico, PorticoError } from 'portico-client';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -33,10 +33,16 @@ const path = () => ({ organization_id: app.demo.organization_id, project_id: pro
 type Seen = FeedEvent & { type: 'notification' };
 
 /** Reads events until `isEnough` is satisfied; returns them and the connection states along the way. */
-async function follow(client: Portico, isEnough: (events: readonly FeedEvent[]) => boolean, after: number | null = null, of = project) {
+async function follow(
+  client: Portico,
+  isEnough: (events: readonly FeedEvent[]) => boolean,
+  after: number | null = null,
+  of = project,
+  signal = AbortSignal.timeout(30_000),
+) {
   const events: FeedEvent[] = [];
   const states: ConnectionState[] = [];
-  const feed = client.feed({ project: of, after, onState: (state) => states.push(state), signal: AbortSignal.timeout(30_000) });
+  const feed = client.feed({ project: of, after, onState: (state) => states.push(state), signal });
   let error: unknown = null;
   try {
     for await (const event of feed) {
@@ -229,6 +235,8 @@ describe('v1', () => {
     for (const empty of [null, '', '<p>Bad gateway</p>']) {
       expect(await get(new Response(empty, { status: 502 }))).toEqual([502, 'service_unavailable', `${host} answered 502.`]);
       expect(await get(new Response(empty, { status: 403 }))).toEqual([403, 'invalid_request', `${host} answered 403.`]);
+      const { query } = connect({ url, credential: 'x', fetch: async () => withUrl(Response.json({ code: 'E1' }, { status: 403 })) });
+      expect((await query<unknown, object>('{ viewer { id } }', {})).error?.message).toBe(`${host} answered 403.`);
       await expect(get(new Response(empty))).rejects.toMatchObject({ name: 'PorticoError', code: 'unreachable', status: 200 });
     }
   });
@@ -248,6 +256,22 @@ describe('v1', () => {
   it('says at once that an address is none', () => {
     for (const wrong of ['localhost:4000', 'example.com', '', 'ftp://example.com'])
       expect(() => connect({ url: wrong, credential: 'x' })).toThrow(`${wrong} is no address of a server`);
+  });
+
+  it('takes no secret in an address, and repeats none', () => {
+    const say = () => connect({ url: 'https://me:sesame@api.example.com', credential: 'x' });
+    expect(say).toThrow(new TypeError('The address of a server holds no user name and no password.'));
+  });
+
+  it('ends with the signal while there is no credential yet', { timeout: 10_000 }, async () => {
+    const client = connect({ url, credential: () => new Promise<string>(() => {}) });
+    const signal = AbortSignal.timeout(200);
+    await expect(client.v1.GET('/v1/organizations', { signal })).rejects.toMatchObject({ name: 'TimeoutError' });
+    await expect(client.query('{ viewer { id } }', {}, { signal })).rejects.toMatchObject({ name: 'TimeoutError' });
+    const soon = () => AbortSignal.timeout(200);
+    expect(await client.feed({ project, signal: soon() })[Symbol.asyncIterator]().next()).toEqual({ done: true, value: undefined });
+    const { readable } = client.console({ instance: app.demo.instances.eligible, signal: soon() });
+    expect(await readable.getReader().read()).toEqual({ done: true, value: undefined });
   });
 
   it('asks for another credential once it is refused, and once only for many requests', async () => {
@@ -311,6 +335,11 @@ describe('query', () => {
     asked = 0;
     const { data } = await client.query<unknown, object>(document, { input: { ...input, idempotencyKey: randomUUID() } });
     expect([data, asked]).toEqual([{ publishNotification: { notification: { title: 'Once' } } }, 2]);
+    asked = 0;
+    const other = `publishNotification(input: {organizationId: "${input.organizationId}", projectId: "${project}", kind: "k", severity: info, title: "t"})`;
+    const both = document.replace(/\}$/, ` other: ${other} { notification { title } } }`);
+    const refused = await client.query<unknown, object>(both, { input: { ...input, idempotencyKey: randomUUID() } });
+    expect([refused.error?.code, asked]).toEqual(['service_unavailable', 1]);
     await front.close();
   });
 });
@@ -734,6 +763,54 @@ describe('feed', () => {
     });
     await front.close();
     rmSync(folder, { recursive: true });
+  });
+
+  it.each(['accepts none', 'has gone silent'])('leaves no socket behind where the server %s', async (what) => {
+    const server = createServer(passOn(() => null));
+    const raw: Duplex[] = [];
+    if (what === 'accepts none') server.on('upgrade', (_request, socket) => raw.push(socket));
+    else {
+      new WebSocketServer({ server, handleProtocols: () => 'graphql-transport-ws' }).on('connection', (socket, request) => {
+        socket.on('message', (data) => {
+          if (JSON.parse(String(data)).type === 'connection_init') socket.send('{"type":"connection_ack"}');
+          else {
+            // From now on the server reads, and understands nothing.
+            request.socket.removeAllListeners('data').resume();
+            raw.push(request.socket);
+          }
+        });
+      });
+    }
+    const front = await listen(server, 'http');
+    const leaving = new AbortController();
+    const events = as('viewer', front.url).feed({ project, signal: leaving.signal })[Symbol.asyncIterator]();
+    const waiting = events.next();
+    await expect.poll(() => raw.length).toBe(1);
+    const closed = new Promise((resolve) => raw[0]?.resume().on('error', resolve).on('end', resolve).on('close', resolve));
+    leaving.abort();
+    expect(await waiting).toEqual({ done: true, value: undefined });
+    expect(await Promise.race([closed.then(() => 'closed'), sleep(8_000, 'still open')])).toBe('closed');
+    for (const socket of raw) socket.destroy();
+    await front.close();
+  });
+
+  it('waits also for as long as no timer can', async () => {
+    let asked = 0;
+    const front = await openFront(() => {
+      asked += 1;
+      return refuse(503, 'service_unavailable', { 'retry-after': '3000000' });
+    });
+    const { states } = await follow(as('viewer', front.url), () => false, null, project, AbortSignal.timeout(1_000));
+    expect([states.map(({ name }) => name), asked]).toEqual([['connecting', 'waiting', 'ended'], 1]);
+    await front.close();
+  });
+
+  it('ends where its store cannot be read', async () => {
+    const broken = new Error('the disk is gone');
+    const store = { load: () => Promise.reject(broken), save: () => {} };
+    const feed = as('viewer').feed({ project, store });
+    await expect(feed[Symbol.asyncIterator]().next()).rejects.toBe(broken);
+    expect(feed.state.name).toBe('ended');
   });
 
   it('leaves nothing behind when the signal fires', async () => {

@@ -1,10 +1,10 @@
-import { openSocket, takesHeaders } from '#websocket';
+import { closeSocket, openSocket, takesHeaders } from '#websocket';
 import { isFinal, PorticoError, readJson, readRefusal } from './error.ts';
 import { toSocketError } from './feed-socket.ts';
 import type { Http } from './http.ts';
 import { query } from './query.ts';
 import { type ConnectionState, StateHolder } from './state.ts';
-import { backoff, wait } from './wait.ts';
+import { abortable, backoff, wait } from './wait.ts';
 
 export interface ConsoleOptions {
   /** The id of the instance. */
@@ -138,7 +138,7 @@ async function keepOpen(http: Http, instance: string, line: Line): Promise<void>
     let credential: string | null = null;
     let openedAt = Number.POSITIVE_INFINITY;
     try {
-      credential = await http.options.credentials.get();
+      credential = await abortable(http.options.credentials.get(), signal);
       place ??= await findPlace(http, instance, signal);
       if (session.hasBegun) session.id ??= await findSession(http, instance, signal);
       if (!session.id) session = newSession();
@@ -160,7 +160,7 @@ async function keepOpen(http: Http, instance: string, line: Line): Promise<void>
       if (performance.now() - openedAt > LIVE_MS) [tries, isRenewed] = [0, false];
       if (failure.code === 'not_authenticated' && !isRenewed && failure.status !== null && credential !== null) {
         isRenewed = true;
-        await http.options.credentials.renew(credential);
+        await abortable(http.options.credentials.renew(credential), signal).catch(() => {});
         continue;
       }
       if (isFinal(failure)) throw failure;
@@ -234,7 +234,7 @@ async function open(http: Http, place: Place, instance: string, session: Session
     if ((output.desiredSize ?? 0) >= 0) return;
     session.isOverrun = true;
     socket.onmessage = null;
-    socket.close();
+    closeSocket(socket);
   };
   let giveUp = () => {};
   const opening = setTimeout(() => giveUp(), OPENING_MS);
@@ -249,7 +249,7 @@ async function open(http: Http, place: Place, instance: string, session: Session
   clearTimeout(opening);
   signal.removeEventListener('abort', giveUp);
   if (isOpen) return socket;
-  socket.close();
+  closeSocket(socket);
   if (place.role === 'viewer') throw new PorticoError('permission_denied', 'A console takes the role member in the project.', 403);
   // A WebSocket does not expose why its upgrade was rejected.
   throw new PorticoError('connection_lost', 'The server did not open the console.');
@@ -269,7 +269,7 @@ async function pass(
     // Nobody waits for the server to confirm it, which on a dead connection takes long.
     leave = () => {
       socket.onmessage = null;
-      socket.close(1000, 'left');
+      closeSocket(socket, 1000, 'left');
       resolve({ code: 1000, reason: 'left' });
     };
   });

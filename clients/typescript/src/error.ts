@@ -86,7 +86,8 @@ export function toRefusal(response: Response, text: string): PorticoError {
   try {
     const body = JSON.parse(text);
     if (Array.isArray(body.errors)) return toError(body.errors, status, retryAfterMs);
-    if (typeof body.code === 'string') return new PorticoError(body.code, String(body.detail), status, retryAfterMs);
+    if (typeof body.code === 'string' && typeof body.detail === 'string')
+      return new PorticoError(body.code, body.detail, status, retryAfterMs);
     // v1 sends field errors as the bare map of the fields.
     const fields = status === 400 ? describeFields(body) : null;
     if (fields) return new PorticoError('validation_failed', fields, status);

@@ -1,5 +1,5 @@
 import { createClient } from 'graphql-ws/client';
-import { WebSocketImpl } from '#websocket';
+import { closeSocket, WebSocketImpl } from '#websocket';
 import { endedByServer, PorticoError, toError } from './error.ts';
 import { type FeedEvent, type FeedRequest, feedDocument } from './events.ts';
 
@@ -29,9 +29,18 @@ export async function* readSocket({ url, credential, variables, signal, rewrite 
     end ??= { error };
     wake();
   };
+  let socket: WebSocket | null = null;
+  // graphql-ws does not give away a socket that is connecting.
+  const SocketOfFeed = class extends WebSocketImpl {
+    constructor(address: string | URL, protocols?: string | string[]) {
+      super(address, protocols);
+      socket = this;
+      if (rewrite) rewriteMessages(this, rewrite);
+    }
+  };
   const client = createClient({
     url: `${url.replace(/^http/, 'ws')}/graphql`,
-    webSocketImpl: rewrite ? rewriteMessages(rewrite) : WebSocketImpl,
+    webSocketImpl: SocketOfFeed,
     connectionParams: { authorization: `Bearer ${credential}` },
     retryAttempts: 0,
     connectionAckWaitTimeout: OPENING_MS,
@@ -54,7 +63,10 @@ export async function* readSocket({ url, credential, variables, signal, rewrite 
   const stop = () => finish(null);
   signal.addEventListener('abort', stop, { once: true });
   // While the client is connecting, `dispose` settles as the connection does: perhaps never, perhaps with an error.
-  const dispose = () => Promise.resolve(client.dispose()).catch(() => {});
+  const dispose = () => {
+    if (socket) closeSocket(socket, 1000, 'Normal Closure');
+    Promise.resolve(client.dispose()).catch(() => {});
+  };
   const giveUp = () => {
     finish(null);
     dispose();
@@ -99,20 +111,16 @@ export async function* readSocket({ url, credential, variables, signal, rewrite 
   }
 }
 
-/** A class of sockets that rewrite each message for `onmessage`, as graphql-ws parses the text itself. */
-const rewriteMessages = (rewrite: (json: string) => string): typeof WebSocket =>
-  class extends WebSocketImpl {
-    constructor(url: string | URL, protocols?: string | string[]) {
-      super(url, protocols);
-      let listener: ((message: { readonly data: string }) => void) | null = null;
-      Object.defineProperty(this, 'onmessage', {
-        set(next: typeof listener) {
-          listener = next;
-        },
-      });
-      this.addEventListener('message', ({ data }) => listener?.({ data: rewrite(String(data)) }));
-    }
-  };
+/** Rewrites each message of a socket for `onmessage`, as graphql-ws parses the text itself. */
+function rewriteMessages(socket: WebSocket, rewrite: (json: string) => string): void {
+  let listener: ((message: { readonly data: string }) => void) | null = null;
+  Object.defineProperty(socket, 'onmessage', {
+    set(next: typeof listener) {
+      listener = next;
+    },
+  });
+  socket.addEventListener('message', ({ data }) => listener?.({ data: rewrite(String(data)) }));
+}
 
 /** The error of a socket that the client did not close. */
 function toClosed(failure: unknown, hasAnswered: boolean): Error {

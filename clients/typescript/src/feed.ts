@@ -6,7 +6,7 @@ import { readServerSentEvents } from './feed-sse.ts';
 import type { Http } from './http.ts';
 import { query } from './query.ts';
 import { type ConnectionState, StateHolder } from './state.ts';
-import { backoff, wait } from './wait.ts';
+import { abortable, backoff, wait } from './wait.ts';
 
 /** Persists the cursor of a feed across restarts. */
 export interface CursorStore {
@@ -71,17 +71,17 @@ async function* follow(http: Http, options: FeedOptions, { state, leaving, rewri
   const { store } = options;
   const { signal } = leaving;
   const { credentials } = http.options;
-  let cursor = (await store?.load()) ?? options.after ?? null;
   let organizationId: string | null = null;
   // Consecutive failures, and whether the credential was renewed since the last event.
   let [tries, isRenewed] = [0, false];
   try {
+    let cursor = (await store?.load()) ?? options.after ?? null;
     while (!signal.aborted) {
       state.enter({ name: 'connecting' });
       let credential = '';
       try {
         organizationId ??= await findOrganization(http, options.project, signal);
-        credential = await credentials.get();
+        credential = await abortable(credentials.get(), signal);
         const variables = { organizationId, projectId: options.project, after: cursor };
         const request = { url: http.options.url, credential, variables, signal, rewrite };
         for await (const [event, over] of connect(request, http.options.fetch)) {
@@ -99,11 +99,11 @@ async function* follow(http: Http, options: FeedOptions, { state, leaving, rewri
         if (!(failure instanceof PorticoError)) throw failure;
         const isRefused = failure.code === 'not_authenticated' || failure.code === 'access_lost';
         // The next attempt shows whether the credential is invalid or access to the project was lost.
-        if (isRefused && !isRenewed && ((await credentials.renew(credential)) || failure.status !== 401)) {
+        if (isRefused && !isRenewed && ((await abortable(credentials.renew(credential), signal)) || failure.status !== 401)) {
           isRenewed = true;
           continue;
         }
-        if (isFinal(failure)) throw await explain(failure, http, options.project);
+        if (isFinal(failure)) throw await explain(failure, http, options.project, signal);
         const delayMs = Math.max(failure.retryAfterMs ?? 0, backoff(tries));
         tries += 1;
         state.enter({ name: 'waiting', delayMs, error: failure });
@@ -146,9 +146,9 @@ async function findOrganization(http: Http, project: string, signal: AbortSignal
 }
 
 /** A final error in words for people; for a rejected credential, also whether the clock of this machine may be the reason. */
-async function explain(error: PorticoError, http: Http, project: string): Promise<PorticoError> {
+async function explain(error: PorticoError, http: Http, project: string, signal: AbortSignal): Promise<PorticoError> {
   const say = (message: string) => new PorticoError(error.code, message, error.status, null, error.errors, { cause: error });
   if (error.code === 'not_found') return say(`There is no project ${project} that this credential may see.`);
   if (error.code !== 'not_authenticated') return error;
-  return say(`The credential was refused: it is wrong, revoked or expired.${await describeClock(http)}`);
+  return say(`The credential was refused: it is wrong, revoked or expired.${await describeClock(http, signal)}`);
 }

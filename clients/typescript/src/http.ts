@@ -1,6 +1,6 @@
 import type { CredentialSource } from './credential.ts';
 import { type PorticoError, readRetryAfter, toUnreachable } from './error.ts';
-import { backoff, wait } from './wait.ts';
+import { abortable, backoff, wait } from './wait.ts';
 
 /** The timeout of one attempt, including the response body. */
 const ANSWER_MS = 30_000;
@@ -42,9 +42,14 @@ export class Http {
     const until = Date.now() + maxWaitMs;
     let isRenewed = false;
     for (let tries = 0; ; tries += 1) {
-      const credential = await credentials.get();
+      const credential = await abortable(credentials.get(), request.signal);
       const outcome = await this.#try(request, credential);
-      if (outcome instanceof Response && outcome.status === 401 && !isRenewed && (await credentials.renew(credential))) {
+      if (
+        outcome instanceof Response &&
+        outcome.status === 401 &&
+        !isRenewed &&
+        (await abortable(credentials.renew(credential), request.signal))
+      ) {
         isRenewed = true;
         await outcome.body?.cancel();
         continue;

@@ -41,6 +41,9 @@ export interface Portico {
 export function connect({ url: given, credential, maxWaitMs = 60_000, fetch: fetchImpl }: ConnectOptions): Portico {
   if (!URL.canParse(given) || !/^https?:$/.test(new URL(given).protocol))
     throw new TypeError(`${given} is no address of a server, such as https://api.example.com.`);
+  // Such an address is not repeated, as it holds a secret.
+  const { username, password } = new URL(given);
+  if (username || password) throw new TypeError('The address of a server holds no user name and no password.');
   const url = given.replace(/\/+$/, '');
   const http = new Http({
     url,

@@ -33,7 +33,7 @@ export async function query<Data, Variables>(
     signal: signal ?? null,
   });
   try {
-    const response = await http.send(request, !isMutation(text) || haveKeys(variables));
+    const response = await http.send(request, !isMutation(text) || (haveKeys(variables) && !hasInlineInput(text)));
     if (!response.ok) return { data: null, error: await readRefusal(response) };
     const answer = await readJson(response, json);
     if (answer?.data === undefined && answer?.errors === undefined) throw toForeign(response, 'an answer of GraphQL');
@@ -53,6 +53,9 @@ async function toText(document: DocumentNode | string | { toString(): string }):
 
 /** Whether the document may contain a mutation. A false positive costs nothing but the retries. */
 const isMutation = (text: string): boolean => /\bmutation\b/.test(text);
+
+/** Whether the document may contain an input of its own, whose key is not known. */
+const hasInlineInput = (text: string): boolean => /\binput\s*:\s*\{/.test(text);
 
 function haveKeys(variables: unknown): boolean {
   const inputs = Object.values(variables ?? {}).filter((value) => typeof value === 'object' && value !== null);

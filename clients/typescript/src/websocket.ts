@@ -6,3 +6,5 @@ export const takesHeaders: boolean = false;
 
 export const openSocket = (url: string, protocols: string[], _headers: Record<string, string> = {}): WebSocket =>
   new WebSocketImpl(url, protocols);
+
+export const closeSocket = (socket: WebSocket, code?: number, reason?: string): void => socket.close(code, reason);
