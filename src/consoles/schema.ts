@@ -87,7 +87,8 @@ const ConsoleSessionRef = builder.objectRef<ConsoleSession>('ConsoleSession').im
       resolve: ({ ended, detachedAt }) => (ended ? 'over' : detachedAt ? 'detached' : 'attached'),
     }),
     clientAddresses: t.exposeStringList('clientAddresses', {
-      description: 'The addresses that it was opened or attached from, each once, the latest last. For IPv6, the /64 network.',
+      description:
+        'The addresses that it was opened or attached from, each once, the last twenty of them, the latest last. For IPv6, the /64 network.',
     }),
     created: t.expose('created', { type: 'DateTime', description: 'When it began.' }),
     ended: t.expose('ended', { type: 'DateTime', nullable: true, description: 'When it ended; null while it runs.' }),

@@ -5,6 +5,8 @@ import type { Endpoint } from './endpoint.ts';
 
 /** A running session whose owner process has sent no heartbeat (the column `seen`) for this long is abandoned. */
 export const SILENT_SECONDS = 60;
+/** The addresses of its clients that a session keeps: the last ones. */
+const MAX_ADDRESSES = 20;
 /** A session without a heartbeat for this long no longer counts towards the quota of its user. */
 const QUOTA_SECONDS = 20;
 
@@ -111,7 +113,8 @@ export function recordAttachment(
     if ((row?.count ?? 0) >= max) return 'too_many_consoles';
     const updated = await query<{ id: string }>`
       UPDATE console_sessions SET detached_at = NULL, seen = now(), owner = ${owner}::uuid,
-        client_addresses = array_remove(client_addresses, ${clientAddress}) || ${clientAddress}::text
+        client_addresses = (array_remove(client_addresses, ${clientAddress}))
+          [greatest(cardinality(array_remove(client_addresses, ${clientAddress})) - ${MAX_ADDRESSES - 2}::int, 1):] || ${clientAddress}::text
       WHERE id = ${id}::uuid AND ended IS NULL RETURNING id`;
     return updated.length > 0 ? 'entered' : 'session_gone';
   });

@@ -10,7 +10,7 @@ import { connect } from 'portico-client';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { openProject } from '../../src/access/scope.ts';
 import { Consoles } from '../../src/consoles/consoles.ts';
-import { endSilentSessions } from '../../src/consoles/store.ts';
+import { endSilentSessions, recordAttachment } from '../../src/consoles/store.ts';
 import { makeUuid } from '../../src/kernel/uuid.ts';
 import { createLogger } from '../../src/platform/logger.ts';
 import { root } from '../../src/platform/root.ts';
@@ -77,6 +77,8 @@ async function end(id: string, as: 'owner' | 'admin' | 'member' | 'viewer') {
 describe('a session', () => {
   it('has its id in the answer to the upgrade and in GraphQL, where members see their own and admins all', async () => {
     const [mine, theirs] = [await open(instance), await open(other, { as: 'admin' })];
+    // A session is recorded when its socket is attached, right after it has opened.
+    await expect.poll(() => guest.lines.size).toBe(2);
     expect([mine.offset(), theirs.offset()]).toEqual([0, 0]);
     expect((await list('member')).map(({ id }) => id)).toEqual([mine.sessionId()]);
     expect(await list('member', other)).toEqual([]);
@@ -415,6 +417,21 @@ describe('of one instance', () => {
     expect(again.sessionId()).toBe(first.sessionId());
     expect(again.output().length).toBe(0);
   });
+});
+
+it('keeps the last twenty addresses of its clients, each once', async () => {
+  const console = await open(instance);
+  await guest.called();
+  const session = { id: console.sessionId(), userId: app.demo.users.member.id };
+  const [{ owner } = { owner: '' }] = await app.app.database.$queryRaw<Array<{ owner: string }>>`
+    SELECT owner::text FROM console_sessions WHERE id = ${session.id}::uuid`;
+  const addresses = Array.from({ length: 25 }, (_, index) => `203.0.113.${index}`);
+  for (const clientAddress of [...addresses, '203.0.113.10'])
+    await recordAttachment(app.app.database, { ...session, owner, clientAddress }, 10);
+  const [row] = await app.app.database.$queryRaw<Array<{ kept: string[] }>>`
+    SELECT client_addresses AS kept FROM console_sessions WHERE id = ${session.id}::uuid`;
+  const last = addresses.slice(-20);
+  expect(row?.kept).toEqual([...last.filter((address) => address !== '203.0.113.10'), '203.0.113.10']);
 });
 
 it('goes on with its client where another attachment to it has failed', async () => {
