@@ -20,8 +20,8 @@ export default defineConfig({
   // Without this, packages run their development checks: graphql-js at every comparison of types.
   transform: { define: { 'process.env.NODE_ENV': '"production"', 'globalThis.process.env.NODE_ENV': '"production"' } },
   logLevel: 'warn',
-  // PGlite's code from Emscripten uses `eval`.
-  checks: { eval: false },
+  // PGlite's code from Emscripten uses `eval`. On a slow machine the timings would be printed at each build.
+  checks: { eval: false, bundlerTimings: false },
   plugins: [{ name: 'assets', transform: { filter: { code: 'import.meta.url' }, handler: emitAssets } }],
   output: {
     dir: 'dist/draft',

@@ -26,8 +26,9 @@ export default defineConfig({
     // test/web/load.test.ts checks the size as sent.
     chunkSizeWarningLimit: 1000,
     rolldownOptions: {
-      // The client package imports graphql-js dynamically; here the Apollo cache imports it statically already.
-      checks: { ineffectiveDynamicImport: false },
+      // The client package imports graphql-js dynamically; here the Apollo cache imports it statically already. On a slow machine
+      // the timings would be printed at each build.
+      checks: { ineffectiveDynamicImport: false, bundlerTimings: false },
       // Packages change seldom: their own chunk stays in the browser's cache when a page changes.
       output: { codeSplitting: { groups: [{ name: 'packages', test: /node_modules/, tags: ['$initial'] }] } },
     },
