@@ -36,5 +36,5 @@ it('every command of docs/start.md works when it is pasted', async () => {
     { marked: 50, unread_count: 0 },
     { ticket: expect.any(String), path: `${app.projectPath}/notifications/ws`, expires_in: 30 },
   ]);
-  for (const name of ['schema.graphql', 'v1.ts']) expect(existsSync(join(place, name)), name).toBe(true);
+  for (const name of ['portico.graphql', 'v1.ts']) expect(existsSync(join(place, name)), name).toBe(true);
 });
