@@ -1,4 +1,4 @@
-/** Moves the focus to the page once a dialog has closed whose opener goes too: the focus would be lost with it. */
-export function focusPage(): void {
-  requestAnimationFrame(() => document.getElementById('main')?.focus({ preventScroll: true }));
+/** Where the focus goes when a dialog closes whose opener goes too: it would be lost with it. */
+export function findPage(): HTMLElement | null {
+  return document.getElementById('main');
 }

@@ -1,7 +1,8 @@
 import { Dialog, DialogDismiss, DialogHeading } from '@ariakit/react';
+import { useRef } from 'react';
 import { toFailure } from '../../graphql/link.ts';
 import { useEndSession } from '../../parts/consoles.ts';
-import { focusPage } from '../../parts/focus.ts';
+import { findPage } from '../../parts/focus.ts';
 import type { TabProps } from './instance.tsx';
 import type { SessionRow } from './sessions.tsx';
 
@@ -14,16 +15,18 @@ interface EndSessionProps extends TabProps {
 /** Asks for confirmation, with the user's name, before a session is ended. */
 export function EndSession({ project, instance, session, onClose, onEnded }: EndSessionProps) {
   const { end, loading, error } = useEndSession();
+  /** Null: the opener. */
+  const finalFocus = useRef<HTMLElement | null>(null);
   const who = session.user?.name || session.userEmail;
   const confirm = async () => {
     // An error is shown below.
     if (!(await end({ projectId: project.id, organizationId: project.organizationId, session }))) return;
+    finalFocus.current = findPage();
     onClose();
     onEnded();
-    focusPage();
   };
   return (
-    <Dialog open onClose={onClose} className="dialog" backdrop={<div className="backdrop" />}>
+    <Dialog open onClose={onClose} finalFocus={finalFocus} className="dialog" backdrop={<div className="backdrop" />}>
       <DialogHeading>
         End the session of <bdi>{who}</bdi>?
       </DialogHeading>

@@ -1,8 +1,9 @@
 import { useMutation } from '@apollo/client/react';
 import { Dialog, DialogDismiss, DialogHeading } from '@ariakit/react';
+import { useRef } from 'react';
 import { graphql } from '../../graphql/graphql.ts';
 import { toFailure } from '../../graphql/link.ts';
-import { focusPage } from '../../parts/focus.ts';
+import { findPage } from '../../parts/focus.ts';
 import { Problem } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useToast } from '../../parts/toast.tsx';
@@ -29,16 +30,18 @@ interface RevokeDialogProps {
 export function RevokeDialog({ apiKey: { id, name, hint, lastUsed }, onClose, onRevoked }: RevokeDialogProps) {
   const [revoke, { loading, error }] = useMutation(RevokeApiKey);
   const toast = useToast();
+  /** Null: the opener. */
+  const finalFocus = useRef<HTMLElement | null>(null);
   const confirm = async () => {
     const { data } = await revoke({ variables: { input: { id, idempotencyKey: `revoke-${id}` } } }).catch(() => ({ data: null }));
     if (!data) return;
     toast(`The key ${name} is revoked.`);
+    finalFocus.current = findPage();
     onRevoked();
     onClose();
-    focusPage();
   };
   return (
-    <Dialog className="dialog" open onClose={onClose} backdrop={<div className="backdrop" />}>
+    <Dialog className="dialog" open onClose={onClose} finalFocus={finalFocus} backdrop={<div className="backdrop" />}>
       <DialogHeading>
         Revoke <bdi>{name}</bdi>?
       </DialogHeading>
