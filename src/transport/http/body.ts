@@ -12,8 +12,8 @@ const MAX_BODY_BYTES = 1024 * 1024;
 const MAX_BODY_PARTS = 100_000;
 /** Bodies larger than `SMALL_BYTES` that are decoded, parsed and kept at the same time, in a process. */
 const LARGE_BODIES_AT_ONCE = 8;
-/** A request that takes longer than this to answer no longer makes others wait. */
-const MAX_SLOT_MS = 10_000;
+/** A request that is answered later, or in a stream, no longer makes others wait: within its budget nobody can keep all slots. */
+const MAX_SLOT_MS = 2_000;
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 const runInSlot = pLimit(LARGE_BODIES_AT_ONCE);
 
