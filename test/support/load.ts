@@ -1,12 +1,15 @@
 import { emptyProject, organization, project, users } from '../../demo/people.ts';
 import type { TestApp } from './app.ts';
+import { execute } from './database.ts';
 
 /**
  * Fills the database like one in use: 200 projects with 20,000 instances, 40,000 tasks, 40,000 trials and 20,000
  * notifications, of which the demo's main project has more than the others. Statistics are up to date afterwards.
  */
-export async function loadMany({ app }: TestApp): Promise<void> {
-  const run = (sql: string, ...values: unknown[]) => app.database.$executeRawUnsafe(sql, ...values);
+export async function loadMany({ app, databaseUrl }: TestApp): Promise<void> {
+  // A statement of many rows may take longer than the pool allows.
+  const run = (sql: string, ...values: unknown[]): Promise<unknown> =>
+    databaseUrl ? execute(databaseUrl, sql, values) : app.database.$executeRawUnsafe(sql, ...values);
   await run(
     `INSERT INTO projects (organization_id, name) SELECT $1::uuid, 'Project ' || n FROM generate_series(1, 199) AS n`,
     organization.id,
@@ -28,12 +31,10 @@ export async function loadMany({ app }: TestApp): Promise<void> {
        now() - n * interval '3 hours', now() - n * interval '3 hours'
      FROM ${items(200)}`,
   );
-  for (let part = 0; part < 4; part += 1) {
-    await run(
-      `INSERT INTO notifications (project_id, kind, severity, title)
-       SELECT project_id, 'kind-' || n % 5, (ARRAY['info', 'warning', 'critical'])[1 + n % 3]::severity, 'Title' FROM ${items(25)}`,
-    );
-  }
+  await run(
+    `INSERT INTO notifications (project_id, kind, severity, title)
+     SELECT project_id, 'kind-' || n % 5, (ARRAY['info', 'warning', 'critical'])[1 + n % 3]::severity, 'Title' FROM ${items(100)}`,
+  );
   await run(
     `INSERT INTO dashboards (project_id, created_by, name, is_public)
      SELECT project_id, $1::uuid, 'Dashboard', n % 2 = 0 FROM ${items(20)}`,
