@@ -1,9 +1,8 @@
-import type { Instance } from '../generated/prisma/client.ts';
 import { builder } from '../graph/builder.ts';
 import { describeValues } from '../graph/enums.ts';
-import { loadInProject, NodeRef, registerNode } from '../graph/node.ts';
+import { NodeRef, registerNode } from '../graph/node.ts';
 import { ownProject } from '../graph/project.ts';
-import { InstanceRef } from '../graph/refs.ts';
+import { ownInstance } from '../graph/refs.ts';
 import { type Reason, reasons } from './eligibility.ts';
 import { type BackupTrial, type BackupTrialState, findTrials, readTrialState } from './service.ts';
 
@@ -27,13 +26,7 @@ const BackupTrialRef = builder.objectRef<BackupTrial>('BackupTrial').implement({
     id: t.exposeID('id', { description: 'The id of the trial.' }),
     project: t.field(ownProject),
     instanceId: t.exposeID('instanceId', { description: 'The id of the instance that it is for.' }),
-    instance: t.field({
-      type: InstanceRef,
-      nullable: true,
-      description: 'The instance that it is for.',
-      resolve: ({ projectId, instanceId }, _args, context, info) =>
-        loadInProject<Instance>(context, 'Instance', { scope: context.findProject(projectId), id: instanceId }, info),
-    }),
+    instance: t.field(ownInstance('The instance that it is for.')),
     instanceName: t.exposeString('instanceName', { description: 'The name of the instance when the trial was created.' }),
     legacyServiceId: t.exposeInt('legacyServiceId', {
       nullable: true,

@@ -49,10 +49,11 @@ async function searchInstanceTasks(
   slice: Slice<string>,
 ): Promise<Task[][]> {
   const range = rangeOf(slice, order, { known: taskStatuses, wanted: selectTaskStatuses(filter) ?? taskStatuses });
-  const { moments, statuses, idsAbove, idsBelow, limit, walk } = range;
+  const { moments, statuses, idsAbove, idsBelow, limit, walk, isAscending } = range;
+  const query = isAscending ? database.queryAscending : database.query;
   const instanceIds = instances.map(({ id }) => id);
   const projectIds = instances.map(({ scope }) => scope.projectId);
-  const rows = await database.query<TaskRow>`
+  const rows = await query<TaskRow>`
     SELECT task.id, task.project_id AS "projectId", task.instance_id AS "instanceId", task.kind, task.status, '' AS error,
       task.created, task.started, task.finished
     FROM unnest(${instanceIds}::uuid[], ${projectIds}::uuid[]) AS wanted (instance_id, project_id)
@@ -60,26 +61,13 @@ async function searchInstanceTasks(
       SELECT found.* FROM unnest(${statuses}::text[], ${idsAbove}::uuid[], ${idsBelow}::uuid[]) AS chosen (status, above, below)
       CROSS JOIN LATERAL (
         (SELECT id, project_id, instance_id, kind, status, created, started, finished FROM tasks
-          WHERE ${walk}::text = 'id asc' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
-            AND status = chosen.status::task_status
-            AND (status, id) > (chosen.status::task_status, chosen.above) AND (status, id) < (chosen.status::task_status, chosen.below)
-          ORDER BY status, id LIMIT ${limit})
-        UNION ALL
-        (SELECT id, project_id, instance_id, kind, status, created, started, finished FROM tasks
-          WHERE ${walk}::text = 'id desc' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
+          WHERE ${walk}::text = 'id' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
             AND status = chosen.status::task_status
             AND (status, id) > (chosen.status::task_status, chosen.above) AND (status, id) < (chosen.status::task_status, chosen.below)
           ORDER BY status DESC, id DESC LIMIT ${limit})
         UNION ALL
         (SELECT id, project_id, instance_id, kind, status, created, started, finished FROM tasks
-          WHERE ${walk}::text = 'created asc' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
-            AND status = chosen.status::task_status
-            AND (created, id) > (${moments.above.value}::text::timestamptz, ${moments.above.id}::uuid)
-            AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
-          ORDER BY created, id LIMIT ${limit})
-        UNION ALL
-        (SELECT id, project_id, instance_id, kind, status, created, started, finished FROM tasks
-          WHERE ${walk}::text = 'created desc' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
+          WHERE ${walk}::text = 'created' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
             AND status = chosen.status::task_status
             AND (created, id) > (${moments.above.value}::text::timestamptz, ${moments.above.id}::uuid)
             AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)

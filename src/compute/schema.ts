@@ -1,15 +1,14 @@
 import type { InputFieldBuilder } from '@pothos/core';
-import type { Instance } from '../generated/prisma/client.ts';
 import type { InstanceStatus, TaskStatus } from '../generated/prisma/enums.ts';
 import { builder } from '../graph/builder.ts';
 import { pageCost } from '../graph/cost.ts';
 import { describeValues } from '../graph/enums.ts';
 import { implementConnection, resolveList } from '../graph/list.ts';
-import { loadInProject, NodeRef, registerNode } from '../graph/node.ts';
+import { NodeRef, registerNode } from '../graph/node.ts';
 import { implementOrder, orderedKeyset } from '../graph/order.ts';
 import { implementPage, pageArgs } from '../graph/page.ts';
 import { ownProject, ProjectRef } from '../graph/project.ts';
-import { InstanceRef } from '../graph/refs.ts';
+import { InstanceRef, ownInstance } from '../graph/refs.ts';
 import { createTextLoader } from '../graph/text.ts';
 import type { InstanceAttention, TaskAttention } from './attention.ts';
 import { ComputeOverviewRef } from './figures.ts';
@@ -89,15 +88,7 @@ const TaskRef = builder.prismaObject('Task', {
     id: t.exposeID('id', { description: 'The id of the task.' }),
     project: t.field(ownProject),
     instanceId: t.exposeID('instanceId', { nullable: true, description: 'The id of the instance; null for a task of the project.' }),
-    instance: t.field({
-      type: InstanceRef,
-      nullable: true,
-      description: 'The instance; null for a task of the project, or if the instance no longer exists.',
-      resolve: ({ projectId, instanceId }, _args, context, info) =>
-        instanceId === null
-          ? null
-          : loadInProject<Instance>(context, 'Instance', { scope: context.findProject(projectId), id: instanceId }, info),
-    }),
+    instance: t.field(ownInstance('The instance; null for a task of the project, or if the instance no longer exists.')),
     kind: t.exposeString('kind', { description: 'The kind of operation: `instance.reboot`, … Other values may occur.' }),
     status: t.expose('status', { type: TaskStatusEnum, description: 'Its status.' }),
     error: t.string({

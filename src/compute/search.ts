@@ -116,13 +116,15 @@ function namesFrom(prefix: string): Range['names'] {
 
 /**
  * Scans the index of the order. `OFFSET 0` keeps the planner from pushing the filters into the scan: it might then use the
- * index of a filter, and sort all of its matches.
+ * index of a filter, and sort all of its matches. Each branch has the filters and the limit for itself: behind the union they
+ * would be applied to the rows of all branches, which the planner then sorts.
  */
 function scanInstances(database: Database, partitions: readonly Partition[], { filter, range }: Search) {
-  const { names, moments, limit, walk } = range;
+  const { names, moments, limit, walk, isAscending } = range;
   const { region = null, plan = null } = filter;
   const prefix = filter.namePrefix ?? '';
-  return database.query<Row>`
+  const query = isAscending ? database.queryAscending : database.query;
+  return query<Row>`
     SELECT instance.id, instance.project_id AS "projectId", instance.name, instance.status, instance.plan, instance.region,
       instance.vcpu, instance.ram_mb AS "ramMb", instance.storage_gb AS "storageGb", instance.hypervisor, instance.throttled,
       instance.daily_backup AS "dailyBackup", instance.cancellation_at AS "cancellationAt",
@@ -131,15 +133,7 @@ function scanInstances(database: Database, partitions: readonly Partition[], { f
       ${partitions.map(({ above }) => above)}::uuid[], ${partitions.map(({ below }) => below)}::uuid[]) AS wanted (project_id, status, above, below)
     CROSS JOIN LATERAL (
       (SELECT * FROM (
-          SELECT * FROM instances WHERE ${walk}::text = 'id asc' AND project_id = wanted.project_id AND status = wanted.status::instance_status
-            AND (status, id) > (wanted.status::instance_status, wanted.above) AND (status, id) < (wanted.status::instance_status, wanted.below)
-          ORDER BY status, id OFFSET 0
-        ) AS scanned
-        WHERE (${region}::text IS NULL OR region = ${region}::text) AND (${plan}::text IS NULL OR plan = ${plan}::text) AND starts_with(name, ${prefix}::text)
-        LIMIT ${limit})
-      UNION ALL
-      (SELECT * FROM (
-          SELECT * FROM instances WHERE ${walk}::text = 'id desc' AND project_id = wanted.project_id AND status = wanted.status::instance_status
+          SELECT * FROM instances WHERE ${walk}::text = 'id' AND project_id = wanted.project_id AND status = wanted.status::instance_status
             AND (status, id) > (wanted.status::instance_status, wanted.above) AND (status, id) < (wanted.status::instance_status, wanted.below)
           ORDER BY status DESC, id DESC OFFSET 0
         ) AS scanned
@@ -147,15 +141,7 @@ function scanInstances(database: Database, partitions: readonly Partition[], { f
         LIMIT ${limit})
       UNION ALL
       (SELECT * FROM (
-          SELECT * FROM instances WHERE ${walk}::text = 'name asc' AND project_id = wanted.project_id AND status = wanted.status::instance_status
-            AND (left(name, 255) COLLATE "C", id) > (${names.above.value}, ${names.above.id}::uuid) AND (left(name, 255) COLLATE "C", id) < (${names.below.value}, ${names.below.id}::uuid)
-          ORDER BY left(name, 255) COLLATE "C", id OFFSET 0
-        ) AS scanned
-        WHERE (${region}::text IS NULL OR region = ${region}::text) AND (${plan}::text IS NULL OR plan = ${plan}::text)
-        LIMIT ${limit})
-      UNION ALL
-      (SELECT * FROM (
-          SELECT * FROM instances WHERE ${walk}::text = 'name desc' AND project_id = wanted.project_id AND status = wanted.status::instance_status
+          SELECT * FROM instances WHERE ${walk}::text = 'name' AND project_id = wanted.project_id AND status = wanted.status::instance_status
             AND (left(name, 255) COLLATE "C", id) > (${names.above.value}, ${names.above.id}::uuid) AND (left(name, 255) COLLATE "C", id) < (${names.below.value}, ${names.below.id}::uuid)
           ORDER BY left(name, 255) COLLATE "C" DESC, id DESC OFFSET 0
         ) AS scanned
@@ -163,15 +149,7 @@ function scanInstances(database: Database, partitions: readonly Partition[], { f
         LIMIT ${limit})
       UNION ALL
       (SELECT * FROM (
-          SELECT * FROM instances WHERE ${walk}::text = 'created asc' AND project_id = wanted.project_id AND status = wanted.status::instance_status
-            AND (created, id) > (${moments.above.value}::text::timestamptz, ${moments.above.id}::uuid) AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
-          ORDER BY created, id OFFSET 0
-        ) AS scanned
-        WHERE (${region}::text IS NULL OR region = ${region}::text) AND (${plan}::text IS NULL OR plan = ${plan}::text) AND starts_with(name, ${prefix}::text)
-        LIMIT ${limit})
-      UNION ALL
-      (SELECT * FROM (
-          SELECT * FROM instances WHERE ${walk}::text = 'created desc' AND project_id = wanted.project_id AND status = wanted.status::instance_status
+          SELECT * FROM instances WHERE ${walk}::text = 'created' AND project_id = wanted.project_id AND status = wanted.status::instance_status
             AND (created, id) > (${moments.above.value}::text::timestamptz, ${moments.above.id}::uuid) AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
           ORDER BY created DESC, id DESC OFFSET 0
         ) AS scanned
@@ -195,7 +173,8 @@ function sortInstances(
   const now = new Date();
   // An unused range is empty, or the planner would expect many rows of it.
   const [first, last] = paths.includes('prefix') ? [names.above.value, names.below.value] : ['', ''];
-  return database.query<Row>`
+  const query = isAscending ? database.queryAscending : database.query;
+  return query<Row>`
     SELECT instance.id, instance.project_id AS "projectId", instance.name, instance.status, instance.plan, instance.region,
       instance.vcpu, instance.ram_mb AS "ramMb", instance.storage_gb AS "storageGb", instance.hypervisor, instance.throttled,
       instance.daily_backup AS "dailyBackup", instance.cancellation_at AS "cancellationAt",
@@ -204,41 +183,37 @@ function sortInstances(
       ${partitions.map(({ above }) => above)}::uuid[], ${partitions.map(({ below }) => below)}::uuid[], ${paths}::text[])
       AS wanted (project_id, status, above, below, path)
     CROSS JOIN LATERAL (
-      SELECT listed.* FROM (
-        SELECT found.*, row_number() OVER (ORDER BY
-          CASE WHEN ${order.field}::text = 'name' THEN left(found.name, 255) END COLLATE "C",
-          CASE WHEN ${order.field}::text = 'created' THEN found.created END, found.id) AS place
-        FROM (
-          SELECT * FROM instances WHERE wanted.path = 'without_hypervisor'
-            AND project_id = wanted.project_id AND status = wanted.status::instance_status AND hypervisor IS NULL AND status <> 'deleted'
-          UNION ALL
-          SELECT * FROM instances WHERE wanted.path = 'suspended'
-            AND project_id = wanted.project_id AND status = wanted.status::instance_status AND status = 'suspended'
-          UNION ALL
-          SELECT * FROM instances WHERE wanted.path = 'throttled'
-            AND project_id = wanted.project_id AND status = wanted.status::instance_status AND throttled AND status <> 'deleted'
-          UNION ALL
-          SELECT * FROM instances WHERE wanted.path = 'cancellation_scheduled'
-            AND project_id = wanted.project_id AND status = wanted.status::instance_status AND cancellation_at > ${now} AND status <> 'deleted'
-          UNION ALL
-          SELECT * FROM instances WHERE wanted.path = 'region'
-            AND project_id = wanted.project_id AND status = wanted.status::instance_status AND region = ${region}::text
-          UNION ALL
-          SELECT * FROM instances WHERE wanted.path = 'plan'
-            AND project_id = wanted.project_id AND status = wanted.status::instance_status AND plan = ${plan}::text
-          UNION ALL
-          SELECT * FROM instances WHERE wanted.path = 'prefix'
-            AND project_id = wanted.project_id AND status = wanted.status::instance_status AND left(name, 255) COLLATE "C" >= ${first} AND left(name, 255) COLLATE "C" < ${last}
-          OFFSET 0
-        ) AS found
-        WHERE (${region}::text IS NULL OR region = ${region}::text) AND (${plan}::text IS NULL OR plan = ${plan}::text)
-          AND id > wanted.above AND id < wanted.below
-          AND (left(name, 255) COLLATE "C", id) > (${names.above.value}, ${names.above.id}::uuid)
-          AND (left(name, 255) COLLATE "C", id) < (${names.below.value}, ${names.below.id}::uuid)
-          AND (created, id) > (${moments.above.value}::text::timestamptz, ${moments.above.id}::uuid)
-          AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
-      ) AS listed
-      ORDER BY CASE WHEN ${isAscending}::boolean THEN place ELSE -place END LIMIT ${limit}
+      SELECT found.* FROM (
+        SELECT * FROM instances WHERE wanted.path = 'without_hypervisor'
+          AND project_id = wanted.project_id AND status = wanted.status::instance_status AND hypervisor IS NULL AND status <> 'deleted'
+        UNION ALL
+        SELECT * FROM instances WHERE wanted.path = 'suspended'
+          AND project_id = wanted.project_id AND status = wanted.status::instance_status AND status = 'suspended'
+        UNION ALL
+        SELECT * FROM instances WHERE wanted.path = 'throttled'
+          AND project_id = wanted.project_id AND status = wanted.status::instance_status AND throttled AND status <> 'deleted'
+        UNION ALL
+        SELECT * FROM instances WHERE wanted.path = 'cancellation_scheduled'
+          AND project_id = wanted.project_id AND status = wanted.status::instance_status AND cancellation_at > ${now} AND status <> 'deleted'
+        UNION ALL
+        SELECT * FROM instances WHERE wanted.path = 'region'
+          AND project_id = wanted.project_id AND status = wanted.status::instance_status AND region = ${region}::text
+        UNION ALL
+        SELECT * FROM instances WHERE wanted.path = 'plan'
+          AND project_id = wanted.project_id AND status = wanted.status::instance_status AND plan = ${plan}::text
+        UNION ALL
+        SELECT * FROM instances WHERE wanted.path = 'prefix'
+          AND project_id = wanted.project_id AND status = wanted.status::instance_status AND left(name, 255) COLLATE "C" >= ${first} AND left(name, 255) COLLATE "C" < ${last}
+        OFFSET 0
+      ) AS found
+      WHERE (${region}::text IS NULL OR region = ${region}::text) AND (${plan}::text IS NULL OR plan = ${plan}::text)
+        AND id > wanted.above AND id < wanted.below
+        AND (left(name, 255) COLLATE "C", id) > (${names.above.value}, ${names.above.id}::uuid)
+        AND (left(name, 255) COLLATE "C", id) < (${names.below.value}, ${names.below.id}::uuid)
+        AND (created, id) > (${moments.above.value}::text::timestamptz, ${moments.above.id}::uuid)
+        AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
+      ORDER BY CASE WHEN ${order.field}::text = 'name' THEN left(name, 255) END COLLATE "C" DESC,
+        CASE WHEN ${order.field}::text = 'created' THEN created END DESC, id DESC LIMIT ${limit}
     ) AS instance`;
 }
 

@@ -103,7 +103,8 @@ async function searchTasks(
   const { dayAgo, hourAgo } = windowStarts(new Date());
   const isByStatus = order.field === 'status';
   const source: string = filter.attention ?? range.walk;
-  const rows = await database.query<TaskRow>`
+  const query = isAscending ? database.queryAscending : database.query;
+  const rows = await query<TaskRow>`
     SELECT task.id, task.project_id AS "projectId", task.instance_id AS "instanceId", task.kind, task.status, '' AS error,
       task.created, task.started, task.finished
     FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)
@@ -114,30 +115,9 @@ async function searchTasks(
           SELECT id, project_id, instance_id, kind, status, created, started, finished FROM tasks
           WHERE project_id = wanted.project_id AND status = chosen.status::task_status
             AND (status, id) > (chosen.status::task_status, chosen.above) AND (status, id) < (chosen.status::task_status, chosen.below)
-          ORDER BY status, id LIMIT ${limit}
-        ) AS found
-        WHERE ${source}::text = 'id asc' ORDER BY CASE WHEN ${isByStatus}::boolean THEN chosen.rank END, found.id LIMIT ${limit})
-      UNION ALL
-      (SELECT found.* FROM unnest(${statuses}::text[], ${idsAbove}::uuid[], ${idsBelow}::uuid[])
-          WITH ORDINALITY AS chosen (status, above, below, rank)
-        CROSS JOIN LATERAL (
-          SELECT id, project_id, instance_id, kind, status, created, started, finished FROM tasks
-          WHERE project_id = wanted.project_id AND status = chosen.status::task_status
-            AND (status, id) > (chosen.status::task_status, chosen.above) AND (status, id) < (chosen.status::task_status, chosen.below)
           ORDER BY status DESC, id DESC LIMIT ${limit}
         ) AS found
-        WHERE ${source}::text = 'id desc' ORDER BY CASE WHEN ${isByStatus}::boolean THEN chosen.rank END, found.id DESC LIMIT ${limit})
-      UNION ALL
-      (SELECT found.* FROM unnest(${statuses}::text[], ${idsAbove}::uuid[], ${idsBelow}::uuid[])
-          WITH ORDINALITY AS chosen (status, above, below, rank)
-        CROSS JOIN LATERAL (
-          SELECT id, project_id, instance_id, kind, status, created, started, finished FROM tasks
-          WHERE project_id = wanted.project_id AND status = chosen.status::task_status
-            AND (created, id) > (${moments.above.value}::text::timestamptz, ${moments.above.id}::uuid)
-            AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
-          ORDER BY created, id LIMIT ${limit}
-        ) AS found
-        WHERE ${source}::text = 'created asc' ORDER BY found.created, found.id LIMIT ${limit})
+        WHERE ${source}::text = 'id' ORDER BY CASE WHEN ${isByStatus}::boolean THEN chosen.rank END, found.id DESC LIMIT ${limit})
       UNION ALL
       (SELECT found.* FROM unnest(${statuses}::text[], ${idsAbove}::uuid[], ${idsBelow}::uuid[])
           WITH ORDINALITY AS chosen (status, above, below, rank)
@@ -148,25 +128,22 @@ async function searchTasks(
             AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
           ORDER BY created DESC, id DESC LIMIT ${limit}
         ) AS found
-        WHERE ${source}::text = 'created desc' ORDER BY found.created DESC, found.id DESC LIMIT ${limit})
+        WHERE ${source}::text = 'created' ORDER BY found.created DESC, found.id DESC LIMIT ${limit})
       UNION ALL
-      (SELECT id, project_id, instance_id, kind, status, created, started, finished FROM (
-        SELECT found.*, row_number() OVER (ORDER BY
-          CASE WHEN ${order.field}::text = 'created' THEN created END, CASE WHEN ${isByStatus}::boolean THEN found.status END, id) AS place
-        FROM (
-          SELECT * FROM tasks WHERE ${source}::text = 'failed_24h' AND project_id = wanted.project_id
-            AND status = 'failed' AND finished >= ${dayAgo}
-          UNION ALL
-          SELECT * FROM tasks WHERE ${source}::text = 'stuck' AND project_id = wanted.project_id
-            AND status IN ('pending', 'running') AND created < ${hourAgo}
-          OFFSET 0
-        ) AS found
-        JOIN unnest(${statuses}::text[], ${idsAbove}::uuid[], ${idsBelow}::uuid[]) AS chosen (status, above, below)
-          ON chosen.status = found.status::text AND found.id > chosen.above AND found.id < chosen.below
-        WHERE (created, id) > (${moments.above.value}::text::timestamptz, ${moments.above.id}::uuid)
-          AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
-      ) AS listed
-      ORDER BY CASE WHEN ${isAscending}::boolean THEN place ELSE -place END LIMIT ${limit})
+      (SELECT id, project_id, instance_id, kind, found.status, created, started, finished FROM (
+        SELECT * FROM tasks WHERE ${source}::text = 'failed_24h' AND project_id = wanted.project_id
+          AND status = 'failed' AND finished >= ${dayAgo}
+        UNION ALL
+        SELECT * FROM tasks WHERE ${source}::text = 'stuck' AND project_id = wanted.project_id
+          AND status IN ('pending', 'running') AND created < ${hourAgo}
+        OFFSET 0
+      ) AS found
+      JOIN unnest(${statuses}::text[], ${idsAbove}::uuid[], ${idsBelow}::uuid[]) AS chosen (status, above, below)
+        ON chosen.status = found.status::text AND found.id > chosen.above AND found.id < chosen.below
+      WHERE (created, id) > (${moments.above.value}::text::timestamptz, ${moments.above.id}::uuid)
+        AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
+      ORDER BY CASE WHEN ${order.field}::text = 'created' THEN created END DESC,
+        CASE WHEN ${isByStatus}::boolean THEN found.status END DESC, id DESC LIMIT ${limit})
     ) AS task`;
   const lists = groupRows(idsOf(scopes), rows as Task[], ({ projectId }) => projectId);
   return lists.map((listed) => sortRows(listed, order, range, taskStatuses));

@@ -1,13 +1,12 @@
-import type { Instance } from '../generated/prisma/client.ts';
 import type { ConsoleEnd, ConsoleKind } from '../generated/prisma/enums.ts';
 import { builder } from '../graph/builder.ts';
 import { pageCost } from '../graph/cost.ts';
 import { describeValues } from '../graph/enums.ts';
 import { idempotencyKey, runIdempotently } from '../graph/idempotency.ts';
 import { byId, implementConnection, resolveList } from '../graph/list.ts';
-import { loadInProject, NodeRef, registerNode } from '../graph/node.ts';
-import { ownProject, ProjectRef } from '../graph/project.ts';
-import { InstanceRef } from '../graph/refs.ts';
+import { NodeRef, registerNode } from '../graph/node.ts';
+import { ownProject, ProjectRef, projectFields } from '../graph/project.ts';
+import { ownInstance } from '../graph/refs.ts';
 import { loadMember, UserRef } from '../graph/user.ts';
 import type { Consoles } from './consoles.ts';
 import {
@@ -64,13 +63,7 @@ const ConsoleSessionRef = builder.objectRef<ConsoleSession>('ConsoleSession').im
     id: t.exposeID('id', { description: 'The id of the session. Pass it as `sessionId` for a ticket, to attach to the session again.' }),
     project: t.field(ownProject),
     instanceId: t.exposeID('instanceId', { description: 'The id of the instance, which may have been deleted since.' }),
-    instance: t.field({
-      type: InstanceRef,
-      nullable: true,
-      description: 'The instance; null if it no longer exists.',
-      resolve: ({ projectId, instanceId }, _args, context, info) =>
-        loadInProject<Instance>(context, 'Instance', { scope: context.findProject(projectId), id: instanceId }, info),
-    }),
+    instance: t.field(ownInstance('The instance; null if it no longer exists.')),
     instanceName: t.exposeString('instanceName', { description: 'The name of the instance when the session began.' }),
     userId: t.exposeID('userId', { description: 'The id of the user whose session it is.' }),
     user: t.field({
@@ -157,8 +150,7 @@ builder.prismaObjectField('Instance', 'consoleSessions', (t) =>
 const EndConsoleSessionInput = builder.inputType('EndConsoleSessionInput', {
   description: 'The console session to end.',
   fields: (t) => ({
-    organizationId: t.id({ required: true, description: 'The id of the organization that the project belongs to.' }),
-    projectId: t.id({ required: true, description: 'The id of the project.' }),
+    ...projectFields(t),
     id: t.id({ required: true, description: 'The id of the session.' }),
     idempotencyKey: idempotencyKey(t),
   }),

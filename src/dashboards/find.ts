@@ -96,8 +96,9 @@ export async function listOrderedDashboards(
   const range = rangeOf(slice, order);
   const { names, moments, limit, isAscending } = range;
   const { projectIds, userIds, areAdmins } = describeScopes(scopes);
+  const query = isAscending ? database.queryAscending : database.query;
   const rows = await read(
-    (bytesLeft) => database.query<Dashboard & Sized>`
+    (bytesLeft) => query<Dashboard & Sized>`
       SELECT id, "projectId", "organizationId", "createdById", name, "isDefault", "isPublic", version, created, modified,
         CASE WHEN fits THEN description ELSE '' END AS description, CASE WHEN fits THEN widgets ELSE '[]'::json END AS widgets,
         size AS bytes
@@ -111,18 +112,14 @@ export async function listOrderedDashboards(
             CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(dashboard.description) + octet_length(dashboard.widgets::text) END AS size
           FROM unnest(${projectIds}::uuid[], ${userIds}::uuid[], ${areAdmins}::boolean[]) AS wanted (project_id, user_id, is_admin)
           CROSS JOIN LATERAL (
-            SELECT seen.* FROM (
-              SELECT dashboards.*, row_number() OVER (ORDER BY
-                CASE WHEN ${order.field}::text = 'name' THEN left(name, 255) END COLLATE "C",
-                CASE WHEN ${order.field}::text = 'created' THEN created END, id) AS place
-              FROM dashboards
-              WHERE project_id = wanted.project_id AND (wanted.is_admin OR is_public OR created_by = wanted.user_id)
-                AND (left(name, 255) COLLATE "C", id) > (${names.above.value}, ${names.above.id}::uuid)
-                AND (left(name, 255) COLLATE "C", id) < (${names.below.value}, ${names.below.id}::uuid)
-                AND (created, id) > (${moments.above.value}::text::timestamptz, ${moments.above.id}::uuid)
-                AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
-            ) AS seen
-            ORDER BY CASE WHEN ${isAscending}::boolean THEN place ELSE -place END LIMIT ${limit}
+            SELECT dashboards.* FROM dashboards
+            WHERE project_id = wanted.project_id AND (wanted.is_admin OR is_public OR created_by = wanted.user_id)
+              AND (left(name, 255) COLLATE "C", id) > (${names.above.value}, ${names.above.id}::uuid)
+              AND (left(name, 255) COLLATE "C", id) < (${names.below.value}, ${names.below.id}::uuid)
+              AND (created, id) > (${moments.above.value}::text::timestamptz, ${moments.above.id}::uuid)
+              AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
+            ORDER BY CASE WHEN ${order.field}::text = 'name' THEN left(name, 255) END COLLATE "C" DESC,
+              CASE WHEN ${order.field}::text = 'created' THEN created END DESC, id DESC LIMIT ${limit}
           ) AS dashboard
           JOIN projects AS project ON project.id = dashboard.project_id
         ) AS found

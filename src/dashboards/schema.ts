@@ -8,7 +8,7 @@ import type { Locate } from '../graph/locate.ts';
 import { NodeRef, registerNode } from '../graph/node.ts';
 import { implementOrder, orderedKeyset } from '../graph/order.ts';
 import { implementPage, pageArgs } from '../graph/page.ts';
-import { ProjectRef } from '../graph/project.ts';
+import { ProjectRef, projectFields } from '../graph/project.ts';
 import { loadMember, UserRef } from '../graph/user.ts';
 import { countDashboards, defaultDashboardOrder, findDashboards, listDashboardsByProject, listOrderedDashboards } from './find.ts';
 import { type Dashboard, getDashboard, heavyFields, listDashboards, pageDashboards } from './list.ts';
@@ -105,10 +105,6 @@ builder.objectFields(ProjectRef, (t) => ({
 
 type InputFields = InputFieldBuilder<typeof builder.$inferSchemaTypes, 'InputObject'>;
 
-const projectFields = (t: InputFields) => ({
-  organizationId: t.id({ required: true, description: 'The id of the organization that the project belongs to.' }),
-  projectId: t.id({ required: true, description: 'The id of the project.' }),
-});
 const dashboardFields = (t: InputFields) => ({
   ...projectFields(t),
   id: t.id({ required: true, description: 'The id of the dashboard.' }),

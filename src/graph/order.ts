@@ -110,8 +110,8 @@ export interface Range {
   readonly idsBelow: readonly string[];
   readonly limit: number;
   readonly isAscending: boolean;
-  /** The order in which a statement scans the rows of one status: `id asc`, `name desc`, … */
-  readonly walk: string;
+  /** The column, next to the id, in whose order a statement scans the rows of one status. */
+  readonly walk: 'id' | 'name' | 'created';
 }
 
 interface RangeOptions {
@@ -149,7 +149,7 @@ export function rangeOf(slice: Slice<string>, order: Order, { known = [''], want
     idsBelow: statuses.map(idBound(below, LAST_ID)),
     limit: slice.limit,
     isAscending,
-    walk: `${order.field === 'status' ? 'id' : order.field} ${isAscending ? 'asc' : 'desc'}`,
+    walk: order.field === 'status' ? 'id' : order.field,
   };
 }
 

@@ -1,3 +1,4 @@
+import type { InputFieldBuilder } from '@pothos/core';
 import type { ProjectScope } from '../access/scope.ts';
 import type { ProjectRole } from '../generated/prisma/enums.ts';
 import { builder } from './builder.ts';
@@ -34,6 +35,14 @@ export const ownProject = {
   description: 'The project that it belongs to.',
   resolve: ({ projectId }: { readonly projectId: string }, _args: object, { findProject }: Context) => findProject(projectId),
 };
+
+/** The input fields of a mutation that name its project (`context.openProject`). */
+export function projectFields(t: InputFieldBuilder<typeof builder.$inferSchemaTypes, 'InputObject'>) {
+  return {
+    organizationId: t.id({ required: true, description: 'The id of the organization that the project belongs to.' }),
+    projectId: t.id({ required: true, description: 'The id of the project.' }),
+  };
+}
 
 registerNode('Project', {
   inProject: async (_context, requested) => requested.map(({ scope, id }) => (scope.projectId === id ? scope : null)),

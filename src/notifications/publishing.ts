@@ -2,7 +2,7 @@ import type { InputFieldBuilder } from '@pothos/core';
 import type { ProjectScope } from '../access/scope.ts';
 import { builder } from '../graph/builder.ts';
 import { idempotencyKey, runIdempotently } from '../graph/idempotency.ts';
-import { ProjectRef } from '../graph/project.ts';
+import { ProjectRef, projectFields } from '../graph/project.ts';
 import { inProject, NotificationRef, type ProjectNotification, SeverityEnum } from './schema.ts';
 import { MAX_PUBLISHED_BYTES, publishNotifications } from './service.ts';
 
@@ -10,11 +10,6 @@ import { MAX_PUBLISHED_BYTES, publishNotifications } from './service.ts';
 const MAX_PUBLISHED = 100;
 
 type InputFields = InputFieldBuilder<typeof builder.$inferSchemaTypes, 'InputObject'>;
-
-const location = (t: InputFields) => ({
-  organizationId: t.id({ required: true, description: 'The id of the organization that the project belongs to.' }),
-  projectId: t.id({ required: true, description: 'The id of the project.' }),
-});
 
 const content = (t: InputFields) => ({
   kind: t.field({
@@ -52,7 +47,7 @@ const content = (t: InputFields) => ({
 
 const PublishNotificationInput = builder.inputType('PublishNotificationInput', {
   description: 'The notification to publish.',
-  fields: (t) => ({ ...location(t), ...content(t), idempotencyKey: idempotencyKey(t) }),
+  fields: (t) => ({ ...projectFields(t), ...content(t), idempotencyKey: idempotencyKey(t) }),
 });
 
 const PublishNotificationPayload = builder.simpleObject('PublishNotificationPayload', {
@@ -68,7 +63,7 @@ const NewNotification = builder.inputType('NewNotification', {
 const PublishNotificationsInput = builder.inputType('PublishNotificationsInput', {
   description: 'Notifications to publish together.',
   fields: (t) => ({
-    ...location(t),
+    ...projectFields(t),
     notifications: t.field({
       type: [NewNotification],
       required: true,

@@ -9,7 +9,7 @@ import { idempotencyKey, runIdempotently } from '../graph/idempotency.ts';
 import { implementConnection, resolveList } from '../graph/list.ts';
 import { loadInProject, loadNodeInProject, NodeRef, registerNode } from '../graph/node.ts';
 import { implementPage, pageArgs } from '../graph/page.ts';
-import { ProjectRef } from '../graph/project.ts';
+import { ProjectRef, projectFields } from '../graph/project.ts';
 import { selectsAny } from '../graph/selection.ts';
 import type { Database } from '../platform/database.ts';
 import { countBySubject, listBySubject } from './about.ts';
@@ -168,8 +168,7 @@ builder.prismaObjectField('Instance', 'notifications', (t) =>
 const MarkNotificationsReadInput = builder.inputType('MarkNotificationsReadInput', {
   description: 'The notifications to mark: all of them without `throughSequence` and without `notificationIds`, or with an empty list.',
   fields: (t) => ({
-    organizationId: t.id({ required: true, description: 'The id of the organization that the project belongs to.' }),
-    projectId: t.id({ required: true, description: 'The id of the project.' }),
+    ...projectFields(t),
     notificationIds: t.field({
       type: ['UUID'],
       description: `The ids of the notifications to mark, at most ${MAX_NOTIFICATION_IDS}. Empty or omitted, all unread ones are marked. Unknown and repeated ids are ignored.`,

@@ -7,10 +7,10 @@ import type { Slice } from '../graph/connection.ts';
 import type { Context, LoadByProject, LoadInScope } from '../graph/context.ts';
 import { pageCost } from '../graph/cost.ts';
 import { implementConnection, resolveList } from '../graph/list.ts';
-import { loadInProject, type NodeName, NodeRef, registerNode } from '../graph/node.ts';
+import { type NodeName, NodeRef, registerNode } from '../graph/node.ts';
 import { implementOrder, type Order, type Ordered, orderedKeyset } from '../graph/order.ts';
 import { ownProject, ProjectRef } from '../graph/project.ts';
-import { InstanceRef } from '../graph/refs.ts';
+import { ownInstance } from '../graph/refs.ts';
 import { createTextLoader } from '../graph/text.ts';
 import {
   countInstanceResources,
@@ -38,15 +38,7 @@ function implementInstanceResource(name: 'Volume' | 'Snapshot' | 'Backup', descr
       id: t.exposeID('id', { description: `The id of the ${name.toLowerCase()}.` }),
       project: t.field(ownProject),
       instanceId: t.exposeID('instanceId', { nullable: true, description: 'The id of the instance; null if it belongs to none.' }),
-      instance: t.field({
-        type: InstanceRef,
-        nullable: true,
-        description: 'The instance; null if it belongs to none, or to one that no longer exists.',
-        resolve: ({ projectId, instanceId }, _args, context, info) =>
-          instanceId === null
-            ? null
-            : loadInProject<Instance>(context, 'Instance', { scope: context.findProject(projectId), id: instanceId }, info),
-      }),
+      instance: t.field(ownInstance('The instance; null if it belongs to none, or to one that no longer exists.')),
       name: t.exposeString('name', { description: 'Its name.' }),
       sizeGb: t.exposeInt('sizeGb', { description: 'Its size in GB.' }),
       created: t.expose('created', { type: 'DateTime', description: 'When it was created.' }),

@@ -29,31 +29,20 @@ export async function listVolumes(
     return pickLists(idsOf(scopes), rows, ({ volumes }) => volumes);
   }
   const range = rangeOf(slice, order);
-  const { names, moments, limit, walk } = range;
-  const rows = await database.query<StoredRow>`
+  const { names, moments, limit, walk, isAscending } = range;
+  const query = isAscending ? database.queryAscending : database.query;
+  const rows = await query<StoredRow>`
     SELECT listed.id, listed.project_id AS "projectId", listed.instance_id AS "instanceId", listed.name, listed.size_gb AS "sizeGb", listed.created
     FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)
     CROSS JOIN LATERAL (
       (SELECT id, project_id, instance_id, name, size_gb, created FROM volumes
-        WHERE ${walk}::text = 'name asc' AND project_id = wanted.project_id
-          AND (left(name, 255) COLLATE "C", id) > (${names.above.value}, ${names.above.id}::uuid)
-          AND (left(name, 255) COLLATE "C", id) < (${names.below.value}, ${names.below.id}::uuid)
-        ORDER BY left(name, 255) COLLATE "C", id LIMIT ${limit})
-      UNION ALL
-      (SELECT id, project_id, instance_id, name, size_gb, created FROM volumes
-        WHERE ${walk}::text = 'name desc' AND project_id = wanted.project_id
+        WHERE ${walk}::text = 'name' AND project_id = wanted.project_id
           AND (left(name, 255) COLLATE "C", id) > (${names.above.value}, ${names.above.id}::uuid)
           AND (left(name, 255) COLLATE "C", id) < (${names.below.value}, ${names.below.id}::uuid)
         ORDER BY left(name, 255) COLLATE "C" DESC, id DESC LIMIT ${limit})
       UNION ALL
       (SELECT id, project_id, instance_id, name, size_gb, created FROM volumes
-        WHERE ${walk}::text = 'created asc' AND project_id = wanted.project_id
-          AND (created, id) > (${moments.above.value}::text::timestamptz, ${moments.above.id}::uuid)
-          AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
-        ORDER BY created, id LIMIT ${limit})
-      UNION ALL
-      (SELECT id, project_id, instance_id, name, size_gb, created FROM volumes
-        WHERE ${walk}::text = 'created desc' AND project_id = wanted.project_id
+        WHERE ${walk}::text = 'created' AND project_id = wanted.project_id
           AND (created, id) > (${moments.above.value}::text::timestamptz, ${moments.above.id}::uuid)
           AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
         ORDER BY created DESC, id DESC LIMIT ${limit})
@@ -162,33 +151,22 @@ export async function listInstanceVolumes(
 ): Promise<Volume[][]> {
   if (order === defaultResourceOrder) return listInstanceResources(database, 'volumes', instances, slice);
   const range = rangeOf(slice, order);
-  const { names, moments, limit, walk } = range;
+  const { names, moments, limit, walk, isAscending } = range;
+  const query = isAscending ? database.queryAscending : database.query;
   const instanceIds = instances.map(({ id }) => id);
   const projectIds = instances.map(({ scope }) => scope.projectId);
-  const rows = await database.query<StoredRow>`
+  const rows = await query<StoredRow>`
     SELECT listed.id, listed.project_id AS "projectId", listed.instance_id AS "instanceId", listed.name, listed.size_gb AS "sizeGb", listed.created
     FROM unnest(${instanceIds}::uuid[], ${projectIds}::uuid[]) AS wanted (instance_id, project_id)
     CROSS JOIN LATERAL (
       (SELECT id, project_id, instance_id, name, size_gb, created FROM volumes
-        WHERE ${walk}::text = 'name asc' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
-          AND (left(name, 255) COLLATE "C", id) > (${names.above.value}, ${names.above.id}::uuid)
-          AND (left(name, 255) COLLATE "C", id) < (${names.below.value}, ${names.below.id}::uuid)
-        ORDER BY left(name, 255) COLLATE "C", id LIMIT ${limit})
-      UNION ALL
-      (SELECT id, project_id, instance_id, name, size_gb, created FROM volumes
-        WHERE ${walk}::text = 'name desc' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
+        WHERE ${walk}::text = 'name' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
           AND (left(name, 255) COLLATE "C", id) > (${names.above.value}, ${names.above.id}::uuid)
           AND (left(name, 255) COLLATE "C", id) < (${names.below.value}, ${names.below.id}::uuid)
         ORDER BY left(name, 255) COLLATE "C" DESC, id DESC LIMIT ${limit})
       UNION ALL
       (SELECT id, project_id, instance_id, name, size_gb, created FROM volumes
-        WHERE ${walk}::text = 'created asc' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
-          AND (created, id) > (${moments.above.value}::text::timestamptz, ${moments.above.id}::uuid)
-          AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
-        ORDER BY created, id LIMIT ${limit})
-      UNION ALL
-      (SELECT id, project_id, instance_id, name, size_gb, created FROM volumes
-        WHERE ${walk}::text = 'created desc' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
+        WHERE ${walk}::text = 'created' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
           AND (created, id) > (${moments.above.value}::text::timestamptz, ${moments.above.id}::uuid)
           AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
         ORDER BY created DESC, id DESC LIMIT ${limit})

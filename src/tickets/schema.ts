@@ -2,6 +2,7 @@ import type { TicketTarget } from '../generated/prisma/enums.ts';
 import { builder } from '../graph/builder.ts';
 import { describeValues } from '../graph/enums.ts';
 import { idempotencyKey, runIdempotently } from '../graph/idempotency.ts';
+import { projectFields } from '../graph/project.ts';
 import { createTicket, neededForConsole } from './service.ts';
 
 const TicketTargetEnum = builder.enumType('TicketTarget', {
@@ -15,8 +16,7 @@ const TicketTargetEnum = builder.enumType('TicketTarget', {
 const CreateWebsocketTicketInput = builder.inputType('CreateWebsocketTicketInput', {
   description: 'What a ticket is for.',
   fields: (t) => ({
-    organizationId: t.id({ required: true, description: 'The id of the organization that the project belongs to.' }),
-    projectId: t.id({ required: true, description: 'The id of the project.' }),
+    ...projectFields(t),
     target: t.field({ type: TicketTargetEnum, required: true, description: 'The WebSocket that the ticket is for.' }),
     instanceId: t.field({
       type: 'UUID',

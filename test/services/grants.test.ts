@@ -16,6 +16,8 @@ import { routes } from '../../src/transport/rest/routes.ts';
 import { copyTemplate, startApp, type TestApp } from '../support/app.ts';
 import { openConsole, openGuest } from '../support/console.ts';
 import { databaseUrl, execute } from '../support/database.ts';
+import { codeOf, send } from '../support/matrix.ts';
+import { graphqlOperations, variantsOf } from '../support/operations.ts';
 
 // The scripts of docs/operations.md are tested: they are run unchanged, except that the roles have names of this run.
 const services = ['accounts', 'compute', 'billing', 'notifier'] as const;
@@ -198,6 +200,24 @@ describe('the gateway, with its own role', () => {
     };
     const all = routes.map(({ method, path }) => `${method.toUpperCase()} ${path.replace(/:\w+/g, (name) => ids[name] ?? name)}`);
     expect(new Set(asked.map(([method, path]) => `${method} ${path.split('?')[0]}`))).toEqual(new Set(all));
+  });
+
+  it('has every right that a mutation needs', async () => {
+    const caller = { name: 'owner', bearer: app.demo.users.owner.token ?? '', user: 'owner', isSession: true } as const;
+    const ids: Record<string, unknown> = { organization_id: app.demo.organization_id, project_id: app.demo.project_id };
+    const refused: string[] = [];
+    for (const operation of graphqlOperations().filter(
+      ({ isMutation, descriptions }) => isMutation && !descriptions.includes('On a WebSocket'),
+    )) {
+      for (const { label, values } of variantsOf(operation)) {
+        const own = Object.fromEntries(
+          operation.variables.map(({ name, model }) => [name, ids[name] ?? (model && randomUUID())]).filter(([, id]) => id),
+        );
+        const answer = await send(app, { caller, operation, values: { ...own, ...values } });
+        if (codeOf(operation, answer) === 'internal_error') refused.push(`${operation.name} (${label})`);
+      }
+    }
+    expect(refused).toEqual([]);
   });
 
   it('redeems a ticket, and tells the feed of what the notifier writes', async () => {
