@@ -130,7 +130,7 @@ const InstanceFilterInput = builder.inputType('InstanceFilter', {
     }),
   }),
 });
-const InstanceOrder = implementOrder('Instance', ['name', 'created', 'status']);
+const InstanceOrder = implementOrder('Instance', ['name', 'created', 'status'], instanceStatuses);
 
 const taskStatusFields = (t: InputFieldBuilder<typeof builder.$inferSchemaTypes, 'InputObject'>) => ({
   status: t.field({ type: TaskStatusEnum, description: 'Only those with this status.' }),
@@ -152,7 +152,7 @@ const InstanceTaskFilterInput = builder.inputType('InstanceTaskFilter', {
   description: 'Filters the list of an instance’s tasks. All conditions apply.',
   fields: taskStatusFields,
 });
-const TaskOrder = implementOrder('Task', ['created', 'status']);
+const TaskOrder = implementOrder('Task', ['created', 'status'], taskStatuses);
 
 builder.objectFields(ProjectRef, (t) => ({
   computeOverview: t.field({
@@ -183,7 +183,7 @@ builder.objectFields(ProjectRef, (t) => ({
   instance: t.field({
     type: InstanceRef,
     nullable: true,
-    description: 'One instance.',
+    description: 'One instance; `not_found` if the project has none with this id.',
     args: { id: t.arg.id({ required: true, description: 'The id of the instance.' }) },
     resolve: (scope, { id }) => getInstance(scope, id),
   }),

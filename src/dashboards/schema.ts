@@ -1,4 +1,5 @@
 import type { InputFieldBuilder } from '@pothos/core';
+import type { ProjectScope } from '../access/scope.ts';
 import { openReader, readWithoutHeavyFields } from '../graph/answer.ts';
 import { builder } from '../graph/builder.ts';
 import { pageCost } from '../graph/cost.ts';
@@ -209,9 +210,18 @@ const PatchDashboardPayload = builder.simpleObject('PatchDashboardPayload', {
   description: 'The result of `patchDashboard`.',
   fields: (t) => ({ dashboard: t.field({ type: DashboardRef, description: 'The dashboard after the change.' }) }),
 });
-const DeleteDashboardPayload = builder.simpleObject('DeleteDashboardPayload', {
+/** The id of a deleted dashboard, and the scope in which it was deleted. */
+interface Deletion {
+  readonly scope: ProjectScope;
+  readonly deletedId: string;
+}
+
+const DeleteDashboardPayload = builder.objectRef<Deletion>('DeleteDashboardPayload').implement({
   description: 'The result of `deleteDashboard`.',
-  fields: (t) => ({ deletedId: t.id({ description: 'The id of the deleted dashboard.' }) }),
+  fields: (t) => ({
+    deletedId: t.exposeID('deletedId', { description: 'The id of the deleted dashboard.' }),
+    project: t.expose('scope', { type: ProjectRef, description: 'The project that it belonged to.' }),
+  }),
 });
 
 const locateDashboard: Locate = async ({ organizationId = '', projectId = '', id = '' }, context) =>
@@ -257,7 +267,11 @@ builder.mutationFields((t) => ({
     description: 'Deletes a monitoring dashboard. Needs the role `member` for one’s own dashboards, `admin` for others.',
     args: { input: t.arg({ type: DeleteDashboardInput, required: true, description: 'The dashboard to delete.' }) },
     extensions: { locate: locateDashboard },
-    resolve: (_root, { input }, context, info) =>
-      runIdempotently({ input, context, info }, async ({ openProject }) => deleteDashboard(await openProject(input), input)),
+    resolve: async (_root, { input }, context, info) => {
+      const deletion = await runIdempotently({ input, context, info }, async ({ openProject }) =>
+        deleteDashboard(await openProject(input), input),
+      );
+      return deletion && { ...deletion, scope: await context.openProject(input) };
+    },
   }),
 }));

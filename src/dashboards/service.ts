@@ -63,7 +63,8 @@ type DashboardPatch = Pick<DashboardChange, 'id' | 'project' | 'expectedVersion'
 };
 
 /**
- * Changes a dashboard. One that moves is not the default of its new project, unless `isDefault` says so. Throws `not_found`
+ * Changes a dashboard; without a field to change, its version stays. One that moves is not the default of its new project,
+ * unless `isDefault` says so. Throws `not_found`
  * where the viewer may not see it, `permission_denied` where they may not edit it, a field error for a project it cannot move
  * to, and `conflict`: with the current version where that is not the expected one, or with the quota where the new project
  * has reached it.
@@ -77,6 +78,7 @@ export async function patchDashboard(scope: ProjectScope<SqlClient>, change: Das
   const projectId = moves ? await findTarget(scope, target) : scope.projectId;
   const { name = null, description = null, isPublic = null, widgets } = change;
   const isDefault = change.isDefault ?? (moves ? false : null);
+  const isChanged = moves || widgets !== undefined || [name, description, isPublic, isDefault].some((value) => value !== null);
   const [editsAll, editsOwn] = [hasRole(scope, 'admin'), hasRole(scope, 'member')];
   const id = parseUuid(change.id);
   return lockDefaults(scope, isDefault ? [scope.projectId, projectId] : [], async (query) => {
@@ -85,7 +87,8 @@ export async function patchDashboard(scope: ProjectScope<SqlClient>, change: Das
       UPDATE dashboards SET name = coalesce(${name}, name), description = coalesce(${description}, description),
         widgets = coalesce(${widgets === undefined ? null : toJsonText(widgets)}::json, widgets),
         is_default = coalesce(${isDefault}::boolean, is_default), is_public = coalesce(${isPublic}::boolean, is_public),
-        project_id = ${projectId}::uuid, version = version + 1, modified = ${new Date()}
+        project_id = ${projectId}::uuid, version = version + ${isChanged}::boolean::int,
+        modified = CASE WHEN ${isChanged}::boolean THEN ${new Date()}::timestamptz ELSE modified END
       WHERE id = ${id}::uuid AND project_id = ${scope.projectId}::uuid
         AND (${editsAll}::boolean OR (${editsOwn}::boolean AND created_by = ${scope.viewer.userId}::uuid))
         AND version = coalesce(${change.expectedVersion ?? null}::int, version)

@@ -1,5 +1,6 @@
 import { resolveCursorConnection } from '@pothos/plugin-relay';
 import { Fault } from '../kernel/fault.ts';
+import { NOT_A_CURSOR } from './variables.ts';
 
 /** The input of a keyset query: the keys that bound it (exclusive), the number of rows, and the direction. */
 export interface Slice<Key> {
@@ -27,10 +28,11 @@ export interface Keyset<Node, Key> {
 
 /**
  * A Relay connection over rows in the order of a unique key: 20 a page, at most 100, and as fast at the end of the list as
- * at its beginning. Throws field errors for malformed cursors and negative sizes.
+ * at its beginning. Throws field errors for cursors of another list; malformed ones and negative sizes are rejected before the
+ * operation is executed.
  */
 export async function resolveKeyset<Node, Key extends string | number>(
-  { args, keyOf, parseKey, problem = 'Not a valid cursor.' }: Keyset<Node, Key>,
+  { args, keyOf, parseKey, problem = NOT_A_CURSOR }: Keyset<Node, Key>,
   load: (slice: Slice<Key>) => Promise<Node[]>,
 ) {
   const fields: Record<string, string[]> = {};

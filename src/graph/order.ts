@@ -14,11 +14,11 @@ type Orderable = Exclude<Order['field'], 'id'>;
 /** The code points of a name that the order compares: as many as a name may have. Older rows may have more. */
 const ORDERED_LENGTH = 255;
 
-const descriptions: Readonly<Record<Orderable, string>> = {
+const describeFields = (statuses: readonly string[]): Readonly<Record<Orderable, string>> => ({
   name: 'By name, in the order of Unicode code points: `B` comes before `a`. Equal names by id.',
   created: 'By time of creation, equal ones by id.',
-  status: 'By status, in the order in which introspection lists the values; equal ones by id.',
-};
+  status: `By status, ${statuses.map((status) => `\`${status}\``).join(', ')}; equal ones by id.`,
+});
 
 const Direction = builder.enumType('OrderDirection', {
   description: 'The direction of an order.',
@@ -28,8 +28,9 @@ const Direction = builder.enumType('OrderDirection', {
   } as const,
 });
 
-/** The input that orders the lists of one item type. */
-export function implementOrder<Field extends Orderable>(name: string, fields: readonly Field[]) {
+/** The input that orders the lists of one item type. `statuses` are in their order, where `status` is a field. */
+export function implementOrder<Field extends Orderable>(name: string, fields: readonly Field[], statuses: readonly string[] = []) {
+  const descriptions = describeFields(statuses);
   const values = Object.fromEntries(fields.map((field) => [field, { value: field, description: descriptions[field] }]));
   const OrderField = builder.enumType(`${name}OrderField`, {
     description: 'The fields that a list can be ordered by.',

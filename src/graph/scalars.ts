@@ -108,6 +108,7 @@ function parseMoment(value: unknown): Date {
 }
 
 builder.scalarType('DateTime', {
+  specifiedByURL: 'https://www.rfc-editor.org/rfc/rfc3339',
   description: 'A point in time, as ISO 8601 in UTC with milliseconds: `2026-01-31T12:00:00.000Z`.',
   extensions: { jsonSchema: { type: 'string', format: 'date-time' } },
   serialize: (value) => value.toISOString(),
@@ -115,6 +116,7 @@ builder.scalarType('DateTime', {
 });
 
 builder.scalarType('UUID', {
+  specifiedByURL: 'https://www.rfc-editor.org/rfc/rfc9562',
   description: 'A UUID in its canonical form.',
   extensions: { jsonSchema: { type: 'string', format: 'uuid' } },
   serialize: (value) => value,

@@ -32,6 +32,8 @@ export interface FieldConstraints {
   /** In code points, for a text whose scalar allows more. */
   readonly maxLength?: number;
   readonly minimum?: number;
+  /** For the cursor of a list; whether it is one of this list is known when the list is read. */
+  readonly isCursor?: boolean;
   /** For a field that may be absent, but not null. */
   readonly refusesNull?: boolean;
   /** The value of another field that makes this one required, and what a request without it is told. */
@@ -130,6 +132,9 @@ export function inputFieldOf(parent: GraphQLInputType | null | undefined, name: 
   const type = getNamedType(parent);
   return isInputObjectType(type) ? type.getFields()[name] : undefined;
 }
+
+/** The message for a cursor that is malformed, or of another list. */
+export const NOT_A_CURSOR = 'Not a valid cursor.';
 
 /** The most messages that a request is answered with: a list may have hundreds of thousands of items. */
 const MAX_MESSAGES = 1_000;
@@ -242,14 +247,20 @@ export function findConstraintError(positions: readonly Position[], value: unkno
 }
 
 function constraintError(field: { readonly extensions: FieldConstraints }, value: unknown): string | null {
-  const { maxItems, maxLength, minimum, refusesNull } = field.extensions;
+  const { maxItems, maxLength, minimum, isCursor, refusesNull } = field.extensions;
   if (refusesNull && value === null) return 'This field may not be null.';
   if (minimum !== undefined && typeof value === 'number' && value < minimum)
     return `Ensure this value is greater than or equal to ${minimum}.`;
+  if (isCursor && typeof value === 'string' && !isBase64url(value)) return NOT_A_CURSOR;
   if (maxLength !== undefined && typeof value === 'string') return lengthProblem(value, maxLength);
   if (maxItems !== undefined && Array.isArray(value) && value.length > maxItems)
     return `Ensure this field has no more than ${maxItems} items.`;
   return null;
+}
+
+/** Whether a text is what its bytes are written as, without padding. */
+function isBase64url(text: string): boolean {
+  return text !== '' && Buffer.from(text, 'base64url').toString('base64url') === text;
 }
 
 function explainInvalid(type: GraphQLInputType, path: ReadonlyArray<string | number>, invalid: unknown, error: GraphQLError): string {

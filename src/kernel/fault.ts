@@ -16,8 +16,8 @@ export const faults = {
   not_authenticated: { status: 401, when: 'the credential is missing or invalid', where: 'every API' },
   permission_denied: {
     status: 403,
-    when: 'the role in the project is too low, the origin of a socket is not allowed, or a renewed token is of another user',
-    where: 'writes, consoles and their tickets, WebSocket upgrades, and `renewCredential`',
+    when: 'the role in the project is too low, the origin of a socket is not allowed, a renewed token is of another user, or a socket of one project is used for anything but its feed',
+    where: 'writes, consoles and their tickets, WebSocket upgrades, and sockets',
   },
   session_required: {
     status: 403,

@@ -175,7 +175,8 @@ const MarkNotificationsReadInput = builder.inputType('MarkNotificationsReadInput
       extensions: { maxItems: MAX_NOTIFICATION_IDS },
     }),
     throughSequence: t.int({
-      description: 'Marks all notifications up to this sequence, so that none is marked that the user has not been shown.',
+      description:
+        'Marks all notifications up to this sequence, so that none is marked that the user has not been shown; with `notificationIds`, also those.',
     }),
     idempotencyKey: idempotencyKey(t),
   }),
@@ -196,7 +197,7 @@ const MarkNotificationsReadPayload = builder.objectRef<Marking>('MarkNotificatio
     project: t.expose('scope', { type: ProjectRef, description: 'The project, with its current unread count.' }),
     notifications: t.field({
       type: [NotificationRef],
-      description: 'The notifications that were named by id and unread before. Empty if all were marked, or all up to a sequence.',
+      description: 'The notifications that were named by id and unread before; without ids, none.',
       complexity: { field: 1, multiplier: MAX_NOTIFICATION_IDS },
       resolve: async ({ scope, changedIds }, _args, context, info) => {
         const rows = await Promise.all(

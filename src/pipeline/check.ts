@@ -2,6 +2,7 @@ import {
   type DocumentNode,
   type ExecutionArgs,
   type ExecutionResult,
+  type FieldNode,
   GraphQLError,
   type GraphQLSchema,
   getOperationAST,
@@ -81,8 +82,10 @@ export function checkOperation(args: ExecutionArgs): ExecutionResult | Promise<E
 /** The credential and the access to what the ids name are checked first: a caller without access sees no field errors. */
 async function rejectFields(located: Located, { contextValue }: ExecutionArgs, fields: FieldErrors): Promise<ExecutionResult> {
   const context = contextValue as OperationContext;
-  if (!context.viewer) return { errors: [toGraphqlError(Fault.notAuthenticated())] };
-  const inaccessible = await findInaccessibleFields(located, context);
+  const rootFields = listRootFields(located);
+  const inaccessible = context.viewer
+    ? await findInaccessibleFields(located, context)
+    : rootFields.filter(isProtected).map((node) => ({ node, failure: Fault.notAuthenticated() }));
   if (inaccessible.length === 0) return { errors: [toGraphqlError(Fault.invalidFields(fields))] };
   const errors = inaccessible.map(({ node, failure }) => {
     const path = [responseNameOf(node)];
@@ -90,10 +93,13 @@ async function rejectFields(located: Located, { contextValue }: ExecutionArgs, f
   });
   // The same answer as from an execution: such root fields are nullable.
   const rootTypeName = located.schema.getRootType(located.operation.operation)?.name;
-  const data = Object.fromEntries(
-    listRootFields(located).map((node) => [responseNameOf(node), node.name.value === '__typename' ? rootTypeName : null]),
-  );
+  const data = Object.fromEntries(rootFields.map((node) => [responseNameOf(node), node.name.value === '__typename' ? rootTypeName : null]));
   return located.operation.operation === OperationTypeNode.SUBSCRIPTION ? { errors } : { errors, data };
+}
+
+/** Whether a root field needs a credential, as all do but introspection. */
+function isProtected({ name }: FieldNode): boolean {
+  return !name.value.startsWith('__');
 }
 
 function readPolicy(schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode): Policy {

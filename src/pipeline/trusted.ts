@@ -15,12 +15,13 @@ export interface TrustedDocuments {
 
 export const trustsNone: TrustedDocuments = { texts: new Map(), isOnly: false };
 
-/** Reads a JSON object of texts by their hashes. Throws an Error that describes the first problem. */
+/** Reads a JSON object of texts by their hashes, which may begin with `sha256:`. Throws an Error that describes the first problem. */
 export function readTrusted(json: string): ReadonlyMap<string, string> {
   const value: unknown = JSON.parse(json);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Error('It is no JSON object.');
   const texts = new Map<string, string>();
-  for (const [hash, text] of Object.entries(value)) {
+  for (const [key, text] of Object.entries(value)) {
+    const hash = withoutPrefix(key);
     if (typeof text !== 'string') throw new Error(`What ${hash.slice(0, 64)} names is no text.`);
     if (hash !== hashOf(text)) throw new Error(`${hash.slice(0, 64)} is not the SHA-256 of its document.`);
     texts.set(hash, text);
@@ -60,7 +61,12 @@ export function readHash({ query, extensions }: DocumentParams): string | null {
   if (query || typeof extensions !== 'object' || extensions === null) return null;
   const { persistedQuery } = extensions as { persistedQuery?: { version?: unknown; sha256Hash?: unknown } | null };
   const { version, sha256Hash } = persistedQuery ?? {};
-  return version === 1 && typeof sha256Hash === 'string' ? sha256Hash : null;
+  return version === 1 && typeof sha256Hash === 'string' ? withoutPrefix(sha256Hash) : null;
+}
+
+/** A hash without the name of its algorithm, by which GraphQL over HTTP and graphql-codegen begin it. */
+function withoutPrefix(hash: string): string {
+  return hash.replace(/^sha256:/, '');
 }
 
 /** The text of a document by its hash. Throws the protocol's errors, after which a client sends the text. */

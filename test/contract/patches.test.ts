@@ -43,6 +43,14 @@ test('a patch changes what it is given, and nothing else', async () => {
   }
 });
 
+test('a patch of nothing is no change: the version stays, for whoever edits it at the same time', async () => {
+  const { id } = await addDashboard();
+  const row = () => app.app.database.dashboard.findUniqueOrThrow({ where: { id } });
+  const before = await row();
+  expect((await patch({ id, expectedVersion: 1 })).json.data.patchDashboard.dashboard).toMatchObject({ name: 'Before', version: 1 });
+  expect(await row()).toEqual(before);
+});
+
 test('null is a value for the widgets alone', async () => {
   const { id } = await addDashboard();
   const nothing = { name: null, description: null, isDefault: null, isPublic: null, project: null };

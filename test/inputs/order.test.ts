@@ -100,10 +100,40 @@ describe('what comes before the fields', () => {
     `mutation { a: createDashboard(input: {organizationId: "${app.demo.organization_id}", projectId: "${project}", name: ""}) { dashboard { id } } ${rest} }`;
 
   it('is the credential, also where a literal is wrong', async () => {
-    const { json } = await app.graphql(literal(app.demo.project_id), {}, { as: null });
-    expect(json).toEqual({
-      errors: [{ message: 'Authentication credentials were not provided.', extensions: { code: 'not_authenticated' } }],
+    const headers = { accept: 'application/graphql-response+json' };
+    const { status, json } = await app.graphql(literal(app.demo.project_id), {}, { as: null, headers });
+    const message = 'Authentication credentials were not provided.';
+    expect({ status, json }).toEqual({
+      status: 200,
+      json: {
+        data: { a: null },
+        errors: [{ message, path: ['a'], locations: [{ line: 1, column: 12 }], extensions: { code: 'not_authenticated' } }],
+      },
     });
+  });
+
+  it('is the credential, also where a variable is wrong: introspection alone needs none', async () => {
+    const query = 'query ($name: String!) { __typename project(id: "x") { name } type: __type(name: $name) { name } }';
+    const { status, json } = await app.graphql(query, { name: 5 }, { as: null });
+    expect(status).toBe(200);
+    expect(json.data).toEqual({ __typename: 'Query', project: null, type: null });
+    expect(json.errors.map(({ path, extensions }: { path: string[]; extensions: object }) => ({ path, ...extensions }))).toEqual([
+      { path: ['project'], code: 'not_authenticated' },
+    ]);
+    const introspection = await app.graphql('query ($name: String!) { __type(name: $name) { name } }', { name: 5 }, { as: null });
+    expect(introspection.json.errors[0].extensions).toEqual({ code: 'validation_failed', fields: { name: ['Not a valid string.'] } });
+  });
+
+  it('is nothing of a mutation that is carried out: sizes and cursors below it are checked before', async () => {
+    const count = () => app.app.database.dashboard.count();
+    const before = await count();
+    for (const args of ['first: -1', 'last: -1', 'after: "¿"', 'before: "="']) {
+      const create = `createDashboard(input: {organizationId: "${app.demo.organization_id}", projectId: "${app.demo.project_id}", name: "Once"})`;
+      const { json } = await app.graphql(`mutation { ${create} { dashboard { project { dashboards(${args}) { totalCount } } } } }`);
+      expect(json.errors[0].extensions.code, args).toBe('validation_failed');
+      expect(json.data, args).toBeUndefined();
+    }
+    expect(await count()).toBe(before);
   });
 
   it.each(['foreign', 'absent', 'malformed'])('is the access, as an execution would tell it: a project that is %s', async (which) => {

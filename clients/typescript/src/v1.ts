@@ -73,7 +73,7 @@ export interface paths {
         };
         /**
          * Get an instance
-         * @description One instance.
+         * @description One instance; `not_found` if the project has none with this id.
          */
         get: operations["get_instance"];
         put?: never;
@@ -865,7 +865,7 @@ export interface components {
          * @enum {string}
          */
         OrganizationRole: "admin" | "member" | "owner";
-        /** @description Rejected: the role in the project is too low, the origin of a socket is not allowed, or a renewed token is of another user. */
+        /** @description Rejected: the role in the project is too low, the origin of a socket is not allowed, a renewed token is of another user, or a socket of one project is used for anything but its feed. */
         PermissionDenied: {
             /**
              * @description The error code, for programs.
@@ -1251,7 +1251,7 @@ export interface components {
                 "application/json": components["schemas"]["NotFound"];
             };
         };
-        /** @description `permission_denied`: the role in the project is too low, the origin of a socket is not allowed, or a renewed token is of another user. */
+        /** @description `permission_denied`: the role in the project is too low, the origin of a socket is not allowed, a renewed token is of another user, or a socket of one project is used for anything but its feed. */
         PermissionDenied: {
             headers: {
                 RateLimit: components["headers"]["RateLimit"];
@@ -1264,7 +1264,7 @@ export interface components {
             };
         };
         /**
-         * @description `permission_denied`: the role in the project is too low, the origin of a socket is not allowed, or a renewed token is of another user.
+         * @description `permission_denied`: the role in the project is too low, the origin of a socket is not allowed, a renewed token is of another user, or a socket of one project is used for anything but its feed.
          *
          *     `session_required`: an API key is used for an operation that requires a user session.
          */
