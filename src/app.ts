@@ -96,9 +96,8 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     for (const [name, work] of Object.entries(cleanups)) lifecycle.onClose(scheduleJob(name, CLEANUP_INTERVAL_MS, work, log));
     const consoles = new Consoles({ database, watch, log, limits: config.consoles });
     lifecycle.onClose(() => consoles.close());
-    const { dashboards, keys, keptAnswers } = config;
-    const answers = { ...config.answers, largeAnswerSlots: pLimit(LARGE_ANSWERS_AT_ONCE) };
-    const services = { notifications: hubs, consoles, answers, dashboards, keys, keptAnswers };
+    const answerLimits = { ...config.answers, largeAnswerSlots: pLimit(LARGE_ANSWERS_AT_ONCE) };
+    const services = { hubs, consoles, answerLimits, quotas: config.quotas };
     const addresses = createClientAddresses(config.trustedProxies);
     const backlog = new Backlog({ limits: config.unread, onEnd: () => metrics.unreadEnds.inc() });
     const health = { lifecycle, connections, redis, metrics };

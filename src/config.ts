@@ -17,8 +17,8 @@ const url = (protocol: RegExp, schemes: string) =>
 const httpUrl = url(/^https?$/, 'https: or http:');
 const positive = z.coerce.number().int().positive();
 
-/** Every setting with its default, as the table in README.md lists them. */
-const environment = z.object({
+/** Every setting with its default: the rows of the table in README.md. */
+export const environment = z.object({
   PORT: z.coerce.number().int().min(0).max(65535).default(4000),
   HOST: z.string().min(1).default('0.0.0.0'),
   PUBLIC_URL: httpUrl.refine((text) => !/[?#]/.test(text), 'Must have no query and no fragment').optional(),
@@ -100,11 +100,11 @@ function toConfig(settings: z.output<typeof environment>) {
     answers: { maxBytes: settings.MAX_ANSWER_BYTES },
     /** Whether large answers are compressed for clients that accept it. */
     compresses: settings.COMPRESS === 'true',
-    dashboards: { perProject: settings.DASHBOARDS_PER_PROJECT },
-    /** How many valid API keys a user may have. */
-    keys: { perUser: settings.KEYS_PER_USER },
-    /** How many responses are stored for the idempotency keys of a user. */
-    keptAnswers: { perUser: settings.IDEMPOTENCY_KEYS_PER_USER },
+    quotas: {
+      dashboardsPerProject: settings.DASHBOARDS_PER_PROJECT,
+      keysPerUser: settings.KEYS_PER_USER,
+      idempotencyKeysPerUser: settings.IDEMPOTENCY_KEYS_PER_USER,
+    },
     /** How many WebSockets a user may have open at once, in this process. */
     socketsPerUser: settings.SOCKETS_PER_USER,
     /** The file of trusted GraphQL documents, and whether all others are rejected; null: no file. */

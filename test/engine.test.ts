@@ -35,7 +35,7 @@ const reach = {
   requireViewer: () => ({ userId: '' }),
   requireSession: () => ({ userId: '' }),
 };
-const source = { viewer: {}, services: { answers } } as unknown as ContextSource;
+const source = { viewer: {}, services: { answerLimits: answers } } as unknown as ContextSource;
 const openContext = (): Context => ({ ...createContext(source), ...reach }) as unknown as Context;
 
 const write = ({ errors, data }: ExecutionResult) => JSON.stringify({ ...(errors && { errors }), data });

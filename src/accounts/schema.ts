@@ -24,19 +24,12 @@ import {
   findApiKeys,
   findOrganizations,
   getOrganization,
-  type KeyQuota,
   listApiKeys,
   listOrganizations,
   type Membership,
   pageOrganizations,
   revokeApiKey,
 } from './service.ts';
-
-declare module '../graph/context.ts' {
-  interface Services {
-    readonly keys: KeyQuota;
-  }
-}
 
 const OrganizationRoleEnum = builder.enumType('OrganizationRole', {
   description: 'Owners and admins are admins of every project of the organization; members see the projects that list them as a member.',
@@ -284,7 +277,9 @@ builder.mutationFields((t) => ({
     description: 'Creates an API key for the viewer. Only for a user session.',
     args: { input: t.arg({ type: CreateApiKeyInput, required: true, description: 'The key to create.' }) },
     resolve: (_root, { input }, context, info) =>
-      runIdempotently({ input, context, info }, (within) => createApiKey(within, input, within.services.keys), { needsSession: true }),
+      runIdempotently({ input, context, info }, (within) => createApiKey(within, input, within.services.quotas.keysPerUser), {
+        needsSession: true,
+      }),
   }),
   revokeApiKey: t.field({
     type: RevokeApiKeyPayload,

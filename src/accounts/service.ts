@@ -97,19 +97,14 @@ export function countApiKeys(database: Database, { userId }: Session): Promise<n
   return database.apiKey.count({ where: { userId } });
 }
 
-/** The number of valid API keys that a user may have. */
-export interface KeyQuota {
-  readonly perUser: number;
-}
-
 /**
- * Makes a key; its text is in the answer and nowhere else. Throws a field error for an expiry in the past,
+ * Makes a key; its text is in the answer and nowhere else. `quota` is the number of valid keys that a user may have. Throws a field error for an expiry in the past,
  * `session_required` for an API key, and `conflict` for a user whose quota is used up.
  */
 export async function createApiKey(
   { database, requireViewer, requireSession }: { database: SqlClient; requireViewer(): Viewer; requireSession(): Session },
   { name, expires = null }: { name: string; expires?: Date | null },
-  { perUser }: KeyQuota,
+  quota: number,
 ) {
   requireViewer();
   if (expires && expires <= new Date()) throw Fault.invalidFields({ expires: ['Must be in the future.'] });
@@ -118,13 +113,9 @@ export async function createApiKey(
   const [apiKey] = await database.query<ApiKey>`
     INSERT INTO api_keys (user_id, name, hint, secret_hash, expires)
     SELECT ${userId}::uuid, ${name}::text, ${hint}::text, ${secretHash}::bytea, ${expires}::timestamptz
-    WHERE has_key_room(${userId}::uuid, ${perUser}::bigint)
+    WHERE has_key_room(${userId}::uuid, ${quota}::bigint)
     RETURNING id, user_id AS "userId", name, hint, secret_hash AS "secretHash", created, last_used AS "lastUsed", expires, revoked`;
-  if (!apiKey) {
-    throw new Fault('conflict', 'The user has as many API keys as they may have.', {
-      context: { quota: 'keys_per_user', limit: perUser },
-    });
-  }
+  if (!apiKey) throw Fault.quotaReached('The user has as many API keys as they may have.', { quota: 'keys_per_user', limit: quota });
   return { key, apiKey };
 }
 

@@ -13,13 +13,7 @@ import { ProjectRef, projectFields } from '../graph/project.ts';
 import { loadMember, UserRef } from '../graph/user.ts';
 import { countDashboards, defaultDashboardOrder, findDashboards, listDashboardsByProject, listOrderedDashboards } from './find.ts';
 import { type Dashboard, getDashboard, heavyFields, listDashboards, pageDashboards } from './list.ts';
-import { createDashboard, type DashboardQuota, deleteDashboard, patchDashboard, updateDashboard } from './service.ts';
-
-declare module '../graph/context.ts' {
-  interface Services {
-    readonly dashboards: DashboardQuota;
-  }
-}
+import { createDashboard, deleteDashboard, patchDashboard, updateDashboard } from './service.ts';
 
 const DashboardRef = builder.objectRef<Dashboard>('Dashboard').implement({
   description: 'A monitoring dashboard. Public ones are visible to everyone in the project, others to their creator and admins.',
@@ -235,7 +229,7 @@ builder.mutationFields((t) => ({
     args: { input: t.arg({ type: CreateDashboardInput, required: true, description: 'The dashboard to create.' }) },
     resolve: (_root, { input }, context, info) =>
       runIdempotently({ input, context, info }, async ({ openProject, services }) => ({
-        dashboard: await createDashboard(await openProject(input), input, services.dashboards),
+        dashboard: await createDashboard(await openProject(input), input, services.quotas.dashboardsPerProject),
       })),
   }),
   updateDashboard: t.field({
@@ -246,7 +240,7 @@ builder.mutationFields((t) => ({
     extensions: { locate: locateDashboard },
     resolve: (_root, { input }, context, info) =>
       runIdempotently({ input, context, info }, async ({ openProject, services }) => ({
-        dashboard: await updateDashboard(await openProject(input), input, services.dashboards),
+        dashboard: await updateDashboard(await openProject(input), input, services.quotas.dashboardsPerProject),
       })),
   }),
   patchDashboard: t.field({
@@ -258,7 +252,7 @@ builder.mutationFields((t) => ({
     extensions: { locate: locateDashboard },
     resolve: (_root, { input }, context, info) =>
       runIdempotently({ input, context, info }, async ({ openProject, services }) => ({
-        dashboard: await patchDashboard(await openProject(input), input, services.dashboards),
+        dashboard: await patchDashboard(await openProject(input), input, services.quotas.dashboardsPerProject),
       })),
   }),
   deleteDashboard: t.field({

@@ -23,17 +23,8 @@ interface DashboardChange extends DashboardContent {
   readonly expectedVersion?: number | null;
 }
 
-/** The maximum number of dashboards. */
-export interface DashboardQuota {
-  readonly perProject: number;
-}
-
-/** Throws `permission_denied` below the role `member`, and `conflict` where the project has reached its quota. */
-export async function createDashboard(
-  scope: ProjectScope<SqlClient>,
-  content: DashboardContent,
-  quota: DashboardQuota,
-): Promise<Dashboard> {
+/** `quota` is the number of dashboards that a project may have. Throws `permission_denied` below the role `member`, and `conflict` where the project has reached its quota. */
+export async function createDashboard(scope: ProjectScope<SqlClient>, content: DashboardContent, quota: number): Promise<Dashboard> {
   requireRole(scope, 'member');
   const { widgets = [] } = content;
   return lockDefaults(scope, content.isDefault ? [scope.projectId] : [], async (query) => {
@@ -43,7 +34,7 @@ export async function createDashboard(
       INSERT INTO dashboards (project_id, created_by, name, description, widgets, is_default, is_public, created, modified)
       SELECT ${scope.projectId}::uuid, ${scope.viewer.userId}::uuid, ${content.name}::text, ${content.description}::text,
         ${toJsonText(widgets)}::json, ${content.isDefault}::boolean, ${content.isPublic}::boolean, ${now}::timestamptz, ${now}::timestamptz
-      WHERE has_dashboard_room(${scope.projectId}::uuid, ${quota.perProject}::bigint)
+      WHERE has_dashboard_room(${scope.projectId}::uuid, ${quota}::bigint)
       RETURNING id, project_id AS "projectId", created_by AS "createdById", name, description, widgets,
         is_default AS "isDefault", is_public AS "isPublic", version, created, modified`;
     if (!row) throw quotaReached(quota);
@@ -52,7 +43,7 @@ export async function createDashboard(
 }
 
 /** Replaces a dashboard (§4.2): omitted fields return to their defaults. Throws as `patchDashboard` does. */
-export function updateDashboard(scope: ProjectScope<SqlClient>, change: DashboardChange, quota: DashboardQuota): Promise<Dashboard> {
+export function updateDashboard(scope: ProjectScope<SqlClient>, change: DashboardChange, quota: number): Promise<Dashboard> {
   const { widgets = [] } = change;
   return patchDashboard(scope, { ...change, widgets }, quota);
 }
@@ -69,7 +60,7 @@ type DashboardPatch = Pick<DashboardChange, 'id' | 'project' | 'expectedVersion'
  * to, and `conflict`: with the current version where that is not the expected one, or with the quota where the new project
  * has reached it.
  */
-export async function patchDashboard(scope: ProjectScope<SqlClient>, change: DashboardPatch, quota: DashboardQuota): Promise<Dashboard> {
+export async function patchDashboard(scope: ProjectScope<SqlClient>, change: DashboardPatch, quota: number): Promise<Dashboard> {
   const { query } = scope.database;
   const target = change.project && change.project !== scope.projectId ? change.project : null;
   const moves = target !== null;
@@ -92,7 +83,7 @@ export async function patchDashboard(scope: ProjectScope<SqlClient>, change: Das
       WHERE id = ${id}::uuid AND project_id = ${scope.projectId}::uuid
         AND (${editsAll}::boolean OR (${editsOwn}::boolean AND created_by = ${scope.viewer.userId}::uuid))
         AND version = coalesce(${change.expectedVersion ?? null}::int, version)
-        AND CASE WHEN ${moves}::boolean THEN has_dashboard_room(${projectId}::uuid, ${quota.perProject}::bigint) ELSE true END
+        AND CASE WHEN ${moves}::boolean THEN has_dashboard_room(${projectId}::uuid, ${quota}::bigint) ELSE true END
       RETURNING id, project_id AS "projectId", created_by AS "createdById", name, description, widgets,
         is_default AS "isDefault", is_public AS "isPublic", version, created, modified`;
     if (!row) throw await explainMiss(scope, change, query, moves ? quota : null);
@@ -172,15 +163,13 @@ async function explainMiss(
   scope: ProjectScope<SqlClient>,
   { id, expectedVersion }: { id: string; expectedVersion?: number | null },
   query: Query,
-  quota: DashboardQuota | null = null,
+  quota: number | null = null,
 ): Promise<Fault> {
   const { version } = await findEditable(scope, id, query);
   if (quota && (expectedVersion ?? version) === version) return quotaReached(quota);
   return new Fault('conflict', 'The dashboard has been changed since the expected version.', { context: { version } });
 }
 
-function quotaReached({ perProject }: DashboardQuota): Fault {
-  return new Fault('conflict', 'The project has as many dashboards as it may have.', {
-    context: { quota: 'dashboards_per_project', limit: perProject },
-  });
+function quotaReached(limit: number): Fault {
+  return Fault.quotaReached('The project has as many dashboards as it may have.', { quota: 'dashboards_per_project', limit });
 }

@@ -154,7 +154,7 @@ export interface AnswerLimits {
 
 /** The part of a request's context that limits its answer. */
 export interface AnswerContext {
-  readonly services: { readonly answers: AnswerLimits };
+  readonly services: { readonly answerLimits: AnswerLimits };
   /** The budget that all lists of the request share. */
   openAnswerBudget(): AnswerBudget;
   /** The budget, or null if no list has opened it. */
@@ -184,7 +184,7 @@ interface LimitExceeded {
 
 /** Checks, before an answer is serialized, whether it is too large; null if it is not. */
 export function findAnswerOverflow(result: unknown, context: AnswerContext): LimitExceeded | null {
-  const { maxBytes } = context.services.answers;
+  const { maxBytes } = context.services.answerLimits;
   const exceeded = context.findAnswerBudget()?.exceeded;
   if (exceeded) return exceeded;
   if (!exceedsBytes(result, maxBytes)) return null;

@@ -11,9 +11,18 @@ import type { Database } from '../platform/database.ts';
 import type { Logger } from '../platform/logger.ts';
 import { AnswerBudget, type AnswerContext, type AnswerLimits } from './answer.ts';
 
-/** The process-wide state of the domains; each domain declares its own part by declaration merging. */
+/** The maximum number of what a user or a project may have. */
+export interface Quotas {
+  readonly dashboardsPerProject: number;
+  /** Revoked and expired ones are not counted. */
+  readonly keysPerUser: number;
+  readonly idempotencyKeysPerUser: number;
+}
+
+/** The process-wide state of the domains; a domain declares its own part by declaration merging. */
 export interface Services {
-  readonly answers: AnswerLimits;
+  readonly answerLimits: AnswerLimits;
+  readonly quotas: Quotas;
 }
 
 /** Opens a lease on a project for a subscription, which is ended with a fault when access to the project is lost. */
@@ -172,7 +181,7 @@ export function createContext(source: ContextSource): Context {
     },
     findProject,
     openAnswerBudget() {
-      budget ??= new AnswerBudget(source.services.answers);
+      budget ??= new AnswerBudget(source.services.answerLimits);
       return budget;
     },
     serializeAnswer: (body) => (budget?.isLarge ? budget.serialize(body) : toJsonText(body)),

@@ -6,13 +6,7 @@ import type { SqlClient } from '../platform/database.ts';
 import type { builder } from './builder.ts';
 import type { Context } from './context.ts';
 import { describeRequest } from './fingerprint.ts';
-import { KeptAnswer, type KeptAnswerQuota, type KeptContent } from './keptanswers.ts';
-
-declare module './context.ts' {
-  interface Services {
-    readonly keptAnswers: KeptAnswerQuota;
-  }
-}
+import { KeptAnswer, type KeptContent } from './keptanswers.ts';
 
 /** The input field of a mutation for its idempotency key. */
 export function idempotencyKey(t: InputFieldBuilder<typeof builder.$inferSchemaTypes, 'InputObject'>) {
@@ -61,7 +55,12 @@ export async function runIdempotently<Outcome extends object>(
   const { userId } = context.requireViewer();
   if (projectId !== undefined) await context.openProject({ organizationId, projectId });
   const fingerprint = describeRequest(info, input, context.route);
-  const stored = new KeptAnswer<Outcome>(context.database, { userId, key, fingerprint, quota: context.services.keptAnswers });
+  const stored = new KeptAnswer<Outcome>(context.database, {
+    userId,
+    key,
+    fingerprint,
+    quota: context.services.quotas.idempotencyKeysPerUser,
+  });
   const readStored = () => {
     if (needsSession) context.requireSession();
     return stored.read((load) => context.openAnswerBudget().read(info.path, load));

@@ -6,11 +6,6 @@ import type { Database } from '../platform/database.ts';
 import type { Query } from '../platform/query.ts';
 import type { ReadWithinBudget, Sized } from './answer.ts';
 
-/** The number of responses that are stored for a user. */
-export interface KeptAnswerQuota {
-  readonly perUser: number;
-}
-
 /** The size of all stored responses of a user, beyond which no further key is accepted. */
 const MAX_BYTES_PER_USER = 64 * 1024 * 1024;
 /** The largest response that is stored, as JSON text: more than any that selects only what was written. */
@@ -35,7 +30,8 @@ interface KeyedRequest {
   readonly key: string;
   /** Equal for equal requests. */
   readonly fingerprint: string;
-  readonly quota: KeptAnswerQuota;
+  /** The number of responses that may be stored for the user. */
+  readonly quota: number;
 }
 
 /**
@@ -96,16 +92,13 @@ export class KeptAnswer<Outcome> {
   /** Throws `conflict` if the user's quota is exceeded. */
   async requireRoom(): Promise<void> {
     const [row] = await this.database.query<{ hasRoom: boolean | null }>`
-      SELECT has_answer_room(${this.request.userId}::uuid, ${this.request.quota.perUser}::bigint, ${MAX_BYTES_PER_USER}::bigint)::boolean AS "hasRoom"`;
+      SELECT has_answer_room(${this.request.userId}::uuid, ${this.request.quota}::bigint, ${MAX_BYTES_PER_USER}::bigint)::boolean AS "hasRoom"`;
     if (!row?.hasRoom) throw this.quotaExceeded();
   }
 
   quotaExceeded(): Fault {
-    return new Fault(
-      'conflict',
-      'As many answers are kept for the user as may be: send the request without an idempotency key, or later.',
-      { context: { quota: 'idempotency_keys_per_user', limit: this.request.quota.perUser } },
-    );
+    const detail = 'As many answers are kept for the user as may be: send the request without an idempotency key, or later.';
+    return Fault.quotaReached(detail, { quota: 'idempotency_keys_per_user', limit: this.request.quota });
   }
 
   /** Replaces a response that was stored more than 24 hours ago. The quota is checked unless it has been (`hasRoom`). */
@@ -115,7 +108,7 @@ export class KeptAnswer<Outcome> {
       INSERT INTO kept_answers AS kept (user_id, key_hash, request_hash, content, is_answered)
       SELECT ${userId}::uuid, ${this.#seal.hash}::bytea, ${this.#requestHash}::bytea, ${this.#encrypt(content)}::bytea,
         ${content?.kind === 'refusal'}::boolean
-      WHERE ${hasRoom}::boolean OR has_answer_room(${userId}::uuid, ${quota.perUser}::bigint, ${MAX_BYTES_PER_USER}::bigint)
+      WHERE ${hasRoom}::boolean OR has_answer_room(${userId}::uuid, ${quota}::bigint, ${MAX_BYTES_PER_USER}::bigint)
       ON CONFLICT (user_id, key_hash) DO UPDATE
         SET request_hash = excluded.request_hash, content = excluded.content, is_answered = excluded.is_answered, created = excluded.created
         WHERE kept.created <= now() - interval '24 hours'

@@ -102,6 +102,11 @@ export class Fault extends Error {
     return new Fault('permission_denied', detail);
   }
 
+  /** `limit` is the maximum number of what `detail` says there are too many of; `quota` is the name by which clients know it. */
+  static quotaReached(detail: string, { quota, limit }: { readonly quota: string; readonly limit: number }): Fault {
+    return new Fault('conflict', detail, { context: { quota, limit } });
+  }
+
   /** For what is absent and what is forbidden: the two must be indistinguishable. */
   static notFound(): Fault {
     return new Fault('not_found', 'Not found.');

@@ -21,7 +21,7 @@ import { countUnread, heavyFields, listNotifications, type MarkResult, markRead,
 
 declare module '../graph/context.ts' {
   interface Services {
-    readonly notifications: Hubs;
+    readonly hubs: Hubs;
   }
 }
 
@@ -222,7 +222,7 @@ builder.mutationField('markNotificationsRead', (t) =>
         const scope = await openProject(input);
         const ids = input.notificationIds ?? [];
         const changedIds = ids.length > 0 && selectsAny(info, changedField) ? await findUnread(scope, ids) : [];
-        return { ...(await markRead(scope, services.notifications, input)), changedIds };
+        return { ...(await markRead(scope, services.hubs, input)), changedIds };
       });
       return marking && { ...marking, scope: await context.openProject(input) };
     },

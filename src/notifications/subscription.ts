@@ -83,7 +83,7 @@ builder.subscriptionField('notificationFeed', (t) =>
       const scope = await openProject(ids);
       const release = reserveDocument?.() ?? (() => {});
       try {
-        const feed = openFeed(scope, { hubs: services.notifications, watchAccess }, after ?? null);
+        const feed = openFeed(scope, { hubs: services.hubs, watchAccess }, after ?? null);
         feed.runOnEnd(release);
         return feed;
       } catch (failure) {

@@ -34,9 +34,12 @@ export class ValidDocuments {
     const text = textOf(document);
     const ofUser = getOrInsert<string, DocumentUsage>(this.#usageByUser, userId, () => new DocumentUsage(MAX_OPEN_CHARACTERS_OF_USER));
     if (!ofUser.hasRoom(document) || !this.#usage.hasRoom(document)) {
+      const [quota, { maxCharacters: limit }] = ofUser.hasRoom(document)
+        ? ['subscription_documents', this.#usage]
+        : ['subscription_documents_per_user', ofUser];
       if (ofUser.isEmpty) this.#usageByUser.delete(userId);
-      const context = { quota: 'subscription_documents_per_user', limit: MAX_OPEN_CHARACTERS_OF_USER };
-      throw new Fault('conflict', 'Too many different documents are subscribed to: use variables, or end a subscription.', { context });
+      const detail = 'Too many different documents are subscribed to: use variables, or end a subscription.';
+      throw Fault.quotaReached(detail, { quota, limit });
     }
     ofUser.add(document);
     this.#usage.add(document);
@@ -54,7 +57,7 @@ class DocumentUsage {
   readonly #counts = new Map<DocumentNode, number>();
   #characters = 0;
 
-  constructor(private readonly maxCharacters: number) {}
+  constructor(readonly maxCharacters: number) {}
 
   get isEmpty(): boolean {
     return this.#counts.size === 0;

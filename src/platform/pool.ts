@@ -8,7 +8,7 @@ import { isRead, type Statement } from './query.ts';
 import { SilenceWatch } from './silence.ts';
 
 /** How long PostgreSQL may send nothing, while statements wait for it, before it is probed. */
-const SILENCE_MS = 500;
+const SERVER_SILENCE_MS = 500;
 const WATCH_INTERVAL_MS = 100;
 const PROBE_INTERVAL_MS = 250;
 
@@ -155,7 +155,7 @@ export class Pool extends pg.Pool {
     this.#silenceWatch.check(this.#busy);
     const isInUse = this.totalCount > this.idleCount || this.waitingCount > 0;
     if (!isInUse) this.#lastActiveAt = performance.now();
-    else if (performance.now() - this.#lastActiveAt > SILENCE_MS) this.breaker.startProbing();
+    else if (performance.now() - this.#lastActiveAt > SERVER_SILENCE_MS) this.breaker.startProbing();
   }
 
   /** Rejects what waits and closes every connection: those to a server that has been replaced would never end by themselves. */

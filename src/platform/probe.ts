@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { withTimeout } from './breaker.ts';
 
-/** The timeout of an empty statement; together with the silence before it (`SILENCE_MS`) it stays below 1.5 s. */
+/** The timeout of an empty statement; together with the silence before it (`SERVER_SILENCE_MS`) it stays below 1.5 s. */
 export const PROBE_DEADLINE_MS = 700;
 
 /**

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import type { Logger } from './logger.ts';
 
 /** How long a connection may be silent, while a statement runs on it, before PostgreSQL is asked about it. */
-const SILENCE_MS = 250;
+const CONNECTION_SILENCE_MS = 250;
 /** The least silence of a dead connection, as a multiple of the duration of that query: a server short of CPU may not have begun yet. */
 const MIN_SILENCE_RATIO = 20;
 
@@ -59,7 +59,7 @@ export class SilenceWatch {
       const { bytesRead: read, bytesWritten: written } = connection.stream;
       const known = this.#traffic.get(client);
       if (known?.read !== read || known.written !== written) this.#traffic.set(client, { read, written, since: now, isSuspect: false });
-      else if (now - known.since >= SILENCE_MS) isSilent = true;
+      else if (now - known.since >= CONNECTION_SILENCE_MS) isSilent = true;
     }
     if (isSilent && !this.#isQuerying) void this.#checkBackends(now, busy);
   }
@@ -67,7 +67,7 @@ export class SilenceWatch {
   async #checkBackends(now: number, busy: ReadonlySet<pg.Client>): Promise<void> {
     this.#isQuerying = true;
     try {
-      const silent = [...this.#traffic].filter(([, { since }]) => now - since >= SILENCE_MS);
+      const silent = [...this.#traffic].filter(([, { since }]) => now - since >= CONNECTION_SILENCE_MS);
       const backends = (await this.dependencies.query(BACKENDS, [[...busy].map(pidOf).filter((pid) => pid !== null)])) as Backend[];
       const answeredAt = performance.now();
       const working = new Map(backends.map(({ pid, isWorking }) => [pid, isWorking]));

@@ -12,7 +12,9 @@ describe('the documents of open subscriptions', () => {
     const large = documentOf(60_000, 'a');
     const releases = Array.from({ length: 100 }, () => documents.reserve('one', large));
     const other = documentOf(10_000, 'b');
-    expect(() => documents.reserve('one', other)).toThrow(/Too many different documents/);
+    expect(() => documents.reserve('one', other)).toThrow(
+      expect.objectContaining({ code: 'conflict', context: { quota: 'subscription_documents_per_user', limit: 65_536 } }),
+    );
     for (const release of releases.splice(1)) release();
     expect(() => documents.reserve('one', other)).toThrow(/Too many different documents/);
     documents.reserve('two', other);
@@ -25,7 +27,9 @@ describe('the documents of open subscriptions', () => {
     const held = Array.from({ length: 16 }, (_, number) => documentOf(60_000, `a${number}`));
     const releases = held.map((document, number) => documents.reserve(`user ${number}`, document));
     const last = documentOf(60_000, 'b');
-    expect(() => documents.reserve('late', last)).toThrow(/Too many different documents/);
+    expect(() => documents.reserve('late', last)).toThrow(
+      expect.objectContaining({ code: 'conflict', context: { quota: 'subscription_documents', limit: 1_000_000 } }),
+    );
     documents.reserve('late', held[0] as (typeof held)[0]);
     releases[1]?.();
     documents.reserve('later', last);

@@ -159,8 +159,7 @@ function limitSockets(quota: ConcurrencyLimit, prepared: PreparedUpgrade | Rejec
   const { viewer, ticket } = prepared.admission;
   if (!viewer || !quota.isFull(viewer.userId)) return prepared;
   if (ticket) return new Rejection(closeCodes.tryAgainLater, 'too_many_sockets');
-  const detail = `A user may have ${quota.max} WebSockets open at once.`;
-  throw new Fault('conflict', detail, { context: { quota: 'sockets_per_user', limit: quota.max } });
+  throw Fault.quotaReached(`A user may have ${quota.max} WebSockets open at once.`, { quota: 'sockets_per_user', limit: quota.max });
 }
 
 /** Closes a socket with the reason of its rejection, for a browser, which cannot read the answer to an upgrade. */
