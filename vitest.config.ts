@@ -11,6 +11,7 @@ const withoutDatabase = [
   'docs',
   'failure',
   'feed/history',
+  'jobs',
   'json-text',
   'ownership',
   'pipelining',

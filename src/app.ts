@@ -15,7 +15,7 @@ import { Hubs } from './notifications/hubs.ts';
 import { pruneNotifications } from './notifications/retention.ts';
 import { createPipeline, type Pipeline } from './pipeline/pipeline.ts';
 import { readTrusted } from './pipeline/trusted.ts';
-import { type Database, type DatabaseOptions, openDatabase } from './platform/database.ts';
+import { type Database, type DatabaseOptions, openDatabase, vacuumEmbedded } from './platform/database.ts';
 import type { PoolState } from './platform/driver.ts';
 import { countInternalErrors } from './platform/errors.ts';
 import { OperatorError } from './platform/failure.ts';
@@ -58,7 +58,7 @@ export interface App {
   close(): Promise<void>;
 }
 
-/** How often old tickets, stored responses and counters are deleted, and, if a retention is set, old notifications. */
+/** How often what is old is deleted: tickets, stored responses, counters and, if a retention is set, notifications. */
 const CLEANUP_INTERVAL_MS = 600_000;
 /** How long a replica warms up before it collects the garbage of its start, and afterwards. */
 const WARM_UP_MS = 750;
@@ -91,6 +91,7 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
       'delete old tickets': () => deleteOldTickets(database),
       'delete old kept answers': () => deleteOldKeptAnswers(database),
       'delete old task counters': () => deleteOldTaskCounters(database),
+      ...(config.database === null && { 'vacuum the embedded database': () => vacuumEmbedded(database) }),
       ...(retentionDays !== null && { 'prune the logs': (signal) => pruneNotifications(database, retentionDays, signal) }),
     };
     for (const [name, work] of Object.entries(cleanups)) lifecycle.onClose(scheduleJob(name, CLEANUP_INTERVAL_MS, work, log));

@@ -35,6 +35,10 @@ describe.each(names)('the service %s', (name) => {
     }
   });
 
+  test('keeps logs that are bounded: they share the disk with PostgreSQL', () => {
+    expect(readKey('logging')).toEqual([expect.stringMatching(/^\{ driver: local, options: \{ max-size: \d+m, max-file: '\d+' \} \}$/)]);
+  });
+
   test('shows no password in what it is started with', () => {
     expect(command(name)).not.toMatch(/\$\{\w*PASSWORD/);
     expect(readKey('healthcheck').join('')).not.toMatch(/PASSWORD|AUTH/);

@@ -1,4 +1,7 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { expect, inject, it } from 'vitest';
 import { Lifecycle } from '../src/kernel/lifecycle.ts';
@@ -6,6 +9,8 @@ import { openDatabase } from '../src/platform/database.ts';
 import { OperatorError } from '../src/platform/failure.ts';
 import { createLogger } from '../src/platform/logger.ts';
 import { LOCK_KEY } from '../src/platform/migrate.ts';
+import { Pool } from '../src/platform/pool.ts';
+import { createQuery } from '../src/platform/query.ts';
 import { databaseUrl, execute } from './support/database.ts';
 
 const open = (url: string) => openDatabase({ dataDir: tmpdir(), database: { url, pool: 1 } }, new Lifecycle());
@@ -16,6 +21,49 @@ it('a certificate that cannot be read is named, as part of DATABASE_URL', async 
 });
 
 const origin = inject('origin');
+
+it.runIf('server' in origin)('a certificate that is away for a moment fails the connections of that moment, and ends nothing', async () => {
+  if (!('server' in origin)) return;
+  const folder = mkdtempSync(join(tmpdir(), 'portico-certificate-'));
+  const path = join(folder, 'ca.crt');
+  writeFileSync(path, '');
+  const pool = new Pool({
+    url: `${databaseUrl(origin.server, origin.template)}?sslmode=disable&sslrootcert=${path}`,
+    size: 1,
+    log: createLogger('silent'),
+  });
+  const query = createQuery((statement, values) => pool.run(statement, values));
+  const read = () => query<{ one: number }>`SELECT 1 AS one`;
+  expect(await read()).toEqual([{ one: 1 }]);
+  rmSync(path);
+  // The connection is in use and ends: the statements that wait for it ask the driver for a new one.
+  const cut = query`SELECT pg_terminate_backend(pg_backend_pid())`;
+  const outcomes = await Promise.allSettled([cut, read(), read()]);
+  expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
+  writeFileSync(path, '');
+  await expect.poll(() => read().catch(() => null)).toEqual([{ one: 1 }]);
+  await pool.end();
+  rmSync(folder, { recursive: true });
+});
+
+it.runIf('server' in origin)('a role that is refused after the start loses no connection that is open', async () => {
+  if (!('server' in origin)) return;
+  const role = `portico_test_${process.pid}_refused`;
+  await execute(origin.server, `CREATE ROLE ${role} LOGIN`);
+  const url = new URL(databaseUrl(origin.server, origin.template));
+  url.username = role;
+  const pool = new Pool({ url: url.href, size: 2, log: createLogger('silent') });
+  const query = createQuery((statement, values) => pool.run(statement, values));
+  const [before] = await query<{ pid: number }>`SELECT pg_backend_pid() AS pid`;
+  await execute(origin.server, `ALTER ROLE ${role} NOLOGIN`);
+  const outcomes = await Promise.allSettled([1, 2, 3].map(() => query<{ pid: number }>`SELECT pg_backend_pid() AS pid FROM pg_sleep(0.3)`));
+  expect(outcomes.some(({ status }) => status === 'rejected')).toBe(true);
+  await sleep(1_500);
+  expect(pool.breaker.isOpen).toBe(false);
+  expect(await query`SELECT pg_backend_pid() AS pid`).toEqual([before]);
+  await pool.end();
+  await execute(origin.server, `DROP ROLE ${role}`);
+});
 
 it.runIf('server' in origin)('a migration whose connection is lost while it waits for another one begins again', async () => {
   if (!('server' in origin)) return;

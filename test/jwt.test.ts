@@ -61,6 +61,13 @@ describe('a token that is taken', () => {
     const { status, text } = await app.ask('POST', `${app.projectPath}/websocket-tickets`, { as, body: { target: 'notifications' } });
     expect(status, text).toBe(201);
   });
+
+  it('is trusted for a day at a time: what it has opened does not outlast its key by more', async () => {
+    const as = { bearer: forge.sign({ claims: { exp: 253_402_300_799 } }) };
+    await app.ask('POST', `${app.projectPath}/websocket-tickets`, { as, body: { target: 'notifications' } });
+    const { sessionExpires } = await app.app.database.websocketTicket.findFirstOrThrow({ orderBy: { created: 'desc' } });
+    expect(Math.abs((sessionExpires?.getTime() ?? 0) - (Date.now() + 86_400_000))).toBeLessThan(60_000);
+  });
 });
 
 describe('an algorithm', () => {

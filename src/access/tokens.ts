@@ -20,6 +20,7 @@ import { openSigningKey } from './signingkey.ts';
 /** The claims of a valid session token. */
 export interface SessionClaims {
   readonly userId: string;
+  /** The token's `exp`, or a day from now where that is sooner: then it has to be verified again. */
   readonly expires: Date;
 }
 
@@ -144,6 +145,12 @@ function openProvider(provider: Provider, lifecycle: Lifecycle, log: Logger): To
   };
 }
 
+/**
+ * How long a token is trusted before its signature is checked again, whatever its `exp`: a socket that has been open for so
+ * long closes, so that a key which the provider has withdrawn ends with it.
+ */
+const MAX_SESSION_MS = 86_400_000;
+
 const MAX_TOKENS = 10_000;
 /** Of all cached tokens together: a provider may issue long ones. */
 const MAX_TOKEN_CHARACTERS = 16 * 1024 * 1024;
@@ -191,7 +198,7 @@ async function readClaims(token: string, keys: JWTVerifyGetKey, { issuer, audien
   const userId = parseUuid(sub);
   if (!userId || !Number.isFinite(exp) || Number(exp) > LAST_SECOND) throw invalidCredential();
   if (iat !== undefined && iat > Date.now() / 1000 + 60) throw invalidCredential();
-  return { userId, expires: new Date(Number(exp) * 1000) };
+  return { userId, expires: new Date(Math.min(Number(exp) * 1000, Date.now() + MAX_SESSION_MS)) };
 }
 
 function toTokenFault(failure: unknown): Fault {

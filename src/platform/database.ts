@@ -146,6 +146,12 @@ export async function retryUntilDatabaseAnswers<Result>(work: () => Promise<Resu
   }
 }
 
+/** Does what PostgreSQL's background processes do, which the embedded one has not: removes dead rows, and keeps its log short. */
+export async function vacuumEmbedded(database: Database): Promise<void> {
+  await database.query`VACUUM`;
+  await database.query`CHECKPOINT`;
+}
+
 /**
  * Migrates on a separate connection, without the pool's timeouts: a migration may take long. Throws an OperatorError for a
  * database that is not in UTF8.

@@ -1,5 +1,8 @@
 import type { Logger } from './logger.ts';
 
+/** A job that fails at every run, several times a second in an outage, is logged at most so often. */
+const WARNING_INTERVAL_MS = 60_000;
+
 /**
  * Runs a job at intervals; runs never overlap, and a failed run is logged. Returns the function that stops it: the signal
  * tells a run that is under way to end, and the promise resolves when it has.
@@ -12,11 +15,16 @@ export function scheduleJob(
 ): () => Promise<void> {
   const stopping = new AbortController();
   let run: Promise<void> | null = null;
+  let lastWarningAt = Number.NEGATIVE_INFINITY;
   const attempt = async () => {
     try {
       await work(stopping.signal);
     } catch (failure) {
-      if (!stopping.signal.aborted) log.warn({ err: failure, job: name }, 'a job failed');
+      if (stopping.signal.aborted) return;
+      const now = performance.now();
+      const isRepeated = now - lastWarningAt < WARNING_INTERVAL_MS;
+      if (!isRepeated) lastWarningAt = now;
+      log[isRepeated ? 'debug' : 'warn']({ err: failure, job: name }, 'a job failed');
     } finally {
       run = null;
     }

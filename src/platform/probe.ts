@@ -12,11 +12,15 @@ export class Probe {
   #client: pg.Client | null = null;
   #connecting: Promise<pg.Client> | null = null;
 
-  constructor(private readonly url: string) {}
+  /** `options` are the settings of its session. */
+  constructor(
+    private readonly url: string,
+    private readonly options: string,
+  ) {}
 
   /**
-   * The rows of a statement; none where the server answers with an error. Throws where it does not answer, reports an outage,
-   * or refuses the role or the database.
+   * The rows of a statement; none where the server answers with an error: one that refuses the role or the database may go on
+   * serving the connections that are open. Throws where it does not answer, or reports an outage.
    */
   async query(text: string, values?: unknown[]): Promise<unknown[]> {
     try {
@@ -25,7 +29,7 @@ export class Probe {
     } catch (failure) {
       this.close();
       const { code } = failure as { code?: unknown };
-      const isAnswer = typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && !/^(57P|08|28|3D)/.test(code);
+      const isAnswer = typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && !/^(57P|08)/.test(code);
       if (!isAnswer) throw failure;
       return [];
     }
@@ -48,6 +52,10 @@ export class Probe {
     const client = new pg.Client({
       connectionString: this.url,
       connectionTimeoutMillis: PROBE_DEADLINE_MS,
+      // It is idle for days: whatever stands in between may forget a connection on which nothing passes.
+      keepAlive: true,
+      keepAliveInitialDelayMillis: 10_000,
+      options: this.options,
       application_name: 'portico probe',
     });
     client.on('error', () => {});

@@ -32,16 +32,25 @@ export function openRedis({ url, prefix }: { url: string; prefix: string }, life
     // A connection that leaves a command unanswered for so long is considered dead, and replaced.
     socketTimeout: 5_000,
     keepAlive: 10_000,
+    // A primary that has become a replica: its name may lead to the new one.
+    reconnectOnError: (failure: Error) => failure.message.startsWith('READONLY'),
     connectionName: 'portico',
   };
   const commands = new RedisClient(url, settings);
   const subscriber = new RedisClient(url, settings);
   /** Why there is no connection: a failed ping does not tell. */
   let connectionError: Error | null = null;
+  /**
+   * Selects the database that the URL names: where there is none, the driver would go on in database 0. And writes: a server that
+   * has become a replica, or is out of memory or disk, would answer everything else.
+   */
+  const probe = async () => {
+    await commands.select(commands.options.db ?? 0);
+    await commands.set(`${prefix}:probe`, '', 'EX', 60);
+  };
   const breaker = new Breaker({
     name: 'redis',
-    // It also selects the database that the URL names: where there is none, the driver would go on in database 0.
-    probe: () => commands.select(commands.options.db ?? 0).catch((failure) => Promise.reject(connectionError ?? failure)),
+    probe: () => probe().catch((failure) => Promise.reject(connectionError ?? failure)),
     deadlineMs: COMMAND_TIMEOUT_MS,
     intervalMs: PROBE_INTERVAL_MS,
     log,

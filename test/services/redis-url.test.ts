@@ -24,7 +24,26 @@ it('a database that it has is used', async () => {
   const app = await startApp({ REDIS_URL: `${redis.url}/9`, REDIS_PREFIX: 'here' });
   await expect.poll(() => readRedis(app)).toBe('up');
   await app.ask('GET', '/v1/nothing', { as: null });
-  expect(await redis.run('-n', '9', 'KEYS', 'here*')).toHaveLength(1);
+  expect((await redis.run('-n', '9', 'KEYS', 'here:*')).filter((key) => key !== 'here:probe')).toHaveLength(1);
+  await app.close();
+});
+
+it('a primary that has become a replica is an outage, until it or another one takes writes', async () => {
+  const app = await startApp({ REDIS_URL: redis.url, REDIS_PREFIX: 'role', RATE_LIMIT_ANONYMOUS: '10000' });
+  await expect.poll(() => readRedis(app)).toBe('up');
+  const connections = async () =>
+    Number((await redis.run('INFO', 'stats')).find((line) => line.startsWith('total_connections'))?.split(':')[1]);
+  await redis.run('REPLICAOF', '127.0.0.1', '1');
+  const before = await connections();
+  // Its name may lead to another server by now: the process connects anew.
+  await expect
+    .poll(async () => {
+      expect((await app.ask('GET', '/v1/nothing', { as: null })).status).toBe(401);
+      return [await readRedis(app), (await connections()) > before + 3];
+    })
+    .toEqual(['down', true]);
+  await redis.run('REPLICAOF', 'NO', 'ONE');
+  await expect.poll(() => readRedis(app)).toBe('up');
   await app.close();
 });
 
