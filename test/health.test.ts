@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { isPostgres, startApp, startRestingApp, type TestApp } from './support/app.ts';
 import { openPlainFeed } from './support/feed.ts';
@@ -88,6 +89,17 @@ describe('health', () => {
     await closing;
     await expect(stopping.ask('GET', '/health/live', { as: null })).rejects.toThrow();
   });
+});
+
+it('docs/operations.md names every metric of ours, and no other', () => {
+  const rows = readFileSync(new URL('../docs/operations.md', import.meta.url), 'utf8')
+    .split('\n')
+    .filter((line) => /^\| `portico_/.test(line));
+  const documented = rows.flatMap((row) => [...(row.split('|')[1] ?? '').matchAll(/portico_\w+/g)].map(([name]) => name));
+  const known = app.app.metrics.registry.getMetricsAsArray().map(({ name }) => name);
+  // The embedded database has no connections.
+  if (!isPostgres) known.push('portico_database_connections');
+  expect(documented.sort()).toEqual(known.filter((name) => name.startsWith('portico_')).sort());
 });
 
 describe('metrics', () => {

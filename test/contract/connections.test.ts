@@ -1,4 +1,7 @@
+import { getNamedType, isObjectType } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { makeUuid } from '../../src/kernel/uuid.ts';
+import { schema } from '../../src/schema.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 import { makeDashboard } from '../support/world.ts';
 
@@ -14,6 +17,7 @@ beforeAll(async () => {
       secretHash: Uint8Array.from([index]),
     })),
   });
+  await fillInstance();
 });
 afterAll(() => app.close());
 
@@ -31,41 +35,78 @@ interface PageInfo {
   readonly endCursor: string | null;
 }
 
+type Item = { readonly id: string } | { readonly user: { readonly id: string } };
+
 interface Connection {
-  readonly edges: ReadonlyArray<{ readonly cursor: string; readonly node: { readonly id: string } }>;
-  readonly nodes: ReadonlyArray<{ readonly id: string }>;
+  readonly edges: ReadonlyArray<{ readonly cursor: string; readonly node: Item }>;
+  readonly nodes: readonly Item[];
   readonly pageInfo: PageInfo;
 }
 
-const roots = {
-  project: { declared: '$o: ID!, $p: ID!, ', field: 'root: project(organizationId: $o, id: $p)' },
-  organization: { declared: '$o: ID!, ', field: 'root: organization(id: $o)' },
-  viewer: { declared: '', field: 'root: viewer' },
-} as const;
+/** Gives one instance five of everything that an instance has a list of. */
+async function fillInstance(): Promise<void> {
+  const { database } = app.app;
+  const { project_id: projectId, instances, users } = app.demo;
+  const instanceId = instances.eligible;
+  const { id: userId, email: userEmail } = users.owner;
+  const five = <Row>(make: (index: number) => Row) => Array.from({ length: 5 }, (_, index) => make(index));
+  const resources = five((index) => ({ projectId, instanceId, name: `Part ${index}`, sizeGb: 1 }));
+  await database.volume.createMany({ data: resources });
+  await database.snapshot.createMany({ data: resources });
+  await database.backup.createMany({ data: resources });
+  await database.task.createMany({ data: five(() => ({ projectId, instanceId, kind: 'test', status: 'succeeded' })) });
+  const sessions = five(() => ({ id: makeUuid(), owner: makeUuid(), projectId, instanceId, instanceName: 'web', userId, userEmail }));
+  await database.consoleSession.createMany({ data: sessions.map((session) => ({ ...session, kind: 'serial' })) });
+  await database.query`
+    INSERT INTO notifications (project_id, kind, severity, title, resource_type, resource_id)
+    SELECT ${projectId}::uuid, 'test', 'info', 'About it', 'instance', ${instanceId} FROM generate_series(1, 5)`;
+}
 
-/** Every connection of the schema, up to its arguments, and the root that it hangs under. */
-const lists: Readonly<Record<string, keyof typeof roots>> = {
-  'instances(': 'project',
-  'instances(filter: {status: active}, ': 'project',
-  'tasks(': 'project',
-  'notifications(': 'project',
-  'notifications(filter: {unread: false, severity: info}, ': 'project',
-  'dashboards(': 'project',
-  'projects(': 'organization',
-  'organizations(': 'viewer',
-  'apiKeys(': 'viewer',
+/** The types that have lists, each by its id. */
+const roots: Readonly<Record<string, () => string>> = {
+  Project: () => app.demo.project_id,
+  Organization: () => app.demo.organization_id,
+  Viewer: () => app.demo.users.owner.id,
+  Instance: () => app.demo.instances.eligible,
 };
 
-async function send(list: string, args: Args) {
-  const { declared, field } = roots[lists[list] ?? 'project'];
-  const document = `query (${declared} $first: Int, $last: Int, $after: String, $before: String) {
-    ${field} {
-      answer: ${list}first: $first, last: $last, after: $after, before: $before) {
-        edges { cursor node { id } } nodes { id } pageInfo { hasNextPage hasPreviousPage startCursor endCursor }
+/** A list up to its arguments, the type that has it, and what tells one of its items from another. */
+interface List {
+  readonly root: string;
+  readonly field: string;
+  readonly item: string;
+}
+
+/** Every connection of the schema. */
+const connections = Object.values(schema.getTypeMap()).flatMap((type) =>
+  isObjectType(type)
+    ? Object.values(type.getFields()).flatMap((field): List[] => {
+        const [, item] = /^(\w+)Connection$/.exec(getNamedType(field.type).name) ?? [];
+        return item ? [{ root: type.name, field: `${field.name}(`, item: item.endsWith('Member') ? 'user { id }' : 'id' }] : [];
+      })
+    : [],
+);
+
+const lists: Readonly<Record<string, List>> = Object.fromEntries(
+  [
+    ...connections,
+    { root: 'Project', field: 'instances(filter: {status: active}, ', item: 'id' },
+    { root: 'Project', field: 'notifications(filter: {unread: false, severity: info}, ', item: 'id' },
+  ].map((list) => [`${list.root}.${list.field}`, list]),
+);
+
+async function send(name: string, args: Args) {
+  const { root, field, item } = lists[name] as List;
+  const document = `query ($id: ID!, $first: Int, $last: Int, $after: String, $before: String) {
+    root: node(id: $id) {
+      ... on ${root} {
+        answer: ${field}first: $first, last: $last, after: $after, before: $before) {
+          edges { cursor node { ${item} } } nodes { ${item} } pageInfo { hasNextPage hasPreviousPage startCursor endCursor }
+        }
       }
     }
   }`;
-  return app.graphql(document, { o: app.demo.organization_id, p: app.demo.project_id, ...args });
+  return app.graphql(document, { id: roots[root]?.(), ...args });
 }
 
 async function read(list: string, args: Args): Promise<Connection> {
@@ -84,7 +125,19 @@ async function readAll(list: string, after: string | null = null): Promise<Conne
   return pageInfo.hasNextPage ? [...edges, ...(await readAll(list, pageInfo.endCursor))] : edges;
 }
 
-const idsOf = (edges: Connection['edges']) => edges.map(({ node }) => node.id);
+const idsOf = (edges: Connection['edges']) => edges.map(({ node }) => ('id' in node ? node.id : node.user.id));
+
+/** The ids of the project's notifications, the newest first. */
+async function listNotificationIds(): Promise<string[]> {
+  const rows = await app.app.database.query<{ id: string }>`
+    SELECT id FROM notifications WHERE project_id = ${app.demo.project_id}::uuid ORDER BY sequence DESC`;
+  return rows.map(({ id }) => id);
+}
+
+it('knows how each type is reached that has a list', () => {
+  expect(new Set(connections.map(({ root }) => root))).toEqual(new Set(Object.keys(roots)));
+  expect(connections.length).toBeGreaterThan(20);
+});
 
 for (const list of Object.keys(lists)) {
   describe(list, () => {
@@ -139,7 +192,7 @@ for (const list of Object.keys(lists)) {
 }
 
 describe('the convention', () => {
-  const list = 'tasks(';
+  const list = 'Project.tasks(';
   let whole: Connection['edges'];
   beforeAll(async () => {
     whole = await readAll(list);
@@ -154,8 +207,8 @@ describe('the convention', () => {
   it('has twenty a page where no size is asked for, and a hundred at the most', async () => {
     expect((await slice({})).ids).toEqual(part(0, 20));
     expect((await slice({ before: cursor(30) })).ids).toEqual(part(10, 30));
-    expect((await read('notifications(', { first: 1000 })).edges).toHaveLength(100);
-    expect((await read('notifications(', { last: 1000 })).edges).toHaveLength(100);
+    expect((await read('Project.notifications(', { first: 1000 })).edges).toHaveLength(100);
+    expect((await read('Project.notifications(', { last: 1000 })).edges).toHaveLength(100);
   });
 
   it('opens a window between two cursors', async () => {
@@ -196,23 +249,24 @@ describe('the convention', () => {
 
   it('takes a cursor of an item that has gone for its place in the list', async () => {
     const ends = whole.slice(0, 3);
-    await app.app.database.task.delete({ where: { id: String(ends[1]?.node.id) } });
-    expect((await slice({ first: 1, after: ends[1]?.cursor })).ids).toEqual([ends[2]?.node.id]);
-    expect((await slice({ last: 1, before: ends[1]?.cursor })).ids).toEqual([ends[0]?.node.id]);
+    const [before, gone = '', after] = idsOf(ends);
+    await app.app.database.task.delete({ where: { id: gone } });
+    expect((await slice({ first: 1, after: ends[1]?.cursor })).ids).toEqual([after]);
+    expect((await slice({ last: 1, before: ends[1]?.cursor })).ids).toEqual([before]);
   });
 
   it('takes a sequence beyond the log for a place before the newest', async () => {
     const after = Buffer.from('9999999999').toString('base64url');
-    const { edges, pageInfo } = await read('notifications(', { first: 1, after });
-    expect([edges[0]?.node.id, pageInfo.hasNextPage]).toEqual([app.demo.notification_ids.at(-1), true]);
+    const { edges, pageInfo } = await read('Project.notifications(', { first: 1, after });
+    expect([...idsOf(edges), pageInfo.hasNextPage]).toEqual([(await listNotificationIds())[0], true]);
   });
 });
 
 describe('the order and the filters', () => {
   it('instances are listed the oldest first, deleted ones only by their status', async () => {
     const rows = await app.app.database.instance.findMany({ where: { projectId: app.demo.project_id }, orderBy: { id: 'asc' } });
-    expect(idsOf(await readAll('instances('))).toEqual(rows.filter(({ status }) => status !== 'deleted').map(({ id }) => id));
-    expect(idsOf(await readAll('instances(filter: {status: active}, '))).toEqual(
+    expect(idsOf(await readAll('Project.instances('))).toEqual(rows.filter(({ status }) => status !== 'deleted').map(({ id }) => id));
+    expect(idsOf(await readAll('Project.instances(filter: {status: active}, '))).toEqual(
       rows.filter(({ status }) => status === 'active').map(({ id }) => id),
     );
     const document = `query ($o: ID!, $p: ID!, $filter: InstanceFilter) {
@@ -232,8 +286,8 @@ describe('the order and the filters', () => {
   });
 
   it('notifications, tasks and keys are listed the newest first', async () => {
-    expect(idsOf(await readAll('notifications('))).toEqual([...app.demo.notification_ids].reverse());
-    for (const list of ['tasks(', 'apiKeys(']) {
+    expect(idsOf(await readAll('Project.notifications('))).toEqual(await listNotificationIds());
+    for (const list of ['Project.tasks(', 'Viewer.apiKeys(']) {
       const ids = idsOf(await readAll(list));
       expect(ids, list).toEqual([...ids].sort().reverse());
     }
