@@ -1,16 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { exactMember, parseJson, readExactJson, withExactText } from '../src/kernel/exactjson.ts';
 import { canonicalJson } from '../src/kernel/json.ts';
-import {
-  exactMember,
-  JsonText,
-  parseJson,
-  readExactJson,
-  readJson,
-  survivesRoundTrip,
-  toJsonText,
-  withExactText,
-} from '../src/kernel/jsontext.ts';
+import { survivesRoundTrip } from '../src/kernel/jsonscan.ts';
+import { JsonText, readJson, toJsonText } from '../src/kernel/jsontext.ts';
 import { pack, unpack } from '../src/kernel/pack.ts';
 import { exceedsBytes, findOverflow } from '../src/kernel/size.ts';
 import { jsonText, numberText } from './support/json-texts.ts';

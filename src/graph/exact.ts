@@ -1,5 +1,6 @@
 import { type GraphQLInputType, getNullableType, isInputObjectType, isListType, isScalarType, Kind, type ValueNode } from 'graphql';
-import { type ExactJson, exactMember, readExactJson, toJsonText, withExactText } from '../kernel/jsontext.ts';
+import { type ExactJson, exactMember, readExactJson, withExactText } from '../kernel/exactjson.ts';
+import { toJsonText } from '../kernel/jsontext.ts';
 import type { VariableBindings } from './variables.ts';
 
 /**

@@ -1,6 +1,7 @@
 import { GraphQLError, type ValueNode, valueFromASTUntyped } from 'graphql';
 import { jsonProblem, sizeProblem } from '../kernel/json.ts';
-import { JsonText, survivesRoundTrip } from '../kernel/jsontext.ts';
+import { survivesRoundTrip } from '../kernel/jsonscan.ts';
+import { JsonText } from '../kernel/jsontext.ts';
 import { exceedsBytes } from '../kernel/size.ts';
 import { lengthProblem, textProblem } from '../kernel/text.ts';
 import { parseUuid } from '../kernel/uuid.ts';

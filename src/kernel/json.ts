@@ -1,5 +1,6 @@
 import { exceedsDepth } from './depth.ts';
-import { JsonText, sortedText } from './jsontext.ts';
+import { sortedText } from './exactjson.ts';
+import { JsonText } from './jsontext.ts';
 import { exceedsBytes } from './size.ts';
 import { textProblem } from './text.ts';
 

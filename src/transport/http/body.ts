@@ -3,8 +3,9 @@ import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';
 import { parse as parseMediaType } from 'content-type';
 import pLimit from 'p-limit';
+import { parseJson } from '../../kernel/exactjson.ts';
 import { Fault } from '../../kernel/fault.ts';
-import { countParts, parseJson } from '../../kernel/jsontext.ts';
+import { countParts } from '../../kernel/jsonscan.ts';
 import { requestQueueOf } from './pipelining.ts';
 
 const MAX_BODY_BYTES = 1024 * 1024;

@@ -1,7 +1,8 @@
 import type { GraphQLFormattedError } from 'graphql';
 import { type Message, MessageType, validateMessage } from 'graphql-ws';
 import { exceedsDepth } from '../../kernel/depth.ts';
-import { inheritExactJson, parseJson, toJsonText } from '../../kernel/jsontext.ts';
+import { inheritExactJson, parseJson } from '../../kernel/exactjson.ts';
+import { toJsonText } from '../../kernel/jsontext.ts';
 import { maskError } from '../../pipeline/mask.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { Envelope } from '../delivery/frames.ts';

@@ -1,0 +1,89 @@
+// Scans of JSON texts by their UTF-16 units, without parsing them. `JSON.parse` has accepted a text, or will reject it.
+
+export const [QUOTE, BRACKET, BRACE] = [0x22, 0x5b, 0x7b] as const;
+const [MINUS, POINT, ZERO, COLON, BACKSLASH] = [0x2d, 0x2e, 0x30, 0x3a, 0x5c] as const;
+const codeUnits = (text: string): ReadonlySet<number> => new Set([...text].map((character) => character.charCodeAt(0)));
+export const separators = codeUnits(' \t\r\n,:');
+export const closers = codeUnits(']}');
+const numberUnits = codeUnits('0123456789.eE+-');
+
+/** The number of lists, objects and fields in a JSON text, without parsing it. */
+export function countParts(text: string): number {
+  let count = 0;
+  for (let at = 0; at < text.length; ) {
+    const unit = text.charCodeAt(at);
+    if (unit === BRACKET || unit === BRACE || unit === COLON) count += 1;
+    at = unit === QUOTE ? endOfString(text, at) : at + 1;
+  }
+  return count;
+}
+
+/** Whether `JSON.parse` and `JSON.stringify` preserve the spelling of every number of a JSON text and the position of every key. */
+export function survivesRoundTrip(text: string): boolean {
+  for (let at = 0; at < text.length; ) {
+    const unit = text.charCodeAt(at);
+    if (unit === QUOTE) {
+      const end = endOfString(text, at);
+      if (isMovedKey(text, at, end)) return false;
+      at = end;
+    } else if (unit === MINUS || isDigit(unit)) {
+      const end = endOfPreservedNumber(text, at);
+      if (end < 0) return false;
+      at = end;
+    } else at += 1;
+  }
+  return true;
+}
+
+/** A double represents any number of so many digits exactly, and JavaScript spells it in the same way. */
+const SHORT_DIGITS = 15;
+/** JavaScript spells a fraction with more zeros behind the point with an exponent. */
+const MAX_ZEROS = 5;
+
+/** The end of a number that JavaScript spells in the same way, or -1. Most numbers are recognized without being parsed. */
+function endOfPreservedNumber(text: string, start: number): number {
+  const first = text.charCodeAt(start) === MINUS ? start + 1 : start;
+  const whole = endOfDigits(text, first);
+  const hasFraction = text.charCodeAt(whole) === POINT;
+  const end = hasFraction ? endOfDigits(text, whole + 1) : whole;
+  const isShort = end - first <= SHORT_DIGITS && !numberUnits.has(text.charCodeAt(end));
+  if (isShort && !hasFraction && first === start) return end;
+  if (isShort && hasFraction && text.charCodeAt(end - 1) !== ZERO) {
+    let zeros = 0;
+    if (text.charCodeAt(first) === ZERO) while (text.charCodeAt(whole + 1 + zeros) === ZERO) zeros += 1;
+    if (zeros <= MAX_ZEROS) return end;
+  }
+  let last = end;
+  while (numberUnits.has(text.charCodeAt(last))) last += 1;
+  const number = text.slice(start, last);
+  return String(Number(number)) === number && number !== '-0' ? last : -1;
+}
+
+function endOfDigits(text: string, start: number): number {
+  let at = start;
+  while (isDigit(text.charCodeAt(at))) at += 1;
+  return at;
+}
+
+/** Whether a string is a key that may be an array index: JavaScript moves those to the front, in numeric order. */
+function isMovedKey(text: string, start: number, end: number): boolean {
+  const first = text.charCodeAt(start + 1);
+  if (!isDigit(first) && first !== BACKSLASH) return false;
+  let at = end;
+  while (separators.has(text.charCodeAt(at)) && text.charCodeAt(at) !== COLON) at += 1;
+  return text.charCodeAt(at) === COLON && /^\d{1,10}$/.test(JSON.parse(text.slice(start, end)));
+}
+
+/** The end of the string whose opening quote is at `start`. */
+export function endOfString(text: string, start: number): number {
+  for (let at = text.indexOf('"', start + 1); at >= 0; at = text.indexOf('"', at + 1)) {
+    let backslashes = 0;
+    while (text.charCodeAt(at - 1 - backslashes) === BACKSLASH) backslashes += 1;
+    if (backslashes % 2 === 0) return at + 1;
+  }
+  return text.length;
+}
+
+function isDigit(unit: number): boolean {
+  return unit >= 0x30 && unit <= 0x39;
+}
