@@ -19,15 +19,20 @@ export interface Revocable {
   end(fault: Fault): void;
 }
 
+/** What a lease depends on: a credential and, if one is given, access to a project. */
+interface Permission {
+  readonly principal: Principal;
+  readonly project?: { readonly organizationId: string; readonly projectId: string };
+  /** The least role in the project that is required; any if there is none. */
+  readonly leastRole?: ProjectRole;
+  readonly subscription?: Revocable;
+}
+
 /** The permission of an open connection or stream: checked when it was opened, and again at every poll. */
 export class Lease {
   constructor(
     private readonly watcher: RevocationWatcher,
-    readonly principal: Principal,
-    readonly project: { readonly organizationId: string; readonly projectId: string } | null,
-    readonly subscription: Revocable | null,
-    /** The least role in the project that is required; null: any. */
-    readonly role: ProjectRole | null,
+    readonly permission: Permission,
   ) {}
 
   stop(): void {
@@ -48,14 +53,9 @@ export class RevocationWatcher {
     this.#stopPolling = scheduleJob('poll the leases', POLL_INTERVAL_MS, () => this.#poll(), log);
   }
 
-  /** Adds a lease on the principal's credential, and on the role in a project, if one is given. */
-  add(
-    principal: Principal,
-    project: Lease['project'] = null,
-    subscription: Revocable | null = null,
-    role: ProjectRole | null = null,
-  ): Lease {
-    const lease = new Lease(this, principal, project, subscription, role);
+  /** Adds a lease, which is revoked at the first poll that finds its permission gone. */
+  add(permission: Permission): Lease {
+    const lease = new Lease(this, permission);
     this.#leases.add(lease);
     return lease;
   }
@@ -78,7 +78,7 @@ export class RevocationWatcher {
     const now = new Date();
     // The newest lease is revoked first, so that a console's session is told the reason before its socket closes.
     const current = [...this.#leases].reverse().filter((lease) => {
-      const { viewer } = lease.principal;
+      const { viewer } = lease.permission.principal;
       const isExpired = !viewer || hasExpired(viewer, now);
       if (isExpired) this.#revoke(lease, new Fault('not_authenticated', 'credential_expired'));
       return !isExpired;
@@ -88,8 +88,9 @@ export class RevocationWatcher {
 
   #revoke(lease: Lease, fault: Fault): void {
     if (!this.#leases.delete(lease)) return;
-    lease.principal.onRevoked?.(fault);
-    lease.subscription?.end(fault);
+    const { principal, subscription } = lease.permission;
+    principal.onRevoked?.(fault);
+    subscription?.end(fault);
   }
 
   /** Keeps the order of the leases. Each (user, key, project, role) is checked once, however many leases share it. */
@@ -135,12 +136,13 @@ interface Access {
   readonly leastRole: ProjectRole;
 }
 
-function accessOf({ principal: { viewer }, project, role }: Lease): Access {
+function accessOf({ permission: { principal, project, leastRole } }: Lease): Access {
+  const { viewer } = principal;
   return {
     userId: viewer?.userId ?? null,
     keyId: viewer?.credential.kind === 'api_key' ? viewer.credential.id : null,
     organizationId: project?.organizationId ?? null,
     projectId: project?.projectId ?? null,
-    leastRole: role ?? 'viewer',
+    leastRole: leastRole ?? 'viewer',
   };
 }

@@ -154,7 +154,11 @@ export class Consoles {
       if (message === 'credential_expired') client.close('credential_expired');
       else if (session.client === client) void this.#sessions.end(session, 'access_lost');
     };
-    const lease = this.dependencies.watch.add({ viewer: scope.viewer, onRevoked }, scope, null, 'member');
+    const lease = this.dependencies.watch.add({
+      principal: { viewer: scope.viewer, onRevoked },
+      project: scope,
+      leastRole: 'member',
+    });
     session.attach(client, position);
     if (session.isLineClosed) void this.#sessions.end(session, 'console_closed');
     return {

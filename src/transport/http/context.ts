@@ -26,7 +26,7 @@ export function openContext({ database, services, watch }: ContextDependencies, 
       if (!viewer) throw Fault.notAuthenticated();
       throw Fault.invalidRequest('A credential is renewed on the WebSocket that it opened.');
     },
-    watchAccess: (project, subscription) => watch.add(project, project, subscription),
+    watchAccess: (project, subscription) => watch.add({ principal: project, project, subscription }),
     isAbandoned: () => exchange.isAbandoned,
   });
 }

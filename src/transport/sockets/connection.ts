@@ -132,7 +132,7 @@ export class SocketConnection implements Principal {
     if (!this.isOpen) return;
     this.#quotaUserId = viewer.userId;
     this.dependencies.quota.add(viewer.userId);
-    this.#lease = this.dependencies.watch.add(this);
+    this.#lease = this.dependencies.watch.add({ principal: this });
   }
 
   onRevoked(fault: Fault): void {
@@ -173,7 +173,7 @@ export class SocketConnection implements Principal {
       onlyProject: this.onlyProject,
       route: null,
       renewCredential: (token) => this.#renew(token),
-      watchAccess: (project, subscription) => watch.add(this, project, subscription),
+      watchAccess: (project, subscription) => watch.add({ principal: this, project, subscription }),
     });
     return {
       ...context,
