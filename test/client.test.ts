@@ -204,6 +204,32 @@ describe('v1', () => {
     await proxy.close();
   });
 
+  it('tells a write as uncertain whose retry is rejected before the server looks, and a read as rejected', async () => {
+    const lost = () => {
+      throw new TypeError('fetch failed', { cause: { code: 'ECONNRESET' } });
+    };
+    const busy = () => refuse(503, 'service_unavailable');
+    const limit = () => refuse(429, 'rate_limited', { 'retry-after': '30' });
+    for (const [first, code] of [
+      [lost, 'unreachable'],
+      [busy, 'service_unavailable'],
+    ] as const) {
+      const open = () => {
+        const answers = [first, limit];
+        return connect({ url, credential: token('member'), maxWaitMs: 1_000, fetch: async () => withUrl((answers.shift() ?? lost)()) });
+      };
+      const uncertain = { name: 'PorticoError', code, retryAfterMs: 30_000, message: expect.stringContaining('rejected with 429') };
+      const params = { path: path(), header: { 'Idempotency-Key': randomUUID() } };
+      const boards = '/v1/organizations/{organization_id}/projects/{project_id}/monitoring/dashboards';
+      await expect(open().v1.POST(boards, { params, body: { name: 'Sent' } })).rejects.toMatchObject(uncertain);
+      const mutation = 'mutation ($input: MarkNotificationsReadInput!) { markNotificationsRead(input: $input) { marked } }';
+      const { error } = await open().query(mutation, { input: { idempotencyKey: randomUUID() } });
+      expect(error).toMatchObject(uncertain);
+      expect((await open().v1.GET('/v1/organizations')).error?.code).toBe('rate_limited');
+      expect((await open().query('{ viewer { id } }', {})).error?.code).toBe('rate_limited');
+    }
+  });
+
   it('takes an answer that breaks off for none, and one that never comes', async () => {
     let asked = 0;
     const front = await openFront(() => (asked++ === 0 ? breakOff() : null));

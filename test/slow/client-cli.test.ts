@@ -266,7 +266,11 @@ describe('notifications', () => {
     expect(await fail(['publish', '', '--kind', 'test.cli'])).toEqual([1, expect.stringMatching(/^title: .+\n$/)]);
     const denied = { ...owner, PORTICO_CREDENTIAL: app.demo.users.viewer.token ?? '' };
     expect(await fail(['publish', 'x', '--kind', 'y'], denied)).toEqual([1, expect.stringMatching(/^.*permission.*\n$/)]);
-    for (const lose of [(response: ServerResponse) => response.destroy(), (response: ServerResponse) => response.writeHead(502).end()]) {
+    const destroy = (response: ServerResponse) => response.destroy();
+    const limit = (response: ServerResponse) => response.writeHead(429, { 'retry-after': '30' }).end();
+    for (const losses of [[destroy], [(response: ServerResponse) => response.writeHead(502).end()], [destroy, limit]]) {
+      let sent = 0;
+      const lose = (response: ServerResponse) => (losses[sent++] ?? losses.at(-1))?.(response);
       const front = await openFront((request, response) => (request.body.includes('publishNotification') ? lose(response) : null));
       const lost = await fail(['publish', 'x', '--kind', 'y'], { ...owner, PORTICO_URL: front.url });
       expect(lost).toEqual([1, expect.stringMatching(/^Whether it was published .* --idempotency-key [\w-]{36}: .*\n127\..*\n$/)]);

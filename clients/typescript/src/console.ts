@@ -209,7 +209,7 @@ async function open(http: Http, place: Place, instance: string, session: Session
   const headers: Record<string, string> = {};
   const body = JSON.stringify({ target: 'console', instance_id: instance, ...(session.id && { session_id: session.id }) });
   const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body, signal };
-  const response = await http.once.send(new Request(new URL('websocket-tickets', project), init), false);
+  const response = await http.once.send(new Request(new URL('websocket-tickets', project), init), 'never');
   const answer = response.ok ? await readJson(response) : await readRefusal(response);
   if (!(answer instanceof PorticoError)) {
     address = http.address(answer.path);

@@ -1,5 +1,5 @@
 import type { CredentialSource } from './credential.ts';
-import { type PorticoError, readRetryAfter, toUnreachable } from './error.ts';
+import { PorticoError, readRefusal, readRetryAfter, toUnreachable } from './error.ts';
 import { abortable, backoff, wait } from './wait.ts';
 
 /** The timeout of one attempt, including the response body. */
@@ -13,6 +13,12 @@ export interface HttpOptions {
   readonly maxWaitMs: number;
   readonly fetch: typeof fetch;
 }
+
+/**
+ * How a request may be retried: a read at will; a write with an idempotency key, too, as it is executed once however often it is
+ * sent; any other request only if nothing was executed.
+ */
+export type Retry = 'read' | 'keyed write' | 'never';
 
 /** Sends requests to one server with the credential, and retries those for which waiting helps. */
 export class Http {
@@ -33,14 +39,17 @@ export class Http {
   }
 
   /**
-   * Returns the response with its whole body, whatever its status. A repeatable request is retried after 429, 503 and no response,
-   * respecting `Retry-After`. Any request is retried once after a 401 if there is another credential, as nothing was executed.
-   * Rejects with a `PorticoError` if no response came, or with the signal's reason.
+   * Returns the response with its whole body, whatever its status. A request that may be retried is retried after 429, 503 and no
+   * response, respecting `Retry-After`. Any request is retried once after a 401 if there is another credential, as nothing was
+   * executed. Rejects with a `PorticoError` if no response came, or none that tells whether a write was executed, or with the
+   * signal's reason.
    */
-  async send(request: Request, isRepeatable: boolean): Promise<Response> {
+  async send(request: Request, retry: Retry): Promise<Response> {
     const { credentials, maxWaitMs } = this.options;
     const until = Date.now() + maxWaitMs;
     let isRenewed = false;
+    /** The last attempt at a write that may have been executed. */
+    let doubt: Response | PorticoError | null = null;
     for (let tries = 0; ; tries += 1) {
       const credential = await abortable(credentials.get(), request.signal);
       const outcome = await this.#try(request, credential);
@@ -54,13 +63,17 @@ export class Http {
         await outcome.body?.cancel();
         continue;
       }
+      // Rejected before the server looked up what an earlier attempt had done.
+      const isUnseen = outcome instanceof Response && [401, 429].includes(outcome.status);
       const isPassing = outcome instanceof Response ? [429, 503].includes(outcome.status) : outcome.code === 'unreachable';
       const delayMs = Math.max((outcome instanceof Response && readRetryAfter(outcome)) || 0, backoff(tries));
-      if (!isPassing || !isRepeatable || Date.now() + delayMs > until) {
+      if (!isPassing || retry === 'never' || Date.now() + delayMs > until) {
+        if (doubt && isUnseen) throw await toUncertain(doubt, outcome);
         if (outcome instanceof Response) return outcome;
         throw outcome;
       }
-      if (outcome instanceof Response) await outcome.body?.cancel();
+      if (retry === 'keyed write' && !isUnseen) doubt = outcome;
+      else if (outcome instanceof Response) await outcome.body?.cancel();
       await wait(delayMs, request.signal);
     }
   }
@@ -89,6 +102,13 @@ export class Http {
       request.signal.removeEventListener('abort', leave);
     }
   }
+}
+
+/** The error of a write that an earlier attempt may have executed, and whose last one was rejected unseen. */
+async function toUncertain(earlier: Response | PorticoError, last: Response): Promise<PorticoError> {
+  const cause = earlier instanceof Response ? await readRefusal(earlier) : earlier;
+  const message = `${cause.message} Then it was rejected with ${last.status}, which does not tell whether it had been executed before.`;
+  return new PorticoError(cause.code, message, cause.status, readRetryAfter(last), [], { cause });
 }
 
 /** The same response with its body read to the end. Rejects if the body breaks off. */

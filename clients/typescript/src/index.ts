@@ -3,7 +3,7 @@ import { type ConsoleOptions, type ConsoleStream, openConsole } from './console.
 import { type Credential, CredentialSource } from './credential.ts';
 import { toV1 } from './error.ts';
 import { type Feed, type FeedOptions, openFeed } from './feed.ts';
-import { Http } from './http.ts';
+import { Http, type Retry } from './http.ts';
 import { type QueryResult, query, type TypedDocument } from './query.ts';
 import type { paths } from './v1.ts';
 
@@ -53,12 +53,12 @@ export function connect({ url: given, credential, maxWaitMs = 60_000, fetch: fet
     fetch: fetchImpl ?? ((input, init) => globalThis.fetch(input, init)),
   });
   return {
-    v1: createClient<paths>({ baseUrl: url, fetch: async (request) => toV1(await http.send(request, isRepeatable(request))) }),
+    v1: createClient<paths>({ baseUrl: url, fetch: async (request) => toV1(await http.send(request, retryOf(request))) }),
     query: (document, variables, { signal } = {}) => query(http, document, variables, signal),
     feed: (options) => openFeed(http, options),
     console: (options) => openConsole(http, options),
   };
 }
 
-/** A write with an idempotency key is executed once, however often it is sent. */
-const isRepeatable = ({ method, headers }: Request): boolean => ['GET', 'HEAD'].includes(method) || headers.has('idempotency-key');
+const retryOf = ({ method, headers }: Request): Retry =>
+  ['GET', 'HEAD'].includes(method) ? 'read' : headers.has('idempotency-key') ? 'keyed write' : 'never';

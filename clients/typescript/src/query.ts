@@ -1,7 +1,7 @@
 import type { DocumentTypeDecoration } from '@graphql-typed-document-node/core';
 import type { DocumentNode } from 'graphql';
 import { PorticoError, readJson, readRefusal, toError, toForeign } from './error.ts';
-import type { Http } from './http.ts';
+import type { Http, Retry } from './http.ts';
 
 /** A document of any code generator: a `TypedDocumentNode`, a typed string, or a plain string. */
 export type TypedDocument<Data, Variables> = (DocumentNode | string | { toString(): string }) & DocumentTypeDecoration<Data, Variables>;
@@ -33,7 +33,7 @@ export async function query<Data, Variables>(
     signal: signal ?? null,
   });
   try {
-    const response = await http.send(request, !isMutation(text) || (haveKeys(variables) && !hasInlineInput(text)));
+    const response = await http.send(request, retryOf(text, variables));
     if (!response.ok) return { data: null, error: await readRefusal(response) };
     const answer = await readJson(response, json);
     if (answer?.data === undefined && answer?.errors === undefined) throw toForeign(response, 'an answer of GraphQL');
@@ -49,6 +49,11 @@ async function toText(document: DocumentNode | string | { toString(): string }):
   if (typeof document === 'string' || !('kind' in document)) return String(document);
   const { print } = await import('graphql');
   return print(document);
+}
+
+function retryOf(text: string, variables: unknown): Retry {
+  if (!isMutation(text)) return 'read';
+  return haveKeys(variables) && !hasInlineInput(text) ? 'keyed write' : 'never';
 }
 
 /** Whether the document may contain a mutation. A false positive costs nothing but the retries. */

@@ -100,10 +100,11 @@ export class Session {
     for (const [name, value] of Object.entries(query)) if (value !== undefined) address.searchParams.set(name, String(value));
     const all = new Headers(headers);
     if (body !== undefined && !all.has('content-type')) all.set('content-type', 'application/json');
+    const isRead = method === 'GET' || method === 'HEAD';
     const isV1 = address.pathname.startsWith('/v1/');
-    if (isV1 && method !== 'GET' && method !== 'HEAD' && !all.has('idempotency-key')) all.set('idempotency-key', crypto.randomUUID());
+    if (isV1 && !isRead && !all.has('idempotency-key')) all.set('idempotency-key', crypto.randomUUID());
     const request = new Request(address, { method, headers: all, ...(body !== undefined && { body }) });
-    const response = await this.#http.send(request, isV1);
+    const response = await this.#http.send(request, !isV1 ? 'never' : isRead ? 'read' : 'keyed write');
     return { response, text: await response.text() };
   }
 }
