@@ -151,6 +151,23 @@ describe('v1', () => {
     await front.close();
   });
 
+  it('reads a Retry-After that is a date, by the clock of who sent it, for an hour at most', async () => {
+    const read = async (retryAfter: string, date = '') => {
+      const answer = refuse(503, 'service_unavailable', { 'retry-after': retryAfter, ...(date && { date }) });
+      const client = connect({ url, credential: token('viewer'), maxWaitMs: 0, fetch: async () => withUrl(answer) });
+      return (await client.query('{ viewer { id } }', {})).error?.retryAfterMs;
+    };
+    const [sent, later] = ['Fri, 31 Dec 1999 23:59:30 GMT', 'Sat, 01 Jan 2000 00:00:00 GMT'];
+    expect(await read(later, sent)).toBe(30_000);
+    expect(await read(sent, later)).toBe(0);
+    expect(await read('Sat, 01 Jan 2028 00:00:00 GMT', sent)).toBe(3_600_000);
+    const soon = await read(new Date(Date.now() + 60_000).toUTCString());
+    expect(soon).toBeGreaterThan(50_000);
+    expect(soon).toBeLessThanOrEqual(60_000);
+    expect(await read('soon', sent)).toBeNull();
+    expect(await read('7', sent)).toBe(7_000);
+  });
+
   it.each(['/api', '/api/'])('sends everything below the path of its address: %s', async (base) => {
     const beside: string[] = [];
     const pass = passOn(() => null);

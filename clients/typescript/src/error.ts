@@ -111,10 +111,19 @@ export function toError(errors: readonly GraphQLFault[], status: number | null =
   return new PorticoError(first?.extensions?.code ?? 'internal_error', first?.message ?? 'no error is named', status, retryAfterMs, errors);
 }
 
-/** `Retry-After` of a response, in milliseconds. */
-export function readRetryAfter(response: Response): number | null {
-  const seconds = Number(response.headers.get('retry-after') ?? Number.NaN);
-  return Number.isFinite(seconds) ? Math.max(0, seconds * 1000) : null;
+/** The longest wait that a date may ask for: one further ahead is taken for a wrong clock. */
+const MAX_DATE_MS = 3_600_000;
+
+/** `Retry-After` of a response, in milliseconds. The server sends seconds; a proxy may send an HTTP date. */
+export function readRetryAfter({ headers }: Pick<Response, 'headers'>): number | null {
+  const value = headers.get('retry-after');
+  if (value === null) return null;
+  const seconds = Number(value);
+  if (Number.isFinite(seconds)) return Math.max(0, seconds * 1000);
+  // By the clock of the sender, if it is known.
+  const sent = Date.parse(headers.get('date') ?? '');
+  const ms = Date.parse(value) - (Number.isNaN(sent) ? Date.now() : sent);
+  return Number.isNaN(ms) ? null : Math.min(Math.max(0, ms), MAX_DATE_MS);
 }
 
 /** The certificate errors of Node.js; a browser reports none. */
