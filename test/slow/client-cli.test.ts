@@ -357,6 +357,40 @@ test('a hostile text moves no cursor and names no window, and is told as it is i
   expect((await following.exit).out.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\u202e\u2028]/u);
 });
 
+test('no text of a server moves the cursor, whichever field it is in, and JSON keeps it', async () => {
+  const hostile = '\x1b[2J\u202e';
+  const taint = (text: string) =>
+    text.replace(
+      /"(id|status|severity|role|created|unread_count|count|total_pages)": ?("[^"]*"|\d+)/g,
+      (_, name) => `"${name}":${JSON.stringify(hostile)}`,
+    );
+  const { text: instances } = await app.ask('GET', `${app.projectPath}/compute/instances?page_size=2`);
+  const { text: notifications } = await app.ask('GET', `${app.projectPath}/notifications?page_size=2`);
+  const { text: overview } = await app.ask('GET', `${app.projectPath}/compute/overview`);
+  const answers: Readonly<Record<string, string>> = {
+    instances,
+    notifications,
+    overview,
+    read: '{"marked":1,"unread_count":2}',
+    raw: '{"a":"\x1b[2J"}',
+  };
+  const front = await openFront(({ url }, response) => {
+    const answer = answers[/\/(\w+)(\?|$)/.exec(url)?.[1] ?? ''];
+    return answer === undefined ? null : response.setHeader('content-type', 'application/json').end(taint(answer));
+  });
+  const env = { ...owner, PORTICO_URL: front.url };
+  for (const args of [['instances'], ['notifications'], ['overview'], ['read', '--all']]) {
+    const { code, out, err } = await portico(args, { env });
+    expect([args, code, out]).toEqual([args, 0, expect.stringContaining('[2J')]);
+    expect((out + err).replaceAll('\n', '')).not.toMatch(/[\p{Cc}\u202e]/u);
+  }
+  const { results } = await json(['instances'], env);
+  expect(results[0]).toMatchObject({ id: hostile, status: hostile });
+  // A string of JSON holds no control character: this is not the server's own.
+  expect(await print(['api', 'GET', '/v1/raw'], env)).toBe('{\n  "a": "\\u001b[2J"\n}\n');
+  await front.close();
+});
+
 describe('dashboards', () => {
   const widgets = '[{"title": "CPU", "max": 1.0}, {"title": "Memory", "id": 12345678901234567890}]';
   const within = (name: string) => join(folder, 'boards', name);

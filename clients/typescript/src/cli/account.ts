@@ -6,7 +6,6 @@ import { changeProfile, type Profile, type Project, readProfiles } from './profi
 import { findProject, listProjects } from './projects.ts';
 import { readSecret } from './secret.ts';
 import { type GlobalOptions, openSession, readUrl, Session } from './session.ts';
-import { clean } from './text.ts';
 
 interface Viewer {
   readonly id: string;
@@ -34,7 +33,7 @@ export function addAccount(program: Command): void {
       const project = options.project === undefined ? await keepProject(session, kept) : await session.project();
       const path = await changeProfile(options.profile, { url, credential, ...(project && { project }) });
       if (options.json) return writeValue({ profile: options.profile, url, user: viewer });
-      await writeLine(`You are ${clean(viewer.name)} (${clean(viewer.email)}) at ${url}.`);
+      await writeLine(`You are ${viewer.name} (${viewer.email}) at ${url}.`);
       note(`Kept as the profile ${options.profile} in ${path}.`);
     });
 
@@ -58,7 +57,7 @@ export function addAccount(program: Command): void {
       const options = command.optsWithGlobals<GlobalOptions>();
       const projects = await listProjects(await openSession(options));
       if (options.json) return writeValue(projects);
-      const rows = projects.map(({ id, name, role, organization }) => [clean(name), clean(organization.name), role, id]);
+      const rows = projects.map(({ id, name, role, organization }) => [name, organization.name, role, id]);
       await writeTable(['PROJECT', 'ORGANIZATION', 'ROLE', 'ID'], rows);
     });
 
@@ -73,7 +72,7 @@ export function addAccount(program: Command): void {
       const project = await findProject(session, wanted);
       await changeProfile(options.profile, { ...profile, project });
       if (options.json) return writeValue(project);
-      await writeLine(`Commands are about ${clean(project.name)} from now on.`);
+      await writeLine(`Commands are about ${project.name} from now on.`);
     });
 }
 

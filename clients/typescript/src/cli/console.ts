@@ -27,7 +27,7 @@ export function addConsole(program: Command): void {
         onState(state) {
           quiet.end();
           const leave = state.name === 'live' && isTerminal ? ': Ctrl-] leaves' : '';
-          if (state.name !== 'ended') process.stderr.write(`[${clean(wanted)}: ${describeState(state)}${leave}]${end}`);
+          if (state.name !== 'ended') process.stderr.write(`[${clean(`${wanted}: ${describeState(state)}`)}${leave}]${end}`);
         },
       });
       if (isTerminal) process.stdin.setRawMode(true);

@@ -18,7 +18,7 @@ import { listAll, type Part, pageInfo } from './lists.ts';
 import { writeLine, writeTable, writeValue } from './output.ts';
 import { isId } from './projects.ts';
 import { type GlobalOptions, openSession, type Session } from './session.ts';
-import { clean, formatTime } from './text.ts';
+import { formatTime } from './text.ts';
 
 interface Listed {
   readonly id: string;
@@ -60,7 +60,7 @@ export function addDashboards(program: Command): void {
       if (options.json) return writeValue(all);
       const rows = all.map(({ name, version, is_default, is_public, modified, id }) => {
         const marks = [is_default && 'default', is_public ? 'public' : 'private'].filter(Boolean).join(', ');
-        return [clean(name), String(version), marks, formatTime(modified), id];
+        return [name, String(version), marks, formatTime(modified), id];
       });
       await writeTable(['DASHBOARD', 'VERSION', 'FOR', 'MODIFIED (UTC)', 'ID'], rows);
     });
@@ -208,6 +208,6 @@ async function show({ file, state, version, differences = [], error = '' }: Outc
   if (state !== 'conflict')
     return writeLine(`${file}: ${sentences[state]}${version === null ? '' : ` (version ${version})`}${error && `; ${error}`}`);
   await writeLine(`${file}: conflict, as it is at version ${version} there`);
-  const rows = differences.map(({ path, there, yours }) => [clean(path), clean(there), clean(yours)]);
+  const rows = differences.map(({ path, there, yours }) => [path, there, yours]);
   await writeTable(['FIELD', 'THERE', 'YOURS'], rows);
 }

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import type { CursorStore, FeedEvent, FeedNotification } from '../index.ts';
 import { describeState } from '../state.ts';
 import { CommandFailure } from './failure.ts';
-import { note, paint, type Style, writeEvent, writeLine } from './output.ts';
+import { note, paint, type Style, write, writeEvent } from './output.ts';
 import type { Session } from './session.ts';
 import { clean, formatTime } from './text.ts';
 
@@ -28,7 +28,7 @@ export async function follow(session: Session, options: FollowOptions): Promise<
     project,
     ...(options.after !== undefined && { after: options.after }),
     ...(options.cursor !== undefined && { store: keepIn(options.cursor) }),
-    onState: (state) => state.name !== 'ended' && note(`[${clean(name)}: ${describeState(state)}]`),
+    onState: (state) => state.name !== 'ended' && note(`[${name}: ${describeState(state)}]`),
   });
   for await (const event of feed) {
     if (event.type === 'notification' && !isWanted(event, options)) continue;
@@ -44,8 +44,9 @@ async function show(event: FeedEvent): Promise<void> {
   if (event.type === 'gap') return note(`[${event.from} to ${event.to} are not kept any more]`);
   if (event.type !== 'notification') return note(`[${event.unreadCount} unread]`);
   const { severity, kind, title, created } = event.notification;
-  const marked = paint(severity.padEnd('critical'.length), severityStyles[severity]);
-  await writeLine(`${event.sequence}  ${formatTime(created)}  ${marked}  ${clean(kind).padEnd(KIND_COLUMNS)}  ${clean(title)}`);
+  const place = clean(`${event.sequence}  ${formatTime(created)}`);
+  const marked = paint(clean(severity).padEnd('critical'.length), severityStyles[severity]);
+  await write(`${place}  ${marked}  ${clean(kind).padEnd(KIND_COLUMNS)}  ${clean(title)}\n`);
 }
 
 /** The event with v1's field names. */

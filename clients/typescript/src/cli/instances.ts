@@ -5,7 +5,6 @@ import { noteMore, type PageOptions, withPages } from './lists.ts';
 import { type Style, writeDocument, writeTable } from './output.ts';
 import { isId } from './projects.ts';
 import { type GlobalOptions, openSession, type Session } from './session.ts';
-import { clean } from './text.ts';
 
 type Page = components['schemas']['InstancePage'];
 type ListOptions = GlobalOptions & PageOptions & { readonly status?: string };
@@ -26,13 +25,13 @@ export function addInstances(program: Command): void {
     if (options.json) return writeDocument(text);
     const answer = JSON.parse(text) as Page;
     const rows = answer.results.map((one) => [
-      clean(one.name),
+      one.name,
       { text: one.status, style: styleOf(one.status) },
-      clean(one.plan),
+      one.plan,
       String(one.vcpu),
       `${one.ram_mb} MiB`,
       `${one.storage_gb} GB`,
-      clean(one.region),
+      one.region,
       one.id,
     ]);
     await writeTable(['INSTANCE', 'STATUS', 'PLAN', 'VCPU', 'MEMORY', 'DISK', 'REGION', 'ID'], rows);

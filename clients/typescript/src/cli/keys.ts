@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { listAll, type Part, pageInfo } from './lists.ts';
-import { note, type Style, write, writeLine, writeTable, writeValue } from './output.ts';
+import { note, type Style, writeLine, writeTable, writeValue } from './output.ts';
 import { type GlobalOptions, openSession } from './session.ts';
-import { clean, formatTime } from './text.ts';
+import { formatTime } from './text.ts';
 
 interface ApiKey {
   readonly id: string;
@@ -30,8 +30,8 @@ export function addKeys(program: Command): void {
       const all = await listAll(async (after) => (await session.query<Answer>(document, { after })).viewer.apiKeys);
       if (options.json) return writeValue(all);
       const rows = all.map((key) => [
-        clean(key.name),
-        clean(key.hint),
+        key.name,
+        key.hint,
         stateOf(key),
         formatTime(key.created),
         key.last_used ? formatTime(key.last_used) : 'never',
@@ -52,7 +52,7 @@ export function addKeys(program: Command): void {
       const input = { name, expires: options.expires, idempotencyKey: crypto.randomUUID() };
       const { createApiKey } = await session.query<Answer>(document, { input });
       if (options.json) return writeValue(createApiKey);
-      await write(`${createApiKey.key}\n`);
+      await writeLine(createApiKey.key);
       note(`Its id is ${createApiKey.api_key.id}. The key is not shown again.`);
     });
 
@@ -66,7 +66,7 @@ export function addKeys(program: Command): void {
       const input = { id, idempotencyKey: crypto.randomUUID() };
       const { revokeApiKey } = await session.query<{ revokeApiKey: { api_key: ApiKey } }>(document, { input });
       if (options.json) return writeValue(revokeApiKey.api_key);
-      await writeLine(`${clean(revokeApiKey.api_key.name)} counts no more.`);
+      await writeLine(`${revokeApiKey.api_key.name} counts no more.`);
     });
 }
 

@@ -7,7 +7,7 @@ import { noteMore, type PageOptions, withPages } from './lists.ts';
 import { exactJson, parseExactly } from './numbers.ts';
 import { note, writeDocument, writeLine, writeTable, writeValue } from './output.ts';
 import { type GlobalOptions, openSession } from './session.ts';
-import { clean, formatTime } from './text.ts';
+import { formatTime } from './text.ts';
 
 type Page = components['schemas']['NotificationPage'];
 type ListOptions = GlobalOptions & PageOptions & FollowOptions & { readonly follow?: boolean };
@@ -40,8 +40,8 @@ export function addNotifications(program: Command): void {
       { text: one.severity, style: severityStyles[one.severity] },
       one.read ? '' : 'unread',
       one.id,
-      clean(one.kind),
-      clean(one.title),
+      one.kind,
+      one.title,
     ]);
     await writeTable(['#', 'CREATED (UTC)', 'SEVERITY', 'READ', 'ID', 'KIND', 'TITLE'], rows);
     noteMore(answer);

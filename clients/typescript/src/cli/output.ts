@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { toExactJson } from './numbers.ts';
-import { escapeControls, layOut, widthOf } from './text.ts';
+import { clean, escapeControls, layOut, widthOf } from './text.ts';
 
 const styles = { dim: 2, red: 31, green: 32, yellow: 33, blue: 34 } as const;
 
@@ -18,26 +18,27 @@ export async function write(chunk: string | Uint8Array): Promise<void> {
   if (!process.stdout.write(chunk)) await once(process.stdout, 'drain');
 }
 
-export const writeLine = (line: string): Promise<void> => write(`${line}\n`);
+/** Writes a line for people, without characters that control a terminal. */
+export const writeLine = (line: string): Promise<void> => write(`${clean(line)}\n`);
 
 /** Writes a JSON document of the server; its numbers keep all their digits. */
-export const writeDocument = (json: string): Promise<void> => writeLine(layOut(json));
+export const writeDocument = (json: string): Promise<void> => write(`${layOut(json)}\n`);
 
 /** Writes a value, perhaps of `exactJson`, as a document. */
 export const writeValue = (value: unknown): Promise<void> => writeDocument(toExactJson(value));
 
 /** Writes one of many such values, on a single line. */
-export const writeEvent = (value: unknown): Promise<void> => writeLine(escapeControls(toExactJson(value)));
+export const writeEvent = (value: unknown): Promise<void> => write(`${escapeControls(toExactJson(value))}\n`);
 
 /** Writes a note for people to standard error, so that it stays out of pipes. */
-export const note = (line: string): void => void process.stderr.write(`${line}\n`);
+export const note = (line: string): void => void process.stderr.write(`${clean(line)}\n`);
 
 /** A cell of a table: a text with an optional colour. */
 export type Cell = string | { readonly text: string; readonly style: Style | null };
 
-/** Writes rows below their headings; the last column is not padded. */
+/** Writes rows below their headings, without characters that control a terminal; the last column is not padded. */
 export async function writeTable(headings: readonly string[], rows: ReadonlyArray<readonly Cell[]>): Promise<void> {
-  const read = (cell: Cell) => (typeof cell === 'string' ? { text: cell, style: null } : cell);
+  const read = (cell: Cell) => (typeof cell === 'string' ? { text: clean(cell), style: null } : { ...cell, text: clean(cell.text) });
   const all = [headings.map((text) => ({ text, style: 'dim' as const })), ...rows.map((row) => row.map(read))];
   const widths = headings.map((_, column) => Math.max(...all.map((row) => widthOf(row[column]?.text ?? ''))));
   const lines = all.map((row) =>
@@ -49,5 +50,5 @@ export async function writeTable(headings: readonly string[], rows: ReadonlyArra
       .join('')
       .trimEnd(),
   );
-  await writeLine(lines.join('\n'));
+  await write(`${lines.join('\n')}\n`);
 }

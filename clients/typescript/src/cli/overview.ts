@@ -43,7 +43,7 @@ function drawBars(title: string, figures: readonly Figure[]): string {
   const valueWidth = String(largest).length;
   const lines = figures.map(({ label, value, style }) => {
     const bar = '█'.repeat(Math.ceil((value / largest) * BAR_COLUMNS));
-    const line = `  ${label.padEnd(labelWidth)}  ${String(value).padStart(valueWidth)}`;
+    const line = `  ${label.padEnd(labelWidth)}  ${clean(String(value)).padStart(valueWidth)}`;
     return value === 0 ? paint(line, 'dim') : `${line}  ${paint(bar, style)}`;
   });
   return [title, ...lines].map((line) => `${line}\n`).join('');
@@ -52,7 +52,7 @@ function drawBars(title: string, figures: readonly Figure[]): string {
 const byStatus = (counts: Overview['tasks_by_status']): Figure[] =>
   counts.map(({ status, count }) => ({ label: clean(status), value: count, style: statusStyles[status] ?? null }));
 
-const count = (value: number): string => value.toLocaleString('en');
+const count = (value: number): string => clean(value.toLocaleString('en'));
 
 export function addOverview(program: Command): void {
   program

@@ -49,6 +49,6 @@ export function layOut(json: string): string {
   return parts.join('');
 }
 
-/** The same JSON with characters that control a terminal escaped as `\u…`. */
+/** The same JSON with characters that control a terminal escaped as `\u…`: also those that JSON forbids, as it may not be valid. */
 export const escapeControls = (json: string): string =>
-  json.replace(/[\x7f-\x9f\u2028-\u202e\u2066-\u2069]/g, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  json.replace(/[\p{Cc}\u2028-\u202e\u2066-\u2069]/gu, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`);
