@@ -490,6 +490,26 @@ test('a dashboard is pulled to a file, however long its name is and whatever els
     await app.ask('DELETE', `${app.projectPath}/monitoring/dashboards/${id}`);
 });
 
+test('a dashboard is pulled over no file that does not hold it', async () => {
+  const dir = join(folder, 'taken');
+  mkdirSync(dir);
+  const { id } = (await app.ask('POST', `${app.projectPath}/monitoring/dashboards`, { body: { name: 'Taken' } })).json;
+  writeFileSync(join(dir, 'taken.json'), 'a note');
+  const path = join(dir, `taken-${id}.json`);
+  for (const foreign of ['{"name": ', `{"id": "${app.demo.dashboards.private}", "name": "Another"}`]) {
+    writeFileSync(path, foreign);
+    for (const force of [[], ['--force']]) {
+      const { code, out, err } = await portico(['dashboards', 'pull', 'Taken', '--dir', dir, ...force], { env: owner });
+      expect([code, out]).toEqual([1, `${path}: it is there, and not this dashboard: mend it, or move it away.\n`]);
+      expect(err).toBe(`Nothing was written for ${path}.\n`);
+      expect([path, join(dir, 'taken.json')].map((file) => readFileSync(file, 'utf8'))).toEqual([foreign, 'a note']);
+    }
+  }
+  rmSync(path);
+  expect(await print(['dashboards', 'pull', 'Taken', '--dir', dir])).toBe(`${path}: new (version 1)\n`);
+  await app.ask('DELETE', `${app.projectPath}/monitoring/dashboards/${id}`);
+});
+
 describe('a console', () => {
   test('is opened by name and passes bytes both ways in pipes, and leaves when all is quiet', async () => {
     const guest = await openGuest((line) => {

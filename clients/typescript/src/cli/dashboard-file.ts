@@ -74,7 +74,10 @@ export async function writeDashboardFile(path: string, { version, text, content 
   await rename(draft, path);
 }
 
-/** A name for a new dashboard file: only letters and digits, joined by hyphens, whatever the dashboard is called. */
+/**
+ * A name for a new dashboard file: only letters and digits, joined by hyphens, whatever the dashboard is called. If it is taken, the id
+ * is added, which may be taken too: by a file that was broken, or that somebody else has put there.
+ */
 export function nameFile({ id, name }: Served, isTaken: (file: string) => boolean): string {
   const words = name.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
   const short = shorten(words.join('-')) || 'dashboard';

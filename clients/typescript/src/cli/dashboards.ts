@@ -123,10 +123,11 @@ const getDashboard = async (session: Session, id: string): Promise<Served> =>
 async function pull(served: Served, file: DashboardFile | undefined, { dir, force }: { dir: string; force?: boolean }): Promise<Outcome> {
   const { id, version } = served;
   if (!file) {
-    const path = join(
-      dir,
-      nameFile(served, (name) => existsSync(join(dir, name))),
-    );
+    const isTaken = (name: string) => existsSync(join(dir, name));
+    const name = nameFile(served, isTaken);
+    const path = join(dir, name);
+    if (isTaken(name))
+      return { file: path, state: 'refused', id, version, error: 'it is there, and not this dashboard: mend it, or move it away.' };
     await writeDashboardFile(path, served);
     return { file: path, state: 'new', id, version };
   }
