@@ -124,6 +124,21 @@ describe('who has logged in', () => {
     expect(await fail(['api', 'GET', '/\\127.0.0.1:9/v1/x'], mine())).toEqual([2, expect.stringContaining('is no path of')]);
   });
 
+  test('sends a credential over plain HTTP to another machine only where that was asked for', async () => {
+    const url = 'http://portico.invalid';
+    const refused = [2, `${url} has no TLS: your credential could be read on the way. Say https://, or --plain-http.\n`];
+    const given = { ...nobody, PORTICO_URL: url, PORTICO_CREDENTIAL: 'sk-portico-x' };
+    expect(await fail(['projects'], given)).toEqual(refused);
+    expect(await fail(['login', '--url', url], nobody, 'sk-portico-x')).toEqual(refused);
+    const sent = [1, expect.stringMatching(/portico\.invalid does not answer: .*\n$/)];
+    expect(await fail(['projects', '--plain-http'], given)).toEqual(sent);
+    const kept = { HOME: folder, XDG_CONFIG_HOME: join(folder, 'plain') };
+    mkdirSync(join(kept.XDG_CONFIG_HOME, 'portico'), { recursive: true });
+    const profiles = { default: { url, credential: 'sk-portico-x' } };
+    writeFileSync(join(kept.XDG_CONFIG_HOME, 'portico/profiles.json'), JSON.stringify({ profiles }), { mode: 0o600 });
+    expect(await fail(['projects'], kept)).toEqual(sent);
+  });
+
   test('is forgotten by logout, and then told to log in', async () => {
     expect(await print(['logout'], mine())).toBe('The profile default is forgotten.\n');
     expect(await fail(['projects'], mine())).toEqual([1, 'There is no profile default: log in with “portico login --url <address>”.\n']);

@@ -5,15 +5,13 @@ import { note, writeLine, writeTable, writeValue } from './output.ts';
 import { changeProfile, type Profile, type Project, readProfiles } from './profiles.ts';
 import { findProject, listProjects } from './projects.ts';
 import { readSecret } from './secret.ts';
-import { type GlobalOptions, openSession, readUrl, Session } from './session.ts';
+import { type GlobalOptions, isExposed, openSession, readUrl, Session } from './session.ts';
 
 interface Viewer {
   readonly id: string;
   readonly name: string;
   readonly email: string;
 }
-
-const LOOPBACK = /^http:\/\/(localhost|127\.[\d.]+|\[::1\])(:|$)/;
 
 export function addAccount(program: Command): void {
   program
@@ -22,8 +20,8 @@ export function addAccount(program: Command): void {
     .action(async (_options: unknown, command: Command) => {
       const options = command.optsWithGlobals<GlobalOptions>();
       const kept = (await readProfiles())[options.profile];
-      const url = readUrl(options.url ?? (process.env.PORTICO_URL || kept?.url), options);
-      if (url.startsWith('http:') && !LOOPBACK.test(url)) note(`What you send to ${url} can be read on the way: it has no TLS.`);
+      const url = readUrl(options.url ?? (process.env.PORTICO_URL || kept?.url), options, kept);
+      if (isExposed(new URL(url))) note(`What you send to ${url} can be read on the way: it has no TLS.`);
       const credential = await readSecret(`API key or session token for ${url}: `);
       const session = new Session(url, credential, (session) => findProject(session, options.project ?? null));
       const { viewer } = await session.query<{ viewer: Viewer }>('{ viewer { id name email } }').catch((failure: unknown) => {

@@ -25,6 +25,7 @@ const program = new Command('portico')
   )
   .option('--url <address>', 'the server (PORTICO_URL goes before the profile)')
   .option('--project <project>', 'its name or id (PORTICO_PROJECT goes before the profile)')
+  .option('--plain-http', 'allow http:// to another machine, where others can read the credential on its way')
   .option('--json', 'one JSON document instead of a text; events as a line each')
   .addHelpText(
     'after',
