@@ -188,6 +188,27 @@ it('tells what comes while one reads further down, and marks only what is shown'
   expect((await rows(page).locator('.title').allTextContents()).slice(0, 3)).toEqual(['Above 2.', 'Above 1.', 'Above 0.']);
 });
 
+it('shows as read what was read as soon as it came', async () => {
+  // Server-sent events that arrive together are read together.
+  const third = await desk.open();
+  await third.routeWebSocket(/graphql/, (socket) => socket.close());
+  await desk.signIn(third, 'owner', desk.toPage('notifications'));
+  await waitForLive(third);
+  const unread = await countUnread();
+  const busy = third.evaluate(() => {
+    const until = performance.now() + 2_000;
+    while (performance.now() < until);
+  });
+  const { id } = await publish('Read at once');
+  const project = `/v1/organizations/${desk.demo.organization_id}/projects/${desk.demo.project_id}`;
+  await desk.ask('POST', `${project}/notifications/read`, 'owner', { notification_ids: [id] });
+  await busy;
+  await row(third, 'Read at once').waitFor();
+  await expect.poll(() => third.title()).toMatch(`(${unread})`);
+  expect(await row(third, 'Read at once').getAttribute('class')).not.toContain('unread');
+  await third.context().close();
+});
+
 it('keeps its filters in the address, tells what they hide, and marks only what they show', async () => {
   await publish('A loud one.', { severity: 'critical', kind: 'test.loud' });
   await page.getByRole('button', { name: 'Unread' }).click();

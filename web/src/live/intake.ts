@@ -28,17 +28,16 @@ export class Intake {
     if (event.type !== 'read') this.#cursor = event.type === 'gap' ? event.to : event.sequence;
   }
 
-  /** A new notification changes only the count: components that show it write it to the cache, which so does not grow with the log. */
-  take(events: readonly FeedEvent[]): void {
+  /**
+   * A new notification changes only the count: listeners that show it write it to the cache, which so does not grow with the log. They
+   * get each event before the next one is applied, which may mark as read what they have written.
+   */
+  take(events: readonly FeedEvent[], deliver: (event: FeedEvent) => void): void {
     this.#cache.batch({
       update: (cache) => {
         for (const event of events) {
-          if (event.type === 'notification' && !event.notification.read && this.#unread !== null) this.#unread += 1;
-          if (event.type !== 'read' && event.type !== 'ready') continue;
-          this.#unread = event.unreadCount;
-          const through = event.readThrough > this.#readThrough ? event.readThrough : 0;
-          this.#readThrough = Math.max(this.#readThrough, event.readThrough);
-          markRead(cache, { ids: event.type === 'read' ? event.notificationIds : [], through });
+          this.#apply(cache, event);
+          deliver(event);
         }
         this.settle();
       },
@@ -47,6 +46,15 @@ export class Intake {
     if (this.#sinceSweep < SWEEP_EVERY) return;
     this.#sinceSweep = 0;
     (this.#cache as InMemoryCache).gc({ resetResultCache: true });
+  }
+
+  #apply(cache: ApolloCache, event: FeedEvent): void {
+    if (event.type === 'notification' && !event.notification.read && this.#unread !== null) this.#unread += 1;
+    if (event.type !== 'read' && event.type !== 'ready') return;
+    this.#unread = event.unreadCount;
+    const through = event.readThrough > this.#readThrough ? event.readThrough : 0;
+    this.#readThrough = Math.max(this.#readThrough, event.readThrough);
+    markRead(cache, { ids: event.type === 'read' ? event.notificationIds : [], through });
   }
 
   /** Writes the feed's unread count to the cache, replacing an older one from a query's response. */

@@ -12,7 +12,7 @@ type Listener = (event: FeedEvent) => void;
 /** The feed of the current project, shared by all its pages. */
 export interface Live {
   readonly state: ConnectionState;
-  /** The listener is called with each event, after the cache has been updated. Returns the function that unsubscribes. */
+  /** The listener is called with each event, in order, after its effect on the cache. Returns the function that unsubscribes. */
   listen(listener: Listener): () => void;
   /** Reopens the feed at once, after the last event. */
   reconnect(): void;
@@ -48,8 +48,9 @@ export function LiveProvider({ projectId, children }: { projectId: string; child
     const controller = new AbortController();
     const after = intake.cursor;
     const deliver = inBatches<FeedEvent>((events) => {
-      intake.take(events);
-      for (const event of events) for (const listener of listeners) callSafely(() => listener(event));
+      intake.take(events, (event) => {
+        for (const listener of listeners) callSafely(() => listener(event));
+      });
       if (after !== null && events.some(({ type }) => type === 'ready')) queryReadStates(apollo).catch(() => {});
     });
     const readFeed = async () => {
