@@ -290,7 +290,7 @@ it('has asked nobody else, and complained of nothing', () => {
   expect([desk.elsewhere, desk.complaints]).toEqual([[], []]);
 });
 
-it('a page that breaks says so, and is loaded again', async () => {
+it('a page that breaks says so within the frame, and is loaded again', async () => {
   const stop = await intercept('Tasks', async (route) => {
     const response = await route.fetch();
     const body = (await response.text()).replace(/"created":"[^"]*"/g, '"created":"no time"');
@@ -299,6 +299,12 @@ it('a page that breaks says so, and is loaded again', async () => {
   await page.goto(desk.baseUrl + desk.toPage('tasks'));
   await page.getByRole('alert').getByText('This page has failed').waitFor();
   expect(await findBarriers(page)).toEqual([]);
+  // The way to all other pages stays.
+  await page.getByRole('link', { name: 'Storage' }).click();
+  await page.getByRole('grid').waitFor();
+  expect(await page.getByText('This page has failed').count()).toBe(0);
+  await page.goBack();
+  await page.getByRole('alert').getByText('This page has failed').waitFor();
   await stop();
   await page.getByRole('button', { name: 'Load the page again' }).click();
   await page.getByRole('grid').waitFor();

@@ -25,11 +25,13 @@ const Keys = lazyPage(() => import('./pages/keys/keys.tsx'));
 const Developers = lazyPage(() => import('./pages/developers/developers.tsx'));
 
 export function App() {
+  const [path] = useLocation();
   return (
     <ThemeProvider>
       <ToastProvider>
         <DeskProvider>
-          <Boundary>
+          {/* For what throws outside of a page: the frame has another one for its page. */}
+          <Boundary path={path} frame={(problem) => <main>{problem}</main>}>
             <Routes />
           </Boundary>
         </DeskProvider>

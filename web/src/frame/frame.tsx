@@ -3,6 +3,7 @@ import { type ReactNode, useEffect } from 'react';
 import { useLocation } from 'wouter';
 import { graphql, type ResultOf } from '../graphql/graphql.ts';
 import type { Failure } from '../graphql/link.ts';
+import { Boundary } from '../parts/boundary.tsx';
 import { Query } from '../parts/query.tsx';
 import { Connection } from './connection.tsx';
 import { Menu } from './menu.tsx';
@@ -123,7 +124,7 @@ function Shell({ project, person, children }: ShellProps) {
         <Person person={person} role={project?.role ?? null} />
       </header>
       <main id="main" tabIndex={-1}>
-        {children}
+        <Boundary path={path}>{children}</Boundary>
       </main>
     </div>
   );
