@@ -16,8 +16,8 @@ const open = async (rest: string) => {
   await page.locator('main h1').first().waitFor();
 };
 /** Signs in on the page as it is: going to an address would forget what the tab holds in memory. */
-const signInHere = async () => {
-  await page.getByLabel('API key or session token').fill(desk.demo.users.owner.token ?? '');
+const signInHere = async (role: 'owner' | 'member' = 'owner') => {
+  await page.getByLabel('API key or session token').fill(desk.demo.users[role].token ?? '');
   await page.getByRole('button', { name: 'Sign in', exact: true }).click();
 };
 const signOut = async () => {
@@ -27,7 +27,7 @@ const signOut = async () => {
 };
 /** Handles the GraphQL requests of one operation until it is told to stop. */
 const intercept = async (operation: string, handle: (route: Route) => unknown) => {
-  const onRoute = (route: Route) => (route.request().postData()?.includes(`query ${operation}(`) ? handle(route) : route.fallback());
+  const onRoute = (route: Route) => (route.request().postData()?.includes(` ${operation}(`) ? handle(route) : route.fallback());
   await page.route('**/graphql', onRoute as never);
   return () => page.unroute('**/graphql', onRoute as never);
 };
@@ -257,6 +257,32 @@ describe('keys', () => {
     await stop();
     await signInHere();
     await page.waitForURL(`${desk.baseUrl}/keys`);
+  });
+
+  it('keep what was typed while its author has to sign in again, and show it to nobody else', async () => {
+    const typed = () => Promise.all([page.getByLabel('Name').inputValue(), page.getByLabel('Last day').inputValue()]);
+    const end = async () => {
+      const stop = await intercept('CreateApiKey', refuse);
+      await page.getByRole('button', { name: 'Make the key' }).click();
+      await page.waitForURL(/\/signin\?to=/);
+      await stop();
+    };
+    await page.getByLabel('Name').fill('half typed');
+    await page.getByLabel('Last day').fill('2999-01-31');
+    await end();
+    await signInHere('member');
+    await page.waitForURL(`${desk.baseUrl}/keys`);
+    expect(await typed()).toEqual(['', '']);
+    await end();
+    await signInHere();
+    await page.waitForURL(`${desk.baseUrl}/keys`);
+    expect(await typed()).toEqual(['half typed', '2999-01-31']);
+    await page.getByRole('button', { name: 'Make the key' }).click();
+    await page.getByRole('button', { name: 'I have it' }).click();
+    expect(await typed()).toEqual(['', '']);
+    await page.getByRole('button', { name: 'Revoke half typed' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke it' }).click();
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
   });
 
   it('give the focus back to what asked whether to revoke one, or to the page once that is gone', async () => {

@@ -32,6 +32,9 @@ export interface Failure {
   readonly retryAfterMs: number | null;
 }
 
+/** Whether a write that failed may have been executed. It is sent again with the same idempotency key. */
+export const isUncertain = ({ code }: Failure): boolean => ['unreachable', 'service_unavailable', 'internal_error'].includes(code);
+
 export function toFailure(error: unknown): Failure {
   if (CombinedGraphQLErrors.is(error)) {
     const [first] = error.errors;

@@ -1,4 +1,6 @@
+import { useQuery } from '@apollo/client/react';
 import { useState } from 'react';
+import { graphql } from '../../graphql/graphql.ts';
 import { Empty, Loading, Problem } from '../../parts/states.tsx';
 import { useDesk } from '../../session/desk.tsx';
 import { useEnded } from '../../session/ended.ts';
@@ -7,6 +9,14 @@ import { MakeKey } from './make.tsx';
 import { RevokeDialog } from './revoke.tsx';
 import { KeyTable } from './table.tsx';
 import './keys.css';
+
+const ViewerQuery = graphql(`
+  query KeysViewer {
+    viewer {
+      id
+    }
+  }
+`);
 
 /** The viewer's API keys. */
 export default function Keys() {
@@ -43,6 +53,8 @@ function NeedsSession() {
 
 function OwnKeys() {
   const { keys, failure, refresh } = useKeys();
+  // The frame has read it.
+  const viewer = useQuery(ViewerQuery, { fetchPolicy: 'cache-first' }).data?.viewer;
   useEnded(failure?.code);
   const [revoking, setRevoking] = useState<ApiKey | null>(null);
   const [isOpen, setOpen] = useState(false);
@@ -50,7 +62,7 @@ function OwnKeys() {
   const ended = keys?.filter((key) => !isGood(key)) ?? [];
   return (
     <>
-      <MakeKey onMade={refresh} />
+      {viewer && <MakeKey viewerId={viewer.id} onMade={refresh} />}
       <section className="keys" aria-labelledby="good-keys">
         <h2 id="good-keys">Keys that are good</h2>
         {failure && <Problem failure={failure} retry={refresh} />}

@@ -2,7 +2,7 @@ import { useMutation } from '@apollo/client/react';
 import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { randomKey } from '../../graphql/exact.ts';
 import { graphql } from '../../graphql/graphql.ts';
-import { type Failure, toFailure } from '../../graphql/link.ts';
+import { type Failure, isUncertain, toFailure } from '../../graphql/link.ts';
 import { CopyButton } from '../../parts/copy.tsx';
 import { formatExact, formatNumber } from '../../parts/format.ts';
 import { Problem } from '../../parts/states.tsx';
@@ -25,33 +25,48 @@ interface Made {
   readonly key: string;
 }
 
+interface Content {
+  readonly name: string;
+  readonly day: string;
+}
+
+const nothing: Content = { name: '', day: '' };
+
+/** What this tab's viewers have typed, by viewer: it survives signing in again. */
+const unsent = new Map<string, Content>();
+
 /** Creates a key, and shows it once. */
-export function MakeKey({ onMade }: { onMade(): void }) {
+export function MakeKey({ viewerId, onMade }: { viewerId: string; onMade(): void }) {
   // The response bypasses the cache: the key is only in this component's state, until it is dismissed.
   const [create, { loading }] = useMutation(CreateApiKey, { fetchPolicy: 'no-cache' });
   const [made, setMade] = useState<Made | null>(null);
   const [failure, setFailure] = useState<Failure | null>(null);
-  const [day, setDay] = useState('');
+  const [content, setContent] = useState(() => unsent.get(viewerId) ?? nothing);
+  const { name, day } = content;
   useEnded(failure?.code);
   /** Sent again as long as it is unknown whether the key was made, so that there is one key. */
   const idempotencyKey = useRef(randomKey());
-  const make = async (event: FormEvent<HTMLFormElement>) => {
+  const change = (changes: Partial<Content>) => {
+    idempotencyKey.current = randomKey();
+    const next = { ...content, ...changes };
+    unsent.set(viewerId, next);
+    setContent(next);
+  };
+  const make = async (event: FormEvent) => {
     event.preventDefault();
-    const form = event.currentTarget;
-    const name = String(new FormData(form).get('name') ?? '').trim();
     setFailure(null);
     try {
-      const input = { name, idempotencyKey: idempotencyKey.current, ...(day && { expires: endOf(day) }) };
+      const input = { name: name.trim(), idempotencyKey: idempotencyKey.current, ...(day && { expires: endOf(day) }) };
       const { data } = await create({ variables: { input } });
       if (!data?.createApiKey) return;
       idempotencyKey.current = randomKey();
       setMade({ name: data.createApiKey.apiKey.name, key: data.createApiKey.key });
-      form.reset();
-      setDay('');
+      unsent.delete(viewerId);
+      setContent(nothing);
       onMade();
     } catch (error) {
       const refused = toFailure(error);
-      if (refused.code === 'unreachable') onMade();
+      if (isUncertain(refused)) onMade();
       else idempotencyKey.current = randomKey();
       setFailure(refused);
     }
@@ -66,9 +81,10 @@ export function MakeKey({ onMade }: { onMade(): void }) {
         <input
           className="input"
           id="key-name"
-          name="name"
           autoComplete="off"
           placeholder="nightly job"
+          value={name}
+          onChange={({ target }) => change({ name: target.value })}
           aria-invalid={nameErrors.length > 0}
           aria-describedby="key-name-error"
         />
@@ -82,7 +98,7 @@ export function MakeKey({ onMade }: { onMade(): void }) {
           type="date"
           min={today()}
           value={day}
-          onChange={({ target }) => setDay(target.value)}
+          onChange={({ target }) => change({ day: target.value })}
           aria-invalid={expiresErrors.length > 0}
           aria-describedby="key-end-hint key-end-error"
         />
