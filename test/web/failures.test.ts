@@ -168,6 +168,29 @@ it('a new dashboard keeps what was typed while somebody has to sign in again', a
   await expect.poll(focused).toBe('Make a dashboard');
 });
 
+it('a dashboard is made once, also where the first answer does not tell whether it was', async () => {
+  await open('dashboards');
+  await page.getByRole('button', { name: 'Make a dashboard' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Make a dashboard' });
+  await dialog.getByRole('textbox', { name: 'Name' }).fill('Made once');
+  const stop = await intercept('CreateDashboard', async (route) => {
+    await route.fetch();
+    const errors = [{ message: 'The database is away.', extensions: { code: 'service_unavailable' } }];
+    await route.fulfill({ status: 503, headers: { 'retry-after': '6' }, json: { errors } });
+  });
+  await dialog.getByRole('button', { name: 'Make it' }).click();
+  await dialog.getByRole('alert').waitFor();
+  await stop();
+  await dialog.getByRole('button', { name: 'Make it' }).click();
+  await page.waitForURL(/\/dashboards\/[\w-]+$/);
+  const { project } = await desk.graphql<{ project: { dashboards: { nodes: { id: string; name: string }[] } } }>(
+    'query ($id: ID!) { project(id: $id) { dashboards(first: 100) { nodes { id name } } } }',
+    { id: desk.demo.project_id },
+  );
+  const made = project.dashboards.nodes.filter(({ name }) => name === 'Made once');
+  expect(made.map(({ id }) => id)).toEqual([page.url().split('/').at(-1)]);
+});
+
 it('a dashboard that was changed meanwhile is neither moved nor deleted, and that is said in words of its own', async () => {
   const place = { organizationId: desk.demo.organization_id, projectId: desk.demo.project_id };
   const { createDashboard } = await desk.graphql<{ createDashboard: { dashboard: { id: string } } }>(

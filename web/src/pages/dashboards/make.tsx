@@ -4,7 +4,7 @@ import { type FormEvent, useRef, useState } from 'react';
 import { useLocation } from 'wouter';
 import { randomKey } from '../../graphql/exact.ts';
 import { graphql } from '../../graphql/graphql.ts';
-import { type Failure, toFailure } from '../../graphql/link.ts';
+import { type Failure, isUncertain, toFailure } from '../../graphql/link.ts';
 import { toPage } from '../../parts/address.ts';
 import { Flags } from '../dashboard/form.tsx';
 import { FieldErrors, Refusal } from '../dashboard/refusal.tsx';
@@ -83,7 +83,7 @@ function MakeForm({ draftKey, organizationId, projectId, close }: Omit<MakeProps
       navigate(toPage(projectId, `dashboards/${data?.createDashboard?.dashboard.id}`));
     } catch (error) {
       const refused = toFailure(error);
-      if (refused.code !== 'unreachable') key.current = randomKey();
+      if (!isUncertain(refused)) key.current = randomKey();
       setFailure(refused);
       setBusy(false);
     }
