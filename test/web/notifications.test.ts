@@ -248,6 +248,10 @@ it('counts what is unread of what has arrived and is not shown', () => {
   expect([missed, hidden, countUnseen(arrivals.read())]).toEqual([2, 2, 2]);
   arrivals.reach(4);
   expect(countUnseen(arrivals.read())).toBe(1);
+  for (const sequence of [5, 6, 7]) add(sequence, false, true, false);
+  // The last one came while the list was read anew.
+  arrivals.reach(6);
+  expect([arrivals.read().missed, countUnseen(arrivals.read())]).toEqual([1, 2]);
 });
 
 it('marks all as read', async () => {

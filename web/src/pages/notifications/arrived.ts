@@ -86,16 +86,17 @@ export class Arrivals {
 
   /** The list itself contains everything up to this sequence number now. */
   reach(sequence: number): void {
-    const { ids, missed, missedUnread, lastMissed } = this.#state;
+    const { ids, missed, missedUnread, lastMissed, isFull } = this.#state;
     const left = ids.filter((id) => (this.#sequences.get(id) ?? 0) > sequence);
-    const isMissing = missed > 0 && lastMissed > sequence;
-    if (left.length === ids.length && (missed === 0 || isMissing)) return;
+    // Sequence numbers have no gaps: not more than these can still be missing.
+    const missing = Math.max(0, lastMissed - sequence);
+    if (left.length === ids.length && missed <= missing) return;
     this.#release(ids.filter((id) => !left.includes(id)));
     this.#set({
       ids: left,
-      missed: isMissing ? missed : 0,
-      missedUnread: isMissing ? missedUnread : 0,
-      isFull: isMissing && this.#state.isFull,
+      missed: Math.min(missed, missing),
+      missedUnread: Math.min(missedUnread, missing),
+      isFull: isFull && missing > 0,
     });
   }
 
