@@ -1,18 +1,12 @@
 import { defaultRangeExtractor, useVirtualizer, type VirtualItem } from '@tanstack/react-virtual';
-import {
-  type CSSProperties,
-  type KeyboardEvent,
-  type MouseEvent,
-  type ReactNode,
-  type RefObject,
-  useEffect,
-  useLayoutEffect,
-  useRef,
-  useState,
-} from 'react';
+import { type KeyboardEvent, type MouseEvent, type ReactNode, type RefObject, useEffect, useLayoutEffect, useRef } from 'react';
 import { useEnded } from '../session/ended.ts';
 import { formatNumber } from './format.ts';
-import type { Endless, Place } from './pages.ts';
+import { Header, toTracks } from './header.tsx';
+import { runKey, useLetterKeys } from './keys.ts';
+import type { Endless } from './pages.ts';
+import { useCurrentRow, useRestoredPlace } from './place.ts';
+import { TableRow } from './row.tsx';
 import { Loading, Problem } from './states.tsx';
 
 export interface Column<Row> {
@@ -58,7 +52,7 @@ const OVERSCAN = 12;
 
 /** A list as a virtualized table: arrows or `j` and `k` move, Enter opens, Space selects. Only visible rows are in the DOM. */
 export function DataTable<Row extends { readonly id: string }>(props: DataTableProps<Row>) {
-  const { label, list, columns, empty, sort, onSort, onOpen, selected, onSelect, toneOf, classOf, keys } = props;
+  const { label, list, columns, empty, sort, onSort, onOpen, selected, onSelect, toneOf, classOf, keys = {} } = props;
   const { place, failure, show } = list;
   const id = label.replaceAll(' ', '-');
   const own = useRef<HTMLDivElement>(null);
@@ -101,11 +95,11 @@ export function DataTable<Row extends { readonly id: string }>(props: DataTableP
     onSelect(next);
   };
   const onKeyDown = (event: KeyboardEvent) => {
-    const isForGrid = !(event.target as Element).closest('a, button, input');
-    if (!isForGrid || event.metaKey || event.ctrlKey || event.altKey) return;
     const row = list.row(current);
     const rowsPerScreen = Math.max(1, Math.floor((scroller.current?.clientHeight ?? 0) / ROW_HEIGHT) - 2);
-    const actions: Record<string, () => void> = {
+    const others = Object.entries(keys).map(([key, act]) => [key, () => row && act(row)] as const);
+    runKey(event, {
+      ...Object.fromEntries(others),
       ArrowDown: () => move(current + 1),
       j: () => move(current + 1),
       ArrowUp: () => move(current - 1),
@@ -116,12 +110,7 @@ export function DataTable<Row extends { readonly id: string }>(props: DataTableP
       End: () => move(list.reach - 1),
       Enter: () => row && onOpen?.(row),
       ' ': () => row && toggle(row),
-    };
-    const other = keys?.[event.key];
-    const action = actions[event.key] ?? (other && (() => row && other(row)));
-    if (!action) return;
-    event.preventDefault();
-    action();
+    });
   };
   const onClickRow = (event: MouseEvent, index: number, row: Row | undefined) => {
     setCurrent(index);
@@ -158,39 +147,21 @@ export function DataTable<Row extends { readonly id: string }>(props: DataTableP
         <div role="rowgroup" className="table-body" style={{ height: virtual.getTotalSize() }}>
           {withoutDuplicates(items, list).map(({ index, start }) => {
             const row = list.row(index);
+            const classes = ['table-row', index === current && 'current', onOpen && 'opens', row && classOf?.(row)];
             return (
-              // biome-ignore lint/a11y/useKeyWithClickEvents: the grid handles the keys for its rows.
-              <div
+              <TableRow
                 key={row?.id ?? index}
                 id={`${id}-${index}`}
-                role="row"
-                tabIndex={-1}
-                aria-rowindex={index + 2}
-                aria-selected={row && selected ? selected.has(row.id) : undefined}
-                className={['table-row', index === current && 'current', onOpen && 'opens', row && classOf?.(row)]
-                  .filter(Boolean)
-                  .join(' ')}
-                data-tone={row && toneOf?.(row)}
+                index={index}
+                row={row}
+                columns={columns}
+                className={classes.filter(Boolean).join(' ')}
+                tone={row && toneOf?.(row)}
                 style={{ transform: `translateY(${start}px)` }}
+                isSelected={selected && row !== undefined && selected.has(row.id)}
+                onSelect={() => row && toggle(row)}
                 onClick={(event) => onClickRow(event, index, row)}
-              >
-                {selected && (
-                  <span role="gridcell" className="cell">
-                    <input
-                      type="checkbox"
-                      tabIndex={-1}
-                      aria-label="Select"
-                      checked={row ? selected.has(row.id) : false}
-                      onChange={() => row && toggle(row)}
-                    />
-                  </span>
-                )}
-                {columns.map((column) => (
-                  <span key={column.name} role="gridcell" className={toClass(column)}>
-                    {row ? column.cell(row) : <i className="cell-loading" />}
-                  </span>
-                ))}
-              </div>
+              />
             );
           })}
         </div>
@@ -213,102 +184,10 @@ function withoutDuplicates<Row extends { readonly id: string }>(items: readonly 
   });
 }
 
-/** How many rows away the current row is searched for after others were inserted above it. */
-const MAX_DISTANCE = 300;
-
-/** Once the table has had the focus, the current row keeps its identity when rows are inserted above it; the list stores it. */
-function useCurrentRow<Row extends { readonly id: string }>(list: Endless<Row>): readonly [number, (index: number) => void] {
-  const { place, reach } = list;
-  const [, setRenders] = useState(0);
-  const found = place.id === null ? null : findNear(list, place.current, place.id);
-  const current = Math.max(0, Math.min(found ?? place.current, reach - 1));
-  const id = list.row(current)?.id ?? null;
-  // A passive effect could run after the next key press and undo its move.
-  useLayoutEffect(() => {
-    if (place.id !== null && id !== null) Object.assign(place, { current, id });
-  }, [place, current, id]);
-  const set = (index: number) => {
-    Object.assign(place, { current: index, id: list.row(index)?.id ?? null });
-    setRenders((before) => before + 1);
-  };
-  return [current, set];
-}
-
-function findNear<Row extends { readonly id: string }>(list: Endless<Row>, index: number, id: string): number | null {
-  for (let distance = 0; distance <= MAX_DISTANCE; distance += 1) {
-    for (const place of [index + distance, index - distance]) if (place >= 0 && list.row(place)?.id === id) return place;
-  }
-  return null;
-}
-
-const toClass = <Row,>({ isMinor, isNumber }: Column<Row>) => `cell${isMinor ? ' minor' : ''}${isNumber ? ' number' : ''}`;
-
-/** The CSS grid tracks of all columns, and of those on a narrow screen. */
-function toTracks<Row>(columns: readonly Column<Row>[], isSelectable: boolean): CSSProperties {
-  const toList = (shown: readonly Column<Row>[]) => [...(isSelectable ? ['1.25rem'] : []), ...shown.map(({ width }) => width)].join(' ');
-  return { '--columns': toList(columns), '--columns-narrow': toList(columns.filter(({ isMinor }) => !isMinor)) } as CSSProperties;
-}
-
-function Header<Row>({ column, sort, onSort }: { column: Column<Row>; sort?: Sort | null; onSort?(sort: Sort): void }) {
-  const isSorted = column.sort !== undefined && sort?.field === column.sort;
-  const order = isSorted ? (sort?.direction === 'asc' ? 'ascending' : 'descending') : 'none';
-  const arrow = <span aria-hidden="true">{order === 'none' ? '' : order === 'ascending' ? ' ↑' : ' ↓'}</span>;
-  const { sort: field } = column;
-  if (!field || !onSort) {
-    return (
-      <span role="columnheader" className={toClass(column)} aria-sort={isSorted ? order : undefined}>
-        {column.title}
-        {arrow}
-      </span>
-    );
-  }
-  return (
-    <span role="columnheader" className={toClass(column)} aria-sort={order}>
-      <button type="button" className="sort" onClick={() => onSort({ field, direction: order === 'ascending' ? 'desc' : 'asc' })}>
-        {column.title}
-        {arrow}
-      </button>
-    </span>
-  );
-}
-
 /** Sets `--top`, so that the table fills the rest of the window's height. */
 function useTop(scroller: RefObject<HTMLDivElement | null>) {
   useLayoutEffect(() => {
     const element = scroller.current;
     if (element) element.style.setProperty('--top', `${Math.round(element.getBoundingClientRect().top + scrollY)}px`);
   });
-}
-
-/** Restores the scroll position and the keyboard focus when somebody comes back to a list. */
-function useRestoredPlace(scroller: RefObject<HTMLDivElement | null>, place: Place, isReady: boolean) {
-  useLayoutEffect(() => {
-    const element = scroller.current;
-    if (!element || !isReady) return;
-    element.scrollTop = place.scrollTop;
-    if (place.current > 0 && document.activeElement === document.body) element.focus({ preventScroll: true });
-    const keep = () => {
-      place.scrollTop = element.scrollTop;
-    };
-    element.addEventListener('scroll', keep, { passive: true });
-    return () => element.removeEventListener('scroll', keep);
-  }, [scroller, place, isReady]);
-}
-
-/** `j` and `k` focus the table from anywhere that does not handle letters itself. */
-function useLetterKeys(scroller: RefObject<HTMLDivElement | null>, isReady: boolean, move: (step: number) => void) {
-  const latest = useRef(move);
-  latest.current = move;
-  useEffect(() => {
-    if (!isReady) return;
-    const onKey = (event: globalThis.KeyboardEvent) => {
-      const isTaken = (event.target as Element | null)?.closest('input, textarea, select, [contenteditable], [role], .terminal, canvas');
-      if ((event.key !== 'j' && event.key !== 'k') || isTaken || event.ctrlKey || event.metaKey || event.altKey) return;
-      event.preventDefault();
-      scroller.current?.focus({ preventScroll: true });
-      latest.current(event.key === 'j' ? 1 : -1);
-    };
-    addEventListener('keydown', onKey);
-    return () => removeEventListener('keydown', onKey);
-  }, [scroller, isReady]);
 }
