@@ -161,6 +161,12 @@ it('a new dashboard keeps what was typed while somebody has to sign in again', a
   await page.waitForURL(/\/dashboards$/);
   await expect.poll(() => dialog.getByRole('textbox', { name: 'Name' }).inputValue()).toBe('Half written');
   expect(await dialog.getByRole('textbox', { name: 'Description' }).inputValue()).toBe('Before the session ended');
+  const stopMaking = await intercept('CreateDashboard', refuse);
+  await dialog.getByRole('button', { name: 'Make it' }).click();
+  await page.waitForURL(/\/signin\?to=/);
+  await stopMaking();
+  await signInHere();
+  await expect.poll(() => dialog.getByRole('textbox', { name: 'Name' }).inputValue()).toBe('Half written');
   await dialog.getByRole('button', { name: 'Cancel' }).click();
   await page.getByRole('button', { name: 'Make a dashboard' }).click();
   expect(await dialog.getByRole('textbox', { name: 'Name' }).inputValue()).toBe('');
@@ -303,8 +309,16 @@ describe('keys', () => {
     await page.getByRole('button', { name: 'Make the key' }).click();
     await page.getByRole('button', { name: 'I have it' }).click();
     expect(await typed()).toEqual(['', '']);
-    await page.getByRole('button', { name: 'Revoke half typed' }).click();
-    await page.getByRole('dialog').getByRole('button', { name: 'Revoke it' }).click();
+    const revoke = async () => {
+      await page.getByRole('button', { name: 'Revoke half typed' }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Revoke it' }).click();
+    };
+    const stop = await intercept('RevokeApiKey', refuse);
+    await revoke();
+    await page.waitForURL(/\/signin\?to=/);
+    await stop();
+    await signInHere();
+    await revoke();
     await page.getByRole('dialog').waitFor({ state: 'detached' });
   });
 

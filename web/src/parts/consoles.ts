@@ -1,5 +1,7 @@
 import { useMutation } from '@apollo/client/react';
 import { graphql, type ResultOf } from '../graphql/graphql.ts';
+import { toFailure } from '../graphql/link.ts';
+import { useEnded } from '../session/ended.ts';
 import { useToast } from './toast.tsx';
 
 const EndConsoleSession = graphql(`
@@ -31,6 +33,7 @@ interface EndOfSession {
 export function useEndSession() {
   const toast = useToast();
   const [run, { loading, error }] = useMutation(EndConsoleSession);
+  useEnded(error && toFailure(error).code);
   const end = async ({ projectId, organizationId, session: { id, userEmail } }: EndOfSession): Promise<boolean> => {
     // The idempotency key makes a second click or a retry harmless.
     const input = { organizationId, projectId, id, idempotencyKey: `end-${id}` };

@@ -1,5 +1,6 @@
 import type { Failure } from '../../graphql/link.ts';
 import { formatNumber } from '../../parts/format.ts';
+import { useEnded } from '../../session/ended.ts';
 
 interface RefusalProps {
   readonly failure: Failure | null;
@@ -11,6 +12,7 @@ interface RefusalProps {
 
 /** Why a write was rejected: an exceeded quota with advice, other errors in the server's words. */
 export function Refusal({ failure, shown = [], words = {} }: RefusalProps) {
+  useEnded(failure?.code);
   if (!failure) return null;
   // Errors already shown beside their fields are only referred to.
   const others = Object.entries(failure.fields).filter(([name]) => !shown.includes(name));

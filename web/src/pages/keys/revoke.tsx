@@ -7,6 +7,7 @@ import { findPage } from '../../parts/focus.ts';
 import { Problem } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useToast } from '../../parts/toast.tsx';
+import { useEnded } from '../../session/ended.ts';
 import type { ApiKey } from './list.ts';
 
 const RevokeApiKey = graphql(`
@@ -29,6 +30,8 @@ interface RevokeDialogProps {
 /** Asks for confirmation, with the key's name. */
 export function RevokeDialog({ apiKey: { id, name, hint, lastUsed }, onClose, onRevoked }: RevokeDialogProps) {
   const [revoke, { loading, error }] = useMutation(RevokeApiKey);
+  const failure = error ? toFailure(error) : null;
+  useEnded(failure?.code);
   const toast = useToast();
   /** Null: the opener. */
   const finalFocus = useRef<HTMLElement | null>(null);
@@ -49,7 +52,7 @@ export function RevokeDialog({ apiKey: { id, name, hint, lastUsed }, onClose, on
         Whatever uses the key <code>{hint}</code> is refused from its next request on. This cannot be taken back.
       </p>
       <p>Its last use: {lastUsed ? <Time value={lastUsed} /> : 'never'}.</p>
-      {error && <Problem failure={toFailure(error)} />}
+      {failure && <Problem failure={failure} />}
       <div className="actions revoke-actions">
         <button type="button" className="button danger" disabled={loading} onClick={confirm}>
           Revoke it
