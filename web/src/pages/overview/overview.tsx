@@ -134,7 +134,7 @@ function Amounts({ projectId, figures }: { projectId: string; figures: Figures }
           <dt>vCPU</dt>
           <dd>{formatNumber(resourcesAllocated.vcpu)}</dd>
           <dt>Memory</dt>
-          <dd>{formatNumber(resourcesAllocated.ramGb)} GB</dd>
+          <dd>{formatNumber(resourcesAllocated.ramGb)} GiB</dd>
           <dt>Storage of instances</dt>
           <dd>{formatNumber(resourcesAllocated.storageGb)} GB</dd>
           <dt>Storage of volumes</dt>
