@@ -584,6 +584,13 @@ describe('API keys', () => {
     expect(await fail(['projects'], { ...owner, PORTICO_CREDENTIAL: out })).toEqual([1, expect.stringContaining('“portico login”')]);
   });
 
+  test('that may have been made are told to be looked for', async () => {
+    const front = await openFront(({ body }, response) => (body.includes('createApiKey') ? response.destroy() : null));
+    const [code, err] = await fail(['keys', 'create', 'lost'], { ...owner, PORTICO_URL: front.url });
+    expect([code, err]).toEqual([1, expect.stringMatching(/^Whether the key was made is not known: .*\n127\..* does not answer: .*\n$/)]);
+    await front.close();
+  });
+
   test('are not managed by one of them', async () => {
     const key = { ...owner, PORTICO_CREDENTIAL: app.demo.users.owner.api_key };
     const [code, err] = await fail(['keys', 'list'], key);

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { isUncertain } from './failure.ts';
 import { listAll, type Part, pageInfo } from './lists.ts';
 import { note, type Style, writeLine, writeTable, writeValue } from './output.ts';
 import { type GlobalOptions, openSession } from './session.ts';
@@ -50,7 +51,11 @@ export function addKeys(program: Command): void {
       const document = `mutation ($input: CreateApiKeyInput!) { createApiKey(input: $input) { key api_key: apiKey { ${keyFields} } } }`;
       type Answer = { createApiKey: { key: string; api_key: ApiKey } };
       const input = { name, expires: options.expires, idempotencyKey: crypto.randomUUID() };
-      const { createApiKey } = await session.query<Answer>(document, { input });
+      const { createApiKey } = await session.query<Answer>(document, { input }).catch((failure: unknown) => {
+        if (isUncertain(failure))
+          note('Whether the key was made is not known: “portico keys list” shows it, “portico keys revoke” ends it.');
+        throw failure;
+      });
       if (options.json) return writeValue(createApiKey);
       await writeLine(createApiKey.key);
       note(`Its id is ${createApiKey.api_key.id}. The key is not shown again.`);
