@@ -505,6 +505,16 @@ test('a dashboard is pulled to a file, however long its name is and whatever els
     await app.ask('DELETE', `${app.projectPath}/monitoring/dashboards/${id}`);
 });
 
+test('a file that is named twice is pushed once', async () => {
+  const path = join(folder, 'twice.json');
+  writeFileSync(path, '{"name": "Twice"}');
+  expect(await print(['dashboards', 'push', path, `${folder}/./twice.json`])).toMatch(/twice\.json: new \(version 1\)\n$/);
+  const listed = (await json(['dashboards', 'list'])) as { id: string; name: string }[];
+  const made = listed.filter(({ name }) => name === 'Twice');
+  expect(made).toHaveLength(1);
+  await app.ask('DELETE', `${app.projectPath}/monitoring/dashboards/${made[0]?.id}`);
+});
+
 test('a dashboard is pulled over no file that does not hold it', async () => {
   const dir = join(folder, 'taken');
   mkdirSync(dir);

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { PorticoError } from '../error.ts';
 import {
@@ -88,7 +88,9 @@ export function addDashboards(program: Command): void {
     .action(async (paths: string[], _options: unknown, command: Command) => {
       const options = command.optsWithGlobals<GlobalOptions>();
       const session = await openSession(options);
-      const files = await Promise.all(paths.map(readDashboardFile));
+      // A file that is named twice would become two dashboards.
+      const distinct = new Map(paths.map((path) => [resolve(path), path]));
+      const files = await Promise.all([...distinct.values()].map(readDashboardFile));
       const outcomes: Outcome[] = [];
       for (const file of files) outcomes.push(await push(session, file));
       await report(outcomes, options);
