@@ -14,6 +14,13 @@ const overview = `query ($id: ID!) {
   project(id: $id) { computeOverview { instancesTotal attention { tasksFailed24h instancesSuspended } } }
 }`;
 
+async function publish(title: string): Promise<void> {
+  const { organization_id: organizationId, project_id: projectId } = desk.demo;
+  const input = { organizationId, projectId, kind: 'test.desk', severity: 'warning', title };
+  const document = 'mutation ($input: PublishNotificationInput!) { publishNotification(input: $input) { notification { id } } }';
+  await desk.graphql(document, { input });
+}
+
 it('is one click away from the address', async () => {
   await page.goto(desk.baseUrl);
   await page.getByRole('heading', { name: 'Portico' }).waitFor();
@@ -46,17 +53,29 @@ it('shows a notification that is published meanwhile, and counts it in the menu 
       .first()
       .evaluate((node) => node.firstChild?.textContent),
   );
-  await desk.graphql(`mutation ($input: PublishNotificationInput!) { publishNotification(input: $input) { notification { id } } }`, {
-    input: {
-      organizationId: desk.demo.organization_id,
-      projectId: desk.demo.project_id,
-      kind: 'test.desk',
-      severity: 'warning',
-      title: 'Seen on the overview',
-    },
-  });
+  await publish('Seen on the overview');
   await page.getByRole('link', { name: 'Seen on the overview' }).waitFor();
   await expect.poll(() => page.title()).toMatch(new RegExp(`^\\(${unread + 1}\\) `));
+});
+
+it('shows one that was published while the list was on its way', async () => {
+  await page.goto(desk.baseUrl + desk.toPage('instances'));
+  await page.locator('.connection[data-state="live"]').waitFor();
+  await page.getByRole('grid').waitFor();
+  const readUnread = async () => /^\(\d+\)/.exec(await page.title())?.[0];
+  const before = await readUnread();
+  let isFirst = true;
+  await page.route('**/graphql', async (route) => {
+    if (!isFirst || !route.request().postData()?.includes('query Newest(')) return route.fallback();
+    isFirst = false;
+    const response = await route.fetch();
+    await publish('Published meanwhile');
+    await expect.poll(readUnread).not.toBe(before);
+    await route.fulfill({ response });
+  });
+  await page.getByRole('link', { name: 'Overview' }).click();
+  await page.getByRole('link', { name: 'Published meanwhile' }).waitFor();
+  await page.unroute('**/graphql');
 });
 
 it('opens another project by typing a part of its name', async () => {

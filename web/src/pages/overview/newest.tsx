@@ -1,4 +1,5 @@
 import { useQuery } from '@apollo/client/react';
+import { useEffect, useRef } from 'react';
 import { Link } from 'wouter';
 import { graphql } from '../../graphql/graphql.ts';
 import { toFailure } from '../../graphql/link.ts';
@@ -28,12 +29,22 @@ const NewestQuery = graphql(`
 
 /** The newest notifications, updated live. */
 export function Newest({ projectId }: { projectId: string }) {
-  const { data, error, client, refetch } = useQuery(NewestQuery, { variables: { id: projectId } });
+  const { data, loading, error, client, refetch } = useQuery(NewestQuery, { variables: { id: projectId } });
+  const nodes = data?.project?.notifications.nodes;
+  const first = nodes?.[0]?.sequence ?? 0;
+  const delivered = useRef(0);
+  useEffect(() => {
+    if (loading || first >= delivered.current) return;
+    // The response was under way when the notification came.
+    delivered.current = 0;
+    refetch().catch(() => {});
+  }, [loading, first, refetch]);
   useFeed((event) => {
     // Notifications between the query's response and the start of the feed are in neither.
-    const isBehind = event.type === 'ready' && event.sequence !== (data?.project?.notifications.nodes[0]?.sequence ?? 0);
-    if (event.type === 'gap' || isBehind) refetch();
+    const isBehind = event.type === 'ready' && event.sequence !== first;
+    if (event.type === 'gap' || isBehind) refetch().catch(() => {});
     if (event.type !== 'notification') return;
+    delivered.current = event.sequence;
     client.cache.updateQuery({ query: NewestQuery, variables: { id: projectId } }, (before) => {
       if (!before?.project || before.project.notifications.nodes.some(({ id }) => id === event.notification.id)) return before;
       const { id, severity, title, created, read } = event.notification;
@@ -45,7 +56,6 @@ export function Newest({ projectId }: { projectId: string }) {
       };
     });
   });
-  const nodes = data?.project?.notifications.nodes;
   return (
     <section aria-labelledby="newest">
       <h2 id="newest">Newest notifications</h2>
