@@ -27,8 +27,11 @@ const project = (name: string, settings: TestProjectInlineConfiguration['test'])
   test: { name, ...settings },
 });
 
+/** On PostgreSQL a worker mostly waits for it: there four keep two cores busy. */
+const maxWorkers = process.env.TEST_DATABASE_URL ? 4 : 3;
+
 /** Test files in a worker share imported modules, as importing takes each file as long as its tests. */
-const shared = { isolate: false, maxWorkers: 3 } as const;
+const shared = { isolate: false, maxWorkers } as const;
 
 const pure = project('pure', { include: withoutDatabase, ...shared });
 
@@ -41,21 +44,25 @@ const app = project('app', {
 });
 
 /** Tests that build, start programs, measure, or wait for more than ten seconds; only `npm run test:services` runs them. */
-const slow = project('slow', { globalSetup, include: ['test/slow/*.test.ts'], maxWorkers: 3 });
+const slow = project('slow', { globalSetup, include: ['test/slow/*.test.ts'], maxWorkers });
+
+const inServices = (names: readonly string[]) => names.map((name) => `test/services/${name}.test.ts`);
+
+/** Tests that break their own services, or work for a time and count: they mostly wait. */
+const enduring = inServices(['memory', 'nemesis', 'outages', 'rolling']);
 
 /** Tests that measure, so nothing else runs at the same time. */
-const measuring = ['console-volume', 'consoles', 'redis-faults', 'revocation', 'silence', 'wakeups'].map(
-  (name) => `test/services/${name}.test.ts`,
-);
+const measuring = inServices(['console-volume', 'consoles', 'redis-faults', 'revocation', 'silence', 'wakeups']);
 
-/** Tests that need PostgreSQL. Each breaks the services that it runs on, which are its own, and mostly waits. */
+/** Tests that need PostgreSQL and Redis. */
 const services = project('services', {
   globalSetup,
   include: ['test/services/*.test.ts'],
-  exclude: measuring,
-  maxWorkers: 2,
-  sequence: { groupOrder: 1 },
+  exclude: [...enduring, ...measuring],
+  maxWorkers,
 });
+
+const faults = project('faults', { globalSetup, include: enduring, maxWorkers: 3, sequence: { groupOrder: 1 } });
 
 const alone = project('alone', { globalSetup, include: measuring, maxWorkers: 1, sequence: { groupOrder: 2 } });
 
@@ -70,6 +77,6 @@ export default defineConfig({
     hookTimeout: 60_000,
     // A generous default, as the machine may be busy; a test that needs a bound sets its own.
     expect: { poll: { timeout: 15_000 } },
-    projects: process.env.SIEGE_SECONDS ? [siege] : [pure, app, slow, ...(process.env.TEST_DATABASE_URL ? [services, alone] : [])],
+    projects: process.env.SIEGE_SECONDS ? [siege] : [pure, app, slow, ...(process.env.TEST_DATABASE_URL ? [services, faults, alone] : [])],
   },
 });

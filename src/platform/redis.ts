@@ -55,6 +55,11 @@ export function openRedis({ url, prefix }: { url: string; prefix: string }, life
     intervalMs: PROBE_INTERVAL_MS,
     log,
   });
+  /** The first attempt to connect; null when it has ended. What a start asks meanwhile waits for it, as long as for an answer. */
+  let connecting: Promise<void> | null = new Promise((resolve) => {
+    for (const event of ['ready', 'close'] as const) commands.once(event, resolve);
+  });
+  void connecting.then(() => (connecting = null));
   commands.on('close', () => breaker.startProbing());
   commands.on('error', (failure) => (connectionError = failure));
   commands.on('ready', () => {
@@ -77,7 +82,7 @@ export function openRedis({ url, prefix }: { url: string; prefix: string }, life
     async run(command) {
       if (breaker.isOpen) throw new Error('redis is away');
       try {
-        return await withTimeout(command(), COMMAND_TIMEOUT_MS);
+        return await withTimeout(connecting ? connecting.then(command) : command(), COMMAND_TIMEOUT_MS);
       } catch (failure) {
         // The rate limiter rejects with an object that is no Error when the budget is spent.
         if (failure instanceof Error) breaker.startProbing();
