@@ -88,9 +88,9 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     const hubs = new Hubs({ database, wakeups: redis ? openSharedWakeups(redis) : openLocalWakeups(), log });
     const { retentionDays } = config;
     const cleanups: Record<string, (signal: AbortSignal) => Promise<unknown>> = {
-      'delete old tickets': () => deleteOldTickets(database),
-      'delete old kept answers': () => deleteOldKeptAnswers(database),
-      'delete old task counters': () => deleteOldTaskCounters(database),
+      'delete old tickets': (signal) => deleteOldTickets(database, signal),
+      'delete old kept answers': (signal) => deleteOldKeptAnswers(database, signal),
+      'delete old task counters': (signal) => deleteOldTaskCounters(database, signal),
       ...(config.database === null && { 'vacuum the embedded database': () => vacuumEmbedded(database) }),
       ...(retentionDays !== null && { 'prune the logs': (signal) => pruneNotifications(database, retentionDays, signal) }),
     };

@@ -1,5 +1,6 @@
 import type { ProjectScope } from '../access/scope.ts';
 import { idsOf } from '../graph/level.ts';
+import { deleteInBatches } from '../platform/cleanup.ts';
 import type { Database } from '../platform/database.ts';
 import { windowStarts } from './attention.ts';
 
@@ -121,6 +122,16 @@ export async function readOverviews(database: Database, scopes: readonly Project
 }
 
 /** Deletes counters too old for any overview to read: 24 hours, plus a margin for a process whose clock is an hour behind. */
-export async function deleteOldTaskCounters(database: Database): Promise<void> {
-  await database.query`DELETE FROM task_counters WHERE since < now() - interval '26 hours'`;
+export function deleteOldTaskCounters(database: Database, signal?: AbortSignal): Promise<void> {
+  return deleteInBatches(
+    (limit) => database.query<{ count: number }>`
+      WITH deleted AS (
+        DELETE FROM task_counters WHERE ctid = ANY (ARRAY(
+          SELECT ctid FROM task_counters WHERE since < now() - interval '26 hours' ORDER BY since LIMIT ${limit}::int
+        ))
+        RETURNING 1
+      )
+      SELECT count(*)::int AS count FROM deleted`,
+    signal,
+  );
 }

@@ -2,6 +2,7 @@ import { Fault } from '../kernel/fault.ts';
 import { pack, unpack } from '../kernel/pack.ts';
 import { Seal } from '../kernel/seal.ts';
 import { exceedsBytes } from '../kernel/size.ts';
+import { deleteInBatches } from '../platform/cleanup.ts';
 import type { Database } from '../platform/database.ts';
 import type { Query } from '../platform/query.ts';
 import type { ReadWithinBudget, Sized } from './answer.ts';
@@ -130,7 +131,20 @@ export class KeptAnswer<Outcome> {
   }
 }
 
-/** Deletes responses stored more than 24 hours ago, an hour later, so that none is deleted while it is being used. */
-export async function deleteOldKeptAnswers(database: Database): Promise<void> {
-  await database.query`DELETE FROM kept_answers WHERE created < now() - interval '25 hours'`;
+/**
+ * Deletes responses stored more than 24 hours ago, an hour later, so that none is deleted while it is being used. The outer
+ * condition, which no index serves, is for a key that is claimed anew after the rows were chosen.
+ */
+export function deleteOldKeptAnswers(database: Database, signal?: AbortSignal): Promise<void> {
+  return deleteInBatches(
+    (limit) => database.query<{ count: number }>`
+      WITH deleted AS (
+        DELETE FROM kept_answers WHERE now() - created > interval '25 hours' AND ctid = ANY (ARRAY(
+          SELECT ctid FROM kept_answers WHERE created < now() - interval '25 hours' ORDER BY created LIMIT ${limit}::int
+        ))
+        RETURNING 1
+      )
+      SELECT count(*)::int AS count FROM deleted`,
+    signal,
+  );
 }

@@ -1,11 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FIRST_ID } from '../graph/connection.ts';
+import { PAUSE_FACTOR } from '../platform/cleanup.ts';
 import type { Database } from '../platform/database.ts';
 
 /** The most entries that one statement removes: it blocks publishing to the project while it runs. */
 const BATCH_SIZE = 500;
-/** The pause after a batch, in multiples of the time that the batch took. */
-const PAUSE_FACTOR = 3;
 /** A log that is locked by a writer more often than this in a row is left for the next run. */
 const MAX_MISSES = 100;
 /** The logs that one statement checks. */

@@ -4,6 +4,7 @@ import { type ProjectScope, requireRole } from '../access/scope.ts';
 import { requireSession, type Viewer } from '../access/viewer.ts';
 import type { TicketTarget } from '../generated/prisma/enums.ts';
 import { Fault } from '../kernel/fault.ts';
+import { deleteInBatches } from '../platform/cleanup.ts';
 import type { Database, SqlClient } from '../platform/database.ts';
 
 /** How long a ticket may be redeemed (§3.1). */
@@ -88,8 +89,18 @@ export async function redeemTicket(database: Database, ticket: string): Promise<
 type RedeemedRow = Omit<RedeemedTicket, 'viewer'> & Omit<Viewer, 'credential'> & { readonly sessionExpires: Date };
 
 /** Deletes tickets that expired an hour ago: until then a used one is reported as used, not as unknown. */
-export async function deleteOldTickets(database: Database): Promise<void> {
-  await database.query`DELETE FROM websocket_tickets WHERE expires < ${new Date(Date.now() - 3_600_000)}`;
+export function deleteOldTickets(database: Database, signal?: AbortSignal): Promise<void> {
+  return deleteInBatches(
+    (limit) => database.query<{ count: number }>`
+      WITH deleted AS (
+        DELETE FROM websocket_tickets WHERE ctid = ANY (ARRAY(
+          SELECT ctid FROM websocket_tickets WHERE expires < ${new Date(Date.now() - 3_600_000)} ORDER BY expires LIMIT ${limit}::int
+        ))
+        RETURNING 1
+      )
+      SELECT count(*)::int AS count FROM deleted`,
+    signal,
+  );
 }
 
 async function findConsoleInstance({ database, projectId }: ProjectScope<SqlClient>, { instanceId }: TicketRequest): Promise<string> {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { deleteOldTaskCounters } from '../../src/compute/overview.ts';
 import {
   claimSession,
   endSilentSessions,
@@ -12,6 +13,7 @@ import {
   saveSessions,
   takeHandover,
 } from '../../src/consoles/store.ts';
+import { deleteOldKeptAnswers } from '../../src/graph/keptanswers.ts';
 import { readEntries } from '../../src/notifications/batch.ts';
 import { countReads, listReads, readLastSequence, readPositions, readState, readVersionBefore } from '../../src/notifications/log.ts';
 import { pruneNotifications } from '../../src/notifications/retention.ts';
@@ -31,6 +33,7 @@ const growing = [
   'dashboards',
   'backup_trials',
   'websocket_tickets',
+  'kept_answers',
   'api_keys',
   'console_sessions',
 ];
@@ -193,6 +196,8 @@ test('the feed, tickets and the jobs find what they look for by an index', async
     await findProblems('readPositions', () => readPositions(database, [projectId], [reader])),
     await findProblems('redeemTicket', () => redeemTicket(database, randomUUID())),
     await findProblems('deleteOldTickets', () => deleteOldTickets(database)),
+    await findProblems('deleteOldKeptAnswers', () => deleteOldKeptAnswers(database)),
+    await findProblems('deleteOldTaskCounters', () => deleteOldTaskCounters(database)),
     // The oldest of every log is looked at.
     await findProblems('pruneNotifications', () => pruneNotifications(database, 36_500), 250),
     await findProblems('a key', () => app.ask('GET', `${app.projectPath}/compute/overview`, { as: { bearer: users.owner.api_key } })),

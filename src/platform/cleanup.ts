@@ -1,0 +1,22 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** The most rows that one statement deletes: a statement that takes longer than the pool allows is undone, and would be again. */
+const BATCH_SIZE = 500;
+/** The pause after a batch, in multiples of the time that it took, so that the database has most of its time for other work. */
+export const PAUSE_FACTOR = 3;
+
+/**
+ * Deletes rows batch by batch, until one is short or the signal is aborted. `deleteBatch` deletes at most `limit` rows, and
+ * returns their number as a row.
+ */
+export async function deleteInBatches(
+  deleteBatch: (limit: number) => Promise<Array<{ count: number }>>,
+  signal?: AbortSignal,
+): Promise<void> {
+  while (!signal?.aborted) {
+    const startedAt = performance.now();
+    const [batch] = await deleteBatch(BATCH_SIZE);
+    if (!batch || batch.count < BATCH_SIZE) return;
+    await sleep(PAUSE_FACTOR * (performance.now() - startedAt));
+  }
+}

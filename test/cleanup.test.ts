@@ -1,0 +1,69 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { deleteOldTaskCounters } from '../src/compute/overview.ts';
+import { deleteOldKeptAnswers } from '../src/graph/keptanswers.ts';
+import { deleteOldTickets } from '../src/tickets/service.ts';
+import { startRestingApp, type TestApp } from './support/app.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startRestingApp();
+});
+afterAll(() => app.close());
+
+const run = (sql: string) => app.app.database.$executeRawUnsafe(sql);
+const count = async (sql: string) => {
+  const [row] = await app.app.database.$queryRawUnsafe<Array<{ count: number }>>(`SELECT count(*)::int AS count FROM ${sql}`);
+  return row?.count;
+};
+
+const someUser = '(SELECT id FROM users LIMIT 1)';
+const someProject = '(SELECT id FROM projects LIMIT 1)';
+
+describe.each([
+  {
+    table: 'websocket_tickets',
+    clean: deleteOldTickets,
+    row: `sha256(i::text::bytea), 'notifications', ${someProject}, ${someUser}, now(), now() - age, now()`,
+    columns: 'ticket_hash, target, project_id, user_id, created, expires, session_expires',
+  },
+  {
+    table: 'kept_answers',
+    clean: deleteOldKeptAnswers,
+    row: `${someUser}, sha256(i::text::bytea), 'x', 'x', now() - age`,
+    columns: 'user_id, key_hash, request_hash, content, created',
+  },
+  {
+    table: 'task_counters',
+    clean: deleteOldTaskCounters,
+    row: `${someProject}, now() - age - i * interval '1 millisecond', 0, 0, 0, 0, 0, 0, 0`,
+    columns: 'project_id, since, slot, pending, running, succeeded, failed, cancelled, failures',
+  },
+])('what is old in $table', ({ table, clean, row, columns }) => {
+  const fill = (from: number, rows: number, age: string) =>
+    run(
+      `INSERT INTO ${table} (${columns})
+       SELECT ${row} FROM generate_series(${from}, ${from + rows - 1}) AS i CROSS JOIN (SELECT interval '${age}' AS age) AS one`,
+    );
+  beforeAll(() => run(`DELETE FROM ${table}`));
+
+  test('is deleted in batches, each in a transaction of its own, until the job is told to stop', async () => {
+    await fill(1, 1_700, '2 days');
+    const stopping = new AbortController();
+    // Within the second batch the process is told to stop.
+    let deletions = 0;
+    app.listen((sql) => {
+      deletions += Number(sql.includes(`DELETE FROM ${table}`));
+      if (deletions === 2) stopping.abort();
+    });
+    await clean(app.app.database, stopping.signal);
+    expect([deletions, await count(table)]).toEqual([2, 700]);
+  });
+
+  test('is gone at the end, and nothing else', async () => {
+    await fill(5_000, 3, '1 minute');
+    await clean(app.app.database);
+    expect(await count(table)).toBe(3);
+    await clean(app.app.database);
+    expect(await count(table)).toBe(3);
+  });
+});
