@@ -45,6 +45,8 @@ describe('a SQLSTATE', () => {
     '23001': 'not_found',
     '23505': 'conflict',
     '23P01': 'conflict',
+    // A log that has used its last number.
+    '2200H': 'conflict',
     // Values that no column accepts.
     '22001': 'invalid_request',
     '22003': 'invalid_request',

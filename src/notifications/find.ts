@@ -35,7 +35,7 @@ function selectByIds(
     FROM (
       SELECT found.*, sum(size) OVER (ORDER BY id) <= ${bytesLeft}::bigint AS fits
       FROM (
-        SELECT notification.id, notification.project_id AS "projectId", notification.sequence::int AS sequence, notification.kind,
+        SELECT notification.id, notification.project_id AS "projectId", notification.sequence AS sequence, notification.kind,
           notification.severity, notification.title, notification.body, notification.resource_type AS "resourceType",
           notification.resource_id AS "resourceId", notification.data, notification.created,
           single.sequence IS NOT NULL OR notification.sequence <= coalesce(state.read_through, 0) AS read,
@@ -177,7 +177,7 @@ export async function countNotificationsByProject(
         WHEN ${unread}::boolean IS NULL THEN log.last_sequence - log.pruned_through
         WHEN ${unread}::boolean THEN unread_notifications(wanted.project_id, wanted.user_id)
         ELSE log.last_sequence - log.pruned_through - unread_notifications(wanted.project_id, wanted.user_id)
-      END)::int AS count
+      END)::bigint AS count
     FROM unnest(${projectIds}::uuid[], ${userIds}::uuid[]) AS wanted (project_id, user_id)
     JOIN notification_logs AS log ON log.project_id = wanted.project_id
     LEFT JOIN notification_states AS state ON state.project_id = wanted.project_id AND state.user_id = wanted.user_id`;

@@ -155,7 +155,7 @@ export async function countList(
         WHEN true THEN unread_notifications(project_id, ${userId}::uuid)
         WHEN false THEN last_sequence - pruned_through - unread_notifications(project_id, ${userId}::uuid)
         ELSE last_sequence - pruned_through
-      END, 0)::int AS count, last_sequence::int AS last
+      END, 0)::bigint AS count, last_sequence AS last
     FROM notification_logs WHERE project_id = ${projectId}::uuid`;
   return row ?? { count: 0, last: 0 };
 }

@@ -46,7 +46,7 @@ export const MAX_EVENT_IDS = 1_000;
 /** The last sequence of the project's log. */
 export async function readLastSequence(database: Database, projectId: string): Promise<number> {
   const [row] = await database.query<{ last: number }>`
-    SELECT last_sequence::int AS last FROM notification_logs WHERE project_id = ${projectId}::uuid`;
+    SELECT last_sequence AS last FROM notification_logs WHERE project_id = ${projectId}::uuid`;
   return row?.last ?? 0;
 }
 
@@ -64,8 +64,8 @@ interface StateRequest extends ReaderKey {
 /** The user's read state, by one statement, so that its figures are consistent. */
 export async function readState(database: Database, { projectId, userId, sinceVersion, upTo }: StateRequest): Promise<ReadState> {
   const [state] = await database.query<Omit<ReadState, 'sinceVersion' | 'notificationIds'> & { ids: string[] }>`
-    SELECT coalesce(state.version, 0)::int AS version, coalesce(state.read_through, 0)::int AS "readThrough",
-      log.pruned_through::int AS "prunedThrough", log.last_sequence::int AS last, coalesce(unread.length, 0)::int AS unread,
+    SELECT coalesce(state.version, 0)::bigint AS version, coalesce(state.read_through, 0)::bigint AS "readThrough",
+      log.pruned_through AS "prunedThrough", log.last_sequence AS last, coalesce(unread.length, 0)::bigint AS unread,
       coalesce(news.ids, '{}') AS ids
     FROM notification_logs AS log
     LEFT JOIN notification_states AS state ON state.project_id = log.project_id AND state.user_id = ${userId}::uuid
@@ -104,7 +104,7 @@ export async function readVersionBefore(
   { projectId, userId, position, sinceVersion }: LateReads,
 ): Promise<number | null> {
   const [row] = await database.query<{ version: number | null }>`
-    SELECT (min(version) - 1)::int AS version FROM notification_reads
+    SELECT (min(version) - 1)::bigint AS version FROM notification_reads
     WHERE project_id = ${projectId}::uuid AND user_id = ${userId}::uuid
       AND (sequence > ${position} OR version > ${sinceVersion})`;
   return row?.version ?? null;
@@ -172,8 +172,8 @@ export function readPositions(database: Database, projectIds: readonly string[],
   const projects = [...projectIds, ...readers.map(({ projectId }) => projectId)];
   const users = [...projectIds.map(() => null), ...readers.map(({ userId }) => userId)];
   return database.query<Position>`
-    SELECT log.project_id AS "projectId", state.user_id AS "userId", coalesce(state.version, log.last_sequence)::int AS position,
-      log.pruned_through::int AS "prunedThrough"
+    SELECT log.project_id AS "projectId", state.user_id AS "userId", coalesce(state.version, log.last_sequence)::bigint AS position,
+      log.pruned_through AS "prunedThrough"
     FROM unnest(${projects}::uuid[], ${users}::uuid[]) AS wanted (project_id, user_id)
     JOIN notification_logs AS log ON log.project_id = wanted.project_id
     LEFT JOIN notification_states AS state ON state.project_id = wanted.project_id AND state.user_id = wanted.user_id

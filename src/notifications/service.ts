@@ -55,7 +55,7 @@ export async function countUnread(database: Database, scopes: readonly ProjectSc
   const projectIds = idsOf(scopes);
   const userIds = scopes.map(({ viewer }) => viewer.userId);
   const rows = await database.query<{ projectId: string | null; count: number | null }>`
-    SELECT wanted.project_id AS "projectId", unread_notifications(wanted.project_id, wanted.user_id)::int AS count
+    SELECT wanted.project_id AS "projectId", unread_notifications(wanted.project_id, wanted.user_id)::bigint AS count
     FROM unnest(${projectIds}::uuid[], ${userIds}::uuid[]) AS wanted (project_id, user_id)`;
   return pickCounts(projectIds, rows, ({ projectId }) => projectId);
 }
@@ -82,7 +82,7 @@ export async function markRead(
 ): Promise<MarkResult> {
   const ids = request.notificationIds?.length ? request.notificationIds : null;
   const [result] = await database.query<{ marked: number | null; unreadCount: number | null }>`
-    SELECT marked::int, unread_count::int AS "unreadCount"
+    SELECT marked, unread_count AS "unreadCount"
     FROM mark_notifications_read(
       ${projectId}::uuid, ${viewer.userId}::uuid, ${ids}::uuid[], ${request.throughSequence ?? null}::bigint)`;
   if (!result) throw new Error('marking answers one row always');
