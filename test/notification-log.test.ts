@@ -257,6 +257,35 @@ describe('at the edges', () => {
     expect([(await readLog(stuck)).length, (await readLog(free)).length]).toEqual([1, 0]);
   });
 
+  test('what was pruned, and stays in the index until it is vacuumed, is not read again', { timeout: 60_000 }, async () => {
+    const projectId = await createProject();
+    await connection.run('ALTER TABLE notifications SET (autovacuum_enabled = off)');
+    await connection.run(
+      `INSERT INTO notifications (project_id, kind, severity, title, created)
+       SELECT '${projectId}', 'test.old', 'info', 'old', '2020-01-01' FROM generate_series(1, 20000)`,
+    );
+    await connection.run('ANALYZE notifications');
+    const blocksOf = async (sql: string, values: readonly unknown[] = []) => {
+      const [row] = await connection.run(`EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${sql}`, values);
+      const plan = Object.values(row ?? {})[0] as string | object;
+      const [{ Plan: root }] = typeof plan === 'string' ? JSON.parse(plan) : plan;
+      return root['Shared Hit Blocks'] + root['Shared Read Blocks'];
+    };
+    const prune = (most: number) => `SELECT prune_notification_log('${projectId}', '2021-01-01', ${most})`;
+    await connection.run(prune(19_990));
+    const blocks: Record<string, number> = { prune: await blocksOf(prune(1)) };
+    const statements: Array<{ sql: string; values: readonly unknown[] }> = [];
+    portico.listen((sql, values) => void statements.push({ sql, values }));
+    await pruneNotifications(portico.app.database, 36_500);
+    const [look] = statements.filter(({ sql }) => sql.includes('"isDue"'));
+    blocks.isDue = await blocksOf(look?.sql ?? '', look?.values);
+    await connection.run(prune(20));
+    blocks.isDueOfNothing = await blocksOf(look?.sql ?? '', look?.values);
+    blocks.publish = await blocksOf(insertion(projectId, someIds(1)));
+    expect(await readLog(projectId)).toMatchObject([{ sequence: 20_001 }]);
+    for (const [name, count] of Object.entries(blocks)) expect(count, name).toBeLessThan(60);
+  });
+
   if (isPostgres) {
     const expectWaiting = (start: string) =>
       expect

@@ -22,7 +22,7 @@ export async function pruneNotifications(database: Database, days: number, signa
   while (!signal?.aborted) {
     const logs = await database.query<{ projectId: string; isDue: boolean | null }>`
       SELECT log.project_id AS "projectId", coalesce((
-        SELECT created < ${before} FROM notifications WHERE project_id = log.project_id ORDER BY sequence LIMIT 1
+        SELECT created < ${before} FROM notifications WHERE project_id = log.project_id AND sequence > log.pruned_through ORDER BY sequence LIMIT 1
       ), false) AS "isDue"
       FROM notification_logs AS log WHERE log.project_id > ${after}::uuid ORDER BY log.project_id LIMIT ${LOGS_AT_ONCE}`;
     for (const { projectId, isDue } of logs) {
