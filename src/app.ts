@@ -6,6 +6,7 @@ import pLimit from 'p-limit';
 import { type Limits, openLimits } from './access/limits.ts';
 import { RevocationWatcher } from './access/revocation.ts';
 import { openTokens, type Tokens } from './access/tokens.ts';
+import { deleteEndedApiKeys } from './accounts/service.ts';
 import { deleteOldTaskCounters } from './compute/overview.ts';
 import type { Config } from './config.ts';
 import { Consoles } from './consoles/consoles.ts';
@@ -58,7 +59,7 @@ export interface App {
   close(): Promise<void>;
 }
 
-/** How often what is old is deleted: tickets, stored responses, counters and, if a retention is set, notifications. */
+/** How often what is old is deleted: tickets, stored responses, API keys, counters and, if a retention is set, notifications. */
 const CLEANUP_INTERVAL_MS = 600_000;
 /** How long a replica warms up before it collects the garbage of its start, and afterwards. */
 const WARM_UP_MS = 750;
@@ -90,6 +91,7 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     const cleanups: Record<string, (signal: AbortSignal) => Promise<unknown>> = {
       'delete old tickets': (signal) => deleteOldTickets(database, signal),
       'delete old kept answers': (signal) => deleteOldKeptAnswers(database, signal),
+      'delete ended API keys': (signal) => deleteEndedApiKeys(database, signal),
       'delete old task counters': (signal) => deleteOldTaskCounters(database, signal),
       ...(config.database === null && { 'vacuum the embedded database': () => vacuumEmbedded(database) }),
       ...(retentionDays !== null && { 'prune the logs': (signal) => pruneNotifications(database, retentionDays, signal) }),

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { deleteEndedApiKeys } from '../src/accounts/service.ts';
 import { deleteOldTaskCounters } from '../src/compute/overview.ts';
 import { deleteOldKeptAnswers } from '../src/graph/keptanswers.ts';
 import { deleteOldTickets } from '../src/tickets/service.ts';
@@ -23,22 +24,33 @@ describe.each([
   {
     table: 'websocket_tickets',
     clean: deleteOldTickets,
+    kept: '59 minutes',
     row: `sha256(i::text::bytea), 'notifications', ${someProject}, ${someUser}, now(), now() - age, now()`,
     columns: 'ticket_hash, target, project_id, user_id, created, expires, session_expires',
   },
   {
     table: 'kept_answers',
     clean: deleteOldKeptAnswers,
+    kept: '24 hours',
     row: `${someUser}, sha256(i::text::bytea), 'x', 'x', now() - age`,
     columns: 'user_id, key_hash, request_hash, content, created',
   },
   {
     table: 'task_counters',
     clean: deleteOldTaskCounters,
+    kept: '25 hours',
     row: `${someProject}, now() - age - i * interval '1 millisecond', 0, 0, 0, 0, 0, 0, 0`,
     columns: 'project_id, since, slot, pending, running, succeeded, failed, cancelled, failures',
   },
-])('what is old in $table', ({ table, clean, row, columns }) => {
+  {
+    table: 'api_keys',
+    clean: deleteEndedApiKeys,
+    kept: '89 days',
+    row: `${someUser}, 'Key', 'hint', sha256(i::text::bytea), CASE WHEN i % 3 > 0 THEN now() - age END,
+      CASE i % 3 WHEN 0 THEN now() - age WHEN 1 THEN now() + age END`,
+    columns: 'user_id, name, hint, secret_hash, revoked, expires',
+  },
+])('what is old in $table', ({ table, clean, kept, row, columns }) => {
   const fill = (from: number, rows: number, age: string) =>
     run(
       `INSERT INTO ${table} (${columns})
@@ -47,7 +59,7 @@ describe.each([
   beforeAll(() => run(`DELETE FROM ${table}`));
 
   test('is deleted in batches, each in a transaction of its own, until the job is told to stop', async () => {
-    await fill(1, 1_700, '2 days');
+    await fill(1, 1_700, '91 days');
     const stopping = new AbortController();
     // Within the second batch the process is told to stop.
     let deletions = 0;
@@ -60,10 +72,21 @@ describe.each([
   });
 
   test('is gone at the end, and nothing else', async () => {
-    await fill(5_000, 3, '1 minute');
+    await fill(5_000, 3, kept);
     await clean(app.app.database);
     expect(await count(table)).toBe(3);
     await clean(app.app.database);
     expect(await count(table)).toBe(3);
   });
+});
+
+test('a key that is valid is kept, however old it is', async () => {
+  await run('DELETE FROM api_keys');
+  await run(
+    `INSERT INTO api_keys (user_id, name, hint, secret_hash, created, expires)
+     SELECT ${someUser}, 'Key', 'hint', sha256(i::text::bytea), now() - interval '2 years', CASE i WHEN 2 THEN now() + interval '1 day' END
+     FROM generate_series(1, 2) AS i`,
+  );
+  await deleteEndedApiKeys(app.app.database);
+  expect(await count('api_keys')).toBe(2);
 });

@@ -155,7 +155,7 @@ const ViewerRef = builder.objectRef<Viewer>('Viewer').implement({
     apiKeys: t.connection(
       {
         type: ApiKeyRef,
-        description: 'The viewer’s API keys, the newest first. Only for a user session.',
+        description: 'The viewer’s API keys, the newest first; a revoked or expired one for another 90 days. Only for a user session.',
         complexity: pageCost,
         resolve: (_viewer, args, { database, requireSession }) =>
           resolveList({ args, ...byId, count: async () => countApiKeys(database, requireSession()) }, (slice) =>

@@ -6,6 +6,7 @@ import { type Slice, sliceById } from '../graph/connection.ts';
 import { Fault } from '../kernel/fault.ts';
 import { makePage, type Page, type PageRequest, pageOffset, readPage } from '../kernel/page.ts';
 import { parseUuid } from '../kernel/uuid.ts';
+import { deleteInBatches } from '../platform/cleanup.ts';
 import type { Database, SqlClient } from '../platform/database.ts';
 
 /** An organization, as one of its members sees it. */
@@ -130,4 +131,19 @@ export async function revokeApiKey(database: Database, session: Session, id: str
   const revoked = apiKey ?? (await database.apiKey.findFirst({ where: { id: keyId, userId: session.userId } }));
   if (!revoked) throw Fault.notFound();
   return { apiKey: revoked };
+}
+
+/** Deletes the keys that were revoked or expired 90 days ago: until then their user still finds them in the list. */
+export function deleteEndedApiKeys(database: Database, signal?: AbortSignal): Promise<void> {
+  return deleteInBatches(
+    (limit) => database.query<{ count: number }>`
+      WITH deleted AS (
+        DELETE FROM api_keys WHERE ctid = ANY (ARRAY(
+          SELECT ctid FROM api_keys WHERE least(revoked, expires) < now() - interval '90 days' ORDER BY least(revoked, expires) LIMIT ${limit}::int
+        ))
+        RETURNING 1
+      )
+      SELECT count(*)::int AS count FROM deleted`,
+    signal,
+  );
 }

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import WebSocket from 'ws';
+import { deleteEndedApiKeys } from '../../src/accounts/service.ts';
 import { deleteOldTaskCounters } from '../../src/compute/overview.ts';
 import { endSilentSessions, saveHandover, takeHandover } from '../../src/consoles/store.ts';
 import { deleteOldKeptAnswers } from '../../src/graph/keptanswers.ts';
@@ -301,6 +302,9 @@ describe('the gateway, with its own role', () => {
     await as(null, `UPDATE task_counters SET since = since - interval '2 days'`);
     await deleteOldTaskCounters(app.app.database);
     expect(await as('gateway', 'SELECT FROM task_counters')).toEqual([]);
+    await as(null, `UPDATE api_keys SET revoked = now() - interval '91 days' WHERE id = $1`, [apiKey.id]);
+    await deleteEndedApiKeys(app.app.database);
+    expect(await as('gateway', 'SELECT FROM api_keys WHERE id = $1', [apiKey.id])).toEqual([]);
     expect(await pruneNotifications(app.app.database, 3)).toBeGreaterThan(0);
   });
 

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { deleteEndedApiKeys } from '../../src/accounts/service.ts';
 import { deleteOldTaskCounters } from '../../src/compute/overview.ts';
 import {
   claimSession,
@@ -195,6 +196,7 @@ test('the feed, tickets and the jobs find what they look for by an index', async
     await findProblems('listReads', () => listReads(database, { ...reader, sinceVersion: 0, upToVersion: 9, after: 0 })),
     await findProblems('readPositions', () => readPositions(database, [projectId], [reader])),
     await findProblems('redeemTicket', () => redeemTicket(database, randomUUID())),
+    await findProblems('deleteEndedApiKeys', () => deleteEndedApiKeys(database)),
     await findProblems('deleteOldTickets', () => deleteOldTickets(database)),
     await findProblems('deleteOldKeptAnswers', () => deleteOldKeptAnswers(database)),
     await findProblems('deleteOldTaskCounters', () => deleteOldTaskCounters(database)),

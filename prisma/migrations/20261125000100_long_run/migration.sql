@@ -61,3 +61,6 @@ CREATE OR REPLACE FUNCTION prune_notifications(before timestamptz, at_most integ
     ORDER BY log.project_id
   ) AS due
 $$;
+
+-- When a key ended: the gateway deletes it 90 days later.
+CREATE INDEX api_keys_ended_idx ON api_keys (least(revoked, expires)) WHERE least(revoked, expires) IS NOT NULL;
