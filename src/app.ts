@@ -10,6 +10,7 @@ import { deleteEndedApiKeys } from './accounts/service.ts';
 import { deleteOldTaskCounters } from './compute/overview.ts';
 import type { Config } from './config.ts';
 import { Consoles } from './consoles/consoles.ts';
+import { deleteOldRecords } from './consoles/store.ts';
 import { deleteOldKeptAnswers } from './graph/keptanswers.ts';
 import { Lifecycle } from './kernel/lifecycle.ts';
 import { Hubs } from './notifications/hubs.ts';
@@ -59,7 +60,10 @@ export interface App {
   close(): Promise<void>;
 }
 
-/** How often what is old is deleted: tickets, stored responses, API keys, counters and, if a retention is set, notifications. */
+/**
+ * How often what is old is deleted: tickets, stored responses, API keys, counters and, where a setting says for how long they
+ * are kept, notifications and the records of consoles.
+ */
 const CLEANUP_INTERVAL_MS = 600_000;
 /** How long a replica warms up before it collects the garbage of its start, and afterwards. */
 const WARM_UP_MS = 750;
@@ -87,13 +91,16 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     const watch = new RevocationWatcher({ database, log });
     lifecycle.onClose(() => watch.close());
     const hubs = new Hubs({ database, wakeups: redis ? openSharedWakeups(redis) : openLocalWakeups(), log });
-    const { retentionDays } = config;
+    const { retentionDays, consoleRecordDays } = config;
     const cleanups: Record<string, (signal: AbortSignal) => Promise<unknown>> = {
       'delete old tickets': (signal) => deleteOldTickets(database, signal),
       'delete old kept answers': (signal) => deleteOldKeptAnswers(database, signal),
       'delete ended API keys': (signal) => deleteEndedApiKeys(database, signal),
       'delete old task counters': (signal) => deleteOldTaskCounters(database, signal),
       ...(config.database === null && { 'vacuum the embedded database': () => vacuumEmbedded(database) }),
+      ...(consoleRecordDays !== null && {
+        'delete old console records': (signal) => deleteOldRecords(database, consoleRecordDays, signal),
+      }),
       ...(retentionDays !== null && { 'prune the logs': (signal) => pruneNotifications(database, retentionDays, signal) }),
     };
     for (const [name, work] of Object.entries(cleanups)) lifecycle.onClose(scheduleJob(name, CLEANUP_INTERVAL_MS, work, log));

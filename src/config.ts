@@ -42,6 +42,7 @@ export const environment = z.object({
   NOTIFICATION_RETENTION_DAYS: z.coerce.number().positive().max(36_500).optional(),
   CONSOLES_PER_USER: positive.max(1000).default(10),
   CONSOLE_IDLE_SECONDS: positive.max(604_800).default(1800),
+  CONSOLE_RECORD_DAYS: z.coerce.number().positive().max(36_500).optional(),
   DRAIN_SECONDS: z.coerce.number().min(0).max(600).default(10),
   MAX_CONNECTIONS: positive.default(20000),
   MAX_CONNECTIONS_PER_ADDRESS: positive.default(1000),
@@ -89,6 +90,8 @@ function toConfig(settings: z.output<typeof environment>) {
     retentionDays: settings.NOTIFICATION_RETENTION_DAYS ?? null,
     /** How many consoles a user may have open at once, and how long one may be idle. */
     consoles: { perUser: settings.CONSOLES_PER_USER, idleMs: settings.CONSOLE_IDLE_SECONDS * 1000 },
+    /** The days after its end for which the record of a console session is kept; null: as long as its project. */
+    consoleRecordDays: settings.CONSOLE_RECORD_DAYS ?? null,
     /** How long a stopping process lets its clients reconnect elsewhere. */
     drainSeconds: settings.DRAIN_SECONDS,
     /** TCP connections open at once: in all, and of one client address. */

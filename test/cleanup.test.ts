@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { deleteEndedApiKeys } from '../src/accounts/service.ts';
 import { deleteOldTaskCounters } from '../src/compute/overview.ts';
+import { deleteOldRecords } from '../src/consoles/store.ts';
 import { deleteOldKeptAnswers } from '../src/graph/keptanswers.ts';
+import type { Database } from '../src/platform/database.ts';
 import { deleteOldTickets } from '../src/tickets/service.ts';
 import { startRestingApp, type TestApp } from './support/app.ts';
 
@@ -20,7 +22,16 @@ const count = async (sql: string) => {
 const someUser = '(SELECT id FROM users LIMIT 1)';
 const someProject = '(SELECT id FROM projects LIMIT 1)';
 
-describe.each([
+interface Cleanup {
+  readonly table: string;
+  readonly clean: (database: Database, signal?: AbortSignal) => Promise<void>;
+  /** The age of rows that are not old enough. */
+  readonly kept: string;
+  readonly row: string;
+  readonly columns: string;
+}
+
+describe.each<Cleanup>([
   {
     table: 'websocket_tickets',
     clean: deleteOldTickets,
@@ -41,6 +52,13 @@ describe.each([
     kept: '25 hours',
     row: `${someProject}, now() - age - i * interval '1 millisecond', 0, 0, 0, 0, 0, 0, 0`,
     columns: 'project_id, since, slot, pending, running, succeeded, failed, cancelled, failures',
+  },
+  {
+    table: 'console_sessions',
+    clean: (database, signal) => deleteOldRecords(database, 90, signal),
+    kept: '89 days',
+    row: `uuid_v7(), ${someProject}, uuid_v7(), 'x', uuid_v7(), 'x', 'serial', now() - age, 'ended', uuid_v7()`,
+    columns: 'id, project_id, instance_id, instance_name, user_id, user_email, kind, ended, end_reason, owner',
   },
   {
     table: 'api_keys',
@@ -89,4 +107,14 @@ test('a key that is valid is kept, however old it is', async () => {
   );
   await deleteEndedApiKeys(app.app.database);
   expect(await count('api_keys')).toBe(2);
+});
+
+test('the record of a session that has not ended is kept, however old it is', async () => {
+  await run('DELETE FROM console_sessions');
+  await run(
+    `INSERT INTO console_sessions (id, project_id, instance_id, instance_name, user_id, user_email, kind, created, owner)
+     VALUES (uuid_v7(), ${someProject}, uuid_v7(), 'x', uuid_v7(), 'x', 'serial', now() - interval '2 years', uuid_v7())`,
+  );
+  await deleteOldRecords(app.app.database, 90);
+  expect(await count('console_sessions')).toBe(1);
 });

@@ -1,4 +1,5 @@
 import type { ConsoleEnd, ConsoleKind, InstanceStatus } from '../generated/prisma/enums.ts';
+import { deleteInBatches } from '../platform/cleanup.ts';
 import type { Database } from '../platform/database.ts';
 import type { Query } from '../platform/query.ts';
 import type { Endpoint } from './endpoint.ts';
@@ -213,4 +214,20 @@ export async function endSilentSessions(database: Database): Promise<void> {
       end_reason = CASE WHEN detached_at IS NULL THEN 'lost'::console_end ELSE 'detached'::console_end END
     WHERE ended IS NULL AND seen < now() - make_interval(secs => ${SILENT_SECONDS}::int)`;
   await database.query`DELETE FROM console_handovers WHERE created < now() - make_interval(secs => ${SILENT_SECONDS}::int)`;
+}
+
+/** Deletes the records of sessions that ended more than `days` ago. */
+export function deleteOldRecords(database: Database, days: number, signal?: AbortSignal): Promise<void> {
+  const before = new Date(Date.now() - days * 86_400_000);
+  return deleteInBatches(
+    (limit) => database.query<{ count: number }>`
+      WITH deleted AS (
+        DELETE FROM console_sessions WHERE ctid = ANY (ARRAY(
+          SELECT ctid FROM console_sessions WHERE ended < ${before} ORDER BY ended LIMIT ${limit}::int
+        ))
+        RETURNING 1
+      )
+      SELECT count(*)::int AS count FROM deleted`,
+    signal,
+  );
 }

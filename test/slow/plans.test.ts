@@ -4,6 +4,7 @@ import { deleteEndedApiKeys } from '../../src/accounts/service.ts';
 import { deleteOldTaskCounters } from '../../src/compute/overview.ts';
 import {
   claimSession,
+  deleteOldRecords,
   endSilentSessions,
   findInstance,
   insertSession,
@@ -234,6 +235,7 @@ test('consoles find what they look for by an index', async () => {
     await findProblems('saveHandover', () => saveHandover(database, owner, tally, { position: 2, scrollback: Buffer.alloc(32) })),
     await findProblems('takeHandover', () => takeHandover(database, id, owner)),
     await findProblems('saveEnd', () => saveEnd(database, tally, 'idle', new Date())),
+    await findProblems('deleteOldRecords', () => deleteOldRecords(database, 365)),
     await findProblems('endSilentSessions', () => endSilentSessions(database)),
   ];
   expect(problems.flat()).toEqual([]);

@@ -64,3 +64,6 @@ $$;
 
 -- When a key ended: the gateway deletes it 90 days later.
 CREATE INDEX api_keys_ended_idx ON api_keys (least(revoked, expires)) WHERE least(revoked, expires) IS NOT NULL;
+
+-- When a console session ended: its record may be deleted some days later.
+CREATE INDEX console_sessions_ended_idx ON console_sessions (ended) WHERE ended IS NOT NULL;
