@@ -73,9 +73,9 @@ export default defineConfig({
   // The same file that Node resolves: two copies of graphql-js reject each other's types.
   resolve: { alias: [{ find: /^graphql$/, replacement: 'graphql/index.js' }] },
   test: {
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
-    // A generous default, as the machine may be busy; a test that needs a bound sets its own.
+    // Generous defaults, as the machine may be slow and busy; a test that needs a bound sets its own.
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
     expect: { poll: { timeout: 15_000 } },
     projects: process.env.SIEGE_SECONDS ? [siege] : [pure, app, slow, ...(process.env.TEST_DATABASE_URL ? [services, faults, alone] : [])],
   },
