@@ -23,7 +23,10 @@ interface DashboardChange extends DashboardContent {
   readonly expectedVersion?: number | null;
 }
 
-/** `quota` is the number of dashboards that a project may have. Throws `permission_denied` below the role `member`, and `conflict` where the project has reached its quota. */
+/**
+ * `quota` is the number of dashboards that a project may have. Throws `permission_denied` below the role `member`, and
+ * `conflict` where the project has as many.
+ */
 export async function createDashboard(scope: ProjectScope<SqlClient>, content: DashboardContent, quota: number): Promise<Dashboard> {
   requireRole(scope, 'member');
   const { widgets = [] } = content;

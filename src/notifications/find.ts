@@ -35,7 +35,7 @@ function selectByIds(
     FROM (
       SELECT found.*, sum(size) OVER (ORDER BY id) <= ${bytesLeft}::bigint AS fits
       FROM (
-        SELECT notification.id, notification.project_id AS "projectId", notification.sequence AS sequence, notification.kind,
+        SELECT notification.id, notification.project_id AS "projectId", notification.sequence, notification.kind,
           notification.severity, notification.title, notification.body, notification.resource_type AS "resourceType",
           notification.resource_id AS "resourceId", notification.data, notification.created,
           single.sequence IS NOT NULL OR notification.sequence <= coalesce(state.read_through, 0) AS read,

@@ -97,7 +97,7 @@ async function rejectFields(located: Located, { contextValue }: ExecutionArgs, f
   return located.operation.operation === OperationTypeNode.SUBSCRIPTION ? { errors } : { errors, data };
 }
 
-/** Whether a root field needs a credential, as all do but introspection. */
+/** Whether a root field is about a viewer, as all are but introspection. */
 function isProtected({ name }: FieldNode): boolean {
   return !name.value.startsWith('__');
 }

@@ -88,7 +88,7 @@ export class Pool extends pg.Pool {
     this.#watchTimer = setInterval(() => this.#watch(), WATCH_INTERVAL_MS).unref();
   }
 
-  /** The driver reads the certificates that the URL names for each connection: one that is away fails that connection alone. */
+  /** The driver reads the certificates that the URL names for each connection: one that is away fails the connection, not the process. */
   newClient(pending: { callback: ConnectCallback }): void {
     const { newClient } = pg.Pool.prototype as unknown as { newClient(this: Pool, pending: { callback: ConnectCallback }): void };
     try {

@@ -28,8 +28,8 @@ export class Probe {
       return (await withTimeout(client.query(text, values), PROBE_DEADLINE_MS)).rows;
     } catch (failure) {
       this.close();
-      const { code } = failure as { code?: unknown };
-      const isAnswer = typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && !/^(57P|08)/.test(code);
+      // An error of the socket has a code too: EPIPE has the length of a SQLSTATE.
+      const isAnswer = failure instanceof pg.DatabaseError && !/^(57P|08)/.test(failure.code ?? '');
       if (!isAnswer) throw failure;
       return [];
     }

@@ -88,7 +88,10 @@ export class Exchange {
   }
 }
 
-/** The id that a client gives its request, so that its log and ours can be correlated, or a new one. One that may hold a credential is not repeated. */
+/**
+ * The id that a client gives its request, so that its log and ours can be correlated, or a new one. One that may hold a
+ * credential is not repeated.
+ */
 export function readRequestId(request: IncomingMessage): string {
   const given = request.headers['x-request-id'];
   return typeof given === 'string' && /^(?!sk-|.*(?:sk-portico-|eyJ))[\w.-]{1,128}$/.test(given) ? given : randomUUID();
