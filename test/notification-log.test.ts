@@ -283,7 +283,9 @@ describe('at the edges', () => {
     blocks.isDueOfNothing = await blocksOf(look?.sql ?? '', look?.values);
     blocks.publish = await blocksOf(insertion(projectId, someIds(1)));
     expect(await readLog(projectId)).toMatchObject([{ sequence: 20_001 }]);
-    for (const [name, count] of Object.entries(blocks)) expect(count, name).toBeLessThan(60);
+    // Some 190 and 900 if every dead entry is read. PostgreSQL's planner reads up to 100 of their pages itself, where a trigger's
+    // statement is planned anew while an older snapshot is open anywhere.
+    for (const [name, count] of Object.entries(blocks)) expect(count, name).toBeLessThan(150);
   });
 
   if (isPostgres) {

@@ -35,8 +35,6 @@ const FIRST_LIMIT = 4;
 const RETRY_MS = 500;
 /** The memory that an id takes. */
 const ID_BYTES = 64;
-/** One empty array, shared by all feeds without fetched events. */
-const noEvents: FeedEvent[] = [];
 
 /**
  * The project's notifications after a cursor, each once and in order: first the entries of the log, then one `ready`, then
@@ -63,6 +61,18 @@ interface ReadReplay {
   readonly remaining: number;
 }
 
+/** Fetched events, of which at least one has not been read yet. */
+interface Batch {
+  /** The events that have not been read yet. */
+  readonly events: FeedEvent[];
+  /** The number of events when the batch was fetched. */
+  readonly count: number;
+  /** Whether the events are a replay, which can be fetched again. */
+  readonly isReplay: boolean;
+  /** The progress after the batch's single reads have been read; null for a batch of other events. */
+  readonly readReplay: ReadReplay | null;
+}
+
 /**
  * Live entries are read from the hub. All other events are fetched, a batch at a time: the log from the cursor up to the
  * boundary, then `ready`, and later the entries and the single reads that a slow reader has missed. A replayed batch can be
@@ -81,16 +91,9 @@ class Feed extends Source<FeedEvent> implements Evictable {
   #versionBefore: number | null = null;
   #isReady = false;
   #fetching: Promise<void> | null = null;
-  /** The fetched events that have not been read yet. */
-  #fetched: FeedEvent[] = noEvents;
-  /** The number of events in the last fetched batch. */
-  #fetchedCount = 0;
-  /** Whether the fetched events are a replay, which can be fetched again. */
-  #isReplay = false;
+  #batch: Batch | null = null;
   /** Null while no single reads are being delivered in several events. */
   #readReplay: ReadReplay | null = null;
-  /** The progress after the fetched event has been read. */
-  #nextReadReplay: ReadReplay | null = null;
   /** The limit of entries in the next batch: low until their sizes are known. */
   #limit: number = FIRST_LIMIT;
   /** Retention's watermark in the last delivered state. */
@@ -105,7 +108,7 @@ class Feed extends Source<FeedEvent> implements Evictable {
 
   override read(): FeedEvent | null {
     if (this.isEnded || this.#fetching) return null;
-    if (this.#fetched.length > 0) return this.#readFetched();
+    if (this.#batch) return this.#readBatch(this.#batch);
     const follower = this.#follower;
     if (!this.#isReady || !follower) return null;
     const entry = follower.read();
@@ -118,7 +121,7 @@ class Feed extends Source<FeedEvent> implements Evictable {
     if (this.isEnded) return false;
     // Events under way are not readable yet, even where they have arrived.
     if (this.#fetching) return true;
-    if (this.#fetched.length > 0) return false;
+    if (this.#batch) return false;
     return !this.#isReady || this.#follower?.isLagging === true || this.#lacksReads;
   }
 
@@ -140,42 +143,42 @@ class Feed extends Source<FeedEvent> implements Evictable {
   }
 
   override release(): void {
-    if (this.#fetched.length > 0 && this.#isReplay) this.#hubs.replays.release(this);
+    if (this.#batch?.isReplay) this.#hubs.replays.release(this);
     this.evict();
   }
 
   evict(): void {
-    if (this.#fetched.length === 0 || !this.#isReplay) return;
+    const batch = this.#batch;
+    if (!batch?.isReplay) return;
     // A consumer that has read part of a replayed batch gets a batch of that length the next time.
-    if (this.#fetched[0]?.type !== 'read') this.#limit = Math.max(1, this.#fetchedCount - this.#fetched.length);
-    this.#fetched = noEvents;
+    if (!batch.readReplay) this.#limit = Math.max(1, batch.count - batch.events.length);
+    this.#batch = null;
   }
 
   override end(failure: unknown = null): void {
     this.#lease?.stop();
     this.#follower?.leave();
     this.#hubs.replays.release(this);
-    this.#fetched = noEvents;
+    this.#batch = null;
     super.end(failure);
   }
 
-  #readFetched(): FeedEvent | null {
-    const event = this.#fetched.shift() ?? null;
-    if (event && this.#isReplay && this.#follower) this.#advance(event, this.#follower);
-    if (this.#fetched.length > 0) return event;
-    this.#fetched = noEvents;
-    if (this.#isReplay) this.#hubs.replays.release(this);
+  #readBatch(batch: Batch): FeedEvent | null {
+    const event = batch.events.shift() ?? null;
+    if (event && batch.isReplay && this.#follower) this.#advance(event, batch.readReplay, this.#follower);
+    if (batch.events.length > 0) return event;
+    this.#batch = null;
+    if (batch.isReplay) this.#hubs.replays.release(this);
     return event;
   }
 
   /** Moves the feed's position past an event of a replay. */
-  #advance(event: FeedEvent, follower: Follower): void {
+  #advance(event: FeedEvent, readReplay: ReadReplay | null, follower: Follower): void {
     if (event.type === 'gap') follower.position = event.to;
     else if (event.type !== 'read') follower.position = event.sequence;
-    else if (this.#nextReadReplay) {
-      const { state, remaining } = this.#nextReadReplay;
-      this.#readReplay = remaining > 0 ? this.#nextReadReplay : null;
-      if (remaining === 0) this.#recordDelivered(follower, state);
+    else if (readReplay) {
+      this.#readReplay = readReplay.remaining > 0 ? readReplay : null;
+      if (readReplay.remaining === 0) this.#recordDelivered(follower, readReplay.state);
     }
   }
 
@@ -197,11 +200,9 @@ class Feed extends Source<FeedEvent> implements Evictable {
   }
 
   /** Stores fetched events. `replayBytes`: the size of a replay; null for events that cannot be fetched again. */
-  #setFetched(events: FeedEvent[], replayBytes: number | null): void {
+  #setBatch(events: FeedEvent[], replayBytes: number | null, readReplay: ReadReplay | null = null): void {
     if (this.isEnded) return;
-    this.#fetched = events;
-    this.#fetchedCount = events.length;
-    this.#isReplay = replayBytes !== null;
+    this.#batch = { events, count: events.length, isReplay: replayBytes !== null, readReplay };
     if (replayBytes !== null) this.#hubs.replays.reserve(this, replayBytes);
   }
 
@@ -221,7 +222,7 @@ class Feed extends Source<FeedEvent> implements Evictable {
     const last = await readLastSequence(database, projectId);
     if (after <= last) return;
     follower.position = last;
-    this.#setFetched([{ type: 'gap', from: last + 1, to: after }], null);
+    this.#setBatch([{ type: 'gap', from: last + 1, to: after }], null);
   }
 
   /** Fetches the next entries of the log after the position, up to a sequence that the log has reached. */
@@ -240,7 +241,7 @@ class Feed extends Source<FeedEvent> implements Evictable {
     }
     if (events.length === 0) events.push({ type: 'gap', from: position + 1, to: upTo });
     this.#limit = Math.min(2 * this.#limit, nextLimit(batch, REPLAY_BATCH));
-    this.#setFetched(events, batch.bytes);
+    this.#setBatch(events, batch.bytes);
   }
 
   async #fetchReady(follower: Follower): Promise<void> {
@@ -251,7 +252,7 @@ class Feed extends Source<FeedEvent> implements Evictable {
     const version = await this.#query((database) => readDeliveredVersion(database, state, { ...this.#reader, position, sinceVersion }));
     this.#recordDelivered(follower, { ...state, version });
     this.#isReady = true;
-    this.#setFetched([{ type: 'ready', sequence: position, readThrough: state.readThrough, unreadCount: state.unread }], null);
+    this.#setBatch([{ type: 'ready', sequence: position, readThrough: state.readThrough, unreadCount: state.unread }], null);
   }
 
   /** Fetches the next single reads that the shared state lacks. The unread count matches the events that were delivered so far. */
@@ -266,8 +267,9 @@ class Feed extends Source<FeedEvent> implements Evictable {
     const remaining = reads.length < MAX_EVENT_IDS ? 0 : Math.max(total - reads.length, 0);
     const unreadCount = this.#countUnread(follower, state) + remaining;
     const notificationIds = reads.map(({ id }) => id);
-    this.#nextReadReplay = { state: { ...state, notificationIds: null }, after: reads.at(-1)?.sequence ?? after, remaining };
-    this.#setFetched([{ type: 'read', readThrough: state.readThrough, notificationIds, unreadCount }], notificationIds.length * ID_BYTES);
+    const event: FeedEvent = { type: 'read', readThrough: state.readThrough, notificationIds, unreadCount };
+    const progress = { state: { ...state, notificationIds: null }, after: reads.at(-1)?.sequence ?? after, remaining };
+    this.#setBatch([event], notificationIds.length * ID_BYTES, progress);
   }
 
   /** The event of the user's read state; null if the feed has delivered that state, or cannot deliver it yet. */
