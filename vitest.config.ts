@@ -1,4 +1,14 @@
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
+
+// Whatever tests leave behind, also those that fail, is in one folder, which goes with the run. A PostgreSQL server that a test
+// starts may run as another user, who reads what is in it.
+const folder = mkdtempSync(join(tmpdir(), 'portico-tests-'));
+chmodSync(folder, 0o755);
+process.env.TMPDIR = folder;
+process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
 
 const globalSetup = 'test/support/database.ts';
 
