@@ -3,12 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
 
-// Whatever tests leave behind, also those that fail, is in one folder, which goes with the run. A PostgreSQL server that a test
-// starts may run as another user, who reads what is in it.
-const folder = mkdtempSync(join(tmpdir(), 'portico-tests-'));
-chmodSync(folder, 0o755);
-process.env.TMPDIR = folder;
-process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+// Whatever tests leave behind, also those that fail, is in one folder, which goes with the run; this file is read once for each
+// project. A PostgreSQL server that a test starts may run as another user, who reads what is in it.
+if (!process.env.TESTS_FOLDER) {
+  const folder = mkdtempSync(join(tmpdir(), 'portico-tests-'));
+  chmodSync(folder, 0o755);
+  process.env.TESTS_FOLDER = process.env.TMPDIR = folder;
+  process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+}
 
 const globalSetup = 'test/support/database.ts';
 

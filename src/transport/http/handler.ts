@@ -21,6 +21,7 @@ import { addHealth, type HealthDependencies } from './health.ts';
 import { addReference } from './reference.ts';
 import { logRequests } from './requestlog.ts';
 import { sendJson } from './send.ts';
+import { readTarget } from './url.ts';
 
 interface HttpDependencies extends ContextDependencies, HealthDependencies, Pick<DeskDependencies, 'demoOffer'> {
   readonly schema: GraphQLSchema;
@@ -52,7 +53,11 @@ export function createHttpHandler(dependencies: HttpDependencies): RequestListen
   router.all('/graphql', graphql as RequestHandler);
   router.use((_request: IncomingMessage, _response: ServerResponse, next: NextFunction) => next(Fault.notFound()));
   router.use(answerFailure);
-  return (request, response) => router(request as express.Request, response as express.Response, () => {});
+  return (request, response) => {
+    // Yoga reads a target that is not a path differently with each version of Node.js.
+    request.url = readTarget(request.url ?? '');
+    router(request as express.Request, response as express.Response, () => {});
+  };
 }
 
 function createRouter(): express.Router {

@@ -5,6 +5,11 @@ export function readPath(url: string): string {
   return /^(?:[A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?#]*)?([^?#]*)/.exec(url)?.[1] ?? '';
 }
 
+/** The path and query of a request's target, which may be an absolute URL (RFC 9112 §3.2.2); an asterisk stays. */
+export function readTarget(url: string): string {
+  return url.startsWith('/') || url === '*' ? url : `${readPath(url) || '/'}${queryText(url)}`;
+}
+
 /** A regular expression for a route's path, with its parameters (`:name`) as named groups. */
 export function pathPattern(path: string): RegExp {
   return new RegExp(`^${path.replace(/:(\w+)/g, '(?<$1>[^/]+)')}$`);
