@@ -1,5 +1,6 @@
 import { type GraphQLInputType, getNullableType, isInputObjectType, isListType, isScalarType, Kind, type ValueNode } from 'graphql';
-import { type ExactJson, exactMember, readExactJson, withExactText } from '../kernel/exactjson.ts';
+import { exactMember, readExactJson, withExactText } from '../kernel/exactjson.ts';
+import type { ExactJson } from '../kernel/jsonread.ts';
 import { toJsonText } from '../kernel/jsontext.ts';
 import type { VariableBindings } from './variables.ts';
 

@@ -69,9 +69,26 @@ function endOfDigits(text: string, start: number): number {
 function isMovedKey(text: string, start: number, end: number): boolean {
   const first = text.charCodeAt(start + 1);
   if (!isDigit(first) && first !== BACKSLASH) return false;
+  return isKey(text, end) && /^\d{1,10}$/.test(JSON.parse(text.slice(start, end)));
+}
+
+/** Whether a key of an object is written with an escape. */
+export function hasEscapedKey(text: string): boolean {
+  let backslash = text.indexOf('\\');
+  for (let at = text.indexOf('"'); at >= 0 && backslash >= 0; ) {
+    const end = endOfString(text, at);
+    if (backslash < end && isKey(text, end)) return true;
+    if (backslash < end) backslash = text.indexOf('\\', end);
+    at = text.indexOf('"', end);
+  }
+  return false;
+}
+
+/** Whether the string that ends here is the key of a member. */
+function isKey(text: string, end: number): boolean {
   let at = end;
   while (separators.has(text.charCodeAt(at)) && text.charCodeAt(at) !== COLON) at += 1;
-  return text.charCodeAt(at) === COLON && /^\d{1,10}$/.test(JSON.parse(text.slice(start, end)));
+  return text.charCodeAt(at) === COLON;
 }
 
 /** The end of the string whose opening quote is at `start`. */

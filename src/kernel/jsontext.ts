@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { readValue } from './jsonread.ts';
 
 /**
  * A JSON value as its text, without white space between its tokens: a value from the database, which is answered as it is
@@ -19,7 +20,7 @@ export class JsonText {
 
   /** The parsed value. Each access parses the text again. */
   get value(): unknown {
-    return JSON.parse(this.#text);
+    return readValue(this.#text);
   }
 
   /** Returns a placeholder, which `spliceTexts` replaces with the text. */

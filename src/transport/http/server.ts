@@ -20,6 +20,12 @@ const timeouts = {
   keepAliveTimeout: 75_000,
 };
 
+/**
+ * From version 24.9 on, Node.js asks which offers are accepted, and handles the others as ordinary requests itself; before, and
+ * in its types, the option is unknown, and `replayWithoutUpgrade` does that.
+ */
+const onlyWebSocketUpgrades: object = { shouldUpgradeCallback: isWebSocket };
+
 /** The rejected connections of one address that are answered at the same time: any more are closed without an answer. */
 const MAX_REJECTIONS = 50;
 
@@ -46,6 +52,7 @@ export function createHttpServer(dependencies: ServerDependencies): Server {
   const connections = new ConcurrencyLimit(config.maxConnectionsPerAddress);
   const server = createServer({
     ...timeouts,
+    ...onlyWebSocketUpgrades,
     requireHostHeader: false,
     IncomingMessage: QueuedRequest as typeof IncomingMessage,
     ServerResponse: createResponseClass({ backlog, addresses, stallTimeoutMs }),

@@ -1,0 +1,66 @@
+import { BRACE, BRACKET, closers, endOfString, hasEscapedKey, QUOTE, separators } from './jsonscan.ts';
+
+/** A JSON value as it is spelled: a leaf is its text, an object a map with its keys in their order. */
+export type ExactJson = string | readonly ExactJson[] | ReadonlyMap<string, ExactJson>;
+
+/** Deeper values are rejected wherever they would be stored: each is one leaf of the exact form. */
+const MAX_DEPTH = 1_000;
+
+/**
+ * `JSON.parse`, also of keys that are written with an escape: once V8, from Node.js 23 on, has parsed an object with the key
+ * `\`, it may read `"\n"` or `"\u0061"` as that key (nodejs/node#63785). Throws a SyntaxError.
+ */
+export function readValue(text: string): unknown {
+  const value: unknown = JSON.parse(text);
+  return hasEscapedKey(text) ? toValue(readExact(text)) : value;
+}
+
+function toValue(exact: ExactJson): unknown {
+  if (typeof exact === 'string') return JSON.parse(exact);
+  if (exact instanceof Map) return Object.fromEntries([...exact].map(([key, item]) => [key, toValue(item)]));
+  return (exact as readonly ExactJson[]).map(toValue);
+}
+
+/** Reads a text that `JSON.parse` has accepted, so that it needs no validation. */
+export function readExact(text: string): ExactJson {
+  let at = 0;
+  const skipSeparators = () => {
+    while (separators.has(text.charCodeAt(at))) at += 1;
+  };
+  const skipValue = () => {
+    let depth = 0;
+    do {
+      const unit = text.charCodeAt(at);
+      if (unit === BRACKET || unit === BRACE) depth += 1;
+      else if (closers.has(unit)) depth -= 1;
+      at = unit === QUOTE ? endOfString(text, at) : at + 1;
+    } while (depth > 0);
+  };
+  const read = (depth: number): ExactJson => {
+    skipSeparators();
+    const start = at;
+    const unit = text.charCodeAt(at);
+    if (unit === QUOTE) {
+      at = endOfString(text, at);
+      return JSON.stringify(JSON.parse(text.slice(start, at)));
+    }
+    if (unit === BRACKET || unit === BRACE) {
+      if (depth > MAX_DEPTH) {
+        skipValue();
+        return text.slice(start, at);
+      }
+      at += 1;
+      const items: ExactJson[] = [];
+      const members = new Map<string, ExactJson>();
+      for (skipSeparators(); !closers.has(text.charCodeAt(at)); skipSeparators()) {
+        if (unit === BRACKET) items.push(read(depth + 1));
+        else members.set(JSON.parse(read(depth) as string), read(depth + 1));
+      }
+      at += 1;
+      return unit === BRACKET ? items : members;
+    }
+    while (at < text.length && !separators.has(text.charCodeAt(at)) && !closers.has(text.charCodeAt(at))) at += 1;
+    return text.slice(start, at);
+  };
+  return read(1);
+}
