@@ -8,7 +8,7 @@ import { ConcurrencyLimit } from './concurrency.ts';
 import { attachRequestQueue, QueuedRequest, RequestQueue, requestQueueOf } from './pipelining.ts';
 import { answerClientError, answerRaw, rejectRequest } from './raw.ts';
 import { createResponseClass } from './response.ts';
-import { checkHead, isWebSocket, replayWithoutUpgrade, type Upgrade } from './upgrades.ts';
+import { checkHead, hasBody, isWebSocket, replayWithoutUpgrade, type Upgrade } from './upgrades.ts';
 
 const timeouts = {
   /** For all headers, from the opening of the connection or its last request. */
@@ -21,10 +21,14 @@ const timeouts = {
 };
 
 /**
- * From version 24.9 on, Node.js asks which offers are accepted, and handles the others as ordinary requests itself; before, and
- * in its types, the option is unknown, and `replayWithoutUpgrade` does that.
+ * From version 26 on, Node.js gives the body of an offer of another protocol to nobody, so that it reads those itself, and their
+ * connection closes after the answer: Node.js would lose what is pipelined behind them. All other offers are replayed
+ * (`replayWithoutUpgrade`). The types of Node.js 20 do not know the option.
  */
-const onlyWebSocketUpgrades: object = { shouldUpgradeCallback: isWebSocket };
+const readsOffers = Number.parseInt(process.versions.node, 10) >= 26;
+const upgradeOptions: object = readsOffers
+  ? { shouldUpgradeCallback: (request: IncomingMessage) => isWebSocket(request) || !hasBody(request) }
+  : {};
 
 /** The rejected connections of one address that are answered at the same time: any more are closed without an answer. */
 const MAX_REJECTIONS = 50;
@@ -52,7 +56,7 @@ export function createHttpServer(dependencies: ServerDependencies): Server {
   const connections = new ConcurrencyLimit(config.maxConnectionsPerAddress);
   const server = createServer({
     ...timeouts,
-    ...onlyWebSocketUpgrades,
+    ...upgradeOptions,
     requireHostHeader: false,
     IncomingMessage: QueuedRequest as typeof IncomingMessage,
     ServerResponse: createResponseClass({ backlog, addresses, stallTimeoutMs }),
@@ -89,6 +93,7 @@ export function createHttpServer(dependencies: ServerDependencies): Server {
   };
   const serve: RequestListener = (request, response) => {
     requestQueueOf(request.socket)?.start(request, response);
+    if (readsOffers && request.headers.upgrade !== undefined) response.shouldKeepAlive = false;
     if (admit(request, response)) handler(request, response);
     else rejectRequest(response, tooMany());
   };

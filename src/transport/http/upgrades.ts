@@ -24,6 +24,10 @@ export function isWebSocket({ headers }: IncomingMessage): boolean {
   return isOffered;
 }
 
+export function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
 /**
  * Replays a request into the server without its offer of another protocol, which a server may ignore (RFC 9110, §7.8): Node
  * treats every offer as an upgrade, and stops reading the connection after the headers.
