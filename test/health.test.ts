@@ -119,6 +119,15 @@ describe('metrics', () => {
     expect(text.toLowerCase()).not.toContain('chosen');
   });
 
+  it('of what alarms are for begin at 0: Prometheus sees no increase in a number that appears', async () => {
+    const started = await startApp();
+    const text = await metricsOf(started);
+    for (const policy of ['anonymous', 'user', 'pages']) expect(text).toContain(`portico_rate_limited_total{policy="${policy}"} 0\n`);
+    for (const code of [4403, 4502]) expect(text).toContain(`portico_socket_closes_total{code="${code}"} 0\n`);
+    expect(text).toContain('portico_upgrade_refusals_total{code="console_unreachable"} 0\n');
+    await started.close();
+  });
+
   it('tell of sockets, feeds, limits and dependencies', async () => {
     const feed = openPlainFeed(app);
     await feed.until(({ type }) => type === 'ready');

@@ -59,6 +59,8 @@ interface BudgetOptions extends Omit<LimitDependencies, 'limits'> {
  * itself: the limit then holds in each of them.
  */
 function openBudget({ policy, limit, windowSeconds, redis, metrics }: BudgetOptions): (key: string) => Promise<Allowance> {
+  // From the start, so that Prometheus also sees the first refusals as an increase.
+  metrics.limited.inc({ policy }, 0);
   const local = new WindowCounters(windowSeconds);
   const shared =
     redis &&

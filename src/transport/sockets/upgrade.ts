@@ -28,7 +28,7 @@ import {
   type UpgradeRequest,
   type UpgradeTarget,
 } from './admission.ts';
-import { closeCodes, Rejection } from './close.ts';
+import { closeCodes, metricCodes, Rejection } from './close.ts';
 import { type ConnectionDependencies, type LogFields, SocketConnection } from './connection.ts';
 import { type ConsoleOpening, createConsoleSockets } from './console.ts';
 import { createGraphqlSockets } from './graphql.ts';
@@ -66,6 +66,9 @@ export function createSocketDoor(injected: SocketDoorDependencies): SocketDoor {
   const quota = new ConcurrencyLimit(injected.config.socketsPerUser);
   const dependencies = { ...injected, keepAlive, quota };
   const { addresses, metrics, schema } = dependencies;
+  // From the start, so that Prometheus also sees the first of a code as an increase.
+  for (const code of metricCodes) metrics.socketCloses.inc({ code }, 0);
+  metrics.upgradeRejections.inc({ code: 'console_unreachable' }, 0);
   const feeds = createSocketServer({
     maxPayload: 64 * 1024,
     // A plain client may offer any subprotocol; that of GraphQL is chosen wherever it is in the list.
