@@ -1,6 +1,7 @@
 import { mkdir, readFile } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { totalmem } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pLimit from 'p-limit';
 import { type Limits, openLimits } from './access/limits.ts';
@@ -130,7 +131,7 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     // A stopping replica gives its balancer time to notice; with an embedded database there is no other replica.
     const drainMs = config.drainSeconds * 1000;
     lifecycle.onClose(() => Promise.all([sockets.drain(drainMs), config.database && sleep(drainMs)]));
-    registerGauges({ metrics, connections, hubs, consoles, sockets, backlog });
+    registerGauges({ metrics, connections, hubs, consoles, sockets, backlog, unreadLimit: config.unread.inAll });
     return {
       database,
       tokens,
@@ -178,9 +179,13 @@ interface GaugeSources {
   readonly consoles: Consoles;
   readonly sockets: SocketDoor;
   readonly backlog: Backlog;
+  readonly unreadLimit: number;
 }
 
-function registerGauges({ metrics, connections, hubs, consoles, sockets, backlog }: GaugeSources): void {
+/** The memory that the process may use, in bytes: that of its container, or else of the machine. */
+const MEMORY_LIMIT = Math.min(process.constrainedMemory() || Number.POSITIVE_INFINITY, totalmem());
+
+function registerGauges({ metrics, connections, hubs, consoles, sockets, backlog, unreadLimit }: GaugeSources): void {
   metrics.counter(
     'portico_internal_errors_total',
     'Failures that are defects, at every door; each has a line in the log.',
@@ -188,6 +193,8 @@ function registerGauges({ metrics, connections, hubs, consoles, sockets, backlog
   );
   metrics.gauge('portico_sockets', 'WebSockets open.', () => sockets.count());
   metrics.gauge('portico_unread_bytes', 'What waits in memory for peers that do not read.', () => backlog.bytes);
+  metrics.gauge('portico_unread_limit_bytes', 'How much may wait for them: MAX_UNREAD_MIB.', () => unreadLimit);
+  metrics.gauge('portico_memory_limit_bytes', 'The memory of the container, or of the machine.', () => MEMORY_LIMIT);
   metrics.gauge('portico_feed_hubs', 'Projects whose notifications are being streamed.', () => hubs.count().hubs);
   metrics.gauge('portico_feed_followers', 'Feeds open, over WebSockets and server-sent events.', () => hubs.count().followers);
   metrics.gauge(

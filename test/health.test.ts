@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { totalmem } from 'node:os';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { isPostgres, startApp, startRestingApp, type TestApp } from './support/app.ts';
 import { openPlainFeed } from './support/feed.ts';
@@ -126,6 +127,14 @@ describe('metrics', () => {
     for (const code of [4403, 4502]) expect(text).toContain(`portico_socket_closes_total{code="${code}"} 0\n`);
     expect(text).toContain('portico_upgrade_refusals_total{code="console_unreachable"} 0\n');
     await started.close();
+  });
+
+  it('tell the limits that two alarms compare with', async () => {
+    const text = await metricsOf(app);
+    expect(text).toContain(`portico_unread_limit_bytes ${app.config.unread.inAll}\n`);
+    const memory = Number(/^portico_memory_limit_bytes (\S+)$/m.exec(text)?.[1]);
+    expect(memory).toBeGreaterThan(process.memoryUsage.rss());
+    expect(memory).toBeLessThanOrEqual(totalmem());
   });
 
   it('tell of sockets, feeds, limits and dependencies', async () => {
