@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Fault } from '../src/kernel/fault.ts';
-import { toFault } from '../src/platform/errors.ts';
+import { maskError } from '../src/pipeline/mask.ts';
+import { DATABASE_AWAY, toFault } from '../src/platform/errors.ts';
+import { createLogger } from '../src/platform/logger.ts';
 import { startApp, type TestApp } from './support/app.ts';
 
 let app: TestApp;
@@ -136,5 +138,26 @@ describe('an error without a statement', () => {
     ['nothing', undefined, 'internal_error'],
   ])('%s', (_what, failure, code) => {
     expect(toFault(failure).code).toBe(code);
+  });
+});
+
+describe('the log tells why GraphQL answers `service_unavailable`', () => {
+  const linesOf = (failure: unknown) => {
+    const lines: string[] = [];
+    const { extensions } = maskError(failure, createLogger('info', { write: (line) => void lines.push(line) }));
+    expect(extensions.code).toBe('service_unavailable');
+    return lines.map((line) => JSON.parse(line));
+  };
+
+  it('where the pool is exhausted, or a statement takes too long', () => {
+    for (const message of ['timeout exceeded when trying to connect', 'Query read timeout'])
+      expect(linesOf(new Error(message))).toEqual([
+        expect.objectContaining({ level: 'warn', msg: 'unavailable', err: expect.objectContaining({ message }) }),
+      ]);
+  });
+
+  it('but not once for each request of an outage, whose begin it has told', () => {
+    expect(linesOf(new Error(DATABASE_AWAY))).toEqual([]);
+    expect(linesOf(new Error('Invalid invocation', { cause: new Error(DATABASE_AWAY) }))).toEqual([]);
   });
 });

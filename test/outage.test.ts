@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { DATABASE_AWAY } from '../src/platform/errors.ts';
 import { type Answer, copyTemplate, isPostgres, startApp, type TestApp } from './support/app.ts';
 import { openPlainFeed, openSocket, publish } from './support/feed.ts';
 import { openProxy, type TcpProxy } from './support/proxy.ts';
@@ -94,6 +95,8 @@ describe.each(onPostgres)('a PostgreSQL %s', () => {
     }
     const told = () => app.logLines.slice(lines).filter((line) => line.includes('"a dependency is'));
     expect(told().map((line) => JSON.parse(line).msg)).toEqual(['a dependency is away']);
+    // The requests of an outage say nothing more: a stack trace for each would bury that line.
+    expect(app.logLines.slice(lines).filter((line) => line.includes('"unavailable"') && line.includes(DATABASE_AWAY))).toEqual([]);
     proxy.thaw();
     await expect.poll(async () => (await overview()).status).toBe(200);
     expect(told().map((line) => JSON.parse(line).msg)).toEqual(['a dependency is away', 'a dependency is back']);

@@ -2,7 +2,7 @@ import { type ASTNode, type ExecutionResult, GraphQLError } from 'graphql';
 import { isAsyncIterable, mapAsyncIterator, type Plugin, processRegularResult } from 'graphql-yoga';
 import { Fault, statusByCode } from '../kernel/fault.ts';
 import { toJsonText } from '../kernel/jsontext.ts';
-import { logInternalError, toFault } from '../platform/errors.ts';
+import { logCause, toFault } from '../platform/errors.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { HttpEntrance, OperationContext } from './enveloped.ts';
 
@@ -23,7 +23,7 @@ export function maskError(thrown: unknown, log: Logger): GraphQLError {
   // Already in its final form, as a plugin rejected the operation.
   if (error && !error.originalError && isFinal(error)) return error;
   const fault = findFault(thrown);
-  logInternalError(fault, { log });
+  logCause(fault, { log });
   const http = codesWithStatus.has(fault.code) ? { status: statusByCode[fault.code], headers: retryHeaders(fault) } : readStatus(error);
   return new GraphQLError(fault.message, {
     nodes: error?.nodes,

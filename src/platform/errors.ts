@@ -36,11 +36,22 @@ export function toFault(thrown: unknown): Fault {
 
 let internalErrors = 0;
 
-/** Logs and counts the cause of an `internal_error`, which the client does not see. */
-export function logInternalError(fault: Fault, context: { readonly log: Logger }): void {
+/**
+ * Logs the cause of a fault that the client does not see, and counts an `internal_error`. The breaker has logged once why the
+ * database is away: a line for each request would say nothing more.
+ */
+export function logCause(fault: Fault, context: { readonly log: Logger }): void {
+  if (fault.code === 'service_unavailable' && fault.cause instanceof Error && !isAway(fault.cause)) {
+    context.log.warn({ err: fault.cause }, 'unavailable');
+  }
   if (fault.code !== 'internal_error') return;
   internalErrors += 1;
   context.log.error({ err: fault.cause }, 'internal error');
+}
+
+function isAway(thrown: unknown): boolean {
+  if (!isDatabaseError(thrown)) return false;
+  return thrown.message === DATABASE_AWAY || isAway(thrown.cause) || isAway(thrown.meta?.driverAdapterError);
 }
 
 /** The number of internal errors in this process so far. */

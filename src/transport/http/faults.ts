@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Fault, statusByCode } from '../../kernel/fault.ts';
 import { graphqlExtensions } from '../../pipeline/mask.ts';
-import { logInternalError } from '../../platform/errors.ts';
+import { logCause } from '../../platform/errors.ts';
 import { exchangeOf } from './exchange.ts';
 import { sendJson } from './send.ts';
 import { readPath } from './url.ts';
@@ -22,8 +22,7 @@ export function restBody({ code, message, fields, context }: Fault): unknown {
 /** Answers a request with a fault, in the format of its door. Logs the cause, which the client does not see. */
 export function sendFault(request: IncomingMessage, response: ServerResponse, fault: Fault): void {
   const exchange = exchangeOf(request);
-  logInternalError(fault, exchange);
-  if (fault.code === 'service_unavailable') exchange.log.warn({ err: fault.cause }, 'unavailable');
+  logCause(fault, exchange);
   const body =
     readPath(request.url ?? '') === '/graphql'
       ? { errors: [{ message: fault.message, extensions: graphqlExtensions(fault) }] }

@@ -8,7 +8,7 @@ import { openProject, type ProjectScope } from '../../access/scope.ts';
 import type { Viewer } from '../../access/viewer.ts';
 import { Fault } from '../../kernel/fault.ts';
 import { parseUuid } from '../../kernel/uuid.ts';
-import { logInternalError, toFault } from '../../platform/errors.ts';
+import { logCause, toFault } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { type RedeemedTicket, redeemTicket } from '../../tickets/service.ts';
 import type { ClientAddresses } from '../http/addresses.ts';
@@ -119,7 +119,7 @@ async function admitTicket(
   } catch (failure) {
     const fault = toFault(failure);
     if (fault.code === 'not_found') return new Rejection(closeCodes.forbidden, 'access_lost');
-    logInternalError(fault, dependencies);
+    logCause(fault, dependencies);
     return new Rejection(closeCodes.tryAgainLater, fault.code);
   }
 }

@@ -3,7 +3,7 @@ import type { WebSocket } from 'ws';
 import type { ProjectScope } from '../../access/scope.ts';
 import type { Services } from '../../graph/context.ts';
 import { parseUuid } from '../../kernel/uuid.ts';
-import { logInternalError, toFault } from '../../platform/errors.ts';
+import { logCause, toFault } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { ClientAddresses } from '../http/addresses.ts';
 import { type CloseCode, closeCodes, Rejection } from './close.ts';
@@ -121,7 +121,7 @@ function rejectionOf(failure: unknown, log: Logger): Rejection {
   const fault = toFault(failure);
   if (fault.code === 'not_found') return new Rejection(closeCodes.gone, 'instance_gone');
   if (fault.code === 'permission_denied') return new Rejection(closeCodes.forbidden, 'access_lost');
-  logInternalError(fault, { log });
+  logCause(fault, { log });
   return new Rejection(closeCodes.tryAgainLater, fault.code);
 }
 

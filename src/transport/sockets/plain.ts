@@ -1,5 +1,5 @@
 import type { Fault } from '../../kernel/fault.ts';
-import { logInternalError, toFault } from '../../platform/errors.ts';
+import { logCause, toFault } from '../../platform/errors.ts';
 import { Delivery } from '../delivery/delivery.ts';
 import type { Envelope } from '../delivery/frames.ts';
 import type { BoundStream } from '../rest/stream.ts';
@@ -31,7 +31,7 @@ export async function servePlain(
 }
 
 function closeWith(connection: SocketConnection, fault: Fault): void {
-  logInternalError(fault, connection);
+  logCause(fault, connection);
   if (fault.fields) return connection.close(closeCodes.badRequest, `invalid_${Object.keys(fault.fields)[0]}`);
   if (fault.code === 'service_unavailable' || fault.code === 'internal_error')
     return connection.close(closeCodes.tryAgainLater, fault.code);

@@ -9,7 +9,7 @@ import { LimitFault, limitHeaders } from '../../access/limits.ts';
 import { Fault } from '../../kernel/fault.ts';
 import type { GetEnveloped } from '../../pipeline/enveloped.ts';
 import type { TrustedDocuments } from '../../pipeline/trusted.ts';
-import { logInternalError, toFault } from '../../platform/errors.ts';
+import { logCause, toFault } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import { ConcurrencyLimit } from '../http/concurrency.ts';
@@ -135,7 +135,7 @@ export function createSocketDoor(injected: SocketDoorDependencies): SocketDoor {
         if (fault instanceof LimitFault) headers.push(...Object.entries(limitHeaders(fault.allowance)).flat());
         metrics.upgradeRejections.inc({ code: fault.code });
         const log = dependencies.log.child(logFields);
-        logInternalError(fault, { log });
+        logCause(fault, { log });
         log.info({ code: fault.code }, 'upgrade refused');
         answerRaw(socket, fault, { requestId, headers });
       });
