@@ -40,6 +40,8 @@ export function openRedis({ url, prefix }: { url: string; prefix: string }, life
   const subscriber = new RedisClient(url, settings);
   /** Why there is no connection: a failed ping does not tell. */
   let connectionError: Error | null = null;
+  /** A connection that the server has closed has no error until the next one fails. */
+  const causeOf = (failure: unknown) => connectionError ?? (commands.status === 'ready' ? failure : new Error('the connection was closed'));
   /**
    * Selects the database that the URL names: where there is none, the driver would go on in database 0. And writes: a server that
    * has become a replica, or is out of memory or disk, would answer everything else.
@@ -50,7 +52,7 @@ export function openRedis({ url, prefix }: { url: string; prefix: string }, life
   };
   const breaker = new Breaker({
     name: 'redis',
-    probe: () => probe().catch((failure) => Promise.reject(connectionError ?? failure)),
+    probe: () => probe().catch((failure) => Promise.reject(causeOf(failure))),
     deadlineMs: COMMAND_TIMEOUT_MS,
     intervalMs: PROBE_INTERVAL_MS,
     log,

@@ -47,6 +47,17 @@ it('a primary that has become a replica is an outage, until it or another one ta
   await app.close();
 });
 
+it('a Redis that ends is away, and the log says that the connection was closed', async () => {
+  const ending = await openRedis();
+  const app = await startApp({ REDIS_URL: ending.url, REDIS_PREFIX: 'ending' });
+  await expect.poll(() => readRedis(app)).toBe('up');
+  await ending.close();
+  await expect.poll(() => readRedis(app)).toBe('down');
+  const told = app.logLines.map((line) => JSON.parse(line)).find(({ msg }) => msg === 'a dependency is away');
+  expect(told).toMatchObject({ dependency: 'redis', err: { message: 'the connection was closed' } });
+  await app.close();
+});
+
 it('a password that Redis refuses is in no line of the log', async () => {
   await redis.run('CONFIG', 'SET', 'requirepass', 'right-password');
   const app = await startApp({ REDIS_URL: redis.url.replace('redis://', 'redis://:wrong-password@') });
