@@ -1,6 +1,13 @@
 import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
 import { totalmem } from 'node:os';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { Lifecycle } from '../src/kernel/lifecycle.ts';
+import { createLogger } from '../src/platform/logger.ts';
+import { openMetrics } from '../src/platform/metrics.ts';
+import { createClientAddresses } from '../src/transport/http/addresses.ts';
+import { logRequests } from '../src/transport/http/requestlog.ts';
 import { isPostgres, startApp, startRestingApp, type TestApp } from './support/app.ts';
 import { openPlainFeed } from './support/feed.ts';
 
@@ -171,6 +178,34 @@ describe('metrics', () => {
     expect(refused).toBeGreaterThan(0);
     expect(await metricsOf(proxied)).toContain(`portico_connection_refusals_total ${refused}\n`);
     await proxied.close();
+  });
+
+  it('leave out how long an answer waits for a client that breaks off, which the log names', async () => {
+    const lines: string[] = [];
+    const metrics = openMetrics();
+    const middleware = logRequests({
+      log: createLogger('info', { write: (line) => void lines.push(line) }),
+      metrics,
+      lifecycle: new Lifecycle(),
+      addresses: createClientAddresses([]),
+      config: { publicUrl: null, compresses: false },
+    });
+    const server = createServer((request, response) => {
+      middleware(request, response, () => {});
+      response.writeHead(200, { 'Content-Length': '2' }).write('x');
+      if (request.url === '/whole') response.end('x');
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    await (await fetch(`http://127.0.0.1:${port}/whole`)).text();
+    const broken = connect(port, '127.0.0.1', () => broken.write('GET /broken HTTP/1.1\r\nHost: x\r\n\r\n'));
+    broken.once('data', () => broken.destroy());
+    await expect.poll(() => lines.map((line) => JSON.parse(line).aborted)).toEqual([undefined, true]);
+    const text = await metrics.registry.metrics();
+    expect(text).toContain('portico_requests_total{operation="none",status="200"} 2\n');
+    expect(text).toContain('portico_request_duration_seconds_count{operation="none"} 1\n');
+    server.close();
+    server.closeAllConnections();
   });
 
   it('are what Prometheus reads', async () => {

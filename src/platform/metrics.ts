@@ -24,7 +24,7 @@ export function openMetrics() {
     ),
     requestSeconds: new Histogram({
       name: 'portico_request_duration_seconds',
-      help: 'From the first byte of a request to the last of its answer, by operation. Streams are not in it.',
+      help: 'From the first byte of a request to the last of its answer, by operation; without streams, and without answers that the client broke off.',
       labelNames: ['operation'],
       buckets: LATENCY_BUCKETS,
       registers,

@@ -25,12 +25,15 @@ export function logRequests(dependencies: LogDependencies): Middleware {
       const status = response.headersSent ? response.statusCode : null;
       metrics.requests.inc({ operation: operation ?? 'none', status: status ?? 0 });
       const isStream = response.getHeader('Content-Type') === 'text/event-stream';
-      if (!isStream) metrics.requestSeconds.observe({ operation: operation ?? 'none' }, duration / 1000);
+      // How long the rest of an answer waits for a peer that breaks off is no measure of the server.
+      const isAborted = status !== null && !response.writableFinished && !isStream;
+      if (!isStream && !isAborted) metrics.requestSeconds.observe({ operation: operation ?? 'none' }, duration / 1000);
       if (!log.isLevelEnabled('info')) return;
       const duration_ms = Math.round(duration * 100) / 100;
       const operation_name = operationName ?? undefined;
       const user_id = viewer?.userId;
-      log.info({ ...exchange.labels(), method, operation, operation_name, status, duration_ms, user_id }, 'request');
+      const aborted = isAborted || undefined;
+      log.info({ ...exchange.labels(), method, operation, operation_name, status, aborted, duration_ms, user_id }, 'request');
     });
     next();
   };
