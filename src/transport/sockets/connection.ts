@@ -67,6 +67,8 @@ export class SocketConnection implements Principal {
   #lease: Lease | null = null;
   /** The user in whose quota of sockets this one is counted. */
   #quotaUserId: string | null = null;
+  /** Why this side has closed the socket. */
+  #closeReason: string | undefined;
   #secondsSincePing = 0;
   #secondsClosing = 0;
   #unansweredPings = 0;
@@ -118,7 +120,7 @@ export class SocketConnection implements Principal {
     keepAlive.delete(this);
     if (this.#quotaUserId) quota.delete(this.#quotaUserId);
     metrics.socketCloses.inc({ code: metricCodes.has(code) ? code : 'other' });
-    this.log.info({ code, user_id: this.viewer?.userId }, 'socket closed');
+    this.log.info({ code, reason: this.#closeReason, user_id: this.viewer?.userId }, 'socket closed');
   }
 
   /** Created on demand, as most connections log little. */
@@ -237,6 +239,7 @@ export class SocketConnection implements Principal {
   }
 
   close(code: CloseCode, reason: string): void {
+    if (this.isOpen) this.#closeReason = reason;
     this.socket.close(code, reason);
     this.stop();
   }
