@@ -23,7 +23,7 @@ import type { PoolState } from './platform/driver.ts';
 import { countInternalErrors } from './platform/errors.ts';
 import { OperatorError } from './platform/failure.ts';
 import { collectGarbage } from './platform/garbage.ts';
-import { scheduleJob } from './platform/jobs.ts';
+import { countJobFailures, scheduleJob } from './platform/jobs.ts';
 import { createLogger, type Logger } from './platform/logger.ts';
 import { type Metrics, openMetrics } from './platform/metrics.ts';
 import { openLocalWakeups, openSharedWakeups } from './platform/wakeups.ts';
@@ -191,6 +191,8 @@ function registerGauges({ metrics, connections, hubs, consoles, sockets, backlog
     'Failures that are defects, at every door; each has a line in the log.',
     countInternalErrors,
   );
+  // The label is not `job`, which Prometheus sets to the name of what it scrapes.
+  metrics.counters('portico_job_failures_total', 'Runs of periodic jobs that failed.', 'name', countJobFailures);
   metrics.gauge('portico_sockets', 'WebSockets open.', () => sockets.count());
   metrics.gauge('portico_unread_bytes', 'What waits in memory for peers that do not read.', () => backlog.bytes);
   metrics.gauge('portico_unread_limit_bytes', 'How much may wait for them: MAX_UNREAD_MIB.', () => unreadLimit);

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { scheduleJob } from '../src/platform/jobs.ts';
+import { countJobFailures, scheduleJob } from '../src/platform/jobs.ts';
 import { createLogger } from '../src/platform/logger.ts';
 
-it('a job that fails at every run goes on, and says so once a minute', async () => {
+it('a job that fails at every run goes on, is counted, and says so once a minute', async () => {
   const lines: string[] = [];
   let runs = 0;
   const fail = async () => {
@@ -11,8 +11,11 @@ it('a job that fails at every run goes on, and says so once a minute', async () 
     throw new Error('it is away');
   };
   const stop = scheduleJob('look', 5, fail, createLogger('info', { write: (line) => void lines.push(line) }));
+  expect(countJobFailures()).toMatchObject({ look: 0 });
   await expect.poll(() => runs).toBeGreaterThan(5);
   await stop();
+  // The run that was ending when it stopped is none.
+  expect(countJobFailures().look).toBeGreaterThanOrEqual(runs - 1);
   expect(lines.map((line) => JSON.parse(line))).toEqual([expect.objectContaining({ job: 'look', msg: 'a job failed' })]);
   const count = runs;
   await sleep(20);

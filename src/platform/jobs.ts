@@ -3,6 +3,13 @@ import type { Logger } from './logger.ts';
 /** A job that fails at every run, several times a second in an outage, is logged at most so often. */
 const WARNING_INTERVAL_MS = 60_000;
 
+/** How often each job of this process has failed so far. */
+const failures = new Map<string, number>();
+
+export function countJobFailures(): Readonly<Record<string, number>> {
+  return Object.fromEntries(failures);
+}
+
 /**
  * Runs a job at intervals; runs never overlap, and a failed run is logged. Returns the function that stops it: the signal
  * tells a run that is under way to end, and the promise resolves when it has.
@@ -14,6 +21,7 @@ export function scheduleJob(
   log: Logger,
 ): () => Promise<void> {
   const stopping = new AbortController();
+  failures.set(name, failures.get(name) ?? 0);
   let run: Promise<void> | null = null;
   let lastWarningAt = Number.NEGATIVE_INFINITY;
   const attempt = async () => {
@@ -21,6 +29,7 @@ export function scheduleJob(
       await work(stopping.signal);
     } catch (failure) {
       if (stopping.signal.aborted) return;
+      failures.set(name, (failures.get(name) ?? 0) + 1);
       const now = performance.now();
       const isRepeated = now - lastWarningAt < WARNING_INTERVAL_MS;
       if (!isRepeated) lastWarningAt = now;

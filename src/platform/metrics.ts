@@ -55,6 +55,19 @@ export function openMetrics() {
         },
       });
     },
+    /** Registers a counter with one value per label value, which are read at each scrape. */
+    counters<Label extends string>(name: string, help: string, label: Label, read: () => Readonly<Record<string, number>>): void {
+      new Counter({
+        name,
+        help,
+        labelNames: [label],
+        registers,
+        collect() {
+          this.reset();
+          for (const [value, figure] of Object.entries(read())) this.inc({ [label]: value } as Record<Label, string>, figure);
+        },
+      });
+    },
     /** Registers a gauge whose value is read at each scrape. */
     gauge(name: string, help: string, read: () => number): void {
       new Gauge({
