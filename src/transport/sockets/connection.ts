@@ -67,8 +67,8 @@ export class SocketConnection implements Principal {
   #lease: Lease | null = null;
   /** The user in whose quota of sockets this one is counted. */
   #quotaUserId: string | null = null;
-  /** Why this side has closed the socket. */
-  #closeReason: string | undefined;
+  /** How this side has closed the socket; null where the peer did, or the connection broke. */
+  #closing: { readonly code: number; readonly reason: string } | null = null;
   #secondsSincePing = 0;
   #secondsClosing = 0;
   #unansweredPings = 0;
@@ -114,13 +114,15 @@ export class SocketConnection implements Principal {
   }
 
   /** Releases everything when the network connection is closed. */
-  onClosed(code: number): void {
+  onClosed(receivedCode: number): void {
+    // A peer that does not answer the close is 1006 to ws, whatever it was told.
+    const { code, reason } = this.#closing ?? { code: receivedCode, reason: undefined };
     const { keepAlive, metrics, quota } = this.dependencies;
     this.stop();
     keepAlive.delete(this);
     if (this.#quotaUserId) quota.delete(this.#quotaUserId);
     metrics.socketCloses.inc({ code: metricCodes.has(code) ? code : 'other' });
-    this.log.info({ code, reason: this.#closeReason, user_id: this.viewer?.userId }, 'socket closed');
+    this.log.info({ code, reason, user_id: this.viewer?.userId }, 'socket closed');
   }
 
   /** Created on demand, as most connections log little. */
@@ -239,7 +241,7 @@ export class SocketConnection implements Principal {
   }
 
   close(code: CloseCode, reason: string): void {
-    if (this.isOpen) this.#closeReason = reason;
+    if (this.isOpen) this.#closing = { code, reason };
     this.socket.close(code, reason);
     this.stop();
   }
