@@ -45,6 +45,16 @@ describe.each(names)('the service %s', (name) => {
   });
 });
 
+test('what the commands of compose.yaml write is in folders that they may write to after a restart, too', () => {
+  // A restarted container has the folders that its first start created, as root's: a tmpfs on one takes the folder's mode.
+  const ofImages = ['/tmp', '/var/run/postgresql', '/data'];
+  const mounted = Object.values(services).flatMap((lines) =>
+    lines.flatMap((line) => /^tmpfs: \[(.*)\]$/.exec(line)?.[1]?.replaceAll("'", '').split(', ') ?? []),
+  );
+  expect(mounted).not.toEqual([]);
+  expect(mounted.filter((mount) => !ofImages.includes(mount))).toEqual(['/run/redis:mode=1777']);
+});
+
 describe('the connections of deploy/haproxy.cfg', () => {
   const config = read('deploy/haproxy.cfg');
   const numbers = (pattern: RegExp) => [...config.matchAll(pattern)].map(([, number]) => Number(number));
