@@ -55,6 +55,15 @@ test('what the commands of compose.yaml write is in folders that they may write 
   expect(mounted.filter((mount) => !ofImages.includes(mount))).toEqual(['/run/redis:mode=1777']);
 });
 
+test('`docker compose up --wait` waits until the balancer serves, too', () => {
+  const checked = names.filter((name) => services[name]?.some((line) => line.startsWith('healthcheck:')));
+  // The image of Portico has its own.
+  expect(checked).toEqual(names.filter((name) => name !== 'portico'));
+  expect(read('Dockerfile')).toContain('HEALTHCHECK');
+  const port = /\/dev\/tcp\/127\.0\.0\.1\/(\d+)/.exec(services.balancer?.join('\n') ?? '')?.[1];
+  expect(read('deploy/haproxy.cfg')).toContain(`\n  bind 127.0.0.1:${port}\n  monitor-uri /\n`);
+});
+
 describe('the connections of deploy/haproxy.cfg', () => {
   const config = read('deploy/haproxy.cfg');
   const numbers = (pattern: RegExp) => [...config.matchAll(pattern)].map(([, number]) => Number(number));
@@ -66,7 +75,9 @@ describe('the connections of deploy/haproxy.cfg', () => {
 
   test('are bounded in all, and each has its files', () => {
     expect([inAll > 0, ofFrontend]).toEqual([true, inAll]);
-    expect(numbers(/fd-hard-limit (\d+)/g)[0]).toBeGreaterThan(2 * inAll + 1_000);
+    const [files = 0] = numbers(/fd-hard-limit (\d+)/g);
+    expect(files).toBeGreaterThan(2 * inAll + 1_000);
+    expect(services.balancer).toContain(`ulimits: { nofile: ${files} }`);
   });
 
   test('fit into what the replicas take, with room for its own questions', () => {
