@@ -2,7 +2,8 @@
 # Prints the current digests of the tags in compose.yaml and the Dockerfile, for .env, which pins the images to them.
 set -eu
 pin() {
-  digest=$(docker buildx imagetools inspect "$2" --format '{{.Manifest.Digest}}')
+  # Without `print`, Buildx takes the template for `{{.Manifest}}`, which is a text of several lines.
+  digest=$(docker buildx imagetools inspect "$2" --format '{{print .Manifest.Digest}}')
   echo "$1=@$digest"
 }
 pin NODE_DIGEST node:24-bookworm-slim
