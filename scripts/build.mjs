@@ -27,6 +27,8 @@ const dist = join(root, 'dist');
 const draft = join(dist, `.draft-${process.pid}`);
 const KEPT_BUILDS = 3;
 const HOUR_MS = 3_600_000;
+/** V8's options of `npm start` and of the image: V8 takes a compile cache only under the options it was made with. */
+const SERVER_OPTIONS = ['--heap-growing-percent=60'];
 
 const locate = () =>
   join(
@@ -94,8 +96,9 @@ async function compile(client) {
   const database = `.database-${hashFiles(['prisma/migrations', 'node_modules/@electric-sql/pglite/package.json'])}`;
   link(join('..', database), join(dir, 'database'));
   moveInPlace(dir, output);
-  // Fills the compile cache of Node.js (from 22.8 on): it saves a fifth of the start time, and takes 10 MB.
-  await runCommand(['--help']);
+  // Fills the compile cache of Node.js (from 22.8 on) for the commands and for the server, whose image is read-only: it saves
+  // a fifth of the start time, and takes 3 MB for each.
+  await Promise.all([runCommand(['--help']), runCommand(['--help'], SERVER_OPTIONS)]);
 }
 
 /** Builds the desk in its own process, to use the second core and to release its memory afterwards. @param {string} dir */
@@ -131,10 +134,10 @@ async function makeDatabase() {
 }
 
 /** Runs a command of the new build, on an embedded database in the draft. */
-async function runCommand(args) {
+async function runCommand(args, options = []) {
   const { PATH, HOME } = process.env;
   const env = { PATH, HOME, DATA_DIR: draft, NODE_COMPILE_CACHE: join(output, 'compiled') };
-  await once(spawn(process.execPath, [join(output, 'cli.js'), ...args], { cwd: root, env, stdio: 'ignore' }), 'close');
+  await once(spawn(process.execPath, [...options, join(output, 'cli.js'), ...args], { cwd: root, env, stdio: 'ignore' }), 'close');
 }
 
 /** Moves a result to its path atomically; if a concurrent build was first, its result stays. */

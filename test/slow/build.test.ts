@@ -1,6 +1,6 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -141,6 +141,20 @@ describe('signals', () => {
     300_000,
   );
 });
+
+test('the build leaves a compile cache for the options of the server and for those of the commands', async () => {
+  await command(checkout, ['build'], {});
+  const { scripts } = JSON.parse(readFileSync(join(checkout, 'package.json'), 'utf8')) as { scripts: Record<string, string> };
+  const compiled = join(checkout, 'dist/current/compiled');
+  // Node.js has one from 22.8 on.
+  const made = existsSync(compiled) ? readdirSync(compiled) : [];
+  for (const name of made.length > 0 ? ['start', 'portico'] : []) {
+    const [, options = ''] = /exec node ((?:--\S+ )*)/.exec(scripts[name] ?? '') ?? [];
+    const print = [...(options.match(/\S+/g) ?? []), '--print', 'v8.cachedDataVersionTag().toString(16)'];
+    const tag = execFileSync(process.execPath, print, { encoding: 'utf8' }).trim();
+    expect(made).toEqual(expect.arrayContaining([expect.stringContaining(`-${tag}`)]));
+  }
+}, 120_000);
 
 test('the image starts the server as npm start does', () => {
   const { scripts } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
