@@ -26,8 +26,9 @@ RUN npm run build
 FROM base
 ENV NODE_ENV=production NODE_COMPILE_CACHE=dist/current/compiled MALLOC_TRIM_THRESHOLD_=131072 DATA_DIR=/data HOST=0.0.0.0 PORT=4000
 RUN install --directory --owner=node --group=node --mode=700 /data
-COPY package.json ./
-COPY prisma/migrations prisma/migrations
+# Also what needs no build: the user `node` may read it whatever the modes in the checkout are.
+COPY --from=build /portico/package.json ./
+COPY --from=build /portico/prisma/migrations prisma/migrations
 COPY --from=build /portico/dist dist
 USER node
 VOLUME /data
