@@ -192,18 +192,30 @@ describe('metrics', () => {
     });
     const server = createServer((request, response) => {
       middleware(request, response, () => {});
+      if (request.url === '/large') {
+        response.end(Buffer.alloc(32 * 2 ** 20));
+        setTimeout(() => request.socket.destroy(), 100);
+        return;
+      }
       response.writeHead(200, { 'Content-Length': '2' }).write('x');
       if (request.url === '/whole') response.end('x');
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as AddressInfo;
     await (await fetch(`http://127.0.0.1:${port}/whole`)).text();
+    await (await fetch(`http://127.0.0.1:${port}/whole`, { headers: { Connection: 'close' } })).text();
     const broken = connect(port, '127.0.0.1', () => broken.write('GET /broken HTTP/1.1\r\nHost: x\r\n\r\n'));
     broken.once('data', () => broken.destroy());
-    await expect.poll(() => lines.map((line) => JSON.parse(line).aborted)).toEqual([undefined, true]);
+    await expect.poll(() => lines.map((line) => JSON.parse(line).aborted)).toEqual([undefined, undefined, true]);
+    // This one is complete on the side of the server, and is not read.
+    const unread = connect(port, '127.0.0.1', () => unread.write('GET /large HTTP/1.1\r\nHost: x\r\n\r\n'));
+    unread.pause();
+    unread.on('error', () => {});
+    await expect.poll(() => lines.map((line) => JSON.parse(line).aborted)).toEqual([undefined, undefined, true, true]);
+    unread.destroy();
     const text = await metrics.registry.metrics();
-    expect(text).toContain('portico_requests_total{operation="none",status="200"} 2\n');
-    expect(text).toContain('portico_request_duration_seconds_count{operation="none"} 1\n');
+    expect(text).toContain('portico_requests_total{operation="none",status="200"} 4\n');
+    expect(text).toContain('portico_request_duration_seconds_count{operation="none"} 2\n');
     server.close();
     server.closeAllConnections();
   });

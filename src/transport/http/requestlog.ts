@@ -26,7 +26,7 @@ export function logRequests(dependencies: LogDependencies): Middleware {
       metrics.requests.inc({ operation: operation ?? 'none', status: status ?? 0 });
       const isStream = response.getHeader('Content-Type') === 'text/event-stream';
       // How long the rest of an answer waits for a peer that breaks off is no measure of the server.
-      const isAborted = status !== null && !response.writableFinished && !isStream;
+      const isAborted = status !== null && exchange.isAbandoned && !isStream;
       if (!isStream && !isAborted) metrics.requestSeconds.observe({ operation: operation ?? 'none' }, duration / 1000);
       if (!log.isLevelEnabled('info')) return;
       const duration_ms = Math.round(duration * 100) / 100;
