@@ -95,6 +95,7 @@ describe('what is no HTTP request', () => {
 
   it('CONNECT is refused', async () => {
     expectAnswers(await exchange(lines('CONNECT x:443 HTTP/1.1', 'Host: x')), [404, notFound]);
+    expectAnswers(await exchange(lines('CONNECT x:443 HTTP/1.1', 'Host: x', 'Content-Length: 5')), [404, notFound]);
   });
 });
 

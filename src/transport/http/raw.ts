@@ -16,12 +16,14 @@ const details: Readonly<Record<string, string>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 'The request did not arrive in time.',
 };
 
+export const invalidHttp = (detail = 'The request is not valid HTTP.'): Fault => Fault.invalidRequest(detail);
+
 /** Answers bytes that are not a valid HTTP request, for which Node has no response object. */
 export function answerClientError(failure: NodeJS.ErrnoException, stream: Duplex): void {
   const socket = stream as Socket & { _httpMessage?: ServerResponse | null };
   const queue = requestQueueOf(socket);
   const { last = null } = queue ?? {};
-  const answer = () => answerRaw(socket, Fault.invalidRequest(details[failure.code ?? ''] ?? 'The request is not valid HTTP.'));
+  const answer = () => answerRaw(socket, invalidHttp(details[failure.code ?? '']));
   // The client has gone.
   if (!socket.writable || failure.code === 'ECONNRESET') socket.destroy();
   // Complete requests that came before it are answered first.

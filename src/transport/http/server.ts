@@ -6,9 +6,9 @@ import { type ClientAddresses, normalizeAddress } from './addresses.ts';
 import type { Backlog } from './backlog.ts';
 import { ConcurrencyLimit } from './concurrency.ts';
 import { attachRequestQueue, QueuedRequest, RequestQueue, requestQueueOf } from './pipelining.ts';
-import { answerClientError, answerRaw, rejectRequest } from './raw.ts';
+import { answerClientError, answerRaw, invalidHttp, rejectRequest } from './raw.ts';
 import { createResponseClass } from './response.ts';
-import { checkHead, hasBody, isWebSocket, replayWithoutUpgrade, type Upgrade } from './upgrades.ts';
+import { checkHead, hasInvalidName, isOfferIgnored, isWebSocket, replayWithoutUpgrade, type Upgrade, upgradeOptions } from './upgrades.ts';
 
 const timeouts = {
   /** For all headers, from the opening of the connection or its last request. */
@@ -19,16 +19,6 @@ const timeouts = {
   /** Longer than load balancers keep theirs: the side that opens a connection must be the first to close it. */
   keepAliveTimeout: 75_000,
 };
-
-/**
- * From version 26 on, Node.js gives the body of an offer of another protocol to nobody, so that it reads those itself, and their
- * connection closes after the answer: Node.js would lose what is pipelined behind them. All other offers are replayed
- * (`replayWithoutUpgrade`). The types of Node.js 20 do not know the option.
- */
-const readsOffers = Number.parseInt(process.versions.node, 10) >= 26;
-const upgradeOptions: object = readsOffers
-  ? { shouldUpgradeCallback: (request: IncomingMessage) => isWebSocket(request) || !hasBody(request) }
-  : {};
 
 /** The rejected connections of one address that are answered at the same time: any more are closed without an answer. */
 const MAX_REJECTIONS = 50;
@@ -93,8 +83,9 @@ export function createHttpServer(dependencies: ServerDependencies): Server {
   };
   const serve: RequestListener = (request, response) => {
     requestQueueOf(request.socket)?.start(request, response);
-    if (readsOffers && request.headers.upgrade !== undefined) response.shouldKeepAlive = false;
-    if (admit(request, response)) handler(request, response);
+    if (isOfferIgnored(request)) response.shouldKeepAlive = false;
+    if (hasInvalidName(request)) rejectRequest(response, invalidHttp(), true);
+    else if (admit(request, response)) handler(request, response);
     else rejectRequest(response, tooMany());
   };
   const listener: RequestListener = (request, response) => {
@@ -113,8 +104,9 @@ export function createHttpServer(dependencies: ServerDependencies): Server {
   server.on('clientError', answerClientError);
 
   const startUpgrade = (request: IncomingMessage, socket: Socket, head: Buffer): void => {
-    const fault = checkHead(request) ?? (isWebSocket(request) && !admit(request, socket) ? tooMany() : null);
+    const fault = hasInvalidName(request) ? invalidHttp() : checkHead(request);
     if (fault) return answerRaw(socket, fault);
+    if (isWebSocket(request) && !admit(request, socket)) return answerRaw(socket, tooMany());
     // The upgrade listens for errors itself.
     socket.off('error', destroy);
     if (isWebSocket(request)) upgrade(request, socket, head);
@@ -126,8 +118,9 @@ export function createHttpServer(dependencies: ServerDependencies): Server {
     requestQueueOf(socket)?.enqueueLast(request, () => startUpgrade(request, socket, head));
   });
   // Not a proxy: CONNECT is answered 404. Without a listener Node would close the connection without an answer.
-  server.on('connect', (request, stream) => {
-    const socket = stream as Socket;
+  server.on('connect', (request) => {
+    // The listener's stream may be a wrapper, which has no queue (from version 26 on, for a request with a body).
+    const { socket } = request;
     socket.on('error', destroy);
     requestQueueOf(socket)?.enqueueLast(request, () => answerRaw(socket, Fault.notFound()));
   });

@@ -14,19 +14,42 @@ export function checkHead(request: IncomingMessage): Fault | null {
   return null;
 }
 
+/** The parser of Node.js 20.19.0 and 20.19.1 accepts header names that are empty or contain spaces. */
+const isParserLenient = Number.parseInt(process.versions.llhttp ?? '', 10) < 9;
+
+/** Whether a header has a name that another parser might read differently, so that nothing behind it can be trusted. */
+export const hasInvalidName = ({ rawHeaders }: IncomingMessage): boolean =>
+  isParserLenient && rawHeaders.some((name, index) => index % 2 === 0 && (name === '' || name.includes(' ')));
+
 const parseTokens = (header: string) => header.split(',').map((token) => token.trim().toLowerCase());
 
-/** Whether a request offers an upgrade to WebSocket, perhaps among other protocols. */
-export function isWebSocket({ headers }: IncomingMessage): boolean {
-  const isOffered = parseTokens(headers.upgrade ?? '').includes('websocket');
+const hasBody = ({ headers }: IncomingMessage): boolean =>
+  headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0;
+
+/**
+ * Whether a request offers an upgrade to WebSocket, perhaps among other protocols. The offer of a request with a body is ignored:
+ * before version 26, Node takes the body for the first bytes of the new protocol.
+ */
+export function isWebSocket(request: IncomingMessage): boolean {
+  const { headers } = request;
+  const isOffered = !hasBody(request) && parseTokens(headers.upgrade ?? '').includes('websocket');
   // The `ws` library does not parse a list of protocols.
   if (isOffered) headers.upgrade = 'websocket';
   return isOffered;
 }
 
-export function hasBody({ headers }: IncomingMessage): boolean {
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
-}
+/** From version 26 on, Node reads the body of a request that offers an upgrade, before what follows becomes the new protocol. */
+const readsBodies = Number.parseInt(process.versions.node, 10) >= 26;
+
+/**
+ * Whether Node itself ignores the offer of a request, so that its body is read as any other. Node then loses the bytes that it has
+ * already read behind the body, so the connection must be closed after the response.
+ */
+export const isOfferIgnored = (request: IncomingMessage): boolean =>
+  readsBodies && request.headers.upgrade !== undefined && hasBody(request);
+
+/** An option of `createServer`, which the types of Node.js 20 lack. */
+export const upgradeOptions = { shouldUpgradeCallback: (request: IncomingMessage) => !isOfferIgnored(request) };
 
 /**
  * Replays a request into the server without its offer of another protocol, which a server may ignore (RFC 9110, §7.8): Node
