@@ -36,4 +36,4 @@ EXPOSE 4000
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=3s --start-period=60s --start-interval=1s --retries=3 \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/health/live`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
-CMD ["node", "--heap-growing-percent=60", "--v8-pool-size=1", "dist/current/main.js"]
+CMD ["node", "--disable-warning=ExperimentalWarning", "--heap-growing-percent=60", "--v8-pool-size=1", "dist/current/main.js"]

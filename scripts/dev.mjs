@@ -62,7 +62,7 @@ function restart() {
   work = work.then(async () => {
     if (isEnding || (await run(['scripts/build.mjs']).exit) !== 0 || isEnding) return;
     await server?.stop();
-    if (!isEnding) server = run(['--enable-source-maps', 'dist/current/main.js']);
+    if (!isEnding) server = run(['--disable-warning=ExperimentalWarning', '--enable-source-maps', 'dist/current/main.js']);
   });
 }
 
