@@ -58,6 +58,10 @@ const client = join(root, 'clients/typescript');
 const clientTime = findNewest(['clients/typescript/src', 'clients/typescript/tsconfig.json']);
 const isClientFresh = findTime(join(client, 'dist/index.js')) >= clientTime;
 if (!isFresh || wantsDatabase || !isClientFresh) {
+  if (!['rolldown', 'vite', 'typescript'].every((name) => existsSync(join(root, 'node_modules', name)))) {
+    console.error('Packages that build Portico are missing: run `npm ci --include=dev` first.');
+    process.exit(1);
+  }
   if (!isFresh) console.error('Building Portico: some fifteen seconds, this once …');
   else if (wantsDatabase) console.error('Making an empty database: some five seconds, this once …');
   mkdirSync(draft, { recursive: true });

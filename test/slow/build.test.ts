@@ -1,11 +1,11 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { DemoFile } from '../../demo/file.ts';
-import { command, copyCheckout, type Started, start } from '../support/launch.ts';
+import { command, copyCheckout, launch, type Started, start } from '../support/launch.ts';
 
 // What the scripts of package.json promise, on a copy of the checkout. The tests go on with what the ones before them left.
 const folder = mkdtempSync(join(tmpdir(), 'portico-build-'));
@@ -61,6 +61,18 @@ describe('npm start', () => {
     const program = `import { connect } from '${compiled}'; console.log(typeof connect({ url: 'http://localhost', credential: 'x' }).feed)`;
     expect(execFileSync(process.execPath, ['--input-type=module', '--eval', program], { encoding: 'utf8' })).toBe('function\n');
   }, 60_000);
+
+  test('names the command that installs what is missing', async () => {
+    const packages = join(checkout, 'node_modules');
+    const build = join(checkout, 'dist');
+    renameSync(packages, `${packages}-away`);
+    renameSync(build, `${build}-away`);
+    const { printed, exit } = launch(checkout, ['start'], {});
+    expect(await exit).toMatchObject({ code: 1 });
+    expect(printed).toEqual({ out: '', err: 'Packages that build Portico are missing: run `npm ci --include=dev` first.\n' });
+    renameSync(`${packages}-away`, packages);
+    renameSync(`${build}-away`, build);
+  });
 
   test('a server answers every page when the packages are taken away beside it, and so does the next start', async () => {
     const env = join(folder, 'fresh');
