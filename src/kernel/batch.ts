@@ -36,50 +36,29 @@ function createLoader<Key, Value>(loadMany: (keys: readonly Key[]) => Promise<re
     waitingDispatch = null;
     dispatch?.();
   };
-  const load = (keys: readonly Key[]) =>
-    new Promise<readonly Value[]>((resolve, reject) => {
-      let isSettled = false;
-      let isLate = false;
-      let attempts = 0;
-      const settle = () => {
-        if (isSettled) return;
-        isSettled = true;
-        clearTimeout(timer);
-        if (!isLate) isLoading = false;
-      };
-      const attempt = async () => {
-        activeLoads += 1;
-        attempts += 1;
-        try {
-          resolve(await loadMany(keys));
-          settle();
-        } catch (failure) {
-          // While another attempt is under way, it may still succeed.
-          if (attempts === 1) {
-            reject(failure);
-            settle();
-          }
-        }
-        activeLoads -= 1;
-        attempts -= 1;
-        dispatchWaiting();
-      };
-      const onLate = () => {
-        if (isSettled) return;
-        isLate = true;
-        isLoading = false;
-        if (activeLoads < MAX_LOADS) void attempt();
-        dispatchWaiting();
-        timer = setTimeout(afterPendingEvents, DEADLINE_MS - LATE_MS, onDeadline);
-      };
-      const onDeadline = () => {
-        reject(Fault.unavailable(new Error(`no answer within ${DEADLINE_MS} ms`)));
-        settle();
-      };
-      isLoading = true;
-      let timer = setTimeout(afterPendingEvents, LATE_MS, onLate);
-      void attempt();
-    });
+  const attempt = async (keys: readonly Key[]) => {
+    activeLoads += 1;
+    try {
+      return await loadMany(keys);
+    } finally {
+      activeLoads -= 1;
+      dispatchWaiting();
+    }
+  };
+  const load = async (keys: readonly Key[]) => {
+    isLoading = true;
+    const first = attempt(keys);
+    const isLate = await isPendingAfter(first, LATE_MS);
+    isLoading = false;
+    const attempts = isLate && activeLoads < MAX_LOADS ? [first, attempt(keys)] : [first];
+    dispatchWaiting();
+    if (!isLate) return first;
+    const values = firstValue(attempts);
+    if (await isPendingAfter(values, DEADLINE_MS - LATE_MS)) {
+      throw Fault.unavailable(new Error(`no answer within ${DEADLINE_MS} ms`));
+    }
+    return values;
+  };
   const schedule = (dispatch: () => void) => {
     if (mustWait()) waitingDispatch = dispatch;
     else setImmediate(dispatch);
@@ -87,7 +66,28 @@ function createLoader<Key, Value>(loadMany: (keys: readonly Key[]) => Promise<re
   return new DataLoader<Key, Value>(load, { cache: false, batchScheduleFn: schedule });
 }
 
-/** Runs a timer's callback after the I/O events that arrived while the process was busy: the result may be among them. */
-function afterPendingEvents(callback: () => void): void {
-  setImmediate(callback);
+/**
+ * Whether a promise is pending after a time. I/O events that arrived while the process was busy are handled first: the result
+ * may be among them.
+ */
+async function isPendingAfter(promise: Promise<unknown>, milliseconds: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const elapsed = new Promise<true>((resolve) => {
+    timer = setTimeout(() => setImmediate(resolve, true), milliseconds);
+  });
+  const isSettled = () => false;
+  try {
+    return await Promise.race([promise.then(isSettled, isSettled), elapsed]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** The value of the first attempt that succeeds; if all fail, the failure of the first. */
+async function firstValue<Value>(attempts: ReadonlyArray<Promise<Value>>): Promise<Value> {
+  try {
+    return await Promise.any(attempts);
+  } catch (failures) {
+    throw (failures as AggregateError).errors[0];
+  }
 }
