@@ -1,10 +1,11 @@
 import { closeSocket, openSocket, takesHeaders } from '#websocket';
-import { isFinal, PorticoError, readJson, readRefusal } from './error.ts';
+import { PorticoError, readJson, readRefusal } from './error.ts';
 import { toSocketError } from './feed-socket.ts';
 import type { Http } from './http.ts';
 import { query } from './query.ts';
+import { Recovery } from './recovery.ts';
 import { type ConnectionState, StateHolder } from './state.ts';
-import { abortable, backoff, wait } from './wait.ts';
+import { abortable, wait } from './wait.ts';
 
 export interface ConsoleOptions {
   /** The id of the instance. */
@@ -128,48 +129,56 @@ interface Line {
   changeSocket(socket: WebSocket | null): void;
 }
 
+/** What is known of the console from the connections before. */
+interface Target {
+  readonly instance: string;
+  place: Place | null;
+  session: Session;
+}
+
+/** Opens one connection after another. Resolves when the console has hung up, or the signal aborts. */
 async function keepOpen(http: Http, instance: string, line: Line): Promise<void> {
   const { state, signal } = line;
-  let place: Place | null = null;
-  let session = newSession();
-  let [tries, isRenewed] = [0, false];
+  const { credentials } = http.options;
+  const recovery = new Recovery(credentials, state, signal);
+  const target: Target = { instance, place: null, session: newSession() };
   while (!signal.aborted) {
     state.enter({ name: 'connecting' });
     let credential: string | null = null;
-    let openedAt = Number.POSITIVE_INFINITY;
     try {
-      credential = await abortable(http.options.credentials.get(), signal);
-      place ??= await findPlace(http, instance, signal);
-      if (session.hasBegun) session.id ??= await findSession(http, instance, signal);
-      if (!session.id) session = newSession();
-      const socket = await open(http, place, instance, session, line);
-      const before = session.received;
-      openedAt = performance.now();
-      const { code, reason } = await pass(http, instance, socket, session, line);
-      if (signal.aborted || (code === 1000 && reason === 'console_closed')) return;
-      if (session.isOverrun) throw new Ended(new PorticoError('reader_too_slow', `More than ${MAX_UNREAD} bytes of output were not read.`));
-      if (session.received > before) [tries, isRenewed] = [0, false];
-      if (LOST_SESSION_REASONS.includes(reason)) session = newSession();
-      else if (!RETRYABLE_CODES.includes(code) || reason === 'access_lost') throw new Ended(toConsoleError(code, reason));
-      throw toConsoleError(code, reason);
+      credential = await abortable(credentials.get(), signal);
+      return await openOnce(http, target, line, recovery);
     } catch (failure) {
       if (signal.aborted) return;
       if (failure instanceof Ended) throw failure.error;
-      if (!(failure instanceof PorticoError)) throw failure;
-      // A console may be quiet for as long as a token is valid.
-      if (performance.now() - openedAt > LIVE_MS) [tries, isRenewed] = [0, false];
-      if (failure.code === 'not_authenticated' && !isRenewed && failure.status !== null && credential !== null) {
-        isRenewed = true;
-        await abortable(http.options.credentials.renew(credential), signal).catch(() => {});
-        continue;
-      }
-      if (isFinal(failure)) throw failure;
-      const delayMs = Math.max(failure.retryAfterMs ?? 0, backoff(tries));
-      tries += 1;
-      state.enter({ name: 'waiting', delayMs, error: failure });
-      await wait(delayMs, signal).catch(() => {});
+      await recovery.prepareRetry(failure, credential);
     }
   }
+}
+
+/**
+ * Opens one connection, and transfers bytes until it is closed. Resolves when the console has hung up; otherwise throws why the
+ * connection was closed, as `Ended` if another would not help.
+ */
+async function openOnce(http: Http, target: Target, line: Line, recovery: Recovery): Promise<void> {
+  const { instance } = target;
+  const { signal } = line;
+  target.place ??= await findPlace(http, instance, signal);
+  if (target.session.hasBegun) target.session.id ??= await findSession(http, instance, signal);
+  if (!target.session.id) target.session = newSession();
+  const { place, session } = target;
+  const socket = await open(http, place, instance, session, line);
+  const before = session.received;
+  const openedAt = performance.now();
+  const { code, reason } = await pass(http, instance, socket, session, line);
+  if (signal.aborted || (code === 1000 && reason === 'console_closed')) return;
+  if (session.isOverrun) throw new Ended(new PorticoError('reader_too_slow', `More than ${MAX_UNREAD} bytes of output were not read.`));
+  // A console may be quiet for as long as a token is valid.
+  if (session.received > before || performance.now() - openedAt > LIVE_MS) recovery.reset();
+  const error = toConsoleError(code, reason);
+  if (LOST_SESSION_REASONS.includes(reason)) target.session = newSession();
+  else if (!RETRYABLE_CODES.includes(code) || reason === 'access_lost') throw new Ended(error);
+  throw error;
 }
 
 function newSession(): Session {

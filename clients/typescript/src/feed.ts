@@ -1,12 +1,13 @@
 import { describeClock } from './clock.ts';
-import { isFinal, PorticoError } from './error.ts';
+import { PorticoError } from './error.ts';
 import { cursorOf, type FeedEvent, type FeedRequest } from './events.ts';
 import { NotOpened, readSocket } from './feed-socket.ts';
 import { readServerSentEvents } from './feed-sse.ts';
 import type { Http } from './http.ts';
 import { query } from './query.ts';
+import { Recovery } from './recovery.ts';
 import { type ConnectionState, StateHolder } from './state.ts';
-import { abortable, backoff, wait } from './wait.ts';
+import { abortable } from './wait.ts';
 
 /** Persists the cursor of a feed across restarts. */
 export interface CursorStore {
@@ -71,21 +72,20 @@ async function* follow(http: Http, options: FeedOptions, { state, leaving, rewri
   const { store } = options;
   const { signal } = leaving;
   const { credentials } = http.options;
+  const recovery = new Recovery(credentials, state, signal);
   let organizationId: string | null = null;
-  // Consecutive failures, and whether the credential was renewed since the last event.
-  let [tries, isRenewed] = [0, false];
   try {
     let cursor = (await store?.load()) ?? options.after ?? null;
     while (!signal.aborted) {
       state.enter({ name: 'connecting' });
-      let credential = '';
+      let credential: string | null = null;
       try {
         organizationId ??= await findOrganization(http, options.project, signal);
         credential = await abortable(credentials.get(), signal);
         const variables = { organizationId, projectId: options.project, after: cursor };
         const request = { url: http.options.url, credential, variables, signal, rewrite };
         for await (const [event, over] of connect(request, http.options.fetch)) {
-          [tries, isRenewed] = [0, false];
+          recovery.reset();
           state.enter({ name: 'live', over });
           const next = cursorOf(event);
           // Skips events that were delivered before the connection broke.
@@ -96,23 +96,14 @@ async function* follow(http: Http, options: FeedOptions, { state, leaving, rewri
         }
       } catch (failure) {
         if (signal.aborted) break;
-        if (!(failure instanceof PorticoError)) throw failure;
-        const isRefused = failure.code === 'not_authenticated' || failure.code === 'access_lost';
-        // The next attempt shows whether the credential is invalid or access to the project was lost.
-        if (isRefused && !isRenewed && ((await abortable(credentials.renew(credential), signal)) || failure.status !== 401)) {
-          isRenewed = true;
-          continue;
-        }
-        if (isFinal(failure)) throw await explain(failure, http, options.project, signal);
-        const delayMs = Math.max(failure.retryAfterMs ?? 0, backoff(tries));
-        tries += 1;
-        state.enter({ name: 'waiting', delayMs, error: failure });
-        await wait(delayMs, signal).catch(() => {});
+        await recovery.prepareRetry(failure, credential);
       }
     }
   } catch (failure) {
-    if (failure instanceof PorticoError) state.enter({ name: 'ended', error: failure });
-    throw failure;
+    if (!(failure instanceof PorticoError)) throw failure;
+    const error = await explain(failure, http, options.project, signal);
+    state.enter({ name: 'ended', error });
+    throw error;
   } finally {
     state.enter({ name: 'ended', error: null });
     leaving.abort();
