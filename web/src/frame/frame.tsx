@@ -42,7 +42,7 @@ const ViewerQuery = graphql(`
   }
 `);
 
-export type FrameProject = NonNullable<ResultOf<typeof FrameQuery>['project']>;
+type FrameProject = NonNullable<ResultOf<typeof FrameQuery>['project']>;
 
 /** The layout around every page: project switcher, menu, search, connection state and the signed-in person. */
 export function Frame({ projectId, children }: { projectId: string | null; children: ReactNode }) {

@@ -15,7 +15,6 @@ import { graphql } from '../graphql/graphql.ts';
 import { toFailure } from '../graphql/link.ts';
 import { toProject } from '../parts/address.ts';
 import { useEnded } from '../session/ended.ts';
-import type { FrameProject } from './frame.tsx';
 
 const SwitcherQuery = graphql(`
   query Switcher {
@@ -38,8 +37,12 @@ const SwitcherQuery = graphql(`
   }
 `);
 
+interface SwitcherProps {
+  readonly project: { readonly name: string; readonly organization: { readonly name: string } } | null;
+}
+
 /** The current organization and project; opens a list of projects that is filtered by typing. */
-export function Switcher({ project }: { project: FrameProject | null }) {
+export function Switcher({ project }: SwitcherProps) {
   const [isOpen, setOpen] = useState(false);
   return (
     <PopoverProvider open={isOpen} setOpen={setOpen} placement="bottom-start">

@@ -1,8 +1,8 @@
 import { createContext, type ReactNode, useContext, useEffect, useRef, useState } from 'react';
 import { useAddress } from './address.ts';
 import { toneOf } from './badge.tsx';
+import type { Sort } from './column.ts';
 import { toWords } from './format.ts';
-import type { Sort } from './table.tsx';
 
 /** Drops unknown values, which a link from elsewhere may contain. */
 export const keepKnown = <Value extends string>(values: readonly string[], known: readonly Value[]): Value[] =>

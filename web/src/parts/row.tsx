@@ -1,6 +1,5 @@
 import type { CSSProperties, MouseEvent } from 'react';
-import { toClass } from './header.tsx';
-import type { Column } from './table.tsx';
+import { type Column, toClass } from './column.ts';
 
 interface TableRowProps<Row> {
   readonly id: string;

@@ -1,32 +1,14 @@
 import { defaultRangeExtractor, useVirtualizer, type VirtualItem } from '@tanstack/react-virtual';
 import { type KeyboardEvent, type MouseEvent, type ReactNode, type RefObject, useEffect, useLayoutEffect, useRef } from 'react';
 import { useEnded } from '../session/ended.ts';
+import { type Column, type Sort, toTracks } from './column.ts';
 import { formatNumber } from './format.ts';
-import { Header, toTracks } from './header.tsx';
+import { Header } from './header.tsx';
 import { runKey, useLetterKeys } from './keys.ts';
 import type { Endless } from './pages.ts';
 import { useCurrentRow, useRestoredPlace } from './place.ts';
 import { TableRow } from './row.tsx';
 import { Loading, Problem } from './states.tsx';
-
-export interface Column<Row> {
-  readonly name: string;
-  readonly title: string;
-  /** A CSS track: `2fr`, `8rem`. */
-  readonly width: string;
-  /** Hidden below 900 px. */
-  readonly isMinor?: boolean;
-  /** The name of the field by which the server sorts. */
-  readonly sort?: string;
-  /** Aligned as a number. */
-  readonly isNumber?: boolean;
-  cell(row: Row): ReactNode;
-}
-
-export interface Sort {
-  readonly field: string;
-  readonly direction: 'asc' | 'desc';
-}
 
 interface DataTableProps<Row> {
   readonly label: string;

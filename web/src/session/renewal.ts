@@ -1,8 +1,5 @@
-import type { Session } from './session.ts';
+import type { Renewal, Session } from './session.ts';
 import { askDemo } from './settings.ts';
-
-/** The source of a new credential: the demo, by the user's id, or the identity provider, by the refresh token. */
-export type Renewal = { readonly demo: string } | { readonly refreshToken: string };
 
 export async function signInDemo(userId: string): Promise<Session> {
   const { token, expires } = await askDemo(userId);

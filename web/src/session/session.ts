@@ -1,4 +1,5 @@
-import type { Renewal } from './renewal.ts';
+/** The source of a new credential: the demo, by the user's id, or the identity provider, by the refresh token. */
+export type Renewal = { readonly demo: string } | { readonly refreshToken: string };
 
 /** Who is signed in, and how. It is stored in memory and in the tab's sessionStorage. */
 export interface Session {

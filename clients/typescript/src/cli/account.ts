@@ -1,11 +1,12 @@
 import type { Command } from 'commander';
 import { PorticoError } from '../error.ts';
 import { CommandFailure } from './failure.ts';
+import { type GlobalOptions, isExposed, openSession, readUrl } from './options.ts';
 import { note, writeLine, writeTable, writeValue } from './output.ts';
 import { changeProfile, type Profile, type Project, readProfiles } from './profiles.ts';
 import { findProject, listProjects } from './projects.ts';
 import { readSecret } from './secret.ts';
-import { type GlobalOptions, isExposed, openSession, readUrl, Session } from './session.ts';
+import { Session } from './session.ts';
 
 interface Viewer {
   readonly id: string;

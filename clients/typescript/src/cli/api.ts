@@ -2,8 +2,8 @@ import type { Command } from 'commander';
 import { toRefusal } from '../error.ts';
 import { CommandFailure } from './failure.ts';
 import { readData } from './input.ts';
+import { type GlobalOptions, openSession } from './options.ts';
 import { write, writeDocument } from './output.ts';
-import { type GlobalOptions, openSession } from './session.ts';
 import { cleanLines } from './text.ts';
 
 interface ApiOptions {

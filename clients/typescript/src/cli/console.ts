@@ -2,8 +2,8 @@ import { type Command, InvalidArgumentError } from 'commander';
 import type { ConsoleStream } from '../index.ts';
 import { describeState } from '../state.ts';
 import { findInstance } from './instances.ts';
+import { type GlobalOptions, openSession } from './options.ts';
 import { write } from './output.ts';
-import { type GlobalOptions, openSession } from './session.ts';
 import { clean } from './text.ts';
 
 /** Ctrl-] */

@@ -15,9 +15,10 @@ import {
 import { type Difference, findDifferences } from './difference.ts';
 import { CommandFailure, describeFailure, isUncertain } from './failure.ts';
 import { listAll, type Part, pageInfo } from './lists.ts';
+import { type GlobalOptions, openSession } from './options.ts';
 import { writeLine, writeTable, writeValue } from './output.ts';
 import { isId } from './projects.ts';
-import { type GlobalOptions, openSession, type Session } from './session.ts';
+import type { Session } from './session.ts';
 import { formatTime } from './text.ts';
 
 interface Listed {

@@ -2,9 +2,10 @@ import { type Command, Option } from 'commander';
 import type { components } from '../v1.ts';
 import { CommandFailure } from './failure.ts';
 import { noteMore, type PageOptions, withPages } from './lists.ts';
+import { type GlobalOptions, openSession } from './options.ts';
 import { type Style, writeDocument, writeTable } from './output.ts';
 import { isId } from './projects.ts';
-import { type GlobalOptions, openSession, type Session } from './session.ts';
+import type { Session } from './session.ts';
 
 type Page = components['schemas']['InstancePage'];
 type ListOptions = GlobalOptions & PageOptions & { readonly status?: string };

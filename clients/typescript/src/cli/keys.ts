@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { isUncertain } from './failure.ts';
 import { listAll, type Part, pageInfo } from './lists.ts';
+import { type GlobalOptions, openSession } from './options.ts';
 import { note, type Style, writeLine, writeTable, writeValue } from './output.ts';
-import { type GlobalOptions, openSession } from './session.ts';
 import { formatTime } from './text.ts';
 
 interface ApiKey {

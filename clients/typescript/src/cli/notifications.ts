@@ -5,8 +5,8 @@ import { type FollowOptions, follow, severityStyles } from './follow.ts';
 import { readData, readNumber } from './input.ts';
 import { noteMore, type PageOptions, withPages } from './lists.ts';
 import { exactJson, parseExactly } from './numbers.ts';
+import { type GlobalOptions, openSession } from './options.ts';
 import { note, writeDocument, writeLine, writeTable, writeValue } from './output.ts';
-import { type GlobalOptions, openSession } from './session.ts';
 import { formatTime } from './text.ts';
 
 type Page = components['schemas']['NotificationPage'];

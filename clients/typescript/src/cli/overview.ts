@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { components } from '../v1.ts';
+import { type GlobalOptions, openSession } from './options.ts';
 import { paint, type Style, write, writeDocument } from './output.ts';
-import { type GlobalOptions, openSession } from './session.ts';
 import { clean } from './text.ts';
 
 type Overview = components['schemas']['ComputeOverview'];

@@ -5,18 +5,7 @@ import type { Feed, FeedOptions, Portico } from '../index.ts';
 import { type JsonCodec, query } from '../query.ts';
 import { CommandFailure } from './failure.ts';
 import { markNumbers } from './numbers.ts';
-import { type Profile, type Project, readProfiles } from './profiles.ts';
-import { findProject } from './projects.ts';
-import { checkCredential } from './secret.ts';
-
-/** Options that every command accepts, before or after its name. */
-export interface GlobalOptions {
-  readonly profile: string;
-  readonly url?: string;
-  readonly project?: string;
-  readonly plainHttp?: boolean;
-  readonly json?: boolean;
-}
+import type { Project } from './profiles.ts';
 
 /** The longest total time a request waits between retries. */
 const MAX_WAIT_MS = 2_000;
@@ -108,49 +97,4 @@ export class Session {
     const response = await this.#http.send(request, !isV1 ? 'never' : isRead ? 'read' : 'keyed write');
     return { response, text: await response.text() };
   }
-}
-
-/** Options override the environment, and the environment overrides the profile. */
-export async function openSession(options: GlobalOptions): Promise<Session> {
-  const { PORTICO_URL, PORTICO_CREDENTIAL, PORTICO_PROJECT } = process.env;
-  const profile = (await readProfiles())[options.profile];
-  const url = readUrl(options.url ?? (PORTICO_URL || profile?.url), options, profile);
-  // A stored credential is sent only to the server that it was stored for.
-  const isOfProfile = profile !== undefined && new URL(profile.url).origin === new URL(url).origin;
-  const credential = PORTICO_CREDENTIAL || (isOfProfile && profile.credential);
-  if (!credential) throw notLoggedIn(options, url, profile);
-  const wanted = options.project ?? (PORTICO_PROJECT || null);
-  const kept = isOfProfile ? profile.project : undefined;
-  return new Session(url, checkCredential(credential.trim()), async (session) =>
-    wanted === null && kept ? kept : findProject(session, wanted),
-  );
-}
-
-const LOOPBACK = /^(localhost|127\.[\d.]+|\[::1\])$/;
-
-/** Whether what is sent to this server can be read on its way. */
-export const isExposed = ({ protocol, hostname }: URL): boolean => protocol === 'http:' && !LOOPBACK.test(hostname);
-
-/**
- * The origin of a server's URL, without a trailing slash. A path would be dropped, and the credential sent beside it. Plain HTTP to
- * another machine has to be asked for, at least once in a profile: a redirect to HTTPS is seen only after the credential was sent.
- */
-export function readUrl(text: string | undefined, options: GlobalOptions, profile?: Profile): string {
-  if (text === undefined) throw notLoggedIn(options);
-  const url = URL.canParse(text) ? new URL(text) : null;
-  // Such an address is not repeated, as it holds a secret.
-  if (url?.username || url?.password) throw new CommandFailure('The address of a server holds no user name and no password.', 2);
-  if (!url || !/^https?:$/.test(url.protocol) || url.pathname !== '/')
-    throw new CommandFailure(`${text} is no address of a server, such as https://api.example.com.`, 2);
-  const isKept = profile !== undefined && new URL(profile.url).origin === url.origin;
-  if (isExposed(url) && !options.plainHttp && !isKept)
-    throw new CommandFailure(`${url.origin} has no TLS: your credential could be read on the way. Say https://, or --plain-http.`, 2);
-  return url.origin;
-}
-
-function notLoggedIn({ profile: name }: GlobalOptions, url = '<address>', profile?: Profile): CommandFailure {
-  const command = `portico login --url ${url}${name === 'default' ? '' : ` --profile ${name}`}`;
-  return profile
-    ? new CommandFailure(`The profile ${name} is for ${profile.url}: log in with “${command}”, or set PORTICO_CREDENTIAL.`)
-    : new CommandFailure(`There is no profile ${name}: log in with “${command}”.`);
 }

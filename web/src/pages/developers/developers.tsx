@@ -6,7 +6,7 @@ import { Query } from '../../parts/query.tsx';
 import { Loading, Problem } from '../../parts/states.tsx';
 import { useDesk } from '../../session/desk.tsx';
 import './developers.css';
-import { readerOf } from './examples.ts';
+import { type Ids, readerOf } from './examples.ts';
 import { useGuideList } from './fetch.ts';
 import { First } from './first.tsx';
 
@@ -52,13 +52,6 @@ export default function Developers({ projectId }: { projectId: string | null }) 
       )}
     </Query>
   );
-}
-
-export interface Ids {
-  readonly organizationId: string | null;
-  readonly projectId: string | null;
-  readonly instanceId: string | null;
-  readonly dashboardId: string | null;
 }
 
 function Pages({ base, ids }: { base: string; ids: Ids }) {

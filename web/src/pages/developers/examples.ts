@@ -1,5 +1,11 @@
 import type { Session } from '../../session/session.ts';
-import type { Ids } from './developers.tsx';
+
+export interface Ids {
+  readonly organizationId: string | null;
+  readonly projectId: string | null;
+  readonly instanceId: string | null;
+  readonly dashboardId: string | null;
+}
 
 /** The values in a reader's examples. Those that are unknown or hidden are placeholders in capitals. */
 export interface Reader {

@@ -7,8 +7,8 @@ import { Empty, Loading, Problem } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useDesk } from '../../session/desk.tsx';
 import { toInstance } from './address.ts';
-import type { TabProps } from './instance.tsx';
 import { useOpening } from './opening.ts';
+import type { TabProps } from './query.ts';
 import { describeClosing } from './reasons.ts';
 import './console.css';
 

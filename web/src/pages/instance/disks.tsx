@@ -1,11 +1,11 @@
 import { graphql } from '../../graphql/graphql.ts';
+import type { Sort } from '../../parts/column.ts';
 import { useSort } from '../../parts/filters.tsx';
 import { useEndless } from '../../parts/pages.ts';
 import { Empty } from '../../parts/states.tsx';
-import type { Sort } from '../../parts/table.tsx';
 import { useUpdates } from '../../parts/updates.ts';
 import { DiskFields, Disks, diskSorts, oldestFirst } from '../storage/disks.tsx';
-import type { TabProps } from './instance.tsx';
+import type { TabProps } from './query.ts';
 
 const VolumesQuery = graphql(
   `

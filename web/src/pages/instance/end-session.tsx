@@ -3,11 +3,10 @@ import { useRef } from 'react';
 import { toFailure } from '../../graphql/link.ts';
 import { useEndSession } from '../../parts/consoles.ts';
 import { findPage } from '../../parts/focus.ts';
-import type { TabProps } from './instance.tsx';
-import type { SessionRow } from './sessions.tsx';
+import type { TabProps } from './query.ts';
 
 interface EndSessionProps extends TabProps {
-  readonly session: SessionRow;
+  readonly session: { readonly id: string; readonly userEmail: string; readonly user: { readonly name: string } | null };
   onClose(): void;
   onEnded(): void;
 }

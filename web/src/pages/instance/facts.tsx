@@ -6,7 +6,7 @@ import { formatNumber } from '../../parts/format.ts';
 import { Id } from '../../parts/id.tsx';
 import { Time } from '../../parts/time.tsx';
 import { toInstance } from './address.ts';
-import type { TabProps } from './instance.tsx';
+import type { TabProps } from './query.ts';
 
 /** All properties of an instance. */
 export function Facts({ project, instance }: TabProps) {

@@ -1,6 +1,5 @@
 import { type ComponentType, lazy, Suspense } from 'react';
 import { Link } from 'wouter';
-import { graphql, type ResultOf } from '../../graphql/graphql.ts';
 import { useFeed } from '../../live/live.tsx';
 import { Badge } from '../../parts/badge.tsx';
 import { Id } from '../../parts/id.tsx';
@@ -13,50 +12,13 @@ import { toInstance } from './address.ts';
 import { InstanceBackups, InstanceSnapshots, InstanceVolumes } from './disks.tsx';
 import { Facts } from './facts.tsx';
 import { InstanceNotifications } from './notifications.tsx';
+import { InstanceQuery, type TabProps } from './query.ts';
 import { ConsoleSessions } from './sessions.tsx';
 import { InstanceTasks } from './tasks.tsx';
 import { TrialOffer } from './trial.tsx';
 import './instance.css';
 
 const Console = lazy(() => import('./console.tsx'));
-
-const InstanceQuery = graphql(`
-  query Instance($projectId: ID!, $id: ID!) {
-    project(id: $projectId) {
-      id
-      name
-      role
-      organizationId
-      organization {
-        id
-        name
-      }
-      instance(id: $id) {
-        id
-        name
-        status
-        plan
-        region
-        vcpu
-        ramMb
-        storageGb
-        hypervisor
-        throttled
-        cancellationAt
-        dailyBackup
-        created
-        modified
-      }
-    }
-  }
-`);
-
-export type InstanceProject = NonNullable<ResultOf<typeof InstanceQuery>['project']>;
-/** The props of each tab. */
-export interface TabProps {
-  readonly project: InstanceProject;
-  readonly instance: NonNullable<InstanceProject['instance']>;
-}
 
 const tabs: readonly (readonly [string, string, ComponentType<TabProps>])[] = [
   ['facts', 'Facts', Facts],

@@ -2,12 +2,13 @@ import { Link, useLocation } from 'wouter';
 import { graphql, type ResultOf } from '../../graphql/graphql.ts';
 import { toPage } from '../../parts/address.ts';
 import { Badge } from '../../parts/badge.tsx';
+import type { Column } from '../../parts/column.ts';
 import { useEndless } from '../../parts/pages.ts';
 import { Empty } from '../../parts/states.tsx';
-import { type Column, DataTable } from '../../parts/table.tsx';
+import { DataTable } from '../../parts/table.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useUpdates } from '../../parts/updates.ts';
-import type { TabProps } from './instance.tsx';
+import type { TabProps } from './query.ts';
 
 const NotificationsQuery = graphql(`
   query InstanceNotifications($projectId: ID!, $id: ID!, $first: Int, $after: String) {

@@ -5,7 +5,7 @@ import { Link } from 'wouter';
 import { graphql } from '../../graphql/graphql.ts';
 import { toFailure } from '../../graphql/link.ts';
 import { toInstance } from './address.ts';
-import type { TabProps } from './instance.tsx';
+import type { TabProps } from './query.ts';
 import { describeClosing } from './reasons.ts';
 
 const TicketMutation = graphql(`

@@ -2,15 +2,16 @@ import { useEffect, useRef, useState } from 'react';
 import { graphql, type ResultOf } from '../../graphql/graphql.ts';
 import { useAddress } from '../../parts/address.ts';
 import { Badge } from '../../parts/badge.tsx';
+import type { Column } from '../../parts/column.ts';
 import { endings, kinds } from '../../parts/consoles.ts';
 import { Chips, Filters, keepKnown } from '../../parts/filters.tsx';
 import { formatBytes, formatDuration } from '../../parts/format.ts';
 import { type Endless, useEndless } from '../../parts/pages.ts';
 import { Empty } from '../../parts/states.tsx';
-import { type Column, DataTable } from '../../parts/table.tsx';
+import { DataTable } from '../../parts/table.tsx';
 import { Time } from '../../parts/time.tsx';
 import { EndSession } from './end-session.tsx';
-import type { TabProps } from './instance.tsx';
+import type { TabProps } from './query.ts';
 
 const SessionsQuery = graphql(`
   query ConsoleSessions($id: ID!, $filter: ConsoleSessionFilter, $first: Int, $after: String) {
@@ -44,7 +45,7 @@ const SessionsQuery = graphql(`
   }
 `);
 
-export type SessionRow = NonNullable<ResultOf<typeof SessionsQuery>['project']>['consoleSessions']['nodes'][number];
+type SessionRow = NonNullable<ResultOf<typeof SessionsQuery>['project']>['consoleSessions']['nodes'][number];
 
 const states = ['running', 'over'] as const;
 const UPDATE_MS = 10_000;

@@ -1,14 +1,15 @@
 import { graphql } from '../../graphql/graphql.ts';
 import { useAddress } from '../../parts/address.ts';
+import type { Sort } from '../../parts/column.ts';
 import { Chips, Filters, keepKnown, useSort } from '../../parts/filters.tsx';
 import { useEndless } from '../../parts/pages.ts';
 import { Empty } from '../../parts/states.tsx';
-import { DataTable, type Sort } from '../../parts/table.tsx';
+import { DataTable } from '../../parts/table.tsx';
 import { useUpdates } from '../../parts/updates.ts';
 import { toTaskColumns } from '../tasks/columns.tsx';
 import { TaskPanel } from '../tasks/panel.tsx';
 import { newestFirst, TaskFields, taskSorts, taskStatuses } from '../tasks/task.ts';
-import type { TabProps } from './instance.tsx';
+import type { TabProps } from './query.ts';
 
 const InstanceTasksQuery = graphql(
   `

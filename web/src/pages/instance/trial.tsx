@@ -5,7 +5,7 @@ import { toWords } from '../../parts/format.ts';
 import { Query } from '../../parts/query.tsx';
 import { Time } from '../../parts/time.tsx';
 import { toInstance } from './address.ts';
-import type { TabProps } from './instance.tsx';
+import type { TabProps } from './query.ts';
 
 const TrialQuery = graphql(`
   query TrialOffer($projectId: ID!, $id: ID!) {

@@ -1,10 +1,11 @@
 import { type RefObject, useEffect, useRef, useState } from 'react';
 import { useAddress } from '../../parts/address.ts';
 import { Badge } from '../../parts/badge.tsx';
+import type { Column } from '../../parts/column.ts';
 import { formatNumber } from '../../parts/format.ts';
 import { type Endless, useEndless } from '../../parts/pages.ts';
 import { Empty } from '../../parts/states.tsx';
-import { type Column, DataTable } from '../../parts/table.tsx';
+import { DataTable } from '../../parts/table.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useArrivals } from './arrivals.ts';
 import { Filters, isFiltered, noFilter, useFilter } from './filters.tsx';

@@ -1,10 +1,11 @@
 import { Link } from 'wouter';
 import { graphql, type ResultOf } from '../../graphql/graphql.ts';
 import { toPage } from '../../parts/address.ts';
+import type { Column } from '../../parts/column.ts';
 import { type Connection, useEndless } from '../../parts/pages.ts';
 import { Query } from '../../parts/query.tsx';
 import { Empty } from '../../parts/states.tsx';
-import { type Column, DataTable } from '../../parts/table.tsx';
+import { DataTable } from '../../parts/table.tsx';
 
 const ProjectMembersQuery = graphql(`
   query ProjectMembers($id: ID!, $first: Int, $after: String) {

@@ -1,12 +1,13 @@
 import type { ReactNode } from 'react';
 import { Link, useLocation } from 'wouter';
 import { graphql, type ResultOf } from '../../graphql/graphql.ts';
+import type { Column, Sort } from '../../parts/column.ts';
 import { useSort } from '../../parts/filters.tsx';
 import { formatNumber } from '../../parts/format.ts';
 import { Id } from '../../parts/id.tsx';
 import { type Endless, useEndless } from '../../parts/pages.ts';
 import { Empty } from '../../parts/states.tsx';
-import { type Column, DataTable, type Sort } from '../../parts/table.tsx';
+import { DataTable } from '../../parts/table.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useUpdates } from '../../parts/updates.ts';
 import { toInstance } from '../instance/address.ts';

@@ -1,8 +1,9 @@
 import { graphql, type ResultOf } from '../../graphql/graphql.ts';
+import type { Column } from '../../parts/column.ts';
 import { CopyButton } from '../../parts/copy.tsx';
 import { useEndless } from '../../parts/pages.ts';
 import { Empty } from '../../parts/states.tsx';
-import { type Column, DataTable } from '../../parts/table.tsx';
+import { DataTable } from '../../parts/table.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useUpdates } from '../../parts/updates.ts';
 import { oldestFirst } from './disks.tsx';

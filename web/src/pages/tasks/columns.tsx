@@ -1,7 +1,7 @@
 import { Link } from 'wouter';
 import { Badge } from '../../parts/badge.tsx';
+import type { Column } from '../../parts/column.ts';
 import { formatDuration } from '../../parts/format.ts';
-import type { Column } from '../../parts/table.tsx';
 import { Time, useNow } from '../../parts/time.tsx';
 import { toInstance } from '../instance/address.ts';
 import type { TaskRow } from './task.ts';

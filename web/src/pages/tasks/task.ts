@@ -1,6 +1,6 @@
 import type { ResultOf } from '../../graphql/graphql.ts';
 import { graphql } from '../../graphql/graphql.ts';
-import type { Sort } from '../../parts/table.tsx';
+import type { Sort } from '../../parts/column.ts';
 
 export const TaskFields = graphql(`
   fragment TaskFields on Task {

@@ -1,10 +1,11 @@
 import { graphql } from '../../graphql/graphql.ts';
 import { useAddress } from '../../parts/address.ts';
+import type { Sort } from '../../parts/column.ts';
 import { Chips, Filters, keepKnown, useSort } from '../../parts/filters.tsx';
 import { type Connection, useEndless } from '../../parts/pages.ts';
 import { useListAddress } from '../../parts/recall.ts';
 import { Empty } from '../../parts/states.tsx';
-import { DataTable, type Sort } from '../../parts/table.tsx';
+import { DataTable } from '../../parts/table.tsx';
 import { useUpdates } from '../../parts/updates.ts';
 import { toTaskColumns } from './columns.tsx';
 import { TaskPanel } from './panel.tsx';
