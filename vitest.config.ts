@@ -21,6 +21,7 @@ const withoutDatabase = [
   'compose',
   'config',
   'docs',
+  'fair-limit',
   'failure',
   'feed/history',
   'jobs',

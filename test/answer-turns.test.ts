@@ -16,10 +16,7 @@ const pageOf = (count: number, asked: number[]) => async (bytesLeft: number) => 
 
 it('a small page is read at once, whoever reads a large one', async () => {
   const largeAnswerSlots = pLimit(1);
-  const [large, small] = [
-    new AnswerBudget({ maxBytes: MAX_BYTES, largeAnswerSlots }),
-    new AnswerBudget({ maxBytes: MAX_BYTES, largeAnswerSlots }),
-  ];
+  const [large, small] = [new AnswerBudget(MAX_BYTES, largeAnswerSlots), new AnswerBudget(MAX_BYTES, largeAnswerSlots)];
   const asked: number[] = [];
   await large.read(path, pageOf(50, []));
   expect(await small.read(path, pageOf(2, asked))).toHaveLength(2);
@@ -29,7 +26,7 @@ it('a small page is read at once, whoever reads a large one', async () => {
 
 it('a large page is read when the large answer before it has been worded', async () => {
   const largeAnswerSlots = pLimit(1);
-  const budgets = Array.from({ length: 5 }, () => new AnswerBudget({ maxBytes: MAX_BYTES, largeAnswerSlots }));
+  const budgets = Array.from({ length: 5 }, () => new AnswerBudget(MAX_BYTES, largeAnswerSlots));
   const done: number[] = [];
   const reading = budgets.map((budget, index) => budget.read(path, pageOf(50, [])).then(() => done.push(index)));
   for (const [index, budget] of budgets.entries()) {
@@ -43,7 +40,7 @@ it('a large page is read when the large answer before it has been worded', async
 
 it('an answer keeps its turn for all its lists, and asks for each of them at most twice', async () => {
   const largeAnswerSlots = pLimit(1);
-  const budget = new AnswerBudget({ maxBytes: MAX_BYTES, largeAnswerSlots });
+  const budget = new AnswerBudget(MAX_BYTES, largeAnswerSlots);
   const asked: number[] = [];
   await budget.read(path, pageOf(2, asked));
   await budget.read(path, pageOf(20, asked));
@@ -57,7 +54,7 @@ it('an answer keeps its turn for all its lists, and asks for each of them at mos
 
 it('what is too large is refused by its size, without a turn', async () => {
   const largeAnswerSlots = pLimit(1);
-  const budget = new AnswerBudget({ maxBytes: MAX_BYTES, largeAnswerSlots });
+  const budget = new AnswerBudget(MAX_BYTES, largeAnswerSlots);
   const asked: number[] = [];
   await expect(budget.read(path, pageOf(100, asked))).rejects.toThrow('The answer would take more than 8388608 bytes');
   expect({ asked, active: largeAnswerSlots.activeCount }).toEqual({ asked: [SMALL_BYTES], active: 0 });
@@ -65,7 +62,7 @@ it('what is too large is refused by its size, without a turn', async () => {
 
 it('an answer that is refused later gives its turn back', async () => {
   const largeAnswerSlots = pLimit(1);
-  const budget = new AnswerBudget({ maxBytes: MAX_BYTES, largeAnswerSlots });
+  const budget = new AnswerBudget(MAX_BYTES, largeAnswerSlots);
   await budget.read(path, pageOf(50, []));
   await expect(budget.read(path, pageOf(50, []))).rejects.toThrow('The answer would take more than 8388608 bytes');
   await expect(budget.read(path, pageOf(1, []))).rejects.toThrow('The answer would take more than');
@@ -76,7 +73,7 @@ it('an answer that is refused later gives its turn back', async () => {
 
 it('an answer that is given before its lists have been read takes no turn for them, and reads no more', async () => {
   const largeAnswerSlots = pLimit(1);
-  const [before, waiting, reading] = Array.from({ length: 3 }, () => new AnswerBudget({ maxBytes: MAX_BYTES, largeAnswerSlots })) as [
+  const [before, waiting, reading] = Array.from({ length: 3 }, () => new AnswerBudget(MAX_BYTES, largeAnswerSlots)) as [
     AnswerBudget,
     AnswerBudget,
     AnswerBudget,
@@ -98,7 +95,7 @@ it('an answer that is given before its lists have been read takes no turn for th
 
 it('a large answer keeps its turn until its text is made, and others work in between', async () => {
   const largeAnswerSlots = pLimit(1);
-  const budget = new AnswerBudget({ maxBytes: MAX_BYTES, largeAnswerSlots });
+  const budget = new AnswerBudget(MAX_BYTES, largeAnswerSlots);
   await budget.read(path, pageOf(50, []));
   expect(budget.isLarge).toBe(true);
   let rounds = 0;
@@ -119,7 +116,7 @@ it('a large answer keeps its turn until its text is made, and others work in bet
 
 it('a text that cannot be made gives the turn back', async () => {
   const largeAnswerSlots = pLimit(1);
-  const budget = new AnswerBudget({ maxBytes: MAX_BYTES, largeAnswerSlots });
+  const budget = new AnswerBudget(MAX_BYTES, largeAnswerSlots);
   await budget.read(path, pageOf(50, []));
   await expect(budget.serialize({ count: 1n })).rejects.toThrow(TypeError);
   expect(budget.isLarge).toBe(false);

@@ -310,6 +310,25 @@ describe('the address of a client', () => {
   });
 });
 
+test('a user who asks for many large answers at once waits for themselves, another user for one of them', async () => {
+  const path = `${portico.projectPath}/monitoring/dashboards`;
+  for (let made = 0; made < 8; made += 1) {
+    const answer = await portico.ask('POST', path, { body: { name: `Large ${made}`, widgets: ['x'.repeat(250_000)], is_public: true } });
+    expect(answer.status).toBe(201);
+  }
+  let answered = 0;
+  const many = Array.from({ length: 100 }, async () => {
+    expect((await portico.ask('GET', path)).text.length).toBeGreaterThan(2_000_000);
+    answered += 1;
+  });
+  await expect.poll(() => answered, { interval: 1 }).toBeGreaterThan(9);
+  const before = answered;
+  expect((await portico.ask('GET', path, { as: 'member' })).text.length).toBeGreaterThan(2_000_000);
+  // Some more are answered while the access and the first page of the other user are read.
+  expect(answered - before).toBeLessThan(15);
+  await Promise.all(many);
+});
+
 test('says in v1’s words that one thing alone is larger than an answer may be', async () => {
   const small = await startApp({ MAX_ANSWER_BYTES: '65536' });
   const path = `${small.projectPath}/monitoring/dashboards`;

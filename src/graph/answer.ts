@@ -1,6 +1,6 @@
 import { setImmediate as nextImmediate } from 'node:timers/promises';
 import { type GraphQLResolveInfo, responsePathAsArray } from 'graphql';
-import type { LimitFunction } from 'p-limit';
+import type { FairLimit } from '../kernel/fairlimit.ts';
 import { Fault } from '../kernel/fault.ts';
 import { toJsonParts } from '../kernel/jsontext.ts';
 import { exceedsBytes, findOverflow } from '../kernel/size.ts';
@@ -28,6 +28,9 @@ export const readWithoutHeavyFields: FieldReader = Object.assign(
   { toJSON: () => 'without heavy fields' },
 );
 
+/** Runs a task once a large answer may be read. */
+export type RunInSlot = (task: () => Promise<void>) => Promise<void>;
+
 /** A list up to this size is read at once; a larger one first waits for a slot among the large answers of the process. */
 const SMALL_BYTES = 256 * 1024;
 /** A slot is released after this time, whatever the state of the answer. */
@@ -42,17 +45,17 @@ export class AnswerBudget {
   /** The list that exceeded the budget; null while there is none. */
   exceeded: LimitExceeded | null = null;
   readonly #maxBytes: number;
-  readonly #runInSlot: LimitFunction;
+  readonly #runInSlot: RunInSlot;
   #bytesLeft: number;
   #previousRead: Promise<unknown> | null = null;
   #releaseSlot: (() => void) | null = null;
   #isSerializing = false;
   #isClosed = false;
 
-  constructor({ maxBytes, largeAnswerSlots }: AnswerLimits) {
+  constructor(maxBytes: number, runInSlot: RunInSlot) {
     this.#maxBytes = maxBytes;
     this.#bytesLeft = maxBytes;
-    this.#runInSlot = largeAnswerSlots;
+    this.#runInSlot = runInSlot;
   }
 
   read<Row extends Sized>(path: GraphQLResolveInfo['path'], load: (bytesLeft: number) => Promise<Row[]>): Promise<Row[]> {
@@ -148,8 +151,8 @@ function sumBytes(rows: readonly Sized[]): number {
 export interface AnswerLimits {
   /** The size of one answer, as JSON text. */
   readonly maxBytes: number;
-  /** Runs only a few reads of large answers at once. */
-  readonly largeAnswerSlots: LimitFunction;
+  /** The large answers that are read at once, by user. */
+  readonly largeAnswers: FairLimit;
 }
 
 /** The part of a request's context that limits its answer. */

@@ -181,7 +181,8 @@ export function createContext(source: ContextSource): Context {
     },
     findProject,
     openAnswerBudget() {
-      budget ??= new AnswerBudget(source.services.answerLimits);
+      const { maxBytes, largeAnswers } = source.services.answerLimits;
+      budget ??= new AnswerBudget(maxBytes, (task) => largeAnswers.run(viewer?.userId ?? '', task));
       return budget;
     },
     serializeAnswer: (body) => (budget?.isLarge ? budget.serialize(body) : toJsonText(body)),

@@ -170,7 +170,7 @@ it.each([
   const closed = new Promise((resolve) => request.socket.on('error', () => {}).once('close', resolve));
   client.destroy();
   await closed;
-  await expect(readJsonObject(request, response)).rejects.toMatchObject({ code: 'invalid_request' });
+  await expect(readJsonObject(request, response, () => '')).rejects.toMatchObject({ code: 'invalid_request' });
   server.close();
 });
 
@@ -206,7 +206,7 @@ it('keeps at most eight large bodies in memory, until they are answered', async 
   const waiting: ServerResponse[] = [];
   const server = createServer(
     (request, response) =>
-      void readJsonObject(request, response).then(
+      void readJsonObject(request, response, () => '').then(
         () => waiting.push(response),
         () => response.end('refused'),
       ),
@@ -230,6 +230,31 @@ it('keeps at most eight large bodies in memory, until they are answered', async 
     waiting[at]?.end('done');
   }
   for (const answer of [...answers, small]) expect(await (await answer).text()).toBe('done');
+  server.close();
+});
+
+it('a client address with many large bodies waits for itself, and others for few of them', async () => {
+  const begun: Array<{ from: string; response: ServerResponse }> = [];
+  const server = createServer((request, response) => {
+    const from = String(request.headers['x-from']);
+    void readJsonObject(request, response, () => from).then(() => begun.push({ from, response }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const body = JSON.stringify({ text: 'x'.repeat(20_000) });
+  const post = (from: string) => fetch(url, { method: 'POST', headers: { ...json, 'x-from': from }, body });
+  const many = Array.from({ length: 30 }, () => post('many'));
+  await expect.poll(() => begun.length).toBe(8);
+  await sleep(200);
+  const one = post('one');
+  await sleep(200);
+  for (let at = 0; at < 31; at += 1) {
+    await expect.poll(() => begun.length).toBeGreaterThan(at);
+    begun[at]?.response.end();
+  }
+  for (const answer of [...many, one]) await (await answer).text();
+  // Eight were begun, and eight were next.
+  expect(begun.findIndex(({ from }) => from === 'one')).toBeLessThanOrEqual(16);
   server.close();
 });
 

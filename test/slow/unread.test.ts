@@ -111,7 +111,7 @@ it('bodies that come slowly are counted like answers that go slowly', { timeout:
   const opened = await openServer({
     unread: { perAddress: 2 * MEBIBYTE, inAll: 64 * MEBIBYTE },
     handler: (request, response) =>
-      void readJsonObject(request, response).then(
+      void readJsonObject(request, response, () => '').then(
         ({ text }) => response.end(String(String(text).length)),
         () => response.destroy(),
       ),

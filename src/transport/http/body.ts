@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';
 import { parse as parseMediaType } from 'content-type';
-import pLimit from 'p-limit';
 import { parseJson } from '../../kernel/exactjson.ts';
+import { FairLimit } from '../../kernel/fairlimit.ts';
 import { Fault } from '../../kernel/fault.ts';
 import { countParts } from '../../kernel/jsonscan.ts';
 import { requestQueueOf } from './pipelining.ts';
@@ -16,22 +16,23 @@ const LARGE_BODIES_AT_ONCE = 8;
 /** A request that is answered later, or in a stream, no longer makes others wait: within its budget nobody can keep all slots. */
 const MAX_SLOT_MS = 2_000;
 const utf8 = new TextDecoder('utf-8', { fatal: true });
-const runInSlot = pLimit(LARGE_BODIES_AT_ONCE);
+const largeBodies = new FairLimit(LARGE_BODIES_AT_ONCE);
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 /**
  * The body as a JSON object; an empty body is an empty object. Throws `invalid_request` for what is too large, not
  * JSON, not an object, of another media type, or not UTF-8: nothing is repaired on the way in. A large body, or a compressed
- * one, waits until few others are in memory; what was parsed is, until the response is written.
+ * one, waits until few others are in memory, and behind others of its client address; what was parsed is in memory until the
+ * response is written.
  */
-export async function readJsonObject(request: IncomingMessage, response: ServerResponse): Promise<JsonObject> {
+export async function readJsonObject(request: IncomingMessage, response: ServerResponse, findAddress: () => string): Promise<JsonObject> {
   const encoding = request.headers['content-encoding']?.toLowerCase() || 'identity';
   if (encoding !== 'identity' && !decoders.has(encoding)) throw Fault.invalidRequest('The content encoding is not supported.');
   const body = await readBody(request);
   if (encoding === 'identity' && body.bytes.length <= SMALL_BYTES) return parseObject(request, body.bytes);
   return new Promise((resolve, reject) => {
-    void runInSlot(async () => {
+    void largeBodies.run(findAddress(), async () => {
       try {
         if (response.destroyed) throw explainFailure(false);
         const bytes = await decode(encoding, body.bytes);

@@ -7,8 +7,7 @@ import type { Tokens } from '../../access/tokens.ts';
 import { Fault } from '../../kernel/fault.ts';
 import { root } from '../../platform/root.ts';
 import { serveAsset } from './asset.ts';
-import { readJsonObject } from './body.ts';
-import type { Middleware } from './exchange.ts';
+import { exchangeOf, type Middleware } from './exchange.ts';
 import { contentPolicy } from './pages.ts';
 import { sendJson } from './send.ts';
 import { readPath } from './url.ts';
@@ -52,7 +51,7 @@ export function addDesk(router: Router, dependencies: DeskDependencies, admit: M
     const offer = findOffer(dependencies, request);
     // Without an offer the body is not read.
     if (!offer || !local) throw Fault.notFound();
-    const { user_id: userId } = await readJsonObject(request, response);
+    const { user_id: userId } = await exchangeOf(request).readBody();
     const person = offer.people.find(({ id }) => id === userId);
     if (!person) throw Fault.notFound();
     const expires = new Date(Math.floor(Date.now() / 1000 + DEMO_SESSION_SECONDS) * 1000);

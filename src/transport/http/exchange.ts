@@ -58,7 +58,7 @@ export class Exchange {
 
   /** The body as a JSON object, read once. Throws as `readJsonObject` does. */
   readBody(): Promise<JsonObject> {
-    this.#body ??= readJsonObject(this.request, this.response);
+    this.#body ??= readJsonObject(this.request, this.response, () => this.clientAddress);
     return this.#body;
   }
 

@@ -1,0 +1,49 @@
+import { expect, it } from 'vitest';
+import { FairLimit } from '../src/kernel/fairlimit.ts';
+
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+/** Tasks that record their name when they begin, and end one by one. */
+function recordTasks(max: number) {
+  const limit = new FairLimit(max);
+  const begun: string[] = [];
+  const ends: Array<() => void> = [];
+  const run = (owner: string, name = owner) =>
+    limit.run(owner, () => {
+      begun.push(name);
+      return new Promise<string>((resolve) => ends.push(() => resolve(name)));
+    });
+  const endNext = async () => {
+    ends.shift()?.();
+    await settle();
+  };
+  return { begun, run, endNext };
+}
+
+it('an owner of many tasks waits for themselves, others for one of each', async () => {
+  const { begun, run, endNext } = recordTasks(1);
+  const tasks = [...Array.from({ length: 5 }, (_, index) => run('many', `many ${index + 1}`)), run('one'), run('two'), run('one', 'one 2')];
+  await settle();
+  for (let ended = 0; ended < tasks.length; ended += 1) await endNext();
+  expect(begun).toEqual(['many 1', 'one', 'two', 'many 2', 'one 2', 'many 3', 'many 4', 'many 5']);
+  expect(await Promise.all(tasks)).toContain('one 2');
+});
+
+it('runs as many at once as it may, if need be of one owner', async () => {
+  const { begun, run, endNext } = recordTasks(3);
+  for (let index = 1; index <= 8; index += 1) void run('many', String(index));
+  void run('one');
+  await settle();
+  expect(begun).toEqual(['1', '2', '3']);
+  for (let ended = 0; ended < 4; ended += 1) await endNext();
+  expect(begun.slice(0, 7)).toContain('one');
+});
+
+it('a task that fails makes room for the next, also of the same owner', async () => {
+  const limit = new FairLimit(1);
+  const failing = limit.run('one', () => Promise.reject(new Error('no')));
+  const next = limit.run('one', async () => 'next');
+  await expect(failing).rejects.toThrow('no');
+  expect(await next).toBe('next');
+  expect(await limit.run('one', async () => 'again')).toBe('again');
+});
