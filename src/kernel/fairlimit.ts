@@ -15,19 +15,27 @@ export class FairLimit {
   readonly #max: number;
   readonly #limit: LimitFunction;
   readonly #owners = new Map<string, Own>();
+  #count = 0;
 
   constructor(max: number) {
     this.#max = max;
     this.#limit = pLimit(max);
   }
 
+  /** The number of tasks that have not begun. */
+  get waiting(): number {
+    return this.#count - this.#limit.activeCount;
+  }
+
   async run<Result>(owner: string, task: () => Promise<Result>): Promise<Result> {
     const own = getOrInsert(this.#owners, owner, () => ({ limit: pLimit(this.#max), count: 0 }));
     own.count += 1;
+    this.#count += 1;
     try {
       return await own.limit(() => this.#limit(task));
     } finally {
       own.count -= 1;
+      this.#count -= 1;
       if (own.count === 0) this.#owners.delete(owner);
     }
   }

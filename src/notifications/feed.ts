@@ -288,7 +288,7 @@ class Feed extends Source<FeedEvent> implements Evictable {
   }
 
   #limitedQuery<Result>(query: (database: Database) => Promise<Result>): Promise<Result> {
-    return this.#query((database) => this.#hubs.limitReads(query, database));
+    return this.#query((database) => this.#hubs.reads.run(this.#scope.viewer.userId, () => query(database)));
   }
 
   /** A query that is retried during an outage of the database: a feed that has begun continues when the database is back. */

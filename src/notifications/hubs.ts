@@ -1,5 +1,5 @@
-import pLimit from 'p-limit';
 import { MemoryBudget } from '../kernel/budget.ts';
+import { FairLimit } from '../kernel/fairlimit.ts';
 import { Fault } from '../kernel/fault.ts';
 import type { Database } from '../platform/database.ts';
 import { scheduleJob } from '../platform/jobs.ts';
@@ -31,8 +31,8 @@ export class Hubs {
   readonly #stopListening: () => void;
   readonly #stopPolling: () => void;
   #isClosed = false;
-  /** Limits the concurrent queries that serve a single feed. */
-  readonly limitReads = pLimit(READS_AT_ONCE);
+  /** The queries that serve a single feed, by user. */
+  readonly reads = new FairLimit(READS_AT_ONCE);
   /** The budget of the batches that lagging feeds have fetched. */
   readonly replays = new MemoryBudget(MAX_REPLAY_BYTES);
 
@@ -78,7 +78,7 @@ export class Hubs {
       lag = Math.max(lag, measured.lag);
       backlog = Math.max(backlog, measured.backlog);
     }
-    return { lag, backlog, waiting: this.limitReads.pendingCount };
+    return { lag, backlog, waiting: this.reads.waiting };
   }
 
   close(): void {

@@ -46,6 +46,38 @@ it('feeds that read a little now and then do not keep the others from reading on
   hubs.close();
 }, 20_000);
 
+it('a user with many feeds that catch up waits for themselves, another user for few of them', async () => {
+  const hubs = new Hubs({ database: scope.database, wakeups: openLocalWakeups(), log: createLogger('silent') });
+  const openAs = (viewer: ProjectScope['viewer']) =>
+    openFeed({ ...scope, viewer }, { hubs, watchAccess: () => ({ stop: () => {} }) as never }, 0);
+  const count = 150;
+  let delivered = 0;
+  let isOver = false;
+  let begin = () => {};
+  const begun = new Promise<void>((resolve) => {
+    begin = resolve;
+  });
+  const many = Array.from({ length: count }, async () => {
+    const feed = openAs(scope.viewer);
+    while (!isOver && !(await feed.next()).done) {
+      delivered += 1;
+      if (delivered === count) begin();
+    }
+    await feed.return();
+  });
+  await begun;
+  const before = delivered;
+  const one = openAs({ ...scope.viewer, userId: app.demo.users.member.id });
+  let own = 0;
+  while ((await one.next()).value?.type !== 'ready') own += 1;
+  isOver = true;
+  hubs.close();
+  await Promise.all(many);
+  expect(own).toBeGreaterThan(2_000);
+  // In the order of asking, each of the many would have read as far.
+  expect(delivered - before).toBeLessThan((count * own) / 4);
+}, 60_000);
+
 it('a wake-up while the first feed of a project opens does not lead its hub back to the beginning of the log', async () => {
   let batches = 0;
   const query = async (...statement: Parameters<typeof scope.database.query>) => {
