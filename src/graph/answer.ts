@@ -29,7 +29,7 @@ export const readWithoutHeavyFields: FieldReader = Object.assign(
 );
 
 /** Runs a task once a large answer may be read. */
-export type RunInSlot = (task: () => Promise<void>) => Promise<void>;
+type RunInSlot = (task: () => Promise<void>) => Promise<void>;
 
 /** A list up to this size is read at once; a larger one first waits for a slot among the large answers of the process. */
 const SMALL_BYTES = 256 * 1024;
