@@ -27,7 +27,7 @@ export class Recovery {
 
   /**
    * Resolves when the next attempt is due: at once with another credential, otherwise after a delay, or when the signal aborts.
-   * Throws the failure if no attempt could help. The credential is null if the failure is that there is none.
+   * Throws the failure if no attempt could help. The credential is that of the attempt; null if it failed before it had one.
    */
   async prepareRetry(failure: unknown, credential: string | null): Promise<void> {
     if (!(failure instanceof PorticoError)) throw failure;
