@@ -265,25 +265,29 @@ describe('at the edges', () => {
        SELECT '${projectId}', 'test.old', 'info', 'old', '2020-01-01' FROM generate_series(1, 20000)`,
     );
     await connection.run('ANALYZE notifications');
-    const blocksOf = async (sql: string, values: readonly unknown[] = []) => {
+    const explain = async (sql: string, values: readonly unknown[]) => {
       const [row] = await connection.run(`EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${sql}`, values);
       const plan = Object.values(row ?? {})[0] as string | object;
       const [{ Plan: root }] = typeof plan === 'string' ? JSON.parse(plan) : plan;
       return root['Shared Hit Blocks'] + root['Shared Read Blocks'];
     };
+    // Of two runs the lesser: a connection whose caches PostgreSQL has emptied, as it does when too much happens in other
+    // databases, reads some 600 blocks of the catalogs first.
+    const blocksOf = async (toSql: () => string, values: readonly unknown[] = []) =>
+      Math.min(await explain(toSql(), values), await explain(toSql(), values));
     const prune = (most: number) => `SELECT prune_notification_log('${projectId}', '2021-01-01', ${most})`;
     await connection.run(prune(19_990));
-    const blocks: Record<string, number> = { prune: await blocksOf(prune(1)) };
+    const blocks: Record<string, number> = { prune: await blocksOf(() => prune(1)) };
     const statements: Array<{ sql: string; values: readonly unknown[] }> = [];
     portico.listen((sql, values) => void statements.push({ sql, values }));
     await pruneNotifications(portico.app.database, 36_500);
     const [look] = statements.filter(({ sql }) => sql.includes('"isDue"'));
-    blocks.isDue = await blocksOf(look?.sql ?? '', look?.values);
+    blocks.isDue = await blocksOf(() => look?.sql ?? '', look?.values);
     await connection.run(prune(20));
-    blocks.isDueOfNothing = await blocksOf(look?.sql ?? '', look?.values);
-    blocks.publish = await blocksOf(insertion(projectId, someIds(1)));
-    expect(await readLog(projectId)).toMatchObject([{ sequence: 20_001 }]);
-    // Some 190 and 900 if every dead entry is read. PostgreSQL's planner reads up to 100 of their pages itself, where a trigger's
+    blocks.isDueOfNothing = await blocksOf(() => look?.sql ?? '', look?.values);
+    blocks.publish = await blocksOf(() => insertion(projectId, someIds(1)));
+    expect(await readLog(projectId)).toMatchObject([{ sequence: 20_001 }, { sequence: 20_002 }]);
+    // Some 190 and 470 if every dead entry is read. PostgreSQL's planner reads up to 100 of their pages itself, where a trigger's
     // statement is planned anew while an older snapshot is open anywhere.
     for (const [name, count] of Object.entries(blocks)) expect(count, name).toBeLessThan(150);
   });
