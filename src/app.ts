@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Limits, openLimits } from './access/limits.ts';
 import { RevocationWatcher } from './access/revocation.ts';
 import { openTokens, type Tokens } from './access/tokens.ts';
+import { Turns } from './access/turns.ts';
 import { deleteEndedApiKeys } from './accounts/service.ts';
 import { deleteOldTaskCounters } from './compute/overview.ts';
 import type { Config } from './config.ts';
@@ -69,6 +70,10 @@ const CLEANUP_INTERVAL_MS = 600_000;
 /** How long a replica warms up before it collects the garbage of its start, and afterwards. */
 const WARM_UP_MS = 750;
 const WARM_AGAIN_MS = 250;
+/** The operations of a user that are executed at the same time. */
+const OPERATIONS_AT_ONCE = 8;
+/** Those of them that cost much. */
+const COSTLY_OPERATIONS_AT_ONCE = 1;
 /** Large answers are read and serialized one at a time, so that memory and the database remain available to the others. */
 const LARGE_ANSWERS_AT_ONCE = 1;
 
@@ -108,7 +113,8 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     const consoles = new Consoles({ database, watch, log, limits: config.consoles });
     lifecycle.onClose(() => consoles.close());
     const answerLimits = { ...config.answers, largeAnswers: new FairLimit(LARGE_ANSWERS_AT_ONCE) };
-    const services = { hubs, consoles, answerLimits, quotas: config.quotas };
+    const turns = new Turns(OPERATIONS_AT_ONCE);
+    const services = { turns, costlyTurns: new Turns(COSTLY_OPERATIONS_AT_ONCE), hubs, consoles, answerLimits, quotas: config.quotas };
     const addresses = createClientAddresses(config.trustedProxies);
     const backlog = new Backlog({ limits: config.unread, onEnd: () => metrics.unreadEnds.inc() });
     const health = { lifecycle, connections, redis, metrics };
@@ -131,7 +137,7 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     // A stopping replica gives its balancer time to notice; with an embedded database there is no other replica.
     const drainMs = config.drainSeconds * 1000;
     lifecycle.onClose(() => Promise.all([sockets.drain(drainMs), config.database && sleep(drainMs)]));
-    registerGauges({ metrics, connections, hubs, consoles, sockets, backlog, unreadLimit: config.unread.inAll });
+    registerGauges({ metrics, connections, turns, hubs, consoles, sockets, backlog, unreadLimit: config.unread.inAll });
     return {
       database,
       tokens,
@@ -175,6 +181,7 @@ async function openPipeline(trusted: Config['trusted']): Promise<Pipeline> {
 interface GaugeSources {
   readonly metrics: Metrics;
   readonly connections: PoolState | null;
+  readonly turns: Turns;
   readonly hubs: Hubs;
   readonly consoles: Consoles;
   readonly sockets: SocketDoor;
@@ -185,7 +192,7 @@ interface GaugeSources {
 /** The memory that the process may use, in bytes: that of its container, or else of the machine. */
 const MEMORY_LIMIT = Math.min(process.constrainedMemory() || Number.POSITIVE_INFINITY, totalmem());
 
-function registerGauges({ metrics, connections, hubs, consoles, sockets, backlog, unreadLimit }: GaugeSources): void {
+function registerGauges({ metrics, connections, turns, hubs, consoles, sockets, backlog, unreadLimit }: GaugeSources): void {
   metrics.counter(
     'portico_internal_errors_total',
     'Failures that are defects, at every door; each has a line in the log.',
@@ -193,6 +200,7 @@ function registerGauges({ metrics, connections, hubs, consoles, sockets, backlog
   );
   // The label is not `job`, which Prometheus sets to the name of what it scrapes.
   metrics.counters('portico_job_failures_total', 'Runs of periodic jobs that failed.', 'name', countJobFailures);
+  metrics.gauge('portico_operations_waiting', 'Operations that wait for others of their user.', () => turns.waiting);
   metrics.gauge('portico_sockets', 'WebSockets open.', () => sockets.count());
   metrics.gauge('portico_unread_bytes', 'What waits in memory for peers that do not read.', () => backlog.bytes);
   metrics.gauge('portico_unread_limit_bytes', 'How much may wait for them: MAX_UNREAD_MIB.', () => unreadLimit);

@@ -18,7 +18,7 @@ interface RequestReader {
   /** The address that is charged for a request without a valid credential. */
   readAddress(): string;
   /** The project that the request names, null for none: it is read by the same statement as the user. Never rejects. */
-  readProject?(): ProjectIds | null | Promise<ProjectIds | null>;
+  readProject?(userId: string): ProjectIds | null | Promise<ProjectIds | null>;
 }
 
 /** The viewer of a request, and what remains of the budget that was charged. */
@@ -41,7 +41,7 @@ export async function admit({ database, tokens, limits }: AdmissionDependencies,
   let fault: Fault | null = null;
   let prefetched: PrefetchedProject | null = null;
   const prefetch = async (userId: string) => {
-    const project = (await request.readProject?.()) ?? null;
+    const project = (await request.readProject?.(userId)) ?? null;
     prefetched = project && prefetchProject(database, userId, project);
     return prefetched;
   };

@@ -2,6 +2,7 @@ import DataLoader from 'dataloader';
 import type { ExecutionResult } from 'graphql';
 import type { Lease, Revocable } from '../access/revocation.ts';
 import { type InProject, openProject, type PrefetchedProject, type ProjectIds, type ProjectScope } from '../access/scope.ts';
+import type { Turns } from '../access/turns.ts';
 import { requireSession, type Session, type Viewer } from '../access/viewer.ts';
 import { Fault } from '../kernel/fault.ts';
 import { toJsonText } from '../kernel/jsontext.ts';
@@ -21,6 +22,10 @@ export interface Quotas {
 
 /** The process-wide state of the domains; a domain declares its own part by declaration merging. */
 export interface Services {
+  /** The operations of each user. */
+  readonly turns: Turns;
+  /** Those that cost much. */
+  readonly costlyTurns: Turns;
   readonly answerLimits: AnswerLimits;
   readonly quotas: Quotas;
 }

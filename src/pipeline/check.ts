@@ -43,11 +43,14 @@ function asksForCost({ contextValue }: ExecutionArgs): boolean {
 
 /** Adds the cost of the operation to its result, if the client asks for it. */
 function addCost(args: ExecutionArgs, result: ExecutionResult): ExecutionResult {
-  const operation = getOperationAST(args.document, args.operationName);
-  const policy = operation && policies.get(operation);
-  if (!policy || !asksForCost(args)) return result;
-  const { cost } = policy.checkCost(args.variableValues ?? {});
+  const cost = asksForCost(args) ? findCost(args) : null;
   return cost === null ? result : { ...result, extensions: { ...result.extensions, cost: { requested: cost, limit: MAX_COST } } };
+}
+
+/** The cost of an operation that has been checked; null if it cannot be computed. */
+export function findCost({ document, operationName, variableValues }: ExecutionArgs): number | null {
+  const operation = getOperationAST(document, operationName);
+  return (operation && policies.get(operation)?.checkCost(variableValues ?? {}).cost) ?? null;
 }
 
 interface OperationStart {

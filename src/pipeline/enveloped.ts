@@ -1,20 +1,22 @@
 import type { DocumentNode, ExecutionArgs, ExecutionResult, GraphQLError, GraphQLSchema } from 'graphql';
 import type { Context } from '../graph/context.ts';
 
-/** The name of an operation, for the log and the metrics. */
-interface OperationNames {
+/** The request of an operation over HTTP. */
+interface OperationExchange {
   operation: string | null;
   /** The client's name for it. */
   operationName: string | null;
   /** Whether the client asks what the operation costs. */
   readonly asksForCost: boolean;
+  /** Lets the user's next request begin, as a subscription lasts. */
+  readonly endTurn: () => void;
 }
 
 /** The options of a door for one operation. */
 interface Entrance {
   openContext(): Context;
   /** Receives the names of the operation. */
-  readonly exchange?: OperationNames;
+  readonly exchange?: OperationExchange;
   /** Whether the door can send the results of a subscription one by one, or answers as a whole. */
   readonly delivery?: 'whole' | 'results';
   /** How a subscription begins at a door that delivers the events itself; without it each event is executed and yielded. */

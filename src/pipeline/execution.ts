@@ -1,6 +1,7 @@
-import { execute, subscribe } from 'graphql';
+import { type ExecutionArgs, type ExecutionResult, execute, subscribe } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import { Fault } from '../kernel/fault.ts';
+import { findCost } from './check.ts';
 import type { OperationContext } from './enveloped.ts';
 import { toGraphqlError } from './mask.ts';
 
@@ -10,16 +11,32 @@ import { toGraphqlError } from './mask.ts';
  */
 export function executeByReference(): Plugin<OperationContext> {
   return {
-    onExecute({ setExecuteFn }) {
-      setExecuteFn(execute);
+    onExecute({ args, setExecuteFn }) {
+      const isCostly = (findCost(args) ?? 0) > COSTLY;
+      setExecuteFn(isCostly ? executeInTurn : execute);
     },
     onSubscribe({ args, setSubscribeFn, setResultAndStopExecution }) {
-      const { delivery, subscribe: deliver } = args.contextValue as OperationContext;
+      const { delivery, exchange, subscribe: deliver } = args.contextValue as OperationContext;
       // A stream that cannot be sent would stay open behind an empty answer.
       if (delivery === 'whole') setResultAndStopExecution({ errors: [toGraphqlError(Fault.invalidRequest(noStream))] });
       setSubscribeFn(deliver ?? subscribe);
+      return { onSubscribeResult: () => exchange?.endTurn() };
     },
   };
+}
+
+/** The cost above which the operations of a user are executed one by one: each takes the event loop for long. */
+const COSTLY = 1_000;
+
+async function executeInTurn(args: ExecutionArgs): Promise<ExecutionResult> {
+  const { services, viewer } = args.contextValue as OperationContext;
+  const turn = services.costlyTurns.take(viewer?.userId ?? '', () => 0);
+  try {
+    await turn.beginning;
+    return await execute(args);
+  } finally {
+    turn.end();
+  }
 }
 
 const noStream = 'A subscription needs a client that takes text/event-stream, or a WebSocket.';

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type ExecutionResult, GraphQLError, type GraphQLSchema, getOperationAST, OperationTypeNode } from 'graphql';
 import { processRegularResult } from 'graphql-yoga';
 import type { ProjectIds } from '../../access/scope.ts';
-import type { Context } from '../../graph/context.ts';
+import type { Context, Services } from '../../graph/context.ts';
 import { findProjectIds } from '../../graph/locate.ts';
 import { inheritExactJson } from '../../kernel/exactjson.ts';
 import { Fault } from '../../kernel/fault.ts';
@@ -15,15 +15,20 @@ import { sendCompressed } from '../http/compress.ts';
 import { type ContextDependencies, openContext } from '../http/context.ts';
 import { exchangeOf, type Middleware } from '../http/exchange.ts';
 import { setHeaders } from '../http/send.ts';
+import { inTurn } from '../http/turns.ts';
 import { readQueryString } from '../http/url.ts';
 import { checkParameters, type OperationRequest, readAccept, readOperation } from './request.ts';
 
+type ProjectReaderDependencies = Pick<Pipeline, 'documents' | 'trusted'> & Pick<Services, 'turns'> & { readonly schema: GraphQLSchema };
+
 /**
  * Reads the project that a request names, before its viewer is known and its budget charged. To be cheap, it reads only small
- * bodies, and documents that are cached as valid. Never rejects: the door reports an invalid body.
+ * bodies, and documents that are cached as valid; and nothing of a request that has to wait, so that it takes no memory. Never
+ * rejects: the door reports an invalid body.
  */
-export function createProjectReader({ documents, trusted }: Pipeline, schema: GraphQLSchema): ReadProject {
-  return async (request) => {
+export function createProjectReader({ documents, trusted, turns, schema }: ProjectReaderDependencies): ReadProject {
+  return async (request, userId) => {
+    if (turns.isBusy(userId)) return null;
     if (request.method !== 'POST' || request.url !== '/graphql' || !isSmallBody(request)) return null;
     const body = await exchangeOf(request)
       .readBody()
@@ -38,12 +43,12 @@ export function createProjectReader({ documents, trusted }: Pipeline, schema: Gr
 }
 
 /** Reads the project that a request names; null where it names none. Never rejects. */
-export type ReadProject = (request: IncomingMessage) => ProjectIds | null | Promise<ProjectIds | null>;
+export type ReadProject = (request: IncomingMessage, userId: string) => ProjectIds | null | Promise<ProjectIds | null>;
 
 /** GraphQL over HTTP. A POST with JSON, as nearly every request is, bypasses Yoga's HTTP handler, which takes all others. */
 export function createGraphqlDoor(dependencies: ContextDependencies & { pipeline: Pipeline }): Middleware {
   const { yoga, getEnveloped, trusted } = dependencies.pipeline;
-  return async (request, response) => {
+  return inTurn(dependencies, async (request, response) => {
     const exchange = exchangeOf(request);
     exchange.operation = 'graphql';
     // Any answer may contain a ticket or a new key.
@@ -69,7 +74,7 @@ export function createGraphqlDoor(dependencies: ContextDependencies & { pipeline
     if (isHead) request.method = 'GET';
     await yoga(request, response, { exchange, delivery: canStream && !isHead ? 'results' : 'whole', mediaType, openContext: open });
     if (isHead) request.method = 'HEAD';
-  };
+  });
 
   /** Serializes and sends a result of `runOperation`. */
   async function sendResult(response: ServerResponse, result: ExecutionResult, { mediaType, context }: SendOptions): Promise<void> {

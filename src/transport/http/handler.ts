@@ -43,13 +43,13 @@ interface HttpDependencies extends ContextDependencies, HealthDependencies, Pick
  * prototypes of each request and response, which makes every later use of them in Node several times as slow.
  */
 export function createHttpHandler(dependencies: HttpDependencies): RequestListener {
-  const { pipeline, schema, rest, graphql } = dependencies;
+  const { pipeline, schema, services, rest, graphql } = dependencies;
   const router = createRouter();
   router.use(logRequests(dependencies));
   router.use(answerCors(dependencies));
   router.use(exceptResources(createPages(dependencies)));
   router.use(createRestDoor(rest, { ...dependencies, admitRequest: createAdmission(dependencies, readPathProject) }));
-  router.use(createAdmission(dependencies, createProjectReader(pipeline, schema)) as RequestHandler);
+  router.use(createAdmission(dependencies, createProjectReader({ ...pipeline, ...services, schema })) as RequestHandler);
   router.all('/graphql', graphql as RequestHandler);
   router.use((_request: IncomingMessage, _response: ServerResponse, next: NextFunction) => next(Fault.notFound()));
   router.use(answerFailure);
@@ -107,7 +107,7 @@ function createAdmission(dependencies: HttpDependencies, readProject: ReadProjec
     const { viewer, prefetched, fault, allowance } = await admit(dependencies, {
       readCredential: () => readBearer(request),
       readAddress: () => exchange.clientAddress,
-      readProject: () => readProject(request),
+      readProject: (userId) => readProject(request, userId),
     });
     addLimitHeaders(exchange, allowance);
     exchange.viewer = viewer;

@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import express, { type ErrorRequestHandler, type RequestHandler } from 'express';
 import type { Context } from '../../graph/context.ts';
 import { Fault } from '../../kernel/fault.ts';
@@ -6,6 +7,7 @@ import { sendCompressed } from '../http/compress.ts';
 import { type ContextDependencies, openContext } from '../http/context.ts';
 import { exchangeOf, type Middleware } from '../http/exchange.ts';
 import { sendEmpty } from '../http/send.ts';
+import { inTurn } from '../http/turns.ts';
 import { isBelowV1, queryText, readPath, readQueryString } from '../http/url.ts';
 import type { BoundRoute, RouteRequest } from './route.ts';
 
@@ -20,7 +22,8 @@ export function createRestDoor(bound: readonly BoundRoute[], dependencies: RestD
   const router = express.Router({ caseSensitive: true, strict: true });
   const guards = [dependencies.admitRequest, requireViewer] as RequestHandler[];
   for (const route of bound) {
-    router[route.route.method](route.route.path, ...guards, (request, response) => serve(route, dependencies, request, response));
+    const handler = inTurn(dependencies, (request, response) => serve(route, dependencies, request as express.Request, response));
+    router[route.route.method](route.route.path, ...guards, handler as RequestHandler);
   }
   // Every path below /v1 requires a credential, even one that does not exist.
   router.use(ignoreMalformedPath);
@@ -42,12 +45,7 @@ const requireViewer: Middleware = (request, _response, next) => {
   else next(Fault.notAuthenticated());
 };
 
-async function serve(
-  route: BoundRoute,
-  dependencies: RestDependencies,
-  request: express.Request,
-  response: express.Response,
-): Promise<void> {
+async function serve(route: BoundRoute, dependencies: RestDependencies, request: express.Request, response: ServerResponse): Promise<void> {
   const exchange = exchangeOf(request);
   const { url } = request;
   exchange.operation = route.name;

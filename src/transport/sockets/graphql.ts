@@ -23,7 +23,7 @@ import { readBearerText } from '../../access/credential.ts';
 import type { Limits } from '../../access/limits.ts';
 import { Source } from '../../graph/source.ts';
 import { Fault } from '../../kernel/fault.ts';
-import { spliceTexts } from '../../kernel/jsontext.ts';
+import { spliceTexts, toJsonText } from '../../kernel/jsontext.ts';
 import type { Enveloped, GetEnveloped } from '../../pipeline/enveloped.ts';
 import { maskError } from '../../pipeline/mask.ts';
 import { labelOperation } from '../../pipeline/naming.ts';
@@ -60,6 +60,8 @@ export function createGraphqlSockets(injected: GraphqlSocketDependencies): (conn
     async subscribe(args) {
       const { pipeline, operation } = runOf(args);
       const result = await pipeline.subscribe({ ...args, rootValue: undefined });
+      operation.endTurn();
+      operation.endTurn = noop;
       // graphql-ws would hold them in memory as long as the subscription lasts, which does not use them.
       Object.assign(args, { contextValue: undefined, rootValue: undefined, variableValues: undefined });
       return operation.subscription ?? result;
@@ -80,6 +82,8 @@ interface OperationRun {
   readonly operation: SocketOperation;
 }
 
+const noop = () => {};
+
 const runOf = ({ rootValue }: ExecutionArgs) => rootValue as OperationRun;
 
 /** The close reasons for the codes with which graphql-ws closes a socket. */
@@ -99,6 +103,10 @@ interface SocketOperation {
   readonly id: string;
   /** Set when its delivery has started. */
   subscription: Subscription | null;
+  /** Lets the user's next operation begin. Without effect until this one may begin. */
+  endTurn: () => void;
+  /** Gives up the turn that the operation waits for. */
+  withdraw: () => void;
   /** Whether the client has sent `complete`, or the operation exceeds the limit. */
   isCompleted: boolean;
   /** A `subscribe` message with the same id, sent after `complete`: it is handled when this operation has finished. */
@@ -142,7 +150,10 @@ class GraphqlSocket implements Protocol, GraphqlWs {
   }
 
   stop(): void {
-    for (const { subscription } of this.#operations) subscription?.delivery?.stop();
+    for (const { subscription, withdraw } of this.#operations) {
+      subscription?.delivery?.stop();
+      withdraw();
+    }
     this.#handleFailure(this.onClosed());
   }
 
@@ -183,6 +194,7 @@ class GraphqlSocket implements Protocol, GraphqlWs {
         throw Fault.invalidRequest(`A socket carries at most ${MAX_OPERATIONS} operations.`);
       }
       if (connection.viewer) await limits.spendUser(connection.viewer.userId);
+      await this.#takeTurn(operation, payload);
       await connection.authorize();
       connection.requireOpen();
       if (operation.isCompleted) throw Fault.invalidRequest('The operation was completed before it began.');
@@ -206,6 +218,16 @@ class GraphqlSocket implements Protocol, GraphqlWs {
     } catch (failure) {
       return [maskError(failure, connection.log)];
     }
+  }
+
+  /** Waits for the operation's turn among those of its user. The credential is checked afterwards. */
+  async #takeTurn(operation: SocketOperation, payload: SubscribePayload): Promise<void> {
+    const { viewer, address } = this.connection;
+    const turn = this.dependencies.services.turns.take(viewer?.userId ?? address, () => Buffer.byteLength(toJsonText(payload)));
+    operation.withdraw = turn.end;
+    await turn.beginning;
+    operation.withdraw = noop;
+    operation.endTurn = turn.end;
   }
 
   formatResult(result: ExecutionResult, payload: SubscribePayload): FormattedExecutionResult {
@@ -244,9 +266,17 @@ class GraphqlSocket implements Protocol, GraphqlWs {
   }
 
   #startOperation(message: SubscribeMessage): void {
-    const operation: SocketOperation = { id: message.id, subscription: null, isCompleted: false, next: null };
+    const operation: SocketOperation = {
+      id: message.id,
+      subscription: null,
+      endTurn: noop,
+      withdraw: noop,
+      isCompleted: false,
+      next: null,
+    };
     this.#operations = [...this.#operations, operation];
     const finished = this.#forward(message).finally(() => {
+      operation.endTurn();
       this.#operations = this.#operations.filter((one) => one !== operation);
       if (operation.next && this.connection.isOpen) this.#handleMessage(operation.next);
     });

@@ -1,0 +1,101 @@
+import { Fault } from '../kernel/fault.ts';
+import { getOrInsert } from '../kernel/map.ts';
+
+/** What the waiting operations of a user may take, in bytes of JSON: parsed they take many times as much. */
+const MAX_WAITING_BYTES = 1024 * 1024;
+/** What a waiting operation takes besides its JSON. */
+const OPERATION_BYTES = 1024;
+
+/** The place of an operation among those of its user. */
+export interface Turn {
+  /** Resolves when the operation may begin, null if it may at once. Rejects if it is ended before. */
+  readonly beginning: Promise<void> | null;
+  /**
+   * Lets the user's next operation begin. To be called when the operation has ended, however it did, or is given up while it
+   * waits; a second call has no effect.
+   */
+  readonly end: () => void;
+}
+
+interface Place {
+  readonly bytes: number;
+  begin(): void;
+}
+
+/** The operations of one user. */
+interface Own {
+  executing: number;
+  readonly waiting: Set<Place>;
+  waitingBytes: number;
+}
+
+/**
+ * Shares a process among its users: a few operations of each are executed at the same time, the others wait for those of their
+ * own user, in the order in which they came. A user with hundreds of connections then takes no more of the event loop and of the
+ * database than a user with a few.
+ */
+export class Turns {
+  readonly #users = new Map<string, Own>();
+  #waiting = 0;
+
+  constructor(private readonly max: number) {}
+
+  /** The number of operations that wait. */
+  get waiting(): number {
+    return this.#waiting;
+  }
+
+  /** Whether the user's next operation has to wait. */
+  isBusy(userId: string): boolean {
+    return (this.#users.get(userId)?.executing ?? 0) >= this.max;
+  }
+
+  /** `measure` returns the bytes that the operation takes while it waits. Throws `service_unavailable` if too much waits already. */
+  take(userId: string, measure: () => number): Turn {
+    const own = getOrInsert(this.#users, userId, () => ({ executing: 0, waiting: new Set<Place>(), waitingBytes: 0 }));
+    if (own.executing < this.max) return { beginning: null, end: this.#begin(userId, own) };
+    const bytes = OPERATION_BYTES + measure();
+    if (own.waitingBytes + bytes > MAX_WAITING_BYTES) throw Fault.unavailable(new Error('too many operations of the user wait'));
+    let end = () => {};
+    const beginning = new Promise<void>((resolve, reject) => {
+      const place: Place = {
+        bytes,
+        begin: () => {
+          end = this.#begin(userId, own);
+          resolve();
+        },
+      };
+      end = () => {
+        if (this.#leave(own, place)) reject(Fault.invalidRequest('The client has gone.'));
+      };
+      own.waiting.add(place);
+      own.waitingBytes += bytes;
+      this.#waiting += 1;
+    });
+    return { beginning, end: () => end() };
+  }
+
+  /** Counts an operation that begins; returns the function that ends it. */
+  #begin(userId: string, own: Own): () => void {
+    own.executing += 1;
+    let isExecuting = true;
+    return () => {
+      if (!isExecuting) return;
+      isExecuting = false;
+      own.executing -= 1;
+      const [next] = own.waiting;
+      if (next) {
+        this.#leave(own, next);
+        next.begin();
+      } else if (own.executing === 0) this.#users.delete(userId);
+    };
+  }
+
+  /** Returns whether the operation was waiting. */
+  #leave(own: Own, place: Place): boolean {
+    if (!own.waiting.delete(place)) return false;
+    own.waitingBytes -= place.bytes;
+    this.#waiting -= 1;
+    return true;
+  }
+}

@@ -1,0 +1,222 @@
+import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
+import { Turns } from '../src/access/turns.ts';
+import { startApp, type TestApp } from './support/app.ts';
+import { openCrowd } from './support/crowd.ts';
+import { openRawSocket, type RawSocket } from './support/raw.ts';
+
+const json = { 'content-type': 'application/json' };
+const AT_ONCE = 8;
+const CONNECTIONS = 64;
+
+let portico: TestApp;
+let closers: Array<() => void> = [];
+
+beforeAll(async () => {
+  portico = await startApp({ REDIS_URL: '', RATE_LIMIT_USER: '100000' });
+});
+afterAll(() => portico.close());
+afterEach(() => {
+  for (const close of closers) close();
+  closers = [];
+});
+
+/** Begins as many requests of a user as may be executed at once: each lasts until its body is complete. */
+async function keepBusy(token = portico.demo.users.owner.token): Promise<() => void> {
+  const { hostname, port } = new URL(portico.baseUrl);
+  const body = JSON.stringify({ query: '{ __typename }', variables: { unused: 'x'.repeat(20_000) } });
+  const head = [
+    'POST /graphql HTTP/1.1',
+    'Host: x',
+    `Authorization: Bearer ${token}`,
+    'Content-Type: application/json',
+    `Content-Length: ${body.length}`,
+  ];
+  const sockets: Socket[] = [];
+  for (let index = 0; index < AT_ONCE; index += 1) {
+    const socket = connect(Number(port), hostname).on('error', () => {});
+    socket.write(`${head.join('\r\n')}\r\n\r\n${body.slice(0, 1_000)}`);
+    sockets.push(socket);
+  }
+  closers.push(() => sockets.forEach((socket) => void socket.destroy()));
+  // A ninth request waits once all eight have begun.
+  for (let attempt = 0; attempt < 100; attempt += 1) {
+    const probe = connect(Number(port), hostname).on('error', () => {});
+    probe.write(`GET /graphql?query={__typename} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`);
+    const isAnswered = await Promise.race([
+      new Promise((resolve) => probe.once('data', () => resolve(true))),
+      waitsFor(1).then(() => false),
+    ]);
+    probe.destroy();
+    if (isAnswered) continue;
+    await waitsFor(0);
+    return () => sockets.forEach((socket) => void socket.write(body.slice(1_000)));
+  }
+  throw new Error('no request waits');
+}
+
+/** A socket that is ready for operations. */
+async function openReady(token = portico.demo.users.owner.token): Promise<RawSocket> {
+  const headers = { authorization: `Bearer ${token}` };
+  const socket = await openRawSocket(portico.baseUrl, '/graphql', { protocol: 'graphql-transport-ws', headers });
+  closers.push(socket.destroy);
+  socket.say({ type: 'connection_init' });
+  await socket.until(({ type }) => type === 'connection_ack');
+  return socket;
+}
+
+async function countWaiting(): Promise<number> {
+  const { text } = await portico.ask('GET', '/metrics', { as: null });
+  return Number(/^portico_operations_waiting (\d+)$/m.exec(text)?.[1]);
+}
+
+/** Resolves when as many operations wait. */
+async function waitsFor(count: number): Promise<void> {
+  await vi.waitUntil(async () => (await countWaiting()) === count, { timeout: 10_000, interval: 10 });
+}
+
+it('a user with many connections waits for themselves, and others for a few of their operations', async () => {
+  const fields = 'nodes { id name status tasks(first: 5) { nodes { id status } } }';
+  const lists = Array.from({ length: 8 }, (_, index) => `a${index}: instances(first: 100) { ${fields} }`).join(' ');
+  const body = JSON.stringify({
+    query: `query ($id: ID!) { project(id: $id) { ${lists} } }`,
+    variables: { id: portico.demo.project_id },
+  });
+  const crowd = openCrowd(portico.baseUrl, '127.0.3.1', CONNECTIONS);
+  closers.push(crowd.close);
+  const heavy = { method: 'POST', path: '/graphql', headers: { ...json, authorization: `Bearer ${portico.demo.users.owner.token}` }, body };
+  let answered = 0;
+  let isOver = false;
+  const sending = Array.from({ length: CONNECTIONS }, async () => {
+    while (!isOver) {
+      expect((await crowd.send(heavy)).text).toMatch(/^{"data"/);
+      answered += 1;
+    }
+  });
+  // Node.js accepts one connection in each iteration of the event loop: the last ones come late.
+  await vi.waitUntil(() => crowd.countConnections() === CONNECTIONS, { timeout: 60_000 });
+  const before = answered;
+  const { status } = await portico.ask('GET', `${portico.projectPath}/compute/overview`, { as: 'viewer' });
+  const meanwhile = answered - before;
+  isOver = true;
+  await Promise.all(sending);
+  expect(status).toBe(200);
+  expect(meanwhile).toBeLessThan(CONNECTIONS / 4);
+});
+
+it('a credential that was revoked while its request waited is refused, at every door', async () => {
+  const create = 'mutation { createApiKey(input: { name: "waits" }) { key apiKey { id } } }';
+  const { key, apiKey } = (await portico.graphql(create, {}, { as: 'viewer' })).json.data.createApiKey;
+  const finish = await keepBusy(portico.demo.users.viewer.token);
+  const socket = await openReady(key);
+  socket.say({ type: 'subscribe', id: 'a', payload: { query: '{ viewer { id } }' } });
+  const asked = [
+    portico.ask('GET', `${portico.projectPath}/compute/overview`, { as: { bearer: key } }),
+    portico.graphql('{ viewer { id } }', {}, { as: { bearer: key } }),
+  ];
+  await waitsFor(3);
+  await portico.app.database.apiKey.update({ where: { id: apiKey.id }, data: { revoked: new Date() } });
+  finish();
+  expect((await Promise.all(asked)).map(({ status }) => status)).toEqual([401, 401]);
+  expect((await socket.refused).code).toBe(4403);
+  expect(socket.messages.filter(({ type }) => type === 'next')).toEqual([]);
+});
+
+it('a request whose client has gone while it waited is not carried out, and takes no place', async () => {
+  const finish = await keepBusy();
+  const { hostname, port } = new URL(portico.baseUrl);
+  const body = JSON.stringify({ name: 'of nobody', widgets: [] });
+  const client = connect(Number(port), hostname);
+  client.write(
+    [
+      `POST ${portico.projectPath}/monitoring/dashboards HTTP/1.1`,
+      'Host: x',
+      `Authorization: Bearer ${portico.demo.users.owner.token}`,
+      'Content-Type: application/json',
+      `Content-Length: ${body.length}\r\n\r\n${body}`,
+    ].join('\r\n'),
+  );
+  const socket = await openReady();
+  const id = portico.demo.project_id;
+  const query = `mutation { createDashboard(input: { projectId: "${id}", name: "of nobody", widgets: [] }) { dashboard { id } } }`;
+  socket.say({ type: 'subscribe', id: 'a', payload: { query } });
+  await waitsFor(2);
+  client.destroy();
+  socket.destroy();
+  await waitsFor(0);
+  finish();
+  expect((await portico.graphql('{ viewer { id } }')).status).toBe(200);
+  await sleep(50);
+  expect(await portico.app.database.dashboard.count({ where: { name: 'of nobody' } })).toBe(0);
+});
+
+it('subscriptions are no operations under way, over server-sent events and on a socket', async () => {
+  const query = `subscription { notifications(projectId: "${portico.demo.project_id}") { __typename } }`;
+  const { token } = portico.demo.users.owner;
+  const abort = new AbortController();
+  closers.push(() => abort.abort());
+  for (let index = 0; index < AT_ONCE + 1; index += 1) {
+    const response = await fetch(`${portico.baseUrl}/graphql`, {
+      method: 'POST',
+      headers: { ...json, accept: 'text/event-stream', authorization: `Bearer ${token}` },
+      body: JSON.stringify({ query }),
+      signal: abort.signal,
+    });
+    expect(response.status).toBe(200);
+  }
+  const socket = await openReady();
+  for (let index = 0; index < AT_ONCE + 1; index += 1) socket.say({ type: 'subscribe', id: String(index), payload: { query } });
+  socket.say({ type: 'subscribe', id: 'query', payload: { query: '{ viewer { id } }' } });
+  await socket.until(({ id, type }) => id === 'query' && type === 'next');
+  expect(await countWaiting()).toBe(0);
+});
+
+it('what waits for a user is bounded in bytes: more is refused with 503, and the rest is served', async () => {
+  const finish = await keepBusy();
+  const socket = await openReady();
+  const payloadOf = (bytes: number) => {
+    const payload = { query: '{ viewer { id } }', variables: { unused: '' } };
+    return { ...payload, variables: { unused: 'x'.repeat(bytes - JSON.stringify(payload).length) } };
+  };
+  const [COUNT, BYTES, EACH, LIMIT] = [20, 60_000, 1_024, 2 ** 20];
+  for (let index = 0; index < COUNT; index += 1) socket.say({ type: 'subscribe', id: String(index), payload: payloadOf(BYTES) });
+  const fits = Math.floor(LIMIT / (BYTES + EACH));
+  await vi.waitUntil(() => socket.messages.filter(({ type }) => type === 'error').length === COUNT - fits, { timeout: 10_000 });
+  expect(socket.messages.filter(({ type }) => type === 'error').map((message) => message.payload[0].extensions.code)).toEqual(
+    Array.from({ length: COUNT - fits }, () => 'service_unavailable'),
+  );
+  socket.say({ type: 'subscribe', id: 'rest', payload: payloadOf(LIMIT - fits * (BYTES + EACH) - EACH - 100) });
+  await waitsFor(fits + 1);
+  const refused = await portico.ask('GET', `${portico.projectPath}/compute/overview`);
+  expect([refused.status, refused.headers['retry-after'], refused.json.code]).toEqual([503, '1', 'service_unavailable']);
+  finish();
+  await vi.waitUntil(() => socket.messages.filter(({ type }) => type === 'next').length === fits + 1, { timeout: 10_000 });
+});
+
+it('operations begin in the order in which they came; one that is given up leaves its place to the next', async () => {
+  const turns = new Turns(1);
+  const begun: string[] = [];
+  const take = (user: string, name = user) => {
+    const turn = turns.take(user, () => 0);
+    void turn.beginning?.then(
+      () => begun.push(name),
+      () => begun.push(`${name} is given up`),
+    );
+    if (!turn.beginning) begun.push(name);
+    return turn;
+  };
+  const [first, second, third, fourth, other] = [take('one', '1'), take('one', '2'), take('one', '3'), take('one', '4'), take('other')];
+  expect([begun, turns.waiting, turns.isBusy('one'), turns.isBusy('nobody')]).toEqual([['1', 'other'], 3, true, false]);
+  third.end();
+  first.end();
+  first.end();
+  await sleep(0);
+  expect([begun.slice(2), turns.waiting]).toEqual([['3 is given up', '2'], 1]);
+  second.end();
+  await sleep(0);
+  fourth.end();
+  other.end();
+  third.end();
+  expect([begun.slice(4), turns.waiting, turns.isBusy('one'), turns.isBusy('other')]).toEqual([['4'], 0, false, false]);
+});
