@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { deleteOldKeptAnswers } from '../src/graph/keptanswers.ts';
-import { type Answer, type Ask, isPostgres, startApp, type TestApp } from './support/app.ts';
+import { type Answer, type Ask, countStatements, isPostgres, startApp, type TestApp } from './support/app.ts';
 import { openSocket } from './support/feed.ts';
 
 const KEYS = 400;
@@ -409,11 +409,7 @@ describe('what is kept', () => {
   });
 
   test('takes a number of statements that does not depend on what is kept', async () => {
-    const counted = async (request: () => Promise<Answer>) => {
-      app.statements.length = 0;
-      await request();
-      return app.statements.length;
-    };
+    const counted = async (request: () => Promise<Answer>) => (await countStatements(app, request)).statements;
     const key = randomUUID();
     const body = { name: 'counted' };
     // The session with the project; the claim, the write, its outcome and COMMIT; the stored response.

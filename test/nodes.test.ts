@@ -3,7 +3,7 @@ import { getNamedType, isInterfaceType, isObjectType } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { listNodeNames } from '../src/graph/node.ts';
 import { schema } from '../src/schema.ts';
-import { type Answer, startApp, type TestApp } from './support/app.ts';
+import { type Answer, countStatements, startApp, type TestApp } from './support/app.ts';
 import { selectAll } from './support/operations.ts';
 import { addRows } from './support/rows.ts';
 import { type Caller, findSecrets, prepareWorld, readRows, visibility, type World } from './support/tenancy.ts';
@@ -209,11 +209,10 @@ test('a hundred nodes take as many statements as one, of each type and of all', 
   await addRows(app);
   const owner = world.callers.find(({ name }) => name === 'owner') as Caller;
   const count = async (ids: readonly string[]) => {
-    app.statements.length = 0;
-    const { json } = await ask(owner, everything, { ids });
-    expect(json.errors).toBeUndefined();
-    expect(json.data.nodes.filter(Boolean)).toHaveLength(ids.length);
-    return app.statements.length;
+    const { answer, statements } = await countStatements(app, () => ask(owner, everything, { ids }));
+    expect(answer.json.errors).toBeUndefined();
+    expect(answer.json.data.nodes.filter(Boolean)).toHaveLength(ids.length);
+    return statements;
   };
   const own = await world.query('SELECT id::text FROM projects WHERE organization_id = $1::uuid', app.demo.organization_id);
   const reached = new Set(own.map(({ id }) => id));

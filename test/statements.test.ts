@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Answer, startRestingApp, type TestApp } from './support/app.ts';
+import { type Answer, countStatements, startRestingApp, type TestApp } from './support/app.ts';
 import { send } from './support/matrix.ts';
 import { type Operation, routeOperations, variantsOf } from './support/operations.ts';
 import { addRows } from './support/rows.ts';
@@ -19,12 +19,7 @@ beforeAll(async () => {
 
 afterAll(() => app.close());
 
-/** Counts the SQL statements of a request, including COMMIT; Prisma does not report BEGIN. */
-async function count(request: () => Promise<Answer>): Promise<{ answer: Answer; statements: number }> {
-  app.statements.length = 0;
-  const answer = await request();
-  return { answer, statements: app.statements.length };
-}
+const count = (request: () => Promise<Answer>) => countStatements(app, request);
 
 async function countDocument(document: string, variables: Record<string, unknown>, as: 'owner' | 'member' = 'owner') {
   // A request without a credential executes nothing, but makes the document known.

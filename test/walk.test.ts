@@ -2,7 +2,7 @@ import { getNamedType, getNullableType, isCompositeType, isInterfaceType, isList
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { users } from '../demo/people.ts';
 import { schema } from '../src/schema.ts';
-import { startRestingApp, type TestApp } from './support/app.ts';
+import { countStatements, startRestingApp, type TestApp } from './support/app.ts';
 import { pickCases } from './support/cases.ts';
 import { explain, recordStatements, type Statement } from './support/plans.ts';
 
@@ -137,10 +137,9 @@ afterAll(() => app.close());
 async function count(document: string): Promise<{ statements: number; data: unknown }> {
   // The second request for a document takes one statement less, because its project is looked up together with the user.
   await app.graphql(document, {}, { as: null });
-  app.statements.length = 0;
-  const { json } = await app.graphql(document);
-  expect(json.errors, document).toBeUndefined();
-  return { statements: app.statements.length, data: json.data };
+  const { answer, statements } = await countStatements(app, () => app.graphql(document));
+  expect(answer.json.errors, document).toBeUndefined();
+  return { statements, data: answer.json.data };
 }
 
 const roots = {

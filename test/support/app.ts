@@ -63,6 +63,23 @@ export async function startRestingApp(env: Record<string, string> = {}): Promise
   }
 }
 
+/**
+ * Counts the SQL statements of a request, COMMIT included; Prisma does not report BEGIN. No timeout elapses meanwhile: on a busy
+ * machine a look-up may be late, and is then sent a second time.
+ */
+export async function countStatements<Reply>(
+  { statements }: TestApp,
+  request: () => Promise<Reply>,
+): Promise<{ answer: Reply; statements: number }> {
+  statements.length = 0;
+  vi.useFakeTimers({ toFake: ['setTimeout'] });
+  try {
+    return { answer: await request(), statements: statements.length };
+  } finally {
+    vi.useRealTimers();
+  }
+}
+
 /** Starts the real app on its own port and its own copy of the demo database. */
 export async function startApp(env: Record<string, string> = {}): Promise<TestApp> {
   const dataDir = mkdtempSync(join(tmpdir(), 'portico-test-'));
