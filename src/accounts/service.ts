@@ -98,9 +98,12 @@ export function countApiKeys(database: Database, { userId }: Session): Promise<n
   return database.apiKey.count({ where: { userId } });
 }
 
+/** The ended keys of a user that are kept; the oldest are deleted as new keys are created. */
+const ENDED_KEYS = 10_000;
+
 /**
- * Makes a key; its text is in the answer and nowhere else. `quota` is the number of valid keys that a user may have. Throws a field error for an expiry in the past,
- * `session_required` for an API key, and `conflict` for a user whose quota is used up.
+ * Makes a key; its text is in the answer and nowhere else. `quota` is the number of valid keys that a user may have. Throws a field
+ * error for an expiry in the past, `session_required` for an API key, and `conflict` for a user whose quota is used up.
  */
 export async function createApiKey(
   { database, requireViewer, requireSession }: { database: SqlClient; requireViewer(): Viewer; requireSession(): Session },
@@ -112,6 +115,12 @@ export async function createApiKey(
   const { userId } = requireSession();
   const { key, secretHash, hint } = generateKey();
   const [apiKey] = await database.query<ApiKey>`
+    WITH deleted AS (
+      DELETE FROM api_keys WHERE id = ANY (ARRAY(
+        SELECT id FROM api_keys WHERE user_id = ${userId}::uuid AND least(revoked, expires) < now()
+        ORDER BY id DESC LIMIT 10 OFFSET ${ENDED_KEYS}::int
+      ))
+    )
     INSERT INTO api_keys (user_id, name, hint, secret_hash, expires)
     SELECT ${userId}::uuid, ${name}::text, ${hint}::text, ${secretHash}::bytea, ${expires}::timestamptz
     WHERE has_key_room(${userId}::uuid, ${quota}::bigint)
