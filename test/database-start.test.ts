@@ -6,7 +6,7 @@ import pg from 'pg';
 import { expect, inject, it } from 'vitest';
 import { Lifecycle } from '../src/kernel/lifecycle.ts';
 import { openDatabase } from '../src/platform/database.ts';
-import { OperatorError } from '../src/platform/failure.ts';
+import { describeFailure, OperatorError } from '../src/platform/failure.ts';
 import { createLogger } from '../src/platform/logger.ts';
 import { LOCK_KEY } from '../src/platform/migrate.ts';
 import { Pool } from '../src/platform/pool.ts';
@@ -91,4 +91,39 @@ it.runIf('server' in origin)('a database in another encoding is refused before a
   const refusal = 'DATABASE_URL names a database in SQL_ASCII: create one in the encoding UTF8.';
   await expect(open(url)).rejects.toThrow(new OperatorError(refusal));
   expect(await execute(url, "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace")).toEqual([]);
+});
+
+it.runIf('server' in origin)('settings of the database are overridden', async () => {
+  if (!('server' in origin)) return;
+  const name = `${origin.template}_settings`;
+  await execute(origin.server, `CREATE DATABASE ${name}`);
+  const url = databaseUrl(origin.server, name);
+  const [{ settings } = {}] = await execute(
+    url,
+    `SELECT array_agg(format('ALTER DATABASE ${name} SET %I TO %s', name, value)) AS settings FROM pg_settings JOIN (VALUES
+       ('DateStyle', 'SQL, DMY'), ('search_path', 'elsewhere'), ('idle_session_timeout', '600000'), ('transaction_timeout', '600000')
+     ) AS own (name, value) USING (name)`,
+  );
+  for (const setting of settings as string[]) await execute(origin.server, setting);
+  const lifecycle = new Lifecycle();
+  const { database } = await openDatabase({ dataDir: tmpdir(), database: { url, pool: 1 } }, lifecycle);
+  const user = await database.user.create({ data: { email: 'olivia@acme.example', name: 'Olivia', created: new Date('2026-02-01') } });
+  const rows = await database.query<Record<string, unknown>>`
+    SELECT id, created, current_setting('idle_session_timeout') AS idle, current_setting('transaction_timeout', true) AS transaction
+    FROM users`;
+  const transaction = (settings as string[]).length === 4 ? '0' : null;
+  expect(rows).toEqual([{ id: user.id, created: user.created, idle: '0', transaction }]);
+  await lifecycle.close();
+});
+
+it.runIf('server' in origin)('a database without the schema of the tables is refused in one sentence', async () => {
+  if (!('server' in origin)) return;
+  const name = `${origin.template}_bare`;
+  await execute(origin.server, `CREATE DATABASE ${name}`);
+  const url = databaseUrl(origin.server, name);
+  await execute(url, 'DROP SCHEMA public');
+  const failure = await open(url).catch((reason) => reason);
+  expect(describeFailure(failure)).toBe(
+    'DATABASE_URL names a database without a schema public that its role may use: create one, or grant USAGE on it.',
+  );
 });

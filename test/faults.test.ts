@@ -28,6 +28,8 @@ describe('a SQLSTATE', () => {
     '57P01': 'service_unavailable',
     '57P02': 'service_unavailable',
     '57P03': 'service_unavailable',
+    '57P04': 'service_unavailable',
+    '57P05': 'service_unavailable',
     '53300': 'service_unavailable',
     '55000': 'service_unavailable',
     '08000': 'service_unavailable',

@@ -132,6 +132,23 @@ describe('migrate', () => {
     expect(await readLedger()).toEqual(applied);
   });
 
+  test('sets aside the limits that the session has for requests', async () => {
+    const limits = ['statement_timeout', 'transaction_timeout'];
+    const known = await connection.query('SELECT name FROM pg_settings WHERE name = ANY ($1)', [limits]);
+    const readLimits = () => connection.query('SELECT name, setting FROM pg_settings WHERE name = ANY ($1)', [limits]);
+    for (const { name } of known) await connection.runScript(`SET ${name} = '1min'`);
+    const seen: unknown[] = [];
+    await migrate({
+      ...connection,
+      query: async (sql, values) => {
+        if (sql.includes('advisory')) seen.push(...(await readLimits()));
+        return connection.query(sql, values);
+      },
+    });
+    for (const { name } of known) await connection.runScript(`RESET ${name}`);
+    expect(seen).toEqual(names.flatMap(() => known.map(({ name }) => ({ name, setting: '0' }))));
+  });
+
   // The embedded database has one session.
   test.runIf(isPostgres)('does not hold up those who read a table that another session has', { timeout: 20_000 }, async () => {
     await migrate(connection);

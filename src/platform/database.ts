@@ -121,8 +121,8 @@ function openPoolDriver(pool: Pool): Driver {
 }
 
 async function openPool({ url, pool: size }: { url: string; pool: number }, lifecycle: Lifecycle, log: Logger): Promise<Pool> {
-  await retryUntilDatabaseAnswers(() => migratePostgres(url), log);
-  const pool = new Pool({ url, size, log });
+  const session = await retryUntilDatabaseAnswers(() => migratePostgres(url), log);
+  const pool = new Pool({ url, size, log, session });
   lifecycle.onClose(() => pool.end());
   return pool;
 }
@@ -153,22 +153,25 @@ export async function vacuumEmbedded(database: Database): Promise<void> {
 }
 
 /**
- * Migrates on a separate connection, without the pool's timeouts: a migration may take long. Throws an OperatorError for a
- * database that is not in UTF8.
+ * Migrates on a separate connection, without the pool's timeouts: a migration may take long. Returns the settings of a session,
+ * as far as this version of PostgreSQL has them. Throws an OperatorError for a database that is not in UTF8.
  */
-async function migratePostgres(url: string): Promise<void> {
+async function migratePostgres(url: string): Promise<string> {
   const client = createClient(url);
   // The statement under way rejects with the same failure; without a listener it would end the process.
   client.on('error', () => {});
   await client.connect();
   try {
-    const { rows } = await client.query<{ encoding: string }>("SELECT current_setting('server_encoding') AS encoding");
-    const { encoding } = rows[0] ?? {};
+    const { rows } = await client.query<{ encoding: string; transactionTimeout: string | null }>(
+      `SELECT current_setting('server_encoding') AS encoding, current_setting('transaction_timeout', true) AS "transactionTimeout"`,
+    );
+    const { encoding, transactionTimeout = null } = rows[0] ?? {};
     if (encoding !== 'UTF8') throw new OperatorError(`DATABASE_URL names a database in ${encoding}: create one in the encoding UTF8.`);
     await migrate({
       runScript: async (sql) => void (await client.query(sql)),
       query: async (sql, values) => (await client.query(sql, [...values])).rows,
     });
+    return transactionTimeout === null ? sessionOptions : `${sessionOptions} -c transaction_timeout=0`;
   } finally {
     await client.end();
   }

@@ -4,11 +4,11 @@ import type { Logger } from './logger.ts';
 /** Prisma's codes: cannot reach, timed out, pool exhausted, transaction could not start, write conflict, too many clients. */
 const outageCodes = new Set(['P1001', 'P1002', 'P1008', 'P1017', 'P2024', 'P2028', 'P2034', 'P2037']);
 /**
- * SQLSTATEs: shutdown, startup, insufficient resources (disk, memory, clients), I/O error, object not in prerequisite state,
- * lock timeout, statement timeout, serialization failure, deadlock, transaction timeouts, a server that is read-only,
- * connection failure, a role or database that is refused.
+ * SQLSTATEs: shutdown, startup, idle session timeout, insufficient resources (disk, memory, clients), I/O error, object not in
+ * prerequisite state, lock timeout, statement timeout, serialization failure, deadlock, transaction timeouts, a server that is
+ * read-only, connection failure, a role or database that is refused.
  */
-const outageStates = /^(57P0[123]|53...|58030|55000|55P03|57014|40001|40P01|25P0[34]|25006|08...|28...|3D000)$/;
+const outageStates = /^(57P0[1-5]|53...|58030|55000|55P03|57014|40001|40P01|25P0[34]|25006|08...|28...|3D000)$/;
 const outageErrnos = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
 // The last one is of a statement that was prepared before a column changed its type; the next connection prepares it anew.
 const outageMessages =

@@ -17,6 +17,9 @@ export function describeFailure(failure: unknown): string | null {
   return `PostgreSQL does not answer: ${reason}`;
 }
 
+/** The SQLSTATE of a database without the schema of the tables, or of a role that may not use it. */
+const SCHEMA_MISSING = '3F000';
+
 /** SQLSTATEs: invalid role, wrong password, unknown database, missing privilege. */
 const rejectionStates = new Set<unknown>(['28000', '28P01', '3D000', '42501']);
 
@@ -40,6 +43,8 @@ function describeRejection(failure: unknown): string | null {
   const { code, originalCode, message, originalMessage, cause, meta } = (failure ?? {}) as WrappedError;
   if (rejectionStates.has(code) || rejectionStates.has(originalCode))
     return `PostgreSQL refuses: ${originalMessage ?? message}. See the role and the database that DATABASE_URL names.`;
+  if (code === SCHEMA_MISSING)
+    return 'DATABASE_URL names a database without a schema public that its role may use: create one, or grant USAGE on it.';
   const inner = [meta?.driverAdapterError, cause].filter((one) => typeof one === 'object' && one !== null);
   const explanation = inner.map(describeRejection).find((text) => text !== null);
   if (explanation || !(failure instanceof Error)) return explanation ?? null;

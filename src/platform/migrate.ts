@@ -70,8 +70,12 @@ async function hasLedger(connection: MigrationConnection): Promise<boolean> {
 async function apply(connection: MigrationConnection, { name, script, checksum }: Migration): Promise<boolean> {
   await connection.runScript('BEGIN');
   try {
-    // A role may have a limit that is meant for requests.
+    // A role may have limits that are meant for requests; PostgreSQL has the second one since version 17.
     await connection.runScript('SET LOCAL statement_timeout = 0');
+    await connection.query(
+      "SELECT set_config('transaction_timeout', '0', true) WHERE current_setting('transaction_timeout', true) IS NOT NULL",
+      [],
+    );
     await connection.query('SELECT pg_advisory_xact_lock($1)', [LOCK_KEY]);
     // A statement that waits for a table holds up all that come after it, also those that only read.
     await connection.runScript(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`);

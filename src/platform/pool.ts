@@ -24,8 +24,8 @@ const timeouts = {
  * keep-alives PostgreSQL notices within a minute, instead of two hours, that a machine has vanished.
  */
 export const sessionOptions =
-  '-c timezone=UTC -c default_transaction_isolation=read\\ committed ' +
-  '-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3';
+  '-c timezone=UTC -c DateStyle=ISO,MDY -c search_path=public -c default_transaction_isolation=read\\ committed ' +
+  '-c idle_session_timeout=0 -c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3';
 
 type Release = (failure?: Error | boolean) => void;
 type ConnectCallback = (failure: Error | undefined, client: pg.PoolClient | undefined, release: Release) => void;
@@ -51,7 +51,8 @@ export class Pool extends pg.Pool {
   /** The last answer, or the last moment at which none was due. */
   #lastActiveAt = performance.now();
 
-  constructor({ url, size, log }: { url: string; size: number; log: Logger }) {
+  /** `session` are the settings of its sessions. */
+  constructor({ url, size, log, session = sessionOptions }: { url: string; size: number; log: Logger; session?: string }) {
     super({
       connectionString: url,
       max: size,
@@ -61,11 +62,11 @@ export class Pool extends pg.Pool {
       keepAlive: true,
       // JIT compilation takes longer than any statement of ours, and planning as long as most: plans are reused. A reused plan
       // must stay right when a table that was empty has grown, also within functions and foreign keys: so sequential scans are off.
-      options: `${sessionOptions} -c jit=off -c plan_cache_mode=force_generic_plan -c enable_seqscan=off`,
+      options: `${session} -c jit=off -c plan_cache_mode=force_generic_plan -c enable_seqscan=off`,
       application_name: 'portico',
     });
-    this.#probe = new Probe(url, sessionOptions);
-    this.#silenceProbe = new Probe(url, sessionOptions);
+    this.#probe = new Probe(url, session);
+    this.#silenceProbe = new Probe(url, session);
     this.breaker = new Breaker({
       name: 'database',
       probe: () => this.#probeServer(),
