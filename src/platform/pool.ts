@@ -3,7 +3,7 @@ import { Breaker, withTimeout } from './breaker.ts';
 import { DATABASE_AWAY } from './errors.ts';
 import type { Logger } from './logger.ts';
 import { PreparedQuery, type Row } from './prepared.ts';
-import { PROBE_DEADLINE_MS, Probe } from './probe.ts';
+import { isAnswer, PROBE_DEADLINE_MS, Probe } from './probe.ts';
 import { isRead, type Statement } from './query.ts';
 import { SilenceWatch } from './silence.ts';
 
@@ -77,12 +77,13 @@ export class Pool extends pg.Pool {
       log,
     });
     this.#silenceWatch = new SilenceWatch({ query: (sql, values) => this.#silenceProbe.query(sql, values), log });
-    this.on('connect', (client) => {
-      this.#recordAnswer();
-      client.on('drain', () => this.#recordAnswer());
-    });
+    // A new connection is no answer: a pooler accepts it also where PostgreSQL is away.
+    this.on('connect', (client) => void client.on('drain', () => this.#recordAnswer()));
     this.on('acquire', (client) => void this.#busy.add(client));
-    this.on('release', (_failure, client) => void this.#busy.delete(client));
+    this.on('release', (failure, client) => {
+      this.#busy.delete(client);
+      if (failure && !isAnswer(failure)) this.breaker.startProbing();
+    });
     this.on('remove', (client) => void this.#busy.delete(client));
     // Without a listener, an idle connection that breaks would end the process.
     this.on('error', () => this.breaker.startProbing());

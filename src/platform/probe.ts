@@ -28,9 +28,7 @@ export class Probe {
       return (await withTimeout(client.query(text, values), PROBE_DEADLINE_MS)).rows;
     } catch (failure) {
       this.close();
-      // An error of the socket has a code too: EPIPE has the length of a SQLSTATE.
-      const isAnswer = failure instanceof pg.DatabaseError && !/^(57P|08)/.test(failure.code ?? '');
-      if (!isAnswer) throw failure;
+      if (!isAnswer(failure)) throw failure;
       return [];
     }
   }
@@ -66,4 +64,9 @@ export class Probe {
     this.#client = client;
     return client;
   }
+}
+
+/** Whether an error is an answer of a PostgreSQL that serves: not of one that stops, of a pooler that has lost it, or of the socket. */
+export function isAnswer(failure: unknown): boolean {
+  return failure instanceof pg.DatabaseError && !/^(57P|08)/.test(failure.code ?? '');
 }
