@@ -1,18 +1,15 @@
-import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { type Duplex, Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ConnectionState, connect, describeState, type FeedEvent, type Portico, PorticoError } from 'portico-client';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { WebSocketServer } from 'ws';
 import { startApp, type TestApp } from './support/app.ts';
+import { createCertificate } from './support/certificate.ts';
 import { openGuest, setEndpoint } from './support/console.ts';
 import { openProxy } from './support/proxy.ts';
 
@@ -790,12 +787,8 @@ describe('feed', () => {
   });
 
   it('ends where the certificate is not trusted', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'portico-test-'));
-    const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
-    const subject = ['-subj', '/CN=127.0.0.1', '-days', '2', '-nodes', '-newkey', 'rsa:2048'];
-    execFileSync('openssl', ['req', '-x509', ...subject, '-keyout', key, '-out', cert], { stdio: 'ignore' });
     const server = createTlsServer(
-      { key: readFileSync(key), cert: readFileSync(cert) },
+      createCertificate(),
       passOn(() => null),
     );
     const front = await listen(server, 'https');
@@ -805,7 +798,6 @@ describe('feed', () => {
       message: expect.stringMatching(/^The certificate of 127.* is not trusted/),
     });
     await front.close();
-    rmSync(folder, { recursive: true });
   });
 
   it.each(['accepts none', 'has gone silent'])('leaves no socket behind where the server %s', async (what) => {

@@ -1,7 +1,10 @@
+import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { TLSSocket } from 'node:tls';
 import pg from 'pg';
 import { expect, inject, it } from 'vitest';
 import { Lifecycle } from '../src/kernel/lifecycle.ts';
@@ -11,6 +14,7 @@ import { createLogger } from '../src/platform/logger.ts';
 import { LOCK_KEY } from '../src/platform/migrate.ts';
 import { Pool } from '../src/platform/pool.ts';
 import { createQuery } from '../src/platform/query.ts';
+import { createCertificate } from './support/certificate.ts';
 import { databaseUrl, execute } from './support/database.ts';
 
 const open = (url: string) => openDatabase({ dataDir: tmpdir(), database: { url, pool: 1 } }, new Lifecycle());
@@ -18,6 +22,25 @@ const open = (url: string) => openDatabase({ dataDir: tmpdir(), database: { url,
 it('a certificate that cannot be read is named, as part of DATABASE_URL', async () => {
   const opening = open('postgresql://portico:secret@127.0.0.1/portico?sslmode=verify-full&sslrootcert=/nowhere/ca.crt');
   await expect(opening).rejects.toThrow(new OperatorError('DATABASE_URL names /nowhere/ca.crt, which cannot be read (ENOENT).'));
+});
+
+it('a certificate of PostgreSQL that is refused ends the start with one sentence', async () => {
+  const certificate = createCertificate();
+  const server = createServer((socket) => {
+    // PostgreSQL's answer to a request for TLS.
+    socket.once('data', () => {
+      socket.write('S');
+      new TLSSocket(socket, { isServer: true, ...certificate }).on('error', () => {});
+    });
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const failure = await open(`postgresql://portico:secret@127.0.0.1:${port}/portico?sslmode=verify-full`).catch((reason) => reason);
+  expect(describeFailure(failure)).toBe(
+    'The certificate of PostgreSQL is refused: self-signed certificate (DEPTH_ZERO_SELF_SIGNED_CERT). ' +
+      'See the host, sslmode and sslrootcert of DATABASE_URL.',
+  );
+  server.close();
 });
 
 const origin = inject('origin');

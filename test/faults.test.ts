@@ -129,6 +129,7 @@ describe('an error without a statement', () => {
     ['no answer came', new Error('Query read timeout'), 'service_unavailable'],
     ['nobody listens', Object.assign(new Error('connect'), { code: 'ECONNREFUSED' }), 'service_unavailable'],
     ['no name', Object.assign(new Error('lookup'), { code: 'ENOTFOUND' }), 'service_unavailable'],
+    ['its certificate is refused', Object.assign(new Error('expired'), { code: 'CERT_HAS_EXPIRED' }), 'service_unavailable'],
     ['reset', Object.assign(new Error('read'), { code: 'ECONNRESET' }), 'service_unavailable'],
     ['Prisma cannot reach it', Object.assign(new Error('x'), { code: 'P1001' }), 'service_unavailable'],
     ['Prisma has too many clients', Object.assign(new Error('x'), { code: 'P2037' }), 'service_unavailable'],

@@ -10,6 +10,8 @@ const outageCodes = new Set(['P1001', 'P1002', 'P1008', 'P1017', 'P2024', 'P2028
  */
 const outageStates = /^(57P0[1-5]|53...|58030|55000|55P03|57014|40001|40P01|25P0[34]|25006|08...|28...|3D000)$/;
 const outageErrnos = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
+/** Node's codes for a certificate that it refuses. */
+export const refusedCertificate = /CERT|UNABLE_TO_VERIFY|HOSTNAME_MISMATCH/;
 // The last one is of a statement that was prepared before a column changed its type; the next connection prepares it anew.
 const outageMessages =
   /timeout exceeded when trying to connect|Connection terminated|Query read timeout|DriverAdapterError: Timed out|cached plan must not change result type/;
@@ -63,7 +65,9 @@ export function countInternalErrors(): number {
 function isOutage(thrown: unknown): boolean {
   if (!isDatabaseError(thrown)) return false;
   const { kind, message, cause, meta } = thrown;
-  if (codesOf(thrown).some((code) => outageCodes.has(code) || outageStates.test(code) || outageErrnos.has(code))) return true;
+  const codes = codesOf(thrown);
+  if (codes.some((code) => outageCodes.has(code) || outageStates.test(code) || outageErrnos.has(code))) return true;
+  if (codes.some((code) => refusedCertificate.test(code))) return true;
   if (kind === 'DatabaseNotReachable' || kind === 'ConnectionClosed' || kind === 'SocketTimeout') return true;
   if (typeof message === 'string' && (outageMessages.test(message) || message === DATABASE_AWAY)) return true;
   return isOutage(cause) || isOutage(meta?.driverAdapterError);

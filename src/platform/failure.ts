@@ -1,5 +1,5 @@
 import { statfsSync } from 'node:fs';
-import { toFault } from './errors.ts';
+import { refusedCertificate, toFault } from './errors.ts';
 
 /** An error of a start or a command for the operator: the message names the problem and its remedy. */
 export class OperatorError extends Error {}
@@ -23,9 +23,9 @@ const SCHEMA_MISSING = '3F000';
 /** SQLSTATEs: invalid role, wrong password, unknown database, missing privilege. */
 const rejectionStates = new Set<unknown>(['28000', '28P01', '3D000', '42501']);
 
-/** Whether PostgreSQL refuses the role or the database of a connection: waiting does not help a start. */
+/** Whether PostgreSQL refuses the role or the database of a connection, or its certificate is refused: waiting does not help a start. */
 export function isRefusedConnection({ code }: { code?: unknown }): boolean {
-  return rejectionStates.has(code);
+  return rejectionStates.has(code) || refusedCertificate.test(String(code));
 }
 
 /** An error of the driver, or one of Prisma's around it. */
@@ -43,6 +43,8 @@ function describeRejection(failure: unknown): string | null {
   const { code, originalCode, message, originalMessage, cause, meta } = (failure ?? {}) as WrappedError;
   if (rejectionStates.has(code) || rejectionStates.has(originalCode))
     return `PostgreSQL refuses: ${originalMessage ?? message}. See the role and the database that DATABASE_URL names.`;
+  if (typeof code === 'string' && refusedCertificate.test(code))
+    return `The certificate of PostgreSQL is refused: ${message} (${code}). See the host, sslmode and sslrootcert of DATABASE_URL.`;
   if (code === SCHEMA_MISSING)
     return 'DATABASE_URL names a database without a schema public that its role may use: create one, or grant USAGE on it.';
   const inner = [meta?.driverAdapterError, cause].filter((one) => typeof one === 'object' && one !== null);
