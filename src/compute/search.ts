@@ -34,7 +34,8 @@ interface Partition {
  * The instances of each project that match a filter, in any order: at most three statements, however many projects. Each
  * status is a partition of its own. By default a partition is scanned along the index of the order, which reads no more than
  * a page where nothing else is filtered; region, plan and (unless ordered by name) the name prefix are checked row by row.
- * That is fast where many instances match. Where few match, these few are read through the filter's own index and sorted.
+ * That is fast where many instances match. Where few match, these few are read through the filter's own index and sorted:
+ * `region >= ''`, true of every region, is the condition of that index, so that no other statement takes it.
  */
 export async function searchInstances(
   database: Database,
@@ -88,11 +89,11 @@ async function choosePaths(
     SELECT
       (SELECT count(*) FROM (
         SELECT FROM instances WHERE ${region}::text IS NOT NULL AND project_id = wanted.project_id AND status = wanted.status::instance_status
-          AND region = ${region}::text LIMIT ${limit}
+          AND region >= '' AND region = ${region}::text LIMIT ${limit}
       ) AS found)::int AS region,
       (SELECT count(*) FROM (
         SELECT FROM instances WHERE ${plan}::text IS NOT NULL AND project_id = wanted.project_id AND status = wanted.status::instance_status
-          AND plan = ${plan}::text LIMIT ${limit}
+          AND plan >= '' AND plan = ${plan}::text LIMIT ${limit}
       ) AS found)::int AS plan,
       (SELECT count(*) FROM (
         SELECT FROM instances WHERE ${prefix}::text IS NOT NULL AND project_id = wanted.project_id AND status = wanted.status::instance_status
@@ -197,10 +198,10 @@ function sortInstances(
           AND project_id = wanted.project_id AND status = wanted.status::instance_status AND cancellation_at > ${now} AND status <> 'deleted'
         UNION ALL
         SELECT * FROM instances WHERE wanted.path = 'region'
-          AND project_id = wanted.project_id AND status = wanted.status::instance_status AND region = ${region}::text
+          AND project_id = wanted.project_id AND status = wanted.status::instance_status AND region >= '' AND region = ${region}::text
         UNION ALL
         SELECT * FROM instances WHERE wanted.path = 'plan'
-          AND project_id = wanted.project_id AND status = wanted.status::instance_status AND plan = ${plan}::text
+          AND project_id = wanted.project_id AND status = wanted.status::instance_status AND plan >= '' AND plan = ${plan}::text
         UNION ALL
         SELECT * FROM instances WHERE wanted.path = 'prefix'
           AND project_id = wanted.project_id AND status = wanted.status::instance_status AND left(name, 255) COLLATE "C" >= ${first} AND left(name, 255) COLLATE "C" < ${last}
@@ -249,10 +250,10 @@ export async function countMatchingInstances(database: Database, projectIds: rea
           AND project_id = wanted.project_id AND status = wanted.status::instance_status AND cancellation_at > ${now} AND status <> 'deleted'
         UNION ALL
         SELECT region, plan, NULL FROM instances WHERE ${path}::text = 'region'
-          AND project_id = wanted.project_id AND status = wanted.status::instance_status AND region = ${region}::text
+          AND project_id = wanted.project_id AND status = wanted.status::instance_status AND region >= '' AND region = ${region}::text
         UNION ALL
         SELECT region, plan, NULL FROM instances WHERE ${path}::text = 'plan'
-          AND project_id = wanted.project_id AND status = wanted.status::instance_status AND plan = ${plan}::text
+          AND project_id = wanted.project_id AND status = wanted.status::instance_status AND plan >= '' AND plan = ${plan}::text
         UNION ALL
         SELECT region, plan, NULL FROM instances WHERE ${path}::text = 'prefix'
           AND project_id = wanted.project_id AND status = wanted.status::instance_status AND left(name, 255) COLLATE "C" >= ${names.above.value} AND left(name, 255) COLLATE "C" < ${names.below.value}

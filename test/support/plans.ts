@@ -45,6 +45,7 @@ export interface Explained {
   /** The reads under the plan that the gateway uses: on PostgreSQL the generic plan. */
   readonly readings: Reading[];
   readonly withItsValues: Reading[];
+  readonly withAnyValues: Reading[];
 }
 
 /** Runs a statement again under each plan and rolls it back. An insert is only planned, because its key exists already. */
@@ -69,7 +70,7 @@ export async function explain({ app }: TestApp, { sql, values }: Statement): Pro
   const { own, general } = found;
   if (!own || !general) throw new Error('both plans were made');
   const readings = isPostgres ? general.readings : own.readings;
-  return { scanned: [...own.scanned, ...general.scanned], readings, withItsValues: own.readings };
+  return { scanned: [...own.scanned, ...general.scanned], readings, withItsValues: own.readings, withAnyValues: general.readings };
 }
 
 type Transaction = Parameters<Parameters<TestApp['app']['database']['$transaction']>[0]>[0];
