@@ -14,8 +14,11 @@ import { createLogger } from '../src/platform/logger.ts';
 import { LOCK_KEY } from '../src/platform/migrate.ts';
 import { Pool } from '../src/platform/pool.ts';
 import { createQuery } from '../src/platform/query.ts';
+import { startApp } from './support/app.ts';
 import { createCertificate } from './support/certificate.ts';
-import { databaseUrl, execute } from './support/database.ts';
+import { databaseUrl, execute, fillDemo } from './support/database.ts';
+import { readList } from './support/lists.ts';
+import { makeProject } from './support/world.ts';
 
 const open = (url: string) => openDatabase({ dataDir: tmpdir(), database: { url, pool: 1 } }, new Lifecycle());
 
@@ -149,4 +152,29 @@ it.runIf('server' in origin)('a database without the schema of the tables is ref
   expect(describeFailure(failure)).toBe(
     'DATABASE_URL names a database without a schema public that its role may use: create one, or grant USAGE on it.',
   );
+});
+
+it.runIf('server' in origin)('a database with a collation of ICU orders names as any other, byte by byte', async () => {
+  if (!('server' in origin)) return;
+  const name = `${origin.template}_icu`;
+  await execute(
+    origin.server,
+    `CREATE DATABASE ${name} TEMPLATE template0 ENCODING 'UTF8' LOCALE_PROVIDER icu ICU_LOCALE 'en-US' LOCALE 'C'`,
+  );
+  const url = databaseUrl(origin.server, name);
+  await fillDemo(url);
+  const app = await startApp({ DATABASE_URL: url });
+  const projectId = await makeProject(app);
+  const names = ['a', 'B', 'ä', 'a1', '_', 'Z-1', 'a-2'];
+  const size = { status: 'active', plan: 'vps-m', region: 'eu-central-1', vcpu: 1, ramMb: 1024, storageGb: 10 } as const;
+  await app.app.database.instance.createMany({ data: names.map((name) => ({ projectId, name, ...size })) });
+  const read = async (direction: 'asc' | 'desc', filter: object) => {
+    const { edges } = await readList(app, projectId, 'instances', { orderBy: { field: 'name', direction }, filter, first: 3 });
+    return edges.map(({ node }) => node.name);
+  };
+  expect(await execute(url, "SELECT 'a' < 'B' AS is")).toEqual([{ is: true }]);
+  expect(await read('asc', {})).toEqual(['B', 'Z-1', '_']);
+  expect(await read('desc', { region: 'eu-central-1' })).toEqual(['ä', 'a1', 'a-2']);
+  expect(await read('asc', { namePrefix: 'a' })).toEqual(['a', 'a-2', 'a1']);
+  await app.close();
 });
