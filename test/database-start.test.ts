@@ -119,7 +119,7 @@ it.runIf('server' in origin)('a database in another encoding is refused before a
   expect(await execute(url, "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace")).toEqual([]);
 });
 
-it.runIf('server' in origin)('settings of the database are overridden', async () => {
+it.runIf('server' in origin)('settings of the database, and options of the URL, are overridden as far as they would break it', async () => {
   if (!('server' in origin)) return;
   const name = `${origin.template}_settings`;
   await execute(origin.server, `CREATE DATABASE ${name}`);
@@ -132,13 +132,15 @@ it.runIf('server' in origin)('settings of the database are overridden', async ()
   );
   for (const setting of settings as string[]) await execute(origin.server, setting);
   const lifecycle = new Lifecycle();
-  const { database } = await openDatabase({ dataDir: tmpdir(), database: { url, pool: 1 } }, lifecycle);
+  const urlWithOptions = `${url}?options=${encodeURIComponent('-c search_path=elsewhere -c timezone=Asia/Tokyo -c work_mem=8MB')}`;
+  const { database } = await openDatabase({ dataDir: tmpdir(), database: { url: urlWithOptions, pool: 1 } }, lifecycle);
   const user = await database.user.create({ data: { email: 'olivia@acme.example', name: 'Olivia', created: new Date('2026-02-01') } });
   const rows = await database.query<Record<string, unknown>>`
-    SELECT id, created, current_setting('idle_session_timeout') AS idle, current_setting('transaction_timeout', true) AS transaction
+    SELECT id, created, current_setting('idle_session_timeout') AS idle, current_setting('transaction_timeout', true) AS transaction,
+      current_setting('timezone') AS timezone, current_setting('work_mem') AS memory
     FROM users`;
   const transaction = (settings as string[]).length === 4 ? '0' : null;
-  expect(rows).toEqual([{ id: user.id, created: user.created, idle: '0', transaction }]);
+  expect(rows).toEqual([{ id: user.id, created: user.created, idle: '0', transaction, timezone: 'UTC', memory: '8MB' }]);
   await lifecycle.close();
 });
 

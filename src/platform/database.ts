@@ -9,8 +9,9 @@ import { toFault } from './errors.ts';
 import { isRefusedConnection, OperatorError } from './failure.ts';
 import { createLogger, type Logger } from './logger.ts';
 import { migrate } from './migrate.ts';
-import { Pool, sessionOptions } from './pool.ts';
+import { Pool } from './pool.ts';
 import { createAscendingQuery, createQuery, type Query, type RunStatement } from './query.ts';
+import { sessionOptions, withSession } from './session.ts';
 import { runTransaction } from './transaction.ts';
 
 /** Runs handwritten SQL statements: each by itself, or all of them within one transaction. */
@@ -180,7 +181,7 @@ async function migratePostgres(url: string): Promise<string> {
 /** The driver reads the certificates that the URL names at once. Throws an OperatorError for one that it cannot read. */
 function createClient(url: string): pg.Client {
   try {
-    return new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000, options: sessionOptions });
+    return new pg.Client({ ...withSession(url, sessionOptions), connectionTimeoutMillis: 5_000 });
   } catch (failure) {
     const { code, path } = failure as NodeJS.ErrnoException;
     throw path === undefined

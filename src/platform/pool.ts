@@ -5,6 +5,7 @@ import type { Logger } from './logger.ts';
 import { PreparedQuery, type Row } from './prepared.ts';
 import { isAnswer, PROBE_DEADLINE_MS, Probe } from './probe.ts';
 import { isRead, type Statement } from './query.ts';
+import { sessionOptions, withSession } from './session.ts';
 import { SilenceWatch } from './silence.ts';
 
 /** How long PostgreSQL may send nothing, while statements wait for it, before it is probed. */
@@ -18,14 +19,6 @@ const timeouts = {
   query_timeout: 6_000,
   idle_in_transaction_session_timeout: 5_000,
 };
-
-/**
- * The settings of every session, which a database or a role may have other defaults for; the backslash keeps a space. By the
- * keep-alives PostgreSQL notices within a minute, instead of two hours, that a machine has vanished.
- */
-export const sessionOptions =
-  '-c timezone=UTC -c DateStyle=ISO,MDY -c search_path=public -c default_transaction_isolation=read\\ committed ' +
-  '-c idle_session_timeout=0 -c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3';
 
 type Release = (failure?: Error | boolean) => void;
 type ConnectCallback = (failure: Error | undefined, client: pg.PoolClient | undefined, release: Release) => void;
@@ -54,7 +47,6 @@ export class Pool extends pg.Pool {
   /** `session` are the settings of its sessions. */
   constructor({ url, size, log, session = sessionOptions }: { url: string; size: number; log: Logger; session?: string }) {
     super({
-      connectionString: url,
       max: size,
       connectionTimeoutMillis: 3_000,
       idleTimeoutMillis: 30_000,
@@ -62,7 +54,7 @@ export class Pool extends pg.Pool {
       keepAlive: true,
       // JIT compilation takes longer than any statement of ours, and planning as long as most: plans are reused. A reused plan
       // must stay right when a table that was empty has grown, also within functions and foreign keys: so sequential scans are off.
-      options: `${session} -c jit=off -c plan_cache_mode=force_generic_plan -c enable_seqscan=off`,
+      ...withSession(url, `${session} -c jit=off -c plan_cache_mode=force_generic_plan -c enable_seqscan=off`),
       application_name: 'portico',
     });
     this.#probe = new Probe(url, session);

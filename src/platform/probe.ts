@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { withTimeout } from './breaker.ts';
+import { withSession } from './session.ts';
 
 /** The timeout of an empty statement; together with the silence before it (`SERVER_SILENCE_MS`) it stays below 1.5 s. */
 export const PROBE_DEADLINE_MS = 700;
@@ -48,12 +49,11 @@ export class Probe {
 
   async #open(): Promise<pg.Client> {
     const client = new pg.Client({
-      connectionString: this.url,
       connectionTimeoutMillis: PROBE_DEADLINE_MS,
       // It is idle for days: whatever stands in between may forget a connection on which nothing passes.
       keepAlive: true,
       keepAliveInitialDelayMillis: 10_000,
-      options: this.options,
+      ...withSession(this.url, this.options),
       application_name: 'portico probe',
     });
     client.on('error', () => {});

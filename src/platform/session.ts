@@ -1,0 +1,21 @@
+import type pg from 'pg';
+
+/**
+ * The settings of every session, which a database or a role may have other defaults for; the backslash keeps a space. By the
+ * keep-alives PostgreSQL notices within a minute, instead of two hours, that a machine has vanished.
+ */
+export const sessionOptions =
+  '-c timezone=UTC -c DateStyle=ISO,MDY -c search_path=public -c default_transaction_isolation=read\\ committed ' +
+  '-c idle_session_timeout=0 -c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3';
+
+/**
+ * Connects to PostgreSQL with the settings of a session. The driver prefers `options` of the URL to ours: they are sent together,
+ * ours last, which therefore hold.
+ */
+export function withSession(url: string, session: string): Pick<pg.ClientConfig, 'connectionString' | 'options'> {
+  const address = new URL(url);
+  const options = address.searchParams.get('options');
+  if (options === null) return { connectionString: url, options: session };
+  address.searchParams.delete('options');
+  return { connectionString: address.href, options: `${options} ${session}` };
+}
