@@ -31,6 +31,8 @@ export default defineConfig({
     minify: false,
     // V8 keeps the source in memory: one byte per character if all are ASCII, otherwise two.
     charset: 'ascii',
+    // Packages obey DEBUG: Prisma's client would print DATABASE_URL, and fail on the embedded database.
+    intro: 'delete process.env.DEBUG;',
     sourcemap: true,
     sourcemapExcludeSources: true,
     comments: { jsdoc: false, annotation: false, legal: false },

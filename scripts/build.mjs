@@ -22,6 +22,9 @@ import {
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+// Prisma's generator and Vite would print a thousand lines.
+delete process.env.DEBUG;
+
 const root = fileURLToPath(new URL('..', import.meta.url));
 const dist = join(root, 'dist');
 const draft = join(dist, `.draft-${process.pid}`);

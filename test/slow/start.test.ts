@@ -7,8 +7,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import type { DemoFile } from '../../demo/file.ts';
+import { copyTemplate } from '../support/app.ts';
 import { command, copyCheckout, findFreePort, launch, type Started, start } from '../support/launch.ts';
 
 // Processes: each start takes seconds, so few are made, and the tests go on with what the ones before them left.
@@ -290,6 +291,17 @@ describe('the data stay', () => {
     expect(await server.exit).toEqual({ code: 0, signal: null });
   }, 120_000);
 });
+
+test('DEBUG, which packages obey, has no effect: nothing prints DATABASE_URL, and the embedded database starts', async () => {
+  const origin = inject('origin');
+  const url = 'template' in origin ? await copyTemplate(origin) : null;
+  for (const database of url ? [null, url] : [null]) {
+    const env = { DATA_DIR: join(folder, 'debugged'), DEBUG: '*', ...(database && { DATABASE_URL: database }) };
+    const { printed, kill } = await begin(env);
+    await kill();
+    expect(printed.err).toBe('');
+  }
+}, 60_000);
 
 test('a bad environment: every problem is named at once, and nothing is made', async () => {
   const bad = { DATA_DIR: join(folder, 'never'), PORT: 'http', LOG_LEVEL: 'loud', TRUST_PROXY: 'everyone', JWT_ISSUER: 'me' };
