@@ -1,10 +1,14 @@
-import { readFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { DemoFile } from '../../demo/file.ts';
+import { createLogger, openOutput } from '../../src/platform/logger.ts';
 import { type Disk, openDisk } from '../support/disk.ts';
-import { launch, type Started, start } from '../support/launch.ts';
+import { findFreePort, launch, type Started, start } from '../support/launch.ts';
 
 const checkout = fileURLToPath(new URL('../..', import.meta.url));
 const MIB = 2 ** 20;
@@ -153,5 +157,58 @@ describe('an embedded database whose disk is full', () => {
         `${disk.folder} cannot be used (EROFS): the file system is read-only: make it writable, or choose another DATA_DIR.\n`,
       );
     }
+  });
+});
+
+describe('a log whose disk is full', () => {
+  const readLines = () => readFileSync(join(disk.folder, 'log'), 'utf8').trimEnd().split('\n');
+
+  test('the server goes on, writes the lines once there is space, and ends when it is told to', { timeout: 120_000 }, async () => {
+    disk = openDisk(MIB);
+    const log = openSync(join(disk.folder, 'log'), 'a');
+    disk.fill(0);
+    const dataDir = mkdtempSync(join(tmpdir(), 'portico-log-'));
+    const port = await findFreePort();
+    const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', 'dist/current/main.js'], {
+      cwd: checkout,
+      env: { DATA_DIR: dataDir, HOST: '127.0.0.1', PORT: String(port) },
+      stdio: ['ignore', log, 'inherit'],
+    });
+    const exit = once(child, 'exit');
+    const request = (name: string) =>
+      fetch(`http://127.0.0.1:${port}/v1/${name}`, { signal: AbortSignal.timeout(5_000) }).then(({ status }) => status);
+    try {
+      await expect.poll(() => request('first').catch(() => null), { timeout: 60_000 }).toBe(401);
+      expect([await request('second'), await request('third')]).toEqual([401, 401]);
+      disk.free();
+      expect(await request('fourth')).toBe(401);
+      child.kill('SIGTERM');
+      expect(await exit).toEqual([0, null]);
+      const lines = readLines().map((line) => JSON.parse(line) as { msg: string });
+      expect(lines.map(({ msg }) => msg)).toEqual([...Array(4).fill('request'), 'stopping']);
+    } finally {
+      child.kill('SIGKILL');
+      closeSync(log);
+      rmSync(dataDir, { recursive: true, force: true });
+    }
+  });
+
+  test('keeps at most 8 MiB of lines in memory, and writes whole ones', async () => {
+    disk = openDisk(20 * MIB);
+    const file = openSync(join(disk.folder, 'log'), 'a');
+    disk.fill(0);
+    const log = createLogger('info', openOutput(file));
+    for (let count = 0; count < 2_000; count += 1) log.info({ count }, 'x'.repeat(10_000));
+    disk.free();
+    const readAfter = () => {
+      log.info('after');
+      return readLines().at(-1);
+    };
+    await expect.poll(readAfter).toMatch(/"msg":"after"}$/);
+    const counts = readLines().flatMap((line) => JSON.parse(line).count ?? []);
+    expect(counts.length).toBeGreaterThan(800);
+    expect(counts).toEqual(counts.map((_, index) => index));
+    expect(counts.length * 10_000).toBeLessThan(8 * MIB);
+    closeSync(file);
   });
 });
