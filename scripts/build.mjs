@@ -8,6 +8,7 @@ import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import {
+  chmodSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -132,12 +133,17 @@ async function compileClient() {
   moveInPlace(made, join(client, 'dist'));
 }
 
-/** Creates the empty database. Failures are ignored: the first start would report them. */
+/** Creates the empty database, which any user may read. Failures are ignored: the first start would report them. */
 async function makeDatabase() {
   const path = join(output, readlinkSync(join(output, 'database')));
   if (existsSync(path)) return;
   await runCommand(['migrate']);
-  if (existsSync(join(draft, 'database'))) moveInPlace(join(draft, 'database'), path);
+  const made = join(draft, 'database');
+  if (!existsSync(made)) return;
+  chmodSync(made, 0o755);
+  for (const entry of readdirSync(made, { recursive: true, withFileTypes: true }))
+    chmodSync(join(entry.parentPath, entry.name), entry.isDirectory() ? 0o755 : 0o644);
+  moveInPlace(made, path);
 }
 
 /** Runs a command of the new build, on an embedded database in the draft. */

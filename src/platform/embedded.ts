@@ -1,4 +1,4 @@
-import { cpSync, existsSync, mkdirSync, realpathSync, renameSync, rmSync } from 'node:fs';
+import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, realpathSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { PGlite, types } from '@electric-sql/pglite';
@@ -62,13 +62,16 @@ function explain(failure: unknown, dataDir: string): OperatorError {
 /** An empty database of this PGlite version, made by the build. */
 const template = fileURLToPath(new URL('./database', import.meta.url));
 
-/** Creates an empty database atomically: PGlite cannot open one whose creation was interrupted. */
+/** Creates an empty database for its owner alone, atomically: PGlite cannot open one whose creation was interrupted. */
 async function createEmbedded(folder: string): Promise<void> {
   const draft = `${folder}.draft`;
   rmSync(draft, { recursive: true, force: true });
   try {
     if (existsSync(template)) cpSync(realpathSync(template), draft, { recursive: true });
     else await (await PGlite.create(draft)).close();
+    chmodSync(draft, 0o700);
+    for (const entry of readdirSync(draft, { recursive: true, withFileTypes: true }))
+      chmodSync(join(entry.parentPath, entry.name), entry.isDirectory() ? 0o700 : 0o600);
     renameSync(draft, folder);
   } catch (failure) {
     rmSync(draft, { recursive: true, force: true });

@@ -1,4 +1,4 @@
-import { statfsSync } from 'node:fs';
+import { statfsSync, statSync } from 'node:fs';
 import { refusedCertificate, toFault } from './errors.ts';
 
 /** An error of a start or a command for the operator: the message names the problem and its remedy. */
@@ -68,7 +68,19 @@ const remedies: Readonly<Record<string, string>> = {
 export function describeFileFailure(failure: unknown, path = readPath(failure)): string | null {
   const { code } = failure as { code?: unknown };
   if (path === null || typeof code !== 'string') return null;
-  return `${path} cannot be used (${code}): ${remedies[code] ?? 'let this process read and write it, or choose another DATA_DIR.'}`;
+  const remedy = isForeign(path)
+    ? 'it belongs to another user: start as that user, or choose another DATA_DIR.'
+    : 'let this process read and write it, or choose another DATA_DIR.';
+  return `${path} cannot be used (${code}): ${remedies[code] ?? remedy}`;
+}
+
+/** Whether a file or folder belongs to another user. */
+function isForeign(path: string): boolean {
+  try {
+    return process.getuid !== undefined && statSync(path).uid !== process.getuid();
+  } catch {
+    return false;
+  }
 }
 
 function readPath(failure: unknown): string | null {

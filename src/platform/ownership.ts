@@ -103,10 +103,10 @@ async function readClaim(path: string): Promise<Owner | null> {
     throw new Error('there is no owner in it');
   } catch (failure) {
     if ((failure as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw new OperatorError(
-      `${path} does not say which process has the folder: make sure that no Portico runs on it, delete the file, and start again.`,
-      { cause: failure },
-    );
+    const message =
+      describeFileFailure(failure) ??
+      `${path} does not say which process has the folder: make sure that no Portico runs on it, delete the file, and start again.`;
+    throw new OperatorError(message, { cause: failure });
   }
 }
 

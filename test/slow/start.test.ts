@@ -1,5 +1,17 @@
 import { execFile, spawn } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { Agent, get } from 'node:http';
 import { isBuiltin } from 'node:module';
 import { connect } from 'node:net';
@@ -11,6 +23,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import type { DemoFile } from '../../demo/file.ts';
 import { copyTemplate } from '../support/app.ts';
 import { command, copyCheckout, findFreePort, launch, type Started, start } from '../support/launch.ts';
+import { startProgram } from '../support/portico.ts';
 
 // Processes: each start takes seconds, so few are made, and the tests go on with what the ones before them left.
 const run = promisify(execFile);
@@ -302,6 +315,44 @@ test('DEBUG, which packages obey, has no effect: nothing prints DATABASE_URL, an
     expect(printed.err).toBe('');
   }
 }, 60_000);
+
+test('another user than the builder may start it, and is told where DATA_DIR belongs to somebody else', async () => {
+  await command(checkout, ['build'], {});
+  for (const path of [checkout, folder]) chmodSync(path, 0o755);
+  const [user, theirs, mine] = ['65534', join(folder, 'theirs'), join(folder, 'mine')];
+  const run = (dir: string) => {
+    const args = [`--reuid=${user}`, `--regid=${user}`, '--clear-groups', process.execPath, '--disable-warning=ExperimentalWarning'];
+    const env = { DATA_DIR: dir, HOST: '127.0.0.1', PORT: '0', LOG_LEVEL: 'error' };
+    return startProgram('setpriv', [...args, 'dist/current/main.js'], { cwd: checkout, env });
+  };
+  mkdirSync(theirs);
+  chownSync(theirs, Number(user), Number(user));
+  const running = run(theirs);
+  await running.until('Portico listens on');
+  running.kill();
+  expect((await running.exit).code).toBe(0);
+  const database = join(theirs, 'database');
+  const names = ['', ...(readdirSync(database, { recursive: true }) as string[])];
+  // PostgreSQL's cache of the catalogs is written at each start.
+  const modes = names
+    .filter((name) => !name.endsWith('pg_internal.init'))
+    .map((name) => {
+      const made = statSync(join(database, name));
+      return `${made.isDirectory() ? 'folder' : 'file'} ${(made.mode & 0o777).toString(8)}`;
+    });
+  expect([...new Set(modes)].sort()).toEqual(['file 600', 'folder 700']);
+
+  const { kill } = await begin({ DATA_DIR: mine });
+  await kill();
+  const sentence = 'it belongs to another user: start as that user, or choose another DATA_DIR.';
+  for (const [mode, path] of [
+    [0o755, mine],
+    [0o777, join(mine, 'owner.1')],
+  ] as const) {
+    chmodSync(mine, mode);
+    expect(await run(mine).exit).toEqual({ code: 1, out: '', err: `${path} cannot be used (EACCES): ${sentence}\n` });
+  }
+}, 120_000);
 
 test('a bad environment: every problem is named at once, and nothing is made', async () => {
   const bad = { DATA_DIR: join(folder, 'never'), PORT: 'http', LOG_LEVEL: 'loud', TRUST_PROXY: 'everyone', JWT_ISSUER: 'me' };
