@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -41,11 +41,17 @@ async function runGenerators(schema) {
   const require = createRequire(import.meta.url);
   const { getGenerators, loadSchemaContext } = require('@prisma/internals');
   const { PrismaClientTsGenerator } = require('@prisma/client-generator-ts');
-  // The generator `prisma-pothos-types` is looked up in PATH.
-  process.env.PATH = [join(root, 'node_modules/.bin'), process.env.PATH].join(delimiter);
   const generators = await getGenerators({
     schemaContext: await loadSchemaContext({ schemaPath: { cliProvidedPath: schema }, printLoadMessage: false }),
-    registry: { 'prisma-client': { type: 'in-process', generator: new PrismaClientTsGenerator() } },
+    registry: {
+      'prisma-client': { type: 'in-process', generator: new PrismaClientTsGenerator() },
+      // By its path, as a folder whose path has a colon cannot be in PATH.
+      'prisma-pothos-types': {
+        type: 'rpc',
+        generatorPath: join(root, 'node_modules/@pothos/plugin-prisma/bin/generator.js'),
+        isNode: true,
+      },
+    },
     // No generator needs an engine.
     skipDownload: true,
   });

@@ -66,6 +66,12 @@ if (!isFresh || wantsDatabase || !isClientFresh) {
     console.error('Packages that build Portico are missing: run `npm ci --include=dev` first.');
     process.exit(1);
   }
+  if (!isFresh && root.includes('?')) {
+    console.error(
+      `Portico cannot be built in ${root}: Rolldown and Vite take the rest of a path after a ? for a query. Rename the folder.`,
+    );
+    process.exit(1);
+  }
   if (!isFresh) console.error('Building Portico: some fifteen seconds, this once …');
   else if (wantsDatabase) console.error('Making an empty database: some five seconds, this once …');
   mkdirSync(draft, { recursive: true });

@@ -59,7 +59,7 @@ describe('npm start', () => {
     expect((await command(checkout, ['build'], {})).err).toBe('');
     expect(readTime()).toBeGreaterThan(first);
     expect(readFileSync(join(checkout, 'clients/typescript/dist/wait.js'), 'utf8')).toContain('later');
-    const program = `import { connect } from '${compiled}'; console.log(typeof connect({ url: 'http://localhost', credential: 'x' }).feed)`;
+    const program = `import { connect } from ${JSON.stringify(compiled)}; console.log(typeof connect({ url: 'http://localhost', credential: 'x' }).feed)`;
     expect(execFileSync(process.execPath, ['--input-type=module', '--eval', program], { encoding: 'utf8' })).toBe('function\n');
   }, 60_000);
 
@@ -73,6 +73,18 @@ describe('npm start', () => {
     expect(printed).toEqual({ out: '', err: 'Packages that build Portico are missing: run `npm ci --include=dev` first.\n' });
     renameSync(`${packages}-away`, packages);
     renameSync(`${build}-away`, build);
+  });
+
+  test('says that a folder cannot be built in whose path has a question mark', async () => {
+    const odd = `${checkout}?`;
+    renameSync(checkout, odd);
+    renameSync(join(odd, 'dist'), join(odd, 'dist-away'));
+    const { printed, exit } = launch(odd, ['start'], {});
+    expect(await exit).toMatchObject({ code: 1 });
+    expect(printed.out).toBe('');
+    expect(printed.err).toMatch(/^Portico cannot be built in [^\n]*\?\/: [^\n]*Rename the folder\.\n$/);
+    renameSync(join(odd, 'dist-away'), join(odd, 'dist'));
+    renameSync(odd, checkout);
   });
 
   test('a server answers every page when the packages are taken away beside it, and so does the next start', async () => {

@@ -2,14 +2,17 @@ import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'n
 import { cpSync, mkdtempSync, readFileSync, symlinkSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Copies the files of the repository that a start needs, without anything compiled, as in a fresh clone. */
+/**
+ * Copies the files of the repository that a start needs, without anything compiled, as in a fresh clone. The folder has a name
+ * with characters that shells, PATH and module names treat specially.
+ */
 export function copyCheckout(): string {
-  const copy = mkdtempSync(join(tmpdir(), 'portico-checkout-'));
+  const copy = mkdtempSync(join(tmpdir(), "portico's checkout: "));
   for (const name of [
     'package.json',
     'package-lock.json',
@@ -54,8 +57,10 @@ export function spawnScript(
 
 /** Starts a script of package.json with its own environment. */
 export function launch(checkout: string, script: readonly string[], env: Record<string, string>): Launched {
-  const { PATH = '', HOME = '' } = process.env;
-  const child = spawnScript(checkout, script, { PATH, HOME, ...env });
+  const { PATH: path = '', HOME = '' } = process.env;
+  // Without the programs of packages, which npx adds.
+  const folders = path.split(delimiter).filter((folder) => !folder.includes('node_modules'));
+  const child = spawnScript(checkout, script, { PATH: folders.join(delimiter), HOME, ...env });
   const printed = { out: '', err: '' };
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     printed.out += text;
