@@ -83,9 +83,14 @@ function describeDemo(demo: DemoFile, file: string): string {
     `  curl ${bearer} ${project}/compute/overview`,
     `  curl ${bearer} -H "Content-Type: application/json" -d '${JSON.stringify({ query })}' ${base_url}/graphql`,
     `  curl -X POST ${bearer} ${project}/notifications/read`,
-    `  node docs/clients/console.mjs ${file}`,
+    `  node docs/clients/console.mjs ${quote(file)}`,
     '',
   ].join('\n');
+}
+
+/** A path as one word of a shell's command. */
+function quote(path: string): string {
+  return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
 }
 
 main().catch((failure: unknown) => {

@@ -27,8 +27,8 @@ import { startProgram } from '../support/portico.ts';
 
 // Processes: each start takes seconds, so few are made, and the tests go on with what the ones before them left.
 const run = promisify(execFile);
-const folder = mkdtempSync(join(tmpdir(), 'portico-start-'));
-const dataDir = join(folder, 'first');
+const folder = mkdtempSync(join(tmpdir(), "portico's start "));
+const dataDir = join(folder, '.portico');
 const otherDir = join(folder, 'other');
 const demoPath = join(dataDir, 'demo.json');
 
@@ -173,6 +173,17 @@ describe('the first start', () => {
   });
 });
 
+test('the settings of the guides are those of the demo, whatever the path is', async () => {
+  const read = (name: string) => readFileSync(new URL(`../../docs/${name}.md`, import.meta.url), 'utf8');
+  const [, settings = ''] = /^```sh\n(BASE=[\s\S]*?)^```/m.exec(read('start')) ?? [];
+  const [, dashboard = ''] = /^(DASHBOARD=.*)$/m.exec(read('v1')) ?? [];
+  const script = `${settings}${dashboard}\nprintf '%s\\n' "$KEY" "$TOKEN" "$DASHBOARD"`;
+  const { stdout } = await run('sh', ['-c', script], { cwd: folder });
+  const { users, dashboards } = readDemo();
+  const dashboardUrl = `http://localhost:4000${projectPath()}/monitoring/dashboards/${dashboards.private}`;
+  expect(stdout.trimEnd().split('\n')).toEqual([users.owner.api_key, users.owner.token, dashboardUrl]);
+});
+
 describe('the commands of the README', () => {
   test('work when pasted: figures, a query, and a feed that shows what a second terminal publishes', async () => {
     const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
@@ -180,9 +191,9 @@ describe('the commands of the README', () => {
     const blocks = [...use.matchAll(/^```sh\n([\s\S]*?)^```/gm)].map(([, block = '']) => block);
     const [settings = '', v1 = '', query = '', feed = '', publish = '', ...others] = blocks;
     expect(others).toEqual(['node docs/clients/console.mjs .portico/demo.json\n']);
-    const here = settings.replace('http://localhost:4000', `http://localhost:${port}`).replace('./.portico/demo.json', demoPath);
+    const here = settings.replace('http://localhost:4000', `http://localhost:${port}`);
     const paste = (block: string) => ['-c', `${here}${block.replace('curl', 'curl --silent --show-error --fail')}`];
-    const tell = async (block: string) => JSON.parse((await run('bash', paste(block))).stdout);
+    const tell = async (block: string) => JSON.parse((await run('bash', paste(block), { cwd: folder })).stdout);
     const [figures, instances, organizations, ...more] = await Promise.all(v1.trim().split('\n').map(tell));
     expect(figures).toEqual([expect.objectContaining({ instances_total: 51 })]);
     expect(instances).toMatchObject({ page_size: 3, results: Array(3).fill({ name: expect.any(String) }) });
@@ -190,7 +201,7 @@ describe('the commands of the README', () => {
     expect(more).toEqual([]);
     const { project } = (await tell(query)).data;
     expect(project).toMatchObject({ name: 'Production', instances: { nodes: Array(3).fill({ backupTrial: { eligible: false } }) } });
-    const terminal = spawn('bash', ['-c', `${here}exec ${feed}`], { stdio: ['ignore', 'pipe', 'ignore'] });
+    const terminal = spawn('bash', ['-c', `${here}exec ${feed}`], { cwd: folder, stdio: ['ignore', 'pipe', 'ignore'] });
     let shown = '';
     terminal.stdout.setEncoding('utf8').on('data', (text: string) => {
       shown += text;

@@ -66,10 +66,10 @@ export function fillInExample(text: string, language: string, reader: Reader): s
 
 function fillInShell(text: string, reader: Reader): string {
   const lines = text
-    .replace(/^DEMO=.*\n/m, '')
+    .replace(/^export DEMO=.*\n/m, '')
     .replace(/^KEY=.*$/m, `KEY=${reader.key}`)
     .replace(/^TOKEN=.*$/m, `TOKEN=${reader.token}`)
-    .replaceAll(/\$\(node -p "require\('\$DEMO'\)\.dashboards\.\w+"\)/g, reader.dashboardId)
+    .replaceAll(/\$\(node -p 'require\(process\.env\.DEMO\)\.dashboards\.\w+'\)/g, reader.dashboardId)
     .replaceAll(/node -p "require\('[^']*demo\.json'\)\.users\.\w+\.api_key"/g, `echo ${reader.key}`);
   const variables = { BASE: reader.origin, KEY: reader.key, TOKEN: reader.token, PROJECT: projectUrl(reader) };
   return Object.entries(variables).reduce(
