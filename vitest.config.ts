@@ -12,6 +12,10 @@ if (!process.env.TESTS_FOLDER) {
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
 }
 
+// What a program prints into a pipe has no colours, nor Node.js's warning about the two together, which tests would read.
+delete process.env.FORCE_COLOR;
+delete process.env.NO_COLOR;
+
 const globalSetup = 'test/support/database.ts';
 
 /** Tests that need no database; only `npm test` runs them. */
