@@ -1,7 +1,8 @@
 import { type DocumentNode, type ExecutionResult, execute, GraphQLError, parse, validate } from 'graphql';
-import pLimit from 'p-limit';
 import { expect, it } from 'vitest';
+import { Turns } from '../src/access/turns.ts';
 import { type Context, type ContextSource, createContext } from '../src/graph/context.ts';
+import { FairLimit } from '../src/kernel/fairlimit.ts';
 import { Fault } from '../src/kernel/fault.ts';
 import { checkOperation } from '../src/pipeline/check.ts';
 import type { Enveloped } from '../src/pipeline/enveloped.ts';
@@ -22,7 +23,7 @@ const AT_ONCE = 16;
 
 const schema = makeProbe(served);
 const { getEnveloped } = createPipeline(schema);
-const answers = { maxBytes: 2 ** 30, inTurn: pLimit(1) };
+const services = { answerLimits: { maxBytes: 2 ** 30, largeAnswers: new FairLimit(1) }, costlyTurns: new Turns(1) };
 const log = createLogger('silent');
 const nowhere = async () => {
   throw Fault.notFound();
@@ -35,7 +36,7 @@ const reach = {
   requireViewer: () => ({ userId: '' }),
   requireSession: () => ({ userId: '' }),
 };
-const source = { viewer: {}, services: { answerLimits: answers } } as unknown as ContextSource;
+const source = { viewer: {}, services } as unknown as ContextSource;
 const openContext = (): Context => ({ ...createContext(source), ...reach }) as unknown as Context;
 
 const write = ({ errors, data }: ExecutionResult) => JSON.stringify({ ...(errors && { errors }), data });
