@@ -36,8 +36,9 @@ async function main(): Promise<void> {
   };
   // The file is written before the port opens, unless the system chooses the port.
   const written = config.port === 0 ? null : await writeDemo(config.port);
-  stopEnding();
+  // In this order: a signal is lost that has come while there is no listener.
   closeOnSignals(app);
+  stopEnding();
   // With replicas, a balancer polls the readiness.
   if (config.database) void app.warmUp();
   const { port } = await app.listen(config.port, config.host);

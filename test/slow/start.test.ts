@@ -17,7 +17,7 @@ import { isBuiltin } from 'node:module';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import type { DemoFile } from '../../demo/file.ts';
@@ -315,6 +315,23 @@ describe('the data stay', () => {
     expect(await server.exit).toEqual({ code: 0, signal: null });
   }, 120_000);
 });
+
+test('a signal that comes as the start is over, and its handlers are replaced, ends it', async () => {
+  const preload = join(folder, 'preload.mjs');
+  writeFileSync(
+    preload,
+    `const { off } = process;
+     process.off = (name, listener) => {
+       if (name === 'SIGTERM') process.kill(process.pid, name);
+       return off.call(process, name, listener);
+     };`,
+  );
+  const env = { HOST: '127.0.0.1', PORT: '0', DATA_DIR: join(folder, 'ended'), NODE_OPTIONS: `--import=${pathToFileURL(preload)}` };
+  const { process: child, exit } = launch(checkout, ['start'], env);
+  const timer = setTimeout(() => child.kill('SIGKILL'), 60_000);
+  expect(await exit).toEqual({ code: 0, signal: null });
+  clearTimeout(timer);
+}, 120_000);
 
 test('DEBUG, which packages obey, has no effect: nothing prints DATABASE_URL, and the embedded database starts', async () => {
   const origin = inject('origin');
