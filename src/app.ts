@@ -47,8 +47,8 @@ export interface App {
   readonly limits: Limits;
   readonly log: Logger;
   readonly metrics: Metrics;
-  /** The numbers of open sockets, hubs, followers and leases. */
-  count(): { sockets: number; hubs: number; followers: number; watched: number };
+  /** The numbers of operations under way, and of open sockets, hubs, followers and leases. */
+  count(): { executing: number; sockets: number; hubs: number; followers: number; watched: number };
   /**
    * Runs typical requests and collects the garbage of the start, so that the first clients need not wait. The replica is not
    * ready until then.
@@ -144,7 +144,7 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
       limits,
       log,
       metrics,
-      count: () => ({ sockets: sockets.count(), ...hubs.count(), watched: watch.size }),
+      count: () => ({ executing: turns.executing, sockets: sockets.count(), ...hubs.count(), watched: watch.size }),
       warmUp: () => {
         const warmFor = (patienceMs: number) => warmUp(rest, { ...dependencies, connections: config.database?.pool ?? 1, patienceMs });
         // V8 also collects compiled code: a second run compiles again what is needed.
@@ -200,6 +200,7 @@ function registerGauges({ metrics, connections, turns, hubs, consoles, sockets, 
   );
   // The label is not `job`, which Prometheus sets to the name of what it scrapes.
   metrics.counters('portico_job_failures_total', 'Runs of periodic jobs that failed.', 'name', countJobFailures);
+  metrics.gauge('portico_operations_executing', 'Operations under way, without subscriptions that have begun.', () => turns.executing);
   metrics.gauge('portico_operations_waiting', 'Operations that wait for others of their user.', () => turns.waiting);
   metrics.gauge('portico_sockets', 'WebSockets open.', () => sockets.count());
   metrics.gauge('portico_unread_bytes', 'What waits in memory for peers that do not read.', () => backlog.bytes);

@@ -51,6 +51,7 @@ async function keepBusy(token = portico.demo.users.owner.token): Promise<() => v
     probe.destroy();
     if (isAnswered) continue;
     await waitsFor(0);
+    expect(await readGauge('operations_executing')).toBe(AT_ONCE);
     return () => sockets.forEach((socket) => void socket.write(body.slice(1_000)));
   }
   throw new Error('no request waits');
@@ -66,14 +67,19 @@ async function openReady(token = portico.demo.users.owner.token): Promise<RawSoc
   return socket;
 }
 
-async function countWaiting(): Promise<number> {
+async function readGauge(name: string): Promise<number> {
   const { text } = await portico.ask('GET', '/metrics', { as: null });
-  return Number(/^portico_operations_waiting (\d+)$/m.exec(text)?.[1]);
+  return Number(new RegExp(`^portico_${name} (\\d+)$`, 'm').exec(text)?.[1]);
 }
 
 /** Resolves when as many operations wait. */
 async function waitsFor(count: number): Promise<void> {
-  await vi.waitUntil(async () => (await countWaiting()) === count, { timeout: 10_000, interval: 10 });
+  await vi.waitUntil(async () => (await readGauge('operations_waiting')) === count, { timeout: 10_000, interval: 10 });
+}
+
+/** Resolves when as many operations are under way. */
+async function executesOnly(count: number): Promise<void> {
+  await vi.waitUntil(async () => (await readGauge('operations_executing')) === count, { timeout: 10_000, interval: 10 });
 }
 
 it('a user with many connections waits for themselves, and others for a few of their operations', async () => {
@@ -169,7 +175,8 @@ it('subscriptions are no operations under way, over server-sent events and on a 
   for (let index = 0; index < AT_ONCE + 1; index += 1) socket.say({ type: 'subscribe', id: String(index), payload: { query } });
   socket.say({ type: 'subscribe', id: 'query', payload: { query: '{ viewer { id } }' } });
   await socket.until(({ id, type }) => id === 'query' && type === 'next');
-  expect(await countWaiting()).toBe(0);
+  await executesOnly(0);
+  expect(await readGauge('operations_waiting')).toBe(0);
 });
 
 it('what waits for a user is bounded in bytes: more is refused with 503, and the rest is served', async () => {

@@ -36,9 +36,15 @@ interface Own {
  */
 export class Turns {
   readonly #users = new Map<string, Own>();
+  #executing = 0;
   #waiting = 0;
 
   constructor(private readonly max: number) {}
+
+  /** The number of operations that are under way. */
+  get executing(): number {
+    return this.#executing;
+  }
 
   /** The number of operations that wait. */
   get waiting(): number {
@@ -78,11 +84,13 @@ export class Turns {
   /** Counts an operation that begins; returns the function that ends it. */
   #begin(userId: string, own: Own): () => void {
     own.executing += 1;
+    this.#executing += 1;
     let isExecuting = true;
     return () => {
       if (!isExecuting) return;
       isExecuting = false;
       own.executing -= 1;
+      this.#executing -= 1;
       const [next] = own.waiting;
       if (next) {
         this.#leave(own, next);

@@ -50,6 +50,7 @@ export interface TestApp {
   readonly projectPath: string;
   ask(method: string, path: string, ask?: Ask): Promise<Answer>;
   graphql(query: string, variables?: Record<string, unknown>, ask?: Omit<Ask, 'body'>): Promise<Answer>;
+  /** Throws if an operation is still under way, which would be one less for its user for ever. */
   close(): Promise<void>;
 }
 
@@ -130,9 +131,11 @@ export async function startApp(env: Record<string, string> = {}): Promise<TestAp
     ask,
     graphql: (query, variables, rest) => ask('POST', '/graphql', { ...rest, body: { query, variables } }),
     async close() {
+      const isIdle = await vi.waitUntil(() => app.count().executing === 0, { timeout: 15_000 }).catch(() => false);
       await app.close();
       rmSync(dataDir, { recursive: true, force: true });
       if (url && 'server' in origin) await execute(origin.server, `DROP DATABASE ${new URL(url).pathname.slice(1)} WITH (FORCE)`);
+      if (!isIdle) throw new Error('an operation has not ended');
     },
   };
 }
