@@ -1,9 +1,10 @@
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Turns } from '../src/access/turns.ts';
 import { startApp, type TestApp } from './support/app.ts';
 import { openCrowd } from './support/crowd.ts';
+import { runUnlimited } from './support/large.ts';
 import { openRawSocket, type RawSocket } from './support/raw.ts';
 
 const json = { 'content-type': 'application/json' };
@@ -177,6 +178,47 @@ it('subscriptions are no operations under way, over server-sent events and on a 
   await socket.until(({ id, type }) => id === 'query' && type === 'next');
   await executesOnly(0);
   expect(await readGauge('operations_waiting')).toBe(0);
+});
+
+/** A query with an answer of six megabytes, more than the kernel takes from a server whose client does not read. */
+async function addUnread(): Promise<string> {
+  const { project_id: id, users } = portico.demo;
+  const sql = `INSERT INTO dashboards (project_id, created_by, name, description)
+    SELECT $1::uuid, $2::uuid, 'Unread ' || number, repeat('x', 750000) FROM generate_series(1, 8) AS number`;
+  await runUnlimited(portico, 'dashboards', sql, id, users.owner.id);
+  return `{ project(id: "${id}") { dashboards(first: 100) { nodes { description } } } }`;
+}
+
+describe('an answer that is not read takes no place', () => {
+  let query: string;
+  beforeAll(async () => {
+    query = await addUnread();
+  });
+  afterAll(() => portico.app.database.dashboard.deleteMany({ where: { name: { startsWith: 'Unread ' } } }));
+
+  beforeEach(() => vi.waitUntil(async () => (await readGauge('unread_bytes')) === 0, { timeout: 10_000 }));
+
+  /** Resolves when an answer is being sent, and none executed. */
+  async function isUnread(): Promise<void> {
+    await vi.waitUntil(async () => (await readGauge('unread_bytes')) > 0, { timeout: 10_000 });
+    await executesOnly(0);
+  }
+
+  it.each(['application/json', 'text/event-stream'])('over HTTP by GET, as %s', async (type) => {
+    const { hostname, port } = new URL(portico.baseUrl);
+    const client = connect(Number(port), hostname).pause();
+    closers.push(() => client.destroy());
+    const head = ['Host: x', `Authorization: Bearer ${portico.demo.users.owner.token}`, `Accept: ${type}`];
+    client.write(`GET /graphql?query=${encodeURIComponent(query)} HTTP/1.1\r\n${head.join('\r\n')}\r\n\r\n`);
+    await isUnread();
+  });
+
+  it('on a socket', async () => {
+    const socket = await openReady();
+    socket.pause();
+    socket.say({ type: 'subscribe', id: 'a', payload: { query } });
+    await isUnread();
+  });
 });
 
 it('what waits for a user is bounded in bytes: more is refused with 503, and the rest is served', async () => {

@@ -8,7 +8,7 @@ interface OperationExchange {
   operationName: string | null;
   /** Whether the client asks what the operation costs. */
   readonly asksForCost: boolean;
-  /** Lets the user's next request begin, as a subscription lasts. */
+  /** Lets the user's next request begin, as it may take long to send the answer. */
   readonly endTurn: () => void;
 }
 

@@ -16,11 +16,10 @@ export function executeByReference(): Plugin<OperationContext> {
       setExecuteFn(isCostly ? executeInTurn : execute);
     },
     onSubscribe({ args, setSubscribeFn, setResultAndStopExecution }) {
-      const { delivery, exchange, subscribe: deliver } = args.contextValue as OperationContext;
+      const { delivery, subscribe: deliver } = args.contextValue as OperationContext;
       // A stream that cannot be sent would stay open behind an empty answer.
       if (delivery === 'whole') setResultAndStopExecution({ errors: [toGraphqlError(Fault.invalidRequest(noStream))] });
       setSubscribeFn(deliver ?? subscribe);
-      return { onSubscribeResult: () => exchange?.endTurn() };
     },
   };
 }

@@ -74,6 +74,10 @@ export function formatResults(): Plugin<OperationContext, HttpEntrance> {
       if (!Array.isArray(result)) setResult(mask(result as ExecutionResult));
       if (mediaType) setResultProcessor(processRegularResult, mediaType);
     },
+    // Yoga waits until the client has read the answer, and for ever once the client has gone.
+    onResponse({ serverContext }) {
+      serverContext.exchange?.endTurn();
+    },
   };
 }
 

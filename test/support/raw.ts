@@ -15,6 +15,8 @@ export interface RawSocket {
   /** Resolves when a message satisfies the predicate; rejects if the connection ends first. */
   // biome-ignore lint/suspicious/noExplicitAny: messages of every shape
   until(isIt: (message: any) => boolean): Promise<void>;
+  /** Stops reading. */
+  pause(): void;
   destroy(): void;
 }
 
@@ -86,6 +88,7 @@ export async function openRawSocket(
         check();
         gone.then(() => reject(new Error('the connection went before it came')));
       }),
+    pause: () => void socket.pause(),
     destroy: () => socket.destroy(),
   };
 }

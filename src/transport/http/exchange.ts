@@ -31,7 +31,7 @@ export class Exchange {
   operationName: string | null = null;
   /** The headers of the answer: name, value, name, value. */
   readonly headers: string[];
-  /** Lets the user's next request begin, where this one goes on as a stream. */
+  /** Lets the user's next request begin, where the handler of this one ends only when its answer has been read. */
   endTurn: () => void = () => {};
   /** Whether the log and the metrics omit the request, as a monitor sends it every second. */
   isQuiet = false;

@@ -66,8 +66,14 @@ export function createGraphqlSockets(injected: GraphqlSocketDependencies): (conn
       Object.assign(args, { contextValue: undefined, rootValue: undefined, variableValues: undefined });
       return operation.subscription ?? result;
     },
-    onNext: ({ extra }, _id, payload, _args, result) => extra.formatResult(result, payload),
-    onError: ({ extra }, _id, payload, errors) => extra.formatErrors(errors, payload),
+    onNext({ extra }, id, payload, _args, result) {
+      extra.endTurn(id);
+      return extra.formatResult(result, payload);
+    },
+    onError({ extra }, id, payload, errors) {
+      extra.endTurn(id);
+      return extra.formatErrors(errors, payload);
+    },
   });
   return (connection) => {
     const socket = new GraphqlSocket(connection, dependencies);
@@ -228,6 +234,11 @@ class GraphqlSocket implements Protocol, GraphqlWs {
     await turn.beginning;
     operation.withdraw = noop;
     operation.endTurn = turn.end;
+  }
+
+  /** Lets the user's next operation begin, before the answer of this one is sent: its peer may not read. */
+  endTurn(id: string): void {
+    this.#operations.find((one) => one.id === id)?.endTurn();
   }
 
   formatResult(result: ExecutionResult, payload: SubscribePayload): FormattedExecutionResult {
