@@ -221,6 +221,24 @@ describe('an answer that is not read takes no place', () => {
   });
 });
 
+it('an operation that is completed while it waits leaves its place, and its id may be used again', async () => {
+  const finish = await keepBusy();
+  const socket = await openReady();
+  const subscribe = { type: 'subscribe', id: 'a', payload: { query: '{ viewer { id } }' } };
+  socket.say(subscribe);
+  await waitsFor(1);
+  socket.say({ type: 'complete', id: 'a' });
+  await waitsFor(0);
+  socket.say(subscribe);
+  await waitsFor(1);
+  finish();
+  await socket.until(({ type }) => type === 'complete');
+  expect(socket.messages.slice(1).map(({ id, type }) => [id, type])).toEqual([
+    ['a', 'next'],
+    ['a', 'complete'],
+  ]);
+});
+
 it('what waits for a user is bounded in bytes: more is refused with 503, and the rest is served', async () => {
   const finish = await keepBusy();
   const socket = await openReady();

@@ -274,6 +274,7 @@ class GraphqlSocket implements Protocol, GraphqlWs {
     }
     if (message.type === MessageType.Complete && operation) operation.isCompleted = true;
     this.#handleFailure(this.#forward(message));
+    if (operation?.isCompleted) operation.withdraw();
   }
 
   #startOperation(message: SubscribeMessage): void {
