@@ -261,6 +261,40 @@ it('what waits for a user is bounded in bytes: more is refused with 503, and the
   await vi.waitUntil(() => socket.messages.filter(({ type }) => type === 'next').length === fits + 1, { timeout: 10_000 });
 });
 
+it('a request whose small body is not complete does not wait, nor keep others waiting', async () => {
+  const finish = await keepBusy();
+  const { hostname, port } = new URL(portico.baseUrl);
+  const client = connect(Number(port), hostname);
+  closers.push(() => client.destroy());
+  const head = [
+    'Host: x',
+    `Authorization: Bearer ${portico.demo.users.owner.token}`,
+    'Content-Type: application/json',
+    'Content-Length: 50',
+  ];
+  const charged = portico.statements.length;
+  client.write(`POST /graphql HTTP/1.1\r\n${head.join('\r\n')}\r\n\r\n{`);
+  await vi.waitUntil(() => portico.statements.length > charged, { timeout: 10_000 });
+  const asked = portico.graphql('{ viewer { id } }');
+  await waitsFor(1);
+  finish();
+  expect((await asked).status).toBe(200);
+  await executesOnly(0);
+});
+
+it('small bodies of requests that wait are counted, as they are in memory', async () => {
+  const finish = await keepBusy();
+  const [COUNT, BYTES, EACH, LIMIT] = [80, 15_000, 1_024, 2 ** 20];
+  const body = { query: '{ viewer { id } }', variables: { unused: '' } };
+  body.variables.unused = 'x'.repeat(BYTES - JSON.stringify(body).length);
+  const asked = Array.from({ length: COUNT }, () => portico.ask('POST', '/graphql', { body }));
+  const fits = Math.floor(LIMIT / (BYTES + EACH));
+  await waitsFor(fits);
+  finish();
+  const refused = (await Promise.all(asked)).filter(({ status }) => status !== 200);
+  expect(refused.map(({ status }) => status)).toEqual(Array.from({ length: COUNT - fits }, () => 503));
+});
+
 it('operations begin in the order in which they came; one that is given up leaves its place to the next', async () => {
   const turns = new Turns(1);
   const begun: string[] = [];

@@ -23,8 +23,8 @@ type ProjectReaderDependencies = Pick<Pipeline, 'documents' | 'trusted'> & Pick<
 
 /**
  * Reads the project that a request names, before its viewer is known and its budget charged. To be cheap, it reads only small
- * bodies, and documents that are cached as valid; and nothing of a request that has to wait, so that it takes no memory. Never
- * rejects: the door reports an invalid body.
+ * bodies, and documents that are cached as valid; and nothing of a request that has to wait, as it is admitted again afterwards.
+ * Never rejects: the door reports an invalid body.
  */
 export function createProjectReader({ documents, trusted, turns, schema }: ProjectReaderDependencies): ReadProject {
   return async (request, userId) => {

@@ -16,8 +16,8 @@ export function inTurn(
     const exchange = exchangeOf(request);
     const { turns } = dependencies.services;
     const owner = exchange.viewer?.userId ?? exchange.clientAddress;
-    // No turn passes while a small body comes slowly. Otherwise bodies are read in turn: a request that waits has none in memory.
-    const readsEarly = !turns.isBusy(owner) && request.method !== 'GET' && isSmallBody(request);
+    // No turn passes while a small body comes slowly. Others are read in turn: a request that waits does not have one in memory.
+    const readsEarly = request.method !== 'GET' && isSmallBody(request);
     if (readsEarly) await exchange.readBody().catch(() => null);
     const turn = turns.take(owner, () => (readsEarly ? Number(request.headers['content-length'] ?? 0) : 0));
     exchange.endTurn = turn.end;
