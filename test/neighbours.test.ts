@@ -321,3 +321,28 @@ it('operations begin in the order in which they came; one that is given up leave
   third.end();
   expect([begun.slice(4), turns.waiting, turns.isBusy('one'), turns.isBusy('other')]).toEqual([['4'], 0, false, false]);
 });
+
+it('an operation that never ends is under way for a minute', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  try {
+    const turns = new Turns(1);
+    const lost = turns.take('one', () => 0);
+    const second = turns.take('one', () => 0);
+    vi.advanceTimersByTime(59_999);
+    const third = turns.take('one', () => 0);
+    expect([turns.executing, turns.waiting]).toEqual([1, 2]);
+    vi.advanceTimersByTime(1);
+    const fourth = turns.take('one', () => 0);
+    await second.beginning;
+    expect([turns.executing, turns.waiting]).toEqual([1, 2]);
+    lost.end();
+    expect([turns.executing, turns.waiting]).toEqual([1, 2]);
+    for (const { end } of [second, third, fourth]) end();
+    expect([turns.executing, turns.waiting, turns.isBusy('one')]).toEqual([0, 0, false]);
+    turns.take('one', () => 0);
+    vi.advanceTimersByTime(60_000);
+    expect(turns.take('one', () => 0).beginning).toBeNull();
+  } finally {
+    vi.useRealTimers();
+  }
+});

@@ -5,6 +5,11 @@ import { getOrInsert } from '../kernel/map.ts';
 const MAX_WAITING_BYTES = 1024 * 1024;
 /** What a waiting operation takes besides its JSON. */
 const OPERATION_BYTES = 1024;
+/**
+ * How long an operation counts as under way. Bodies, statements and answers have shorter timeouts; but if an operation were
+ * never to end, its user would have one less for as long as the process lives.
+ */
+const MAX_TURN_MS = 60_000;
 
 /** The place of an operation among those of its user. */
 export interface Turn {
@@ -24,7 +29,8 @@ interface Place {
 
 /** The operations of one user. */
 interface Own {
-  executing: number;
+  /** When each operation under way began, by the function that ends it; the oldest is the first. */
+  readonly executing: Map<() => void, number>;
   readonly waiting: Set<Place>;
   waitingBytes: number;
 }
@@ -53,13 +59,14 @@ export class Turns {
 
   /** Whether the user's next operation has to wait. */
   isBusy(userId: string): boolean {
-    return (this.#users.get(userId)?.executing ?? 0) >= this.max;
+    return (this.#users.get(userId)?.executing.size ?? 0) >= this.max;
   }
 
   /** `measure` returns the bytes that the operation takes while it waits. Throws `service_unavailable` if too much waits already. */
   take(userId: string, measure: () => number): Turn {
-    const own = getOrInsert(this.#users, userId, () => ({ executing: 0, waiting: new Set<Place>(), waitingBytes: 0 }));
-    if (own.executing < this.max) return { beginning: null, end: this.#begin(userId, own) };
+    this.#endOverdue(userId);
+    const own = getOrInsert(this.#users, userId, () => ({ executing: new Map(), waiting: new Set<Place>(), waitingBytes: 0 }));
+    if (own.executing.size < this.max) return { beginning: null, end: this.#begin(userId, own) };
     const bytes = OPERATION_BYTES + measure();
     if (own.waitingBytes + bytes > MAX_WAITING_BYTES) throw Fault.unavailable(new Error('too many operations of the user wait'));
     let end = () => {};
@@ -83,20 +90,27 @@ export class Turns {
 
   /** Counts an operation that begins; returns the function that ends it. */
   #begin(userId: string, own: Own): () => void {
-    own.executing += 1;
-    this.#executing += 1;
-    let isExecuting = true;
-    return () => {
-      if (!isExecuting) return;
-      isExecuting = false;
-      own.executing -= 1;
+    const end = () => {
+      if (!own.executing.delete(end)) return;
       this.#executing -= 1;
       const [next] = own.waiting;
       if (next) {
         this.#leave(own, next);
         next.begin();
-      } else if (own.executing === 0) this.#users.delete(userId);
+      } else if (own.executing.size === 0) this.#users.delete(userId);
     };
+    own.executing.set(end, performance.now());
+    this.#executing += 1;
+    return end;
+  }
+
+  /** Ends what has been under way for too long. Those that begin in its place come last, and are not reached. */
+  #endOverdue(userId: string): void {
+    const latest = performance.now() - MAX_TURN_MS;
+    for (const [end, begunAt] of this.#users.get(userId)?.executing ?? []) {
+      if (begunAt > latest) return;
+      end();
+    }
   }
 
   /** Returns whether the operation was waiting. */
