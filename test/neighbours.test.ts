@@ -1,10 +1,12 @@
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Turns } from '../src/access/turns.ts';
 import { startApp, type TestApp } from './support/app.ts';
 import { openCrowd } from './support/crowd.ts';
 import { runUnlimited } from './support/large.ts';
+import { seededRandom } from './support/random.ts';
 import { openRawSocket, type RawSocket } from './support/raw.ts';
 
 const json = { 'content-type': 'application/json' };
@@ -345,4 +347,75 @@ it('an operation that never ends is under way for a minute', async () => {
   } finally {
     vi.useRealTimers();
   }
+});
+
+it('whatever a client sends, and wherever it breaks off, its operations end', async () => {
+  const random = seededRandom(11);
+  const { hostname, port } = new URL(portico.baseUrl);
+  const { project_id: id, users } = portico.demo;
+  const lists = Array.from(
+    { length: 8 },
+    (_, index) => `a${index}: instances(first: 100) { nodes { id tasks(first: 5) { nodes { id } } } }`,
+  );
+  const documents = [
+    '{ viewer { id } }',
+    `{ project(id: "${id}") { ${lists.join(' ')} } }`,
+    `subscription { notifications(projectId: "${id}") { __typename } }`,
+    '{ nothing }',
+    '{',
+  ];
+  const write = (head: string, body: string | Buffer = '', ...headers: string[]) => {
+    const all = [`${head} HTTP/1.1`, 'Host: x', `Authorization: Bearer ${users.owner.token}`, 'Content-Type: application/json', ...headers];
+    return Buffer.concat([Buffer.from(`${all.join('\r\n')}\r\n\r\n`), Buffer.from(body)]);
+  };
+  const withLength = (body: string | Buffer, ...headers: string[]) =>
+    write('POST /graphql', body, `Content-Length: ${body.length}`, ...headers);
+  const forms = documents.flatMap((query) => {
+    const small = JSON.stringify({ query });
+    const large = JSON.stringify({ query, variables: { unused: 'x'.repeat(100_000) } });
+    const inUrl = `/graphql?query=${encodeURIComponent(query)}`;
+    return [
+      withLength(small),
+      withLength(large),
+      withLength(small, 'Accept: text/event-stream'),
+      withLength(large, 'Expect: 100-continue'),
+      withLength(gzipSync(large), 'Content-Encoding: gzip'),
+      withLength(small, 'Connection: Upgrade', 'Upgrade: h2c'),
+      write('POST /graphql', `${large.length.toString(16)}\r\n${large}\r\n0\r\n\r\n`, 'Transfer-Encoding: chunked'),
+      write(`GET ${inUrl}`),
+      write(`GET ${inUrl}`, small, `Content-Length: ${small.length}`, 'Accept: text/event-stream'),
+      write(`HEAD ${inUrl}`),
+      Buffer.concat([withLength(small), write(`GET ${inUrl}`), withLength(large)]),
+      write(`GET ${portico.projectPath}/compute/instances`),
+      write(`POST ${portico.projectPath}/monitoring/dashboards`, small, `Content-Length: ${small.length}`),
+    ];
+  });
+  const breakOff = async (bytes: Buffer) => {
+    const client = connect(Number(port), hostname).on('error', () => {});
+    closers.push(() => client.destroy());
+    if (random.chance(0.5)) client.resume();
+    const length = random.chance(0.3) ? random.below(bytes.length) : bytes.length;
+    client.write(bytes.subarray(0, length));
+    await sleep(random.below(30));
+    if (random.chance(0.5)) client.end();
+    else client.destroy();
+  };
+  const speak = async () => {
+    const socket = await openReady();
+    for (let count = 0; count < 30; count += 1) {
+      const payload = { query: random.pick(documents) };
+      const name = String(random.below(40));
+      if (random.chance(0.6)) socket.say({ type: 'subscribe', id: name, payload });
+      else socket.say({ type: 'complete', id: name });
+      if (random.chance(0.3)) await sleep(random.below(10));
+    }
+    if (random.chance(0.5)) socket.pause();
+    await sleep(random.below(50));
+    socket.destroy();
+  };
+  for (let round = 0; round < 5; round += 1) await Promise.all([...forms.map(breakOff), ...Array.from({ length: 6 }, speak)]);
+  await executesOnly(0);
+  expect(await readGauge('operations_waiting')).toBe(0);
+  expect((await portico.graphql('{ viewer { id } }')).status).toBe(200);
+  expect(portico.logLines.filter((line) => JSON.parse(line).level >= 50)).toEqual([]);
 });
