@@ -231,7 +231,7 @@ it('an operation that is completed while it waits leaves its place, and its id m
   await waitsFor(1);
   socket.say({ type: 'complete', id: 'a' });
   await waitsFor(0);
-  socket.say(subscribe);
+  socket.say(subscribe, { ...subscribe, id: 'b' }, { type: 'complete', id: 'b' });
   await waitsFor(1);
   finish();
   await socket.until(({ type }) => type === 'complete');
@@ -263,24 +263,37 @@ it('what waits for a user is bounded in bytes: more is refused with 503, and the
   await vi.waitUntil(() => socket.messages.filter(({ type }) => type === 'next').length === fits + 1, { timeout: 10_000 });
 });
 
-it('a request whose small body is not complete does not wait, nor keep others waiting', async () => {
-  const finish = await keepBusy();
+/** Sends a request whose small body is not complete. Resolves when its credential is being checked. */
+async function sendHalf(): Promise<Socket> {
   const { hostname, port } = new URL(portico.baseUrl);
   const client = connect(Number(port), hostname);
   closers.push(() => client.destroy());
-  const head = [
-    'Host: x',
-    `Authorization: Bearer ${portico.demo.users.owner.token}`,
-    'Content-Type: application/json',
-    'Content-Length: 50',
-  ];
-  const charged = portico.statements.length;
-  client.write(`POST /graphql HTTP/1.1\r\n${head.join('\r\n')}\r\n\r\n{`);
-  await vi.waitUntil(() => portico.statements.length > charged, { timeout: 10_000 });
+  const authorization = `Authorization: Bearer ${portico.demo.users.owner.token}`;
+  const head = ['POST /graphql HTTP/1.1', 'Host: x', authorization, 'Content-Type: application/json', 'Content-Length: 50'];
+  portico.statements.length = 0;
+  client.write(`${head.join('\r\n')}\r\n\r\n{`);
+  await vi.waitUntil(() => portico.statements.length > 0, { timeout: 10_000 });
+  return client;
+}
+
+it('a request whose small body is not complete does not wait, nor keep others waiting', async () => {
+  const finish = await keepBusy();
+  await sendHalf();
   const asked = portico.graphql('{ viewer { id } }');
   await waitsFor(1);
   finish();
   expect((await asked).status).toBe(200);
+  await executesOnly(0);
+});
+
+it('a request whose client has gone before it has to wait takes no place', async () => {
+  const finish = await keepBusy();
+  const client = await sendHalf();
+  portico.logLines.length = 0;
+  client.destroy();
+  await vi.waitUntil(() => portico.logLines.some((line) => JSON.parse(line).method === 'POST'), { timeout: 10_000 });
+  expect(await readGauge('operations_waiting')).toBe(0);
+  finish();
   await executesOnly(0);
 });
 

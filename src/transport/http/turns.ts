@@ -24,6 +24,7 @@ export function inTurn(
     try {
       if (turn.beginning) {
         response.once('close', turn.end);
+        if (exchange.isAbandoned) turn.end();
         await turn.beginning;
         response.off('close', turn.end);
         await admitAgain(exchange, dependencies);

@@ -231,6 +231,7 @@ class GraphqlSocket implements Protocol, GraphqlWs {
     const { viewer, address } = this.connection;
     const turn = this.dependencies.services.turns.take(viewer?.userId ?? address, () => Buffer.byteLength(toJsonText(payload)));
     operation.withdraw = turn.end;
+    if (operation.isCompleted || !this.connection.isOpen) turn.end();
     await turn.beginning;
     operation.withdraw = noop;
     operation.endTurn = turn.end;
