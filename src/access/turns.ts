@@ -62,13 +62,21 @@ export class Turns {
     return (this.#users.get(userId)?.executing.size ?? 0) >= this.max;
   }
 
-  /** `measure` returns the bytes that the operation takes while it waits. Throws `service_unavailable` if too much waits already. */
+  /** Throws `service_unavailable` if an operation that takes so many bytes had to wait, and too much waits already. */
+  requireRoom(userId: string, bytes: number): void {
+    const waitingBytes = this.#users.get(userId)?.waitingBytes ?? 0;
+    if (this.isBusy(userId) && waitingBytes + OPERATION_BYTES + bytes > MAX_WAITING_BYTES)
+      throw Fault.unavailable(new Error('too many operations of the user wait'));
+  }
+
+  /** `measure` returns the bytes that the operation takes while it waits. Throws as `requireRoom` does. */
   take(userId: string, measure: () => number): Turn {
     this.#endOverdue(userId);
     const own = getOrInsert(this.#users, userId, () => ({ executing: new Map(), waiting: new Set<Place>(), waitingBytes: 0 }));
     if (own.executing.size < this.max) return { beginning: null, end: this.#begin(userId, own) };
-    const bytes = OPERATION_BYTES + measure();
-    if (own.waitingBytes + bytes > MAX_WAITING_BYTES) throw Fault.unavailable(new Error('too many operations of the user wait'));
+    const measured = measure();
+    this.requireRoom(userId, measured);
+    const bytes = OPERATION_BYTES + measured;
     let end = () => {};
     const beginning = new Promise<void>((resolve, reject) => {
       const place: Place = {

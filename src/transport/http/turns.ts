@@ -18,8 +18,10 @@ export function inTurn(
     const owner = exchange.viewer?.userId ?? exchange.clientAddress;
     // No turn passes while a small body comes slowly. Others are read in turn: a request that waits does not have one in memory.
     const readsEarly = request.method !== 'GET' && isSmallBody(request);
+    const bytes = readsEarly ? Number(request.headers['content-length'] ?? 0) : 0;
+    turns.requireRoom(owner, bytes);
     if (readsEarly) await exchange.readBody().catch(() => null);
-    const turn = turns.take(owner, () => (readsEarly ? Number(request.headers['content-length'] ?? 0) : 0));
+    const turn = turns.take(owner, () => bytes);
     exchange.endTurn = turn.end;
     try {
       if (turn.beginning) {
