@@ -13,6 +13,7 @@ import type { Config } from './config.ts';
 import { Consoles } from './consoles/consoles.ts';
 import { deleteOldRecords } from './consoles/store.ts';
 import { deleteOldKeptAnswers } from './graph/keptanswers.ts';
+import { Shares } from './graph/share.ts';
 import { FairLimit } from './kernel/fairlimit.ts';
 import { Lifecycle } from './kernel/lifecycle.ts';
 import { Hubs } from './notifications/hubs.ts';
@@ -114,7 +115,16 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     lifecycle.onClose(() => consoles.close());
     const answerLimits = { ...config.answers, largeAnswers: new FairLimit(LARGE_ANSWERS_AT_ONCE) };
     const turns = new Turns(OPERATIONS_AT_ONCE);
-    const services = { turns, costlyTurns: new Turns(COSTLY_OPERATIONS_AT_ONCE), hubs, consoles, answerLimits, quotas: config.quotas };
+    const shares = new Shares(database, config.database?.pool ?? 1);
+    const services = {
+      turns,
+      costlyTurns: new Turns(COSTLY_OPERATIONS_AT_ONCE),
+      shares,
+      hubs,
+      consoles,
+      answerLimits,
+      quotas: config.quotas,
+    };
     const addresses = createClientAddresses(config.trustedProxies);
     const backlog = new Backlog({ limits: config.unread, onEnd: () => metrics.unreadEnds.inc() });
     const health = { lifecycle, connections, redis, metrics };

@@ -36,7 +36,7 @@ const reach = {
   requireViewer: () => ({ userId: '' }),
   requireSession: () => ({ userId: '' }),
 };
-const source = { viewer: {}, services } as unknown as ContextSource;
+const source = { viewer: null, services } as unknown as ContextSource;
 const openContext = (): Context => ({ ...createContext(source), ...reach }) as unknown as Context;
 
 const write = ({ errors, data }: ExecutionResult) => JSON.stringify({ ...(errors && { errors }), data });

@@ -3,11 +3,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Turns } from '../src/access/turns.ts';
-import { startApp, type TestApp } from './support/app.ts';
+import { isPostgres, startApp, type TestApp } from './support/app.ts';
 import { openCrowd } from './support/crowd.ts';
 import { runUnlimited } from './support/large.ts';
 import { seededRandom } from './support/random.ts';
 import { openRawSocket, type RawSocket } from './support/raw.ts';
+import { openConnection } from './support/sql.ts';
 
 const json = { 'content-type': 'application/json' };
 const AT_ONCE = 8;
@@ -17,7 +18,7 @@ let portico: TestApp;
 let closers: Array<() => void> = [];
 
 beforeAll(async () => {
-  portico = await startApp({ REDIS_URL: '', RATE_LIMIT_USER: '100000' });
+  portico = await startApp({ REDIS_URL: '', RATE_LIMIT_USER: '100000', DATABASE_POOL: '4' });
 });
 afterAll(() => portico.close());
 afterEach(() => {
@@ -309,6 +310,45 @@ it('small bodies of requests that wait are counted, as they are in memory', asyn
   const refused = (await Promise.all(asked)).filter(({ status }) => status !== 200);
   expect(refused.map(({ status }) => status)).toEqual(Array.from({ length: COUNT - fits }, () => 503));
 });
+
+it.runIf(isPostgres).each([
+  { name: 'lists of one document', lock: 'LOCK TABLE notifications', ask: () => askMany('notificationPage(page: 1) { count }') },
+  { name: 'lists by Prisma', lock: 'LOCK TABLE tasks', ask: () => askMany('tasks(first: $n) { nodes { id } }') },
+  { name: 'transactions', lock: 'LOCK TABLE dashboards', ask: askManyWrites },
+])('a user whose $name wait for the database holds half of its connections, and others the rest', async ({ lock, ask }) => {
+  const [holder, observer] = [await openConnection(portico), await openConnection(portico)];
+  closers.push(
+    () => void holder.close(),
+    () => void observer.close(),
+  );
+  await holder.run('BEGIN');
+  await holder.run(lock);
+  const asked = ask();
+  const countLocked = async () => {
+    const sql = `SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+    const [row] = await observer.run(sql);
+    return (row as { count: number }).count;
+  };
+  await vi.waitUntil(async () => (await countLocked()) >= 2, { timeout: 10_000, interval: 10 });
+  const { status } = await portico.ask('GET', '/v1/organizations', { as: 'viewer' });
+  expect([status, await countLocked()]).toEqual([200, 2]);
+  await holder.run('ROLLBACK');
+  for (const { json } of await asked) expect(json.errors).toBeUndefined();
+});
+
+/** Asks for a list many times in one document, each time as a list of its own. */
+function askMany(list: string) {
+  const lists = Array.from({ length: 40 }, (_, index) => `a${index}: ${list.replace('$n', String(1 + (index % 20)))}`).join(' ');
+  return Promise.all([portico.graphql(`query ($id: ID!) { project(id: $id) { ${lists} } }`, { id: portico.demo.project_id })]);
+}
+
+function askManyWrites() {
+  const { organization_id: organizationId, project_id: projectId } = portico.demo;
+  const query = 'mutation ($input: CreateDashboardInput!) { createDashboard(input: $input) { dashboard { id } } }';
+  const write = (_: unknown, index: number) =>
+    portico.graphql(query, { input: { organizationId, projectId, name: 'waits', idempotencyKey: `neighbours-write-${index}` } });
+  return Promise.all(Array.from({ length: AT_ONCE }, write));
+}
 
 it('operations begin in the order in which they came; one that is given up leaves its place to the next', async () => {
   const turns = new Turns(1);

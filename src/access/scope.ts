@@ -90,9 +90,9 @@ function readAccessKey(userId: string, ids: ProjectIds): AccessKey | null {
   return (hasOrganization && !organizationId) || !projectId ? null : { userId, organizationId, projectId };
 }
 
-/** The same scope, for statements within a transaction. */
-export function rebindScope(scope: ProjectScope, within: SqlClient): ProjectScope<SqlClient> {
-  return { ...scope, database: within };
+/** The same scope, for other statements: within a transaction, or of a user. */
+export function rebindScope<Executor extends SqlClient>(scope: ProjectScope, database: Executor): ProjectScope<Executor> {
+  return { ...scope, database };
 }
 
 /** The rows of a list with an id between two others, at most `limit`, in ascending or descending order of id. */

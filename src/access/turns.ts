@@ -45,7 +45,10 @@ export class Turns {
   #executing = 0;
   #waiting = 0;
 
-  constructor(private readonly max: number) {}
+  constructor(
+    private readonly max: number,
+    private readonly maxWaitingBytes = MAX_WAITING_BYTES,
+  ) {}
 
   /** The number of operations that are under way. */
   get executing(): number {
@@ -65,7 +68,7 @@ export class Turns {
   /** Throws `service_unavailable` if an operation that takes so many bytes had to wait, and too much waits already. */
   requireRoom(userId: string, bytes: number): void {
     const waitingBytes = this.#users.get(userId)?.waitingBytes ?? 0;
-    if (this.isBusy(userId) && waitingBytes + OPERATION_BYTES + bytes > MAX_WAITING_BYTES)
+    if (this.isBusy(userId) && waitingBytes + OPERATION_BYTES + bytes > this.maxWaitingBytes)
       throw Fault.unavailable(new Error('too many operations of the user wait'));
   }
 

@@ -44,7 +44,7 @@ export interface BackupTrialState {
  * `not_found` if the instance has been deleted meanwhile.
  */
 export async function readTrialState(database: Database, instanceId: string): Promise<BackupTrialState> {
-  const state = await findTrialState(database, instanceId);
+  const state = await findTrialState(database.shared, instanceId);
   if (!state) throw Fault.notFound();
   return state;
 }

@@ -131,7 +131,7 @@ export async function countInstances(database: Database, scopes: readonly Projec
 /** Throws `not_found` for a malformed id, and for an instance of another project. */
 export async function getInstance({ database, projectId }: ProjectScope, id: string): Promise<Instance> {
   const instanceId = parseUuid(id);
-  const instance = instanceId && (await findInstance(database, instanceId));
+  const instance = instanceId && (await findInstance(database.shared, instanceId));
   if (!instance || instance.projectId !== projectId) throw Fault.notFound();
   return instance;
 }
@@ -150,7 +150,7 @@ const findInstance = batchByOwner(async (database: Database, ids: readonly strin
 export function findInstances(database: Database, requested: readonly InProject[]): Promise<Array<Instance | null>> {
   return Promise.all(
     requested.map(async ({ scope, id }) => {
-      const instance = await findInstance(database, id);
+      const instance = await findInstance(database.shared, id);
       return instance?.projectId === scope.projectId ? instance : null;
     }),
   );

@@ -1,7 +1,7 @@
 import DataLoader from 'dataloader';
 import type { ExecutionResult } from 'graphql';
 import type { Lease, Revocable } from '../access/revocation.ts';
-import { type InProject, openProject, type PrefetchedProject, type ProjectIds, type ProjectScope } from '../access/scope.ts';
+import { type InProject, openProject, type PrefetchedProject, type ProjectIds, type ProjectScope, rebindScope } from '../access/scope.ts';
 import type { Turns } from '../access/turns.ts';
 import { requireSession, type Session, type Viewer } from '../access/viewer.ts';
 import { Fault } from '../kernel/fault.ts';
@@ -11,6 +11,7 @@ import { parseUuid } from '../kernel/uuid.ts';
 import type { Database } from '../platform/database.ts';
 import type { Logger } from '../platform/logger.ts';
 import { AnswerBudget, type AnswerContext, type AnswerLimits } from './answer.ts';
+import type { Shares } from './share.ts';
 
 /** The maximum number of what a user or a project may have. */
 export interface Quotas {
@@ -26,6 +27,8 @@ export interface Services {
   readonly turns: Turns;
   /** Those that cost much. */
   readonly costlyTurns: Turns;
+  /** The database for each user. */
+  readonly shares: Shares;
   readonly answerLimits: AnswerLimits;
   readonly quotas: Quotas;
 }
@@ -130,7 +133,8 @@ export type ContextSource = Pick<
 };
 
 export function createContext(source: ContextSource): Context {
-  const { database, viewer } = source;
+  const { viewer } = source;
+  const database = viewer ? source.services.shares.of(viewer.userId) : source.database;
   let scopes: Map<string, Promise<ProjectScope>> | null = null;
   let opened: Map<string, ProjectScope> | null = null;
   let budget: AnswerBudget | null = null;
@@ -174,7 +178,10 @@ export function createContext(source: ContextSource): Context {
       if (only && !isOnly(only, ids)) throw Fault.notFound();
       scopes ??= new Map();
       const key = JSON.stringify([ids.organizationId ?? null, ids.projectId]);
-      const scope = await getOrInsert(scopes, key, () => openProject(database, requester, ids, source.prefetched));
+      const scope = await getOrInsert(scopes, key, async () => {
+        // The look-up is shared with other requests.
+        return rebindScope(await openProject(source.database, requester, ids, source.prefetched), database);
+      });
       if (source.isAbandoned?.()) throw Fault.invalidRequest('The client has gone.');
       opened ??= new Map();
       opened.set(scope.projectId, scope);

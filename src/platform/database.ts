@@ -27,6 +27,8 @@ export interface SqlClient {
 export type Database = PrismaClient & SqlClient & ListClient;
 
 interface ListClient {
+  /** The database of the process, whose statements are shared by all requests; a user's own one may be derived from it. */
+  readonly shared: Database;
   /** Runs a statement without the `DESC` that is written in it: the rows of its list from the other end, in ascending order. */
   readonly queryAscending: Query;
 }
@@ -81,6 +83,7 @@ export async function openDatabase(
       return run(statement, values);
     };
   const own: SqlClient & ListClient = {
+    shared: client as Database,
     query: createQuery(observed(run)),
     queryAscending: createAscendingQuery(observed(run)),
     transact: async (work) => {
