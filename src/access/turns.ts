@@ -27,13 +27,20 @@ interface Place {
   begin(): void;
 }
 
-/** The operations of one user. */
+/** An operation under way. */
+interface Executing {
+  readonly begunAt: number;
+  readonly end: () => void;
+}
+
+/** The operations of one user: those under way, the oldest first, and those that wait. */
 interface Own {
-  /** When each operation under way began, by the function that ends it; the oldest is the first. */
-  readonly executing: Map<() => void, number>;
-  readonly waiting: Set<Place>;
+  readonly executing: Executing[];
+  waiting: Set<Place> | null;
   waitingBytes: number;
 }
+
+const createOwn = (): Own => ({ executing: [], waiting: null, waitingBytes: 0 });
 
 /**
  * Shares a process among its users: a few operations of each are executed at the same time, the others wait for those of their
@@ -62,7 +69,7 @@ export class Turns {
 
   /** Whether the user's next operation has to wait. */
   isBusy(userId: string): boolean {
-    return (this.#users.get(userId)?.executing.size ?? 0) >= this.max;
+    return (this.#users.get(userId)?.executing.length ?? 0) >= this.max;
   }
 
   /** Throws `service_unavailable` if an operation that takes so many bytes had to wait, and too much waits already. */
@@ -75,8 +82,8 @@ export class Turns {
   /** `measure` returns the bytes that the operation takes while it waits. Throws as `requireRoom` does. */
   take(userId: string, measure: () => number): Turn {
     this.#endOverdue(userId);
-    const own = getOrInsert(this.#users, userId, () => ({ executing: new Map(), waiting: new Set<Place>(), waitingBytes: 0 }));
-    if (own.executing.size < this.max) return { beginning: null, end: this.#begin(userId, own) };
+    const own = getOrInsert(this.#users, userId, createOwn);
+    if (own.executing.length < this.max) return { beginning: null, end: this.#begin(userId, own) };
     const measured = measure();
     this.requireRoom(userId, measured);
     const bytes = OPERATION_BYTES + measured;
@@ -92,7 +99,7 @@ export class Turns {
       end = () => {
         if (this.#leave(own, place)) reject(Fault.invalidRequest('The client has gone.'));
       };
-      own.waiting.add(place);
+      (own.waiting ??= new Set()).add(place);
       own.waitingBytes += bytes;
       this.#waiting += 1;
     });
@@ -101,32 +108,33 @@ export class Turns {
 
   /** Counts an operation that begins; returns the function that ends it. */
   #begin(userId: string, own: Own): () => void {
-    const end = () => {
-      if (!own.executing.delete(end)) return;
-      this.#executing -= 1;
-      const [next] = own.waiting;
-      if (next) {
-        this.#leave(own, next);
-        next.begin();
-      } else if (own.executing.size === 0) this.#users.delete(userId);
-    };
-    own.executing.set(end, performance.now());
+    const begun = { begunAt: performance.now(), end: () => this.#end(userId, own, begun) };
+    own.executing.push(begun);
     this.#executing += 1;
-    return end;
+    return begun.end;
   }
 
-  /** Ends what has been under way for too long. Those that begin in its place come last, and are not reached. */
+  #end(userId: string, own: Own, ended: Executing): void {
+    const at = own.executing.indexOf(ended);
+    if (at < 0) return;
+    own.executing.splice(at, 1);
+    this.#executing -= 1;
+    const [next] = own.waiting ?? [];
+    if (next) {
+      this.#leave(own, next);
+      next.begin();
+    } else if (own.executing.length === 0) this.#users.delete(userId);
+  }
+
+  /** Ends what has been under way for too long. */
   #endOverdue(userId: string): void {
     const latest = performance.now() - MAX_TURN_MS;
-    for (const [end, begunAt] of this.#users.get(userId)?.executing ?? []) {
-      if (begunAt > latest) return;
-      end();
-    }
+    for (const { begunAt, end } of this.#users.get(userId)?.executing.slice() ?? []) if (begunAt <= latest) end();
   }
 
   /** Returns whether the operation was waiting. */
   #leave(own: Own, place: Place): boolean {
-    if (!own.waiting.delete(place)) return false;
+    if (!own.waiting?.delete(place)) return false;
     own.waitingBytes -= place.bytes;
     this.#waiting -= 1;
     return true;

@@ -18,6 +18,8 @@ export interface ExchangeDependencies {
   readonly config: { readonly publicUrl: string | null; readonly compresses: boolean };
 }
 
+const noop = () => {};
+
 /** One HTTP request and its answer, from the first middleware on. Values that few requests need are computed on demand. */
 export class Exchange {
   readonly requestId: string;
@@ -32,7 +34,7 @@ export class Exchange {
   /** The headers of the answer: name, value, name, value. */
   readonly headers: string[];
   /** Lets the user's next request begin, where the handler of this one ends only when its answer has been read. */
-  endTurn: () => void = () => {};
+  endTurn: () => void = noop;
   /** Whether the log and the metrics omit the request, as a monitor sends it every second. */
   isQuiet = false;
   #log: Logger | null = null;
