@@ -125,7 +125,7 @@ test('of the keys of a user that have ended, 10,000 are kept as new ones are mad
     `INSERT INTO api_keys (user_id, name, hint, secret_hash, revoked, expires)
      SELECT '${app.demo.users.owner.id}'::uuid, 'Key ' || i, 'hint', sha256(i::text::bytea), CASE WHEN i % 2 = 0 THEN now() END,
        CASE WHEN i % 2 = 1 THEN now() END
-     FROM generate_series(1, 10_012) AS i ORDER BY i`,
+     FROM generate_series(1, 10012) AS i ORDER BY i`,
   );
   const create = 'mutation { createApiKey(input: { name: "new" }) { apiKey { id } } }';
   const oldest = await app.app.database.apiKey.findMany({ orderBy: { id: 'asc' }, take: 12 });
