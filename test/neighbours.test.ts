@@ -397,6 +397,10 @@ it('an operation that never ends is under way for a minute', async () => {
     turns.take('one', () => 0);
     vi.advanceTimersByTime(60_000);
     expect(turns.take('one', () => 0).beginning).toBeNull();
+    void turns.take('one', () => 2 ** 20 - 1_024);
+    expect(() => turns.requireRoom('one', 0)).toThrow('unavailable');
+    vi.advanceTimersByTime(60_000);
+    expect(() => turns.requireRoom('one', 0)).not.toThrow();
   } finally {
     vi.useRealTimers();
   }

@@ -74,9 +74,9 @@ export class Turns {
 
   /** Throws `service_unavailable` if an operation that takes so many bytes had to wait, and too much waits already. */
   requireRoom(userId: string, bytes: number): void {
-    const waitingBytes = this.#users.get(userId)?.waitingBytes ?? 0;
-    if (this.isBusy(userId) && waitingBytes + OPERATION_BYTES + bytes > this.maxWaitingBytes)
-      throw Fault.unavailable(new Error('too many operations of the user wait'));
+    this.#endOverdue(userId);
+    const own = this.#users.get(userId);
+    if (own) this.#checkRoom(own, bytes);
   }
 
   /** `measure` returns the bytes that the operation takes while it waits. Throws as `requireRoom` does. */
@@ -85,7 +85,7 @@ export class Turns {
     const own = getOrInsert(this.#users, userId, createOwn);
     if (own.executing.length < this.max) return { beginning: null, end: this.#begin(userId, own) };
     const measured = measure();
-    this.requireRoom(userId, measured);
+    this.#checkRoom(own, measured);
     const bytes = OPERATION_BYTES + measured;
     let end = () => {};
     const beginning = new Promise<void>((resolve, reject) => {
@@ -104,6 +104,11 @@ export class Turns {
       this.#waiting += 1;
     });
     return { beginning, end: () => end() };
+  }
+
+  #checkRoom({ executing, waitingBytes }: Own, bytes: number): void {
+    if (executing.length >= this.max && waitingBytes + OPERATION_BYTES + bytes > this.maxWaitingBytes)
+      throw Fault.unavailable(new Error('too many operations of the user wait'));
   }
 
   /** Counts an operation that begins; returns the function that ends it. */
