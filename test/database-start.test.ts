@@ -14,7 +14,7 @@ import { createLogger } from '../src/platform/logger.ts';
 import { LOCK_KEY } from '../src/platform/migrate.ts';
 import { Pool } from '../src/platform/pool.ts';
 import { createQuery } from '../src/platform/query.ts';
-import { startApp } from './support/app.ts';
+import { copyTemplate, startApp } from './support/app.ts';
 import { createCertificate } from './support/certificate.ts';
 import { databaseUrl, execute, fillDemo } from './support/database.ts';
 import { readList } from './support/lists.ts';
@@ -54,7 +54,7 @@ it.runIf('server' in origin)('a certificate that is away for a moment fails the 
   const path = join(folder, 'ca.crt');
   writeFileSync(path, '');
   const pool = new Pool({
-    url: `${databaseUrl(origin.server, origin.template)}?sslmode=disable&sslrootcert=${path}`,
+    url: `${await copyTemplate(origin)}?sslmode=disable&sslrootcert=${path}`,
     size: 1,
     log: createLogger('silent'),
   });
@@ -76,7 +76,7 @@ it.runIf('server' in origin)('a role that is refused after the start loses no co
   if (!('server' in origin)) return;
   const role = `portico_test_${process.pid}_refused`;
   await execute(origin.server, `CREATE ROLE ${role} LOGIN`);
-  const url = new URL(databaseUrl(origin.server, origin.template));
+  const url = new URL(await copyTemplate(origin));
   url.username = role;
   const pool = new Pool({ url: url.href, size: 2, log: createLogger('silent') });
   const query = createQuery((statement, values) => pool.run(statement, values));

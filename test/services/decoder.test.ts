@@ -5,7 +5,7 @@ import { JsonText } from '../../src/kernel/jsontext.ts';
 import { Lifecycle } from '../../src/kernel/lifecycle.ts';
 import { type Database, openDatabase } from '../../src/platform/database.ts';
 import type { Parameter } from '../../src/platform/encode.ts';
-import { databaseUrl } from '../support/database.ts';
+import { copyTemplate } from '../support/app.ts';
 
 /** For each type used by Portico's columns: values as PostgreSQL writes them, including extremes. */
 const samples: Readonly<Record<string, readonly string[]>> = {
@@ -45,7 +45,7 @@ let types: ReadonlyArray<{ readonly name: string; readonly isEnum: boolean; read
 beforeAll(async () => {
   const origin = inject('origin');
   if (!('server' in origin)) throw new Error('this needs a PostgreSQL');
-  const url = databaseUrl(origin.server, origin.template);
+  const url = await copyTemplate(origin);
   lifecycle = new Lifecycle();
   ({ database } = await openDatabase({ dataDir: tmpdir(), database: { url, pool: 1 } }, lifecycle));
   client = new pg.Client({ connectionString: url, options: '-c timezone=UTC' });

@@ -48,6 +48,8 @@ async function prepareTemplate(project: TestProject, server: string) {
   const template = `portico_test_${process.pid}_${project.name}`;
   await execute(server, `CREATE DATABASE ${template}`);
   await fillDemo(databaseUrl(server, template));
+  // Neither a copy can be made while somebody is connected to the template, nor a connection while a copy is made.
+  await execute(server, `ALTER DATABASE ${template} ALLOW_CONNECTIONS false`);
   project.provide('origin', { server, template });
   return async () => {
     const rows = await execute(server, `SELECT datname FROM pg_database WHERE datname LIKE '${template}%'`);
