@@ -8,7 +8,7 @@ import { openCrowd } from './support/crowd.ts';
 import { runUnlimited } from './support/large.ts';
 import { seededRandom } from './support/random.ts';
 import { openRawSocket, type RawSocket } from './support/raw.ts';
-import { openConnection } from './support/sql.ts';
+import { type Connection, openConnection } from './support/sql.ts';
 
 const json = { 'content-type': 'application/json' };
 const AT_ONCE = 8;
@@ -260,6 +260,10 @@ it('what waits for a user is bounded in bytes: more is refused with 503, and the
   await waitsFor(fits + 1);
   const refused = await portico.ask('GET', `${portico.projectPath}/compute/overview`);
   expect([refused.status, refused.headers['retry-after'], refused.json.code]).toEqual([503, '1', 'service_unavailable']);
+  const asked = await portico.graphql('{ viewer { id } }');
+  expect([asked.status, asked.headers['cache-control']]).toEqual([503, 'no-store']);
+  const logged = portico.logLines.map((line) => JSON.parse(line)).filter(({ status }) => status === 503);
+  expect(logged.slice(-2).map(({ operation }) => operation)).toEqual(['compute_overview', 'graphql']);
   finish();
   await vi.waitUntil(() => socket.messages.filter(({ type }) => type === 'next').length === fits + 1, { timeout: 10_000 });
 });
@@ -326,17 +330,49 @@ it.runIf(isPostgres).each([
   await holder.run('BEGIN');
   await holder.run(lock);
   const asked = ask();
-  const countLocked = async () => {
-    const sql = `SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
-    const [row] = await observer.run(sql);
-    return (row as { count: number }).count;
-  };
-  await vi.waitUntil(async () => (await countLocked()) >= 2, { timeout: 10_000, interval: 10 });
+  await vi.waitUntil(async () => (await countLocked(observer)) >= 2, { timeout: 10_000, interval: 10 });
   const { status } = await portico.ask('GET', '/v1/organizations', { as: 'viewer' });
-  expect([status, await countLocked()]).toEqual([200, 2]);
+  expect([status, await countLocked(observer)]).toEqual([200, 2]);
   await holder.run('ROLLBACK');
   for (const { json } of await asked) expect(json.errors).toBeUndefined();
 });
+
+it.runIf(isPostgres)('a credential that was revoked while its costly operation waited for another one is refused', async () => {
+  const create = 'mutation { createApiKey(input: { name: "costs" }) { key apiKey { id } } }';
+  const { key, apiKey } = (await portico.graphql(create)).json.data.createApiKey;
+  const [holder, observer] = [await openConnection(portico), await openConnection(portico)];
+  closers.push(
+    () => void holder.close(),
+    () => void observer.close(),
+  );
+  await holder.run('BEGIN');
+  await holder.run('LOCK TABLE tasks');
+  const query = 'query ($id: ID!) { project(id: $id) { instances(first: 100) { nodes { id tasks(first: 11) { nodes { id } } } } } }';
+  const variables = { id: portico.demo.project_id };
+  const first = portico.graphql(query, variables);
+  await vi.waitUntil(async () => (await countLocked(observer)) > 0, { timeout: 10_000, interval: 10 });
+  const socket = await openReady(key);
+  socket.say({ type: 'subscribe', id: 'a', payload: { query, variables } });
+  const second = portico.graphql(query, variables, { as: { bearer: key } });
+  await executesOnly(3);
+  await portico.app.database.apiKey.update({ where: { id: apiKey.id }, data: { revoked: new Date() } });
+  await holder.run('ROLLBACK');
+  expect((await first).json.errors).toBeUndefined();
+  const { json } = await second;
+  expect([json.data, json.errors.map(({ extensions }: { extensions: { code: string } }) => extensions.code)]).toEqual([
+    undefined,
+    ['not_authenticated'],
+  ]);
+  expect((await socket.refused).code).toBe(4403);
+  expect(socket.messages.filter(({ type }) => type === 'next')).toEqual([]);
+});
+
+/** The number of the database's statements that wait for a lock. */
+async function countLocked(observer: Connection): Promise<number> {
+  const sql = `SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+  const [row] = await observer.run(sql);
+  return (row as { count: number }).count;
+}
 
 /** Asks for a list many times in one document, each time as a list of its own. */
 function askMany(list: string) {
@@ -377,6 +413,27 @@ it('operations begin in the order in which they came; one that is given up leave
   other.end();
   third.end();
   expect([begun.slice(4), turns.waiting, turns.isBusy('one'), turns.isBusy('other')]).toEqual([['4'], 0, false, false]);
+});
+
+it('an operation waits for 20 seconds', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  try {
+    const turns = new Turns(1);
+    const first = turns.take('one', () => 0);
+    const [second, third] = [turns.take('one', () => 0), turns.take('one', () => 0)];
+    const outcomes = [second, third].map(({ beginning }) => beginning?.then(() => 'begun', String));
+    vi.advanceTimersByTime(19_999);
+    first.end();
+    expect(await outcomes[0]).toBe('begun');
+    vi.advanceTimersByTime(1);
+    expect(await outcomes[1]).toMatch('unavailable');
+    expect([turns.executing, turns.waiting, vi.getTimerCount()]).toEqual([1, 0, 0]);
+    second.end();
+    third.end();
+    expect(turns.isBusy('one')).toBe(false);
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 it('an operation that never ends is under way for a minute', async () => {

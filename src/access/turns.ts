@@ -10,10 +10,15 @@ const OPERATION_BYTES = 1024;
  * never to end, its user would have one less for as long as the process lives.
  */
 const MAX_TURN_MS = 60_000;
+/** How long an operation waits. Clients and proxies give up after half a minute, and its body must have come by then, too. */
+const MAX_WAIT_MS = 20_000;
 
 /** The place of an operation among those of its user. */
 export interface Turn {
-  /** Resolves when the operation may begin, null if it may at once. Rejects if it is ended before. */
+  /**
+   * Resolves when the operation may begin, null if it may at once. Rejects if it is ended before, and with
+   * `service_unavailable` after 20 seconds.
+   */
   readonly beginning: Promise<void> | null;
   /**
    * Lets the user's next operation begin. To be called when the operation has ended, however it did, or is given up while it
@@ -24,6 +29,7 @@ export interface Turn {
 
 interface Place {
   readonly bytes: number;
+  readonly deadline: NodeJS.Timeout;
   begin(): void;
 }
 
@@ -89,16 +95,18 @@ export class Turns {
     const bytes = OPERATION_BYTES + measured;
     let end = () => {};
     const beginning = new Promise<void>((resolve, reject) => {
+      const giveUp = (fault: Fault) => {
+        if (this.#leave(own, place)) reject(fault);
+      };
       const place: Place = {
         bytes,
+        deadline: setTimeout(() => giveUp(Fault.unavailable(new Error('the operation waited for too long'))), MAX_WAIT_MS).unref(),
         begin: () => {
           end = this.#begin(userId, own);
           resolve();
         },
       };
-      end = () => {
-        if (this.#leave(own, place)) reject(Fault.invalidRequest('The client has gone.'));
-      };
+      end = () => giveUp(Fault.invalidRequest('The client has gone.'));
       (own.waiting ??= new Set()).add(place);
       own.waitingBytes += bytes;
       this.#waiting += 1;
@@ -140,6 +148,7 @@ export class Turns {
   /** Returns whether the operation was waiting. */
   #leave(own: Own, place: Place): boolean {
     if (!own.waiting?.delete(place)) return false;
+    clearTimeout(place.deadline);
     own.waitingBytes -= place.bytes;
     this.#waiting -= 1;
     return true;

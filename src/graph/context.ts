@@ -3,7 +3,7 @@ import type { ExecutionResult } from 'graphql';
 import type { Lease, Revocable } from '../access/revocation.ts';
 import { type InProject, openProject, type PrefetchedProject, type ProjectIds, type ProjectScope, rebindScope } from '../access/scope.ts';
 import type { Turns } from '../access/turns.ts';
-import { requireSession, type Session, type Viewer } from '../access/viewer.ts';
+import { refreshViewer, requireSession, type Session, type Viewer } from '../access/viewer.ts';
 import { Fault } from '../kernel/fault.ts';
 import { toJsonText } from '../kernel/jsontext.ts';
 import { getOrInsert } from '../kernel/map.ts';
@@ -53,6 +53,8 @@ export interface Context extends AnswerContext {
   renewCredential(token: string): Promise<Session>;
   /** The only project that may be opened, for a socket opened with a ticket; null: any that the viewer may see. */
   readonly onlyProject: { readonly organizationId: string; readonly projectId: string } | null;
+  /** To be called when the operation has waited. Throws `not_authenticated` if its credential was revoked meanwhile. */
+  admitAgain(): Promise<void>;
   /** Throws `not_authenticated` without a credential. */
   requireViewer(): Viewer;
   /** Throws `not_authenticated`, or `session_required` for an API key. */
@@ -134,6 +136,7 @@ export type ContextSource = Pick<
 
 export function createContext(source: ContextSource): Context {
   const { viewer } = source;
+  let { prefetched } = source;
   const database = viewer ? source.services.shares.of(viewer.userId) : source.database;
   let scopes: Map<string, Promise<ProjectScope>> | null = null;
   let opened: Map<string, ProjectScope> | null = null;
@@ -170,6 +173,10 @@ export function createContext(source: ContextSource): Context {
     renewCredential: source.renewCredential,
     onlyProject: source.onlyProject,
     route: source.route,
+    async admitAgain() {
+      prefetched = null;
+      if (viewer) await refreshViewer(source.database, viewer);
+    },
     requireViewer,
     requireSession: () => requireSession(requireViewer()),
     async openProject(ids) {
@@ -180,7 +187,7 @@ export function createContext(source: ContextSource): Context {
       const key = JSON.stringify([ids.organizationId ?? null, ids.projectId]);
       const scope = await getOrInsert(scopes, key, async () => {
         // The look-up is shared with other requests.
-        return rebindScope(await openProject(source.database, requester, ids, source.prefetched), database);
+        return rebindScope(await openProject(source.database, requester, ids, prefetched), database);
       });
       if (source.isAbandoned?.()) throw Fault.invalidRequest('The client has gone.');
       opened ??= new Map();

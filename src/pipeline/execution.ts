@@ -28,10 +28,13 @@ export function executeByReference(): Plugin<OperationContext> {
 const COSTLY = 1_000;
 
 async function executeInTurn(args: ExecutionArgs): Promise<ExecutionResult> {
-  const { services, viewer } = args.contextValue as OperationContext;
-  const turn = services.costlyTurns.take(viewer?.userId ?? '', () => 0);
+  const context = args.contextValue as OperationContext;
+  const turn = context.services.costlyTurns.take(context.viewer?.userId ?? '', () => 0);
   try {
-    await turn.beginning;
+    if (turn.beginning) {
+      await turn.beginning;
+      await context.admitAgain();
+    }
     return await execute(args);
   } finally {
     turn.end();

@@ -6,15 +6,14 @@ const outageCodes = new Set(['P1001', 'P1002', 'P1008', 'P1017', 'P2024', 'P2028
 /**
  * SQLSTATEs: shutdown, startup, idle session timeout, insufficient resources (disk, memory, clients), I/O error, object not in
  * prerequisite state, lock timeout, statement timeout, serialization failure, deadlock, transaction timeouts, a server that is
- * read-only, connection failure, a role or database that is refused.
+ * read-only, connection failure, a role or database that is refused, and what is not supported: of our statements only one that
+ * was prepared before a column changed its type, which the next connection prepares anew.
  */
-const outageStates = /^(57P0[1-5]|53...|58030|55000|55P03|57014|40001|40P01|25P0[34]|25006|08...|28...|3D000)$/;
+const outageStates = /^(57P0[1-5]|53...|58030|55000|55P03|57014|40001|40P01|25P0[34]|25006|08...|28...|3D000|0A000)$/;
 const outageErrnos = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
 /** Node's codes for a certificate that it refuses. */
 export const refusedCertificate = /CERT|UNABLE_TO_VERIFY|HOSTNAME_MISMATCH/;
-// The last one is of a statement that was prepared before a column changed its type; the next connection prepares it anew.
-const outageMessages =
-  /timeout exceeded when trying to connect|Connection terminated|Query read timeout|DriverAdapterError: Timed out|cached plan must not change result type/;
+const outageMessages = /timeout exceeded when trying to connect|Connection terminated|Query read timeout|DriverAdapterError: Timed out/;
 
 /** The message of the error for a statement that was not sent, as the breaker is open. */
 export const DATABASE_AWAY = 'the database is away';

@@ -48,11 +48,8 @@ export type ReadProject = (request: IncomingMessage, userId: string) => ProjectI
 /** GraphQL over HTTP. A POST with JSON, as nearly every request is, bypasses Yoga's HTTP handler, which takes all others. */
 export function createGraphqlDoor(dependencies: ContextDependencies & { pipeline: Pipeline }): Middleware {
   const { yoga, getEnveloped, trusted } = dependencies.pipeline;
-  return inTurn(dependencies, async (request, response) => {
+  const serve = inTurn(dependencies, async (request, response) => {
     const exchange = exchangeOf(request);
-    exchange.operation = 'graphql';
-    // Any answer may contain a ticket or a new key.
-    exchange.headers.push('Cache-Control', 'no-store');
     const { mediaType, canStream } = readAccept(request);
     const context = openContext(dependencies, exchange);
     const open = () => context;
@@ -75,6 +72,13 @@ export function createGraphqlDoor(dependencies: ContextDependencies & { pipeline
     await yoga(request, response, { exchange, delivery: canStream && !isHead ? 'results' : 'whole', mediaType, openContext: open });
     if (isHead) request.method = 'HEAD';
   });
+  return (request, response, next) => {
+    const exchange = exchangeOf(request);
+    exchange.operation = 'graphql';
+    // Any answer may contain a ticket or a new key.
+    exchange.headers.push('Cache-Control', 'no-store');
+    return serve(request, response, next);
+  };
 
   /** Serializes and sends a result of `runOperation`. */
   async function sendResult(response: ServerResponse, result: ExecutionResult, { mediaType, context }: SendOptions): Promise<void> {

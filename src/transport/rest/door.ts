@@ -22,7 +22,13 @@ export function createRestDoor(bound: readonly BoundRoute[], dependencies: RestD
   const router = express.Router({ caseSensitive: true, strict: true });
   const guards = [dependencies.admitRequest, requireViewer] as RequestHandler[];
   for (const route of bound) {
-    const handler = inTurn(dependencies, (request, response) => serve(route, dependencies, request as express.Request, response));
+    const run = inTurn(dependencies, (request, response) => serve(route, dependencies, request as express.Request, response));
+    const handler: Middleware = (request, response, next) => {
+      const exchange = exchangeOf(request);
+      exchange.operation = route.name;
+      for (const [header, value] of Object.entries(route.headers)) exchange.headers.push(header, value);
+      return run(request, response, next);
+    };
     router[route.route.method](route.route.path, ...guards, handler as RequestHandler);
   }
   // Every path below /v1 requires a credential, even one that does not exist.
@@ -48,8 +54,6 @@ const requireViewer: Middleware = (request, _response, next) => {
 async function serve(route: BoundRoute, dependencies: RestDependencies, request: express.Request, response: ServerResponse): Promise<void> {
   const exchange = exchangeOf(request);
   const { url } = request;
-  exchange.operation = route.name;
-  for (const [header, value] of Object.entries(route.headers)) exchange.headers.push(header, value);
   const context = openContext(dependencies, exchange, route.name);
   const getContext = () => context;
   const answer = await route.serve({

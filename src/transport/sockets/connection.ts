@@ -181,6 +181,10 @@ export class SocketConnection implements Principal {
     });
     return {
       ...context,
+      admitAgain: async () => {
+        await this.authorize();
+        this.requireOpen();
+      },
       requireViewer: () => {
         this.requireOpen();
         return context.requireViewer();
