@@ -77,7 +77,7 @@ export class AnswerBudget {
       await nextImmediate();
       const parts = toJsonParts(body);
       await nextImmediate();
-      return toBytes(parts);
+      return await toBytes(parts);
     } finally {
       this.#isSerializing = false;
       this.close();
@@ -135,11 +135,20 @@ export class AnswerBudget {
   }
 }
 
-/** Joins texts into one buffer, in UTF-8. */
-function toBytes(parts: readonly string[]): Buffer {
+/** The bytes that are encoded in a step: a millisecond's work. */
+const STEP_BYTES = 512 * 1024;
+
+/** Joins texts into one buffer, in UTF-8, in steps. */
+async function toBytes(parts: readonly string[]): Promise<Buffer> {
   const bytes = Buffer.allocUnsafe(parts.reduce((sum, part) => sum + Buffer.byteLength(part), 0));
   let at = 0;
-  for (const part of parts) at += bytes.write(part, at);
+  let stepEnd = STEP_BYTES;
+  for (const part of parts) {
+    at += bytes.write(part, at);
+    if (at < stepEnd) continue;
+    stepEnd = at + STEP_BYTES;
+    await nextImmediate();
+  }
   return bytes;
 }
 
