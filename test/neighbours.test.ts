@@ -353,16 +353,16 @@ it.runIf(isPostgres)('a credential that was revoked while its costly operation w
   await vi.waitUntil(async () => (await countLocked(observer)) > 0, { timeout: 10_000, interval: 10 });
   const socket = await openReady(key);
   socket.say({ type: 'subscribe', id: 'a', payload: { query, variables } });
-  const second = portico.graphql(query, variables, { as: { bearer: key } });
-  await executesOnly(3);
+  const path = `/graphql?${new URLSearchParams({ query, variables: JSON.stringify(variables) })}`;
+  const later = [portico.graphql(query, variables, { as: { bearer: key } }), portico.ask('GET', path, { as: { bearer: key } })];
+  await executesOnly(4);
   await portico.app.database.apiKey.update({ where: { id: apiKey.id }, data: { revoked: new Date() } });
   await holder.run('ROLLBACK');
   expect((await first).json.errors).toBeUndefined();
-  const { json } = await second;
-  expect([json.data, json.errors.map(({ extensions }: { extensions: { code: string } }) => extensions.code)]).toEqual([
-    undefined,
-    ['not_authenticated'],
-  ]);
+  for (const { status, headers, json } of await Promise.all(later)) {
+    expect([status, headers['www-authenticate'], headers['cache-control']]).toEqual([401, 'Bearer', 'no-store']);
+    expect(json).toEqual({ errors: [{ message: expect.any(String), extensions: { code: 'not_authenticated' } }] });
+  }
   expect((await socket.refused).code).toBe(4403);
   expect(socket.messages.filter(({ type }) => type === 'next')).toEqual([]);
 });

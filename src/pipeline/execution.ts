@@ -1,9 +1,10 @@
-import { type ExecutionArgs, type ExecutionResult, execute, subscribe } from 'graphql';
+import { type ExecutionArgs, type ExecutionResult, execute, GraphQLError, subscribe } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
-import { Fault } from '../kernel/fault.ts';
+import { Fault, statusByCode } from '../kernel/fault.ts';
+import { toFault } from '../platform/errors.ts';
 import { findCost } from './check.ts';
 import type { OperationContext } from './enveloped.ts';
-import { toGraphqlError } from './mask.ts';
+import { graphqlExtensions, toGraphqlError } from './mask.ts';
 
 /**
  * Executes by graphql-js itself, which keeps the fields of an answer in the order of the document. Documents are not compiled:
@@ -33,12 +34,20 @@ async function executeInTurn(args: ExecutionArgs): Promise<ExecutionResult> {
   try {
     if (turn.beginning) {
       await turn.beginning;
-      await context.admitAgain();
+      await context.admitAgain().catch(rejectRequest);
     }
     return await execute(args);
   } finally {
     turn.end();
   }
+}
+
+/** Rejects the request as its door would have done: a credential that is no longer valid has the HTTP status 401. */
+function rejectRequest(failure: unknown): never {
+  const fault = toFault(failure);
+  if (fault.code !== 'not_authenticated') throw fault;
+  const http = { status: statusByCode[fault.code], headers: { 'WWW-Authenticate': 'Bearer' } };
+  throw new GraphQLError(fault.message, { extensions: { ...graphqlExtensions(fault), http } });
 }
 
 const noStream = 'A subscription needs a client that takes text/event-stream, or a WebSocket.';
