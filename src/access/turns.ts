@@ -17,7 +17,7 @@ const MAX_WAIT_MS = 20_000;
 export interface Turn {
   /**
    * Resolves when the operation may begin, null if it may at once. Rejects if it is ended before, and with
-   * `service_unavailable` after 20 seconds.
+   * `service_unavailable` after `maxWaitMs`.
    */
   readonly beginning: Promise<void> | null;
   /**
@@ -61,6 +61,7 @@ export class Turns {
   constructor(
     private readonly max: number,
     private readonly maxWaitingBytes = MAX_WAITING_BYTES,
+    private readonly maxWaitMs = MAX_WAIT_MS,
   ) {}
 
   /** The number of operations that are under way. */
@@ -100,7 +101,7 @@ export class Turns {
       };
       const place: Place = {
         bytes,
-        deadline: setTimeout(() => giveUp(Fault.unavailable(new Error('the operation waited for too long'))), MAX_WAIT_MS).unref(),
+        deadline: setTimeout(() => giveUp(Fault.unavailable(new Error('the operation waited for too long'))), this.maxWaitMs).unref(),
         begin: () => {
           end = this.#begin(userId, own);
           resolve();

@@ -5,6 +5,8 @@ import type { Query } from '../platform/query.ts';
 
 /** The users whose databases are kept: with Prisma’s client, one takes 15 KiB and 0.15 ms to make. */
 const MAX_KEPT = 1_000;
+/** How long a statement waits for others of its user: a document may have many that are slow. */
+const MAX_WAIT_MS = 60_000;
 
 /**
  * Divides the connections among the users: the operations of one have at most half of them, for statements and transactions. A
@@ -19,7 +21,7 @@ export class Shares {
     connections: number,
   ) {
     // What waits is bounded with the operations.
-    this.#turns = new Turns(Math.max(1, Math.floor(connections / 2)), Number.POSITIVE_INFINITY);
+    this.#turns = new Turns(Math.max(1, Math.floor(connections / 2)), Number.POSITIVE_INFINITY, MAX_WAIT_MS);
   }
 
   /** The database for the operations of a user: what it is asked beyond the user's share waits for their other statements. */
