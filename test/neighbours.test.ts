@@ -4,6 +4,7 @@ import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Turns } from '../src/access/turns.ts';
 import { isPostgres, startApp, type TestApp } from './support/app.ts';
+import { openConsole, openGuest, setEndpoint } from './support/console.ts';
 import { openCrowd } from './support/crowd.ts';
 import { runUnlimited } from './support/large.ts';
 import { seededRandom } from './support/random.ts';
@@ -321,6 +322,7 @@ it.runIf(isPostgres).each([
   { name: 'lists of one document', lock: 'LOCK TABLE notifications', ask: () => askMany('notificationPage(page: 1) { count }') },
   { name: 'lists by Prisma', lock: 'LOCK TABLE tasks', ask: () => askMany('tasks(first: $n) { nodes { id } }') },
   { name: 'transactions', lock: 'LOCK TABLE dashboards', ask: askManyWrites },
+  { name: 'consoles that open', lock: 'LOCK TABLE console_sessions', ask: openManyConsoles },
 ])('a user whose $name wait for the database holds half of its connections, and others the rest', async ({ lock, ask }) => {
   const [holder, observer] = [await openConnection(portico), await openConnection(portico)];
   closers.push(
@@ -378,6 +380,20 @@ async function countLocked(observer: Connection): Promise<number> {
 function askMany(list: string) {
   const lists = Array.from({ length: 40 }, (_, index) => `a${index}: ${list.replace('$n', String(1 + (index % 20)))}`).join(' ');
   return Promise.all([portico.graphql(`query ($id: ID!) { project(id: $id) { ${lists} } }`, { id: portico.demo.project_id })]);
+}
+
+/** Opens sessions of one console, each of which ends the one before. */
+async function openManyConsoles() {
+  const guest = await openGuest();
+  const instance = portico.demo.instances.console;
+  await setEndpoint(portico, instance, { port: guest.port });
+  const consoles = await Promise.all(Array.from({ length: AT_ONCE }, () => openConsole(portico, instance)));
+  closers.push(() => {
+    for (const { socket } of consoles) socket.terminate();
+    void guest.close();
+  });
+  await Promise.all(consoles.map(({ opened }) => opened));
+  return [];
 }
 
 function askManyWrites() {

@@ -83,7 +83,7 @@ export class Consoles {
    */
   async prepare(scope: ProjectScope, request: ConsoleRequest): Promise<ConsoleOpening | ConsoleRejection> {
     const instanceId = parseUuid(request.instanceId);
-    const instance = instanceId && (await findInstance(this.dependencies.database, scope.projectId, instanceId));
+    const instance = instanceId && (await findInstance(scope.database, scope.projectId, instanceId));
     if (!instance) throw Fault.notFound();
     requireRole(scope, 'member');
     if (inactiveStatuses.has(instance.status)) return 'instance_not_running';
@@ -102,8 +102,8 @@ export class Consoles {
     endpoint: Endpoint,
     client: ConsoleClient,
   ): Promise<Attachment | ConsoleRejection> {
-    const { database, limits } = this.dependencies;
-    const { projectId, viewer } = scope;
+    const { limits } = this.dependencies;
+    const { database, projectId, viewer } = scope;
     const { userId, email: userEmail } = viewer;
     const { owner } = this.#sessions;
     const row = { id, projectId, instanceId, instanceName, userId, userEmail, kind: endpoint.kind, clientAddress, owner };
@@ -119,12 +119,12 @@ export class Consoles {
     { instanceId, sessionId, after, clientAddress }: ConsoleRequest & { sessionId: string },
     endpoint: Endpoint,
   ): Promise<ConsoleOpening | ConsoleRejection> {
-    const { database, limits } = this.dependencies;
+    const { limits } = this.dependencies;
     const { owner } = this.#sessions;
-    const { projectId, viewer } = scope;
+    const { database, projectId, viewer } = scope;
     const { userId } = viewer;
     const facts = { id: sessionId, projectId, instanceId, userId, endpoint };
-    const session = this.#sessions.get(sessionId) ?? (await this.#moveHere(facts, after));
+    const session = this.#sessions.get(sessionId) ?? (await this.#moveHere(database, facts, after));
     const isOwn = session?.facts.userId === userId && session.facts.instanceId === instanceId && session.facts.projectId === projectId;
     if (!session || !isOwn) return 'session_gone';
     const { start, end } = session.scrollback;
@@ -172,15 +172,14 @@ export class Consoles {
   }
 
   /** Moves a running session here from its process; null if it is not running. Requests for the same session share one claim. */
-  #moveHere(facts: SessionIdentity, after: number | null): Promise<LiveSession | null> {
-    return getOrInsert(this.#claims, facts.id, () => this.#claim(facts, after).finally(() => this.#claims.delete(facts.id)));
+  #moveHere(database: Database, facts: SessionIdentity, after: number | null): Promise<LiveSession | null> {
+    return getOrInsert(this.#claims, facts.id, () => this.#claim(database, facts, after).finally(() => this.#claims.delete(facts.id)));
   }
 
-  async #claim(facts: SessionIdentity, after: number | null): Promise<LiveSession | null> {
-    const { database } = this.dependencies;
+  async #claim(database: Database, facts: SessionIdentity, after: number | null): Promise<LiveSession | null> {
     const formerOwner = await claimSession(database, { ...facts, owner: this.#sessions.owner });
     if (!formerOwner || this.#sessions.isClosed) return null;
-    const handover = await this.#awaitHandover(facts.id, formerOwner);
+    const handover = await this.#awaitHandover(database, facts.id, formerOwner);
     const snapshot = (await readSnapshots(database, [facts.id])).get(facts.id);
     // Its client may have come back to the process that runs it, which has taken it back.
     if (!snapshot || snapshot.end || snapshot.owner !== this.#sessions.owner) return null;
@@ -190,9 +189,9 @@ export class Consoles {
     return this.#sessions.open(facts, { ...(handover ?? withoutOutput), bytesIn, bytesOut });
   }
 
-  async #awaitHandover(id: string, formerOwner: string): Promise<Handover | null> {
+  async #awaitHandover(database: Database, id: string, formerOwner: string): Promise<Handover | null> {
     for (const deadline = performance.now() + HANDOVER_TIMEOUT_MS; ; ) {
-      const handover = await takeHandover(this.dependencies.database, id, formerOwner);
+      const handover = await takeHandover(database, id, formerOwner);
       if (handover || performance.now() > deadline) return handover;
       await sleep(HANDOVER_POLL_INTERVAL_MS);
     }

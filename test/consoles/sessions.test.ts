@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { connect } from 'portico-client';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { openProject } from '../../src/access/scope.ts';
+import { openProject, rebindScope } from '../../src/access/scope.ts';
 import { Consoles } from '../../src/consoles/consoles.ts';
 import { endSilentSessions, recordAttachment } from '../../src/consoles/store.ts';
 import { makeUuid } from '../../src/kernel/uuid.ts';
@@ -438,14 +438,15 @@ it('goes on with its client where another attachment to it has failed', async ()
   const { organization_id: organizationId, project_id: projectId, users } = app.demo;
   const session = { kind: 'session', expires: new Date(Date.now() + 3_600_000) } as const;
   const viewer = { userId: users.admin.id, email: '', name: '', created: new Date(), credential: session };
-  const scope = await openProject(app.app.database, viewer, { organizationId, projectId });
+  const admitted = await openProject(app.app.database, viewer, { organizationId, projectId });
   let isAway = false;
   const database = Object.create(app.app.database, {
     transact: {
-      value: (...work: Parameters<typeof scope.database.transact>) =>
+      value: (...work: Parameters<typeof admitted.database.transact>) =>
         isAway ? Promise.reject(new Error('the connection was lost')) : app.app.database.transact(...work),
     },
   });
+  const scope = rebindScope(admitted, database);
   const watch = { add: () => ({ stop: () => {} }) } as never;
   const consoles = new Consoles({ database, watch, log: createLogger('silent'), limits: { perUser: 3, idleMs: 60_000 } });
   const request = { instanceId: instance, sessionId: null, after: null, clientAddress: '127.0.0.1' };

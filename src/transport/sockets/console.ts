@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { WebSocket } from 'ws';
-import type { ProjectScope } from '../../access/scope.ts';
+import { type ProjectScope, rebindScope } from '../../access/scope.ts';
 import type { Services } from '../../graph/context.ts';
 import { parseUuid } from '../../kernel/uuid.ts';
 import { logCause, toFault } from '../../platform/errors.ts';
@@ -77,7 +77,9 @@ export function createConsoleSockets({ services, addresses, log }: ConsoleSocket
 
   return {
     server,
-    async prepare(request, url, instanceId, { scope, ticket }) {
+    async prepare(request, url, instanceId, { scope: admitted, ticket }) {
+      // An upgrade has no turn: any number of them wait for the statements of their own user.
+      const scope = rebindScope(admitted, services.shares.of(admitted.viewer.userId));
       const after = readParameter(url.searchParams, 'after', parsePosition);
       const sessionId = ticket ? ticket.sessionId : readParameter(url.searchParams, 'session_id', parseUuid);
       if (after === undefined) return new Rejection(closeCodes.badRequest, 'invalid_after');
