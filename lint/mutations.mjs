@@ -70,7 +70,7 @@ const mutations = [
   {
     name: 'a parameter of another type',
     file: 'consoles/store.ts',
-    at: 'query`\n    UPDATE console_sessions SET ended = coalesce',
+    at: 'query`\n    WITH counted AS',
     from: '{bytesIn}',
     to: '{id}',
   },

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { ConsoleEnd, InstanceStatus } from '../generated/prisma/enums.ts';
+import { coalesceCalls } from '../kernel/coalesce.ts';
 import type { Database } from '../platform/database.ts';
 import { scheduleJob } from '../platform/jobs.ts';
 import type { Logger } from '../platform/logger.ts';
@@ -11,7 +12,7 @@ import {
   readSnapshots,
   type SessionSnapshot,
   SILENT_SECONDS,
-  saveEnd,
+  saveEnds,
   saveHandover,
   saveSessions,
 } from './store.ts';
@@ -159,12 +160,14 @@ export class Sessions {
     await this.#saveEnds();
   }
 
-  async #saveEnds(): Promise<void> {
-    for (const [session, { reason, at }] of [...this.#unsavedEnds]) {
-      await saveEnd(this.dependencies.database, countsOf(session), reason, at);
-      this.#unsavedEnds.delete(session);
-    }
-  }
+  /** Many sessions may end at once, as with the host of their machines: the ends that come during a save are saved together. */
+  readonly #saveEnds = coalesceCalls(async () => {
+    const unsaved = [...this.#unsavedEnds];
+    if (unsaved.length === 0) return;
+    const ends = unsaved.map(([session, { reason, at }]) => ({ ...countsOf(session), reason, at }));
+    await saveEnds(this.dependencies.database, ends);
+    for (const [session] of unsaved) this.#unsavedEnds.delete(session);
+  });
 
   async #sweep(): Promise<void> {
     try {

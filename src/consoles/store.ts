@@ -143,12 +143,21 @@ export async function saveSessions(
     WHERE session.id = tally.id AND session.owner = ${owner}::uuid AND session.ended IS NULL`;
 }
 
-/** Saves the end of a session and its final byte counts; an end that is already saved keeps its time and reason. */
-export async function saveEnd(database: Database, { id, bytesIn, bytesOut }: ByteCounts, reason: ConsoleEnd, ended: Date): Promise<void> {
+/** The end of a session, with its final byte counts. */
+interface SavedEnd extends ByteCounts {
+  readonly reason: ConsoleEnd;
+  readonly at: Date;
+}
+
+/** Saves the ends of sessions; an end that is already saved keeps its time and reason. */
+export async function saveEnds(database: Database, ends: readonly SavedEnd[]): Promise<void> {
   await database.query`
-    UPDATE console_sessions SET ended = coalesce(ended, ${ended}), end_reason = coalesce(end_reason, ${reason}::console_end),
-      bytes_in = ${bytesIn}, bytes_out = ${bytesOut}
-    WHERE id = ${id}::uuid`;
+    UPDATE console_sessions AS session SET ended = coalesce(session.ended, final.at), end_reason = coalesce(session.end_reason, final.reason),
+      bytes_in = final.bytes_in, bytes_out = final.bytes_out
+    FROM unnest(${ends.map(({ id }) => id)}::uuid[], ${ends.map(({ at }) => at)}::timestamptz[],
+      ${ends.map(({ reason }) => reason)}::console_end[], ${ends.map(({ bytesIn }) => bytesIn)}::bigint[],
+      ${ends.map(({ bytesOut }) => bytesOut)}::bigint[]) AS final (id, at, reason, bytes_in, bytes_out)
+    WHERE session.id = final.id`;
 }
 
 /** The output of a session, for the process that continues it. */

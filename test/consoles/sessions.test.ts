@@ -10,6 +10,7 @@ import { connect } from 'portico-client';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { openProject, rebindScope } from '../../src/access/scope.ts';
 import { Consoles } from '../../src/consoles/consoles.ts';
+import { Sessions } from '../../src/consoles/sessions.ts';
 import { endSilentSessions, recordAttachment } from '../../src/consoles/store.ts';
 import { makeUuid } from '../../src/kernel/uuid.ts';
 import { createLogger } from '../../src/platform/logger.ts';
@@ -157,6 +158,36 @@ describe('a session', () => {
     const attached = await open(instance, { sessionId: consoles[0]?.sessionId() });
     expect(await attached.closed).toEqual({ code: 4429, reason: 'too_many_consoles' });
   });
+});
+
+it('sessions that end at the same moment are saved together', async () => {
+  const { database } = app.app;
+  let statements = 0;
+  const counted = Object.create(database, {
+    query: {
+      value: (...statement: Parameters<typeof database.query>) => {
+        statements += 1;
+        return database.query(...statement);
+      },
+    },
+  }) as typeof database;
+  const sessions = new Sessions({ database: counted, log: createLogger('silent'), idleMs: 60_000 });
+  const { id: userId, email } = app.demo.users.member;
+  const projectId = app.demo.project_id;
+  const facts = { projectId, instanceId: other, userId, endpoint: { kind: 'vnc', host: '127.0.0.1', port: 1, socketPath: null } } as const;
+  const ids = Array.from({ length: 40 }, makeUuid);
+  await database.query`
+    INSERT INTO console_sessions (id, project_id, instance_id, instance_name, user_id, user_email, kind, owner)
+    SELECT id, ${projectId}::uuid, ${other}::uuid, 'crowded', ${userId}::uuid, ${email}, 'vnc', ${sessions.owner}::uuid
+    FROM unnest(${ids}::uuid[]) AS id`;
+  const running = ids.map((id) => sessions.open({ ...facts, id }));
+  statements = 0;
+  await Promise.all(running.map((session) => sessions.end(session, 'console_closed')));
+  expect(statements).toBeLessThanOrEqual(2);
+  const [saved] = await database.query<{ count: number }>`
+    SELECT count(*)::int AS count FROM console_sessions WHERE id = ANY (${ids}::uuid[]) AND end_reason = 'console_closed' AND ended IS NOT NULL`;
+  expect(saved?.count).toBe(ids.length);
+  await sessions.close();
 });
 
 describe('attached to again', () => {

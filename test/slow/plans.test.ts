@@ -10,7 +10,7 @@ import {
   insertSession,
   readSnapshots,
   recordAttachment,
-  saveEnd,
+  saveEnds,
   saveHandover,
   saveSessions,
   takeHandover,
@@ -234,7 +234,7 @@ test('consoles find what they look for by an index', async () => {
     await findProblems('readSnapshots', () => readSnapshots(database, [id])),
     await findProblems('saveHandover', () => saveHandover(database, owner, tally, { position: 2, scrollback: Buffer.alloc(32) })),
     await findProblems('takeHandover', () => takeHandover(database, id, owner)),
-    await findProblems('saveEnd', () => saveEnd(database, tally, 'idle', new Date())),
+    await findProblems('saveEnds', () => saveEnds(database, [{ ...tally, reason: 'idle', at: new Date() }])),
     await findProblems('deleteOldRecords', () => deleteOldRecords(database, 365)),
     await findProblems('endSilentSessions', () => endSilentSessions(database)),
   ];
