@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Fault } from '../src/kernel/fault.ts';
 import { maskError } from '../src/pipeline/mask.ts';
 import { DATABASE_AWAY, toFault } from '../src/platform/errors.ts';
 import { createLogger } from '../src/platform/logger.ts';
-import { startApp, type TestApp } from './support/app.ts';
+import { isPostgres, startApp, type TestApp } from './support/app.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -121,10 +121,31 @@ describe('an error of Prisma’s own', () => {
   });
 });
 
+it.runIf(isPostgres)('a transaction whose connection breaks between two statements is service_unavailable', async () => {
+  const { database } = app.app;
+  const faults: string[] = [];
+  const causes: string[] = [];
+  const work = database.transact(async (query) => {
+    const [session] = await query<{ pid: number | null }>`SELECT pg_backend_pid() AS pid`;
+    await database.query<{ done: boolean | null }>`SELECT pg_terminate_backend(${session?.pid ?? 0}::int) AS done`;
+    const tell = async () => {
+      const { code, cause } = await faultOf(() => query<{ one: number | null }>`SELECT 1 AS one`);
+      faults.push(code);
+      causes.push((cause as Error | undefined)?.message ?? '');
+      return causes.some((cause) => cause.includes('not queryable'));
+    };
+    await vi.waitUntil(tell, { timeout: 5_000, interval: 5 });
+    await query`SELECT 1`;
+  });
+  expect((await faultOf(() => work)).code).toBe('service_unavailable');
+  expect(new Set(faults)).toEqual(new Set(['service_unavailable']));
+});
+
 describe('an error without a statement', () => {
   it.each([
     ['the pool is exhausted', new Error('timeout exceeded when trying to connect'), 'service_unavailable'],
     ['the connection broke', new Error('Connection terminated unexpectedly'), 'service_unavailable'],
+    ['the connection is being closed', new Error('Client was closed and is not queryable'), 'service_unavailable'],
     ['a new connection took too long', new Error('Connection terminated due to connection timeout'), 'service_unavailable'],
     ['no answer came', new Error('Query read timeout'), 'service_unavailable'],
     ['nobody listens', Object.assign(new Error('connect'), { code: 'ECONNREFUSED' }), 'service_unavailable'],

@@ -13,7 +13,9 @@ const outageStates = /^(57P0[1-5]|53...|58030|55000|55P03|57014|40001|40P01|25P0
 const outageErrnos = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
 /** Node's codes for a certificate that it refuses. */
 export const refusedCertificate = /CERT|UNABLE_TO_VERIFY|HOSTNAME_MISMATCH/;
-const outageMessages = /timeout exceeded when trying to connect|Connection terminated|Query read timeout|DriverAdapterError: Timed out/;
+/** The driver's messages, which have no code. It sends nothing more on a connection that broke, or is being closed, between two statements. */
+const outageMessages =
+  /timeout exceeded when trying to connect|Connection terminated|is not queryable|Query read timeout|DriverAdapterError: Timed out/;
 
 /** The message of the error for a statement that was not sent, as the breaker is open. */
 export const DATABASE_AWAY = 'the database is away';
