@@ -6,7 +6,7 @@ import { check } from './check.mjs';
 
 /** `at` is a text at or before the start of the statement; the first `from` after it is replaced by `to`. */
 const mutations = [
-  { name: 'a column is renamed', file: 'tickets/service.ts', at: 'query<{ isUsed', from: 'used_at IS', to: 'redeemed_at IS' },
+  { name: 'a column is renamed', file: 'tickets/service.ts', at: 'query<TicketRow>', from: 'used_at IS', to: 'redeemed_at IS' },
   { name: 'a table is renamed', file: 'backups/service.ts', at: 'query<StateRow>', from: 'billing_services AS', to: 'billing_service AS' },
   {
     name: 'a nullable column is read as present',

@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Turns } from '../src/access/turns.ts';
 import { isPostgres, startApp, type TestApp } from './support/app.ts';
-import { openConsole, openGuest, setEndpoint } from './support/console.ts';
+import { openConsole, openConsoleSocket, openGuest, setEndpoint } from './support/console.ts';
 import { openCrowd } from './support/crowd.ts';
 import { runUnlimited } from './support/large.ts';
 import { seededRandom } from './support/random.ts';
@@ -375,6 +375,26 @@ async function countLocked(observer: Connection): Promise<number> {
   const [row] = await observer.run(sql);
   return (row as { count: number }).count;
 }
+
+it.runIf(isPostgres)('tickets that nobody has been given are looked up together, however many are sent', async () => {
+  const { organization_id: organizationId, project_id: projectId } = portico.demo;
+  const path = `/v1/organizations/${organizationId}/projects/${projectId}/notifications/ws`;
+  const [holder, observer] = [await openConnection(portico), await openConnection(portico)];
+  closers.push(
+    () => void holder.close(),
+    () => void observer.close(),
+  );
+  await holder.run('BEGIN');
+  await holder.run('LOCK TABLE websocket_tickets');
+  const sockets = Array.from({ length: 2 * AT_ONCE }, (_, index) => openConsoleSocket(portico.baseUrl, `${path}?ticket=forged-${index}`));
+  closers.push(() => sockets.forEach(({ socket }) => void socket.terminate()));
+  await vi.waitUntil(async () => (await countLocked(observer)) >= 1, { timeout: 10_000, interval: 10 });
+  const { status } = await portico.ask('GET', '/v1/organizations', { as: 'viewer' });
+  expect([status, (await countLocked(observer)) < 4]).toEqual([200, true]);
+  await holder.run('ROLLBACK');
+  const closed = await Promise.all(sockets.map(({ closed }) => closed));
+  expect(new Set(closed.map(({ reason }) => reason))).toEqual(new Set(['ticket_unknown']));
+});
 
 /** Asks for a list many times in one document, each time as a list of its own. */
 function askMany(list: string) {

@@ -3,6 +3,7 @@ import { hashSecret } from '../access/apikey.ts';
 import { type ProjectScope, requireRole } from '../access/scope.ts';
 import { requireSession, type Viewer } from '../access/viewer.ts';
 import type { TicketTarget } from '../generated/prisma/enums.ts';
+import { batchByOwner } from '../kernel/batch.ts';
 import { Fault } from '../kernel/fault.ts';
 import { deleteInBatches } from '../platform/cleanup.ts';
 import type { Database, SqlClient } from '../platform/database.ts';
@@ -59,13 +60,49 @@ export interface RedeemedTicket {
 
 type TicketRejection = 'ticket_unknown' | 'ticket_used' | 'ticket_expired';
 
+interface TicketDependencies {
+  readonly database: Database;
+  /** The database for the statements of a user. */
+  readonly shares: { of(userId: string): Database };
+}
+
 /**
- * Redeems a ticket by one statement, so that only one of several concurrent attempts succeeds, on whichever replica. An attempt
- * uses up the ticket even if it is for another target. A ticket of a disabled user is unknown.
+ * Redeems a ticket. An attempt uses up the ticket even if it is for another target. A ticket of a disabled user is unknown. It is
+ * looked up first: anybody can send any number of tickets, and those that are not valid share few statements.
  */
-export async function redeemTicket(database: Database, ticket: string): Promise<RedeemedTicket | TicketRejection> {
-  const now = new Date();
+export async function redeemTicket({ database, shares }: TicketDependencies, ticket: string): Promise<RedeemedTicket | TicketRejection> {
   const ticketHash = hashSecret(ticket);
+  const known = await findTicket(database, ticketHash);
+  if (!known?.isActive || known.isUsed || known.expires <= new Date()) return rejectionOf(known);
+  return (await consumeTicket(shares.of(known.userId), ticketHash)) ?? rejectionOf(await findTicket(database, ticketHash));
+}
+
+interface TicketRow {
+  readonly hash: Uint8Array;
+  readonly userId: string;
+  readonly expires: Date;
+  readonly isUsed: boolean;
+  /** Whether its user is not disabled. */
+  readonly isActive: boolean;
+}
+
+const findTicket = batchByOwner(async (database: Database, hashes: ReadonlyArray<Uint8Array>) => {
+  const rows = await database.query<TicketRow>`
+    SELECT ticket.ticket_hash AS hash, ticket.user_id AS "userId", ticket.expires, ticket.used_at IS NOT NULL AS "isUsed",
+      users.disabled_at IS NULL AS "isActive"
+    FROM websocket_tickets AS ticket JOIN users ON users.id = ticket.user_id WHERE ticket.ticket_hash = ANY (${hashes}::bytea[])`;
+  const tickets = new Map(rows.map((row) => [Buffer.from(row.hash).toString('hex'), row]));
+  return hashes.map((hash) => tickets.get(Buffer.from(hash).toString('hex')) ?? null);
+});
+
+function rejectionOf(known: TicketRow | null): TicketRejection {
+  if (known?.isUsed) return 'ticket_used';
+  return known?.isActive ? 'ticket_expired' : 'ticket_unknown';
+}
+
+/** Uses up a ticket, by one statement: only one of several attempts succeeds, on whichever replica. Null for all others. */
+export async function consumeTicket(database: Database, ticketHash: Uint8Array): Promise<RedeemedTicket | null> {
+  const now = new Date();
   const [row] = await database.query<RedeemedRow>`
     UPDATE websocket_tickets AS ticket SET used_at = ${now}
     FROM users, projects AS project
@@ -74,13 +111,7 @@ export async function redeemTicket(database: Database, ticket: string): Promise<
     RETURNING ticket.target, project.organization_id AS "organizationId", ticket.project_id AS "projectId",
       ticket.instance_id AS "instanceId", ticket.session_id AS "sessionId",
       ticket.session_expires AS "sessionExpires", users.id AS "userId", users.email, users.name, users.created`;
-  if (!row) {
-    const [existing] = await database.query<{ isUsed: boolean; isActive: boolean }>`
-      SELECT ticket.used_at IS NOT NULL AS "isUsed", users.disabled_at IS NULL AS "isActive"
-      FROM websocket_tickets AS ticket JOIN users ON users.id = ticket.user_id WHERE ticket.ticket_hash = ${ticketHash}`;
-    if (existing?.isUsed) return 'ticket_used';
-    return existing?.isActive ? 'ticket_expired' : 'ticket_unknown';
-  }
+  if (!row) return null;
   const { target, organizationId, projectId, instanceId, sessionId, sessionExpires, ...user } = row;
   const viewer: Viewer = { ...user, credential: { kind: 'session', expires: sessionExpires } };
   return { target, organizationId, projectId, instanceId, sessionId, viewer };

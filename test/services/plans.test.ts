@@ -5,12 +5,13 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { databaseUrl as benchUrl, isFilled } from '../../bench/database.mjs';
 import { fill, idOf } from '../../bench/fill.mjs';
+import { hashSecret } from '../../src/access/apikey.ts';
 import { Lifecycle } from '../../src/kernel/lifecycle.ts';
 import { readEntries } from '../../src/notifications/batch.ts';
 import { countReads, listReads, readLastSequence, readPositions, readState, readVersionBefore } from '../../src/notifications/log.ts';
 import { pruneNotifications } from '../../src/notifications/retention.ts';
 import { openDatabase } from '../../src/platform/database.ts';
-import { deleteOldTickets, redeemTicket } from '../../src/tickets/service.ts';
+import { consumeTicket, deleteOldTickets, redeemTicket } from '../../src/tickets/service.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 import { databaseUrl, execute, fillDemo } from '../support/database.ts';
 import { codeOf, send } from '../support/matrix.ts';
@@ -183,7 +184,8 @@ test('neither do the feed, tickets and the jobs', async () => {
     await findScans('readVersionBefore', () => readVersionBefore(database, { ...reader, position: 9, sinceVersion: 9 })),
     await findScans('listReads', () => listReads(database, { ...reader, sinceVersion: 0, upToVersion: 9, after: 0 })),
     await findScans('readPositions', () => readPositions(database, [projectId], [reader])),
-    await findScans('redeemTicket', () => redeemTicket(database, randomUUID())),
+    await findScans('redeemTicket', () => redeemTicket({ database, shares: { of: () => database } }, randomUUID())),
+    await findScans('consumeTicket', () => consumeTicket(database, hashSecret(randomUUID()))),
     await findScans('deleteOldTickets', () => deleteOldTickets(database)),
     await findScans('pruneNotifications', () => pruneNotifications(database, 36_500)),
   ];

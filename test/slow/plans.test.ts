@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { hashSecret } from '../../src/access/apikey.ts';
 import { deleteEndedApiKeys } from '../../src/accounts/service.ts';
 import { deleteOldTaskCounters } from '../../src/compute/overview.ts';
 import {
@@ -19,7 +20,7 @@ import { deleteOldKeptAnswers } from '../../src/graph/keptanswers.ts';
 import { readEntries } from '../../src/notifications/batch.ts';
 import { countReads, listReads, readLastSequence, readPositions, readState, readVersionBefore } from '../../src/notifications/log.ts';
 import { pruneNotifications } from '../../src/notifications/retention.ts';
-import { deleteOldTickets, redeemTicket } from '../../src/tickets/service.ts';
+import { consumeTicket, deleteOldTickets, redeemTicket } from '../../src/tickets/service.ts';
 import { type Answer, startApp, type TestApp } from '../support/app.ts';
 import { loadMany } from '../support/load.ts';
 import { codeOf, send } from '../support/matrix.ts';
@@ -196,7 +197,8 @@ test('the feed, tickets and the jobs find what they look for by an index', async
     await findProblems('readVersionBefore', () => readVersionBefore(database, { ...reader, position: 9, sinceVersion: 9 })),
     await findProblems('listReads', () => listReads(database, { ...reader, sinceVersion: 0, upToVersion: 9, after: 0 })),
     await findProblems('readPositions', () => readPositions(database, [projectId], [reader])),
-    await findProblems('redeemTicket', () => redeemTicket(database, randomUUID())),
+    await findProblems('redeemTicket', () => redeemTicket({ database, shares: { of: () => database } }, randomUUID())),
+    await findProblems('consumeTicket', () => consumeTicket(database, hashSecret(randomUUID()))),
     await findProblems('deleteEndedApiKeys', () => deleteEndedApiKeys(database)),
     await findProblems('deleteOldTickets', () => deleteOldTickets(database)),
     await findProblems('deleteOldKeptAnswers', () => deleteOldKeptAnswers(database)),

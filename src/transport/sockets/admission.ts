@@ -6,6 +6,7 @@ import { readBearer, readSessionCookie } from '../../access/credential.ts';
 import { limitHeaders } from '../../access/limits.ts';
 import { openProject, type ProjectScope } from '../../access/scope.ts';
 import type { Viewer } from '../../access/viewer.ts';
+import type { Services } from '../../graph/context.ts';
 import { Fault } from '../../kernel/fault.ts';
 import { parseUuid } from '../../kernel/uuid.ts';
 import { logCause, toFault } from '../../platform/errors.ts';
@@ -20,6 +21,7 @@ import type { SocketAccess } from './connection.ts';
 
 export interface UpgradeDependencies extends AdmissionDependencies {
   readonly addresses: ClientAddresses;
+  readonly services: Services;
   readonly log: Logger;
   readonly isAllowedOrigin: (origin: string, request: IncomingMessage) => boolean;
 }
@@ -102,10 +104,10 @@ async function admitTicket(
   tickets: readonly string[],
   target: UpgradeTarget,
 ): Promise<SocketAdmission | Rejection> {
-  const { limits, database, addresses } = dependencies;
+  const { limits, database, services, addresses } = dependencies;
   try {
     const [ticket = ''] = tickets;
-    const redeemed = tickets.length === 1 ? await redeemTicket(database, ticket) : 'ticket_unknown';
+    const redeemed = tickets.length === 1 ? await redeemTicket({ database, shares: services.shares }, ticket) : 'ticket_unknown';
     if (typeof redeemed === 'string') {
       await limits.spendAnonymous(addresses.of(request));
       const code = redeemed === 'ticket_expired' ? closeCodes.forbidden : closeCodes.unauthorized;
