@@ -28,6 +28,7 @@ const withoutDatabase = [
   'fair-limit',
   'failure',
   'feed/history',
+  'fingerprint',
   'jobs',
   'json-text',
   'ownership',

@@ -1,15 +1,37 @@
-import { type ASTNode, type GraphQLResolveInfo, Kind, print, visit } from 'graphql';
+import {
+  type ASTNode,
+  type GraphQLInputType,
+  type GraphQLResolveInfo,
+  getNullableType,
+  isInputObjectType,
+  isListType,
+  Kind,
+  print,
+  visit,
+} from 'graphql';
 import { canonicalJson } from '../kernel/json.ts';
 
-type Info = Pick<GraphQLResolveInfo, 'fieldName' | 'fieldNodes' | 'fragments' | 'variableValues'>;
+type Info = Pick<GraphQLResolveInfo, 'fieldName' | 'fieldNodes' | 'fragments' | 'parentType' | 'variableValues'>;
 
 /**
  * A canonical text of a request, equal for equal requests: the field, its input and its selection. White space, the alias of
  * the field and the other fields of the document are left out; so is the document of a v1 request, which is the server's own.
+ * Defaults are left out, too: a release may add an input field that has one, and the requests from before stay the same.
  */
 export function describeRequest(info: Info, input: Readonly<Record<string, unknown>>, route: string | null): string {
   const { idempotencyKey: _key, ...fields } = input;
-  return canonicalJson([info.fieldName, fields, route ?? describeSelection(info)]);
+  const type = info.parentType.getFields()[info.fieldName]?.args.find(({ name }) => name === 'input')?.type;
+  return canonicalJson([info.fieldName, type ? omitDefaults(type, fields) : fields, route ?? describeSelection(info)]);
+}
+
+/** A value of an input type without the fields that have their defaults. */
+function omitDefaults(declared: GraphQLInputType, value: unknown): unknown {
+  const type = getNullableType(declared);
+  if (isListType(type)) return Array.isArray(value) ? value.map((item) => omitDefaults(type.ofType, item)) : value;
+  if (!isInputObjectType(type)) return value;
+  const fields = type.getFields();
+  const given = Object.entries(value ?? {}).filter(([name, item]) => item !== fields[name]?.defaultValue);
+  return Object.fromEntries(given.map(([name, item]) => [name, fields[name] ? omitDefaults(fields[name].type, item) : item]));
 }
 
 /** The selection, with its fragments and the values of its variables. */
