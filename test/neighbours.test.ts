@@ -134,6 +134,24 @@ it('a credential that was revoked while its request waited is refused, at every 
   expect(socket.messages.filter(({ type }) => type === 'next')).toEqual([]);
 });
 
+it('the log says of a request that waited for how long, and nothing of one that did not', async () => {
+  const finish = await keepBusy();
+  portico.logLines.length = 0;
+  const overview = () => portico.ask('GET', `${portico.projectPath}/compute/overview`);
+  const waiting = overview();
+  await waitsFor(1);
+  finish();
+  expect((await waiting).status).toBe(200);
+  await waitsFor(0);
+  expect((await overview()).status).toBe(200);
+  const logged = () => portico.logLines.map((line) => JSON.parse(line)).filter(({ operation }) => operation === 'compute_overview');
+  await vi.waitUntil(() => logged().length === 2, { timeout: 10_000 });
+  const [waited, next] = logged();
+  expect(waited.waited_ms).toBeLessThanOrEqual(waited.duration_ms);
+  expect(waited.waited_ms).toBeGreaterThan(0);
+  expect(next).not.toHaveProperty('waited_ms');
+});
+
 it('a request whose client has gone while it waited is not carried out, and takes no place', async () => {
   const finish = await keepBusy();
   const { hostname, port } = new URL(portico.baseUrl);

@@ -7,6 +7,7 @@ import { isAnswer, PROBE_DEADLINE_MS, Probe } from './probe.ts';
 import { isRead, type Statement } from './query.ts';
 import { sessionOptions, withSession } from './session.ts';
 import { SilenceWatch } from './silence.ts';
+import { SlowLog } from './slow.ts';
 
 /** How long PostgreSQL may send nothing, while statements wait for it, before it is probed. */
 const SERVER_SILENCE_MS = 500;
@@ -33,6 +34,7 @@ type ConnectCallback = (failure: Error | undefined, client: pg.PoolClient | unde
  */
 export class Pool extends pg.Pool {
   readonly breaker: Breaker;
+  readonly slowLog: SlowLog;
   readonly #probe: Probe;
   /** For single connections; separate, since a late answer closes a probe's connection, which must not affect the probe of the server. */
   readonly #silenceProbe: Probe;
@@ -57,6 +59,7 @@ export class Pool extends pg.Pool {
       ...withSession(url, `${session} -c jit=off -c plan_cache_mode=force_generic_plan -c enable_seqscan=off`),
       application_name: 'portico',
     });
+    this.slowLog = new SlowLog(log);
     this.#probe = new Probe(url, session);
     this.#silenceProbe = new Probe(url, session);
     this.breaker = new Breaker({
@@ -104,6 +107,7 @@ export class Pool extends pg.Pool {
       process.nextTick(callback, createAwayError(), undefined, () => {});
       return undefined;
     }
+    const startedAt = performance.now();
     let isRejected = false;
     const reject = (failure: Error) => {
       isRejected = true;
@@ -112,6 +116,7 @@ export class Pool extends pg.Pool {
     this.#pendingConnects.add(reject);
     super.connect((failure, client, release) => {
       this.#pendingConnects.delete(reject);
+      this.slowLog.reportWait(startedAt, () => ({ busy: this.#busy.size, waiting: this.waitingCount }));
       // A server that rejects connections may be full, or gone.
       if (failure) this.breaker.startProbing();
       if (isRejected) client && release();
@@ -122,17 +127,23 @@ export class Pool extends pg.Pool {
 
   /** Runs a prepared statement on the next free connection. */
   run(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
-    // The driver resolves with whatever the query passes to its callback: the rows.
-    const run = () => super.query(new PreparedQuery(statement, values)) as unknown as Promise<Row[]>;
+    const run = () => {
+      const query = new PreparedQuery(statement, values);
+      // The driver resolves with whatever the query passes to its callback: the rows.
+      const rows = super.query(query) as unknown as Promise<Row[]>;
+      return rows.finally(() => this.slowLog.reportStatement(statement.text, query.sentAt));
+    };
     return run().catch((failure) => retryRead(failure, statement.text, run));
   }
 
-  /** Called by Prisma's adapter, with a statement and its values. */
+  /** Called by Prisma's adapter, with a statement and its values. A wait for a connection is part of its duration. */
   override query(...args: readonly unknown[]): never {
     // The driver declares many overloads, of which `bind` keeps only the last.
     const query = super.query.bind(this) as unknown as (...args: readonly unknown[]) => Promise<unknown>;
     const { text } = args[0] as { text: string };
-    return query(...args).catch((failure) => retryRead(failure, text, () => query(...args))) as never;
+    const startedAt = performance.now();
+    const rows = query(...args).catch((failure) => retryRead(failure, text, () => query(...args)));
+    return rows.finally(() => this.slowLog.reportStatement(text, startedAt)) as never;
   }
 
   override async end(): Promise<void> {

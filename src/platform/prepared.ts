@@ -39,6 +39,8 @@ const columnsByConnection = new WeakMap<PgConnection, Map<string, readonly Colum
 export class PreparedQuery implements pg.Submittable {
   /** Set by the driver. */
   callback: ((failure: Error | null, rows?: Row[]) => void) | undefined;
+  /** When it was sent to PostgreSQL, by `performance.now()`; null before. */
+  sentAt: number | null = null;
   readonly #rows: Row[] = [];
   #columns: readonly Column[] | null = null;
   #failure: Error | null = null;
@@ -61,6 +63,7 @@ export class PreparedQuery implements pg.Submittable {
       return failure as Error;
     }
     this.#columns = parsed.get(name) ?? null;
+    this.sentAt = performance.now();
     // The messages leave as one write: single writes would each cost Node a system call, and wake PostgreSQL up.
     connection.stream.cork();
     try {

@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import type { Pool } from './pool.ts';
 import { PreparedQuery, type Row } from './prepared.ts';
 import type { RunStatement } from './query.ts';
 
@@ -6,7 +7,7 @@ import type { RunStatement } from './query.ts';
 const READ_ONLY = '25006';
 
 /** Runs `work` in a transaction on one connection of the pool: commits when it returns, rolls back when it throws. */
-export async function runTransaction<Result>(pool: pg.Pool, work: (run: RunStatement) => Promise<Result>): Promise<Result> {
+export async function runTransaction<Result>(pool: Pool, work: (run: RunStatement) => Promise<Result>): Promise<Result> {
   const client = await pool.connect();
   // The running statement gets the error of a broken connection; without a listener the same error would end the process.
   const ignore = () => {};
@@ -14,7 +15,10 @@ export async function runTransaction<Result>(pool: pg.Pool, work: (run: RunState
   let broken: Error | undefined;
   try {
     await client.query('BEGIN');
-    const result = await work((statement, values) => runOn(client, new PreparedQuery(statement, values)));
+    const result = await work((statement, values) => {
+      const query = new PreparedQuery(statement, values);
+      return runOn(client, query).finally(() => pool.slowLog.reportStatement(statement.text, query.sentAt));
+    });
     // PostgreSQL answers COMMIT with ROLLBACK where a statement has failed and `work` ignored it.
     const { command } = await client.query('COMMIT');
     if (command !== 'COMMIT') throw new Error('a statement of the transaction had failed, so nothing of it was kept');

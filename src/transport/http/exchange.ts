@@ -35,6 +35,8 @@ export class Exchange {
   readonly headers: string[];
   /** Lets the user's next request begin, where the handler of this one ends only when its answer has been read. */
   endTurn: () => void = noop;
+  /** How long the request waited for others of its user, in milliseconds; null if it did not. */
+  waitedMs: number | null = null;
   /** Whether the log and the metrics omit the request, as a monitor sends it every second. */
   isQuiet = false;
   #log: Logger | null = null;

@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import type { Lifecycle } from '../../kernel/lifecycle.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import { attachExchange, Exchange, type ExchangeDependencies, type Middleware } from './exchange.ts';
@@ -9,7 +10,7 @@ interface LogDependencies extends ExchangeDependencies {
 
 /** Opens the request's exchange; logs and measures the request when its response is closed. */
 export function logRequests(dependencies: LogDependencies): Middleware {
-  const { log, metrics, lifecycle } = dependencies;
+  const { lifecycle } = dependencies;
   return (request, response, next) => {
     const startedAt = performance.now();
     // Read now: the GraphQL door handles a HEAD request as GET.
@@ -19,22 +20,42 @@ export function logRequests(dependencies: LogDependencies): Middleware {
     // Otherwise a client would reuse a connection that is about to close.
     if (lifecycle.isClosing) exchange.headers.push('Connection', 'close');
     response.once('close', () => {
-      const { viewer, operation, operationName, isQuiet } = exchange;
-      if (isQuiet) return;
-      const duration = performance.now() - startedAt;
-      const status = response.headersSent ? response.statusCode : null;
-      metrics.requests.inc({ operation: operation ?? 'none', status: status ?? 0 });
-      const isStream = response.getHeader('Content-Type') === 'text/event-stream';
-      // How long the rest of an answer waits for a peer that breaks off is no measure of the server.
-      const isAborted = status !== null && exchange.isAbandoned && !isStream;
-      if (!isStream && !isAborted) metrics.requestSeconds.observe({ operation: operation ?? 'none' }, duration / 1000);
-      if (!log.isLevelEnabled('info')) return;
-      const duration_ms = Math.round(duration * 100) / 100;
-      const operation_name = operationName ?? undefined;
-      const user_id = viewer?.userId;
-      const aborted = isAborted || undefined;
-      log.info({ ...exchange.labels(), method, operation, operation_name, status, aborted, duration_ms, user_id }, 'request');
+      if (!exchange.isQuiet) record(dependencies, exchange, { method, response, duration: performance.now() - startedAt });
     });
     next();
   };
 }
+
+interface Served {
+  readonly method: string | undefined;
+  readonly response: ServerResponse;
+  /** In milliseconds. */
+  readonly duration: number;
+}
+
+/** Counts, measures and logs a request whose response is closed. */
+function record({ log, metrics }: LogDependencies, exchange: Exchange, { method, response, duration }: Served): void {
+  const { viewer, operation, operationName, waitedMs } = exchange;
+  const label = operation ?? 'none';
+  const status = response.headersSent ? response.statusCode : null;
+  const isStream = response.getHeader('Content-Type') === 'text/event-stream';
+  // How long the rest of an answer waits for a peer that breaks off is no measure of the server.
+  const isAborted = status !== null && exchange.isAbandoned && !isStream;
+  metrics.requests.inc({ operation: label, status: status ?? 0 });
+  if (!isStream && !isAborted) metrics.requestSeconds.observe({ operation: label }, duration / 1000);
+  if (!log.isLevelEnabled('info')) return;
+  const fields = {
+    ...exchange.labels(),
+    method,
+    operation,
+    operation_name: operationName ?? undefined,
+    status,
+    aborted: isAborted || undefined,
+    duration_ms: round(duration),
+    waited_ms: waitedMs === null ? undefined : round(waitedMs),
+    user_id: viewer?.userId,
+  };
+  log.info(fields, 'request');
+}
+
+const round = (milliseconds: number) => Math.round(milliseconds * 100) / 100;

@@ -27,7 +27,10 @@ export function inTurn(
       if (turn.beginning) {
         response.once('close', turn.end);
         if (exchange.isAbandoned) turn.end();
-        await turn.beginning;
+        const startedAt = performance.now();
+        await turn.beginning.finally(() => {
+          exchange.waitedMs = performance.now() - startedAt;
+        });
         response.off('close', turn.end);
         await admitAgain(exchange, dependencies);
       }
