@@ -21,6 +21,8 @@ import type { FieldConstraints } from '../src/graph/variables.ts';
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
+const twoShapes = 'the routes select different fields of it; select the same ones, or give the new route a type of its own';
+
 /** The named schemas of a document: one name has one shape. */
 export class NamedSchemas {
   readonly all: Record<string, JsonSchema> = {};
@@ -35,7 +37,7 @@ export class NamedSchemas {
   refer(name: string, schema: JsonSchema): JsonSchema {
     const known = this.nameOf(name);
     const other = this.all[known];
-    if (other && JSON.stringify(other) !== JSON.stringify(schema)) throw new Error(`${known} has two shapes in the table of routes`);
+    if (other && JSON.stringify(other) !== JSON.stringify(schema)) throw new Error(`${known}: ${twoShapes}`);
     this.all[known] = schema;
     return { $ref: `#/components/schemas/${known}` };
   }
