@@ -49,10 +49,16 @@ function retryHeaders({ retryAfterSeconds }: Fault): Record<string, string> {
   return retryAfterSeconds === undefined ? {} : { 'Retry-After': String(retryAfterSeconds) };
 }
 
-/** The fault of the innermost cause. An error raised by graphql-js or Yoga itself concerns the client's request. */
+/**
+ * The fault of the innermost cause. An error raised by graphql-js or Yoga itself concerns the client's request, except one for
+ * a value of ours that its type cannot represent: it is wrapped by the error of its field, and names no part of the document.
+ */
 function findFault(thrown: unknown): Fault {
   if (!(thrown instanceof GraphQLError)) return toFault(thrown);
-  return thrown.originalError ? findFault(thrown.originalError) : Fault.invalidRequest(thrown.message);
+  const { originalError } = thrown;
+  if (!originalError) return Fault.invalidRequest(thrown.message);
+  const isOurs = originalError instanceof GraphQLError && !originalError.nodes && !originalError.originalError;
+  return thrown.path && isOurs ? Fault.internal(originalError) : findFault(originalError);
 }
 
 /** A result as a client sees it. */
