@@ -5,6 +5,7 @@ import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeF
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { checkBuildPrerequisites } from '../scripts/prerequisites.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const generated = join(root, 'src/generated');
@@ -61,4 +62,7 @@ async function runGenerators(schema) {
   }
 }
 
-if (pathToFileURL(process.argv[1]).href === import.meta.url) await generate();
+if (pathToFileURL(process.argv[1]).href === import.meta.url) {
+  checkBuildPrerequisites();
+  await generate();
+}

@@ -22,6 +22,7 @@ import {
 } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { checkBuildPrerequisites, end } from './prerequisites.mjs';
 
 // Prisma's generator and Vite would print a thousand lines.
 delete process.env.DEBUG;
@@ -62,19 +63,16 @@ const client = join(root, 'clients/typescript');
 const clientTime = findNewest(['clients/typescript/src', 'clients/typescript/tsconfig.json']);
 const isClientFresh = findTime(join(client, 'dist/index.js')) >= clientTime;
 if (!isFresh || wantsDatabase || !isClientFresh) {
-  if (!['rolldown', 'vite', 'typescript'].every((name) => existsSync(join(root, 'node_modules', name)))) {
-    console.error('Packages that build Portico are missing: run `npm ci --include=dev` first.');
-    process.exit(1);
-  }
-  if (!isFresh && root.includes('?')) {
-    console.error(
-      `Portico cannot be built in ${root}: Rolldown and Vite take the rest of a path after a ? for a query. Rename the folder.`,
-    );
-    process.exit(1);
+  checkBuildPrerequisites();
+  if (!isFresh && root.includes('?'))
+    end(`Portico cannot be built in ${root}: Rolldown and Vite take the rest of a path after a ? for a query. Rename the folder.`);
+  try {
+    mkdirSync(draft, { recursive: true });
+  } catch ({ code }) {
+    end(`Portico cannot be built in ${root}: ${dist} cannot be written (${code}).`);
   }
   if (!isFresh) console.error('Building Portico: some fifteen seconds, this once …');
   else if (wantsDatabase) console.error('Making an empty database: some five seconds, this once …');
-  mkdirSync(draft, { recursive: true });
   try {
     const client = isClientFresh ? Promise.resolve() : compileClient();
     await Promise.all([makeServer(client), client]);

@@ -4,6 +4,9 @@ import { spawn } from 'node:child_process';
 import { readdirSync, watch } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { checkBuildPrerequisites } from './prerequisites.mjs';
+
+checkBuildPrerequisites();
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 /** The debounce after a change, as editors save in several steps. */

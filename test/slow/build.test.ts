@@ -68,10 +68,40 @@ describe('npm start', () => {
     const build = join(checkout, 'dist');
     renameSync(packages, `${packages}-away`);
     renameSync(build, `${build}-away`);
-    const { printed, exit } = launch(checkout, ['start'], {});
-    expect(await exit).toMatchObject({ code: 1 });
-    expect(printed).toEqual({ out: '', err: 'Packages that build Portico are missing: run `npm ci --include=dev` first.\n' });
+    for (const script of ['start', 'generate', 'dev']) {
+      const { printed, exit } = launch(checkout, [script], {});
+      expect(await exit).toMatchObject({ code: 1 });
+      expect(printed).toEqual({ out: '', err: 'Packages that build Portico are missing: run `npm ci --include=dev` first.\n' });
+    }
     renameSync(`${packages}-away`, packages);
+    renameSync(`${build}-away`, build);
+  });
+
+  test.each(['18.20.8', '20.18.3', '21.7.3', '22.11.0'])(
+    'says that Node.js %s is too old, and no script of a build goes on',
+    async (version) => {
+      const pretend = `Object.defineProperty(process,'versions',{value:{...process.versions,node:'${version}'}})`;
+      for (const script of ['start', 'generate', 'dev', 'portico']) {
+        const { printed, exit } = launch(checkout, [script], { NODE_OPTIONS: `--import=data:text/javascript,${pretend}` });
+        expect(await exit).toMatchObject({ code: 1 });
+        const err = `Portico needs Node.js 20 from 20.19 on, 22 from 22.12 on, or a later one: this is ${version}.\n`;
+        expect(printed).toEqual({ out: '', err });
+      }
+    },
+  );
+
+  test('names the folder that a build cannot use', async () => {
+    const build = join(checkout, 'dist');
+    renameSync(build, `${build}-away`);
+    const away = launch(checkout, ['start'], { TMPDIR: '/nowhere/tmp' });
+    expect(await away.exit).toMatchObject({ code: 1 });
+    expect(away.printed.err).toBe('The folder of temporary files, /nowhere/tmp, does not exist: let TMPDIR name one that does.\n');
+    // A folder without the right to write would not stop root.
+    writeFileSync(build, '');
+    const blocked = launch(checkout, ['start'], {});
+    expect(await blocked.exit).toMatchObject({ code: 1 });
+    expect(blocked.printed.err).toBe(`Portico cannot be built in ${checkout}/: ${build} cannot be written (ENOTDIR).\n`);
+    rmSync(build);
     renameSync(`${build}-away`, build);
   });
 
