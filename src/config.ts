@@ -23,7 +23,7 @@ export const environment = z.object({
   HOST: z.string().min(1).default('0.0.0.0'),
   PUBLIC_URL: httpUrl.refine((text) => !/[?#]/.test(text), 'Must have no query and no fragment').optional(),
   DATA_DIR: z.string().min(1).default('.portico'),
-  DATABASE_URL: url(/^postgres(ql)?$/, 'postgresql:').optional(),
+  DATABASE_URL: url(/^postgres(ql)?$/, 'postgresql: and has one host').optional(),
   DATABASE_POOL: positive.max(1000).default(10),
   REDIS_URL: url(/^rediss?$/, 'redis: or rediss:')
     .refine(isRedisPath, 'The path must be the number of a database, or empty')
@@ -140,6 +140,8 @@ function findContradictions(given: Given): string[] {
   const { JWT_JWKS_URL: jwksUrl, JWT_ISSUER: issuer, JWT_AUDIENCE: audience, OIDC_CLIENT_ID: clientId } = given;
   const hasProvider = jwksUrl && issuer && audience;
   const problems: string[] = [];
+  if (given.DATABASE_URL && namesSeveralHosts(given.DATABASE_URL))
+    problems.push('DATABASE_URL: Must have one host, which leads to the primary');
   if (!hasProvider && (jwksUrl || issuer || audience)) problems.push('JWT_JWKS_URL, JWT_ISSUER, JWT_AUDIENCE: set all three, or none');
   if (clientId && !hasProvider) problems.push('OIDC_CLIENT_ID: needs JWT_JWKS_URL, JWT_ISSUER, JWT_AUDIENCE');
   if (clientId && issuer && !URL.canParse(issuer)) problems.push('OIDC_CLIENT_ID: needs a JWT_ISSUER that is a URL');
@@ -204,6 +206,11 @@ function isDecodable(text: string): boolean {
   } catch {
     return !URL.canParse(text);
   }
+}
+
+/** Whether a URL of PostgreSQL names several hosts, as libpq allows; the driver would take them for one name. */
+function namesSeveralHosts(text: string): boolean {
+  return URL.canParse(text) && hostOf(new URL(text)).includes(',');
 }
 
 function isRedisPath(text: string): boolean {
