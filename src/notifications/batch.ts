@@ -12,12 +12,16 @@ export interface Batch {
   readonly bytes: number;
   /** Whether the log may have more entries after the last one. */
   readonly hasMore: boolean;
+  /** Whether the entry before the first one is still the one that the reader knows. */
+  readonly isContinued: boolean;
 }
 
 /** A notification as it was read from the log, with its size in bytes. */
 export interface LogEntry extends Notification {
   readonly bytes: number;
   readonly hasNext: boolean;
+  /** Whether the entry before the range is still the one that the reader knows. */
+  readonly isContinued: boolean;
 }
 
 interface Range extends BatchLimits {
@@ -25,6 +29,8 @@ interface Range extends BatchLimits {
   readonly upTo?: number;
   /** The user for whom `read` is set; without one, every entry is unread. */
   readonly userId?: string;
+  /** The id of the entry `after`, if the reader knows it: in a log that went back its number may be another entry's. */
+  readonly afterId?: string | null;
 }
 
 /**
@@ -32,10 +38,14 @@ interface Range extends BatchLimits {
  * The statement sums the sizes, so that the database sends only those rows; 400 bytes of each entry account for its small columns.
  */
 export async function readEntries(database: Database, projectId: string, range: Range): Promise<Batch> {
-  const { after, upTo = Number.MAX_SAFE_INTEGER, userId = null, limit, maxBytes } = range;
+  const { after, upTo = Number.MAX_SAFE_INTEGER, userId = null, afterId = null, limit, maxBytes } = range;
   const entries = await database.query<LogEntry>`
     SELECT id, sequence, kind, severity, title, body, resource_type AS "resourceType", resource_id AS "resourceId",
-      data, created, read, coalesce(bytes, 0) AS bytes, "hasNext"
+      data, created, read, coalesce(bytes, 0) AS bytes, "hasNext",
+      NOT EXISTS (
+        SELECT FROM notifications AS known
+        WHERE known.project_id = ${projectId}::uuid AND known.sequence = ${after} AND known.id <> ${afterId}::uuid
+      ) AS "isContinued"
     FROM (
       SELECT entry.*, sum(bytes) OVER following AS total, lead(sequence) OVER following IS NOT NULL AS "hasNext"
       FROM (
@@ -54,11 +64,12 @@ export async function readEntries(database: Database, projectId: string, range: 
     WHERE total <= ${maxBytes} OR total = bytes
     ORDER BY summed.sequence`;
   const bytes = entries.reduce((sum, entry) => sum + entry.bytes, 0);
-  return { entries, bytes, hasMore: entries.length === limit || entries.at(-1)?.hasNext === true };
+  const hasMore = entries.length === limit || entries.at(-1)?.hasNext === true;
+  return { entries, bytes, hasMore, isContinued: entries[0]?.isContinued !== false };
 }
 
 /** The limit of the next batch: smaller for larger entries, as the database computes the size of each row within the limit. */
-export function nextLimit({ entries, bytes }: Batch, { limit, maxBytes }: BatchLimits): number {
+export function nextLimit({ entries, bytes }: Omit<Batch, 'isContinued'>, { limit, maxBytes }: BatchLimits): number {
   if (entries.length === 0) return limit;
   return Math.max(1, Math.min(limit, Math.ceil((2 * maxBytes * entries.length) / bytes)));
 }

@@ -4,10 +4,11 @@ import type { ProjectScope } from '../access/scope.ts';
 import type { WatchAccess } from '../graph/context.ts';
 import { Source } from '../graph/source.ts';
 import type { Evictable } from '../kernel/budget.ts';
+import { Fault } from '../kernel/fault.ts';
 import type { Database } from '../platform/database.ts';
 import { toFault } from '../platform/errors.ts';
 import { nextLimit, readEntries } from './batch.ts';
-import type { Follower } from './hub.ts';
+import type { Follower, Subscriber } from './hub.ts';
 import type { Hubs } from './hubs.ts';
 import {
   countReads,
@@ -78,7 +79,7 @@ interface Batch {
  * boundary, then `ready`, and later the entries and the single reads that a slow reader has missed. A replayed batch can be
  * dropped at any time, as the feed's position moves only when an event is read.
  */
-class Feed extends Source<FeedEvent> implements Evictable {
+class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
   readonly #scope: ProjectScope;
   readonly #hubs: Hubs;
   /** Joins the hub; null once that has begun. */
@@ -98,6 +99,8 @@ class Feed extends Source<FeedEvent> implements Evictable {
   #limit: number = FIRST_LIMIT;
   /** Retention's watermark in the last delivered state. */
   #prunedThrough = 0;
+  /** Where the log went back: the sequence after which it is another one. */
+  #fork: number | null = null;
 
   constructor(scope: ProjectScope, { hubs, watchAccess }: FeedDependencies, after: number | null) {
     super();
@@ -109,6 +112,7 @@ class Feed extends Source<FeedEvent> implements Evictable {
   override read(): FeedEvent | null {
     if (this.isEnded || this.#fetching) return null;
     if (this.#batch) return this.#readBatch(this.#batch);
+    if (this.#fork !== null) return null;
     const follower = this.#follower;
     if (!this.#isReady || !follower) return null;
     const entry = follower.read();
@@ -122,7 +126,7 @@ class Feed extends Source<FeedEvent> implements Evictable {
     // Events under way are not readable yet, even where they have arrived.
     if (this.#fetching) return true;
     if (this.#batch) return false;
-    return !this.#isReady || this.#follower?.isLagging === true || this.#lacksReads;
+    return !this.#isReady || this.#fork !== null || this.#follower?.isLagging === true || this.#lacksReads;
   }
 
   get #reader(): ReaderKey {
@@ -155,12 +159,22 @@ class Feed extends Source<FeedEvent> implements Evictable {
     this.#batch = null;
   }
 
+  goBack(fork: number): void {
+    this.#fork = fork;
+    this.#dropBatch();
+    this.onReadable();
+  }
+
   override end(failure: unknown = null): void {
     this.#lease?.stop();
     this.#follower?.leave();
+    this.#dropBatch();
+    super.end(failure);
+  }
+
+  #dropBatch(): void {
     this.#hubs.replays.release(this);
     this.#batch = null;
-    super.end(failure);
   }
 
   #readBatch(batch: Batch): FeedEvent | null {
@@ -192,6 +206,7 @@ class Feed extends Source<FeedEvent> implements Evictable {
     if (this.#startJoin) return this.#startJoin();
     const follower = this.#follower;
     if (!follower) return;
+    if (this.#fork !== null) return this.#fetchFork(follower, this.#fork);
     if (this.#isReady && follower.isLagging) return this.#replay(follower, follower.highWatermark);
     if (this.#isReady) return this.#fetchReads(follower);
     if (follower.position >= this.#boundary) return this.#fetchReady(follower);
@@ -201,7 +216,8 @@ class Feed extends Source<FeedEvent> implements Evictable {
 
   /** Stores fetched events. `replayBytes`: the size of a replay; null for events that cannot be fetched again. */
   #setBatch(events: FeedEvent[], replayBytes: number | null, readReplay: ReadReplay | null = null): void {
-    if (this.isEnded) return;
+    // Events of the log that went back may be under way.
+    if (this.isEnded || this.#fork !== null) return;
     this.#batch = { events, count: events.length, isReplay: replayBytes !== null, readReplay };
     if (replayBytes !== null) this.#hubs.replays.reserve(this, replayBytes);
   }
@@ -253,6 +269,18 @@ class Feed extends Source<FeedEvent> implements Evictable {
     this.#recordDelivered(follower, { ...state, version });
     this.#isReady = true;
     this.#setBatch([{ type: 'ready', sequence: position, readThrough: state.readThrough, unreadCount: state.unread }], null);
+  }
+
+  /** Fetches what leads the client's cursor back to the fork; after that the feed ends, and the client comes back with this cursor. */
+  async #fetchFork(follower: Follower, fork: number): Promise<void> {
+    const { position } = follower;
+    if (position <= fork) throw Fault.unavailable('the log went back');
+    const request = { ...this.#reader, sinceVersion: Number.MAX_SAFE_INTEGER, upTo: fork };
+    const { readThrough, unread } = await this.#query((database) => readState(database, request));
+    follower.position = fork;
+    const gap = { type: 'gap', from: fork + 1, to: position } as const;
+    const ready = { type: 'ready', sequence: fork, readThrough, unreadCount: unread } as const;
+    this.#batch = { events: [gap, ready], count: 2, isReplay: false, readReplay: null };
   }
 
   /** Fetches the next single reads that the shared state lacks. The unread count matches the events that were delivered so far. */

@@ -5,12 +5,16 @@ import { coalesceCalls } from '../kernel/coalesce.ts';
 import { getOrInsert } from '../kernel/map.ts';
 import type { Database } from '../platform/database.ts';
 import { nextLimit, readEntries } from './batch.ts';
-import { type Position, type ReaderKey, type ReadState, readLastSequence, readState } from './log.ts';
+import { type LogMark, type Position, type ReaderKey, type ReadState, readEnd, readState } from './log.ts';
 import type { Throttle } from './throttle.ts';
 import { BATCH, type LiveEntry, Window } from './window.ts';
 
 /** A broadcast yields to the event loop after this time. */
 const BROADCAST_SLICE_MS = 0.5;
+
+/** The distance of the older entries by which a hub finds where the log went back, and their number: 8,000 entries in all. */
+const MARK_INTERVAL = 128;
+const MAX_MARKS = 64;
 
 /** A user whose read state is followed by one feed or several. */
 interface Reader {
@@ -23,9 +27,11 @@ interface Reader {
   isStale: boolean;
 }
 
-/** A subscriber. `onReadable` runs when entries are available; `end` runs at shutdown, and with a failure where the log went back. */
+/** A subscriber. `onReadable` runs when entries are available, `end` at shutdown. */
 export interface Subscriber extends Consumer {
-  end(failure?: unknown): void;
+  end(): void;
+  /** Runs where the log went back: what was read after the sequence `fork` is no longer in it, or has other numbers. */
+  goBack(fork: number): void;
 }
 
 /**
@@ -89,6 +95,8 @@ interface HubDependencies {
   /** The budget of the windows of all hubs. */
   readonly windows: MemoryBudget;
   readonly onFailure: (failure: unknown) => void;
+  /** Called when the log no longer has the entry at the hub's position. */
+  readonly onReplaced: () => void;
   /** Called when the last follower has left. */
   readonly onEmpty: (hub: Hub) => void;
 }
@@ -101,6 +109,10 @@ export class Hub implements Evictable {
   readonly projectId: string;
   /** The last sequence that was read from the log. */
   position = 0;
+  /** The id of the entry at the position; null where there is none. */
+  #lastId: string | null = null;
+  /** Entries that the window no longer has: the first that is known, and one in `MARK_INTERVAL` of the newest. */
+  readonly #olderMarks: LogMark[] = [];
   /** The number of followers that are waiting for the hub to open. */
   joining = 0;
   readonly followers = new Set<Follower>();
@@ -131,9 +143,11 @@ export class Hub implements Evictable {
 
   /** Reads the end of the log as the hub's position, once; after a failure the next call tries again. */
   open(): Promise<void> {
-    this.#opening ??= readLastSequence(this.dependencies.database, this.projectId).then(
-      (last) => {
+    this.#opening ??= readEnd(this.dependencies.database, this.projectId).then(
+      ({ last, id }) => {
         this.position = last;
+        this.#lastId = id;
+        this.#remember();
       },
       (failure) => {
         this.#opening = null;
@@ -201,6 +215,25 @@ export class Hub implements Evictable {
     if (!reader.isRefreshing) this.#refresh(reader).catch(this.dependencies.onFailure);
   }
 
+  /** The entry at the position; null where there is none. */
+  end(): LogMark | null {
+    return this.#lastId === null ? null : { projectId: this.projectId, sequence: this.position, id: this.#lastId };
+  }
+
+  /** Entries that were read, in order: some older ones, and all of the newest. */
+  marks(): LogMark[] {
+    const newest = this.#window.entries.map(({ sequence, event }) => ({ projectId: this.projectId, sequence, id: event.notification.id }));
+    const first = newest[0]?.sequence ?? Number.POSITIVE_INFINITY;
+    return [...this.#olderMarks.filter(({ sequence }) => sequence < first), ...newest];
+  }
+
+  #remember(): void {
+    const end = this.end();
+    if (!end || end.sequence - (this.#olderMarks.at(-1)?.sequence ?? Number.NEGATIVE_INFINITY) < MARK_INTERVAL) return;
+    this.#olderMarks.push(end);
+    if (this.#olderMarks.length > MAX_MARKS) this.#olderMarks.splice(1, 1);
+  }
+
   /** The positions of the log and of the read states that this hub has read, by user id; the log's is that of null. */
   positions(): Map<string | null, number> {
     const versions = [...this.#readers.values()].map(({ userId, state }) => [userId, state?.version ?? 0] as const);
@@ -244,14 +277,17 @@ export class Hub implements Evictable {
       // A hub that is catching up does not pause.
       if (!this.#isCatchingUp) await this.dependencies.throttle.wait(() => this.#announced);
       this.#hasMore = false;
-      const range = { after: this.position, limit: this.#limit, maxBytes: BATCH.maxBytes };
+      const range = { after: this.position, afterId: this.#lastId, limit: this.#limit, maxBytes: BATCH.maxBytes };
       const batch = await readEntries(this.dependencies.database, this.projectId, range);
+      if (!batch.isContinued) return this.dependencies.onReplaced();
       this.#isCatchingUp = batch.hasMore;
       const last = batch.entries.at(-1);
       if (!last || this.followers.size + this.joining === 0) return;
       this.#limit = nextLimit(batch, BATCH);
       this.#window.add(batch);
       this.position = last.sequence;
+      this.#lastId = last.id;
+      this.#remember();
       this.dependencies.windows.reserve(this, this.#window.bytes);
       this.#hasMore ||= batch.hasMore;
       await this.#broadcast();

@@ -6,7 +6,7 @@ import { scheduleJob } from '../platform/jobs.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { Wakeup, Wakeups } from '../platform/wakeups.ts';
 import { type Follower, Hub, type Subscriber } from './hub.ts';
-import { readPositions } from './log.ts';
+import { findFork, findReplaced, type LogMark, readPositions } from './log.ts';
 import { Throttle } from './throttle.ts';
 
 const POLL_INTERVAL_MS = 750;
@@ -31,6 +31,8 @@ export class Hubs {
   readonly #stopListening: () => void;
   readonly #stopPolling: () => void;
   #isClosed = false;
+  /** Whether the database may be another one than before, so that a log may have gone back and grown again. */
+  #mustVerify = false;
   /** The queries that serve a single feed, by user. */
   readonly reads = new FairLimit(READS_AT_ONCE);
   /** The budget of the batches that lagging feeds have fetched. */
@@ -39,7 +41,7 @@ export class Hubs {
   constructor(private readonly dependencies: HubsDependencies) {
     const { wakeups, log } = dependencies;
     this.#stopListening = wakeups.listen((wakeup) => this.#wakeUp(wakeup));
-    this.#stopPolling = scheduleJob('poll the logs', POLL_INTERVAL_MS, () => this.#poll(), log);
+    this.#stopPolling = scheduleJob('poll the logs', POLL_INTERVAL_MS, () => this.#pollAndVerify(), log);
   }
 
   /** Notifies every process that the project's log, or a user's read state in it, has changed. */
@@ -95,6 +97,9 @@ export class Hubs {
       throttle: this.#throttle,
       windows: this.#windows,
       onFailure: (failure) => this.dependencies.log.warn({ err: failure }, 'could not read on: the next poll tries again'),
+      onReplaced: () => {
+        this.#mustVerify = true;
+      },
       onEmpty: (empty) => this.#closeIfUnused(empty),
     });
     this.#hubs.set(projectId, hub);
@@ -105,6 +110,26 @@ export class Hubs {
     const hub = this.#hubs.get(projectId);
     if (userId) hub?.refreshReadState(userId);
     else hub?.requestBatch();
+  }
+
+  /** After an outage the database may be a standby, or be restored: what was read from it is compared once. */
+  async #pollAndVerify(): Promise<void> {
+    try {
+      await this.#poll();
+      if (this.#mustVerify) await this.#verify();
+    } catch (failure) {
+      this.#mustVerify = true;
+      throw failure;
+    }
+  }
+
+  async #verify(): Promise<void> {
+    this.#mustVerify = false;
+    const ends = [...this.#hubs.values()].map((hub) => hub.end()).filter((end): end is LogMark => end !== null);
+    for (const projectId of await findReplaced(this.dependencies.database, ends)) {
+      const hub = this.#hubs.get(projectId);
+      if (hub) await this.#abandon(hub);
+    }
   }
 
   /** Polls the positions of all logs and read states that are being streamed, in one statement: wake-ups may have been lost. */
@@ -121,20 +146,21 @@ export class Hubs {
     for (const position of positions) {
       const hub = this.#hubs.get(position.projectId);
       if (!hub) continue;
-      if (position.position < (before.get(hub)?.get(position.userId) ?? 0)) this.#abandon(hub);
+      if (position.position < (before.get(hub)?.get(position.userId) ?? 0)) await this.#abandon(hub);
       else hub.catchUp(position);
     }
   }
 
   /**
-   * Ends the feeds of a log that is shorter than what was read from it: the database was restored, or its successor lacks the
-   * last transactions. Clients that come back with their cursor are told the gap, and read what has the same numbers now.
+   * Ends the feeds of a log that went back: the database was restored, or its successor lacks the last transactions. They are
+   * told from where on the log is another one, and their clients come back with that cursor.
    */
-  #abandon(hub: Hub): void {
-    this.dependencies.log.warn({ project_id: hub.projectId }, 'a notification log went back: its feeds begin again');
+  async #abandon(hub: Hub): Promise<void> {
+    const fork = await findFork(this.dependencies.database, hub.projectId, hub.marks());
+    this.dependencies.log.warn({ project_id: hub.projectId, after: fork }, 'a notification log went back: its feeds begin again');
     this.#windows.release(hub);
     this.#hubs.delete(hub.projectId);
-    for (const { subscriber } of [...hub.followers]) subscriber.end(Fault.unavailable('the log went back'));
+    for (const { subscriber } of [...hub.followers]) subscriber.goBack(fork);
   }
 
   #closeIfUnused(hub: Hub): void {

@@ -50,6 +50,49 @@ export async function readLastSequence(database: Database, projectId: string): P
   return row?.last ?? 0;
 }
 
+/** An entry of a project's log, as far as it tells whether the log is still the same up to there. */
+export interface LogMark {
+  readonly projectId: string;
+  readonly sequence: number;
+  readonly id: string;
+}
+
+/** The last sequence of the project's log, with the id of its entry; null where retention has deleted it. */
+export async function readEnd(database: Database, projectId: string): Promise<{ last: number; id: string | null }> {
+  const [row] = await database.query<{ last: number; id: string | null }>`
+    SELECT log.last_sequence AS last, entry.id
+    FROM notification_logs AS log
+    LEFT JOIN notifications AS entry ON entry.project_id = log.project_id AND entry.sequence = log.last_sequence
+    WHERE log.project_id = ${projectId}::uuid`;
+  return row ?? { last: 0, id: null };
+}
+
+/** The projects in which the number of a mark is another entry's. */
+export async function findReplaced(database: Database, marks: readonly LogMark[]): Promise<string[]> {
+  const rows = await database.query<{ projectId: string }>`
+    SELECT entry.project_id AS "projectId"
+    FROM unnest(${marks.map(({ projectId }) => projectId)}::uuid[], ${marks.map(({ sequence }) => sequence)}::bigint[],
+      ${marks.map(({ id }) => id)}::uuid[]) AS mark (project_id, sequence, id)
+    JOIN notifications AS entry ON entry.project_id = mark.project_id AND entry.sequence = mark.sequence
+    WHERE entry.id <> mark.id`;
+  return rows.map(({ projectId }) => projectId);
+}
+
+/**
+ * The sequence up to which the log of a project still is as its marks, the known entries in order, say. If none of them is left,
+ * it is the one before the first, or the last of a log that is shorter.
+ */
+export async function findFork(database: Database, projectId: string, marks: readonly LogMark[]): Promise<number> {
+  const [row] = await database.query<{ kept: number | null }>`
+    SELECT max(entry.sequence) AS kept
+    FROM unnest(${marks.map(({ sequence }) => sequence)}::bigint[], ${marks.map(({ id }) => id)}::uuid[]) AS mark (sequence, id)
+    JOIN notifications AS entry
+      ON entry.project_id = ${projectId}::uuid AND entry.sequence = mark.sequence AND entry.id = mark.id`;
+  if (row && row.kept !== null) return row.kept;
+  const last = await readLastSequence(database, projectId);
+  return Math.min(last, Math.max(0, (marks[0]?.sequence ?? last + 1) - 1));
+}
+
 /** A user as a reader of one project's log. */
 export interface ReaderKey {
   readonly projectId: string;

@@ -52,7 +52,8 @@ const NotificationsRead = builder.objectRef<EventOf<'read'>>('NotificationsRead'
 });
 
 const FeedGap = builder.objectRef<EventOf<'gap'>>('FeedGap').implement({
-  description: 'Entries that the feed cannot deliver: retention has deleted them, or the cursor was beyond the end of the log.',
+  description:
+    'Entries that the feed cannot deliver: retention has deleted them, the cursor was beyond the end of the log, or the log went back.',
   fields: (t) => ({
     type: t.expose('type', { type: FeedEventType, description: 'Always `gap`.', extensions: { values: ['gap'] } }),
     from: t.exposeInt('from', { description: 'The first sequence that cannot be delivered.' }),

@@ -58,6 +58,11 @@ export class Window {
     return first === undefined || position + 1 < first.sequence;
   }
 
+  /** The entries, in order. */
+  get entries(): readonly LiveEntry[] {
+    return this.#entries;
+  }
+
   entryAfter(position: number): LiveEntry | null {
     return this.#entries[position + 1 - (this.#entries[0]?.sequence ?? 0)] ?? null;
   }

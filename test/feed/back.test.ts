@@ -2,6 +2,8 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openProject, type ProjectScope } from '../../src/access/scope.ts';
 import { openFeed } from '../../src/notifications/feed.ts';
 import { Hubs } from '../../src/notifications/hubs.ts';
+import type { Database } from '../../src/platform/database.ts';
+import { countJobFailures } from '../../src/platform/jobs.ts';
 import { createLogger } from '../../src/platform/logger.ts';
 import { openLocalWakeups } from '../../src/platform/wakeups.ts';
 import { startApp, type TestApp } from '../support/app.ts';
@@ -9,6 +11,8 @@ import { startApp, type TestApp } from '../support/app.ts';
 let app: TestApp;
 let scope: ProjectScope;
 let hubs: Hubs;
+/** Whether the hubs’ statements fail, as in an outage. */
+let isAway = false;
 
 beforeAll(async () => {
   app = await startApp({ LOG_LEVEL: 'error' });
@@ -16,7 +20,10 @@ beforeAll(async () => {
   const session = { kind: 'session', expires: new Date(Date.now() + 3_600_000) } as const;
   const viewer = { userId: users.owner.id, email: '', name: '', created: new Date(), credential: session };
   scope = await openProject(app.app.database, viewer, { organizationId, projectId });
-  hubs = new Hubs({ database: scope.database, wakeups: openLocalWakeups(), log: createLogger('silent') });
+  const query = (...statement: Parameters<Database['query']>) =>
+    isAway ? Promise.reject(Object.assign(new Error('away'), { code: 'ECONNREFUSED' })) : scope.database.query(...statement);
+  const database = new Proxy(scope.database, { get: (target, name) => (name === 'query' ? query : Reflect.get(target, name)) });
+  hubs = new Hubs({ database, wakeups: openLocalWakeups(), log: createLogger('silent') });
 });
 afterAll(async () => {
   hubs.close();
@@ -24,29 +31,123 @@ afterAll(async () => {
 });
 
 const open = (after: number | null = null) => openFeed(scope, { hubs, watchAccess: () => ({ stop: () => {} }) as never }, after);
+type Feed = ReturnType<typeof open>;
 
-it('a log that is shorter than what was read ends its feeds; the cursor of who comes back is told as a gap', async () => {
-  const first = open();
-  const { value } = await first.next();
-  const last = (value as { sequence: number }).sequence;
-  const failure = first.next().catch((reason) => reason);
-  // The end of the log is lost, as in a database that was restored.
-  const { projectId } = scope;
-  await scope.database.transact(async (query) => {
+/** A feed that has told the end of the log. */
+async function openAtEnd(): Promise<{ feed: Feed; last: number }> {
+  const feed = open();
+  const { value } = await feed.next();
+  return { feed, last: (value as { sequence: number }).sequence };
+}
+
+type Query = typeof scope.database.query;
+
+const publish = (query: Query, count: number) => query`
+  INSERT INTO notifications (project_id, kind, severity, title)
+  SELECT ${scope.projectId}::uuid, 'test', 'info', 'Title ' || number FROM generate_series(1, ${count}::int) AS number`;
+
+/** Takes the log back to a sequence, as a database that was restored, or a standby that lacks the end; then it grows again. */
+const takeBack = (end: number, grown: number) =>
+  scope.database.transact(async (query) => {
     await query`SET LOCAL session_replication_role = replica`;
-    await query`DELETE FROM notifications WHERE project_id = ${projectId}::uuid AND sequence > ${last - 10}`;
-    await query`UPDATE notification_logs SET last_sequence = ${last - 10} WHERE project_id = ${projectId}::uuid`;
+    await query`DELETE FROM notifications WHERE project_id = ${scope.projectId}::uuid AND sequence > ${end}`;
+    await query`UPDATE notification_logs SET last_sequence = ${end} WHERE project_id = ${scope.projectId}::uuid`;
+    await query`SET LOCAL session_replication_role = origin`;
+    if (grown > 0) await publish(query, grown);
   });
-  expect(await failure).toMatchObject({ code: 'service_unavailable' });
+
+/** Reads what a feed tells of a log that went back: the gap, the cursor before it, and the end. */
+async function expectBack(feed: Feed, fork: number, told: number): Promise<void> {
+  expect((await feed.next()).value).toEqual({ type: 'gap', from: fork + 1, to: told });
+  expect((await feed.next()).value).toMatchObject({ type: 'ready', sequence: fork });
+  await expect(feed.next()).rejects.toMatchObject({ code: 'service_unavailable' });
+}
+
+async function expectEntries(feed: Feed, from: number, to: number): Promise<void> {
+  for (let sequence = from; sequence <= to; sequence += 1)
+    expect((await feed.next()).value).toMatchObject({ type: 'notification', sequence });
+}
+
+it('a log that is shorter than what was read ends its feeds, with the cursor from which it goes on', async () => {
+  const { feed, last } = await openAtEnd();
+  const back = expectBack(feed, last - 10, last);
+  await takeBack(last - 10, 0);
+  await back;
+  const again = open(last - 10);
+  expect((await again.next()).value).toMatchObject({ type: 'ready', sequence: last - 10 });
+  await publish(scope.database.query, 12);
+  await expectEntries(again, last - 9, last + 2);
+  await again.return();
+}, 20_000);
+
+it('who comes back with a cursor beyond the end is told the gap, and then what has these numbers', async () => {
+  const { feed, last } = await openAtEnd();
+  await feed.return();
+  await takeBack(last - 10, 0);
   const again = open(last);
   expect((await again.next()).value).toEqual({ type: 'gap', from: last - 9, to: last });
   expect((await again.next()).value).toMatchObject({ type: 'ready', sequence: last - 10 });
-  await scope.database.query`
-    INSERT INTO notifications (project_id, kind, severity, title)
-    SELECT ${projectId}::uuid, 'test', 'info', 'Title ' || number FROM generate_series(1, 12) AS number`;
-  for (let sequence = last - 9; sequence <= last + 2; sequence += 1)
-    expect((await again.next()).value).toMatchObject({ type: 'notification', sequence });
+  await publish(scope.database.query, 12);
+  await expectEntries(again, last - 9, last + 2);
   await again.return();
+}, 20_000);
+
+it('a log that went back, and has more entries than before at the next look, loses none of those to its feeds', async () => {
+  const { feed, last } = await openAtEnd();
+  await publish(scope.database.query, 3);
+  await expectEntries(feed, last + 1, last + 3);
+  const back = expectBack(feed, last + 1, last + 3);
+  await takeBack(last + 1, 5);
+  await back;
+  const again = open(last + 1);
+  await expectEntries(again, last + 2, last + 6);
+  expect((await again.next()).value).toMatchObject({ type: 'ready', sequence: last + 6 });
+  await again.return();
+}, 20_000);
+
+it('a log that has grown to the same length while the database was away is found to be another one', async () => {
+  const { feed, last } = await openAtEnd();
+  await publish(scope.database.query, 3);
+  await expectEntries(feed, last + 1, last + 3);
+  const back = expectBack(feed, last + 1, last + 3);
+  isAway = true;
+  await takeBack(last + 1, 2);
+  // The next poll, and the one after it, which may have been under way.
+  await expect.poll(() => countJobFailures()['poll the logs']).toBeGreaterThan(0);
+  isAway = false;
+  await back;
+  const again = open(last + 1);
+  await expectEntries(again, last + 2, last + 3);
+  await again.return();
+}, 20_000);
+
+it('a log that went back further than the newest entries that are kept loses nothing to its feeds: some come again', async () => {
+  const { feed, last } = await openAtEnd();
+  await publish(scope.database.query, 400);
+  await expectEntries(feed, last + 1, last + 400);
+  const back = (async () => {
+    const gap = (await feed.next()).value as { from: number; to: number };
+    expect(gap).toMatchObject({ type: 'gap', to: last + 400 });
+    expect((await feed.next()).value).toMatchObject({ type: 'ready', sequence: gap.from - 1 });
+    await expect(feed.next()).rejects.toMatchObject({ code: 'service_unavailable' });
+    return gap.from - 1;
+  })();
+  await takeBack(last + 20, 500);
+  const fork = await back;
+  expect(fork).toBeGreaterThanOrEqual(last);
+  expect(fork).toBeLessThanOrEqual(last + 20);
+  const again = open(fork);
+  await expectEntries(again, fork + 1, last + 520);
+  await again.return();
+}, 30_000);
+
+it('a feed that lags behind what went back is told no gap: its cursor still holds', async () => {
+  const { feed, last } = await openAtEnd();
+  await publish(scope.database.query, 3);
+  await expectEntries(feed, last + 1, last + 1);
+  await takeBack(last + 1, 5);
+  await expect.poll(() => hubs.count().hubs).toBe(0);
+  await expect(feed.next()).rejects.toMatchObject({ code: 'service_unavailable' });
 }, 20_000);
 
 it('a read state that is older than what was read ends the feeds of its user', async () => {

@@ -65,6 +65,7 @@ it('keeps a window of the newest entries that is bounded in entries and in bytes
     entries: Array.from({ length: count }, (_, index) => Object.assign(Object.create(entry), { sequence: first + index, bytes })),
     bytes: count * bytes,
     hasMore: false,
+    isContinued: true,
   });
   const window = new Window();
   for (let first = 1; first < 1_000; first += 10) window.add(batchOf(first, 10, 500));

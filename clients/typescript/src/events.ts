@@ -25,7 +25,7 @@ export type FeedEvent =
   | { readonly type: 'ready'; readonly sequence: number; readonly readThrough: number; readonly unreadCount: number }
   /** The user has read notifications, through GraphQL or REST. */
   | { readonly type: 'read'; readonly readThrough: number; readonly notificationIds: readonly string[]; readonly unreadCount: number }
-  /** Sequences that cannot be delivered: retention has removed them, or the cursor was beyond the end of the log. */
+  /** Sequences that cannot be delivered: retention has removed them, the cursor was beyond the end of the log, or the log went back. */
   | { readonly type: 'gap'; readonly from: number; readonly to: number };
 
 /** The cursor after an event; null if it has none. */
