@@ -1,4 +1,5 @@
-import { Redis as RedisClient } from 'ioredis';
+import { Redis as RedisClient, ReplyError } from 'ioredis';
+import { RateLimiterRedis } from 'rate-limiter-flexible';
 import type { Lifecycle } from '../kernel/lifecycle.ts';
 import { Breaker, withTimeout } from './breaker.ts';
 import type { Logger } from './logger.ts';
@@ -16,6 +17,8 @@ export interface Redis {
   readonly commands: RedisClient;
   /** The connection for subscriptions: a subscribed connection accepts no other commands. */
   readonly subscriber: RedisClient;
+  /** The channel of the wake-ups, which `subscriber` is subscribed to. */
+  readonly channel: string;
   /** Runs a command. Rejects with an Error where no answer arrives in time, and at once while the breaker is open. */
   run<Answer>(command: () => Promise<Answer>): Promise<Answer>;
 }
@@ -37,18 +40,28 @@ export function openRedis({ url, prefix }: { url: string; prefix: string }, life
     connectionName: 'portico',
   };
   const commands = new RedisClient(url, settings);
-  const subscriber = new RedisClient(url, settings);
+  // By itself the driver subscribes again without anybody to hear that it may not.
+  const subscriber = new RedisClient(url, { ...settings, autoResubscribe: false });
+  const channel = `${prefix}:wakeups`;
+  /** Counts as the budgets do. */
+  const counter = new RateLimiterRedis({ points: 2 ** 31, duration: 60, keyPrefix: prefix, storeClient: commands });
   /** Why there is no connection: a failed ping does not tell. */
   let connectionError: Error | null = null;
   /** A connection that the server has closed has no error until the next one fails. */
-  const causeOf = (failure: unknown) => connectionError ?? (commands.status === 'ready' ? failure : new Error('the connection was closed'));
+  const causeOf = (failure: unknown) =>
+    connectionError ?? (failure instanceof ReplyError ? failure : new Error('the connection was closed'));
   /**
-   * Selects the database that the URL names: where there is none, the driver would go on in database 0. And writes: a server that
-   * has become a replica, or is out of memory or disk, would answer everything else.
+   * Selects the database that the URL names: where there is none, the driver would go on in database 0. And does what replicas do
+   * with it: a server that has become a replica, is out of memory or disk, or gives the user too few rights would answer the rest.
    */
   const probe = async () => {
     await commands.select(commands.options.db ?? 0);
-    await commands.set(`${prefix}:probe`, '', 'EX', 60);
+    await Promise.all([
+      commands.set(`${prefix}:probe`, 0, 'EX', 60),
+      counter.consume('probe'),
+      commands.publish(channel, ''),
+      subscriber.status === 'ready' && subscriber.subscribe(channel),
+    ]);
   };
   const breaker = new Breaker({
     name: 'redis',
@@ -68,6 +81,7 @@ export function openRedis({ url, prefix }: { url: string; prefix: string }, life
     connectionError = null;
     breaker.startProbing();
   });
+  subscriber.on('ready', () => void subscriber.subscribe(channel).catch(() => breaker.startProbing()));
   // The breaker reports the outage: a warning for every attempt to reconnect would flood the log.
   for (const connection of [commands, subscriber]) connection.on('error', (failure) => log.debug({ err: failure }, 'redis'));
   lifecycle.onClose(() => {
@@ -81,6 +95,7 @@ export function openRedis({ url, prefix }: { url: string; prefix: string }, life
     prefix,
     commands,
     subscriber,
+    channel,
     async run(command) {
       if (breaker.isOpen) throw new Error('redis is away');
       try {

@@ -30,19 +30,16 @@ export function openLocalWakeups(): Wakeups {
 /** Wake-ups within this process, without delay, and in all other processes through Redis. */
 export function openSharedWakeups(redis: Redis): Wakeups {
   const local = openLocalWakeups();
-  const channel = `${redis.prefix}:wakeups`;
   const processId = randomUUID();
   redis.subscriber.on('message', (_channel, text) => {
     const [sender, projectId = '', userId] = text.split(' ');
     if (sender !== processId) local.send(userId ? { projectId, userId } : { projectId });
   });
-  // Subscribes after every connect: the library itself resubscribes only after a first success.
-  redis.subscriber.on('ready', () => void redis.subscriber.subscribe(channel).catch(() => {}));
   return {
     send(wakeup) {
       local.send(wakeup);
       const text = [processId, wakeup.projectId, ...(wakeup.userId ? [wakeup.userId] : [])].join(' ');
-      redis.run(() => redis.commands.publish(channel, text)).catch(() => {});
+      redis.run(() => redis.commands.publish(redis.channel, text)).catch(() => {});
     },
     listen: local.listen,
   };

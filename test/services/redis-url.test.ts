@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startApp } from '../support/app.ts';
 import { openRedis, type RedisServer } from '../support/redis.ts';
@@ -55,6 +56,47 @@ it('a Redis that ends is away, and the log says that the connection was closed',
   await expect.poll(() => readRedis(app)).toBe('down');
   const told = app.logLines.map((line) => JSON.parse(line)).find(({ msg }) => msg === 'a dependency is away');
   expect(told).toMatchObject({ dependency: 'redis', err: { message: 'the connection was closed' } });
+  await app.close();
+});
+
+/** The rights that the guide gives to the user of Redis. */
+const guided = () => {
+  const guide = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8');
+  const [, rights = ''] = /^ *ACL SETUSER portico on >… (.*)$/m.exec(guide) ?? [];
+  return rights.split(' ');
+};
+
+const withoutRights = [
+  { name: 'eval', kill: null },
+  { name: 'incrby', kill: null },
+  { name: 'subscribe', kill: 'pubsub' },
+  { name: 'publish', kill: 'normal' },
+] as const;
+
+it.each(withoutRights)('the rights of the guide suffice; without $name Redis is away until that is given', async ({ name, kill }) => {
+  const setUser = (...rights: string[]) => redis.run('ACL', 'SETUSER', 'portico', ...rights);
+  await setUser('reset', 'on', '>secret', ...guided());
+  const url = redis.url.replace('redis://', 'redis://portico:secret@');
+  const app = await startApp({ REDIS_URL: url, REDIS_PREFIX: 'portico', RATE_LIMIT_ANONYMOUS: '100000' });
+  const check = async () => {
+    expect((await app.ask('GET', '/v1/nothing', { as: null })).status).toBe(401);
+    return readRedis(app);
+  };
+  await expect.poll(check).toBe('up');
+  expect(app.logLines.join('')).not.toContain('NOPERM');
+  await setUser(`-${name}`, ...(name === 'eval' ? ['-evalsha'] : []));
+  if (kill) await redis.run('CLIENT', 'KILL', 'TYPE', kill);
+  await expect.poll(check).toBe('down');
+  // It is away also when both connections are open again.
+  await expect.poll(async () => (await redis.run('CLIENT', 'LIST')).filter((line) => line.includes('user=portico')).length).toBe(2);
+  expect(await check()).toBe('down');
+  const lines = app.logLines.map((line) => JSON.parse(line));
+  expect(lines.filter(({ level }) => level === 'error')).toEqual([]);
+  const { err } = lines.find(({ msg }) => msg === 'a dependency is away');
+  // A connection that was closed is what is noticed first.
+  if (kill !== 'normal') expect(err.message).toMatch(/no permissions|NOPERM|can't run this command/);
+  await setUser(`+${name}`, '+evalsha');
+  await expect.poll(check).toBe('up');
   await app.close();
 });
 
