@@ -147,6 +147,8 @@ describe('an error without a statement', () => {
     ['the connection broke', new Error('Connection terminated unexpectedly'), 'service_unavailable'],
     ['the connection is being closed', new Error('Client was closed and is not queryable'), 'service_unavailable'],
     ['a new connection took too long', new Error('Connection terminated due to connection timeout'), 'service_unavailable'],
+    ['it broke between two statements', new Error('Client has encountered a connection error and is not queryable'), 'service_unavailable'],
+    ['a successor has no TLS', new Error('The server does not support SSL connections'), 'service_unavailable'],
     ['no answer came', new Error('Query read timeout'), 'service_unavailable'],
     ['nobody listens', Object.assign(new Error('connect'), { code: 'ECONNREFUSED' }), 'service_unavailable'],
     ['no name', Object.assign(new Error('lookup'), { code: 'ENOTFOUND' }), 'service_unavailable'],

@@ -142,7 +142,7 @@ export async function retryUntilDatabaseAnswers<Result>(work: () => Promise<Resu
     try {
       return await work();
     } catch (failure) {
-      const isAway = toFault(failure).code === 'service_unavailable' && !isRefusedConnection(failure as { code?: unknown });
+      const isAway = toFault(failure).code === 'service_unavailable' && !isRefusedConnection(failure as Error);
       if (!isAway || performance.now() > deadline) throw failure;
       log.warn({ err: failure }, 'waiting for the database');
       await sleep(START_RETRY_MS);

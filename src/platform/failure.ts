@@ -23,10 +23,15 @@ const SCHEMA_MISSING = '3F000';
 /** SQLSTATEs: invalid role, wrong password, unknown database, missing privilege. */
 const rejectionStates = new Set<unknown>(['28000', '28P01', '3D000', '42501']);
 
-/** Whether PostgreSQL refuses the role or the database of a connection, or its certificate is refused: waiting does not help a start. */
-export function isRefusedConnection({ code }: { code?: unknown }): boolean {
-  return rejectionStates.has(code) || refusedCertificate.test(String(code));
+/**
+ * Whether PostgreSQL refuses the role or the database of a connection, or has no TLS, or its certificate is refused: waiting does
+ * not help a start.
+ */
+export function isRefusedConnection({ code, message }: { code?: unknown; message?: unknown }): boolean {
+  return rejectionStates.has(code) || refusedCertificate.test(String(code)) || withoutTls.test(String(message));
 }
+
+const withoutTls = /does not support SSL connections/;
 
 /** An error of the driver, or one of Prisma's around it. */
 interface WrappedError {
@@ -50,7 +55,7 @@ function describeRejection(failure: unknown): string | null {
   const inner = [meta?.driverAdapterError, cause].filter((one) => typeof one === 'object' && one !== null);
   const explanation = inner.map(describeRejection).find((text) => text !== null);
   if (explanation || !(failure instanceof Error)) return explanation ?? null;
-  if (/does not support SSL connections|^timeout expired$/.test(failure.message))
+  if (withoutTls.test(failure.message) || failure.message === 'timeout expired')
     return `PostgreSQL does not answer as DATABASE_URL asks: ${failure.message}.`;
   return null;
 }

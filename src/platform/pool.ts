@@ -1,12 +1,12 @@
 import pg from 'pg';
 import { Breaker, withTimeout } from './breaker.ts';
-import { DATABASE_AWAY } from './errors.ts';
+import { DATABASE_AWAY, READ_TIMEOUT } from './errors.ts';
 import type { Logger } from './logger.ts';
 import { PreparedQuery, type Row } from './prepared.ts';
 import { isAnswer, PROBE_DEADLINE_MS, Probe } from './probe.ts';
 import { isRead, type Statement } from './query.ts';
 import { sessionOptions, withSession } from './session.ts';
-import { SilenceWatch } from './silence.ts';
+import { pidOf, SilenceWatch } from './silence.ts';
 import { SlowLog } from './slow.ts';
 
 /** How long PostgreSQL may send nothing, while statements wait for it, before it is probed. */
@@ -20,6 +20,11 @@ const timeouts = {
   query_timeout: 6_000,
   idle_in_transaction_session_timeout: 5_000,
 };
+
+/** Only a session of ours: behind a pooler its number is another one's, or nobody's. */
+const TERMINATION = `
+  SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+  WHERE pid = $1 AND usename = current_user AND datname = current_database() AND application_name = 'portico' AND state = 'active'`;
 
 type Release = (failure?: Error | boolean) => void;
 type ConnectCallback = (failure: Error | undefined, client: pg.PoolClient | undefined, release: Release) => void;
@@ -35,6 +40,7 @@ type ConnectCallback = (failure: Error | undefined, client: pg.PoolClient | unde
 export class Pool extends pg.Pool {
   readonly breaker: Breaker;
   readonly slowLog: SlowLog;
+  readonly #log: Logger;
   readonly #probe: Probe;
   /** For single connections; separate, since a late answer closes a probe's connection, which must not affect the probe of the server. */
   readonly #silenceProbe: Probe;
@@ -60,6 +66,7 @@ export class Pool extends pg.Pool {
       application_name: 'portico',
     });
     this.slowLog = new SlowLog(log);
+    this.#log = log;
     this.#probe = new Probe(url, session);
     this.#silenceProbe = new Probe(url, session);
     this.breaker = new Breaker({
@@ -78,6 +85,7 @@ export class Pool extends pg.Pool {
     this.on('release', (failure, client) => {
       this.#busy.delete(client);
       if (failure && !isAnswer(failure)) this.breaker.startProbing();
+      if (failure instanceof Error && failure.message === READ_TIMEOUT) this.#terminate(client);
     });
     this.on('remove', (client) => void this.#busy.delete(client));
     // Without a listener, an idle connection that breaks would end the process.
@@ -158,6 +166,16 @@ export class Pool extends pg.Pool {
   #recordAnswer(): void {
     this.#lastAnswerAt = performance.now();
     this.#lastActiveAt = this.#lastAnswerAt;
+  }
+
+  /**
+   * Ends the backend of a connection that is closed while its statement runs. One that waits for a synchronous standby does not
+   * notice that nobody listens any more: all that were given up would take every connection that PostgreSQL has.
+   */
+  #terminate(client: pg.PoolClient): void {
+    this.#silenceProbe.query(TERMINATION, [pidOf(client)]).catch((failure) => {
+      this.#log.debug({ err: failure }, 'a backend that was given up could not be ended');
+    });
   }
 
   /** An answer on any other connection counts as well, in case only the probe's connection has fallen silent. */

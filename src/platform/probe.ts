@@ -12,6 +12,8 @@ export const PROBE_DEADLINE_MS = 700;
 export class Probe {
   #client: pg.Client | null = null;
   #connecting: Promise<pg.Client> | null = null;
+  /** The end of the last statement: the next one waits for it. */
+  #last: Promise<unknown> = Promise.resolve();
 
   /** `options` are the settings of its session. */
   constructor(
@@ -23,7 +25,13 @@ export class Probe {
    * The rows of a statement; none where the server answers with an error: one that refuses the role or the database may go on
    * serving the connections that are open. Throws where it does not answer, or reports an outage.
    */
-  async query(text: string, values?: unknown[]): Promise<unknown[]> {
+  query(text: string, values?: unknown[]): Promise<unknown[]> {
+    const rows = this.#last.then(() => this.#run(text, values));
+    this.#last = rows.catch(() => {});
+    return rows;
+  }
+
+  async #run(text: string, values?: unknown[]): Promise<unknown[]> {
     try {
       const client = this.#client ?? (await this.#connect());
       return (await withTimeout(client.query(text, values), PROBE_DEADLINE_MS)).rows;

@@ -101,7 +101,8 @@ function isMoving(client: pg.Client, { read, written }: Traffic): boolean {
   return readyForQuery || connection.stream.bytesRead !== read || connection.stream.bytesWritten !== written;
 }
 
-function pidOf(client: pg.Client): number | null {
+/** The number of a connection's backend; null before it is known. */
+export function pidOf(client: pg.Client): number | null {
   return internalsOf(client).processID;
 }
 

@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { READ_TIMEOUT } from './errors.ts';
 import type { Pool } from './pool.ts';
 import { PreparedQuery, type Row } from './prepared.ts';
 import type { RunStatement } from './query.ts';
@@ -24,9 +25,12 @@ export async function runTransaction<Result>(pool: Pool, work: (run: RunStatemen
     if (command !== 'COMMIT') throw new Error('a statement of the transaction had failed, so nothing of it was kept');
     return result;
   } catch (failure) {
-    await client.query('ROLLBACK').catch((thrown: Error) => {
-      broken = thrown;
-    });
+    // A connection that still waits for an answer would not answer this either.
+    if (failure instanceof Error && failure.message === READ_TIMEOUT) broken = failure;
+    else
+      await client.query('ROLLBACK').catch((thrown: Error) => {
+        broken = thrown;
+      });
     // A server that has become read-only may have a successor, which a new connection finds.
     if ((failure as { code?: unknown }).code === READ_ONLY) broken = failure as Error;
     throw failure;
