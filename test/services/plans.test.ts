@@ -8,7 +8,17 @@ import { fill, idOf } from '../../bench/fill.mjs';
 import { hashSecret } from '../../src/access/apikey.ts';
 import { Lifecycle } from '../../src/kernel/lifecycle.ts';
 import { readEntries } from '../../src/notifications/batch.ts';
-import { countReads, listReads, readLastSequence, readPositions, readState, readVersionBefore } from '../../src/notifications/log.ts';
+import {
+  countReads,
+  findFork,
+  findReplaced,
+  listReads,
+  readEnd,
+  readLastSequence,
+  readPositions,
+  readState,
+  readVersionBefore,
+} from '../../src/notifications/log.ts';
 import { pruneNotifications } from '../../src/notifications/retention.ts';
 import { openDatabase } from '../../src/platform/database.ts';
 import { consumeTicket, deleteOldTickets, redeemTicket } from '../../src/tickets/service.ts';
@@ -176,8 +186,12 @@ test('neither do the feed, tickets and the jobs', async () => {
   const { database } = app.app;
   const projectId = projects.big;
   const reader = { projectId, userId };
+  const marks = [{ projectId, sequence: 20, id: randomUUID() }];
   const problems = [
     await findScans('readLastSequence', () => readLastSequence(database, projectId)),
+    await findScans('readEnd', () => readEnd(database, projectId)),
+    await findScans('findReplaced', () => findReplaced(database, marks)),
+    await findScans('findFork', () => findFork(database, projectId, marks)),
     await findScans('readEntries', () => readEntries(database, projectId, { after: 20, limit: 50, maxBytes: 500_000 })),
     await findScans('readState', () => readState(database, { ...reader, sinceVersion: 0 })),
     await findScans('countReads', () => countReads(database, { ...reader, sinceVersion: 0, upToVersion: 9 })),

@@ -18,7 +18,17 @@ import {
 } from '../../src/consoles/store.ts';
 import { deleteOldKeptAnswers } from '../../src/graph/keptanswers.ts';
 import { readEntries } from '../../src/notifications/batch.ts';
-import { countReads, listReads, readLastSequence, readPositions, readState, readVersionBefore } from '../../src/notifications/log.ts';
+import {
+  countReads,
+  findFork,
+  findReplaced,
+  listReads,
+  readEnd,
+  readLastSequence,
+  readPositions,
+  readState,
+  readVersionBefore,
+} from '../../src/notifications/log.ts';
 import { pruneNotifications } from '../../src/notifications/retention.ts';
 import { consumeTicket, deleteOldTickets, redeemTicket } from '../../src/tickets/service.ts';
 import { type Answer, startApp, type TestApp } from '../support/app.ts';
@@ -189,8 +199,12 @@ test('the feed, tickets and the jobs find what they look for by an index', async
   const { database } = app.app;
   const { project_id: projectId, users } = app.demo;
   const reader = { projectId, userId: users.member.id };
+  const marks = [{ projectId, sequence: 20, id: randomUUID() }];
   const problems = [
     await findProblems('readLastSequence', () => readLastSequence(database, projectId)),
+    await findProblems('readEnd', () => readEnd(database, projectId)),
+    await findProblems('findReplaced', () => findReplaced(database, marks)),
+    await findProblems('findFork', () => findFork(database, projectId, marks)),
     await findProblems('readEntries', () => readEntries(database, projectId, { after: 20, limit: 50, maxBytes: 500_000 })),
     await findProblems('readState', () => readState(database, { ...reader, sinceVersion: 0 })),
     await findProblems('countReads', () => countReads(database, { ...reader, sinceVersion: 0, upToVersion: 9 })),
