@@ -554,6 +554,7 @@ describe('feed', () => {
     await app.app.database.$executeRawUnsafe(`INSERT INTO notifications (project_id, kind, severity, title, body, data)
       SELECT '${of}'::uuid, 'test.large', 'info', 'large', repeat('x', 20000), '{}' FROM generate_series(1, 400)`);
     const seen: number[] = [];
+    const socketsBefore = app.app.count().sockets;
     let connections = 0;
     const onState = ({ name }: ConnectionState) => {
       if (name === 'connecting') connections += 1;
@@ -562,7 +563,7 @@ describe('feed', () => {
       if (event.type !== 'notification') continue;
       seen.push(event.sequence);
       // The reader pauses until its first connection has been closed because of unread data.
-      if (seen.length === 1) await new Promise((resolve) => setTimeout(resolve, 2_000));
+      if (seen.length === 1) await expect.poll(() => app.app.count().sockets).toBe(socketsBefore);
       if (seen.length === 400) break;
     }
     expect(seen).toEqual(Array.from({ length: 400 }, (_, index) => from + index + 1));
