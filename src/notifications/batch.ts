@@ -69,7 +69,7 @@ export async function readEntries(database: Database, projectId: string, range: 
 }
 
 /** The limit of the next batch: smaller for larger entries, as the database computes the size of each row within the limit. */
-export function nextLimit({ entries, bytes }: Omit<Batch, 'isContinued'>, { limit, maxBytes }: BatchLimits): number {
+export function nextLimit({ entries, bytes }: Pick<Batch, 'entries' | 'bytes'>, { limit, maxBytes }: BatchLimits): number {
   if (entries.length === 0) return limit;
   return Math.max(1, Math.min(limit, Math.ceil((2 * maxBytes * entries.length) / bytes)));
 }
