@@ -13,6 +13,9 @@ import { endOnSignals } from './platform/signals.ts';
 /** Ctrl-C reaches the server twice under npm: from the terminal, and forwarded by npm. A repeat within this time is no second signal. */
 const REPEATED_SIGNAL_MS = 2_000;
 
+/** When the first signal came, by `performance.now()`. */
+let stoppingSince: number | null = null;
+
 /** Environment → config → app → demo → signals → listen. */
 async function main(): Promise<void> {
   const stopEnding = endOnSignals();
@@ -52,7 +55,6 @@ async function main(): Promise<void> {
 
 /** Closes the app on SIGINT or SIGTERM. A second signal ends the process at once. */
 function closeOnSignals(app: App): void {
-  let stoppingSince: number | null = null;
   const stop = (signal: NodeJS.Signals) => {
     if (stoppingSince !== null) {
       if (performance.now() - stoppingSince > REPEATED_SIGNAL_MS) process.exit(1);
@@ -95,6 +97,8 @@ function quote(path: string): string {
 }
 
 main().catch((failure: unknown) => {
+  // The last steps of a start fail once a signal has closed the database under them.
+  if (stoppingSince !== null) return;
   console.error(failure instanceof ConfigError ? failure.message : (describeFailure(failure) ?? failure));
   process.exit(1);
 });
