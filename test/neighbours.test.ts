@@ -342,13 +342,7 @@ it.runIf(isPostgres).each([
   { name: 'transactions', lock: 'LOCK TABLE dashboards', ask: askManyWrites },
   { name: 'consoles that open', lock: 'LOCK TABLE console_sessions', ask: openManyConsoles },
 ])('a user whose $name wait for the database holds half of its connections, and others the rest', async ({ lock, ask }) => {
-  const [holder, observer] = [await openConnection(portico), await openConnection(portico)];
-  closers.push(
-    () => void holder.close(),
-    () => void observer.close(),
-  );
-  await holder.run('BEGIN');
-  await holder.run(lock);
+  const { holder, observer } = await openLock(lock);
   const asked = ask();
   await vi.waitUntil(async () => (await countLocked(observer)) >= 2, { timeout: 10_000, interval: 10 });
   const { status } = await portico.ask('GET', '/v1/organizations', { as: 'viewer' });
@@ -360,13 +354,7 @@ it.runIf(isPostgres).each([
 it.runIf(isPostgres)('a credential that was revoked while its costly operation waited for another one is refused', async () => {
   const create = 'mutation { createApiKey(input: { name: "costs" }) { key apiKey { id } } }';
   const { key, apiKey } = (await portico.graphql(create)).json.data.createApiKey;
-  const [holder, observer] = [await openConnection(portico), await openConnection(portico)];
-  closers.push(
-    () => void holder.close(),
-    () => void observer.close(),
-  );
-  await holder.run('BEGIN');
-  await holder.run('LOCK TABLE tasks');
+  const { holder, observer } = await openLock('LOCK TABLE tasks');
   const query = 'query ($id: ID!) { project(id: $id) { instances(first: 100) { nodes { id tasks(first: 11) { nodes { id } } } } } }';
   const variables = { id: portico.demo.project_id };
   const first = portico.graphql(query, variables);
@@ -387,6 +375,18 @@ it.runIf(isPostgres)('a credential that was revoked while its costly operation w
   expect(socket.messages.filter(({ type }) => type === 'next')).toEqual([]);
 });
 
+/** Takes a lock by a connection, until its transaction is rolled back; another one observes who waits for it. */
+async function openLock(lock: string): Promise<{ holder: Connection; observer: Connection }> {
+  const [holder, observer] = [await openConnection(portico), await openConnection(portico)];
+  closers.push(
+    () => void holder.close(),
+    () => void observer.close(),
+  );
+  await holder.run('BEGIN');
+  await holder.run(lock);
+  return { holder, observer };
+}
+
 /** The number of the database's statements that wait for a lock. */
 async function countLocked(observer: Connection): Promise<number> {
   const sql = `SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
@@ -397,13 +397,7 @@ async function countLocked(observer: Connection): Promise<number> {
 it.runIf(isPostgres)('tickets that nobody has been given are looked up together, however many are sent', async () => {
   const { organization_id: organizationId, project_id: projectId } = portico.demo;
   const path = `/v1/organizations/${organizationId}/projects/${projectId}/notifications/ws`;
-  const [holder, observer] = [await openConnection(portico), await openConnection(portico)];
-  closers.push(
-    () => void holder.close(),
-    () => void observer.close(),
-  );
-  await holder.run('BEGIN');
-  await holder.run('LOCK TABLE websocket_tickets');
+  const { holder, observer } = await openLock('LOCK TABLE websocket_tickets');
   const sockets = Array.from({ length: 2 * AT_ONCE }, (_, index) => openConsoleSocket(portico.baseUrl, `${path}?ticket=forged-${index}`));
   closers.push(() => sockets.forEach(({ socket }) => void socket.terminate()));
   await vi.waitUntil(async () => (await countLocked(observer)) >= 1, { timeout: 10_000, interval: 10 });

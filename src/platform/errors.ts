@@ -13,14 +13,17 @@ const outageStates = /^(57P0[1-5]|53...|58030|55000|55P03|57014|40001|40P01|25P0
 const outageErrnos = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
 /** Node's codes for a certificate that it refuses. */
 export const refusedCertificate = /CERT|UNABLE_TO_VERIFY|HOSTNAME_MISMATCH/;
-/** The driver's messages, which have no code. It sends nothing more on a connection that broke, or is being closed, between two statements. */
-const outageMessages = new RegExp(
-  'timeout exceeded when trying to connect|Connection terminated|Query read timeout|DriverAdapterError: Timed out|is not queryable|' +
-    'server does not support SSL connections|error establishing an SSL connection',
-);
-
 /** The driver's message where a statement was not answered in time: PostgreSQL may still be working on it. */
 export const READ_TIMEOUT = 'Query read timeout';
+
+/** The driver's message where PostgreSQL has no TLS, though it is asked for. */
+export const WITHOUT_TLS = 'server does not support SSL connections';
+
+/** The driver's messages, which have no code. It sends nothing more on a connection that broke, or is being closed, between two statements. */
+const outageMessages = new RegExp(
+  'timeout exceeded when trying to connect|Connection terminated|DriverAdapterError: Timed out|is not queryable|' +
+    `error establishing an SSL connection|${READ_TIMEOUT}|${WITHOUT_TLS}`,
+);
 
 /** The message of the error for a statement that was not sent, as the breaker is open. */
 export const DATABASE_AWAY = 'the database is away';

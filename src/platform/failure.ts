@@ -1,5 +1,5 @@
 import { statfsSync, statSync } from 'node:fs';
-import { refusedCertificate, toFault } from './errors.ts';
+import { refusedCertificate, toFault, WITHOUT_TLS } from './errors.ts';
 
 /** An error of a start or a command for the operator: the message names the problem and its remedy. */
 export class OperatorError extends Error {}
@@ -28,10 +28,8 @@ const rejectionStates = new Set<unknown>(['28000', '28P01', '3D000', '42501']);
  * not help a start.
  */
 export function isRefusedConnection({ code, message }: { code?: unknown; message?: unknown }): boolean {
-  return rejectionStates.has(code) || refusedCertificate.test(String(code)) || withoutTls.test(String(message));
+  return rejectionStates.has(code) || refusedCertificate.test(String(code)) || String(message).includes(WITHOUT_TLS);
 }
-
-const withoutTls = /does not support SSL connections/;
 
 /** An error of the driver, or one of Prisma's around it. */
 interface WrappedError {
@@ -55,7 +53,7 @@ function describeRejection(failure: unknown): string | null {
   const inner = [meta?.driverAdapterError, cause].filter((one) => typeof one === 'object' && one !== null);
   const explanation = inner.map(describeRejection).find((text) => text !== null);
   if (explanation || !(failure instanceof Error)) return explanation ?? null;
-  if (withoutTls.test(failure.message) || failure.message === 'timeout expired')
+  if (failure.message.includes(WITHOUT_TLS) || failure.message === 'timeout expired')
     return `PostgreSQL does not answer as DATABASE_URL asks: ${failure.message}.`;
   return null;
 }
