@@ -272,6 +272,16 @@ describe('tasks', () => {
     await panel.getByRole('heading', { name: kind }).waitFor();
   });
 
+  it('times and durations are shown in full', async () => {
+    await open('tasks');
+    await page.getByText(/\d min \d+ s so far/).first().waitFor();
+    const cut = await page
+      .locator('.table-row .cell')
+      .filter({ hasText: /so far|ago$/ })
+      .evaluateAll((cells) => cells.filter((cell) => cell.scrollWidth > cell.clientWidth).map((cell) => cell.textContent));
+    expect(cut).toEqual([]);
+  });
+
   it('a hundred thousand of them scroll without growing memory', async () => {
     const total = 100_000;
     const step = 100;

@@ -1,7 +1,8 @@
 /** Numbers and exact dates in the reader's locale. */
 const integer = new Intl.NumberFormat();
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'long' });
-const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto', style: 'narrow' });
+// Not 'yesterday' and 'last month': 26 hours ago may be either side of two midnights.
+const relative = new Intl.RelativeTimeFormat('en', { style: 'narrow' });
 
 export const formatNumber = (value: number) => integer.format(value);
 export const formatExact = (moment: string | number | Date) => exact.format(new Date(moment));
@@ -15,11 +16,13 @@ const steps = [
   ['year', Number.POSITIVE_INFINITY],
 ] as const;
 
-/** `3 min. ago`, `in 2 days`. */
+/** `now`, `3m ago`, `in 2d`. */
 export function formatRelative(moment: string | number | Date, now = Date.now()): string {
   let value = (new Date(moment).getTime() - now) / 1000;
   for (const [unit, size] of steps) {
-    if (Math.abs(value) < size) return relative.format(Math.round(value), unit);
+    const rounded = Math.round(value);
+    if (rounded === 0) return 'now';
+    if (Math.abs(rounded) < size) return relative.format(rounded, unit);
     value /= size;
   }
   return '';

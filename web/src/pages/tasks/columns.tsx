@@ -57,7 +57,7 @@ export const toTaskColumns = (projectId: string | null): readonly Column<TaskRow
     isMinor: true,
     cell: ({ started }) => (started ? <Time value={started} /> : <span className="none">not yet</span>),
   },
-  { name: 'duration', title: 'Duration', width: '112px', isMinor: true, cell: (task) => <Duration {...task} /> },
+  { name: 'duration', title: 'Duration', width: '144px', isMinor: true, cell: (task) => <Duration {...task} /> },
   {
     name: 'error',
     title: 'Error',
