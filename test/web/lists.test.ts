@@ -274,7 +274,10 @@ describe('tasks', () => {
 
   it('times and durations are shown in full', async () => {
     await open('tasks');
-    await page.getByText(/\d min \d+ s so far/).first().waitFor();
+    await page
+      .getByText(/\d min \d+ s so far/)
+      .first()
+      .waitFor();
     const cut = await page
       .locator('.table-row .cell')
       .filter({ hasText: /so far|ago$/ })

@@ -80,26 +80,25 @@ const organizationRoles: Readonly<Record<OrganizationRole, string>> = {
   owner: 'is an admin of each of its projects, and owns it',
 };
 
-interface Row<Role> {
+interface Row {
   readonly id: string;
-  readonly role: Role;
+  readonly role: string;
   readonly name: string;
   readonly email: string;
 }
 
 /** A member's row has the id of the user. */
-function toRows<Role>(
-  connection: Connection<{ role: Role; user: { id: string; name: string; email: string } }> | undefined,
-): Connection<Row<Role>> | null {
+function toRows(
+  connection: Connection<{ role: string; user: { id: string; name: string; email: string } }> | undefined,
+): Connection<Row> | null {
   if (!connection) return null;
   return { ...connection, nodes: connection.nodes.map(({ role, user: { id, name, email } }) => ({ id, role, name, email })) };
 }
 
-const columnsFor = <Role extends string>(roles: Readonly<Record<Role, string>>): ReadonlyArray<Column<Row<Role>>> => [
+const columns: ReadonlyArray<Column<Row>> = [
   { name: 'name', title: 'Name', width: 'minmax(7rem, 1fr)', cell: ({ name }) => <bdi>{name}</bdi> },
   { name: 'email', title: 'E-mail', width: 'minmax(7rem, 1.3fr)', cell: ({ email }) => <bdi title={email}>{email}</bdi> },
   { name: 'role', title: 'Role', width: '5rem', cell: ({ role }) => role },
-  { name: 'may', title: 'Whoever has it', width: '3fr', isMinor: true, cell: ({ role }) => <span title={roles[role]}>{roles[role]}</span> },
 ];
 
 export function ProjectMembers({ projectId }: { projectId: string }) {
@@ -113,12 +112,7 @@ export function ProjectMembers({ projectId }: { projectId: string }) {
   return (
     <>
       <p>Owners and admins of the organization are admins of the project too, without being listed there.</p>
-      <DataTable
-        label="Members of the project"
-        list={list}
-        columns={columnsFor(projectRoles)}
-        empty={<Empty title="Nobody is in this project" />}
-      />
+      <DataTable label="Members of the project" list={list} columns={columns} empty={<Empty title="Nobody is in this project" />} />
       <Roles projectId={projectId} title="What a role in the project may do" roles={projectRoles} />
     </>
   );
@@ -148,7 +142,7 @@ function Members({ projectId, id, name }: { projectId: string; id: string; name:
       <DataTable
         label="Members of the organization"
         list={list}
-        columns={columnsFor(organizationRoles)}
+        columns={columns}
         empty={<Empty title="Nobody is in this organization" />}
       />
       <Roles projectId={projectId} title="What a role in the organization may do" roles={organizationRoles} />
