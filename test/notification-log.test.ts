@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { pruneNotifications } from '../src/notifications/retention.ts';
 import { isPostgres, startApp, type TestApp } from './support/app.ts';
 import { seededRandom } from './support/random.ts';
-import { type Connection, openConnection, sqlState } from './support/sql.ts';
+import { type Connection, countBlocks, openConnection, sqlState } from './support/sql.ts';
 
 const random = seededRandom(7);
 
@@ -265,16 +265,7 @@ describe('at the edges', () => {
        SELECT '${projectId}', 'test.old', 'info', 'old', '2020-01-01' FROM generate_series(1, 20000)`,
     );
     await connection.run('ANALYZE notifications');
-    const explain = async (sql: string, values: readonly unknown[]) => {
-      const [row] = await connection.run(`EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${sql}`, values);
-      const plan = Object.values(row ?? {})[0] as string | object;
-      const [{ Plan: root }] = typeof plan === 'string' ? JSON.parse(plan) : plan;
-      return root['Shared Hit Blocks'] + root['Shared Read Blocks'];
-    };
-    // Of two runs the lesser: a connection whose caches PostgreSQL has emptied, as it does when too much happens in other
-    // databases, reads some 600 blocks of the catalogs first.
-    const blocksOf = async (toSql: () => string, values: readonly unknown[] = []) =>
-      Math.min(await explain(toSql(), values), await explain(toSql(), values));
+    const blocksOf = (toSql: () => string, values?: readonly unknown[]) => countBlocks(connection, toSql, values);
     const prune = (most: number) => `SELECT prune_notification_log('${projectId}', '2021-01-01', ${most})`;
     await connection.run(prune(19_990));
     const blocks: Record<string, number> = { prune: await blocksOf(() => prune(1)) };

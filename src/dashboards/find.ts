@@ -31,7 +31,7 @@ function selectByIds(database: Database, requested: readonly InProject[], bytesL
           dashboard.created_by AS "createdById", dashboard.name, dashboard.is_default AS "isDefault",
           dashboard.is_public AS "isPublic", dashboard.version, dashboard.created, dashboard.modified, dashboard.description,
           dashboard.widgets,
-          CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(dashboard.description) + octet_length(dashboard.widgets::text) END AS size
+          CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(dashboard.description) + json_bytes(dashboard.widgets) END AS size
         FROM unnest(${ids}::uuid[], ${projectIds}::uuid[], ${userIds}::uuid[], ${areAdmins}::boolean[])
           AS wanted (id, project_id, user_id, is_admin)
         CROSS JOIN LATERAL (
@@ -109,7 +109,7 @@ export async function listOrderedDashboards(
             dashboard.created_by AS "createdById", dashboard.name, dashboard.is_default AS "isDefault",
             dashboard.is_public AS "isPublic", dashboard.version, dashboard.created, dashboard.modified, dashboard.description,
             dashboard.widgets,
-            CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(dashboard.description) + octet_length(dashboard.widgets::text) END AS size
+            CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(dashboard.description) + json_bytes(dashboard.widgets) END AS size
           FROM unnest(${projectIds}::uuid[], ${userIds}::uuid[], ${areAdmins}::boolean[]) AS wanted (project_id, user_id, is_admin)
           CROSS JOIN LATERAL (
             SELECT dashboards.* FROM dashboards

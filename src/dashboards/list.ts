@@ -69,7 +69,7 @@ function selectRange(scope: ProjectScope, range: RowRange): Promise<Array<Dashbo
     FROM (
       SELECT page.*, sum(size) OVER (ORDER BY id DESC) <= ${bytesLeft}::bigint AS fits
       FROM (
-        SELECT *, CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(description) + octet_length(widgets::text) END AS size
+        SELECT *, CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(description) + json_bytes(widgets) END AS size
         FROM dashboards
         WHERE project_id = ${projectId}::uuid AND (${seesAll}::boolean OR is_public OR created_by = ${viewer.userId}::uuid)
           AND id > ${above}::uuid AND id < ${below}::uuid
@@ -93,7 +93,7 @@ export async function getDashboard(scope: ProjectScope, id: string, read: ReadWi
       FROM (
         SELECT found.*, size <= ${bytesLeft}::bigint AS fits
         FROM (
-          SELECT *, CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(description) + octet_length(widgets::text) END AS size
+          SELECT *, CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(description) + json_bytes(widgets) END AS size
           FROM dashboards
           WHERE id = ${dashboardId}::uuid AND project_id = ${scope.projectId}::uuid
             AND (${seesAll}::boolean OR is_public OR created_by = ${scope.viewer.userId}::uuid)

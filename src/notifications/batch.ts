@@ -52,7 +52,7 @@ export async function readEntries(database: Database, projectId: string, range: 
         SELECT notification.*,
           single.sequence IS NOT NULL OR notification.sequence <= coalesce((
             SELECT read_through FROM notification_states WHERE project_id = ${projectId}::uuid AND user_id = ${userId}::uuid), 0) AS read,
-          400 + octet_length(notification.title) + octet_length(notification.body) + octet_length(notification.data::text) AS bytes
+          400 + octet_length(notification.title) + octet_length(notification.body) + json_bytes(notification.data) AS bytes
         FROM notifications AS notification
         LEFT JOIN notification_reads AS single
           ON single.project_id = notification.project_id AND single.user_id = ${userId}::uuid AND single.sequence = notification.sequence
@@ -66,10 +66,4 @@ export async function readEntries(database: Database, projectId: string, range: 
   const bytes = entries.reduce((sum, entry) => sum + entry.bytes, 0);
   const hasMore = entries.length === limit || entries.at(-1)?.hasNext === true;
   return { entries, bytes, hasMore, isContinued: entries[0]?.isContinued !== false };
-}
-
-/** The limit of the next batch: smaller for larger entries, as the database computes the size of each row within the limit. */
-export function nextLimit({ entries, bytes }: Pick<Batch, 'entries' | 'bytes'>, { limit, maxBytes }: BatchLimits): number {
-  if (entries.length === 0) return limit;
-  return Math.max(1, Math.min(limit, Math.ceil((2 * maxBytes * entries.length) / bytes)));
 }

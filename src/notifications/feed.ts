@@ -7,7 +7,7 @@ import type { Evictable } from '../kernel/budget.ts';
 import { Fault } from '../kernel/fault.ts';
 import type { Database } from '../platform/database.ts';
 import { toFault } from '../platform/errors.ts';
-import { nextLimit, readEntries } from './batch.ts';
+import { readEntries } from './batch.ts';
 import type { Follower, Subscriber } from './hub.ts';
 import type { Hubs } from './hubs.ts';
 import {
@@ -256,7 +256,7 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
       last = sequence;
     }
     if (events.length === 0) events.push({ type: 'gap', from: position + 1, to: upTo });
-    this.#limit = Math.min(2 * this.#limit, nextLimit(batch, REPLAY_BATCH));
+    this.#limit = Math.min(2 * this.#limit, REPLAY_BATCH.limit);
     this.#setBatch(events, batch.bytes);
   }
 

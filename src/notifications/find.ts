@@ -39,7 +39,7 @@ function selectByIds(
           notification.severity, notification.title, notification.body, notification.resource_type AS "resourceType",
           notification.resource_id AS "resourceId", notification.data, notification.created,
           single.sequence IS NOT NULL OR notification.sequence <= coalesce(state.read_through, 0) AS read,
-          CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(notification.body) + octet_length(notification.data::text) END AS size
+          CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(notification.body) + json_bytes(notification.data) END AS size
         FROM unnest(${ids}::uuid[], ${projectIds}::uuid[], ${userIds}::uuid[]) AS wanted (id, project_id, user_id)
         CROSS JOIN LATERAL (
           SELECT * FROM notifications WHERE notifications.id = wanted.id AND notifications.project_id = wanted.project_id LIMIT 1

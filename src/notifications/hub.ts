@@ -4,7 +4,7 @@ import type { Evictable, MemoryBudget } from '../kernel/budget.ts';
 import { coalesceCalls } from '../kernel/coalesce.ts';
 import { getOrInsert } from '../kernel/map.ts';
 import type { Database } from '../platform/database.ts';
-import { nextLimit, readEntries } from './batch.ts';
+import { readEntries } from './batch.ts';
 import { type LogMark, type Position, type ReaderKey, type ReadState, readEnd, readState } from './log.ts';
 import type { Throttle } from './throttle.ts';
 import { BATCH, type LiveEntry, Window } from './window.ts';
@@ -126,7 +126,6 @@ export class Hub implements Evictable {
   /** Whether the log had more entries than fitted into the last batch. */
   #isCatchingUp = false;
   /** The limit of entries in the next batch. */
-  #limit: number = BATCH.limit;
   /** The last sequence of the log at the last poll. */
   #logPosition = 0;
   /** The position of the hub at the last poll. */
@@ -277,13 +276,12 @@ export class Hub implements Evictable {
       // A hub that is catching up does not pause.
       if (!this.#isCatchingUp) await this.dependencies.throttle.wait(() => this.#announced);
       this.#hasMore = false;
-      const range = { after: this.position, afterId: this.#lastId, limit: this.#limit, maxBytes: BATCH.maxBytes };
+      const range = { after: this.position, afterId: this.#lastId, ...BATCH };
       const batch = await readEntries(this.dependencies.database, this.projectId, range);
       if (!batch.isContinued) return this.dependencies.onReplaced();
       this.#isCatchingUp = batch.hasMore;
       const last = batch.entries.at(-1);
       if (!last || this.followers.size + this.joining === 0) return;
-      this.#limit = nextLimit(batch, BATCH);
       this.#window.add(batch);
       this.position = last.sequence;
       this.#lastId = last.id;

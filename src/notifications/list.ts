@@ -71,7 +71,7 @@ function readLog(query: Query, part: ListPart): Promise<Row[]> {
     FROM (
       SELECT page.*, sum(size) OVER (ORDER BY sequence DESC) <= ${bytesLeft}::bigint AS fits
       FROM (
-        SELECT listed.*, CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(body) + octet_length(data::text) END AS size
+        SELECT listed.*, CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(body) + json_bytes(data) END AS size
         FROM (
           SELECT notification.id, notification.sequence, notification.kind, notification.severity, notification.title, notification.body,
             notification.resource_type AS "resourceType", notification.resource_id AS "resourceId", notification.data, notification.created,
@@ -108,7 +108,7 @@ function readFiltered(query: Query, part: ListPart): Promise<Row[]> {
       SELECT page.*, sum(size) OVER (ORDER BY sequence DESC) <= ${bytesLeft}::bigint AS fits
       FROM (
         SELECT notification.*, coalesce(listed.read, false) AS read,
-          CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(body) + octet_length(data::text) END AS size
+          CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(body) + json_bytes(data) END AS size
         FROM (
           (
             SELECT notification.sequence, single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark) AS read

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { MemoryBudget } from '../../src/kernel/budget.ts';
 import { toJsonText } from '../../src/kernel/jsontext.ts';
-import { nextLimit, readEntries } from '../../src/notifications/batch.ts';
+import { readEntries } from '../../src/notifications/batch.ts';
 import { readLastSequence } from '../../src/notifications/log.ts';
 import { BATCH, Window } from '../../src/notifications/window.ts';
 import { cacheText } from '../../src/transport/delivery/texts.ts';
@@ -43,16 +43,6 @@ describe('a batch of the log', () => {
     expect([end.entries.length, end.hasMore]).toEqual([1, false]);
     expect(await read(from + 6, 10, 100)).toEqual({ entries: [], bytes: 0, hasMore: false, isContinued: true });
     expect(JSON.parse(toJsonText(all.entries[0]?.data))).toEqual({ text: 'd'.repeat(20_000) });
-  });
-
-  it('is asked for by as many entries as may fit, so that the database measures few that do not', { timeout: 120_000 }, async () => {
-    const after = (await last()) - 6;
-    const limits = { limit: 128, maxBytes: 100_000 };
-    const large = await readEntries(app.app.database, project(), { after, ...limits });
-    expect(nextLimit(large, limits)).toBe(5);
-    const small = await readEntries(app.app.database, project(), { after: 0, ...limits });
-    expect(nextLimit(small, limits)).toBe(128);
-    expect(nextLimit({ entries: [], bytes: 0 }, limits)).toBe(128);
   });
 });
 

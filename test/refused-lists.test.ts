@@ -1,0 +1,81 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { readEntries } from '../src/notifications/batch.ts';
+import { startApp, type TestApp } from './support/app.ts';
+import { recordStatements, type Statement } from './support/plans.ts';
+import { type Connection, countBlocks, openConnection } from './support/sql.ts';
+
+const COUNT = 40;
+/** What is text in one value; all of them together are more than an answer may hold here, or a batch of a feed. */
+const BYTES = 60_800;
+
+let app: TestApp;
+let connection: Connection;
+let statements: Statement[];
+let dashboardIds: string[];
+let notificationIds: string[];
+
+beforeAll(async () => {
+  app = await startApp({ MAX_ANSWER_BYTES: '1000000' });
+  connection = await openConnection(app);
+  statements = recordStatements(app);
+  // Each text is another one, which PostgreSQL cannot make shorter.
+  const text = `(SELECT string_agg(md5(n || '.' || part), '') FROM generate_series(1, ${BYTES / 32}) AS part)`;
+  const add = async (sql: string) =>
+    (await connection.run(`${sql} FROM generate_series(1, ${COUNT}) AS n RETURNING id`)).map(({ id }) => String(id));
+  dashboardIds = await add(
+    `INSERT INTO dashboards (project_id, created_by, name, widgets, is_public)
+     SELECT '${app.demo.empty_project_id}', '${app.demo.users.owner.id}', 'Large', to_json(${text}), true`,
+  );
+  notificationIds = await add(
+    `INSERT INTO notifications (project_id, kind, severity, title, data)
+     SELECT '${app.demo.empty_project_id}', 'test', 'info', 'Large', json_build_object('text', ${text})`,
+  );
+});
+afterAll(async () => {
+  await connection.close();
+  await app.close();
+});
+
+/** The blocks that the last statement read. */
+function blocksOfLast(): Promise<number> {
+  const { sql, values } = statements.at(-1) ?? { sql: '', values: [] };
+  return countBlocks(connection, () => sql, values);
+}
+
+async function refuse(query: string): Promise<number> {
+  const { json } = await app.graphql(query);
+  expect(json.errors, query).toMatchObject([
+    { extensions: { code: 'invalid_request' }, message: expect.stringContaining('1000000 bytes') },
+  ]);
+  return blocksOfLast();
+}
+
+test('what is more than an answer or a batch holds is not read to know that', async () => {
+  const place = `project(organizationId: "${app.demo.organization_id}", id: "${app.demo.empty_project_id}")`;
+  const nodes = (ids: readonly string[], type: string, field: string) =>
+    `{ nodes(ids: ${JSON.stringify(ids)}) { ... on ${type} { ${field} } } }`;
+  const blocks: Record<string, number> = {
+    dashboards: await refuse(`{ ${place} { dashboards(first: 100) { nodes { widgets } } } }`),
+    dashboardsByName: await refuse(`{ ${place} { dashboards(first: 100, orderBy: { field: name }) { nodes { widgets } } } }`),
+    dashboardsById: await refuse(nodes(dashboardIds, 'Dashboard', 'widgets')),
+    notifications: await refuse(`{ ${place} { notifications(first: 100) { nodes { data } } } }`),
+    notificationsOfKind: await refuse(`{ ${place} { notifications(first: 100, filter: { kind: "test" }) { nodes { data } } } }`),
+    notificationsById: await refuse(nodes(notificationIds, 'Notification', 'data')),
+  };
+  const batch = await readEntries(app.app.database, app.demo.empty_project_id, { after: 0, limit: COUNT, maxBytes: 256 * 1024 });
+  expect(batch.entries).toHaveLength(4);
+  blocks.batch = await blocksOfLast();
+  // To read all of the texts would take more than 1,000.
+  for (const [name, count] of Object.entries(blocks)) expect(count, name).toBeLessThan(300);
+});
+
+test('what a version before stored compressed counts with all of its text', async () => {
+  await connection.run('ALTER TABLE dashboards ALTER COLUMN widgets SET STORAGE EXTENDED');
+  const sizes = 'pg_column_size(widgets) AS stored, json_bytes(widgets) AS counted';
+  const [dashboard] = await connection.run(
+    `INSERT INTO dashboards (project_id, created_by, name, widgets, is_public)
+     SELECT '${app.demo.project_id}', '${app.demo.users.owner.id}', 'Compressed', to_json(repeat('x', 250000)), true RETURNING id`,
+  );
+  const [found] = await connection.run(`SELECT ${sizes} FROM dashboards WHERE id = '${dashboard?.id}'`);
+  expect(found).toEqual({ stored: expect.closeTo(2_900, -3), counted: 250_002 });
+});
