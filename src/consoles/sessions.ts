@@ -118,22 +118,30 @@ export class Sessions {
 
   /** Ends or hands over the sessions that must not, or cannot, continue here. */
   async #poll(polled: readonly LiveSession[] = [...this.#running.values()]): Promise<void> {
-    const now = performance.now();
-    for (const session of polled) {
-      const { detachedAt } = session;
-      if (detachedAt !== null && now - detachedAt > DETACHED_MS) await this.end(session, 'detached');
-      else if (session.measureIdle() > this.dependencies.idleMs && detachedAt === null) await this.end(session, 'idle');
-    }
+    await this.#endEach(polled, (session) => this.#findTimeout(session));
     const running = polled.filter((session) => this.isRunning(session));
     if (running.length === 0) return;
     const ids = running.map(({ facts }) => facts.id);
     const snapshots = await readSnapshots(this.dependencies.database, ids);
-    for (const session of running.filter((one) => this.isRunning(one))) {
-      const snapshot = snapshots.get(session.facts.id);
-      const end = findEndReason(session, snapshot);
-      if (end) await this.end(session, end);
-      else if (snapshot?.owner !== this.owner) await this.#handOver(session, 'taken_over');
-    }
+    await this.#endEach(running, (session) => findEndReason(session, snapshots.get(session.facts.id)));
+    const claimed = running.filter(({ facts }) => snapshots.get(facts.id)?.owner !== this.owner);
+    await Promise.all(claimed.map((session) => this.#handOver(session, 'taken_over')));
+  }
+
+  /** Ends those of the sessions that have a reason to end, together. */
+  async #endEach(sessions: readonly LiveSession[], findReason: (session: LiveSession) => ConsoleEnd | null): Promise<void> {
+    await Promise.all(
+      sessions.map((session) => {
+        const reason = findReason(session);
+        return reason && this.end(session, reason);
+      }),
+    );
+  }
+
+  #findTimeout(session: LiveSession): ConsoleEnd | null {
+    const { detachedAt } = session;
+    if (detachedAt !== null && performance.now() - detachedAt > DETACHED_MS) return 'detached';
+    return session.measureIdle() > this.dependencies.idleMs && detachedAt === null ? 'idle' : null;
   }
 
   /** Stores a session for the process that has claimed it, or for the one that will claim it when this process stops. */
