@@ -10,7 +10,16 @@ import type { Logger } from '../platform/logger.ts';
 import type { Endpoint } from './endpoint.ts';
 import type { ConsoleClient, LiveSession, SessionIdentity } from './session.ts';
 import { inactiveStatuses, Sessions } from './sessions.ts';
-import { claimSession, findInstance, type Handover, insertSession, readSnapshots, recordAttachment, takeHandover } from './store.ts';
+import {
+  claimSession,
+  deleteHandovers,
+  findInstance,
+  type Handover,
+  insertSession,
+  readHandover,
+  readSnapshots,
+  recordAttachment,
+} from './store.ts';
 
 /** How long to wait for a handover: the former owner learns of the claim at its next poll. */
 const HANDOVER_TIMEOUT_MS = 3_000;
@@ -53,7 +62,7 @@ interface ConsolesDependencies {
 /** The consoles of instances: attaches clients to sessions of this process, and moves sessions here from other processes. */
 export class Consoles {
   readonly #sessions: Sessions;
-  /** The sessions that are being moved here from another process, by id. */
+  /** The sessions that are being moved here from another process, by what was asked for: its user, its instance and its id. */
   readonly #claims = new Map<string, Promise<LiveSession | null>>();
 
   constructor(private readonly dependencies: ConsolesDependencies) {
@@ -171,11 +180,13 @@ export class Consoles {
     };
   }
 
-  /** Moves a running session here from its process; null if it is not running. Requests for the same session share one claim. */
+  /** Moves a running session here from its process; null if it is not running. The same requests of a user share one claim. */
   #moveHere(database: Database, facts: SessionIdentity, after: number | null): Promise<LiveSession | null> {
-    return getOrInsert(this.#claims, facts.id, () => this.#claim(database, facts, after).finally(() => this.#claims.delete(facts.id)));
+    const key = `${facts.userId} ${facts.projectId} ${facts.instanceId} ${facts.id}`;
+    return getOrInsert(this.#claims, key, () => this.#claim(database, facts, after).finally(() => this.#claims.delete(key)));
   }
 
+  /** A claim that fails half-way leaves the output where it is: the next one finds it, in this process or in another. */
   async #claim(database: Database, facts: SessionIdentity, after: number | null): Promise<LiveSession | null> {
     const formerOwner = await claimSession(database, { ...facts, owner: this.#sessions.owner });
     if (!formerOwner || this.#sessions.isClosed) return null;
@@ -183,6 +194,7 @@ export class Consoles {
     const snapshot = (await readSnapshots(database, [facts.id])).get(facts.id);
     // Its client may have come back to the process that runs it, which has taken it back.
     if (!snapshot || snapshot.end || snapshot.owner !== this.#sessions.owner) return null;
+    await deleteHandovers(database, facts.id);
     const { bytesIn, bytesOut } = snapshot;
     // The former owner has died, and its last output is lost: the session continues at a position that no client can have.
     const withoutOutput = { position: Math.max(bytesOut, after ?? 0) + 1, scrollback: new Uint8Array() };
@@ -191,7 +203,7 @@ export class Consoles {
 
   async #awaitHandover(database: Database, id: string, formerOwner: string): Promise<Handover | null> {
     for (const deadline = performance.now() + HANDOVER_TIMEOUT_MS; ; ) {
-      const handover = await takeHandover(database, id, formerOwner);
+      const handover = await readHandover(database, id, formerOwner);
       if (handover || performance.now() > deadline) return handover;
       await sleep(HANDOVER_POLL_INTERVAL_MS);
     }

@@ -81,14 +81,14 @@ export function insertSession(database: Database, session: NewSession, max: numb
 
 /**
  * Makes `owner` the owner process of a running session and returns its former owner, which finds out at its next poll. Null
- * where the user has no such running session.
+ * where the user has no such running session. It is no heartbeat: only a process that runs the session sends those.
  */
 export async function claimSession(
   database: Database,
   { id, projectId, instanceId, userId, owner }: Pick<NewSession, 'id' | 'projectId' | 'instanceId' | 'userId' | 'owner'>,
 ): Promise<string | null> {
   const [row] = await database.query<{ formerOwner: string }>`
-    UPDATE console_sessions AS session SET owner = ${owner}::uuid, seen = now()
+    UPDATE console_sessions AS session SET owner = ${owner}::uuid
     FROM (SELECT id, owner FROM console_sessions WHERE id = ${id}::uuid FOR UPDATE) AS before
     WHERE session.id = before.id AND session.ended IS NULL AND session.user_id = ${userId}::uuid
       AND session.instance_id = ${instanceId}::uuid AND session.project_id = ${projectId}::uuid
@@ -167,7 +167,7 @@ export interface Handover {
   readonly scrollback: Uint8Array;
 }
 
-/** Stores the output of a session for the process that has claimed it, or will. `owner` is the former owner. */
+/** Stores the output of a session for the process that has claimed it, or will, as its last heartbeat. `owner` is the former owner. */
 export async function saveHandover(
   database: Database,
   owner: string,
@@ -185,11 +185,22 @@ export async function saveHandover(
     ON CONFLICT (session_id, owner) DO UPDATE SET position = excluded.position, scrollback = excluded.scrollback, created = now()`;
 }
 
-/** Reads and deletes the output that the former owner has stored; null as long as it has stored none. */
-export async function takeHandover(database: Database, id: string, formerOwner: string): Promise<Handover | null> {
+/**
+ * Reads the output that the former owner of a session has stored; null as long as it has stored none. A former owner whose claim
+ * failed has none: then what was stored since the last heartbeat is the output of the process that ran the session.
+ */
+export async function readHandover(database: Database, id: string, formerOwner: string): Promise<Handover | null> {
   const [handover] = await database.query<Handover>`
-    DELETE FROM console_handovers WHERE session_id = ${id}::uuid AND owner = ${formerOwner}::uuid RETURNING position, scrollback`;
+    SELECT handover.position, handover.scrollback FROM console_handovers AS handover
+    JOIN console_sessions AS session ON session.id = handover.session_id
+    WHERE handover.session_id = ${id}::uuid AND (handover.owner = ${formerOwner}::uuid OR handover.created >= session.seen)
+    ORDER BY handover.created DESC LIMIT 1`;
   return handover ?? null;
+}
+
+/** Deletes the stored output of a session, which a process continues. */
+export async function deleteHandovers(database: Database, id: string): Promise<void> {
+  await database.query`DELETE FROM console_handovers WHERE session_id = ${id}::uuid`;
 }
 
 /** The state of a session in the database, with the instance and endpoint that it depends on. */

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import WebSocket from 'ws';
 import { deleteEndedApiKeys } from '../../src/accounts/service.ts';
 import { deleteOldTaskCounters } from '../../src/compute/overview.ts';
-import { deleteOldRecords, endSilentSessions, saveHandover, takeHandover } from '../../src/consoles/store.ts';
+import { deleteHandovers, deleteOldRecords, endSilentSessions, readHandover, saveHandover } from '../../src/consoles/store.ts';
 import { deleteOldKeptAnswers } from '../../src/graph/keptanswers.ts';
 import { Lifecycle } from '../../src/kernel/lifecycle.ts';
 import { pruneNotifications } from '../../src/notifications/retention.ts';
@@ -260,7 +260,8 @@ describe('the gateway, with its own role', () => {
     const tally = { id: left.sessionId(), bytesIn: 0, bytesOut: 5 };
     const owner = randomUUID();
     await saveHandover(database, owner, tally, { position: 5, scrollback: Buffer.from('hello') });
-    expect(await takeHandover(database, tally.id, owner)).toMatchObject({ position: 5 });
+    expect(await readHandover(database, tally.id, owner)).toMatchObject({ position: 5 });
+    await deleteHandovers(database, tally.id);
     await endSilentSessions(database);
     const sessions = () => as(null, 'SELECT FROM console_sessions WHERE id = $1', [first.sessionId()]);
     await as(null, `UPDATE console_sessions SET ended = now() - interval '31 days' WHERE id = $1`, [first.sessionId()]);
