@@ -115,7 +115,7 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     lifecycle.onClose(() => consoles.close());
     const answerLimits = { ...config.answers, largeAnswers: new FairLimit(LARGE_ANSWERS_AT_ONCE) };
     const turns = new Turns(OPERATIONS_AT_ONCE);
-    const shares = new Shares(database, config.database?.pool ?? 1);
+    const shares = new Shares(database, config.database?.pool ?? 1, log);
     const services = {
       turns,
       costlyTurns: new Turns(COSTLY_OPERATIONS_AT_ONCE),

@@ -152,6 +152,41 @@ it('the log says of a request that waited for how long, and nothing of one that 
   expect(next).not.toHaveProperty('waited_ms');
 });
 
+const linesOf = (message: string) => portico.logLines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === message);
+
+it('the log says of an operation on a socket that took long for how long it waited', async () => {
+  const socket = await openReady();
+  const finish = await keepBusy();
+  portico.logLines.length = 0;
+  socket.say({ type: 'subscribe', id: 'a', payload: { query: '{ viewer { id } }' } });
+  await waitsFor(1);
+  await sleep(1_100);
+  finish();
+  await socket.until(({ type }) => type === 'complete');
+  const [line] = linesOf('a slow operation');
+  const waited = {
+    operation: 'query viewer',
+    request_id: expect.any(String),
+    user_id: portico.demo.users.owner.id,
+    waited_ms: expect.any(Number),
+  };
+  expect(line).toMatchObject(waited);
+  expect(line.waited_ms).toBeGreaterThan(1_000);
+  expect(line.duration_ms).toBeGreaterThanOrEqual(line.waited_ms);
+});
+
+it.runIf(isPostgres)('the log says whose statements waited long for others of their user', async () => {
+  const { holder, observer } = await openLock('LOCK TABLE notifications');
+  const asked = askMany('notificationPage(page: 1) { count }');
+  await vi.waitUntil(async () => (await countLocked(observer)) >= 2, { timeout: 10_000, interval: 10 });
+  portico.logLines.length = 0;
+  await sleep(1_100);
+  await holder.run('ROLLBACK');
+  await asked;
+  const [line] = linesOf('a long wait for other statements of the user');
+  expect(line).toMatchObject({ level: 'warn', user_id: portico.demo.users.owner.id, duration_ms: expect.any(Number) });
+});
+
 it('a request whose client has gone while it waited is not carried out, and takes no place', async () => {
   const finish = await keepBusy();
   const { hostname, port } = new URL(portico.baseUrl);
@@ -362,6 +397,7 @@ it.runIf(isPostgres)('a credential that was revoked while its costly operation w
   const socket = await openReady(key);
   socket.say({ type: 'subscribe', id: 'a', payload: { query, variables } });
   const path = `/graphql?${new URLSearchParams({ query, variables: JSON.stringify(variables) })}`;
+  portico.logLines.length = 0;
   const later = [portico.graphql(query, variables, { as: { bearer: key } }), portico.ask('GET', path, { as: { bearer: key } })];
   await executesOnly(4);
   await portico.app.database.apiKey.update({ where: { id: apiKey.id }, data: { revoked: new Date() } });
@@ -373,6 +409,9 @@ it.runIf(isPostgres)('a credential that was revoked while its costly operation w
   }
   expect((await socket.refused).code).toBe(4403);
   expect(socket.messages.filter(({ type }) => type === 'next')).toEqual([]);
+  await vi.waitUntil(() => linesOf('request').length === 3, { timeout: 10_000 });
+  const waits = linesOf('request').filter(({ status }) => status === 401);
+  for (const { waited_ms: waited, duration_ms: duration } of waits) expect([waited > 0, waited <= duration]).toEqual([true, true]);
 });
 
 /** Takes a lock by a connection, until its transaction is rolled back; another one observes who waits for it. */

@@ -53,6 +53,8 @@ export interface Context extends AnswerContext {
   renewCredential(token: string): Promise<Session>;
   /** The only project that may be opened, for a socket opened with a ticket; null: any that the viewer may see. */
   readonly onlyProject: { readonly organizationId: string; readonly projectId: string } | null;
+  /** Adds to the time that the operation has waited for others of its user, in milliseconds, for the log. */
+  noteWait(milliseconds: number): void;
   /** To be called when the operation has waited. Throws `not_authenticated` if its credential was revoked meanwhile. */
   admitAgain(): Promise<void>;
   /** Throws `not_authenticated` without a credential. */
@@ -130,6 +132,7 @@ export type ContextSource = Pick<
 > & {
   /** A lookup of a project that the door has started. */
   readonly prefetched?: PrefetchedProject | null;
+  readonly noteWait?: Context['noteWait'];
   /** Whether the client has gone, so that nothing is begun for it: Yoga would neither read nor end a stream that opens then. */
   readonly isAbandoned?: () => boolean;
 };
@@ -173,6 +176,7 @@ export function createContext(source: ContextSource): Context {
     renewCredential: source.renewCredential,
     onlyProject: source.onlyProject,
     route: source.route,
+    noteWait: source.noteWait ?? (() => {}),
     async admitAgain() {
       prefetched = null;
       if (viewer) await refreshViewer(source.database, viewer);

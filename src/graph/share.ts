@@ -1,7 +1,9 @@
 import { LRUCache } from 'lru-cache';
-import { Turns } from '../access/turns.ts';
+import { Turns, waitForTurn } from '../access/turns.ts';
 import type { Database } from '../platform/database.ts';
+import type { Logger } from '../platform/logger.ts';
 import type { Query } from '../platform/query.ts';
+import { SlowLog } from '../platform/slow.ts';
 
 /** The users whose databases are kept: with Prisma’s client, one takes 15 KiB and 0.15 ms to make. */
 const MAX_KEPT = 1_000;
@@ -14,12 +16,15 @@ const MAX_WAIT_MS = 60_000;
  */
 export class Shares {
   readonly #turns: Turns;
+  readonly #slowLog: SlowLog;
   readonly #databases = new LRUCache<string, Database>({ max: MAX_KEPT });
 
   constructor(
     private readonly database: Database,
     connections: number,
+    log: Logger,
   ) {
+    this.#slowLog = new SlowLog(log);
     // What waits is bounded with the operations.
     this.#turns = new Turns(Math.max(1, Math.floor(connections / 2)), Number.POSITIVE_INFINITY, MAX_WAIT_MS);
   }
@@ -35,10 +40,12 @@ export class Shares {
 
   #make(userId: string): Database {
     const { shared, afterCommit, query, queryAscending, transact } = this.database;
+    const noteWait = (milliseconds: number) =>
+      this.#slowLog.reportWait(milliseconds, () => ({ user_id: userId }), 'a long wait for other statements of the user');
     const inTurn = async <Result>(work: () => Promise<Result>): Promise<Result> => {
       const turn = this.#turns.take(userId, () => 0);
       try {
-        if (turn.beginning) await turn.beginning;
+        if (turn.beginning) await waitForTurn(turn.beginning, noteWait);
         return await work();
       } finally {
         turn.end();

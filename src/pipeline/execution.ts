@@ -33,7 +33,8 @@ async function executeInTurn(args: ExecutionArgs): Promise<ExecutionResult> {
   const turn = context.services.costlyTurns.take(context.viewer?.userId ?? '', () => 0);
   try {
     if (turn.beginning) {
-      await turn.beginning;
+      const startedAt = performance.now();
+      await turn.beginning.finally(() => context.noteWait(performance.now() - startedAt));
       await context.admitAgain().catch(rejectRequest);
     }
     return await execute(args);

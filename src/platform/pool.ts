@@ -124,7 +124,8 @@ export class Pool extends pg.Pool {
     this.#pendingConnects.add(reject);
     super.connect((failure, client, release) => {
       this.#pendingConnects.delete(reject);
-      this.slowLog.reportWait(startedAt, () => ({ busy: this.#busy.size, waiting: this.waitingCount }));
+      const describe = () => ({ busy: this.#busy.size, waiting: this.waitingCount });
+      this.slowLog.reportWait(performance.now() - startedAt, describe, 'a long wait for a database connection');
       // A server that rejects connections may be full, or gone.
       if (failure) this.breaker.startProbing();
       if (isRejected) client && release();

@@ -5,11 +5,6 @@ const SLOW_MS = 1_000;
 /** The lines about waits in a second: when the connections are exhausted, everybody waits. */
 const WAIT_LINES_INTERVAL_MS = 1_000;
 
-interface Counts {
-  readonly busy: number;
-  readonly waiting: number;
-}
-
 /** Logs what took long at the database: the text of a statement, which is the server's own, but none of its values. */
 export class SlowLog {
   #lastWaitAt = Number.NEGATIVE_INFINITY;
@@ -23,11 +18,11 @@ export class SlowLog {
     this.log.warn({ statement: text.replace(/\s+/g, ' ').trim(), duration_ms: Math.round(duration) }, 'a slow statement');
   }
 
-  /** `count` returns the connections that are busy, and what waits for one besides. */
-  reportWait(startedAt: number, count: () => Counts): void {
+  /** `describe` returns what the line says about the wait besides. */
+  reportWait(waitedMs: number, describe: () => object, message: string): void {
     const now = performance.now();
-    if (now - startedAt < SLOW_MS || now - this.#lastWaitAt < WAIT_LINES_INTERVAL_MS) return;
+    if (waitedMs < SLOW_MS || now - this.#lastWaitAt < WAIT_LINES_INTERVAL_MS) return;
     this.#lastWaitAt = now;
-    this.log.warn({ ...count(), duration_ms: Math.round(now - startedAt) }, 'a long wait for a database connection');
+    this.log.warn({ ...describe(), duration_ms: Math.round(waitedMs) }, message);
   }
 }

@@ -68,6 +68,10 @@ export class Exchange {
     return this.#body;
   }
 
+  noteWait(milliseconds: number): void {
+    this.waitedMs = (this.waitedMs ?? 0) + milliseconds;
+  }
+
   /** Whether the client has closed its connection. */
   get isAbandoned(): boolean {
     return this.request.socket.destroyed;

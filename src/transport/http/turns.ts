@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { waitForTurn } from '../../access/turns.ts';
 import { refreshViewer } from '../../access/viewer.ts';
 import { isSmallBody } from './body.ts';
 import type { ContextDependencies } from './context.ts';
@@ -27,10 +28,7 @@ export function inTurn(
       if (turn.beginning) {
         response.once('close', turn.end);
         if (exchange.isAbandoned) turn.end();
-        const startedAt = performance.now();
-        await turn.beginning.finally(() => {
-          exchange.waitedMs = performance.now() - startedAt;
-        });
+        await waitForTurn(turn.beginning, (milliseconds) => exchange.noteWait(milliseconds));
         response.off('close', turn.end);
         await admitAgain(exchange, dependencies);
       }

@@ -167,7 +167,7 @@ export class SocketConnection implements Principal {
   }
 
   /** Creates the context of one operation, which starts nothing more once the socket is closed. */
-  openContext(): Context {
+  openContext(noteWait?: Context['noteWait']): Context {
     const { database, services, watch } = this.dependencies;
     const context = createContext({
       database,
@@ -176,6 +176,7 @@ export class SocketConnection implements Principal {
       viewer: this.viewer,
       onlyProject: this.onlyProject,
       route: null,
+      noteWait,
       renewCredential: (token) => this.#renew(token),
       watchAccess: (project, subscription) => watch.add({ principal: this, project, subscription }),
     });

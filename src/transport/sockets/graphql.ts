@@ -21,6 +21,7 @@ import {
 import { admit } from '../../access/admission.ts';
 import { readBearerText } from '../../access/credential.ts';
 import type { Limits } from '../../access/limits.ts';
+import { waitForTurn } from '../../access/turns.ts';
 import { Source } from '../../graph/source.ts';
 import { Fault } from '../../kernel/fault.ts';
 import { spliceTexts, toJsonText } from '../../kernel/jsontext.ts';
@@ -39,6 +40,8 @@ import { Subscription } from './subscription.ts';
 
 const INIT_TIMEOUT_MS = 5_000;
 const MAX_OPERATIONS = 50;
+/** How long an operation may take before the log has a line about it. */
+const SLOW_MS = 1_000;
 
 interface GraphqlSocketDependencies extends ConnectionDependencies {
   readonly limits: Limits;
@@ -61,7 +64,6 @@ export function createGraphqlSockets(injected: GraphqlSocketDependencies): (conn
       const { pipeline, operation } = runOf(args);
       const result = await pipeline.subscribe({ ...args, rootValue: undefined });
       operation.endTurn();
-      operation.endTurn = noop;
       // graphql-ws would hold them in memory as long as the subscription lasts, which does not use them.
       Object.assign(args, { contextValue: undefined, rootValue: undefined, variableValues: undefined });
       return operation.subscription ?? result;
@@ -107,6 +109,11 @@ const missingCredentialReason = 'not_authenticated: connection_init takes {"auth
 /** An operation, from its `subscribe` message until graphql-ws has finished it. */
 interface SocketOperation {
   readonly id: string;
+  readonly startedAt: number;
+  /** Its kind and the name of its root field, as in the metrics. */
+  label: string;
+  /** How long it has waited for others of its user. */
+  waitedMs: number;
   /** Set when its delivery has started. */
   subscription: Subscription | null;
   /** Lets the user's next operation begin. Without effect until this one may begin. */
@@ -205,7 +212,7 @@ class GraphqlSocket implements Protocol, GraphqlWs {
       connection.requireOpen();
       if (operation.isCompleted) throw Fault.invalidRequest('The operation was completed before it began.');
       const pipeline = getEnveloped({
-        openContext: () => connection.openContext(),
+        openContext: () => connection.openContext((milliseconds) => (operation.waitedMs += milliseconds)),
         subscribe: (args) => this.#subscribe(operation, args),
       });
       const { operationName, variables: variableValues } = payload;
@@ -215,7 +222,8 @@ class GraphqlSocket implements Protocol, GraphqlWs {
       if (errors.length > 0) return [...errors];
       const node = getOperationAST(document, operationName);
       if (connection.onlyProject && node) checkProjectSocketOperation(node);
-      metrics.socketOperations.inc({ operation: labelOperation(document, operationName) });
+      operation.label = labelOperation(document, operationName);
+      metrics.socketOperations.inc({ operation: operation.label });
       const contextValue = await pipeline.contextFactory();
       const rootValue: OperationRun = { pipeline, operation };
       // graphql-ws holds the payload as long as the operation runs: the cached document's text is shared by all operations.
@@ -232,9 +240,21 @@ class GraphqlSocket implements Protocol, GraphqlWs {
     const turn = this.dependencies.services.turns.take(viewer?.userId ?? address, () => Buffer.byteLength(toJsonText(payload)));
     operation.withdraw = turn.end;
     if (operation.isCompleted || !this.connection.isOpen) turn.end();
-    await turn.beginning;
+    if (turn.beginning) await waitForTurn(turn.beginning, (milliseconds) => (operation.waitedMs += milliseconds));
     operation.withdraw = noop;
-    operation.endTurn = turn.end;
+    operation.endTurn = () => {
+      operation.endTurn = noop;
+      turn.end();
+      this.#logSlow(operation);
+    };
+  }
+
+  /** Logs an operation that has taken long. Of a subscription this is its beginning. */
+  #logSlow({ label: operation, startedAt, waitedMs }: SocketOperation): void {
+    const { log, viewer } = this.connection;
+    const duration = performance.now() - startedAt;
+    const times = { duration_ms: Math.round(duration), waited_ms: Math.round(waitedMs) || undefined };
+    if (duration >= SLOW_MS) log.info({ operation, ...times, user_id: viewer?.userId }, 'a slow operation');
   }
 
   /** Lets the user's next operation begin, before the answer of this one is sent: its peer may not read. */
@@ -281,6 +301,9 @@ class GraphqlSocket implements Protocol, GraphqlWs {
   #startOperation(message: SubscribeMessage): void {
     const operation: SocketOperation = {
       id: message.id,
+      startedAt: performance.now(),
+      label: 'none',
+      waitedMs: 0,
       subscription: null,
       endTurn: noop,
       withdraw: noop,
