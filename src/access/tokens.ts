@@ -14,6 +14,7 @@ import { Fault } from '../kernel/fault.ts';
 import type { Lifecycle } from '../kernel/lifecycle.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import type { Logger } from '../platform/logger.ts';
+import { OutageLog } from '../platform/outage.ts';
 import { invalidCredential } from './credential.ts';
 import { openSigningKey } from './signingkey.ts';
 
@@ -93,7 +94,7 @@ function openProvider(provider: Provider, lifecycle: Lifecycle, log: Logger): To
     [customFetch]: async (...request: Parameters<typeof fetch>) => {
       try {
         const response = await fetch(...request);
-        if (response.ok) noteBack();
+        if (response.ok) outage.noteAnswer();
         else noteAway(new Error(`the identity provider answers ${response.status}`));
         if (response.ok) await forgetChanged(response.clone());
         return response;
@@ -111,7 +112,7 @@ function openProvider(provider: Provider, lifecycle: Lifecycle, log: Logger): To
     if (text !== keySet) verifier.clear();
     keySet = text;
   };
-  let isAway = false;
+  const outage = new OutageLog('identity_provider', log);
   let isClosed = false;
   let timer: NodeJS.Timeout | undefined;
   const schedule = (delayMs: number) => {
@@ -119,13 +120,8 @@ function openProvider(provider: Provider, lifecycle: Lifecycle, log: Logger): To
     if (!isClosed) timer = setTimeout(refresh, delayMs).unref();
   };
   const noteAway = (failure: unknown) => {
-    if (!isAway) log.warn({ dependency: 'identity_provider', err: failure }, 'a dependency is away');
-    isAway = true;
+    outage.noteFailure(failure);
     schedule(RETRY_INTERVAL_MS);
-  };
-  const noteBack = () => {
-    if (isAway) log.warn({ dependency: 'identity_provider' }, 'a dependency is back');
-    isAway = false;
   };
   const refresh = async () => {
     schedule(REFRESH_INTERVAL_MS);
@@ -140,7 +136,7 @@ function openProvider(provider: Provider, lifecycle: Lifecycle, log: Logger): To
     verify: (token) => verifier.verify(token),
     local: null,
     get isAway() {
-      return isAway;
+      return outage.isAway;
     },
   };
 }

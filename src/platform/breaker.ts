@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from './logger.ts';
+import { OutageLog } from './outage.ts';
 
 interface BreakerSettings {
   /** Names the dependency in the log. */
@@ -19,14 +20,16 @@ interface BreakerSettings {
  * The first probe that succeeds closes it.
  */
 export class Breaker {
-  #isOpen = false;
+  readonly #outage: OutageLog;
   #isProbing = false;
   #isStopped = false;
 
-  constructor(private readonly settings: BreakerSettings) {}
+  constructor(private readonly settings: BreakerSettings) {
+    this.#outage = new OutageLog(settings.name, settings.log);
+  }
 
   get isOpen(): boolean {
-    return this.#isOpen;
+    return this.#outage.isAway;
   }
 
   /** Starts probing, after a failure that may mean an outage. Without effect while it is probing. */
@@ -49,7 +52,7 @@ export class Breaker {
     const answer = probe();
     try {
       await withTimeout(answer, deadlineMs);
-      this.#close();
+      this.#outage.noteAnswer();
       return true;
     } catch (failure) {
       this.#open(failure);
@@ -60,17 +63,10 @@ export class Breaker {
   }
 
   #open(failure: unknown): void {
-    if (this.#isOpen || this.#isStopped) return;
-    this.#isOpen = true;
-    const { name, log, onOpen } = this.settings;
-    log.warn({ dependency: name, err: failure }, 'a dependency is away');
-    onOpen?.();
-  }
-
-  #close(): void {
-    if (!this.#isOpen) return;
-    this.#isOpen = false;
-    this.settings.log.warn({ dependency: this.settings.name }, 'a dependency is back');
+    if (this.#isStopped) return;
+    const isNew = !this.isOpen;
+    this.#outage.noteFailure(failure);
+    if (isNew) this.settings.onOpen?.();
   }
 }
 
