@@ -47,17 +47,39 @@ export function toFault(thrown: unknown): Fault {
 
 let internalErrors = 0;
 
+/** The codes of a PostgreSQL, a database or a role that has all the connections that it may have: SQLSTATE and Prisma's. */
+const exhaustedCodes = new Set(['53300', 'P2037']);
+const EXHAUSTED_LINES_INTERVAL_MS = 10_000;
+/** The requests that failed for want of a connection since the last line about them. */
+const exhausted = { count: 0, toldAt: Number.NEGATIVE_INFINITY };
+
 /**
  * Logs the cause of a fault that the client does not see, and counts an `internal_error`. The breaker has logged once why the
- * database is away: a line for each request would say nothing more.
+ * database is away: a line for each request would say nothing more. Nor would it while PostgreSQL has no connection left.
  */
 export function logCause(fault: Fault, context: { readonly log: Logger }): void {
-  if (fault.code === 'service_unavailable' && fault.cause instanceof Error && !isAway(fault.cause)) {
-    context.log.warn({ err: fault.cause }, 'unavailable');
+  const { code, cause } = fault;
+  if (code === 'service_unavailable' && cause instanceof Error && !isAway(cause)) {
+    if (isExhausted(cause)) logExhausted(cause, context.log);
+    else context.log.warn({ err: cause }, 'unavailable');
   }
   if (fault.code !== 'internal_error') return;
   internalErrors += 1;
   context.log.error({ err: fault.cause }, 'internal error');
+}
+
+function logExhausted(err: Error, log: Logger): void {
+  exhausted.count += 1;
+  if (performance.now() - exhausted.toldAt < EXHAUSTED_LINES_INTERVAL_MS) return;
+  log.warn({ err, count: exhausted.count }, 'the connections of PostgreSQL are exhausted');
+  Object.assign(exhausted, { count: 0, toldAt: performance.now() });
+}
+
+function isExhausted(thrown: unknown): boolean {
+  if (!isDatabaseError(thrown)) return false;
+  return (
+    codesOf(thrown).some((code) => exhaustedCodes.has(code)) || isExhausted(thrown.cause) || isExhausted(thrown.meta?.driverAdapterError)
+  );
 }
 
 function isAway(thrown: unknown): boolean {
