@@ -258,6 +258,20 @@ it('a client address with many large bodies waits for itself, and others for few
   server.close();
 });
 
+describe('a transfer coding that is unknown', () => {
+  it.each([
+    ['with nothing in it', ''],
+    ['with a body', '{"name":"a"}'],
+  ])('%s', async (_label, body) => {
+    const headers = { ...json, 'transfer-encoding': 'gzip, chunked' };
+    const detail = 'The transfer coding is not supported.';
+    // Nothing in it would mean all that is unread.
+    for (const path of ['monitoring/dashboards', 'notifications/read'])
+      expectRest(await app.ask('POST', `${app.projectPath}/${path}`, { body, headers }), 400, invalid(detail));
+    expectGraphql(await app.ask('POST', '/graphql', { body, headers }), 400, graphqlInvalid(detail));
+  });
+});
+
 describe('a content encoding', () => {
   const body = '{"name":"a"}';
   it.each(['zstd', 'compress', 'gzip, gzip', 'x', 'chunked'])('unknown: %s', (coding) =>

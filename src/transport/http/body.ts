@@ -27,7 +27,9 @@ export type JsonObject = Readonly<Record<string, unknown>>;
  * response is written.
  */
 export async function readJsonObject(request: IncomingMessage, response: ServerResponse, findAddress: () => string): Promise<JsonObject> {
-  const encoding = request.headers['content-encoding']?.toLowerCase() || 'identity';
+  const { 'transfer-encoding': coding = 'chunked', 'content-encoding': given } = request.headers;
+  if (coding.toLowerCase() !== 'chunked') throw Fault.invalidRequest('The transfer coding is not supported.');
+  const encoding = given?.toLowerCase() || 'identity';
   if (encoding !== 'identity' && !decoders.has(encoding)) throw Fault.invalidRequest('The content encoding is not supported.');
   const body = await readBody(request);
   if (encoding === 'identity' && body.bytes.length <= SMALL_BYTES) return parseObject(request, body.bytes);
