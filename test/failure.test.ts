@@ -12,6 +12,13 @@ it.each([
   expect(describeFailure(failure)).toBe(`PostgreSQL refuses: ${message}. See the role and the database that DATABASE_URL names.`);
 });
 
+it('says that a database has no space left, whatever its language', () => {
+  const message = 'konnte Datei »base/5/1259« nicht erweitern: Auf dem Gerät ist kein Speicherplatz mehr verfügbar';
+  const failure = Object.assign(new DatabaseError(message, message.length, 'error'), { code: '53100' });
+  for (const thrown of [failure, new Error(message, { cause: failure })])
+    expect(describeFailure(thrown)).toMatch(/^The database has no space left: make some, and start again\. \(konnte Datei/);
+});
+
 it('says that what answers is not as DATABASE_URL has it', () => {
   for (const message of ['The server does not support SSL connections', 'timeout expired'])
     expect(describeFailure(new Error(message))).toBe(`PostgreSQL does not answer as DATABASE_URL asks: ${message}.`);

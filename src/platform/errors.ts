@@ -60,7 +60,7 @@ const exhausted = { count: 0, toldAt: Number.NEGATIVE_INFINITY };
 export function logCause(fault: Fault, context: { readonly log: Logger }): void {
   const { code, cause } = fault;
   if (code === 'service_unavailable' && cause instanceof Error && !isAway(cause)) {
-    if (isExhausted(cause)) logExhausted(cause, context.log);
+    if (hasCode(cause, exhaustedCodes)) logExhausted(cause, context.log);
     else context.log.warn({ err: cause }, 'unavailable');
   }
   if (fault.code !== 'internal_error') return;
@@ -75,11 +75,11 @@ function logExhausted(err: Error, log: Logger): void {
   Object.assign(exhausted, { count: 0, toldAt: performance.now() });
 }
 
-function isExhausted(thrown: unknown): boolean {
+/** Whether an error of the database, or one that it wraps, has one of the codes. */
+export function hasCode(thrown: unknown, codes: ReadonlySet<string>): boolean {
   if (!isDatabaseError(thrown)) return false;
-  return (
-    codesOf(thrown).some((code) => exhaustedCodes.has(code)) || isExhausted(thrown.cause) || isExhausted(thrown.meta?.driverAdapterError)
-  );
+  const { cause, meta } = thrown;
+  return codesOf(thrown).some((code) => codes.has(code)) || hasCode(cause, codes) || hasCode(meta?.driverAdapterError, codes);
 }
 
 function isAway(thrown: unknown): boolean {

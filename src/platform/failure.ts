@@ -1,5 +1,5 @@
 import { statfsSync, statSync } from 'node:fs';
-import { refusedCertificate, toFault, WITHOUT_TLS } from './errors.ts';
+import { hasCode, refusedCertificate, toFault, WITHOUT_TLS } from './errors.ts';
 
 /** An error of a start or a command for the operator: the message names the problem and its remedy. */
 export class OperatorError extends Error {}
@@ -13,9 +13,12 @@ export function describeFailure(failure: unknown): string | null {
   if (explanation !== null) return explanation;
   if (toFault(failure).code !== 'service_unavailable') return null;
   const reason = describeReason(failure);
-  if (/No space left on device/.test(reason)) return `The database has no space left: make some, and start again. (${reason})`;
+  if (hasCode(failure, diskFullStates)) return `The database has no space left: make some, and start again. (${reason})`;
   return `PostgreSQL does not answer: ${reason}`;
 }
+
+/** The SQLSTATE of a full disk: the message is in the language of the server. */
+const diskFullStates = new Set(['53100']);
 
 /** The SQLSTATE of a database without the schema of the tables, or of a role that may not use it. */
 const SCHEMA_MISSING = '3F000';
