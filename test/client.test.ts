@@ -298,6 +298,15 @@ describe('v1', () => {
       expect(() => connect({ url: wrong, credential: 'x' })).toThrow(`${wrong} is no address of a server`);
   });
 
+  it('sends a credential to another machine without TLS only if that is asked for', () => {
+    const exposed = 'http://api.example.com:4000';
+    const refused = `${exposed} has no TLS: the credential could be read on the way. Use https://, or the option plainHttp.`;
+    expect(() => connect({ url: exposed, credential: 'x' })).toThrow(new TypeError(refused));
+    expect(() => connect({ url: exposed, credential: 'x', plainHttp: true })).not.toThrow();
+    for (const own of ['http://localhost:4000', 'http://127.0.0.2', 'http://[::1]:4000', 'https://api.example.com'])
+      expect(() => connect({ url: own, credential: 'x' })).not.toThrow();
+  });
+
   it('takes no secret in an address, and repeats none', () => {
     const say = () => connect({ url: 'https://me:sesame@api.example.com', credential: 'x' });
     expect(say).toThrow(new TypeError('The address of a server holds no user name and no password.'));

@@ -49,3 +49,8 @@ async function call(credential: () => string | Promise<string>): Promise<string>
     throw new PorticoError('credential_unavailable', `There is no credential now: ${why}.`, null, null, [], { cause: failure });
   }
 }
+
+const LOOPBACK = /^(localhost|127\.[\d.]+|\[::1\])$/;
+
+/** Whether a credential that is sent to this server can be read on its way. */
+export const isExposed = ({ protocol, hostname }: URL): boolean => protocol === 'http:' && !LOOPBACK.test(hostname);

@@ -1,6 +1,6 @@
 import createClient, { type Client } from 'openapi-fetch';
 import { type ConsoleOptions, type ConsoleStream, openConsole } from './console.ts';
-import { type Credential, CredentialSource } from './credential.ts';
+import { type Credential, CredentialSource, isExposed } from './credential.ts';
 import { toV1 } from './error.ts';
 import { type Feed, type FeedOptions, openFeed } from './feed.ts';
 import { Http, type Retry } from './http.ts';
@@ -20,6 +20,8 @@ export interface ConnectOptions {
   /** The base URL of the server: `https://api.example.com`. */
   readonly url: string;
   readonly credential: Credential;
+  /** Allows an `http://` URL of another machine than this one, where others can read the credential on its way. */
+  readonly plainHttp?: boolean;
   /** The longest total time a request waits between retries, in milliseconds: a minute by default. */
   readonly maxWaitMs?: number;
   readonly fetch?: typeof fetch;
@@ -38,12 +40,14 @@ export interface Portico {
 }
 
 /** A client of one server for one credential. Nothing is sent before the first call. */
-export function connect({ url: given, credential, maxWaitMs = 60_000, fetch: fetchImpl }: ConnectOptions): Portico {
+export function connect({ url: given, credential, plainHttp = false, maxWaitMs = 60_000, fetch: fetchImpl }: ConnectOptions): Portico {
   if (!URL.canParse(given) || !/^https?:$/.test(new URL(given).protocol))
     throw new TypeError(`${given} is no address of a server, such as https://api.example.com.`);
   // Such an address is not repeated, as it holds a secret.
   const { username, password } = new URL(given);
   if (username || password) throw new TypeError('The address of a server holds no user name and no password.');
+  if (isExposed(new URL(given)) && !plainHttp)
+    throw new TypeError(`${given} has no TLS: the credential could be read on the way. Use https://, or the option plainHttp.`);
   const url = given.replace(/\/+$/, '');
   const http = new Http({
     url,

@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
+import { isExposed } from '../credential.ts';
 import { PorticoError } from '../error.ts';
 import { CommandFailure } from './failure.ts';
-import { type GlobalOptions, isExposed, openSession, readUrl } from './options.ts';
+import { type GlobalOptions, openSession, readUrl } from './options.ts';
 import { note, writeLine, writeTable, writeValue } from './output.ts';
 import { changeProfile, type Profile, type Project, readProfiles } from './profiles.ts';
 import { findProject, listProjects } from './projects.ts';

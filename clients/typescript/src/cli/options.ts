@@ -1,3 +1,4 @@
+import { isExposed } from '../credential.ts';
 import { CommandFailure } from './failure.ts';
 import { type Profile, readProfiles } from './profiles.ts';
 import { findProject } from './projects.ts';
@@ -28,11 +29,6 @@ export async function openSession(options: GlobalOptions): Promise<Session> {
     wanted === null && kept ? kept : findProject(session, wanted),
   );
 }
-
-const LOOPBACK = /^(localhost|127\.[\d.]+|\[::1\])$/;
-
-/** Whether what is sent to this server can be read on its way. */
-export const isExposed = ({ protocol, hostname }: URL): boolean => protocol === 'http:' && !LOOPBACK.test(hostname);
 
 /**
  * The origin of a server's URL, without a trailing slash. A path would be dropped, and the credential sent beside it. Plain HTTP to

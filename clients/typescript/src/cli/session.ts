@@ -53,7 +53,8 @@ export class Session {
   /** The full client, for consoles; imported on demand, too. */
   async connect(): Promise<Portico> {
     const { connect } = await import('../index.ts');
-    return connect({ url: this.url, credential: this.#credential });
+    // The address has been checked, and the user may have allowed it.
+    return connect({ url: this.url, credential: this.#credential, plainHttp: true });
   }
 
   /** The data of a GraphQL operation; throws if it has any error. */
