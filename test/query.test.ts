@@ -55,6 +55,21 @@ describe('a statement', () => {
     expect(row?.day.toISOString()).toBe(`${text.slice(0, 10)}T00:00:00.000Z`);
   });
 
+  it.each([
+    ['infinity', '9999-12-31T23:59:59.999Z'],
+    ['10000-01-01 00:00:00+00', '9999-12-31T23:59:59.999Z'],
+    ['294276-12-31 23:59:59.999+00', '9999-12-31T23:59:59.999Z'],
+    ['9999-12-31 23:59:59.999+00', '9999-12-31T23:59:59.999Z'],
+    ['0999-06-01 12:00:00.5+00', '0999-06-01T12:00:00.500Z'],
+    ['0001-01-01 00:00:00+00', '0001-01-01T00:00:00.000Z'],
+    ['0044-03-15 12:00:00+00 BC', '0001-01-01T00:00:00.000Z'],
+    ['4713-01-01 00:00:00+00 BC', '0001-01-01T00:00:00.000Z'],
+    ['-infinity', '0001-01-01T00:00:00.000Z'],
+  ])('reads the moment %s, of whatever program, within the years that ISO 8601 has', async (stored, read) => {
+    const [row] = await query<{ moment: Date }>`SELECT ${stored}::text::timestamptz AS moment`;
+    expect(row?.moment.toISOString()).toBe(read);
+  });
+
   it('takes whatever it is given as a value, and never as a part of its text', async () => {
     const read = (value: string) => query<{ text: string }>`SELECT ${value}::text AS text`;
     for (const value of ["'; SELECT 1 --", '$1', '{}', '\\', 'NULL']) expect(await read(value)).toEqual([{ text: value }]);

@@ -1,3 +1,4 @@
+import { FIRST_MOMENT, LAST_MOMENT } from '../kernel/moment.ts';
 import { textProblem } from '../kernel/text.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import { builder } from './builder.ts';
@@ -89,9 +90,6 @@ function readKey(text: string): Place {
 
 /** A suffix that sorts a prefix after every name that begins with it. */
 const AFTER_NAMES = '\u{10ffff}'.repeat(ORDERED_LENGTH + 1);
-/** Bounds of all moments that a column holds. */
-const FIRST_MOMENT = '0001-01-01T00:00:00.000Z';
-const LAST_MOMENT = '9999-12-31T23:59:59.999Z';
 
 interface PlaceBounds {
   readonly above: Place;

@@ -5,6 +5,7 @@ import { PGlite, types } from '@electric-sql/pglite';
 import { PrismaPGlite } from 'pglite-prisma-adapter';
 import { readJson } from '../kernel/jsontext.ts';
 import type { Lifecycle } from '../kernel/lifecycle.ts';
+import { readMoment } from '../kernel/moment.ts';
 import type { Driver } from './driver.ts';
 import { describeFileFailure, isDiskFull, OperatorError } from './failure.ts';
 import { migrate } from './migrate.ts';
@@ -21,6 +22,7 @@ export async function openEmbedded(dataDir: string, lifecycle: Lifecycle, openOt
   lifecycle.onClose(() => embedded.close());
   // For handwritten statements; Prisma's adapter has its own. Parsers that are passed with each statement double its cost.
   embedded.parsers[types.JSON] = readJson;
+  embedded.parsers[types.TIMESTAMPTZ] = readMoment;
   if (!openOther) exitWhenEngineEnds(embedded, dataDir);
   try {
     await migrate({
