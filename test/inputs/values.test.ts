@@ -106,7 +106,7 @@ const rows: Row[] = [
     fields: { data: ['Must be a JSON object.'] },
   },
   { label: 'null as data', on: ['publish'], members: '"kind":"a","title":"a","severity":"info","data":null', fields: { data: noNull } },
-  { label: 'widgets of 502 levels', on: dashboards, members: widgets(nest(502)), fields: { widgets: deep } },
+  { label: 'widgets of 501 levels', on: dashboards, members: widgets(nest(501)), fields: { widgets: deep } },
   {
     label: 'widgets of 20,000 levels',
     on: dashboards,
