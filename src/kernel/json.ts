@@ -16,21 +16,23 @@ export function jsonProblem(input: unknown, maxBytes: number): string | null {
   const pending = [value];
   while (pending.length > 0) {
     const part = pending.pop();
-    if (typeof part === 'number' && !Number.isFinite(part)) return 'A number is out of range.';
-    if (typeof part === 'string') {
-      const problem = textProblem(part);
-      if (problem) return problem;
-    } else if (Array.isArray(part)) {
-      for (const item of part) pending.push(item);
-    } else if (typeof part === 'object' && part !== null) {
-      for (const [key, item] of Object.entries(part)) {
-        const problem = textProblem(key);
-        if (problem) return problem;
-        pending.push(item);
-      }
-    }
+    const problem = ownProblem(part);
+    if (problem) return problem;
+    if (typeof part === 'object' && part !== null) for (const item of Object.values(part)) pending.push(item);
   }
   return exceedsBytes(input, maxBytes) ? sizeProblem(maxBytes) : null;
+}
+
+/** The problem of a number, a text, or the keys of an object. */
+function ownProblem(part: unknown): string | null {
+  if (typeof part === 'number') return Number.isFinite(part) ? null : 'A number is out of range.';
+  if (typeof part === 'string') return textProblem(part);
+  if (typeof part !== 'object' || part === null || Array.isArray(part)) return null;
+  for (const key of Object.keys(part)) {
+    const problem = textProblem(key);
+    if (problem) return problem;
+  }
+  return null;
 }
 
 export const sizeProblem = (maxBytes: number): string => `Ensure this value takes no more than ${maxBytes} bytes.`;

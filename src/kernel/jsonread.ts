@@ -36,30 +36,34 @@ export function readExact(text: string): ExactJson {
       at = unit === QUOTE ? endOfString(text, at) : at + 1;
     } while (depth > 0);
   };
+  const readString = () => {
+    const start = at;
+    at = endOfString(text, at);
+    return JSON.stringify(JSON.parse(text.slice(start, at)));
+  };
+  const skipLeaf = () => {
+    while (at < text.length && !separators.has(text.charCodeAt(at)) && !closers.has(text.charCodeAt(at))) at += 1;
+  };
+  const readParts = (isList: boolean, depth: number): ExactJson => {
+    at += 1;
+    const items: ExactJson[] = [];
+    const members = new Map<string, ExactJson>();
+    for (skipSeparators(); !closers.has(text.charCodeAt(at)); skipSeparators()) {
+      if (isList) items.push(read(depth));
+      else members.set(JSON.parse(readString()), read(depth));
+    }
+    at += 1;
+    return isList ? items : members;
+  };
   const read = (depth: number): ExactJson => {
     skipSeparators();
     const start = at;
     const unit = text.charCodeAt(at);
-    if (unit === QUOTE) {
-      at = endOfString(text, at);
-      return JSON.stringify(JSON.parse(text.slice(start, at)));
-    }
-    if (unit === BRACKET || unit === BRACE) {
-      if (depth > MAX_DEPTH) {
-        skipValue();
-        return text.slice(start, at);
-      }
-      at += 1;
-      const items: ExactJson[] = [];
-      const members = new Map<string, ExactJson>();
-      for (skipSeparators(); !closers.has(text.charCodeAt(at)); skipSeparators()) {
-        if (unit === BRACKET) items.push(read(depth + 1));
-        else members.set(JSON.parse(read(depth) as string), read(depth + 1));
-      }
-      at += 1;
-      return unit === BRACKET ? items : members;
-    }
-    while (at < text.length && !separators.has(text.charCodeAt(at)) && !closers.has(text.charCodeAt(at))) at += 1;
+    if (unit === QUOTE) return readString();
+    const hasParts = unit === BRACKET || unit === BRACE;
+    if (hasParts && depth <= MAX_DEPTH) return readParts(unit === BRACKET, depth + 1);
+    if (hasParts) skipValue();
+    else skipLeaf();
     return text.slice(start, at);
   };
   return read(1);

@@ -1,7 +1,7 @@
 // Scans of JSON texts by their UTF-16 units, without parsing them. `JSON.parse` has accepted a text, or will reject it.
 
 export const [QUOTE, BRACKET, BRACE] = [0x22, 0x5b, 0x7b] as const;
-const [MINUS, POINT, ZERO, COLON, BACKSLASH] = [0x2d, 0x2e, 0x30, 0x3a, 0x5c] as const;
+const [MINUS, COLON, BACKSLASH] = [0x2d, 0x3a, 0x5c] as const;
 const codeUnits = (text: string): ReadonlySet<number> => new Set([...text].map((character) => character.charCodeAt(0)));
 export const separators = codeUnits(' \t\r\n,:');
 export const closers = codeUnits(']}');
@@ -35,28 +35,16 @@ export function survivesRoundTrip(text: string): boolean {
   return true;
 }
 
-/** A double represents any number of so many digits exactly, and JavaScript spells it in the same way. */
+/** A double represents any integer of so many digits exactly, and JavaScript spells it in the same way. */
 const SHORT_DIGITS = 15;
-/** JavaScript spells a fraction with more zeros behind the point with an exponent. */
-const MAX_ZEROS = 5;
 
-/** The end of a number that JavaScript spells in the same way, or -1. Most numbers are recognized without being parsed. */
+/** The end of a number that JavaScript spells in the same way, or -1. Most are short integers, which need not be parsed. */
 function endOfPreservedNumber(text: string, start: number): number {
-  const first = text.charCodeAt(start) === MINUS ? start + 1 : start;
-  const whole = endOfDigits(text, first);
-  const hasFraction = text.charCodeAt(whole) === POINT;
-  const end = hasFraction ? endOfDigits(text, whole + 1) : whole;
-  const isShort = end - first <= SHORT_DIGITS && !numberUnits.has(text.charCodeAt(end));
-  if (isShort && !hasFraction && first === start) return end;
-  if (isShort && hasFraction && text.charCodeAt(end - 1) !== ZERO) {
-    let zeros = 0;
-    if (text.charCodeAt(first) === ZERO) while (text.charCodeAt(whole + 1 + zeros) === ZERO) zeros += 1;
-    if (zeros <= MAX_ZEROS) return end;
-  }
-  let last = end;
-  while (numberUnits.has(text.charCodeAt(last))) last += 1;
-  const number = text.slice(start, last);
-  return String(Number(number)) === number && number !== '-0' ? last : -1;
+  let end = endOfDigits(text, start);
+  if (end > start && end - start <= SHORT_DIGITS && !numberUnits.has(text.charCodeAt(end))) return end;
+  while (numberUnits.has(text.charCodeAt(end))) end += 1;
+  const number = text.slice(start, end);
+  return String(Number(number)) === number && number !== '-0' ? end : -1;
 }
 
 function endOfDigits(text: string, start: number): number {

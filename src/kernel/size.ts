@@ -8,54 +8,40 @@ import { JsonText } from './jsontext.ts';
 export function exceedsBytes(value: unknown, maxBytes: number): boolean {
   const pending: unknown[] = [value];
   let minBytes = 0;
-  let characters = 0;
-  let others = 0;
+  /** The most that the value may take besides. */
+  let maxRest = 0;
+  const addText = (text: string) => {
+    minBytes += text.length;
+    maxRest += text.length * (MAX_CHARACTER_BYTES - 1);
+  };
   while (pending.length > 0 && minBytes <= maxBytes) {
     const part = jsonOf(pending.pop());
-    if (typeof part === 'string') {
-      minBytes += part.length + 2;
-      characters += part.length;
+    if (part instanceof JsonText) addText(part.text);
+    else if (typeof part === 'string') {
+      minBytes += 2;
+      addText(part);
     } else if (typeof part !== 'object' || part === null) {
       minBytes += 1;
-      others += 1;
+      maxRest += MAX_OTHER_BYTES;
     } else if (Array.isArray(part)) {
       // The brackets, and one comma fewer than there are items.
-      minBytes += Math.max(2, part.length + 1);
-      for (let index = 0; index < part.length && minBytes <= maxBytes; index += 1) {
-        const item: unknown = part[index];
-        if (typeof item === 'string') {
-          minBytes += item.length + 2;
-          characters += item.length;
-        } else pending.push(item);
-      }
-    } else if (part instanceof JsonText) {
-      minBytes += part.text.length;
-      characters += part.text.length;
+      minBytes += 1 + Math.max(1, part.length);
+      for (const item of part) pending.push(item);
     } else {
-      minBytes += 2;
-      // One comma fewer than there are members.
-      let commas = -1;
+      let members = 0;
       for (const name in part) {
         const item = (part as Readonly<Record<string, unknown>>)[name];
         if (item === undefined) continue;
-        commas += 1;
-        minBytes += name.length + 3;
-        characters += name.length;
-        if (typeof item === 'string') {
-          minBytes += item.length + 2;
-          characters += item.length;
-        } else if (typeof item === 'object' && item !== null) pending.push(item);
-        else {
-          minBytes += 1;
-          others += 1;
-        }
-        if (minBytes > maxBytes) return true;
+        members += 1;
+        addText(name);
+        pending.push(item);
       }
-      minBytes += Math.max(0, commas);
+      // The braces, one comma fewer than there are members, and the quotes and the colon of each name.
+      minBytes += 1 + Math.max(1, members) + 3 * members;
     }
   }
   if (minBytes > maxBytes) return true;
-  return minBytes + characters * (MAX_CHARACTER_BYTES - 1) + others * MAX_OTHER_BYTES > maxBytes && findOverflow(value, maxBytes) !== null;
+  return minBytes + maxRest > maxBytes && findOverflow(value, maxBytes) !== null;
 }
 
 /** `\u0000`: the most that one UTF-16 unit takes. */
@@ -114,20 +100,5 @@ const escapable = /[^ !#-[\]-\ud7ff\ue000-\uffff]/;
 
 /** The bytes of a text as a JSON string, including its quotes. */
 function textBytes(text: string): number {
-  if (!escapable.test(text)) return Buffer.byteLength(text) + 2;
-  let bytes = 2;
-  for (let index = 0; index < text.length; index += 1) {
-    const unit = text.charCodeAt(index);
-    if (unit < 0x80) bytes += unit < 0x20 ? (shortEscapes.has(unit) ? 2 : 6) : unit === 0x22 || unit === 0x5c ? 2 : 1;
-    else if (unit < 0x800) bytes += 2;
-    else if (unit < 0xd800 || unit > 0xdfff) bytes += 3;
-    else if (unit <= 0xdbff && (text.charCodeAt(index + 1) & 0xfc00) === 0xdc00) {
-      bytes += 4;
-      index += 1;
-    } else bytes += 6;
-  }
-  return bytes;
+  return escapable.test(text) ? Buffer.byteLength(JSON.stringify(text)) : Buffer.byteLength(text) + 2;
 }
-
-/** The control characters with a short escape, such as `\n`. */
-const shortEscapes: ReadonlySet<number> = new Set([8, 9, 10, 12, 13]);
