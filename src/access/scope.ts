@@ -95,7 +95,7 @@ export function rebindScope<Executor extends SqlClient>(scope: ProjectScope, dat
   return { ...scope, database };
 }
 
-/** The rows of a list with an id between two others, at most `limit`, in ascending or descending order of id. */
+/** The rows of a list with an id between two others (exclusive), at most `limit`, in ascending or descending order of id. */
 export interface IdRange {
   readonly above: string;
   readonly below: string;

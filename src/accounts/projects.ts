@@ -21,7 +21,7 @@ async function openByOrganization({ database, requireViewer, registerProjects }:
   return lists;
 }
 
-/** Throws a field error for an invalid page or size, `not_found` past the end. */
+/** One page of them. Throws `not_found` past the end. */
 export async function pageProjects(context: Context, organizationId: string, paging: PageRequest): Promise<Page<ProjectScope>> {
   const request = readPage(paging);
   const count = await countProjects(context, organizationId);

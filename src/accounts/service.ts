@@ -34,7 +34,7 @@ export function countOrganizations(database: Database, { userId }: Viewer): Prom
   return database.organizationMember.count({ where: { userId } });
 }
 
-/** A page of the viewer's organizations, in the same order. Throws a field error for an invalid page or size, `not_found` past the end. */
+/** A page of the viewer's organizations, in the same order. Throws `not_found` past the end. */
 export async function pageOrganizations(database: Database, viewer: Viewer, paging: PageRequest): Promise<Page<Membership>> {
   const request = readPage(paging);
   const count = await countOrganizations(database, viewer);

@@ -10,7 +10,7 @@ import { countTasks } from './tasks.ts';
 
 // One page of a list (§2.7). Each skipped row costs one index entry; the row itself is not read.
 
-/** The instances of a project, the oldest first. Throws field errors for an invalid page, `not_found` past the end. */
+/** The instances of a project, the oldest first. Throws `not_found` past the end. */
 export async function pageInstances(
   { loadByProject }: Context,
   scope: ProjectScope,

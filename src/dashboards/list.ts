@@ -1,8 +1,8 @@
-import { hasRole, type ProjectScope } from '../access/scope.ts';
+import { hasRole, type IdRange, type ProjectScope } from '../access/scope.ts';
 import type { ReadWithinBudget, Sized } from '../graph/answer.ts';
-import { type Bounds, boundsOf, boundsOfPage, type Slice } from '../graph/connection.ts';
+import { boundsOf, boundsOfPage, type Slice } from '../graph/connection.ts';
 import { Fault } from '../kernel/fault.ts';
-import { makePage, type Page, pageOffset, readPage } from '../kernel/page.ts';
+import { makePage, type Page, type PageRequest, pageOffset, readPage } from '../kernel/page.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 
 /** A row of the table `dashboards`. */
@@ -32,12 +32,8 @@ export async function listDashboards(scope: ProjectScope, slice: Slice<string>, 
   return rows.map((row) => withOrganization(scope, row));
 }
 
-/** One page of the same list (§2.7). Throws field errors for a page that is not positive, `not_found` past the end. */
-export async function pageDashboards(
-  scope: ProjectScope,
-  paging: { page: number; pageSize: number },
-  read: ReadWithinBudget,
-): Promise<Page<Dashboard>> {
+/** One page of the same list (§2.7). Throws `not_found` past the end. */
+export async function pageDashboards(scope: ProjectScope, paging: PageRequest, read: ReadWithinBudget): Promise<Page<Dashboard>> {
   const request = readPage(paging);
   const seesAll = hasRole(scope, 'admin');
   const [counted] = await scope.database.query<{ count: number }>`
@@ -50,8 +46,7 @@ export async function pageDashboards(
   return makePage(request, count, results);
 }
 
-interface RowRange extends Bounds {
-  readonly offset: number;
+interface RowRange extends Required<IdRange> {
   /** Bounds the heavy columns; null where they are not read. */
   readonly bytesLeft: number | null;
 }

@@ -1,4 +1,5 @@
 import { resolveCursorConnection } from '@pothos/plugin-relay';
+import type { IdRange } from '../access/scope.ts';
 import { Fault } from '../kernel/fault.ts';
 import { NOT_A_CURSOR } from './variables.ts';
 
@@ -36,9 +37,6 @@ export async function resolveKeyset<Node, Key extends string | number>(
   load: (slice: Slice<Key>) => Promise<Node[]>,
 ) {
   const fields: Record<string, string[]> = {};
-  for (const name of ['first', 'last'] as const) {
-    if ((args[name] ?? 0) < 0) fields[name] = ['Ensure this value is greater than or equal to 0.'];
-  }
   const decode = (name: 'after' | 'before') => {
     const cursor = args[name];
     if (cursor === null || cursor === undefined) return undefined;
@@ -72,22 +70,14 @@ export function sliceById(slice: Slice<string>, order: 'asc' | 'desc' = 'asc') {
 export const FIRST_ID = '00000000-0000-0000-0000-000000000000';
 export const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
-/** A slice of a list ordered by id, as the parameters of a statement. The bounds are exclusive. */
-export interface Bounds {
-  readonly above: string;
-  readonly below: string;
-  readonly limit: number;
-  readonly isAscending: boolean;
-}
-
-/** For a statement with `id > above AND id < below ORDER BY id LIMIT limit`, with `DESC` unless `isAscending`. */
-export function boundsOf({ after, before, limit, backwards }: Slice<string>, order: 'asc' | 'desc'): Bounds {
+/** A slice of a list ordered by id: for a statement with `id > above AND id < below ORDER BY id LIMIT limit`, with `DESC` unless `isAscending`. */
+export function boundsOf({ after, before, limit, backwards }: Slice<string>, order: 'asc' | 'desc'): IdRange {
   const [above = FIRST_ID, below = LAST_ID] = order === 'asc' ? [after, before] : [before, after];
   return { above, below, limit, isAscending: (order === 'asc') !== backwards };
 }
 
 /** The bounds of a numbered page of a list ordered by ascending id: `offset` rows are skipped. */
-export function boundsOfPage(pageSize: number, offset: number): Bounds & { readonly offset: number } {
+export function boundsOfPage(pageSize: number, offset: number): Required<IdRange> {
   return { above: FIRST_ID, below: LAST_ID, limit: pageSize, isAscending: true, offset };
 }
 

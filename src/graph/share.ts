@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { Turns, waitForTurn } from '../access/turns.ts';
+import { getOrInsert } from '../kernel/map.ts';
 import type { Database } from '../platform/database.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { Query } from '../platform/query.ts';
@@ -31,11 +32,7 @@ export class Shares {
 
   /** The database for the operations of a user: what it is asked beyond the user's share waits for their other statements. */
   of(userId: string): Database {
-    const kept = this.#databases.get(userId);
-    if (kept) return kept;
-    const made = this.#make(userId);
-    this.#databases.set(userId, made);
-    return made;
+    return getOrInsert<string, Database>(this.#databases, userId, () => this.#make(userId));
   }
 
   #make(userId: string): Database {

@@ -14,13 +14,9 @@ export interface Page<Item> extends PageRequest {
 
 const MAX_PAGE_SIZE = 100;
 
-/** Checks the numbers of a page request, and cuts the size to 100 (§8). Throws `validation_failed` for numbers below 1. */
-export function readPage(args: PageRequest): PageRequest {
-  const fields: Record<string, string[]> = {};
-  if (args.page < 1) fields.page = ['Ensure this value is greater than or equal to 1.'];
-  if (args.pageSize < 1) fields.pageSize = ['Ensure this value is greater than or equal to 1.'];
-  if (Object.keys(fields).length > 0) throw Fault.invalidFields(fields);
-  return { page: args.page, pageSize: Math.min(args.pageSize, MAX_PAGE_SIZE) };
+/** A page request with its size cut to 100 (§8). Both numbers are at least 1: the arguments of a page declare this minimum. */
+export function readPage({ page, pageSize }: PageRequest): PageRequest {
+  return { page, pageSize: Math.min(pageSize, MAX_PAGE_SIZE) };
 }
 
 /** The number of rows before the page. Throws `not_found` past the end; page 1 always exists. */

@@ -5,7 +5,7 @@ import type { Slice } from '../graph/connection.ts';
 import { idsOf, pickCounts } from '../graph/level.ts';
 import { Fault } from '../kernel/fault.ts';
 import { toJsonText } from '../kernel/jsontext.ts';
-import { makePage, type Page, pageOffset, readPage } from '../kernel/page.ts';
+import { makePage, type Page, type PageRequest, pageOffset, readPage } from '../kernel/page.ts';
 import { exceedsBytes } from '../kernel/size.ts';
 import type { Database, SqlClient } from '../platform/database.ts';
 import type { Hubs } from './hubs.ts';
@@ -26,10 +26,10 @@ export async function listNotifications(
   return read((bytesLeft) => readListPart(scope.database, { ...part, bytesLeft }));
 }
 
-/** One page of the same list (§2.7). Throws field errors for a page that is not positive, `not_found` for one past the end. */
+/** One page of the same list (§2.7). Throws `not_found` past the end. */
 export async function pageNotifications(
   scope: ProjectScope,
-  { filter, ...paging }: { filter: NotificationFilter; page: number; pageSize: number },
+  { filter, ...paging }: PageRequest & { readonly filter: NotificationFilter },
   read: ReadWithinBudget,
 ): Promise<Page<Notification>> {
   const { database } = scope;

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { getOrInsert } from '../../kernel/map.ts';
 
 const SWEEP_INTERVAL_MS = 1_000;
 
@@ -97,11 +98,7 @@ export class Backlog {
   }
 
   #groupOf(address: string): Group {
-    const known = this.#groups.get(address);
-    if (known) return known;
-    const group: Group = { address, entries: new Set(), bytes: 0 };
-    this.#groups.set(address, group);
-    return group;
+    return getOrInsert(this.#groups, address, (): Group => ({ address, entries: new Set(), bytes: 0 }));
   }
 
   #leaveGroup(entry: Entry): void {
