@@ -13,12 +13,12 @@ import {
   Kind,
   type OperationDefinitionNode,
   type SelectionNode,
-  type SelectionSetNode,
   type ValueNode,
   valueFromASTUntyped,
 } from 'graphql';
 import type { ProjectIds } from '../access/scope.ts';
 import type { Context } from './context.ts';
+import { walkSelections } from './selection.ts';
 
 /** The `ID` arguments of a root field, and those of its `input`, by name, as far as they are present. */
 type LocatingIds = Readonly<Record<string, string>>;
@@ -95,22 +95,9 @@ function* walkFieldIds(located: Located) {
 export function listRootFields(located: Located): FieldNode[] {
   const { document, operation } = located;
   const found = new Map<string, FieldNode>();
-  const visited = new Set<string>();
-  const collect = ({ selections }: SelectionSetNode) => {
-    for (const node of selections) {
-      if (isSkipped(node, located)) continue;
-      if (node.kind === Kind.FIELD) {
-        const name = responseNameOf(node);
-        if (!found.has(name)) found.set(name, node);
-      } else if (node.kind === Kind.INLINE_FRAGMENT) collect(node.selectionSet);
-      else if (!visited.has(node.name.value)) {
-        visited.add(node.name.value);
-        for (const part of document.definitions)
-          if (part.kind === Kind.FRAGMENT_DEFINITION && part.name.value === node.name.value) collect(part.selectionSet);
-      }
-    }
-  };
-  collect(operation.selectionSet);
+  for (const node of walkSelections(operation.selectionSet, document, (selection) => isSkipped(selection, located))) {
+    if (node.kind === Kind.FIELD && !found.has(responseNameOf(node))) found.set(responseNameOf(node), node);
+  }
   return [...found.values()];
 }
 
@@ -129,19 +116,27 @@ export function responseNameOf({ alias, name }: FieldNode): string {
 /** Null if a required id is missing or malformed. */
 function readIds(field: GraphQLField<unknown, unknown>, node: FieldNode, located: Located): LocatingIds | null {
   const ids: Record<string, string> = {};
-  const collect = (definitions: ReadonlyArray<Pick<GraphQLInputField, 'name' | 'type' | 'defaultValue'>>, read: ReadByName): boolean =>
+  const collect = (definitions: readonly Definition[], read: ReadByName): boolean =>
     definitions.every((definition) => {
-      const type = getNamedType(definition.type);
-      const value = read(definition.name);
-      if (isInputObjectType(type) && definition.name === 'input') return isReader(value) && collect(Object.values(type.getFields()), value);
-      if (type !== GraphQLID || isListType(getNullableType(definition.type))) return true;
-      if ((value === undefined || value === null) && !isRequiredInputField(definition as GraphQLInputField)) return true;
+      const { name, type } = definition;
+      const named = getNamedType(type);
+      const value = read(name);
+      if (isInputObjectType(named) && name === 'input') return isReader(value) && collect(Object.values(named.getFields()), value);
+      const isId = named === GraphQLID && !isListType(getNullableType(type));
+      if (!isId || isOmitted(definition, value)) return true;
       if (typeof value !== 'string' && !Number.isInteger(value)) return false;
-      ids[definition.name] = String(value);
+      ids[name] = String(value);
       return true;
     });
   const literals = new Map((node.arguments ?? []).map(({ name, value }) => [name.value, value]));
   return collect(field.args, (name) => readValue(literals.get(name), located)) ? ids : null;
+}
+
+/** An argument of a field, or a field of an input object. */
+type Definition = Pick<GraphQLInputField, 'name' | 'type' | 'defaultValue'>;
+
+function isOmitted(definition: Definition, value: unknown): boolean {
+  return (value === undefined || value === null) && !isRequiredInputField(definition as GraphQLInputField);
 }
 
 /** Reads an argument of a field, or a field of an input object. */

@@ -1,5 +1,7 @@
 import {
+  type DocumentNode,
   type FieldNode,
+  type FragmentDefinitionNode,
   type GraphQLDirective,
   GraphQLIncludeDirective,
   type GraphQLResolveInfo,
@@ -7,6 +9,7 @@ import {
   getDirectiveValues,
   Kind,
   type SelectionNode,
+  type SelectionSetNode,
 } from 'graphql';
 import { getOrInsert } from '../kernel/map.ts';
 
@@ -31,10 +34,12 @@ function search({ fieldNodes, fragments, variableValues }: Info, names: Readonly
   const visited = new Set<string>();
   let isStatic = true;
   const conditionOf = (node: SelectionNode, directive: GraphQLDirective) => getDirectiveValues(directive, node, variableValues)?.if;
+  const isExcluded = (node: SelectionNode) =>
+    conditionOf(node, GraphQLSkipDirective) === true || conditionOf(node, GraphQLIncludeDirective) === false;
   for (let node = pending.pop(); node; node = pending.pop()) {
     if (node.directives?.length) {
       isStatic = false;
-      if (conditionOf(node, GraphQLSkipDirective) === true || conditionOf(node, GraphQLIncludeDirective) === false) continue;
+      if (isExcluded(node)) continue;
     }
     if (node.kind === Kind.FIELD && names.has(node.name.value)) return { isFound: true, isStatic };
     if (node.kind !== Kind.FRAGMENT_SPREAD) pending.push(...(node.selectionSet?.selections ?? []));
@@ -44,4 +49,28 @@ function search({ fieldNodes, fragments, variableValues }: Info, names: Readonly
     }
   }
   return { isFound: false, isStatic };
+}
+
+/** The selections of a set in their order, each fragment followed, where it is first used, by its own; without those that are skipped. */
+export function* walkSelections(
+  { selections }: SelectionSetNode,
+  document: DocumentNode,
+  isSkipped: (node: SelectionNode) => boolean = () => false,
+  visited = new Set<string>(),
+): Generator<SelectionNode, void, undefined> {
+  for (const node of selections) {
+    if (isSkipped(node)) continue;
+    yield node;
+    if (node.kind === Kind.INLINE_FRAGMENT) yield* walkSelections(node.selectionSet, document, isSkipped, visited);
+    if (node.kind !== Kind.FRAGMENT_SPREAD || visited.has(node.name.value)) continue;
+    visited.add(node.name.value);
+    const fragment = findFragment(document, node.name.value);
+    if (fragment) yield* walkSelections(fragment.selectionSet, document, isSkipped, visited);
+  }
+}
+
+export function findFragment({ definitions }: DocumentNode, name: string): FragmentDefinitionNode | undefined {
+  return definitions.find(
+    (definition): definition is FragmentDefinitionNode => definition.kind === Kind.FRAGMENT_DEFINITION && definition.name.value === name,
+  );
 }

@@ -25,6 +25,7 @@ import {
 import type { FieldErrors } from '../kernel/fault.ts';
 import { getOrInsert } from '../kernel/map.ts';
 import { lengthProblem } from '../kernel/text.ts';
+import { findFragment } from './selection.ts';
 
 /** The constraints that an input field or argument declares in its `extensions`, beyond its type. */
 export interface FieldConstraints {
@@ -101,7 +102,7 @@ export function readPositions(
         Argument: (node) => collect(node.value, types.getArgument()),
         ObjectField: (node) => collect(node.value, inputFieldOf(types.getParentInputType(), node.name.value)),
         FragmentSpread({ name }) {
-          const fragment = document.definitions.find((part) => part.kind === Kind.FRAGMENT_DEFINITION && part.name.value === name.value);
+          const fragment = findFragment(document, name.value);
           if (fragment && !definitions.includes(fragment)) definitions.push(fragment);
         },
       }),
@@ -149,7 +150,7 @@ const enoughErrors = new Error('enough errors are known');
 export function variableErrors(bindings: VariableBindings, values: Readonly<Record<string, unknown>>): FieldErrors | null {
   const found = new Map<string, Set<string>>();
   let count = 0;
-  const report = (path: ReadonlyArray<string | number>, message: string) => {
+  const report = (path: Path, message: string) => {
     const [field, ...rest] = path.filter((part) => typeof part === 'string');
     const item = path.find((part) => typeof part === 'number');
     const name = [field ?? 'input', ...rest].join('.');
@@ -171,30 +172,35 @@ export function variableErrors(bindings: VariableBindings, values: Readonly<Reco
 
 function reportErrors(bindings: VariableBindings, values: Readonly<Record<string, unknown>>, report: Report): void {
   const readValue = (name: string) => (Object.hasOwn(values, name) ? values[name] : undefined);
-  for (const [name, binding] of bindings) {
+  for (const [name, { type, isRequired, positions, requirements }] of bindings) {
     const value = readValue(name);
-    const isMissing = value === undefined || value === null;
-    const needed = isMissing && binding.requirements.find((one) => readValue(one.variable) === one.value);
-    if (needed) {
-      report([name], needed.message);
-      continue;
-    }
-    if (value === undefined) {
-      if (binding.isRequired) report([name], 'This field is required.');
-      continue;
-    }
-    const hasFields =
-      isInputObjectType(getNullableType(binding.type)) && typeof value === 'object' && value !== null && !Array.isArray(value);
-    const prefix = hasFields ? [] : [name];
-    const constraint = findConstraintError(binding.positions, value);
-    if (constraint) report(prefix, constraint);
-    else checkValue(binding.type, value, prefix, report);
+    const requirement = requirements.find((one) => readValue(one.variable) === one.value)?.message;
+    const hasFields = isInputObjectType(getNullableType(type)) && typeof value === 'object' && value !== null && !Array.isArray(value);
+    checkGiven({ type, isRequired, positions, requirement, value }, [name], report, hasFields ? [] : [name]);
   }
 }
 
-type Report = (path: ReadonlyArray<string | number>, message: string) => void;
+/** A variable, or a field of an input object, with its value; undefined if it is absent. */
+interface Given extends Pick<VariableBinding, 'type' | 'isRequired' | 'positions'> {
+  readonly value: unknown;
+  /** What a request without it is told, if another value requires it. */
+  readonly requirement: string | undefined;
+}
 
-function checkValue(type: GraphQLInputType, value: unknown, prefix: ReadonlyArray<string | number>, report: Report): void {
+/** Reports the errors of the value itself below `prefix`. */
+function checkGiven({ type, isRequired, positions, requirement, value }: Given, path: Path, report: Report, prefix = path): void {
+  const isMissing = value === undefined || value === null;
+  if (isMissing && requirement) return report(path, requirement);
+  if (value === undefined) return isRequired ? report(path, 'This field is required.') : undefined;
+  const constraint = findConstraintError(positions, value);
+  if (constraint) report(prefix, constraint);
+  else checkValue(type, value, prefix, report);
+}
+
+type Path = ReadonlyArray<string | number>;
+type Report = (path: Path, message: string) => void;
+
+function checkValue(type: GraphQLInputType, value: unknown, prefix: Path, report: Report): void {
   const nullable = getNullableType(type);
   if (isNonNullType(type) && value === null) return report(prefix, 'This field may not be null.');
   if (isListType(nullable) && value !== null && !Array.isArray(value)) return report(prefix, 'Expected a list of items.');
@@ -210,30 +216,16 @@ function checkValue(type: GraphQLInputType, value: unknown, prefix: ReadonlyArra
 }
 
 /** Checks each field, so that no single value is coerced to a list and every declared constraint is checked. */
-function checkObject(
-  fields: Readonly<Record<string, GraphQLInputField>>,
-  value: Record<string, unknown>,
-  prefix: ReadonlyArray<string | number>,
-  report: Report,
-) {
+function checkObject(fields: Readonly<Record<string, GraphQLInputField>>, value: Record<string, unknown>, prefix: Path, report: Report) {
   for (const name of Object.keys(value)) {
     if (!Object.hasOwn(fields, name)) report([...prefix, name], 'Unknown field.');
   }
   for (const [name, field] of Object.entries(fields)) {
-    const path = [...prefix, name];
-    const part = Object.hasOwn(value, name) ? value[name] : undefined;
     const { requiredFor } = field.extensions as FieldConstraints;
-    if (requiredFor && (part === undefined || part === null) && value[requiredFor.field] === requiredFor.value) {
-      report(path, requiredFor.message);
-      continue;
-    }
-    if (part === undefined) {
-      if (isNonNullType(field.type) && field.defaultValue === undefined) report(path, 'This field is required.');
-      continue;
-    }
-    const constraint = constraintError(field, part);
-    if (constraint) report(path, constraint);
-    else checkValue(field.type, part, path, report);
+    const requirement = requiredFor && value[requiredFor.field] === requiredFor.value ? requiredFor.message : undefined;
+    const isRequired = isNonNullType(field.type) && field.defaultValue === undefined;
+    const part = Object.hasOwn(value, name) ? value[name] : undefined;
+    checkGiven({ type: field.type, isRequired, positions: [field], requirement, value: part }, [...prefix, name], report);
   }
 }
 
@@ -263,7 +255,7 @@ function isBase64url(text: string): boolean {
   return text !== '' && Buffer.from(text, 'base64url').toString('base64url') === text;
 }
 
-function explainInvalid(type: GraphQLInputType, path: ReadonlyArray<string | number>, invalid: unknown, error: GraphQLError): string {
+function explainInvalid(type: GraphQLInputType, path: Path, invalid: unknown, error: GraphQLError): string {
   if (error.extensions.code === 'validation_failed') return error.message;
   if (invalid === null || invalid === undefined) return 'This field may not be null.';
   const leaf = path.reduce<GraphQLInputType>((at) => (isListType(at) ? getNullableType(at.ofType) : at), getNullableType(type));
