@@ -2,6 +2,7 @@ import {
   type ASTNode,
   type ASTVisitor,
   createSourceEventStream,
+  type DocumentNode,
   type ExecutionArgs,
   type ExecutionResult,
   executeSync,
@@ -88,16 +89,22 @@ function rendererKey({ schema, document, operationName, variableValues }: Execut
   if (!operation || text === undefined) return null;
   const { coerced } = getVariableValues(schema, operation.variableDefinitions ?? [], variableValues ?? {});
   if (!coerced || !hasValidArguments(schema, operation, coerced)) return null;
-  const used = new Set<string>();
-  const recordVariable: ASTVisitor = { Variable: ({ name }) => void used.add(name.value) };
-  for (const selection of operation.selectionSet.selections) {
-    for (const [key, part] of Object.entries(selection)) if (key !== 'arguments') visitPart(part, recordVariable);
-  }
-  for (const definition of document.definitions) if (definition.kind === Kind.FRAGMENT_DEFINITION) visit(definition, recordVariable);
+  const used = namesInEvents(document, operation);
   // The object of coerced variables lacks a variable with this name.
   if (used.has('__proto__')) return null;
   const relevant = [...used].sort().map((name) => (Object.hasOwn(coerced, name) ? [name, coerced[name]] : [name]));
   return JSON.stringify([text, operation.name?.value ?? null, relevant]);
+}
+
+/** The names of the variables that a document uses anywhere but in the arguments of the subscribed field. */
+function namesInEvents({ definitions }: DocumentNode, { selectionSet }: OperationDefinitionNode): ReadonlySet<string> {
+  const names = new Set<string>();
+  const collect: ASTVisitor = { Variable: ({ name }) => void names.add(name.value) };
+  for (const selection of selectionSet.selections) {
+    for (const [key, part] of Object.entries(selection)) if (key !== 'arguments') visitPart(part, collect);
+  }
+  for (const definition of definitions) if (definition.kind === Kind.FRAGMENT_DEFINITION) visit(definition, collect);
+  return names;
 }
 
 function visitPart(part: unknown, visitor: ASTVisitor): void {

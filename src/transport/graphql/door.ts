@@ -17,7 +17,7 @@ import { exchangeOf, type Middleware } from '../http/exchange.ts';
 import { setHeaders } from '../http/send.ts';
 import { inTurn } from '../http/turns.ts';
 import { readQueryString } from '../http/url.ts';
-import { checkParameters, type OperationRequest, readAccept, readOperation } from './request.ts';
+import { type Accepted, checkParameters, type OperationRequest, readAccept, readOperation } from './request.ts';
 
 type ProjectReaderDependencies = Pick<Pipeline, 'documents' | 'trusted'> & Pick<Services, 'turns'> & { readonly schema: GraphQLSchema };
 
@@ -50,26 +50,18 @@ export function createGraphqlDoor(dependencies: ContextDependencies & { pipeline
   const { yoga, getEnveloped, trusted } = dependencies.pipeline;
   const serve = inTurn(dependencies, async (request, response) => {
     const exchange = exchangeOf(request);
-    const { mediaType, canStream } = readAccept(request);
+    const accepted = readAccept(request);
     const context = openContext(dependencies, exchange);
-    const open = () => context;
     if (request.method === 'POST') {
-      const body = await exchange.readBody();
-      inheritExactJson(body, 'variables');
-      if (Object.keys(body).length === 0) throw Fault.invalidRequest('The body must name a `query`.');
-      const operation = request.url === '/graphql' ? readOperation(body) : null;
-      if (operation && mediaType) {
-        const enveloped = getEnveloped({ exchange, delivery: 'whole', openContext: open });
-        const result = await runOperation(enveloped, operation, { canStream, trusted });
-        if (result) return sendResult(response, result, { mediaType, context });
-      }
-      Object.assign(request, { body });
+      if (await answerPost(request, response, accepted, context)) return;
     } else checkParameters(readQueryString(request.url ?? ''));
     setHeaders(response);
+    const { mediaType, canStream } = accepted;
     const isHead = request.method === 'HEAD';
     // Yoga does not support HEAD, which is GET without the body: Node omits that.
     if (isHead) request.method = 'GET';
-    await yoga(request, response, { exchange, delivery: canStream && !isHead ? 'results' : 'whole', mediaType, openContext: open });
+    const delivery = canStream && !isHead ? 'results' : 'whole';
+    await yoga(request, response, { exchange, delivery, mediaType, openContext: () => context });
     if (isHead) request.method = 'HEAD';
   });
   return (request, response, next) => {
@@ -79,6 +71,30 @@ export function createGraphqlDoor(dependencies: ContextDependencies & { pipeline
     exchange.headers.push('Cache-Control', 'no-store');
     return serve(request, response, next);
   };
+
+  /** Answers a POST without Yoga's HTTP handler, if there is nothing unusual about it; returns whether it has. */
+  async function answerPost(
+    request: IncomingMessage,
+    response: ServerResponse,
+    { mediaType, canStream }: Accepted,
+    context: Context,
+  ): Promise<boolean> {
+    const exchange = exchangeOf(request);
+    const body = await exchange.readBody();
+    inheritExactJson(body, 'variables');
+    if (Object.keys(body).length === 0) throw Fault.invalidRequest('The body must name a `query`.');
+    const operation = request.url === '/graphql' ? readOperation(body) : null;
+    if (operation && mediaType) {
+      const enveloped = getEnveloped({ exchange, delivery: 'whole', openContext: () => context });
+      const result = await runOperation(enveloped, operation, { canStream, trusted });
+      if (result) {
+        await sendResult(response, result, { mediaType, context });
+        return true;
+      }
+    }
+    Object.assign(request, { body });
+    return false;
+  }
 
   /** Serializes and sends a result of `runOperation`. */
   async function sendResult(response: ServerResponse, result: ExecutionResult, { mediaType, context }: SendOptions): Promise<void> {

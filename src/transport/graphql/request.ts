@@ -51,7 +51,7 @@ export function checkParameters(query: URLSearchParams): void {
 }
 
 /** The forms of an answer that a client accepts: one document in a media type, or a stream. */
-interface Accepted {
+export interface Accepted {
   /** Null where the client accepts only a stream. */
   readonly mediaType: string | null;
   readonly canStream: boolean;

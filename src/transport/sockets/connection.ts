@@ -148,22 +148,20 @@ export class SocketConnection implements Principal {
    * `not_authenticated` for a credential that is no longer valid, and closes the socket without waiting for the lease's poll.
    */
   async authorize(): Promise<Viewer> {
-    for (;;) {
-      const before = this.viewer;
-      if (!before) throw Fault.notAuthenticated();
-      try {
-        const viewer = await refreshViewer(this.dependencies.database, before);
-        // The credential may have been renewed meanwhile.
-        if (this.viewer !== before) continue;
-        this.viewer = viewer;
-        return viewer;
-      } catch (failure) {
-        if (this.viewer !== before) continue;
+    const before = this.viewer;
+    if (!before) throw Fault.notAuthenticated();
+    try {
+      const viewer = await refreshViewer(this.dependencies.database, before);
+      if (this.viewer === before) return (this.viewer = viewer);
+    } catch (failure) {
+      if (this.viewer === before) {
         if (toFault(failure).code === 'not_authenticated')
           this.onRevoked(Fault.notAuthenticated(hasExpired(before) ? 'credential_expired' : 'access_lost'));
         throw failure;
       }
     }
+    // The credential has been renewed meanwhile.
+    return this.authorize();
   }
 
   /** Creates the context of one operation, which starts nothing more once the socket is closed. */

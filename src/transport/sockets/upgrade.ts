@@ -34,7 +34,7 @@ import { type ConsoleOpening, createConsoleSockets } from './console.ts';
 import { createGraphqlSockets } from './graphql.ts';
 import { KeepAlive } from './keepalive.ts';
 import { servePlain } from './plain.ts';
-import { acceptUpgrade, createSocketServer } from './socket.ts';
+import { acceptUpgrade, createSocketServer, type ServerSocket } from './socket.ts';
 
 /** The share of a drain's window before the first close: by then the load balancer sends no reconnecting client here again. */
 const DRAIN_DELAY_RATIO = 0.2;
@@ -94,33 +94,37 @@ export function createSocketDoor(injected: SocketDoorDependencies): SocketDoor {
   }
 
   async function open(upgrade: UpgradeRequest, socket: Duplex, head: Buffer, logFields: LogFields): Promise<void> {
-    const { request, url } = upgrade;
-    const log = dependencies.log.child(logFields);
-    const target = findTarget(bound, url.pathname) ?? (await rejectPath(dependencies, upgrade));
+    const target = findTarget(bound, upgrade.url.pathname) ?? (await rejectPath(dependencies, upgrade));
     if (isDraining) throw Fault.unavailable('the sockets are being drained');
     const prepared = await prepare(upgrade, target);
     if (socket.destroyed) return;
     const admitted = limitSockets(quota, prepared);
     const server = target.kind === 'console' ? consoles.server : feeds;
-    if (admitted instanceof Rejection)
-      return acceptUpgrade(server, request, socket, head, (ws) => {
+    const accept = <Established>(establish: (ws: ServerSocket) => Established) =>
+      acceptUpgrade(server, upgrade.request, socket, head, (ws) => {
         socket.off('error', destroy);
-        closeRejected(metrics, ws, admitted, log);
+        return establish(ws);
       });
+    const log = dependencies.log.child(logFields);
+    if (admitted instanceof Rejection) return accept((ws) => closeRejected(metrics, ws, admitted, log));
     const { admission, opening } = admitted;
-    const address = addresses.of(request);
-    const connection = await acceptUpgrade(server, request, socket, head, (ws) => {
-      socket.off('error', destroy);
-      return new SocketConnection(ws, socket as Socket, address, logFields, dependencies, admission);
-    });
-    const isGraphql = connection.socket.protocol === GRAPHQL_TRANSPORT_WS_PROTOCOL;
-    const kind = opening ? 'console' : isGraphql ? 'graphql' : 'plain';
+    const address = addresses.of(upgrade.request);
+    const connection = await accept((ws) => new SocketConnection(ws, socket as Socket, address, logFields, dependencies, admission));
+    const kind = opening ? 'console' : isGraphql(connection) ? 'graphql' : 'plain';
     log.info({ user_id: admission.viewer?.userId, kind, session_id: opening?.sessionId }, 'socket opened');
     if (isDraining) return connection.close(closeCodes.restart, 'restart');
-    if (opening && !isGraphql) await consoles.serve(connection, opening);
-    else if (isGraphql && !opening) serveGraphql(connection);
-    else if (target.stream) await servePlain(connection, target.stream, target.path, url.searchParams);
-    else connection.close(closeCodes.notAcceptable, 'subprotocol_not_acceptable');
+    return opening ? serveConsole(connection, opening) : serveFeed(connection, target, upgrade.url);
+  }
+
+  async function serveConsole(connection: SocketConnection, opening: ConsoleOpening): Promise<void> {
+    if (isGraphql(connection)) rejectProtocol(connection);
+    else await consoles.serve(connection, opening);
+  }
+
+  async function serveFeed(connection: SocketConnection, { stream, path }: UpgradeTarget, url: URL): Promise<void> {
+    if (isGraphql(connection)) serveGraphql(connection);
+    else if (stream) await servePlain(connection, stream, path, url.searchParams);
+    else rejectProtocol(connection);
   }
 
   return {
@@ -149,6 +153,16 @@ export function createSocketDoor(injected: SocketDoorDependencies): SocketDoor {
     },
     count: () => keepAlive.connections.size,
   };
+}
+
+/** Whether the client has chosen GraphQL's subprotocol. */
+function isGraphql({ socket }: SocketConnection): boolean {
+  return socket.protocol === GRAPHQL_TRANSPORT_WS_PROTOCOL;
+}
+
+/** Closes a socket whose target does not have the subprotocol that its client has chosen. */
+function rejectProtocol(connection: SocketConnection): void {
+  connection.close(closeCodes.notAcceptable, 'subprotocol_not_acceptable');
 }
 
 /** The error listener of a network connection until ws adds its own. */
