@@ -68,45 +68,52 @@ interface Following {
 }
 
 /** The events of all connections. Ends when `leaving` is aborted, and aborts it when it ends. */
-async function* follow(http: Http, options: FeedOptions, { state, leaving, rewrite }: Following): AsyncGenerator<FeedEvent, void> {
-  const { store } = options;
-  const { signal } = leaving;
-  const { credentials } = http.options;
-  const recovery = new Recovery(credentials, state, signal);
-  let organizationId: string | null = null;
+async function* follow(http: Http, options: FeedOptions, following: Following): AsyncGenerator<FeedEvent, void> {
+  const { state, leaving } = following;
   try {
-    let cursor = (await store?.load()) ?? options.after ?? null;
-    while (!signal.aborted) {
-      state.enter({ name: 'connecting' });
-      let credential: string | null = null;
-      try {
-        organizationId ??= await findOrganization(http, options.project, signal);
-        credential = await abortable(credentials.get(), signal);
-        const variables = { organizationId, projectId: options.project, after: cursor };
-        const request = { url: http.options.url, credential, variables, signal, rewrite };
-        for await (const [event, over] of connect(request, http.options.fetch)) {
-          recovery.reset();
-          state.enter({ name: 'live', over });
-          const next = cursorOf(event);
-          // Skips events that were delivered before the connection broke.
-          if (event.type === 'notification' && cursor !== null && event.sequence <= cursor) continue;
-          cursor = next ?? cursor;
-          yield event;
-          if (next !== null) await store?.save(next);
-        }
-      } catch (failure) {
-        if (signal.aborted) break;
-        await recovery.prepareRetry(failure, credential);
-      }
-    }
+    yield* readConnections(http, options, following);
   } catch (failure) {
     if (!(failure instanceof PorticoError)) throw failure;
-    const error = await explain(failure, http, options.project, signal);
+    const error = await explain(failure, http, options.project, leaving.signal);
     state.enter({ name: 'ended', error });
     throw error;
   } finally {
     state.enter({ name: 'ended', error: null });
     leaving.abort();
+  }
+}
+
+async function* readConnections(
+  http: Http,
+  { store, after, project }: FeedOptions,
+  { state, leaving: { signal }, rewrite }: Following,
+): AsyncGenerator<FeedEvent, void> {
+  const { credentials } = http.options;
+  const recovery = new Recovery(credentials, state, signal);
+  let organizationId: string | null = null;
+  let cursor = (await store?.load()) ?? after ?? null;
+  while (!signal.aborted) {
+    state.enter({ name: 'connecting' });
+    let credential: string | null = null;
+    try {
+      organizationId ??= await findOrganization(http, project, signal);
+      credential = await abortable(credentials.get(), signal);
+      const variables = { organizationId, projectId: project, after: cursor };
+      const request = { url: http.options.url, credential, variables, signal, rewrite };
+      for await (const [event, over] of connect(request, http.options.fetch)) {
+        recovery.reset();
+        state.enter({ name: 'live', over });
+        const next = cursorOf(event);
+        // Skips events that were delivered before the connection broke.
+        if (event.type === 'notification' && cursor !== null && event.sequence <= cursor) continue;
+        cursor = next ?? cursor;
+        yield event;
+        if (next !== null) await store?.save(next);
+      }
+    } catch (failure) {
+      if (signal.aborted) break;
+      await recovery.prepareRetry(failure, credential);
+    }
   }
 }
 

@@ -53,27 +53,23 @@ export class Http {
     for (let tries = 0; ; tries += 1) {
       const credential = await abortable(credentials.get(), request.signal);
       const outcome = await this.#try(request, credential);
-      if (
-        outcome instanceof Response &&
-        outcome.status === 401 &&
-        !isRenewed &&
-        (await abortable(credentials.renew(credential), request.signal))
-      ) {
+      const { status, retryAfterMs } = describe(outcome);
+      if (status === 401 && !isRenewed && (await abortable(credentials.renew(credential), request.signal))) {
         isRenewed = true;
-        await outcome.body?.cancel();
+        await discard(outcome);
         continue;
       }
       // Rejected before the server looked up what an earlier attempt had done.
-      const isUnseen = outcome instanceof Response && [401, 429].includes(outcome.status);
-      const isPassing = outcome instanceof Response ? [429, 503].includes(outcome.status) : outcome.code === 'unreachable';
-      const delayMs = Math.max((outcome instanceof Response && readRetryAfter(outcome)) || 0, backoff(tries));
+      const isUnseen = status === 401 || status === 429;
+      const isPassing = status === 429 || status === 503 || status === 'unreachable';
+      const delayMs = Math.max(retryAfterMs, backoff(tries));
       if (!isPassing || retry === 'never' || Date.now() + delayMs > until) {
-        if (doubt && isUnseen) throw await toUncertain(doubt, outcome);
+        if (doubt && isUnseen) throw await toUncertain(doubt, outcome as Response);
         if (outcome instanceof Response) return outcome;
         throw outcome;
       }
       if (retry === 'keyed write' && !isUnseen) doubt = outcome;
-      else if (outcome instanceof Response) await outcome.body?.cancel();
+      else await discard(outcome);
       await wait(delayMs, request.signal);
     }
   }
@@ -102,6 +98,16 @@ export class Http {
       request.signal.removeEventListener('abort', leave);
     }
   }
+}
+
+/** The status of a response, or the code of the error in its place, and how long the server asks to wait. */
+function describe(outcome: Response | PorticoError): { status: number | string; retryAfterMs: number } {
+  if (!(outcome instanceof Response)) return { status: outcome.code, retryAfterMs: 0 };
+  return { status: outcome.status, retryAfterMs: readRetryAfter(outcome) || 0 };
+}
+
+async function discard(outcome: Response | PorticoError): Promise<void> {
+  if (outcome instanceof Response) await outcome.body?.cancel();
 }
 
 /** The error of a write that an earlier attempt may have executed, and whose last one was rejected unseen. */

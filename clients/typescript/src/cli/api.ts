@@ -4,6 +4,7 @@ import { CommandFailure } from './failure.ts';
 import { readData } from './input.ts';
 import { type GlobalOptions, openSession } from './options.ts';
 import { write, writeDocument } from './output.ts';
+import type { Session } from './session.ts';
 import { cleanLines } from './text.ts';
 
 interface ApiOptions {
@@ -32,17 +33,24 @@ export function addApi(program: Command): void {
       const headers = readHeaders(options.header);
       const session = await openSession(options);
       const body = options.data === undefined ? undefined : await readData(options.data);
-      let filled = path;
-      if (/\{(organization_id|project_id)\}/.test(path)) {
-        const { id, organizationId } = await session.project();
-        filled = path.replaceAll('{organization_id}', organizationId).replaceAll('{project_id}', id);
-      }
+      const filled = await fillPath(session, path);
       const answer = await session.sendAnyway(verb, filled, { headers, ...(body !== undefined && { body }) });
-      const isJson = /json/.test(answer.response.headers.get('content-type') ?? '');
-      if (isJson && answer.text !== '') await writeDocument(answer.text);
-      else await write(process.stdout.isTTY ? cleanLines(answer.text) : answer.text);
+      await print(answer);
       if (!answer.response.ok) throw toRefusal(answer.response, answer.text);
     });
+}
+
+/** A path with the ids of the project in place of their names. */
+async function fillPath(session: Session, path: string): Promise<string> {
+  if (!/\{(organization_id|project_id)\}/.test(path)) return path;
+  const { id, organizationId } = await session.project();
+  return path.replaceAll('{organization_id}', organizationId).replaceAll('{project_id}', id);
+}
+
+async function print({ response, text }: { response: Response; text: string }): Promise<void> {
+  const isJson = /json/.test(response.headers.get('content-type') ?? '');
+  if (isJson && text !== '') await writeDocument(text);
+  else await write(process.stdout.isTTY ? cleanLines(text) : text);
 }
 
 function readHeaders(lines: readonly string[]): Headers {

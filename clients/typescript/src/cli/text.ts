@@ -29,25 +29,22 @@ const TOKENS = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
  */
 export function layOut(json: string): string {
   const tokens = json.match(TOKENS) ?? [];
-  const parts: string[] = [];
   let depth = 0;
-  const newLine = () => `\n${'  '.repeat(depth)}`;
-  for (const [index, token] of tokens.entries()) {
-    const next = tokens[index + 1];
-    if (token === '{' || token === '[') {
-      const isEmpty = next === '}' || next === ']';
-      if (!isEmpty) depth += 1;
-      parts.push(token, isEmpty ? '' : newLine());
-    } else if (token === '}' || token === ']') {
-      const isEmpty = tokens[index - 1] === '{' || tokens[index - 1] === '[';
-      if (!isEmpty) depth -= 1;
-      parts.push(isEmpty ? token : newLine() + token);
-    } else if (token === ',') parts.push(token, newLine());
-    else if (token === ':') parts.push(': ');
-    else parts.push(escapeControls(token));
-  }
+  const newLine = (change: 1 | 0 | -1) => {
+    depth += change;
+    return `\n${'  '.repeat(depth)}`;
+  };
+  const parts = tokens.map((token, index) => {
+    if (OPENING.test(token)) return CLOSING.test(tokens[index + 1] ?? '') ? token : token + newLine(1);
+    if (CLOSING.test(token)) return OPENING.test(tokens[index - 1] ?? '') ? token : newLine(-1) + token;
+    if (token === ',') return token + newLine(0);
+    return token === ':' ? ': ' : escapeControls(token);
+  });
   return parts.join('');
 }
+
+const OPENING = /^[{[]$/;
+const CLOSING = /^[}\]]$/;
 
 /** The same JSON with characters that control a terminal escaped as `\u…`: also those that JSON forbids, as it may not be valid. */
 export const escapeControls = (json: string): string =>
