@@ -10,7 +10,7 @@ import { WebSocket } from 'ws';
 import { query, root } from './database.mjs';
 import { idOf } from './fill.mjs';
 
-export const POOL = 10;
+const POOL = 10;
 const ISSUER = 'portico';
 
 /** A signing key in a folder that Portico uses as its data folder; the peers get the public key. */

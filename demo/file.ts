@@ -33,7 +33,7 @@ export interface DemoFile {
   readonly notification_ids: readonly string[];
 }
 
-export interface DemoUser {
+interface DemoUser {
   readonly id: string;
   readonly email: string;
   /** A session token for 24 hours; absent if an identity provider signs tokens. */

@@ -59,7 +59,7 @@ const benched = {
 const nodeColumns = ['CPU µs/request: Node', 'CPU µs/request'];
 
 /** @param {string} results @param {any} measured */
-export function calibrate(results, measured) {
+function calibrate(results, measured) {
   const { costs } = measured;
   // The machine had different other load in the two runs: the requests that both measured give the ratio between them.
   const both = Object.entries(benched).map(([what, { section, operation }]) => {

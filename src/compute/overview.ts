@@ -4,7 +4,7 @@ import { deleteInBatches } from '../platform/cleanup.ts';
 import type { Database } from '../platform/database.ts';
 import { windowStarts } from './attention.ts';
 
-export interface StatusCount {
+interface StatusCount {
   readonly status: string;
   readonly count: number;
 }

@@ -14,7 +14,7 @@ import { AnswerBudget, type AnswerContext, type AnswerLimits } from './answer.ts
 import type { Shares } from './share.ts';
 
 /** The maximum number of what a user or a project may have. */
-export interface Quotas {
+interface Quotas {
   readonly dashboardsPerProject: number;
   /** Revoked and expired ones are not counted. */
   readonly keysPerUser: number;

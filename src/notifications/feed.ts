@@ -63,7 +63,7 @@ interface ReadReplay {
 }
 
 /** Fetched events, of which at least one has not been read yet. */
-interface Batch {
+interface FetchedEvents {
   /** The events that have not been read yet. */
   readonly events: FeedEvent[];
   /** The number of events when the batch was fetched. */
@@ -92,7 +92,7 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
   #versionBefore: number | null = null;
   #isReady = false;
   #fetching: Promise<void> | null = null;
-  #batch: Batch | null = null;
+  #batch: FetchedEvents | null = null;
   /** Null while no single reads are being delivered in several events. */
   #readReplay: ReadReplay | null = null;
   /** The limit of entries in the next batch: low until their sizes are known. */
@@ -177,7 +177,7 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
     this.#batch = null;
   }
 
-  #readBatch(batch: Batch): FeedEvent | null {
+  #readBatch(batch: FetchedEvents): FeedEvent | null {
     const event = batch.events.shift() ?? null;
     if (event && batch.isReplay && this.#follower) this.#advance(event, batch.readReplay, this.#follower);
     if (batch.events.length > 0) return event;

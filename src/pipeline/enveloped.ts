@@ -30,7 +30,7 @@ interface Entrance {
 /** The context of resolvers and plugins. */
 export type OperationContext = Context & Omit<Entrance, 'openContext'>;
 
-export type Subscribe = (args: ExecutionArgs) => Promise<AsyncIterableIterator<ExecutionResult> | ExecutionResult>;
+type Subscribe = (args: ExecutionArgs) => Promise<AsyncIterableIterator<ExecutionResult> | ExecutionResult>;
 
 /** The steps of the pipeline for one operation. */
 export interface Enveloped {

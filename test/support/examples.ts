@@ -88,7 +88,7 @@ export async function recordExamples(app: TestApp): Promise<Examples> {
   };
 }
 
-export function sendExample(app: TestApp, name: OperationName, { parameters, body }: Omit<OperationExample, 'answer'>): Promise<Answer> {
+function sendExample(app: TestApp, name: OperationName, { parameters, body }: Omit<OperationExample, 'answer'>): Promise<Answer> {
   const { method, path } = operations[name];
   const target = path.replace(/:(\w+)/g, (_, parameter: string) => String(parameters[parameter]));
   const ifMatch = parameters['If-Match'];

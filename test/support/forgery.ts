@@ -4,7 +4,7 @@ import type { JWK } from 'jose';
 import type { TestApp } from './app.ts';
 
 /** The parts of a token; a string is used unchanged, so that JSON of any shape can be signed. */
-export interface TokenParts {
+interface TokenParts {
   readonly header?: Record<string, unknown> | string;
   readonly claims?: Record<string, unknown> | string | readonly unknown[];
 }

@@ -76,7 +76,7 @@ export async function readList(...asked: Parameters<typeof askList>): Promise<Pa
 }
 
 /** Compares by code points, as the collation "C" does; JavaScript itself compares UTF-16 code units. */
-export function compareNames(a: string, b: string): number {
+function compareNames(a: string, b: string): number {
   const [left, right] = [[...a], [...b]];
   for (let index = 0; index < Math.min(left.length, right.length); index += 1) {
     const difference = (left[index]?.codePointAt(0) ?? 0) - (right[index]?.codePointAt(0) ?? 0);

@@ -208,7 +208,7 @@ function fillIds(operation: Operation, target: Target, resourceId: string | unde
 
 const rank: Readonly<Record<ProjectRole, number>> = { viewer: 0, member: 1, admin: 2 };
 
-export function roleOf({ user }: Caller, { place }: Target): ProjectRole | undefined {
+function roleOf({ user }: Caller, { place }: Target): ProjectRole | undefined {
   return (user && place?.roles[user]) || undefined;
 }
 

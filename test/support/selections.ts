@@ -30,7 +30,7 @@ export interface Drawn {
 }
 
 /** Names that an implementation may use internally, or that every object inherits. */
-export const hostileNames = [
+const hostileNames = [
   'constructor',
   '__proto__',
   'toString',

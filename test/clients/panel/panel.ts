@@ -3,7 +3,7 @@ export interface Shown {
   readonly organizations: ReadonlyArray<{ readonly id: string; readonly name: string; readonly projects: readonly ShownProject[] }>;
 }
 
-export interface ShownProject {
+interface ShownProject {
   readonly id: string;
   readonly name: string;
   readonly unreadNotificationCount: number;

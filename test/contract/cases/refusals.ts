@@ -3,7 +3,7 @@ import { type Case, refusals } from '../../support/doors.ts';
 import { ABSENT_ID, ids } from '../../support/world.ts';
 
 /** An input with which nothing is wrong, so that only who asks and where can be refused. */
-export const soundInputs: Partial<Record<OperationName, Readonly<Record<string, unknown>>>> = {
+const soundInputs: Partial<Record<OperationName, Readonly<Record<string, unknown>>>> = {
   create_websocket_ticket: { target: 'notifications' },
   create_dashboard: { name: 'Not made' },
   update_dashboard: { name: 'Not changed' },

@@ -1,7 +1,7 @@
 import { PorticoError } from 'portico-client';
 
 /** A demo user, as whom one can sign in by one click. */
-export interface DemoPerson {
+interface DemoPerson {
   readonly id: string;
   readonly name: string;
   readonly email: string;

@@ -11,7 +11,7 @@ import { layOut } from './text.ts';
 /** The writable fields of a dashboard; all others in a file are read-only. */
 const editable = ['name', 'description', 'project', 'widgets', 'is_default', 'is_public'] as const;
 
-export type Content = { readonly [Field in (typeof editable)[number]]?: unknown };
+type Content = { readonly [Field in (typeof editable)[number]]?: unknown };
 
 export interface DashboardFile {
   readonly path: string;

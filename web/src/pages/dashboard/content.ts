@@ -20,7 +20,7 @@ export interface Draft {
   readonly mine: Content;
 }
 
-export const fields = ['name', 'description', 'isDefault', 'isPublic', 'widgets'] as const;
+const fields = ['name', 'description', 'isDefault', 'isPublic', 'widgets'] as const;
 export type Field = (typeof fields)[number];
 
 export const titles: Readonly<Record<Field, string>> = {
@@ -31,7 +31,7 @@ export const titles: Readonly<Record<Field, string>> = {
   widgets: 'Widgets',
 };
 
-export function contentOf({ name, description, isDefault, isPublic, widgets }: Content): Content {
+function contentOf({ name, description, isDefault, isPublic, widgets }: Content): Content {
   return { name, description, isDefault, isPublic, widgets: pretty(widgets) };
 }
 

@@ -89,7 +89,7 @@ const unquote = (leaf: string) => (leaf.startsWith('"') ? (JSON.parse(leaf) as s
 const isList = (exact: Exact): exact is readonly Exact[] => Array.isArray(exact);
 
 /** The chosen text of a part; null: the part is removed. */
-export function chosenText({ mine, theirs }: Part, choice: Choice): string | null {
+function chosenText({ mine, theirs }: Part, choice: Choice): string | null {
   return choice.of === 'edit' ? choice.text : choice.of === 'mine' ? mine : theirs;
 }
 
