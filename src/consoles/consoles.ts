@@ -64,6 +64,7 @@ export class Consoles {
   readonly #sessions: Sessions;
   /** The sessions that are being moved here from another process, by what was asked for: its user, its instance and its id. */
   readonly #claims = new Map<string, Promise<LiveSession | null>>();
+  #isClosed = false;
 
   constructor(private readonly dependencies: ConsolesDependencies) {
     const { database, log, limits } = dependencies;
@@ -76,8 +77,10 @@ export class Consoles {
   }
 
   /** Hands every session over, so that its client can continue it in another process. */
-  close(): Promise<void> {
-    return this.#sessions.close();
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.allSettled(this.#claims.values());
+    await this.#sessions.close();
   }
 
   /** Ends a session if it runs here. Another process ends its own when its poll finds the end in the database. */
@@ -188,8 +191,9 @@ export class Consoles {
 
   /** A claim that fails half-way leaves the output where it is: the next one finds it, in this process or in another. */
   async #claim(database: Database, facts: SessionIdentity, after: number | null): Promise<LiveSession | null> {
+    if (this.#isClosed) throw Fault.unavailable(new Error('this process is closing'));
     const formerOwner = await claimSession(database, { ...facts, owner: this.#sessions.owner });
-    if (!formerOwner || this.#sessions.isClosed) return null;
+    if (!formerOwner) return null;
     const handover = await this.#awaitHandover(database, facts.id, formerOwner);
     const snapshot = (await readSnapshots(database, [facts.id])).get(facts.id);
     // Its client may have come back to the process that runs it, which has taken it back.

@@ -39,7 +39,6 @@ export class Sessions {
   readonly #unsavedEnds = new Map<LiveSession, { readonly reason: ConsoleEnd; readonly at: Date }>();
   readonly #stops: Array<() => Promise<void>>;
   readonly #handovers = new Set<Promise<void>>();
-  #isClosed = false;
   /** No session is ended as silent before this moment: without a database, other processes could not send heartbeats either. */
   #sweepsFrom = performance.now() + SILENT_SECONDS * 1000;
 
@@ -50,10 +49,6 @@ export class Sessions {
       scheduleJob('save the consoles', SAVE_INTERVAL_MS, () => this.#save(), log),
       scheduleJob('end silent consoles', SWEEP_INTERVAL_MS, () => this.#sweep(), log),
     ];
-  }
-
-  get isClosed(): boolean {
-    return this.#isClosed;
   }
 
   get(id: string): LiveSession | undefined {
@@ -101,7 +96,6 @@ export class Sessions {
 
   /** Hands every session over, so that its client can continue it in another process. */
   async close(): Promise<void> {
-    this.#isClosed = true;
     await Promise.all(this.#stops.map((stop) => stop()));
     for (const session of this.#running.values()) this.#handOver(session, 'restart');
     await Promise.all(this.#handovers);

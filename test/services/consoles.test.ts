@@ -7,7 +7,7 @@ import { type ConsoleSocket, type Guest, openConsole, openGuest } from '../suppo
 import { execute } from '../support/database.ts';
 import { type Fleet, findInternalErrors, openFleet, type Replica } from '../support/replicas.ts';
 
-// Two replicas relay one console: a client may reconnect to either at any moment.
+// Three replicas relay one console: a client may reconnect to any of them at any moment.
 let databaseUrl: string;
 let fleet: Fleet;
 let guest: Guest;
@@ -18,7 +18,7 @@ beforeAll(async () => {
   const origin = inject('origin');
   if (!('template' in origin)) throw new Error('needs PostgreSQL');
   databaseUrl = await copyTemplate(origin);
-  fleet = await openFleet({ count: 2, databaseUrl, redisUrl: null, env: { CONSOLES_PER_USER: String(MOST), DRAIN_SECONDS: '1' } });
+  fleet = await openFleet({ count: 3, databaseUrl, redisUrl: null, env: { CONSOLES_PER_USER: String(MOST), DRAIN_SECONDS: '1' } });
   instance = fleet.demo.instances.eligible;
 }, 180_000);
 afterAll(async () => {
@@ -170,6 +170,67 @@ describe('a session', () => {
     expect(again.output().toString()).toBe('here again');
     again.socket.terminate();
     await replica(0).start();
+  });
+
+  it.each([
+    ['the same replica', 1],
+    ['the first', 0],
+    ['another', 2],
+  ])(
+    'that a replica could not take over, as the database went away, goes on at %s with all that was kept',
+    {
+      timeout: 60_000,
+    },
+    async (_name, next) => {
+      const console = await open(0);
+      const id = console.sessionId();
+      await guest.called();
+      guest.say('kept');
+      await console.until('kept');
+      const { owner } = await readSession(id);
+      // The replica that runs the session is held up, so that the other one waits for its output until the database is away.
+      process.kill(replica(0).pid as number, 'SIGSTOP');
+      const failed = await openConsole(door(replica(1)), instance, { as: 'member', sessionId: id, after: 4 });
+      await expect.poll(async () => (await readSession(id)).owner, { interval: 10 }).not.toBe(owner);
+      replica(1).database.cut();
+      expect(await failed.closed).toEqual({ code: 1013, reason: 'service_unavailable' });
+      process.kill(replica(0).pid as number, 'SIGCONT');
+      expect(await console.closed).toEqual({ code: 4409, reason: 'taken_over' });
+      await replica(1).database.mend();
+      await expect.poll(() => replica(1).isReady(), { timeout: 10_000 }).toBe(true);
+      const again = await open(next, { sessionId: id, after: 4 });
+      await expect.poll(() => guest.lines.size, { timeout: 10_000 }).toBe(1);
+      guest.say(' and more');
+      await again.until(' and more');
+      expect([again.offset(), again.output().toString()]).toEqual([4, ' and more']);
+      again.socket.terminate();
+    },
+  );
+
+  it('that is asked for at one replica while another waits for its output goes to the last that was asked', {
+    timeout: 60_000,
+  }, async () => {
+    const console = await open(0);
+    const id = console.sessionId();
+    await guest.called();
+    guest.say('kept');
+    await console.until('kept');
+    const owners = [(await readSession(id)).owner];
+    process.kill(replica(0).pid as number, 'SIGSTOP');
+    const attempts: Array<Promise<ConsoleSocket>> = [];
+    for (const index of [1, 2]) {
+      attempts.push(openConsole(door(replica(index)), instance, { as: 'member', sessionId: id, after: 4 }));
+      await expect.poll(async () => (await readSession(id)).owner, { interval: 10 }).not.toBe(owners.at(-1));
+      owners.push((await readSession(id)).owner);
+    }
+    process.kill(replica(0).pid as number, 'SIGCONT');
+    const [, last] = (await Promise.all(attempts)) as [ConsoleSocket, ConsoleSocket];
+    await last.opened;
+    await expect.poll(() => guest.lines.size, { timeout: 10_000 }).toBe(1);
+    guest.say(' and more');
+    await last.until(' and more');
+    expect([last.offset(), last.output().toString()]).toEqual([4, ' and more']);
+    last.socket.terminate();
   });
 
   it('is ended by way of any replica, within a second, and counted to the end', async () => {
