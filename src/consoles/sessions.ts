@@ -84,7 +84,11 @@ export class Sessions {
     this.dependencies.log.info({ session_id: session.facts.id, reason }, 'console session ended');
     this.#unsavedEnds.set(session, { reason, at: new Date() });
     // A save that fails is repeated by the next run of the job.
-    await this.#saveEnds().catch((failure: unknown) =>
+    await this.#trySaveEnds();
+  }
+
+  #trySaveEnds(): Promise<void> {
+    return this.#saveEnds().catch((failure: unknown) =>
       this.dependencies.log.warn({ err: failure }, 'the end of a console session is not saved yet'),
     );
   }
@@ -99,7 +103,8 @@ export class Sessions {
     await Promise.all(this.#stops.map((stop) => stop()));
     for (const session of this.#running.values()) this.#handOver(session, 'restart');
     await Promise.all(this.#handovers);
-    await this.#saveEnds();
+    // Without a database an end is lost here, as with a process that dies: the sweep of another one ends the session.
+    await this.#trySaveEnds();
   }
 
   /** Ends a session whose line is closed. The poll comes first, as the database may have a more precise reason. */

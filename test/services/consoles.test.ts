@@ -291,3 +291,16 @@ it('while the database is away a console goes on, and what happens to it is ente
     .poll(() => readSession(console.sessionId()), { timeout: 20_000 })
     .toMatchObject({ end_reason: 'console_closed', in: 5, out: 5 });
 });
+
+it('a replica that stops while the database is away ends with 0, also where the end of a console was not entered', {
+  timeout: 60_000,
+}, async () => {
+  const console = await open(0);
+  await guest.called();
+  replica(0).database.cut();
+  for (const line of guest.lines) line.end();
+  expect(await console.closed).toEqual({ code: 1000, reason: 'console_closed' });
+  expect(await replica(0).stop()).toBe(0);
+  await replica(0).database.mend();
+  await replica(0).start();
+});
