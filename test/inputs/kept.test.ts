@@ -49,7 +49,7 @@ const widgets: Record<string, string | readonly [string, string]> = {
   markup: '["<script>alert(1)</script>","</script>","&amp;","%00","\\\\u0000","{{7*7}}"]',
   'JSON in a text': JSON.stringify('{"a":"\\u0000"}'),
   'white space around': ' \t\r\n [ 1 , { "a" : 2 } ] ',
-  '501 lists in one another': `${'['.repeat(501)}${']'.repeat(501)}`,
+  '500 lists in one another': `${'['.repeat(500)}${']'.repeat(500)}`,
   '250 objects in one another': `${'{"a":['.repeat(250)}${']}'.repeat(250)}`,
   '256 KiB': JSON.stringify('é'.repeat(131_071)),
   '5,000 keys': JSON.stringify(Object.fromEntries(Array.from({ length: 5_000 }, (_, index) => [`k${index}`, index]))),
