@@ -2,6 +2,7 @@ import { GraphQLError, type ValueNode, valueFromASTUntyped } from 'graphql';
 import { jsonProblem, sizeProblem } from '../kernel/json.ts';
 import { survivesRoundTrip } from '../kernel/jsonscan.ts';
 import { JsonText } from '../kernel/jsontext.ts';
+import { LAST_MOMENT } from '../kernel/moment.ts';
 import { exceedsBytes } from '../kernel/size.ts';
 import { lengthProblem, textProblem } from '../kernel/text.ts';
 import { parseUuid } from '../kernel/uuid.ts';
@@ -108,11 +109,14 @@ function parseMoment(value: unknown): Date {
   return isMoment ? moment : reject('Not a valid date-time: use ISO 8601 with a time zone.');
 }
 
+/** A stored moment that JavaScript does not have, as Prisma reads one without end or before the year 1, is shown as the last one. */
+const showMoment = (moment: Date) => (Number.isNaN(moment.getTime()) ? LAST_MOMENT : moment.toISOString());
+
 builder.scalarType('DateTime', {
   specifiedByURL: 'https://www.rfc-editor.org/rfc/rfc3339',
   description: 'A point in time, as ISO 8601 in UTC with milliseconds: `2026-01-31T12:00:00.000Z`.',
   extensions: { jsonSchema: { type: 'string', format: 'date-time' } },
-  serialize: (value) => value.toISOString(),
+  serialize: showMoment,
   ...parsers(parseMoment),
 });
 

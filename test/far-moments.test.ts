@@ -1,0 +1,67 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startApp, type TestApp } from './support/app.ts';
+import { codeOf, send } from './support/matrix.ts';
+import { graphqlOperations, type Operation, routeOperations, variantsOf } from './support/operations.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startApp({ RATE_LIMIT_USER: '1000000' });
+});
+afterAll(() => app.close());
+
+/** The moments that an answer shows, and that decide nothing. */
+const columns: Readonly<Record<string, readonly string[]>> = {
+  users: ['created'],
+  organizations: ['created'],
+  projects: ['created'],
+  api_keys: ['created', 'last_used'],
+  instances: ['created', 'modified', 'cancellation_at'],
+  tasks: ['created', 'started', 'finished'],
+  volumes: ['created'],
+  snapshots: ['created'],
+  backups: ['created'],
+  vpcs: ['created'],
+  ssh_keys: ['created'],
+  dashboards: ['created', 'modified'],
+  backup_trials: ['created', 'started_at', 'ends_at'],
+  notifications: ['created'],
+};
+
+/** As another program could, whatever the triggers say. */
+async function storeEverywhere(moment: string): Promise<void> {
+  const updates = Object.entries(columns).map(
+    ([table, names]) => `UPDATE ${table} SET ${names.map((name) => `${name} = '${moment}'`).join(', ')};`,
+  );
+  await app.app.database.$executeRawUnsafe(`DO $$ BEGIN SET LOCAL session_replication_role = replica; ${updates.join(' ')} END $$`);
+}
+
+async function read(operation: Operation, values: Record<string, unknown>): Promise<string> {
+  const { demo } = app;
+  const ids: Record<string, unknown> = {
+    organization_id: demo.organization_id,
+    project_id: demo.project_id,
+    dashboard_id: demo.dashboards.public,
+    instance_id: demo.instances.trial_already_open,
+  };
+  const located = Object.fromEntries(operation.variables.filter(({ name }) => name in ids).map(({ name }) => [name, ids[name]]));
+  const caller = { name: 'owner', bearer: demo.users.owner.token ?? '', user: 'owner', isSession: true } as const;
+  const answer = await send(app, { caller, operation, values: { ...values, ...located } });
+  expect(codeOf(operation, answer), `${operation.name}: ${answer.text.slice(0, 300)}`).toBeNull();
+  return answer.text;
+}
+
+test.each([
+  ['infinity', '9999-12-31T23:59:59.999Z'],
+  ['12000-01-01', '9999-12-31T23:59:59.999Z'],
+  ['0044-03-15 12:00:00+00 BC', '0001-01-01T00:00:00.000Z'],
+  ['-infinity', '0001-01-01T00:00:00.000Z'],
+])('every read answers where every moment is %s', async (moment, shown) => {
+  await storeEverywhere(moment);
+  const reads = [...routeOperations(), ...graphqlOperations()].filter(({ isMutation }) => !isMutation);
+  const texts: string[] = [];
+  for (const operation of reads) for (const { values } of variantsOf(operation)) texts.push(await read(operation, values));
+  const found = new Set(texts.join().match(/"[+-]?\d{4,}-\d\d-\d\dT[^"]*"/g));
+  expect(found).toContain(`"${shown}"`);
+  for (const text of found) expect(text).toMatch(/^"\d{4}-/);
+  expect(app.logLines.filter((line) => JSON.parse(line).level === 'error')).toEqual([]);
+});
