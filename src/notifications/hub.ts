@@ -125,7 +125,6 @@ export class Hub implements Evictable {
   #announced = 0;
   /** Whether the log had more entries than fitted into the last batch. */
   #isCatchingUp = false;
-  /** The limit of entries in the next batch. */
   /** The last sequence of the log at the last poll. */
   #logPosition = 0;
   /** The position of the hub at the last poll. */

@@ -19,6 +19,7 @@ const refused: Record<string, string> = {
   'a field in an inline fragment': `${head} { ... on Subscription { ${feed} @skip(if: $yes) { __typename } } }`,
   'a spread': `${head} { ...F @include(if: $yes) } fragment F on Subscription { ${feed} { __typename } }`,
   'a field in a fragment of a fragment': `${head} { ...F } fragment F on Subscription { ...G } fragment G on Subscription { ${feed} @skip(if: $yes) { __typename } }`,
+  'a field in the second fragment of a name': `${head} { ...F } fragment F on Subscription { ${feed} { __typename } } fragment F on Subscription { ${feed} @skip(if: $yes) { __typename } }`,
 };
 const variables = (yes?: boolean | null) => ({ o: app.demo.organization_id, p: app.demo.project_id, ...(yes !== undefined && { yes }) });
 const isRefusal = { message: expect.stringMatching(/^The root field of a subscription takes no `@(skip|include)`\.$/) };
