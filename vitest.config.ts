@@ -33,6 +33,7 @@ const withoutDatabase = [
   'json-text',
   'ownership',
   'pipelining',
+  'provision',
   'scale',
   'signing-key',
   'structure',

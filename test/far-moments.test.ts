@@ -59,7 +59,9 @@ test.each([
   await storeEverywhere(moment);
   const reads = [...routeOperations(), ...graphqlOperations()].filter(({ isMutation }) => !isMutation);
   const texts: string[] = [];
-  for (const operation of reads) for (const { values } of variantsOf(operation)) texts.push(await read(operation, values));
+  // Filters and orders read the same columns in the same way, whatever is in them.
+  const most = moment === 'infinity' ? undefined : 1;
+  for (const operation of reads) for (const { values } of variantsOf(operation).slice(0, most)) texts.push(await read(operation, values));
   const found = new Set(texts.join().match(/"[+-]?\d{4,}-\d\d-\d\dT[^"]*"/g));
   expect(found).toContain(`"${shown}"`);
   for (const text of found) expect(text).toMatch(/^"\d{4}-/);

@@ -102,6 +102,11 @@ export async function start(checkout: string, env: Record<string, string>): Prom
 /** Builds, then runs a script to its end and returns only the script's output. */
 export async function command(checkout: string, script: readonly string[], env: Record<string, string>) {
   await launch(checkout, ['build'], env).exit;
+  return run(checkout, script, env);
+}
+
+/** Runs a script to its end; if nothing was built before, its output is also that of the build. */
+export async function run(checkout: string, script: readonly string[], env: Record<string, string>) {
   const { printed, exit } = launch(checkout, script, env);
   const { code } = await exit;
   return { code, ...printed };

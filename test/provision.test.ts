@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest';
+import { addOrganization, addUser } from '../src/accounts/provision.ts';
+import { setEndpoint } from '../src/consoles/provision.ts';
+import type { Database } from '../src/platform/database.ts';
+import { OperatorError } from '../src/platform/failure.ts';
+
+/** Whatever is asked of it fails in another way than the values below. */
+const noDatabase = {} as Database;
+const instance = '019b76da-a800-7a53-8b0a-0d2b9a6f4c11';
+const user = (email: string, name = 'x') => addUser(noDatabase, { email, name });
+const organization = (currency: string) => addOrganization(noDatabase, { name: 'O', owner: 'owner@acme.example', currency });
+const endpoint = (id: string, options: { kind: string; tcp?: string; unix?: string }) => setEndpoint(noDatabase, id, options);
+
+test.each<[string, () => Promise<unknown>]>([
+  ['nobody is no e-mail address.', () => user('nobody')],
+  ['The name is empty.', () => user('nobody@new.example', ' ')],
+  ['euro is no currency: three capital letters, such as EUR.', () => organization('euro')],
+  ['vm-17 is no UUID.', () => endpoint('vm-17', { kind: 'serial', tcp: 'host:1' })],
+  ['spice is no kind of console: one of serial, vnc.', () => endpoint(instance, { kind: 'spice', tcp: 'host:1' })],
+  ['Give either --tcp or --unix.', () => endpoint(instance, { kind: 'vnc' })],
+  ['Give either --tcp or --unix.', () => endpoint(instance, { kind: 'vnc', tcp: 'host:1', unix: '/x' })],
+  ['host:65536 is no host and port.', () => endpoint(instance, { kind: 'vnc', tcp: 'host:65536' })],
+  ['fd00::17:4555 is no host and port.', () => endpoint(instance, { kind: 'vnc', tcp: 'fd00::17:4555' })],
+  ['vm.sock is no absolute path.', () => endpoint(instance, { kind: 'vnc', unix: 'vm.sock' })],
+])('%s', async (complaint, run) => {
+  const failure: unknown = await run().catch((thrown: unknown) => thrown);
+  expect(failure).toBeInstanceOf(OperatorError);
+  expect(failure).toMatchObject({ message: complaint });
+});
