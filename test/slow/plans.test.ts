@@ -32,9 +32,9 @@ import {
 } from '../../src/notifications/log.ts';
 import { pruneNotifications } from '../../src/notifications/retention.ts';
 import { consumeTicket, deleteOldTickets, redeemTicket } from '../../src/tickets/service.ts';
-import { type Answer, startApp, type TestApp } from '../support/app.ts';
+import { startApp, type TestApp } from '../support/app.ts';
 import { loadMany } from '../support/load.ts';
-import { codeOf, send } from '../support/matrix.ts';
+import { sendInDemo } from '../support/matrix.ts';
 import { graphqlOperations, type Operation, routeOperations, variantsOf } from '../support/operations.ts';
 import { explain, recordStatements, type Statement } from '../support/plans.ts';
 
@@ -103,21 +103,7 @@ function mostRowsOf({ name }: Operation, label: string): number {
   return counts || walksOverUnread ? 500 : MOST_ROWS;
 }
 
-async function ask(user: 'owner' | 'member', operation: Operation, values: Record<string, unknown>): Promise<Answer> {
-  const { demo } = app;
-  const ids: Record<string, unknown> = {
-    organization_id: demo.organization_id,
-    project_id: demo.project_id,
-    dashboard_id: demo.dashboards.public,
-    instance_id: demo.instances.trial_already_open,
-    ...values,
-  };
-  const located = Object.fromEntries(operation.variables.filter(({ name }) => name in ids).map(({ name }) => [name, ids[name]]));
-  const caller = { name: user, bearer: demo.users[user].token ?? '', user, isSession: true };
-  const answer = await send(app, { caller, operation, values: { ...values, ...located } });
-  expect(codeOf(operation, answer), `${operation.name}: ${answer.text.slice(0, 300)}`).toBeNull();
-  return answer;
-}
+const ask = (user: 'owner' | 'member', operation: Operation, values: Record<string, unknown>) => sendInDemo(app, user, operation, values);
 
 const operations = [...routeOperations(), ...graphqlOperations()];
 

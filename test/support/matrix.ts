@@ -281,3 +281,25 @@ export function codeOf({ route }: Operation, { status, json }: Answer): FaultCod
   const code: FaultCode | undefined = json && 'code' in json ? json.code : json && status === 400 ? 'validation_failed' : undefined;
   return code && statusByCode[code] === status ? code : undefined;
 }
+
+/** Sends an operation as a user of the demo, about the demo's own project, with ids of what is in it. Throws if it is refused. */
+export async function sendInDemo(
+  app: TestApp,
+  user: 'owner' | 'member',
+  operation: Operation,
+  values: Readonly<Record<string, unknown>>,
+): Promise<Answer> {
+  const { demo } = app;
+  const ids: Record<string, unknown> = {
+    organization_id: demo.organization_id,
+    project_id: demo.project_id,
+    dashboard_id: demo.dashboards.public,
+    instance_id: demo.instances.trial_already_open,
+    ...values,
+  };
+  const located = Object.fromEntries(operation.variables.filter(({ name }) => name in ids).map(({ name }) => [name, ids[name]]));
+  const caller = { name: user, bearer: demo.users[user].token ?? '', user, isSession: true };
+  const answer = await send(app, { caller, operation, values: { ...values, ...located } });
+  if (codeOf(operation, answer) !== null) throw new Error(`${operation.name}: ${answer.text.slice(0, 300)}`);
+  return answer;
+}
