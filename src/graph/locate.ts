@@ -18,7 +18,7 @@ import {
 } from 'graphql';
 import type { ProjectIds } from '../access/scope.ts';
 import type { Context } from './context.ts';
-import { walkSelections } from './selection.ts';
+import { listSelections } from './selection.ts';
 
 /** The `ID` arguments of a root field, and those of its `input`, by name, as far as they are present. */
 type LocatingIds = Readonly<Record<string, string>>;
@@ -95,7 +95,7 @@ function* walkFieldIds(located: Located) {
 export function listRootFields(located: Located): FieldNode[] {
   const { document, operation } = located;
   const found = new Map<string, FieldNode>();
-  for (const node of walkSelections(operation.selectionSet, document, (selection) => isSkipped(selection, located))) {
+  for (const node of listSelections([operation.selectionSet], document, (selection) => isSkipped(selection, located))) {
     if (node.kind === Kind.FIELD && !found.has(responseNameOf(node))) found.set(responseNameOf(node), node);
   }
   return [...found.values()];

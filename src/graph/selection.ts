@@ -51,22 +51,30 @@ function search({ fieldNodes, fragments, variableValues }: Info, names: Readonly
   return { isFound: false, isStatic };
 }
 
-/** The selections of a set in their order, each fragment followed, where it is first used, by its own; without those that are skipped. */
-export function* walkSelections(
-  { selections }: SelectionSetNode,
+/**
+ * The selections of sets in their order, each fragment followed, where it is first used, by its own; without those that are
+ * skipped. Not a generator: each selection would pass through all that it is nested in.
+ */
+export function listSelections(
+  selectionSets: readonly SelectionSetNode[],
   document: DocumentNode,
   isSkipped: (node: SelectionNode) => boolean = () => false,
-  visited = new Set<string>(),
-): Generator<SelectionNode, void, undefined> {
-  for (const node of selections) {
-    if (isSkipped(node)) continue;
-    yield node;
-    if (node.kind === Kind.INLINE_FRAGMENT) yield* walkSelections(node.selectionSet, document, isSkipped, visited);
-    if (node.kind !== Kind.FRAGMENT_SPREAD || visited.has(node.name.value)) continue;
-    visited.add(node.name.value);
-    const fragment = findFragment(document, node.name.value);
-    if (fragment) yield* walkSelections(fragment.selectionSet, document, isSkipped, visited);
-  }
+): SelectionNode[] {
+  const found: SelectionNode[] = [];
+  const visited = new Set<string>();
+  const collect = ({ selections }: SelectionSetNode) => {
+    for (const node of selections) {
+      if (isSkipped(node)) continue;
+      found.push(node);
+      if (node.kind === Kind.INLINE_FRAGMENT) collect(node.selectionSet);
+      if (node.kind !== Kind.FRAGMENT_SPREAD || visited.has(node.name.value)) continue;
+      visited.add(node.name.value);
+      const fragment = findFragment(document, node.name.value);
+      if (fragment) collect(fragment.selectionSet);
+    }
+  };
+  selectionSets.forEach(collect);
+  return found;
 }
 
 /** Of several with the same name, in a document that is not validated yet, the one that graphql-js takes: the last. */

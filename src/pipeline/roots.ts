@@ -1,5 +1,5 @@
 import { type DocumentNode, GraphQLError, Kind, OperationTypeNode } from 'graphql';
-import { walkSelections } from '../graph/selection.ts';
+import { listSelections } from '../graph/selection.ts';
 
 const conditionalDirectives: ReadonlySet<string> = new Set(['skip', 'include']);
 
@@ -8,13 +8,12 @@ const conditionalDirectives: ReadonlySet<string> = new Set(['skip', 'include']);
  * is validated: the validation rule of graphql-js throws for them, and a subscription without its root field has no events.
  */
 export function findConditionalRoots(document: DocumentNode): GraphQLError[] {
-  const selections = document.definitions.flatMap((definition) =>
+  const subscriptions = document.definitions.flatMap((definition) =>
     definition.kind === Kind.OPERATION_DEFINITION && definition.operation === OperationTypeNode.SUBSCRIPTION
-      ? [...walkSelections(definition.selectionSet, document)]
+      ? [definition.selectionSet]
       : [],
   );
-  // Several subscriptions may use the same fragment.
-  const directives = [...new Set(selections)].flatMap((selection) => selection.directives ?? []);
+  const directives = listSelections(subscriptions, document).flatMap((selection) => selection.directives ?? []);
   const conditional = directives.filter(({ name }) => conditionalDirectives.has(name.value));
   return conditional.map((node) => new GraphQLError(`The root field of a subscription takes no \`@${node.name.value}\`.`, { nodes: node }));
 }

@@ -1,4 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type FragmentDefinitionNode, Kind, parse } from 'graphql';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { findConditionalRoots } from '../../src/pipeline/roots.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 import { openSocket } from '../support/feed.ts';
 
@@ -67,4 +69,15 @@ it('may leave out what stands below its root field', async () => {
   const frame = await until((one) => one.id === 'a');
   expect(frame).toMatchObject({ type: 'next', payload: { data: { notificationFeed: { __typename: 'FeedReady' } } } });
   socket.terminate();
+});
+
+it('reads a fragment once, however many subscriptions use it', () => {
+  const subscriptions = Array.from({ length: 100 }, (_, index) => `subscription S${index} { ...F }`).join(' ');
+  const document = parse(`${subscriptions} fragment F on Subscription { ${'... { '.repeat(200)} a @skip(if: true) ${'} '.repeat(200)} }`);
+  const fragment = document.definitions.find(({ kind }) => kind === Kind.FRAGMENT_DEFINITION) as FragmentDefinitionNode;
+  const { selections } = fragment.selectionSet;
+  const read = vi.fn(() => selections);
+  Object.defineProperty(fragment.selectionSet, 'selections', { get: read });
+  expect(findConditionalRoots(document)).toMatchObject([isRefusal]);
+  expect(read).toHaveBeenCalledTimes(1);
 });
