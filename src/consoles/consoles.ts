@@ -12,13 +12,13 @@ import type { ConsoleClient, LiveSession, SessionIdentity } from './session.ts';
 import { inactiveStatuses, Sessions } from './sessions.ts';
 import {
   claimSession,
-  deleteHandovers,
   findInstance,
   type Handover,
   insertSession,
   readHandover,
   readSnapshots,
   recordAttachment,
+  takeSession,
 } from './store.ts';
 
 /** How long to wait for a handover: the former owner learns of the claim at its next poll. */
@@ -192,22 +192,22 @@ export class Consoles {
   /** A claim that fails half-way leaves the output where it is: the next one finds it, in this process or in another. */
   async #claim(database: Database, facts: SessionIdentity, after: number | null): Promise<LiveSession | null> {
     if (this.#isClosed) throw Fault.unavailable(new Error('this process is closing'));
-    const formerOwner = await claimSession(database, { ...facts, owner: this.#sessions.owner });
-    if (!formerOwner) return null;
-    const handover = await this.#awaitHandover(database, facts.id, formerOwner);
+    const { owner } = this.#sessions;
+    const formerOwners = await claimSession(database, { ...facts, owner });
+    if (!formerOwners) return null;
+    const handover = await this.#awaitHandover(database, facts.id, formerOwners);
     const snapshot = (await readSnapshots(database, [facts.id])).get(facts.id);
     // Its client may have come back to the process that runs it, which has taken it back.
-    if (!snapshot || snapshot.end || snapshot.owner !== this.#sessions.owner) return null;
-    await deleteHandovers(database, facts.id);
+    if (!snapshot || !(await takeSession(database, owner, facts.id))) return null;
     const { bytesIn, bytesOut } = snapshot;
     // The former owner has died, and its last output is lost: the session continues at a position that no client can have.
     const withoutOutput = { position: Math.max(bytesOut, after ?? 0) + 1, scrollback: new Uint8Array() };
     return this.#sessions.open(facts, { ...(handover ?? withoutOutput), bytesIn, bytesOut });
   }
 
-  async #awaitHandover(database: Database, id: string, formerOwner: string): Promise<Handover | null> {
+  async #awaitHandover(database: Database, id: string, formerOwners: readonly string[]): Promise<Handover | null> {
     for (const deadline = performance.now() + HANDOVER_TIMEOUT_MS; ; ) {
-      const handover = await readHandover(database, id, formerOwner);
+      const handover = await readHandover(database, id, formerOwners);
       if (handover || performance.now() > deadline) return handover;
       await sleep(HANDOVER_POLL_INTERVAL_MS);
     }

@@ -9,7 +9,7 @@ import type { Database } from '../platform/database.ts';
 import type { Consoles } from './consoles.ts';
 
 /** A console session without the columns that are internal to the server processes. */
-export interface ConsoleSession extends Omit<ConsoleSessionRow, 'bytesIn' | 'bytesOut' | 'owner' | 'seen'> {
+export interface ConsoleSession extends Omit<ConsoleSessionRow, 'bytesIn' | 'bytesOut' | 'owner' | 'runner' | 'seen'> {
   readonly bytesIn: number;
   readonly bytesOut: number;
 }

@@ -172,7 +172,7 @@ export class Sessions {
     const unsaved = [...this.#unsavedEnds];
     if (unsaved.length === 0) return;
     const ends = unsaved.map(([session, { reason, at }]) => ({ ...countsOf(session), reason, at }));
-    await saveEnds(this.dependencies.database, ends);
+    await saveEnds(this.dependencies.database, this.owner, ends);
     for (const [session] of unsaved) this.#unsavedEnds.delete(session);
   });
 

@@ -72,33 +72,49 @@ export function insertSession(database: Database, session: NewSession, max: numb
       UPDATE console_sessions SET ended = now(), end_reason = 'taken_over'
       WHERE ended IS NULL AND instance_id = ${instanceId}::uuid AND kind = 'serial' AND ${isExclusive}::boolean RETURNING id`;
     await query`
-      INSERT INTO console_sessions (id, project_id, instance_id, instance_name, user_id, user_email, kind, client_addresses, owner)
+      INSERT INTO console_sessions (id, project_id, instance_id, instance_name, user_id, user_email, kind, client_addresses, owner, runner)
       VALUES (${id}::uuid, ${projectId}::uuid, ${instanceId}::uuid, ${instanceName}, ${userId}::uuid, ${userEmail}, ${kind}::console_kind,
-        ARRAY[${clientAddress}], ${owner}::uuid)`;
+        ARRAY[${clientAddress}], ${owner}::uuid, ${owner}::uuid)`;
     return takenOver.map((row) => row.id);
   });
 }
 
 /**
- * Makes `owner` the owner process of a running session and returns its former owner, which finds out at its next poll. Null
- * where the user has no such running session. It is no heartbeat: only a process that runs the session sends those.
+ * Makes `owner` the owner process of a running session and returns the processes that may run it, of which that finds out at its
+ * next poll: the former owner, and another where the claim of that one failed. Null where the user has no such running session.
+ * It is no heartbeat: only a process that runs the session sends those.
  */
 export async function claimSession(
   database: Database,
   { id, projectId, instanceId, userId, owner }: Pick<NewSession, 'id' | 'projectId' | 'instanceId' | 'userId' | 'owner'>,
-): Promise<string | null> {
-  const [row] = await database.query<{ formerOwner: string }>`
-    UPDATE console_sessions AS session SET owner = ${owner}::uuid
+): Promise<string[] | null> {
+  const [row] = await database.query<{ formerOwner: string; runner: string | null }>`
+    UPDATE console_sessions AS session SET owner = ${owner}::uuid, runner = coalesce(session.runner, before.owner)
     FROM (SELECT id, owner FROM console_sessions WHERE id = ${id}::uuid FOR UPDATE) AS before
     WHERE session.id = before.id AND session.ended IS NULL AND session.user_id = ${userId}::uuid
       AND session.instance_id = ${instanceId}::uuid AND session.project_id = ${projectId}::uuid
-    RETURNING before.owner AS "formerOwner"`;
-  return row?.formerOwner ?? null;
+    RETURNING before.owner AS "formerOwner", session.runner`;
+  return row ? [row.formerOwner, row.runner ?? row.formerOwner] : null;
+}
+
+/**
+ * Makes the owner of a session the process that runs it, and deletes the stored output. From now on a process that ran it before
+ * stores none, and does not end it. Returns false where the session has ended or has another owner.
+ */
+export async function takeSession(database: Database, owner: string, id: string): Promise<boolean> {
+  const taken = await database.query<{ id: string }>`
+    WITH taken AS (
+      UPDATE console_sessions SET runner = ${owner}::uuid WHERE id = ${id}::uuid AND owner = ${owner}::uuid AND ended IS NULL RETURNING id
+    ), deleted AS (
+      DELETE FROM console_handovers WHERE session_id = ${id}::uuid AND EXISTS (SELECT FROM taken)
+    )
+    SELECT id FROM taken`;
+  return taken.length > 0;
 }
 
 /**
  * Records that the user is attached to a session from an address, in the process `owner`, which another may have claimed it
- * from meanwhile; unless it has ended or they have `max` others attached.
+ * from meanwhile; unless it has ended, another process runs it, or they have `max` others attached.
  */
 export function recordAttachment(
   database: Database,
@@ -116,7 +132,7 @@ export function recordAttachment(
       UPDATE console_sessions SET detached_at = NULL, seen = now(), owner = ${owner}::uuid,
         client_addresses = (array_remove(client_addresses, ${clientAddress}))
           [greatest(cardinality(array_remove(client_addresses, ${clientAddress})) - ${MAX_ADDRESSES - 2}::int, 1):] || ${clientAddress}::text
-      WHERE id = ${id}::uuid AND ended IS NULL RETURNING id`;
+      WHERE id = ${id}::uuid AND ended IS NULL AND runner = ${owner}::uuid RETURNING id`;
     return updated.length > 0 ? 'entered' : 'session_gone';
   });
 }
@@ -149,15 +165,15 @@ interface SavedEnd extends ByteCounts {
   readonly at: Date;
 }
 
-/** Saves the ends of sessions; an end that is already saved keeps its time and reason. */
-export async function saveEnds(database: Database, ends: readonly SavedEnd[]): Promise<void> {
+/** Saves the ends of sessions that the process runs; an end that is already saved keeps its time and reason. */
+export async function saveEnds(database: Database, owner: string, ends: readonly SavedEnd[]): Promise<void> {
   await database.query`
     UPDATE console_sessions AS session SET ended = coalesce(session.ended, final.at), end_reason = coalesce(session.end_reason, final.reason),
       bytes_in = final.bytes_in, bytes_out = final.bytes_out
     FROM unnest(${ends.map(({ id }) => id)}::uuid[], ${ends.map(({ at }) => at)}::timestamptz[],
       ${ends.map(({ reason }) => reason)}::console_end[], ${ends.map(({ bytesIn }) => bytesIn)}::bigint[],
       ${ends.map(({ bytesOut }) => bytesOut)}::bigint[]) AS final (id, at, reason, bytes_in, bytes_out)
-    WHERE session.id = final.id`;
+    WHERE session.id = final.id AND session.runner = ${owner}::uuid`;
 }
 
 /** The output of a session, for the process that continues it. */
@@ -167,7 +183,7 @@ export interface Handover {
   readonly scrollback: Uint8Array;
 }
 
-/** Stores the output of a session for the process that has claimed it, or will, as its last heartbeat. `owner` is the former owner. */
+/** Stores the output of a session that the process `owner` runs for the one that has claimed it, or will, as its last heartbeat. */
 export async function saveHandover(
   database: Database,
   owner: string,
@@ -178,29 +194,19 @@ export async function saveHandover(
     WITH counted AS (
       UPDATE console_sessions SET bytes_in = ${bytesIn}, bytes_out = ${bytesOut}, seen = now(),
         detached_at = coalesce(detached_at, now())
-      WHERE id = ${id}::uuid AND ended IS NULL RETURNING id
+      WHERE id = ${id}::uuid AND ended IS NULL AND runner = ${owner}::uuid RETURNING id
     )
     INSERT INTO console_handovers (session_id, owner, position, scrollback)
     SELECT id, ${owner}::uuid, ${position}, ${new Uint8Array(scrollback)} FROM counted
     ON CONFLICT (session_id, owner) DO UPDATE SET position = excluded.position, scrollback = excluded.scrollback, created = now()`;
 }
 
-/**
- * Reads the output that the former owner of a session has stored; null as long as it has stored none. A former owner whose claim
- * failed has none: then what was stored since the last heartbeat is the output of the process that ran the session.
- */
-export async function readHandover(database: Database, id: string, formerOwner: string): Promise<Handover | null> {
+/** Reads the output that one of the former owners of a session has stored; null as long as none has. */
+export async function readHandover(database: Database, id: string, formerOwners: readonly string[]): Promise<Handover | null> {
   const [handover] = await database.query<Handover>`
-    SELECT handover.position, handover.scrollback FROM console_handovers AS handover
-    JOIN console_sessions AS session ON session.id = handover.session_id
-    WHERE handover.session_id = ${id}::uuid AND (handover.owner = ${formerOwner}::uuid OR handover.created >= session.seen)
-    ORDER BY handover.created DESC LIMIT 1`;
+    SELECT position, scrollback FROM console_handovers WHERE session_id = ${id}::uuid AND owner = ANY (${formerOwners}::uuid[])
+    ORDER BY created DESC LIMIT 1`;
   return handover ?? null;
-}
-
-/** Deletes the stored output of a session, which a process continues. */
-export async function deleteHandovers(database: Database, id: string): Promise<void> {
-  await database.query`DELETE FROM console_handovers WHERE session_id = ${id}::uuid`;
 }
 
 /** The state of a session in the database, with the instance and endpoint that it depends on. */

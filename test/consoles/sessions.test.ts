@@ -177,8 +177,9 @@ it.each(['by themselves', 'by what the poll finds'])('sessions that end at the s
   const facts = { projectId, instanceId: other, userId, endpoint: { kind: 'vnc', host: '127.0.0.1', port: 1, socketPath: null } } as const;
   const ids = Array.from({ length: 40 }, makeUuid);
   await database.query`
-    INSERT INTO console_sessions (id, project_id, instance_id, instance_name, user_id, user_email, kind, owner)
-    SELECT id, ${projectId}::uuid, ${other}::uuid, 'crowded', ${userId}::uuid, ${email}, 'vnc', ${sessions.owner}::uuid
+    INSERT INTO console_sessions (id, project_id, instance_id, instance_name, user_id, user_email, kind, owner, runner)
+    SELECT id, ${projectId}::uuid, ${other}::uuid, 'crowded', ${userId}::uuid, ${email}, 'vnc', ${sessions.owner}::uuid,
+      ${sessions.owner}::uuid
     FROM unnest(${ids}::uuid[]) AS id`;
   const running = ids.map((id) => sessions.open({ ...facts, id }));
   if (how === 'by themselves') await Promise.all(running.map((session) => sessions.end(session, 'console_closed')));

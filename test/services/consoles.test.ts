@@ -233,6 +233,56 @@ describe('a session', () => {
     last.socket.terminate();
   });
 
+  it('that went on without the output of a replica that was held up takes none of it later', { timeout: 60_000 }, async () => {
+    const console = await open(0);
+    const id = console.sessionId();
+    await guest.called();
+    guest.say('x'.repeat(1_000));
+    await console.until('x'.repeat(1_000));
+    process.kill(replica(0).pid as number, 'SIGSTOP');
+    // The client comes back with a part of the output, which is lost after it.
+    const refused = await openConsole(door(replica(1)), instance, { as: 'member', sessionId: id, after: 100 });
+    expect(await refused.closed).toEqual({ code: 4416, reason: 'after_not_kept' });
+    const second = await open(1, { sessionId: id });
+    await expect.poll(() => guest.lines.size, { timeout: 5_000 }).toBe(2);
+    guest.say('second');
+    await second.until('second');
+    const has = second.offset() + 'second'.length;
+    process.kill(replica(0).pid as number, 'SIGCONT');
+    expect(await console.closed).toEqual({ code: 4409, reason: 'taken_over' });
+    await expect.poll(() => guest.lines.size, { timeout: 5_000 }).toBe(1);
+    await sleep(300);
+    const third = await open(2, { sessionId: id, after: has });
+    await expect.poll(() => guest.lines.size, { timeout: 5_000 }).toBe(1);
+    guest.say('third');
+    await expect.poll(() => [third.offset(), third.output().toString()], { timeout: 5_000 }).toEqual([has, 'third']);
+    expect(await readSession(id)).toMatchObject({ ended: null, detached_at: null });
+    third.socket.terminate();
+  });
+
+  it('is not ended by a replica that was held up, after another has gone on with it', { timeout: 60_000 }, async () => {
+    const console = await open(0);
+    const id = console.sessionId();
+    const line = await guest.called();
+    process.kill(replica(0).pid as number, 'SIGSTOP');
+    const refused = await openConsole(door(replica(1)), instance, { as: 'member', sessionId: id, after: 0 });
+    expect(await refused.closed).toEqual({ code: 4416, reason: 'after_not_kept' });
+    const second = await open(1, { sessionId: id });
+    await expect.poll(() => guest.lines.size, { timeout: 5_000 }).toBe(2);
+    // The first replica finds its line closed before anything else.
+    replica(0).database.cut();
+    line.end();
+    process.kill(replica(0).pid as number, 'SIGCONT');
+    expect(await console.closed).toEqual({ code: 1000, reason: 'console_closed' });
+    await replica(0).database.mend();
+    await expect.poll(() => replica(0).isReady(), { timeout: 10_000 }).toBe(true);
+    await sleep(6_000);
+    expect(await readSession(id)).toMatchObject({ ended: null });
+    guest.say('second');
+    await second.until('second');
+    second.socket.terminate();
+  });
+
   it('is ended by way of any replica, within a second, and counted to the end', async () => {
     const console = await open(0);
     await guest.called();

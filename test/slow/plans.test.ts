@@ -5,7 +5,6 @@ import { deleteEndedApiKeys } from '../../src/accounts/service.ts';
 import { deleteOldTaskCounters } from '../../src/compute/overview.ts';
 import {
   claimSession,
-  deleteHandovers,
   deleteOldRecords,
   endSilentSessions,
   findInstance,
@@ -16,6 +15,7 @@ import {
   saveEnds,
   saveHandover,
   saveSessions,
+  takeSession,
 } from '../../src/consoles/store.ts';
 import { deleteOldKeptAnswers } from '../../src/graph/keptanswers.ts';
 import { readEntries } from '../../src/notifications/batch.ts';
@@ -236,9 +236,9 @@ test('consoles find what they look for by an index', async () => {
     await findProblems('saveSessions', () => saveSessions(database, owner, [{ ...tally, isDetached: false }])),
     await findProblems('readSnapshots', () => readSnapshots(database, [id])),
     await findProblems('saveHandover', () => saveHandover(database, owner, tally, { position: 2, scrollback: Buffer.alloc(32) })),
-    await findProblems('readHandover', () => readHandover(database, id, owner)),
-    await findProblems('deleteHandovers', () => deleteHandovers(database, id)),
-    await findProblems('saveEnds', () => saveEnds(database, [{ ...tally, reason: 'idle', at: new Date() }])),
+    await findProblems('readHandover', () => readHandover(database, id, [owner])),
+    await findProblems('takeSession', () => takeSession(database, owner, id)),
+    await findProblems('saveEnds', () => saveEnds(database, owner, [{ ...tally, reason: 'idle', at: new Date() }])),
     await findProblems('deleteOldRecords', () => deleteOldRecords(database, 365)),
     await findProblems('endSilentSessions', () => endSilentSessions(database)),
   ];
