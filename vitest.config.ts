@@ -31,6 +31,7 @@ const withoutDatabase = [
   'fingerprint',
   'jobs',
   'json-text',
+  'outage-log',
   'ownership',
   'pipelining',
   'provision',

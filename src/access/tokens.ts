@@ -94,9 +94,10 @@ function openProvider(provider: Provider, lifecycle: Lifecycle, log: Logger): To
     [customFetch]: async (...request: Parameters<typeof fetch>) => {
       try {
         const response = await fetch(...request);
-        if (response.ok) outage.noteAnswer();
-        else noteAway(new Error(`the identity provider answers ${response.status}`));
-        if (response.ok) await forgetChanged(response.clone());
+        const text = response.status === 200 ? await response.clone().text() : '';
+        const problem = findProblem(response, text);
+        if (problem) noteAway(problem);
+        else noteKeySet(text);
         return response;
       } catch (failure) {
         noteAway(failure);
@@ -107,8 +108,8 @@ function openProvider(provider: Provider, lifecycle: Lifecycle, log: Logger): To
   const verifier = new TokenVerifier(keys, provider, () => !keys.reloading);
   let keySet: string | null = null;
   /** Anyone can have the keys fetched: only a key set that has changed ends what is known of tokens. */
-  const forgetChanged = async (response: Response) => {
-    const text = await response.text();
+  const noteKeySet = (text: string) => {
+    outage.noteAnswer();
     if (text !== keySet) verifier.clear();
     keySet = text;
   };
@@ -125,7 +126,8 @@ function openProvider(provider: Provider, lifecycle: Lifecycle, log: Logger): To
   };
   const refresh = async () => {
     schedule(REFRESH_INTERVAL_MS);
-    await keys.reload().catch(noteAway);
+    // The fetch has noted a failure.
+    await keys.reload().catch(() => {});
   };
   schedule(0);
   lifecycle.onClose(() => {
@@ -139,6 +141,17 @@ function openProvider(provider: Provider, lifecycle: Lifecycle, log: Logger): To
       return outage.isAway;
     },
   };
+}
+
+/** Why the provider's answer is no key set, with a code by which the log tells it from other causes; null where it is one. */
+function findProblem({ status }: Response, text: string): Error | null {
+  if (status !== 200) return Object.assign(new Error(`the identity provider answers ${status}`), { code: String(status) });
+  try {
+    createLocalJWKSet(JSON.parse(text));
+    return null;
+  } catch (cause) {
+    return Object.assign(new Error('the identity provider answers with no key set', { cause }), { code: 'no_key_set' });
+  }
 }
 
 /**

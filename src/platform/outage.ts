@@ -1,5 +1,8 @@
 import type { Logger } from './logger.ts';
 
+/** Causes that take turns, as those of two servers, have a line each in this time. */
+const LINES_INTERVAL_MS = 60_000;
+
 /**
  * What the log says of the outages of a dependency: one line when an outage begins, one for each cause that takes the place of the
  * one before, and one when it ends. Two attempts in a row have to fail by a new cause: of several addresses each may have its own.
@@ -8,6 +11,8 @@ export class OutageLog {
   /** The cause of the last line; null while there is no outage. */
   #told: string | null = null;
   #latest: string | null = null;
+  /** When each cause of this outage had its last line. */
+  readonly #toldAt = new Map<string, number>();
 
   constructor(
     private readonly dependency: string,
@@ -20,11 +25,14 @@ export class OutageLog {
 
   noteFailure(failure: unknown): void {
     const cause = causeOf(failure);
-    const isChange = cause !== this.#told && cause === this.#latest;
+    const now = performance.now();
+    const isRecent = now - (this.#toldAt.get(cause) ?? Number.NEGATIVE_INFINITY) < LINES_INTERVAL_MS;
+    const isChange = cause !== this.#told && cause === this.#latest && !isRecent;
     this.#latest = cause;
     if (this.#told !== null && !isChange) return;
     const message = this.#told === null ? 'a dependency is away' : 'a dependency is away by another cause';
     this.#told = cause;
+    this.#toldAt.set(cause, now);
     this.log.warn({ dependency: this.dependency, err: failure }, message);
   }
 
@@ -32,6 +40,7 @@ export class OutageLog {
     if (this.#told === null) return;
     this.#told = null;
     this.#latest = null;
+    this.#toldAt.clear();
     this.log.warn({ dependency: this.dependency }, 'a dependency is back');
   }
 }
