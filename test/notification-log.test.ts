@@ -1,6 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { pruneNotifications } from '../src/notifications/retention.ts';
 import { isPostgres, startApp, type TestApp } from './support/app.ts';
+import { passSeconds } from './support/clock.ts';
+import { publish as publishByApp } from './support/feed.ts';
 import { seededRandom } from './support/random.ts';
 import { type Connection, countBlocks, openConnection, sqlState } from './support/sql.ts';
 
@@ -17,6 +19,7 @@ afterAll(async () => {
   await connection.close();
   await portico.close();
 });
+afterEach(() => void vi.useRealTimers());
 
 async function createProject(): Promise<string> {
   const id = random.uuid();
@@ -231,6 +234,26 @@ describe('at the edges', () => {
     expect(await stateOf(insertAt(projectId, '-infinity'))).toBe('22008');
     expect(await expectGapless(projectId)).toBe(3);
   });
+
+  // The embedded database has the clock of its process.
+  test.runIf(isPostgres)(
+    'the age of an entry is by the clock of the database, not by that of the replica that publishes or removes',
+    async () => {
+      const projectId = await createProject();
+      await insertAt(projectId, '2020-01-01');
+      await insertAt(projectId, 'infinity');
+      passSeconds(2 * 86_400);
+      expect(await pruneNotifications(portico.app.database, 1)).toBeGreaterThan(0);
+      expect(await readLog(projectId)).toMatchObject([{ sequence: 2 }]);
+      vi.useRealTimers();
+      passSeconds(-600);
+      const sequence = await publishByApp(portico, 'published');
+      const published = `project_id = '${portico.demo.project_id}' AND sequence = ${sequence}`;
+      expect(
+        await connection.run(`SELECT created > now() - interval '5 minutes' AS "isRecent" FROM notifications WHERE ${published}`),
+      ).toEqual([{ isRecent: true }]);
+    },
+  );
 
   test('a project that is not there is a reference that is violated, for who publishes and who marks', async () => {
     expect(await stateOf(connection.run(insertion(random.uuid(), someIds(1))))).toBe('23503');

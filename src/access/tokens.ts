@@ -195,18 +195,23 @@ class TokenVerifier {
   }
 }
 
+/** How far the clock of who signs may be ahead of ours: by as much `iat` and `nbf` may be in the future. */
+const AHEAD_SECONDS = 60;
+
 /** The last second of the year 9999: PostgreSQL cannot read an `exp` beyond it as a date. */
 const LAST_SECOND = 253_402_300_799;
 
 async function readClaims(token: string, keys: JWTVerifyGetKey, { issuer, audience }: ExpectedClaims): Promise<SessionClaims> {
-  const options = { algorithms, issuer, audience, requiredClaims: ['iss', 'aud', 'sub', 'exp'] };
+  const options = { algorithms, issuer, audience, requiredClaims: ['iss', 'aud', 'sub', 'exp'], clockTolerance: AHEAD_SECONDS };
   const { payload } = await jwtVerify(token, keys, options).catch((failure: unknown) => {
     throw toTokenFault(failure);
   });
   const { sub, exp, iat } = payload;
   const userId = parseUuid(sub);
   if (!userId || !Number.isFinite(exp) || Number(exp) > LAST_SECOND) throw invalidCredential();
-  if (iat !== undefined && iat > Date.now() / 1000 + 60) throw invalidCredential();
+  // The tolerance of jose is for an expired token, too.
+  if (Number(exp) * 1000 <= Date.now()) throw invalidCredential();
+  if (iat !== undefined && iat > Date.now() / 1000 + AHEAD_SECONDS) throw invalidCredential();
   return { userId, expires: new Date(Math.min(Number(exp) * 1000, Date.now() + MAX_SESSION_MS)) };
 }
 

@@ -35,8 +35,8 @@ export class Sessions {
   /** Identifies this process in the database. */
   readonly owner = randomUUID();
   readonly #running = new Map<string, LiveSession>();
-  /** Ends that are not saved in the database yet. */
-  readonly #unsavedEnds = new Map<LiveSession, { readonly reason: ConsoleEnd; readonly at: Date }>();
+  /** Ends that are not saved in the database yet; `endedAt` by `performance.now()`. */
+  readonly #unsavedEnds = new Map<LiveSession, { readonly reason: ConsoleEnd; readonly endedAt: number }>();
   readonly #stops: Array<() => Promise<void>>;
   readonly #handovers = new Set<Promise<void>>();
   /** No session is ended as silent before this moment: without a database, other processes could not send heartbeats either. */
@@ -82,7 +82,7 @@ export class Sessions {
     this.#running.delete(session.facts.id);
     session.stop(reason);
     this.dependencies.log.info({ session_id: session.facts.id, reason }, 'console session ended');
-    this.#unsavedEnds.set(session, { reason, at: new Date() });
+    this.#unsavedEnds.set(session, { reason, endedAt: performance.now() });
     // A save that fails is repeated by the next run of the job.
     await this.#trySaveEnds();
   }
@@ -171,7 +171,11 @@ export class Sessions {
   readonly #saveEnds = coalesceCalls(async () => {
     const unsaved = [...this.#unsavedEnds];
     if (unsaved.length === 0) return;
-    const ends = unsaved.map(([session, { reason, at }]) => ({ ...countsOf(session), reason, at }));
+    const ends = unsaved.map(([session, { reason, endedAt }]) => ({
+      ...countsOf(session),
+      reason,
+      secondsAgo: (performance.now() - endedAt) / 1000,
+    }));
     await saveEnds(this.dependencies.database, this.owner, ends);
     for (const [session] of unsaved) this.#unsavedEnds.delete(session);
   });

@@ -10,6 +10,7 @@ export const SILENT_SECONDS = 60;
 const MAX_ADDRESSES = 20;
 /** A session without a heartbeat for this long no longer counts towards the quota of its user. */
 const QUOTA_SECONDS = 20;
+const DAY_SECONDS = 86_400;
 
 interface ConsoleInstance {
   readonly name: string;
@@ -162,17 +163,17 @@ export async function saveSessions(
 /** The end of a session, with its final byte counts. */
 interface SavedEnd extends ByteCounts {
   readonly reason: ConsoleEnd;
-  readonly at: Date;
+  readonly secondsAgo: number;
 }
 
 /** Saves the ends of sessions that the process runs; an end that is already saved keeps its time and reason. */
 export async function saveEnds(database: Database, owner: string, ends: readonly SavedEnd[]): Promise<void> {
   await database.query`
-    UPDATE console_sessions AS session SET ended = coalesce(session.ended, final.at), end_reason = coalesce(session.end_reason, final.reason),
-      bytes_in = final.bytes_in, bytes_out = final.bytes_out
-    FROM unnest(${ends.map(({ id }) => id)}::uuid[], ${ends.map(({ at }) => at)}::timestamptz[],
+    UPDATE console_sessions AS session SET ended = coalesce(session.ended, now() - make_interval(secs => final.seconds_ago)),
+      end_reason = coalesce(session.end_reason, final.reason), bytes_in = final.bytes_in, bytes_out = final.bytes_out
+    FROM unnest(${ends.map(({ id }) => id)}::uuid[], ${ends.map(({ secondsAgo }) => secondsAgo)}::float8[],
       ${ends.map(({ reason }) => reason)}::console_end[], ${ends.map(({ bytesIn }) => bytesIn)}::bigint[],
-      ${ends.map(({ bytesOut }) => bytesOut)}::bigint[]) AS final (id, at, reason, bytes_in, bytes_out)
+      ${ends.map(({ bytesOut }) => bytesOut)}::bigint[]) AS final (id, seconds_ago, reason, bytes_in, bytes_out)
     WHERE session.id = final.id AND session.runner = ${owner}::uuid`;
 }
 
@@ -242,14 +243,13 @@ export async function endSilentSessions(database: Database): Promise<void> {
   await database.query`DELETE FROM console_handovers WHERE created < now() - make_interval(secs => ${SILENT_SECONDS}::int)`;
 }
 
-/** Deletes the records of sessions that ended more than `days` ago. */
+/** Deletes the records of sessions that ended more than `days` ago, by PostgreSQL's clock. */
 export function deleteOldRecords(database: Database, days: number, signal?: AbortSignal): Promise<void> {
-  const before = new Date(Date.now() - days * 86_400_000);
   return deleteInBatches(
     (limit) => database.query<{ count: number }>`
       WITH deleted AS (
         DELETE FROM console_sessions WHERE ctid = ANY (ARRAY(
-          SELECT ctid FROM console_sessions WHERE ended < ${before} ORDER BY ended LIMIT ${limit}::int
+          SELECT ctid FROM console_sessions WHERE ended < now() - make_interval(secs => ${days * DAY_SECONDS}::float8) ORDER BY ended LIMIT ${limit}::int
         ))
         RETURNING 1
       )

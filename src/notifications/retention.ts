@@ -9,26 +9,27 @@ const BATCH_SIZE = 500;
 const MAX_MISSES = 100;
 /** The logs that one statement checks. */
 const LOGS_AT_ONCE = 1_000;
+const DAY_SECONDS = 86_400;
 
 /**
- * Removes the notifications that are older than `days`, from the beginning of every log, until it is done or told to stop.
+ * Removes the notifications that are older than `days`, from the beginning of every log, until it is done or told to stop. The
+ * clock is PostgreSQL's: a replica whose own is ahead would remove newer ones.
  * Returns their number. A log that cannot be pruned does not keep the others: its failure is thrown at the end.
  */
 export async function pruneNotifications(database: Database, days: number, signal?: AbortSignal): Promise<number> {
-  const before = new Date(Date.now() - days * 86_400_000);
   const failures: unknown[] = [];
   let total = 0;
   let after = FIRST_ID;
   while (!signal?.aborted) {
     const logs = await database.query<{ projectId: string; isDue: boolean | null }>`
       SELECT log.project_id AS "projectId", coalesce((
-        SELECT created < ${before} FROM notifications WHERE project_id = log.project_id AND sequence > log.pruned_through ORDER BY sequence LIMIT 1
+        SELECT created < now() - make_interval(secs => ${days * DAY_SECONDS}::float8) FROM notifications WHERE project_id = log.project_id AND sequence > log.pruned_through ORDER BY sequence LIMIT 1
       ), false) AS "isDue"
       FROM notification_logs AS log WHERE log.project_id > ${after}::uuid ORDER BY log.project_id LIMIT ${LOGS_AT_ONCE}`;
     for (const { projectId, isDue } of logs) {
       if (!isDue) continue;
       try {
-        total += await pruneLog(database, projectId, before, signal);
+        total += await pruneLog(database, projectId, days, signal);
       } catch (failure) {
         failures.push(failure);
       }
@@ -42,13 +43,13 @@ export async function pruneNotifications(database: Database, days: number, signa
 }
 
 /** Pauses after each batch, so that the database has most of its time for other work. */
-async function pruneLog(database: Database, projectId: string, before: Date, signal?: AbortSignal): Promise<number> {
+async function pruneLog(database: Database, projectId: string, days: number, signal?: AbortSignal): Promise<number> {
   let total = 0;
   let misses = 0;
   while (!signal?.aborted) {
     const startedAt = performance.now();
     const [row] = await database.query<{ pruned: number | null }>`
-      SELECT prune_notification_log(${projectId}::uuid, ${before}, ${BATCH_SIZE}::int)::int AS pruned`;
+      SELECT prune_notification_log(${projectId}::uuid, now() - make_interval(secs => ${days * DAY_SECONDS}::float8), ${BATCH_SIZE}::int)::int AS pruned`;
     const pruned = row?.pruned ?? null;
     total += pruned ?? 0;
     misses = pruned === null ? misses + 1 : 0;

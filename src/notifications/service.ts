@@ -122,7 +122,7 @@ export async function publishNotifications(
   const rows = await database.query<Omit<Notification, 'read'>>`
     INSERT INTO notifications (project_id, kind, severity, title, body, resource_type, resource_id, data, created)
     SELECT ${projectId}::uuid, given.kind, given.severity::severity, given.title, given.body, given.resource_type, given.resource_id,
-      given.data::json, ${new Date()}::timestamptz
+      given.data::json, now()
     FROM unnest(${column(({ kind }) => kind)}::text[], ${column(({ severity }) => severity)}::text[], ${column(({ title }) => title)}::text[],
       ${column(({ body }) => body)}::text[], ${column(({ resourceType }) => resourceType ?? null)}::text[],
       ${column(({ resourceId }) => resourceId ?? null)}::text[], ${column(({ data }) => toJsonText(data ?? {}))}::text[])

@@ -8,7 +8,7 @@ import { Fault } from '../kernel/fault.ts';
 import { deleteInBatches } from '../platform/cleanup.ts';
 import type { Database, SqlClient } from '../platform/database.ts';
 
-/** How long a ticket may be redeemed (§3.1). */
+/** How long a ticket may be redeemed (§3.1), by PostgreSQL's clock: another replica may redeem it, whose own differs. */
 const TICKET_SECONDS = 30;
 
 export const neededForConsole = 'This field is required for a console.';
@@ -36,11 +36,10 @@ export async function createTicket(scope: ProjectScope<SqlClient>, request: Tick
   const session = requireSession(scope.viewer);
   requireRole(scope, request.target === 'console' ? 'member' : 'viewer');
   const ticket = randomBytes(32).toString('base64url');
-  const created = new Date();
   await database.query`
     INSERT INTO websocket_tickets (ticket_hash, target, project_id, user_id, instance_id, session_id, created, expires, session_expires)
     VALUES (${hashSecret(ticket)}, ${request.target}::ticket_target, ${projectId}::uuid, ${session.userId}::uuid, ${instanceId}::uuid,
-      ${instanceId && (request.sessionId ?? null)}::uuid, ${created}, ${new Date(created.getTime() + TICKET_SECONDS * 1000)},
+      ${instanceId && (request.sessionId ?? null)}::uuid, now(), now() + make_interval(secs => ${TICKET_SECONDS}::int),
       ${session.credential.expires})`;
   const project = `/v1/organizations/${organizationId}/projects/${projectId}`;
   const path = instanceId ? `${project}/compute/instances/${instanceId}/console/ws` : `${project}/notifications/ws`;
@@ -73,14 +72,14 @@ interface TicketDependencies {
 export async function redeemTicket({ database, shares }: TicketDependencies, ticket: string): Promise<RedeemedTicket | TicketRejection> {
   const ticketHash = hashSecret(ticket);
   const known = await findTicket(database, ticketHash);
-  if (!known?.isActive || known.isUsed || known.expires <= new Date()) return rejectionOf(known);
+  if (!known?.isActive || known.isUsed || known.hasExpired) return rejectionOf(known);
   return (await consumeTicket(shares.of(known.userId), ticketHash)) ?? rejectionOf(await findTicket(database, ticketHash));
 }
 
 interface TicketRow {
   readonly hash: Uint8Array;
   readonly userId: string;
-  readonly expires: Date;
+  readonly hasExpired: boolean | null;
   readonly isUsed: boolean;
   /** Whether its user is not disabled. */
   readonly isActive: boolean;
@@ -88,8 +87,8 @@ interface TicketRow {
 
 const findTicket = batchByOwner(async (database: Database, hashes: ReadonlyArray<Uint8Array>) => {
   const rows = await database.query<TicketRow>`
-    SELECT ticket.ticket_hash AS hash, ticket.user_id AS "userId", ticket.expires, ticket.used_at IS NOT NULL AS "isUsed",
-      users.disabled_at IS NULL AS "isActive"
+    SELECT ticket.ticket_hash AS hash, ticket.user_id AS "userId", ticket.expires <= now() AS "hasExpired",
+      ticket.used_at IS NOT NULL AS "isUsed", users.disabled_at IS NULL AS "isActive"
     FROM websocket_tickets AS ticket JOIN users ON users.id = ticket.user_id WHERE ticket.ticket_hash = ANY (${hashes}::bytea[])`;
   const tickets = new Map(rows.map((row) => [Buffer.from(row.hash).toString('hex'), row]));
   return hashes.map((hash) => tickets.get(Buffer.from(hash).toString('hex')) ?? null);
@@ -102,11 +101,10 @@ function rejectionOf(known: TicketRow | null): TicketRejection {
 
 /** Uses up a ticket, by one statement: only one of several attempts succeeds, on whichever replica. Null for all others. */
 export async function consumeTicket(database: Database, ticketHash: Uint8Array): Promise<RedeemedTicket | null> {
-  const now = new Date();
   const [row] = await database.query<RedeemedRow>`
-    UPDATE websocket_tickets AS ticket SET used_at = ${now}
+    UPDATE websocket_tickets AS ticket SET used_at = now()
     FROM users, projects AS project
-    WHERE ticket.ticket_hash = ${ticketHash} AND ticket.used_at IS NULL AND ticket.expires > ${now}
+    WHERE ticket.ticket_hash = ${ticketHash} AND ticket.used_at IS NULL AND ticket.expires > now()
       AND users.id = ticket.user_id AND users.disabled_at IS NULL AND project.id = ticket.project_id
     RETURNING ticket.target, project.organization_id AS "organizationId", ticket.project_id AS "projectId",
       ticket.instance_id AS "instanceId", ticket.session_id AS "sessionId",
@@ -125,7 +123,7 @@ export function deleteOldTickets(database: Database, signal?: AbortSignal): Prom
     (limit) => database.query<{ count: number }>`
       WITH deleted AS (
         DELETE FROM websocket_tickets WHERE ctid = ANY (ARRAY(
-          SELECT ctid FROM websocket_tickets WHERE expires < ${new Date(Date.now() - 3_600_000)} ORDER BY expires LIMIT ${limit}::int
+          SELECT ctid FROM websocket_tickets WHERE expires < now() - interval '1 hour' ORDER BY expires LIMIT ${limit}::int
         ))
         RETURNING 1
       )

@@ -111,6 +111,20 @@ describe('who loses the access is out within 5 s', () => {
   });
 });
 
+// The embedded database has the clock of its process.
+it.runIf(isPostgres)('the record of a session says when it ended by the clock of the database, not by that of the replica', async () => {
+  const console = await openConsole(app, instance);
+  await guest.called();
+  passSeconds(600);
+  await app.app.database.consoleEndpoint.delete({ where: { instanceId: instance } });
+  await console.closed;
+  await expect.poll(() => readEnd(console.sessionId())).toBe('console_moved');
+  const id = console.sessionId();
+  const [record] = await app.app.database.$queryRaw<unknown[]>`
+    SELECT ended BETWEEN created AND now() AS "isPast" FROM console_sessions WHERE id = ${id}::uuid`;
+  expect(record).toEqual({ isPast: true });
+});
+
 describe('an instance that changes while its console is open', () => {
   const where = () => ({ where: { id: instance } });
   const status = (value: 'deleted' | 'stopped' | 'suspended') => () =>

@@ -238,7 +238,7 @@ test('consoles find what they look for by an index', async () => {
     await findProblems('saveHandover', () => saveHandover(database, owner, tally, { position: 2, scrollback: Buffer.alloc(32) })),
     await findProblems('readHandover', () => readHandover(database, id, [owner])),
     await findProblems('takeSession', () => takeSession(database, owner, id)),
-    await findProblems('saveEnds', () => saveEnds(database, owner, [{ ...tally, reason: 'idle', at: new Date() }])),
+    await findProblems('saveEnds', () => saveEnds(database, owner, [{ ...tally, reason: 'idle', secondsAgo: 1 }])),
     await findProblems('deleteOldRecords', () => deleteOldRecords(database, 365)),
     await findProblems('endSilentSessions', () => endSilentSessions(database)),
   ];
