@@ -19,6 +19,15 @@ it('says that a database has no space left, whatever its language', () => {
     expect(describeFailure(thrown)).toMatch(/^The database has no space left: make some, and start again\. \(konnte Datei/);
 });
 
+it('says that a server takes no writes', () => {
+  const message = 'cannot execute CREATE TABLE in a read-only transaction';
+  const failure = Object.assign(new DatabaseError(message, message.length, 'error'), { code: '25006' });
+  for (const thrown of [failure, new Error(message, { cause: failure })])
+    expect(describeFailure(thrown)).toBe(
+      'PostgreSQL takes no writes: DATABASE_URL has to lead to a primary, and to a role and a database without default_transaction_read_only.',
+    );
+});
+
 it('says that what answers is not as DATABASE_URL has it', () => {
   for (const message of ['The server does not support SSL connections', 'timeout expired'])
     expect(describeFailure(new Error(message))).toBe(`PostgreSQL does not answer as DATABASE_URL asks: ${message}.`);

@@ -13,12 +13,17 @@ export function describeFailure(failure: unknown): string | null {
   if (explanation !== null) return explanation;
   if (toFault(failure).code !== 'service_unavailable') return null;
   const reason = describeReason(failure);
+  if (hasCode(failure, readOnlyStates))
+    return 'PostgreSQL takes no writes: DATABASE_URL has to lead to a primary, and to a role and a database without default_transaction_read_only.';
   if (hasCode(failure, diskFullStates)) return `The database has no space left: make some, and start again. (${reason})`;
   return `PostgreSQL does not answer: ${reason}`;
 }
 
 /** The SQLSTATE of a full disk: the message is in the language of the server. */
 const diskFullStates = new Set(['53100']);
+
+/** The SQLSTATE of a write on a standby, or where transactions are read-only. */
+const readOnlyStates = new Set(['25006']);
 
 /** The SQLSTATE of a database without the schema of the tables, or of a role that may not use it. */
 const SCHEMA_MISSING = '3F000';
