@@ -27,12 +27,6 @@ export interface Turn {
   readonly end: () => void;
 }
 
-/** Waits until an operation may begin; `note` gets the milliseconds, however the wait ends. */
-export function waitForTurn(beginning: Promise<void>, note: (milliseconds: number) => void): Promise<void> {
-  const startedAt = performance.now();
-  return beginning.finally(() => note(performance.now() - startedAt));
-}
-
 interface Place {
   readonly bytes: number;
   readonly deadline: NodeJS.Timeout;

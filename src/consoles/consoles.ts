@@ -10,16 +10,7 @@ import type { Logger } from '../platform/logger.ts';
 import type { Endpoint } from './endpoint.ts';
 import type { ConsoleClient, LiveSession, SessionIdentity } from './session.ts';
 import { inactiveStatuses, Sessions } from './sessions.ts';
-import {
-  claimSession,
-  findInstance,
-  type Handover,
-  insertSession,
-  readHandover,
-  readSnapshots,
-  recordAttachment,
-  takeSession,
-} from './store.ts';
+import { claimSession, findInstance, type Handover, insertSession, readHandover, recordAttachment, takeSession } from './store.ts';
 
 /** How long to wait for a handover: the former owner learns of the claim at its next poll. */
 const HANDOVER_TIMEOUT_MS = 3_000;
@@ -196,10 +187,10 @@ export class Consoles {
     const formerOwners = await claimSession(database, { ...facts, owner });
     if (!formerOwners) return null;
     const handover = await this.#awaitHandover(database, facts.id, formerOwners);
-    const snapshot = (await readSnapshots(database, [facts.id])).get(facts.id);
+    const taken = await takeSession(database, owner, facts.id);
     // Its client may have come back to the process that runs it, which has taken it back.
-    if (!snapshot || !(await takeSession(database, owner, facts.id))) return null;
-    const { bytesIn, bytesOut } = snapshot;
+    if (!taken) return null;
+    const { bytesIn, bytesOut } = taken;
     // The former owner has died, and its last output is lost: the session continues at a position that no client can have.
     const withoutOutput = { position: Math.max(bytesOut, after ?? 0) + 1, scrollback: new Uint8Array() };
     return this.#sessions.open(facts, { ...(handover ?? withoutOutput), bytesIn, bytesOut });

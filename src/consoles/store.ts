@@ -100,17 +100,18 @@ export async function claimSession(
 
 /**
  * Makes the owner of a session the process that runs it, and deletes the stored output. From now on a process that ran it before
- * stores none, and does not end it. Returns false where the session has ended or has another owner.
+ * stores none, and does not end it. Returns the session's byte counts; null where it has ended or has another owner.
  */
-export async function takeSession(database: Database, owner: string, id: string): Promise<boolean> {
-  const taken = await database.query<{ id: string }>`
+export async function takeSession(database: Database, owner: string, id: string): Promise<ByteCounts | null> {
+  const [taken] = await database.query<ByteCounts>`
     WITH taken AS (
-      UPDATE console_sessions SET runner = ${owner}::uuid WHERE id = ${id}::uuid AND owner = ${owner}::uuid AND ended IS NULL RETURNING id
+      UPDATE console_sessions SET runner = ${owner}::uuid WHERE id = ${id}::uuid AND owner = ${owner}::uuid AND ended IS NULL
+      RETURNING id, bytes_in, bytes_out
     ), deleted AS (
       DELETE FROM console_handovers WHERE session_id = ${id}::uuid AND EXISTS (SELECT FROM taken)
     )
-    SELECT id FROM taken`;
-  return taken.length > 0;
+    SELECT id, bytes_in AS "bytesIn", bytes_out AS "bytesOut" FROM taken`;
+  return taken ?? null;
 }
 
 /**

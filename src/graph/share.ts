@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
-import { Turns, waitForTurn } from '../access/turns.ts';
+import { Turns } from '../access/turns.ts';
 import { getOrInsert } from '../kernel/map.ts';
+import { noteDuration } from '../kernel/wait.ts';
 import type { Database } from '../platform/database.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { Query } from '../platform/query.ts';
@@ -42,7 +43,7 @@ export class Shares {
     const inTurn = async <Result>(work: () => Promise<Result>): Promise<Result> => {
       const turn = this.#turns.take(userId, () => 0);
       try {
-        if (turn.beginning) await waitForTurn(turn.beginning, noteWait);
+        if (turn.beginning) await noteDuration(turn.beginning, noteWait);
         return await work();
       } finally {
         turn.end();

@@ -1,6 +1,7 @@
 import { type ExecutionArgs, type ExecutionResult, execute, GraphQLError, subscribe } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import { Fault, statusByCode } from '../kernel/fault.ts';
+import { noteDuration } from '../kernel/wait.ts';
 import { toFault } from '../platform/errors.ts';
 import { findCost } from './check.ts';
 import type { OperationContext } from './enveloped.ts';
@@ -33,8 +34,7 @@ async function executeInTurn(args: ExecutionArgs): Promise<ExecutionResult> {
   const turn = context.services.costlyTurns.take(context.viewer?.userId ?? '', () => 0);
   try {
     if (turn.beginning) {
-      const startedAt = performance.now();
-      await turn.beginning.finally(() => context.noteWait(performance.now() - startedAt));
+      await noteDuration(turn.beginning, context.noteWait);
       await context.admitAgain().catch(rejectRequest);
     }
     return await execute(args);

@@ -63,9 +63,9 @@ export function logCause(fault: Fault, context: { readonly log: Logger }): void 
     if (hasCode(cause, exhaustedCodes)) logExhausted(cause, context.log);
     else context.log.warn({ err: cause }, 'unavailable');
   }
-  if (fault.code !== 'internal_error') return;
+  if (code !== 'internal_error') return;
   internalErrors += 1;
-  context.log.error({ err: fault.cause }, 'internal error');
+  context.log.error({ err: cause }, 'internal error');
 }
 
 function logExhausted(err: Error, log: Logger): void {

@@ -263,7 +263,7 @@ describe('the gateway, with its own role', () => {
     const formerOwners = (await claimSession(database, { ...session, owner })) ?? [];
     await saveHandover(database, session.owner, tally, { position: 5, scrollback: Buffer.from('hello') });
     expect(await readHandover(database, tally.id, formerOwners)).toMatchObject({ position: 5 });
-    expect(await takeSession(database, owner, tally.id)).toBe(true);
+    expect(await takeSession(database, owner, tally.id)).toEqual(tally);
     expect(await readHandover(database, tally.id, formerOwners)).toBeNull();
     await endSilentSessions(database);
     const sessions = () => as(null, 'SELECT FROM console_sessions WHERE id = $1', [first.sessionId()]);

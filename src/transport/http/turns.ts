@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { waitForTurn } from '../../access/turns.ts';
 import { refreshViewer } from '../../access/viewer.ts';
+import { noteDuration } from '../../kernel/wait.ts';
 import { isSmallBody } from './body.ts';
 import type { ContextDependencies } from './context.ts';
 import { type Exchange, exchangeOf, type Middleware } from './exchange.ts';
@@ -28,7 +28,7 @@ export function inTurn(
       if (turn.beginning) {
         response.once('close', turn.end);
         if (exchange.isAbandoned) turn.end();
-        await waitForTurn(turn.beginning, (milliseconds) => exchange.noteWait(milliseconds));
+        await noteDuration(turn.beginning, (milliseconds) => exchange.noteWait(milliseconds));
         response.off('close', turn.end);
         await admitAgain(exchange, dependencies);
       }

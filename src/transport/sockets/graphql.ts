@@ -21,10 +21,10 @@ import {
 import { admit } from '../../access/admission.ts';
 import { readBearerText } from '../../access/credential.ts';
 import type { Limits } from '../../access/limits.ts';
-import { waitForTurn } from '../../access/turns.ts';
 import { Source } from '../../graph/source.ts';
 import { Fault } from '../../kernel/fault.ts';
 import { spliceTexts, toJsonText } from '../../kernel/jsontext.ts';
+import { noteDuration } from '../../kernel/wait.ts';
 import type { Enveloped, GetEnveloped } from '../../pipeline/enveloped.ts';
 import { maskError } from '../../pipeline/mask.ts';
 import { labelOperation } from '../../pipeline/naming.ts';
@@ -240,7 +240,7 @@ class GraphqlSocket implements Protocol, GraphqlWs {
     const turn = this.dependencies.services.turns.take(viewer?.userId ?? address, () => Buffer.byteLength(toJsonText(payload)));
     operation.withdraw = turn.end;
     if (operation.isCompleted || !this.connection.isOpen) turn.end();
-    if (turn.beginning) await waitForTurn(turn.beginning, (milliseconds) => (operation.waitedMs += milliseconds));
+    if (turn.beginning) await noteDuration(turn.beginning, (milliseconds) => (operation.waitedMs += milliseconds));
     operation.withdraw = noop;
     operation.endTurn = () => {
       operation.endTurn = noop;
