@@ -20,7 +20,6 @@ const globalSetup = 'test/support/database.ts';
 
 /** Tests that need no database; only `npm test` runs them. */
 const withoutDatabase = [
-  'answer-turns',
   'coalesce',
   'compose',
   'config',
@@ -35,6 +34,7 @@ const withoutDatabase = [
   'ownership',
   'pipelining',
   'provision',
+  'response-turns',
   'scale',
   'signing-key',
   'structure',
@@ -50,17 +50,23 @@ const project = (name: string, settings: TestProjectInlineConfiguration['test'])
 /** On PostgreSQL a worker mostly waits for it: there four keep two cores busy. */
 const maxWorkers = process.env.TEST_DATABASE_URL ? 4 : 3;
 
+/** PGlite is compiled quickly: V8's optimizing compiler would take more than its code saves in the minutes of a run. */
+const execArgv = process.env.TEST_DATABASE_URL ? [] : ['--liftoff-only'];
+
 /** Test files in a worker share imported modules, as importing takes each file as long as its tests. */
 const shared = { isolate: false, maxWorkers } as const;
 
-const pure = project('pure', { include: withoutDatabase, ...shared });
+/** A test that asserts nothing cannot fail. */
+const asserting = { ...shared, expect: { requireAssertions: true } } as const;
+
+const pure = project('pure', { include: withoutDatabase, ...asserting });
 
 /** Tests for both databases: `npm test` runs them on the embedded one, `npm run test:services` on PostgreSQL. */
 const app = project('app', {
   globalSetup,
   include: ['test/**/*.test.ts'],
   exclude: [...withoutDatabase, 'test/slow/**', 'test/services/**', 'test/siege/**', 'test/clients/**', 'test/console/**', 'test/web/**'],
-  ...shared,
+  ...asserting,
 });
 
 /** Tests that build, start programs, measure, or wait for more than ten seconds; only `npm run test:services` runs them. */
@@ -96,7 +102,8 @@ export default defineConfig({
     // Generous defaults, as the machine may be slow and busy; a test that needs a bound sets its own.
     testTimeout: 180_000,
     hookTimeout: 180_000,
-    expect: { poll: { timeout: 15_000 } },
+    expect: { poll: { timeout: 60_000 } },
+    execArgv,
     projects: process.env.SIEGE_SECONDS ? [siege] : [pure, app, slow, ...(process.env.TEST_DATABASE_URL ? [services, faults, alone] : [])],
   },
 });

@@ -1,4 +1,4 @@
-// The same load on several servers: first their answers must be equal, then they are measured in turn.
+// The same load on several servers: first their responses must be equal, then they are measured in turn.
 import assert from 'node:assert/strict';
 import { query } from './database.mjs';
 import { CONNECTIONS, drive, medians, percentilesOf } from './load.mjs';
@@ -63,7 +63,7 @@ export async function compare(operations, servers, { databaseUrl, key, rounds, s
   const subjects = [];
   for (const operation of operations) {
     for (const server of servers) subjects.push({ operation, server, requests: await operation.requestsOf(server.name) });
-    await compareAnswers(subjects.slice(-servers.length), databaseUrl, stranger);
+    await compareResponses(subjects.slice(-servers.length), databaseUrl, stranger);
   }
   // All are warmed up before the first is measured, so that other load on the machine affects all alike.
   for (const { server, requests } of subjects) await drive(server, requests, { seconds: Math.min(WARM_SECONDS, 2 * seconds) });
@@ -133,18 +133,18 @@ export const pacedP99 = (/** @type {Row} */ { paced }) => paced?.p99 ?? Number.N
  * @param {Subject[]} peers
  * @param {string} databaseUrl @param {string} stranger
  */
-async function compareAnswers(peers, databaseUrl, stranger) {
+async function compareResponses(peers, databaseUrl, stranger) {
   const heard = [];
   for (const { operation, server, requests } of peers) {
     await reset(databaseUrl);
-    const answers = [];
+    const responses = [];
     for (let index = 0; index < SAMPLES; index += 1) {
       const { status, body } = await ask(server, /** @type {any} */ (requests[Math.floor((index * requests.length) / SAMPLES)]));
-      answers.push({ status, body: operation.comparable(body, server.name) });
+      responses.push({ status, body: operation.comparable(body, server.name) });
     }
     // The stranger has access only to the first organization, and this request is for another.
     const refusals = await refusalsOf(server, /** @type {any} */ (requests[COMPARED]), stranger);
-    heard.push({ answers, refusals });
+    heard.push({ responses, refusals });
     assert.deepEqual(heard.at(-1), heard[0], `${operation.name}: ${server.name} answers otherwise than ${peers[0]?.server.name}`);
   }
 }

@@ -23,8 +23,8 @@ async function openGuest() {
   const ask = async (message) => {
     const answered = once(child, 'message');
     child.send(message);
-    const [answer] = await answered;
-    return answer;
+    const [reply] = await answered;
+    return reply;
   };
   return {
     port: Number(port),

@@ -182,9 +182,9 @@ export async function measureGraphql({ databaseUrl, key, ...options }) {
 }
 
 /**
- * An answer without the differences in form. Cursors are opaque, and PostGraphile follows the database: snake_case within
+ * A response without the differences in form. Cursors are opaque, and PostGraphile follows the database: snake_case within
  * JSON, enums in capitals, 64-bit numbers as strings, times with an offset. The values must be the same.
- * @param {any} answer
+ * @param {any} response
  */
 function comparable({ data, errors }) {
   if (errors) throw new Error(JSON.stringify(errors));

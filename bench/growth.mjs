@@ -27,15 +27,15 @@ export async function measureGrowth({ databaseUrl, scale, key, say }) {
     const began = performance.now();
     return new Promise((resolve, reject) => {
       const sent = httpRequest(server.baseUrl + path, { method, headers, agent }, (response) => {
-        let answer = '';
+        let received = '';
         response.setEncoding('utf8');
         response.on('data', (part) => {
-          answer += part;
+          received += part;
         });
         response.on('end', () => {
           const ms = performance.now() - began;
-          const parsed = JSON.parse(answer);
-          if (response.statusCode !== 200 || parsed.errors) reject(new Error(`${path}: ${response.statusCode} ${answer.slice(0, 500)}`));
+          const parsed = JSON.parse(received);
+          if (response.statusCode !== 200 || parsed.errors) reject(new Error(`${path}: ${response.statusCode} ${received.slice(0, 500)}`));
           else resolve({ ms, body: parsed });
         });
       });
@@ -51,8 +51,8 @@ export async function measureGrowth({ databaseUrl, scale, key, say }) {
     const document = `query Read($organizationId: ID!, $id: ID!) { project(organizationId: $organizationId, id: $id) { ${selection} } }`;
     const body = { query: document, variables: { organizationId: organization, id: project } };
     return async (/** @type {number} */ user) => {
-      const { ms, body: answer } = await time(user, 'POST', '/graphql', body);
-      return { ms, body: answer.data.project };
+      const { ms, body: result } = await time(user, 'POST', '/graphql', body);
+      return { ms, body: result.data.project };
     };
   };
   const page = (/** @type {string} */ after) =>
@@ -108,8 +108,8 @@ export async function measureGrowth({ databaseUrl, scale, key, say }) {
         const user = 1 + index;
         // Alternates which one is first.
         const [first, second] = index % 2 === 0 ? [much, little] : [little, much];
-        const answers = [await first.ask(user), await second.ask(user)];
-        const [ofMuch, ofLittle] = index % 2 === 0 ? answers : answers.reverse();
+        const results = [await first.ask(user), await second.ask(user)];
+        const [ofMuch, ofLittle] = index % 2 === 0 ? results : results.reverse();
         if (!ofMuch || !ofLittle || !check(ofMuch.body, ofLittle.body))
           throw new Error(`${what}: ${JSON.stringify([ofMuch?.body, ofLittle?.body])}`);
         if (index < WARMUPS) continue;

@@ -118,9 +118,9 @@ const doors = {
 /** Starts a process of subscribers. */
 function openCrowd() {
   const child = fork(new URL('subscribers.mjs', import.meta.url), { stdio: 'inherit' });
-  /** @type {{resolve: (answer: any) => void, reject: (failure: Error) => void} | null} */
+  /** @type {{resolve: (reply: any) => void, reject: (failure: Error) => void} | null} */
   let asked = null;
-  child.on('message', (answer) => asked?.resolve(answer));
+  child.on('message', (reply) => asked?.resolve(reply));
   child.on('exit', () => asked?.reject(new Error('the subscribers ended')));
   /** @param {any} message @returns {Promise<any>} */
   const ask = (message) =>

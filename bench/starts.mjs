@@ -61,7 +61,7 @@ export async function measureStarts(bench) {
     }
   }
   const claims = [
-    { what: 'start on PostgreSQL, to the first answer', figure: median(times.postgres) / 1000, bound: 1, unit: ' s' },
+    { what: 'start on PostgreSQL, to the first response', figure: median(times.postgres) / 1000, bound: 1, unit: ' s' },
     { what: 'embedded, second start', figure: median(times.second) / 1000, bound: 2.5, unit: ' s' },
     { what: 'embedded, first start with the demo', figure: median(times.first) / 1000, bound: 6, unit: ' s' },
     { what: 'RSS idle on PostgreSQL', figure: median(idle), bound: 130, unit: ' MiB' },

@@ -28,6 +28,6 @@ function lint(workerData) {
       worker.terminate();
     });
     worker.once('error', reject);
-    worker.once('exit', () => reject(new Error('the check of the statements ended without an answer')));
+    worker.once('exit', () => reject(new Error('the check of the statements ended without a response')));
   });
 }

@@ -140,7 +140,7 @@ const mutations = [
   },
   {
     name: 'a number for a boolean',
-    file: 'notifications/batch.ts',
+    file: 'notifications/entries.ts',
     at: 'database.query<LogEntry>',
     from: ' IS NOT NULL AS "hasNext"',
     to: ' AS "hasNext"',

@@ -41,5 +41,8 @@ await database.close();
 const script = (stdout ?? '').trim();
 if (script && !script.includes('This is an empty migration')) {
   console.log(script);
+  console.error(
+    'The migrations lead to another schema than prisma/schema.prisma: either a migration with this SQL is missing, or the file lacks what it drops.',
+  );
   process.exitCode = 2;
 }

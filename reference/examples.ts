@@ -8,7 +8,7 @@ export const examples: Examples = {
         "page": 1,
         "page_size": 2
       },
-      "answer": {
+      "response": {
         "count": 1,
         "next": null,
         "previous": null,
@@ -32,7 +32,7 @@ export const examples: Examples = {
         "page": 1,
         "page_size": 2
       },
-      "answer": {
+      "response": {
         "count": 2,
         "next": null,
         "previous": null,
@@ -64,7 +64,7 @@ export const examples: Examples = {
         "page": 1,
         "page_size": 2
       },
-      "answer": {
+      "response": {
         "count": 3,
         "next": "http://localhost:4000/v1/organizations/019b76da-a800-7f80-b447-2b4165543001/projects/019b76da-a800-7699-b853-3a4a1bd868a0/monitoring/dashboards?page=2&page_size=2",
         "previous": null,
@@ -271,7 +271,7 @@ export const examples: Examples = {
         "project_id": "019b76da-a800-7699-b853-3a4a1bd868a0",
         "dashboard_id": "019b76da-abe8-72ce-a8e4-763e7a31a749"
       },
-      "answer": {
+      "response": {
         "id": "019b76da-abe8-72ce-a8e4-763e7a31a749",
         "name": "Traffic",
         "organization": "019b76da-a800-7f80-b447-2b4165543001",
@@ -383,7 +383,7 @@ export const examples: Examples = {
         "page_size": 2,
         "status": "suspended"
       },
-      "answer": {
+      "response": {
         "count": 3,
         "next": "http://localhost:4000/v1/organizations/019b76da-a800-7f80-b447-2b4165543001/projects/019b76da-a800-7699-b853-3a4a1bd868a0/compute/instances?page=2&page_size=2&status=suspended",
         "previous": null,
@@ -432,7 +432,7 @@ export const examples: Examples = {
         "project_id": "019b76da-a800-7699-b853-3a4a1bd868a0",
         "instance_id": "019b76da-cf10-7a1e-935e-5912829f834a"
       },
-      "answer": {
+      "response": {
         "id": "019b76da-cf10-7a1e-935e-5912829f834a",
         "name": "api-03",
         "status": "active",
@@ -455,7 +455,7 @@ export const examples: Examples = {
         "project_id": "019b76da-a800-7699-b853-3a4a1bd868a0",
         "instance_id": "019b76da-cf10-7a1e-935e-5912829f834a"
       },
-      "answer": {
+      "response": {
         "trial": {
           "id": "019b76da-bf70-7f02-a779-4c6b57f5bee8",
           "instance": "019b76da-cf10-7a1e-935e-5912829f834a",
@@ -492,7 +492,7 @@ export const examples: Examples = {
         "page_size": 2,
         "status": "failed"
       },
-      "answer": {
+      "response": {
         "count": 7,
         "next": "http://localhost:4000/v1/organizations/019b76da-a800-7f80-b447-2b4165543001/projects/019b76da-a800-7699-b853-3a4a1bd868a0/compute/tasks?page=2&page_size=2&status=failed",
         "previous": null,
@@ -528,7 +528,7 @@ export const examples: Examples = {
         "organization_id": "019b76da-a800-7f80-b447-2b4165543001",
         "project_id": "019b76da-a800-7699-b853-3a4a1bd868a0"
       },
-      "answer": [
+      "response": [
         {
           "attention": {
             "instances_without_hypervisor": 4,
@@ -619,7 +619,7 @@ export const examples: Examples = {
         "severity": "critical",
         "kind": "backup.failed"
       },
-      "answer": {
+      "response": {
         "count": 4,
         "next": "http://localhost:4000/v1/organizations/019b76da-a800-7f80-b447-2b4165543001/projects/019b76da-a800-7699-b853-3a4a1bd868a0/notifications?page=2&page_size=2&unread=true&severity=critical&kind=backup.failed",
         "previous": null,
@@ -684,7 +684,7 @@ export const examples: Examples = {
       "body": {
         "target": "notifications"
       },
-      "answer": {
+      "response": {
         "ticket": "FAaUKRUKvL8kTEwvssTEaknJPKlFcmPs2euxdt46WLs",
         "path": "/v1/organizations/019b76da-a800-7f80-b447-2b4165543001/projects/019b76da-a800-7699-b853-3a4a1bd868a0/notifications/ws",
         "expires_in": 30
@@ -701,7 +701,7 @@ export const examples: Examples = {
           "019b76dc-ee08-71a3-9640-526d1c55eea6"
         ]
       },
-      "answer": {
+      "response": {
         "marked": 2,
         "unread_count": 48
       }
@@ -732,7 +732,7 @@ export const examples: Examples = {
         "is_default": false,
         "is_public": true
       },
-      "answer": {
+      "response": {
         "id": "019b76da-abe8-72ce-a8e4-763e7a31a749",
         "name": "Traffic",
         "organization": "019b76da-a800-7f80-b447-2b4165543001",
@@ -778,7 +778,7 @@ export const examples: Examples = {
         "is_default": false,
         "is_public": true
       },
-      "answer": {
+      "response": {
         "id": "019b76da-b7a0-7f89-91e3-c716d0704d30",
         "name": "Databases",
         "organization": "019b76da-a800-7f80-b447-2b4165543001",

@@ -21,7 +21,7 @@ export interface OperationExample {
   /** Path parameters, query parameters and headers, by the names of the document. */
   readonly parameters: Readonly<Record<string, unknown>>;
   readonly body?: unknown;
-  readonly answer?: unknown;
+  readonly response?: unknown;
   readonly etag?: string;
 }
 
@@ -37,7 +37,7 @@ type Part = Readonly<Record<string, unknown>>;
 
 /**
  * The v1 contract as an OpenAPI 3.1 document, from the table that is served: variables make the parameters and the
- * body, the selection makes the answer, the schema has the words. Throws for a route that it cannot describe.
+ * body, the selection makes the response, the schema has the words. Throws for a route that it cannot describe.
  */
 export function describeApi(schema: GraphQLSchema, routes: readonly BoundRoute[], examples: Examples) {
   const document = new DocumentParts(examples);
@@ -138,7 +138,7 @@ const allHeaders: Readonly<Record<string, Part>> = {
   Deprecation: header('The date since which the operation is deprecated (RFC 9745).', '@1793491200', true),
   Sunset: header('The date from which it may be removed (RFC 8594).', 'Sun, 30 Nov 2026 00:00:00 GMT', true),
 };
-const everyAnswer = ['X-Request-Id', 'RateLimit-Policy', 'RateLimit'];
+const everyResponse = ['X-Request-Id', 'RateLimit-Policy', 'RateLimit'];
 const headersOf: Partial<Record<FaultCode, readonly string[]>> = {
   not_authenticated: ['WWW-Authenticate'],
   rate_limited: ['Retry-After'],
@@ -176,12 +176,12 @@ class DocumentParts {
     return { $ref: `#/components/parameters/${own}` };
   }
 
-  /** The answer to refusals that share a status. */
-  referRefusal(codes: readonly FaultCode[], extraHeaders: readonly string[]): Part {
+  /** The response to rejections that share a status. */
+  referRejection(codes: readonly FaultCode[], extraHeaders: readonly string[]): Part {
     const sorted = [...codes].sort();
     const name = sorted.map(pascal).join('Or') + (extraHeaders.length > 0 ? 'OfDeprecated' : '');
-    const bodies = sorted.map((code) => this.#referRefusalBody(code));
-    const headers = [...everyAnswer, ...extraHeaders, ...sorted.flatMap((code) => headersOf[code] ?? [])];
+    const bodies = sorted.map((code) => this.#referRejectionBody(code));
+    const headers = [...everyResponse, ...extraHeaders, ...sorted.flatMap((code) => headersOf[code] ?? [])];
     this.responses[name] ??= {
       description: sorted.map((code) => `\`${code}\`: ${faults[code].when}.`).join('\n\n'),
       headers: this.referHeaders([...new Set(headers)]),
@@ -190,7 +190,7 @@ class DocumentParts {
     return { $ref: `#/components/responses/${name}` };
   }
 
-  #referRefusalBody(code: FaultCode): JsonSchema {
+  #referRejectionBody(code: FaultCode): JsonSchema {
     if (code === 'validation_failed') return this.schemas.refer('FieldErrors', fieldErrors);
     const context = contexts[code];
     const text = { type: 'string' };
@@ -242,8 +242,8 @@ function describeOperation(document: DocumentParts, schema: GraphQLSchema, bound
     parameters: describeParameters(document, bound, example),
     ...(body && { requestBody: body }),
     responses: {
-      [route.status]: describeAnswer(document, shapeOf(type, operation.selectionSet), bound, example),
-      ...describeRefusals(document, bound, extraHeaders),
+      [route.status]: describeResponse(document, shapeOf(type, operation.selectionSet), bound, example),
+      ...describeRejections(document, bound, extraHeaders),
     },
   };
 }
@@ -379,19 +379,19 @@ function chooseBody(schemas: NamedSchemas, title: string, fields: readonly BodyF
   };
 }
 
-function describeAnswer(document: DocumentParts, data: Shape, { route, headers }: BoundRoute, example: OperationExample): Part {
-  const answer = route.answer(data) as Shape | readonly Shape[] | null;
-  const answered = [...everyAnswer, ...Object.keys(headers), ...(route.isSecret ? ['Cache-Control'] : [])];
-  if (route.status === 204 || answer === null) {
+function describeResponse(document: DocumentParts, data: Shape, { route, headers }: BoundRoute, example: OperationExample): Part {
+  const response = route.response(data) as Shape | readonly Shape[] | null;
+  const answered = [...everyResponse, ...Object.keys(headers), ...(route.isSecret ? ['Cache-Control'] : [])];
+  if (route.status === 204 || response === null) {
     return { description: STATUS_CODES[route.status], headers: document.referHeaders(answered) };
   }
-  const [schema, description] = Array.isArray(answer)
-    ? describeList(document.schemas, answer)
-    : describeObject(document.schemas, answer as Shape);
+  const [schema, description] = Array.isArray(response)
+    ? describeList(document.schemas, response)
+    : describeObject(document.schemas, response as Shape);
   return {
     description,
-    headers: document.referHeaders('etag' in answer ? [...answered, 'ETag'] : answered),
-    content: json(schema, example.answer === undefined ? {} : { demo: example.answer }),
+    headers: document.referHeaders('etag' in response ? [...answered, 'ETag'] : answered),
+    content: json(schema, example.response === undefined ? {} : { demo: example.response }),
   };
 }
 
@@ -417,13 +417,13 @@ const links = {
 };
 
 /** By status; the field errors come with the other 400. */
-function describeRefusals(document: DocumentParts, { route, inputNames }: BoundRoute, extraHeaders: readonly string[]) {
+function describeRejections(document: DocumentParts, { route, inputNames }: BoundRoute, extraHeaders: readonly string[]) {
   const codes: FaultCode[] = [...common, ...(inputNames.length > 0 ? (['validation_failed'] as const) : []), ...(route.faults ?? [])];
   const statuses = [...new Set(codes.map((code) => statusByCode[code]))];
   return Object.fromEntries(
     statuses.map((status) => [
       status,
-      document.referRefusal(
+      document.referRejection(
         codes.filter((code) => statusByCode[code] === status),
         extraHeaders,
       ),

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { lexicographicSortSchema, printSchema } from 'graphql';
 import { faults } from '../src/kernel/fault.ts';
-import { root } from '../src/platform/root.ts';
+import { packageRoot } from '../src/platform/packageroot.ts';
 import { schema } from '../src/schema.ts';
 import { bindRoute } from '../src/transport/rest/route.ts';
 import { routes } from '../src/transport/rest/routes.ts';
@@ -16,7 +16,7 @@ const printed: Readonly<Record<string, () => string>> = {
       routes.map((route) => bindRoute(schema, route)),
     ),
   'asyncapi.json': () => printAsyncApi(schema),
-  'docs/errors.md': () => replaceTable(readFileSync(new URL('docs/errors.md', root), 'utf8')),
+  'docs/errors.md': () => replaceTable(readFileSync(new URL('docs/errors.md', packageRoot), 'utf8')),
 };
 
 /** Replaces the catalogue between its two marks; the rest of the page is written by hand. */
@@ -30,7 +30,7 @@ function replaceTable(page: string): string {
 }
 
 for (const [name, print] of Object.entries(printed)) {
-  const path = new URL(name, root);
+  const path = new URL(name, packageRoot);
   if (!process.argv.includes('--check')) writeFileSync(path, print());
   else if (readFileSync(path, 'utf8') !== print()) {
     console.error(`${name} is stale: npm run schema writes it anew`);

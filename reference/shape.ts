@@ -51,7 +51,7 @@ export class NamedSchemas {
   }
 }
 
-/** The data of an operation with schemas in place of values: what `answer` picks from it describes the response. */
+/** The data of an operation with schemas in place of values: what `response` picks from it describes the response. */
 export interface Shape {
   readonly [responseName: string]: Shape;
 }
@@ -132,7 +132,7 @@ export function inputSchema(
   position: GraphQLInputField | GraphQLArgument | null,
   isInBody: boolean,
 ): JsonSchema {
-  const { maxItems, maxLength, minimum, refusesNull } = (position?.extensions ?? {}) as FieldConstraints;
+  const { maxItems, maxLength, minimum, rejectsNull } = (position?.extensions ?? {}) as FieldConstraints;
   const bare = getNullableType(type);
   const schema = {
     // A number in a query string is unbounded (see `readQuery`).
@@ -141,7 +141,7 @@ export function inputSchema(
     ...(maxLength !== undefined && { maxLength }),
     ...(minimum !== undefined && { minimum }),
   };
-  const isNullable = isInBody && !isNonNullType(type) && !refusesNull;
+  const isNullable = isInBody && !isNonNullType(type) && !rejectsNull;
   const { defaultValue } = position ?? {};
   return {
     ...(isNullable ? orNull(schema) : schema),

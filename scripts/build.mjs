@@ -2,8 +2,8 @@
 // If both are fresh, it does nothing, in some 60 ms.
 //
 // A build is placed in dist/<hash of the sources>/ by a rename: concurrent builds do not harm each other, and a running
-// server keeps the build that it was started from. Beside the builds is an empty embedded database, which the first start
-// copies: PGlite takes five seconds and 800 MB to create one.
+// server keeps the build that it was started from. Beside the builds is the desk, built again only if its own sources have
+// changed, and an empty embedded database, which the first start copies: PGlite takes five seconds and 800 MB to create one.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -20,6 +20,7 @@ import {
   symlinkSync,
   utimesSync,
 } from 'node:fs';
+import module from 'node:module';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { checkBuildPrerequisites, end } from './prerequisites.mjs';
@@ -34,6 +35,8 @@ const KEPT_BUILDS = 3;
 const HOUR_MS = 3_600_000;
 /** V8's options of `npm start` and of the image: V8 takes a compile cache only under the options it was made with. */
 const SERVER_OPTIONS = ['--heap-growing-percent=60'];
+/** Those of `npm run portico`: a command ends before it would gain from optimizing the embedded database's machine code. */
+const COMMAND_OPTIONS = ['--liftoff-only'];
 
 const locate = () =>
   join(
@@ -55,7 +58,8 @@ const locate = () =>
     ]),
   );
 let output = locate();
-const isFresh = existsSync(output);
+// The link to the desk dangles if a concurrent build has removed that.
+const isFresh = existsSync(join(output, 'web'));
 // A checkout that uses PostgreSQL does not wait for the embedded database.
 const wantsDatabase = !process.env.DATABASE_URL && !existsSync(join(output, 'database'));
 const client = join(root, 'clients/typescript');
@@ -97,20 +101,25 @@ async function compile(client) {
   const { build } = await import('rolldown');
   const { default: config } = await import('../rolldown.config.mjs');
   const dir = join(draft, 'build');
+  let desk = '';
   // Repeats if a source was saved meanwhile, as the name of a build is the hash of its sources.
   for (let made = ''; made !== output; output = locate()) {
     made = output;
     rmSync(dir, { recursive: true, force: true });
     await generate();
-    await Promise.all([build({ ...config, cwd: root, output: { ...config.output, dir } }), client.then(() => buildDesk(join(dir, 'web')))]);
+    desk = join(dist, `.desk-${hashFiles(['web', 'clients/typescript', 'tsconfig.json', 'package-lock.json'])}`);
+    const deskBuilt = existsSync(desk) ? null : client.then(() => buildDesk(join(draft, 'desk')));
+    await Promise.all([build({ ...config, cwd: root, output: { ...config.output, dir } }), deskBuilt]);
   }
+  if (existsSync(join(draft, 'desk'))) moveInPlace(join(draft, 'desk'), desk);
+  link(join('..', basename(desk)), join(dir, 'web'));
   // The link may dangle until the database has been made.
   const database = `.database-${hashFiles(['prisma/migrations', 'node_modules/@electric-sql/pglite/package.json'])}`;
   link(join('..', database), join(dir, 'database'));
   moveInPlace(dir, output);
-  // Fills the compile cache of Node.js (from 22.8 on) for the commands and for the server, whose image is read-only: it saves
-  // a fifth of the start time, and takes 3 MB for each.
-  await Promise.all([runCommand(['--help']), runCommand(['--help'], SERVER_OPTIONS)]);
+  // Fills the compile cache of Node.js (from 22.8 on) for the server and for the commands, of npm and of the image, which is
+  // read-only: it saves a fifth of the start time, and takes 3 MB for each.
+  if (module.enableCompileCache) await Promise.all([SERVER_OPTIONS, COMMAND_OPTIONS, []].map((options) => runCommand(['--help'], options)));
 }
 
 /** Builds the desk in its own process, to use the second core and to release its memory afterwards. @param {string} dir */
@@ -141,7 +150,7 @@ async function compileClient() {
 async function makeDatabase() {
   const path = join(output, readlinkSync(join(output, 'database')));
   if (existsSync(path)) return;
-  await runCommand(['migrate']);
+  await runCommand(['migrate'], COMMAND_OPTIONS);
   const made = join(draft, 'database');
   if (!existsSync(made)) return;
   chmodSync(made, 0o755);
@@ -151,7 +160,7 @@ async function makeDatabase() {
 }
 
 /** Runs a command of the new build, on an embedded database in the draft. */
-async function runCommand(args, options = []) {
+async function runCommand(args, options) {
   const { PATH, HOME } = process.env;
   const env = { PATH, HOME, DATA_DIR: draft, NODE_COMPILE_CACHE: join(output, 'compiled') };
   await once(spawn(process.execPath, [...options, join(output, 'cli.js'), ...args], { cwd: root, env, stdio: 'ignore' }), 'close');
@@ -218,8 +227,9 @@ function forgetOldBuilds() {
     return { name, path: join(dist, name), age: Number(now) - mtimeMs };
   });
   const builds = found.filter(({ name }) => /^[0-9a-f]{16}$/.test(name)).sort((a, b) => a.age - b.age);
-  const linked = builds.slice(0, KEPT_BUILDS).map(({ path }) => basename(readLink(join(path, 'database')) ?? ''));
+  const links = builds.slice(0, KEPT_BUILDS).flatMap(({ path }) => [join(path, 'database'), join(path, 'web')]);
+  const linked = links.map((path) => basename(readLink(path) ?? ''));
   const isAbandoned = ({ name, age }) =>
-    (/^\.(draft|generated)-/.test(name) && age > HOUR_MS) || (name.startsWith('.database-') && !linked.includes(name));
+    (/^\.(draft|generated)-/.test(name) && age > HOUR_MS) || (/^\.(database|desk)-/.test(name) && !linked.includes(name));
   for (const { path } of [...builds.slice(KEPT_BUILDS), ...found.filter(isAbandoned)]) rmSync(path, { recursive: true, force: true });
 }

@@ -3,19 +3,19 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { totalmem } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Limits, openLimits } from './access/limits.ts';
+import { openRateLimits, type RateLimits } from './access/ratelimits.ts';
 import { RevocationWatcher } from './access/revocation.ts';
 import { openTokens, type Tokens } from './access/tokens.ts';
-import { Turns } from './access/turns.ts';
 import { deleteEndedApiKeys } from './accounts/service.ts';
 import { deleteOldTaskCounters } from './compute/overview.ts';
 import type { Config } from './config.ts';
 import { Consoles } from './consoles/consoles.ts';
 import { deleteOldRecords } from './consoles/store.ts';
-import { deleteOldKeptAnswers } from './graph/keptanswers.ts';
-import { Shares } from './graph/share.ts';
+import { deleteOldStoredResponses } from './graph/storedresponse.ts';
+import { UserDatabases } from './graph/userdatabases.ts';
 import { FairLimit } from './kernel/fairlimit.ts';
 import { Lifecycle } from './kernel/lifecycle.ts';
+import { KeyedSemaphore } from './kernel/semaphore.ts';
 import { Hubs } from './notifications/hubs.ts';
 import { pruneNotifications } from './notifications/retention.ts';
 import { createPipeline, type Pipeline } from './pipeline/pipeline.ts';
@@ -23,29 +23,30 @@ import { readTrusted } from './pipeline/trusted.ts';
 import { type Database, type DatabaseOptions, openDatabase, vacuumEmbedded } from './platform/database.ts';
 import type { PoolState } from './platform/driver.ts';
 import { countInternalErrors } from './platform/errors.ts';
-import { OperatorError } from './platform/failure.ts';
 import { collectGarbage } from './platform/garbage.ts';
 import { countJobFailures, scheduleJob } from './platform/jobs.ts';
 import { createLogger, type Logger } from './platform/logger.ts';
 import { type Metrics, openMetrics } from './platform/metrics.ts';
+import { OperatorError } from './platform/operatorerror.ts';
 import { openLocalWakeups, openSharedWakeups } from './platform/wakeups.ts';
 import { schema } from './schema.ts';
 import { deleteOldTickets } from './tickets/service.ts';
-import { createGraphqlDoor } from './transport/graphql/door.ts';
+import { createGraphqlHandler } from './transport/graphql/handler.ts';
 import { createClientAddresses, createOriginCheck } from './transport/http/addresses.ts';
-import { Backlog } from './transport/http/backlog.ts';
+import { ConnectionBuffers } from './transport/http/connectionbuffers.ts';
 import type { DemoOffer } from './transport/http/desk.ts';
+import { EventStreams } from './transport/http/eventstreams.ts';
 import { createHttpHandler } from './transport/http/handler.ts';
 import { createHttpServer } from './transport/http/server.ts';
 import { bindRoute } from './transport/rest/route.ts';
 import { routes } from './transport/rest/routes.ts';
 import { warmUp } from './transport/rest/warmup.ts';
-import { createSocketDoor, type SocketDoor } from './transport/sockets/upgrade.ts';
+import { createSocketEndpoint, type SocketEndpoint } from './transport/sockets/upgrade.ts';
 
 export interface App {
   readonly database: Database;
   readonly tokens: Tokens;
-  readonly limits: Limits;
+  readonly rateLimits: RateLimits;
   readonly log: Logger;
   readonly metrics: Metrics;
   /** The numbers of operations under way, and of open sockets, hubs, followers and leases. */
@@ -75,8 +76,8 @@ const WARM_AGAIN_MS = 250;
 const OPERATIONS_AT_ONCE = 8;
 /** Those of them that cost much. */
 const COSTLY_OPERATIONS_AT_ONCE = 1;
-/** Large answers are read and serialized one at a time, so that memory and the database remain available to the others. */
-const LARGE_ANSWERS_AT_ONCE = 1;
+/** Large responses are read and serialized one at a time, so that memory and the database remain available to the others. */
+const LARGE_RESPONSES_AT_ONCE = 1;
 
 interface Overrides {
   readonly log?: Logger;
@@ -94,14 +95,14 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     const { database, connections } = await openDatabase(config, lifecycle, { log, ...overrides.database });
     const redis = config.redis && (await import('./platform/redis.ts')).openRedis(config.redis, lifecycle, log);
     const tokens = await openTokens(config, lifecycle, log);
-    const limits = openLimits({ limits: config.limits, redis, metrics });
+    const rateLimits = openRateLimits({ limits: config.rateLimits, redis, metrics });
     const watch = new RevocationWatcher({ database, log });
     lifecycle.onClose(() => watch.close());
     const hubs = new Hubs({ database, wakeups: redis ? openSharedWakeups(redis) : openLocalWakeups(), log });
     const { retentionDays, consoleRecordDays } = config;
     const cleanups: Record<string, (signal: AbortSignal) => Promise<unknown>> = {
       'delete old tickets': (signal) => deleteOldTickets(database, signal),
-      'delete old kept answers': (signal) => deleteOldKeptAnswers(database, signal),
+      'delete old stored responses': (signal) => deleteOldStoredResponses(database, signal),
       'delete ended API keys': (signal) => deleteEndedApiKeys(database, signal),
       'delete old task counters': (signal) => deleteOldTaskCounters(database, signal),
       ...(config.database === null && { 'vacuum the embedded database': () => vacuumEmbedded(database) }),
@@ -113,48 +114,50 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     for (const [name, work] of Object.entries(cleanups)) lifecycle.onClose(scheduleJob(name, CLEANUP_INTERVAL_MS, work, log));
     const consoles = new Consoles({ database, watch, log, limits: config.consoles });
     lifecycle.onClose(() => consoles.close());
-    const answerLimits = { ...config.answers, largeAnswers: new FairLimit(LARGE_ANSWERS_AT_ONCE) };
-    const turns = new Turns(OPERATIONS_AT_ONCE);
-    const shares = new Shares(database, config.database?.pool ?? 1, log);
+    const responseLimits = { ...config.responses, largeResponses: new FairLimit(LARGE_RESPONSES_AT_ONCE) };
+    const semaphore = new KeyedSemaphore(OPERATIONS_AT_ONCE);
+    const userDatabases = new UserDatabases(database, config.database?.pool ?? 1, log);
     const services = {
-      turns,
-      costlyTurns: new Turns(COSTLY_OPERATIONS_AT_ONCE),
-      shares,
+      semaphore,
+      costlySemaphore: new KeyedSemaphore(COSTLY_OPERATIONS_AT_ONCE),
+      userDatabases,
       hubs,
       consoles,
-      answerLimits,
+      responseLimits,
       quotas: config.quotas,
     };
     const addresses = createClientAddresses(config.trustedProxies);
-    const backlog = new Backlog({ limits: config.unread, onEnd: () => metrics.unreadEnds.inc() });
+    const buffers = new ConnectionBuffers({ limits: config.buffers, onEnd: () => metrics.unreadEnds.inc() });
     const health = { lifecycle, connections, redis, metrics };
-    const dependencies = { schema, pipeline, database, services, watch, tokens, limits, log, config, addresses, backlog, ...health };
+    const dependencies = { schema, pipeline, database, services, watch, tokens, rateLimits, log, config, addresses, buffers, ...health };
     let demo: DemoOffer | null = null;
-    const graphql = createGraphqlDoor(dependencies);
+    const streams = new EventStreams();
+    const graphql = createGraphqlHandler({ ...dependencies, streams });
     const rest = routes.map((route) => bindRoute(schema, route));
-    const sockets = createSocketDoor({ ...dependencies, ...pipeline, isAllowedOrigin: createOriginCheck(dependencies) });
+    const sockets = createSocketEndpoint({ ...dependencies, ...pipeline, isAllowedOrigin: createOriginCheck(dependencies) });
     const server = createHttpServer({
       handler: createHttpHandler({ ...dependencies, graphql, rest, demoOffer: () => demo }),
       upgrade: sockets.upgrade,
       addresses,
-      backlog,
+      buffers,
       config,
       onRejectedConnection: () => metrics.connectionRejections.inc(),
     });
     lifecycle.onClose(() => closeServer(server));
-    // Closers run in reverse order: streamed answers must have ended before the server waits for its answers.
+    // Closers run in reverse order: streamed responses must have ended before the server waits for its responses.
     lifecycle.onClose(() => hubs.close());
+    lifecycle.onClose(() => streams.close());
     // A stopping replica gives its balancer time to notice; with an embedded database there is no other replica.
     const drainMs = config.drainSeconds * 1000;
     lifecycle.onClose(() => Promise.all([sockets.drain(drainMs), config.database && sleep(drainMs)]));
-    registerGauges({ metrics, connections, turns, hubs, consoles, sockets, backlog, unreadLimit: config.unread.inAll });
+    registerGauges({ metrics, connections, semaphore, hubs, consoles, sockets, buffers, buffersLimit: config.buffers.inAll });
     return {
       database,
       tokens,
-      limits,
+      rateLimits,
       log,
       metrics,
-      count: () => ({ executing: turns.executing, sockets: sockets.count(), ...hubs.count(), watched: watch.size }),
+      count: () => ({ executing: semaphore.executing, sockets: sockets.count(), ...hubs.count(), watched: watch.size }),
       warmUp: () => {
         const warmFor = (patienceMs: number) => warmUp(rest, { ...dependencies, connections: config.database?.pool ?? 1, patienceMs });
         // V8 also collects compiled code: a second run compiles again what is needed.
@@ -191,30 +194,30 @@ async function openPipeline(trusted: Config['trusted']): Promise<Pipeline> {
 interface GaugeSources {
   readonly metrics: Metrics;
   readonly connections: PoolState | null;
-  readonly turns: Turns;
+  readonly semaphore: KeyedSemaphore;
   readonly hubs: Hubs;
   readonly consoles: Consoles;
-  readonly sockets: SocketDoor;
-  readonly backlog: Backlog;
-  readonly unreadLimit: number;
+  readonly sockets: SocketEndpoint;
+  readonly buffers: ConnectionBuffers;
+  readonly buffersLimit: number;
 }
 
 /** The memory that the process may use, in bytes: that of its container, or else of the machine. */
 const MEMORY_LIMIT = Math.min(process.constrainedMemory() || Number.POSITIVE_INFINITY, totalmem());
 
-function registerGauges({ metrics, connections, turns, hubs, consoles, sockets, backlog, unreadLimit }: GaugeSources): void {
+function registerGauges({ metrics, connections, semaphore, hubs, consoles, sockets, buffers, buffersLimit }: GaugeSources): void {
   metrics.counter(
     'portico_internal_errors_total',
-    'Failures that are defects, at every door; each has a line in the log.',
+    'Failures that are defects, over every transport; each has a line in the log.',
     countInternalErrors,
   );
   // The label is not `job`, which Prometheus sets to the name of what it scrapes.
   metrics.counters('portico_job_failures_total', 'Runs of periodic jobs that failed.', 'name', countJobFailures);
-  metrics.gauge('portico_operations_executing', 'Operations under way, without subscriptions that have begun.', () => turns.executing);
-  metrics.gauge('portico_operations_waiting', 'Operations that wait for others of their user.', () => turns.waiting);
+  metrics.gauge('portico_operations_executing', 'Operations under way, without subscriptions that have begun.', () => semaphore.executing);
+  metrics.gauge('portico_operations_waiting', 'Operations that wait for others of their user.', () => semaphore.waiting);
   metrics.gauge('portico_sockets', 'WebSockets open.', () => sockets.count());
-  metrics.gauge('portico_unread_bytes', 'What waits in memory for peers that do not read.', () => backlog.bytes);
-  metrics.gauge('portico_unread_limit_bytes', 'How much may wait for them: MAX_UNREAD_MIB.', () => unreadLimit);
+  metrics.gauge('portico_unread_bytes', 'What waits in memory for peers that do not read.', () => buffers.bytes);
+  metrics.gauge('portico_unread_limit_bytes', 'How much may wait for them: MAX_UNREAD_MIB.', () => buffersLimit);
   metrics.gauge('portico_memory_limit_bytes', 'The memory of the container, or of the machine.', () => MEMORY_LIMIT);
   metrics.gauge('portico_feed_hubs', 'Projects whose notifications are being streamed.', () => hubs.count().hubs);
   metrics.gauge('portico_feed_followers', 'Feeds open, over WebSockets and server-sent events.', () => hubs.count().followers);

@@ -5,7 +5,7 @@ import { addApiKey, addMember, addOrganization, addProject, addUser, findActiveU
 import { type App, createApp } from './app.ts';
 import { ConfigError, demoFilePath, readConfig } from './config.ts';
 import { removeEndpoint, setEndpoint } from './consoles/provision.ts';
-import { describeFailure, OperatorError } from './platform/failure.ts';
+import { describeFailure, OperatorError } from './platform/operatorerror.ts';
 import { endOnSignals } from './platform/signals.ts';
 
 const DAY_SECONDS = 86_400;

@@ -1,6 +1,7 @@
 import { join, resolve } from 'node:path';
 import proxyAddr from 'proxy-addr';
 import { z } from 'zod';
+import { completeAddress, findAddressProblems } from './platform/address.ts';
 
 const splitList = (text: string) =>
   text
@@ -9,11 +10,9 @@ const splitList = (text: string) =>
     .filter(Boolean);
 const list = z.string().transform(splitList);
 const MEBIBYTE = 2 ** 20;
-/** A URL of these schemes. Drivers decode its user and password, and fail where they cannot. */
+/** A URL of these schemes. Drivers decode its parts, and fail where they cannot. */
 const url = (protocol: RegExp, schemes: string) =>
-  z
-    .url({ protocol, error: `Must be a URL that begins with ${schemes}` })
-    .refine(isDecodable, 'A % in the user or the password must be written as %25');
+  z.url({ protocol, error: `Must be a URL that begins with ${schemes}` }).refine(isDecodable, 'A % must be written as %25');
 const httpUrl = url(/^https?$/, 'https: or http:');
 const positive = z.coerce.number().int().positive();
 
@@ -81,7 +80,7 @@ function toConfig(settings: z.output<typeof environment>) {
     allowedOrigins: settings.ALLOWED_ORIGINS.map((origin) => new URL(origin).origin),
     /** Proxies whose X-Forwarded-For is trusted: addresses, subnets, or the names loopback, linklocal, uniquelocal. */
     trustedProxies: settings.TRUST_PROXY,
-    limits: {
+    rateLimits: {
       anonymousPerMinute: settings.RATE_LIMIT_ANONYMOUS,
       userPerHour: settings.RATE_LIMIT_USER,
       pagesPerMinute: settings.RATE_LIMIT_PAGES,
@@ -97,11 +96,11 @@ function toConfig(settings: z.output<typeof environment>) {
     /** TCP connections open at once: in all, and of one client address. */
     maxConnections: settings.MAX_CONNECTIONS,
     maxConnectionsPerAddress: settings.MAX_CONNECTIONS_PER_ADDRESS,
-    /** Bytes that may wait for peers that do not read: of one client address, and in all. */
-    unread: { perAddress: settings.MAX_UNREAD_MIB_PER_ADDRESS * MEBIBYTE, inAll: settings.MAX_UNREAD_MIB * MEBIBYTE },
-    /** The largest answer, in bytes of JSON text. */
-    answers: { maxBytes: settings.MAX_ANSWER_BYTES },
-    /** Whether large answers are compressed for clients that accept it. */
+    /** Bytes that may be buffered for peers that do not read: of one client address, and in all. */
+    buffers: { perAddress: settings.MAX_UNREAD_MIB_PER_ADDRESS * MEBIBYTE, inAll: settings.MAX_UNREAD_MIB * MEBIBYTE },
+    /** The largest response, in bytes of JSON text. */
+    responses: { maxBytes: settings.MAX_ANSWER_BYTES },
+    /** Whether large responses are compressed for clients that accept it. */
     compresses: settings.COMPRESS === 'true',
     quotas: {
       dashboardsPerProject: settings.DASHBOARDS_PER_PROJECT,
@@ -122,6 +121,7 @@ export class ConfigError extends Error {}
 /** Environment → Config. Throws a ConfigError that names every problem at once. No message repeats a value: it may hold a password. */
 export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
+  if (given.DATABASE_URL) given.DATABASE_URL = completeAddress(given.DATABASE_URL);
   const parsed = environment.safeParse(given);
   const issues = parsed.success ? [] : parsed.error.issues.map(({ path, message }) => ({ name: String(path[0]), message }));
   const malformed = new Set(issues.map(({ name }) => name));
@@ -142,6 +142,8 @@ function findContradictions(given: Given): string[] {
   const problems: string[] = [];
   if (given.DATABASE_URL && namesSeveralHosts(given.DATABASE_URL))
     problems.push('DATABASE_URL: Must have one host, which leads to the primary');
+  else if (given.DATABASE_URL && URL.canParse(given.DATABASE_URL))
+    problems.push(...findAddressProblems(new URL(given.DATABASE_URL)).map((problem) => `DATABASE_URL: ${problem}`));
   if (!hasProvider && (jwksUrl || issuer || audience)) problems.push('JWT_JWKS_URL, JWT_ISSUER, JWT_AUDIENCE: set all three, or none');
   if (clientId && !hasProvider) problems.push('OIDC_CLIENT_ID: needs JWT_JWKS_URL, JWT_ISSUER, JWT_AUDIENCE');
   if (clientId && issuer && !URL.canParse(issuer)) problems.push('OIDC_CLIENT_ID: needs a JWT_ISSUER that is a URL');
@@ -200,8 +202,8 @@ function isLoopback(url: URL): boolean {
 
 function isDecodable(text: string): boolean {
   try {
-    const { username, password } = new URL(text);
-    decodeURIComponent(username + password);
+    const { username, password, hostname, pathname } = new URL(text);
+    for (const part of [username, password, hostname, pathname]) decodeURIComponent(part);
     return true;
   } catch {
     return !URL.canParse(text);

@@ -6,8 +6,8 @@ import { hasDemo, seedDemo } from '../demo/seed.ts';
 import { type App, createApp } from './app.ts';
 import { ConfigError, demoFilePath, readConfig } from './config.ts';
 import { retryUntilDatabaseAnswers } from './platform/database.ts';
-import { describeFailure } from './platform/failure.ts';
 import { collectGarbage } from './platform/garbage.ts';
+import { describeFailure } from './platform/operatorerror.ts';
 import { endOnSignals } from './platform/signals.ts';
 
 /** Ctrl-C reaches the server twice under npm: from the terminal, and forwarded by npm. A repeat within this time is no second signal. */

@@ -14,5 +14,5 @@ import './resources/schema.ts';
 import './tickets/schema.ts';
 import { builder } from './graph/builder.ts';
 
-/** The one schema that all doors serve; `schema.graphql` is its printed form. */
+/** The one schema, of every API; `schema.graphql` is its printed form. */
 export const schema = builder.toSchema();

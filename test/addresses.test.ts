@@ -1,6 +1,7 @@
-import { describe, expect, it, test } from 'vitest';
+import { describe, expect, it, onTestFinished, test } from 'vitest';
 import { normalizeAddress } from '../src/transport/http/addresses.ts';
 import { startApp } from './support/app.ts';
+import { openServer } from './support/server.ts';
 
 describe('a client address is charged as', () => {
   it.each([
@@ -22,19 +23,45 @@ describe('a client address is charged as', () => {
   });
 });
 
+/** Starts an app behind proxies; returns what it answers a client with the given X-Forwarded-For who has no credential. */
+async function openBehind(proxies: string, limit: number) {
+  const app = await startApp({ TRUST_PROXY: proxies, RATE_LIMIT_ANONYMOUS: String(limit), REDIS_URL: '' });
+  const statusFor = async (addresses: string) =>
+    (await app.ask('GET', '/v1/x', { as: null, headers: { 'x-forwarded-for': addresses } })).status;
+  onTestFinished(() => app.close());
+  return statusFor;
+}
+
 test('behind a trusted proxy, all of a network of 64 bits share one budget, and another has its own', async () => {
-  const app = await startApp({ TRUST_PROXY: 'loopback', RATE_LIMIT_ANONYMOUS: '2', REDIS_URL: '' });
-  const statusFor = async (address: string) =>
-    (await app.ask('GET', '/v1/x', { as: null, headers: { 'x-forwarded-for': `9.9.9.9, ${address}` } })).status;
+  const statusFor = await openBehind('loopback', 2);
+  expect(await statusFor('9.9.9.9, 2001:db8:1:2::1')).toBe(401);
+  expect(await statusFor('9.9.9.9, 2001:db8:1:2:ffff::2')).toBe(401);
+  expect(await statusFor('9.9.9.9, 2001:db8:1:2:3::3')).toBe(429);
+  expect(await statusFor('9.9.9.9, 2001:db8:1:3::1')).toBe(401);
+  expect(await statusFor('9.9.9.9, ::ffff:192.0.2.7')).toBe(401);
+  expect(await statusFor('9.9.9.9, 192.0.2.7')).toBe(401);
+  expect(await statusFor('9.9.9.9, ::ffff:192.0.2.7')).toBe(429);
+});
+
+test('behind a chain of trusted proxies, the client is charged, also where each proxy adds the port of its peer', async () => {
+  const statusFor = await openBehind('loopback, 10.0.0.0/8, fd00::/8', 1);
+  expect(await statusFor('192.0.2.1, 10.0.0.7')).toBe(401);
+  expect(await statusFor('192.0.2.2:4711, 10.0.0.7:4712')).toBe(401);
+  expect(await statusFor('192.0.2.3:4711, 10.0.0.7:4713')).toBe(401);
+  expect(await statusFor('[2001:db8:1:2::1]:4711, [fd00::7]:4712')).toBe(401);
+  expect(await statusFor('[2001:db8:1:3::1], [fd00::7]')).toBe(401);
+  expect(await statusFor('192.0.2.3:4714, 10.0.0.8:4715')).toBe(429);
+});
+
+test.each([
+  ['75 seconds', []],
+  ['longer than proxies keep it behind one', ['loopback']],
+])('an idle connection is kept for %s', async (_time, trustedProxies) => {
+  const { baseUrl, close } = await openServer({ handler: (_request, response) => response.end(), trustedProxies });
   try {
-    expect(await statusFor('2001:db8:1:2::1')).toBe(401);
-    expect(await statusFor('2001:db8:1:2:ffff::2')).toBe(401);
-    expect(await statusFor('2001:db8:1:2:3::3')).toBe(429);
-    expect(await statusFor('2001:db8:1:3::1')).toBe(401);
-    expect(await statusFor('::ffff:192.0.2.7')).toBe(401);
-    expect(await statusFor('192.0.2.7')).toBe(401);
-    expect(await statusFor('::ffff:192.0.2.7')).toBe(429);
+    const { headers } = await fetch(baseUrl);
+    expect(headers.get('keep-alive')).toBe(`timeout=${trustedProxies.length > 0 ? 620 : 75}`);
   } finally {
-    await app.close();
+    await close();
   }
 });

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { collectDefaultMetrics, type Metric, Registry } from 'prom-client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { root } from '../src/platform/root.ts';
+import { packageRoot } from '../src/platform/packageroot.ts';
 import { isPostgres, startApp, type TestApp } from './support/app.ts';
 
-const read = (path: string) => readFileSync(new URL(path, root), 'utf8');
+const read = (path: string) => readFileSync(new URL(path, packageRoot), 'utf8');
 
 /** Each rule of deploy/alerts.yaml, as its text. */
 const rules = read('deploy/alerts.yaml')

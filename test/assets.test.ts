@@ -72,8 +72,8 @@ describe('pages', () => {
     try {
       for (let turn = 0; turn < 2; turn += 1) {
         for (const path of ['/', '/docs', '/docs/start.js', '/v1/openapi.json', '/.well-known/jwks.json', '/graphql']) {
-          const answer = await ask(path);
-          expect([answer.status, answer.headers.ratelimit], path).toEqual([200, undefined]);
+          const response = await ask(path);
+          expect([response.status, response.headers.ratelimit], path).toEqual([200, undefined]);
         }
       }
       for (const path of ['/', '/docs/start.js', '/v1/asyncapi.json']) {
@@ -94,7 +94,7 @@ describe('pages', () => {
   });
 });
 
-it('the headers of every answer are those of helmet', () => {
+it('the headers of every response are those of helmet', () => {
   const theirs: Record<string, string> = { Vary: 'Origin' };
   const response = { setHeader: (name: string, value: string) => (theirs[name] = value), removeHeader: () => {} };
   const secure = helmet({ contentSecurityPolicy: false, crossOriginResourcePolicy: { policy: 'cross-origin' } });

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vite
 import { deleteEndedApiKeys } from '../src/accounts/service.ts';
 import { deleteOldTaskCounters } from '../src/compute/overview.ts';
 import { deleteOldRecords } from '../src/consoles/store.ts';
-import { deleteOldKeptAnswers } from '../src/graph/keptanswers.ts';
+import { deleteOldStoredResponses } from '../src/graph/storedresponse.ts';
 import type { Database } from '../src/platform/database.ts';
 import { deleteOldTickets } from '../src/tickets/service.ts';
 import { startRestingApp, type TestApp } from './support/app.ts';
@@ -43,7 +43,7 @@ describe.each<Cleanup>([
   },
   {
     table: 'kept_answers',
-    clean: deleteOldKeptAnswers,
+    clean: deleteOldStoredResponses,
     kept: '24 hours',
     row: `${someUser}, sha256(i::text::bytea), 'x', 'x', now() - age`,
     columns: 'user_id, key_hash, request_hash, content, created',

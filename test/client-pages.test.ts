@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openDemoConsole } from '../demo/console.ts';
-import { root } from '../src/platform/root.ts';
+import { packageRoot } from '../src/platform/packageroot.ts';
 import { startApp, type TestApp } from './support/app.ts';
 
 let app: TestApp;
@@ -15,13 +15,13 @@ afterAll(() => app.close());
 
 /** The program formed by a page's code blocks, with the address of the app. */
 function readProgram(page: string): string {
-  const blocks = [...readFileSync(new URL(page, root), 'utf8').matchAll(/^```js\n([\s\S]*?)^```$/gm)].map(([, block]) => block);
+  const blocks = [...readFileSync(new URL(page, packageRoot), 'utf8').matchAll(/^```js\n([\s\S]*?)^```$/gm)].map(([, block]) => block);
   return blocks.join('').replaceAll('http://localhost:4000', app.baseUrl);
 }
 
 function runProgram(program: string) {
   const child = spawn(process.execPath, ['--input-type=module', '--eval', program], {
-    cwd: fileURLToPath(root),
+    cwd: fileURLToPath(packageRoot),
     env: { ...process.env, PORTICO_KEY: app.demo.users.member.api_key },
   });
   const printed = { out: '', err: '' };
@@ -41,7 +41,7 @@ it.each([
 ])('what %s shows of the client package works when it is pasted', async (page, expected, err) => {
   const { printed, kill, exit } = runProgram(readProgram(page));
   try {
-    await expect.poll(() => printed.out, { timeout: 20_000 }).toMatch(expected);
+    await expect.poll(() => printed.out).toMatch(expected);
     expect(printed.err).toBe(err);
   } finally {
     kill();

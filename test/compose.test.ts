@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { root } from '../src/platform/root.ts';
+import { packageRoot } from '../src/platform/packageroot.ts';
 import { command, services } from './support/compose.ts';
 
-const read = (path: string) => readFileSync(new URL(path, root), 'utf8');
+const read = (path: string) => readFileSync(new URL(path, packageRoot), 'utf8');
 const names = Object.keys(services);
 
 test('compose.yaml has the services that these tests know', () => {
@@ -62,6 +62,62 @@ test('`docker compose up --wait` waits until the balancer serves, too', () => {
   expect(read('Dockerfile')).toContain('HEALTHCHECK');
   const port = /\/dev\/tcp\/127\.0\.0\.1\/(\d+)/.exec(services.balancer?.join('\n') ?? '')?.[1];
   expect(read('deploy/haproxy.cfg')).toContain(`\n  bind 127.0.0.1:${port}\n  monitor-uri /\n`);
+});
+
+describe('what deploy/haproxy.cfg answers itself', () => {
+  const config = read('deploy/haproxy.cfg');
+
+  test('is JSON of v1 with a status of v1, also for what cannot be parsed or is too slow', () => {
+    const files = [...config.matchAll(/^ {2}errorfile (\d+) (\S+)$/gm)].map(([, status, file = '']) => [status, file] as const);
+    expect(files.map(([status]) => status)).toEqual(['400', '408', '414', '422', '431']);
+    // HAProxy finds them beside its configuration.
+    expect(config).toContain('\n  default-path config\n');
+    for (const [, file] of files) {
+      expect(services.balancer?.join('\n')).toContain(`- ./deploy/${file}:/usr/local/etc/haproxy/${file}:ro`);
+      const [head = '', body = ''] = read(`deploy/${file}`).split('\r\n\r\n');
+      expect(head.split('\r\n')).toEqual(
+        expect.arrayContaining(['HTTP/1.1 400 Bad Request', 'Content-Type: application/json', `Content-Length: ${body.length}`]),
+      );
+      const detail = expect.stringMatching(/\.$/);
+      expect(JSON.parse(body)).toEqual({ detail, code: 'invalid_request', error: JSON.parse(body).detail });
+    }
+  });
+
+  test('is logged as JSON, whatever characters a path has', () => {
+    expect(config.match(/^ {2}log-format .*$/gm)).toEqual([expect.stringContaining("'%{+json}o ")]);
+    // A line of the default length, 1024, would lose the end of a long path, and with it the end of the JSON.
+    expect(config).toMatch(/^ {2}log stdout len 4096 /m);
+  });
+});
+
+test('deploy/nginx.conf makes JSON of v1 of its own errors, with a status of v1', () => {
+  const config = read('deploy/nginx.conf');
+  const answers = [...config.matchAll(/^ {4}return (\d+) '(.*)';$/gm)].map(([, status, body = '']) => [status, JSON.parse(body)] as const);
+  expect(answers.map(([status, { code }]) => [status, code])).toEqual([
+    ['400', 'invalid_request'],
+    ['404', 'not_found'],
+    ['503', 'service_unavailable'],
+  ]);
+  for (const [, { detail, error }] of answers) expect([detail, error]).toEqual([expect.stringMatching(/\.$/), detail]);
+  expect(config.match(/error_page .*;/g)).toEqual([
+    'error_page 400 405 413 414 494 501 505 =400 /-/invalid;',
+    'error_page 404 /-/missing;',
+    'error_page 500 502 503 504 =503 /-/unavailable;',
+  ]);
+  // By HTTP/2 the length of a body is compared in this location, too: the page of nginx for 413 would take its place.
+  expect(config).toMatch(/location = \/-\/invalid \{[^}]*client_max_body_size 0;/);
+});
+
+test('deploy/haproxy.cfg sends requests to replicas of which none passes its check, rather than to none', () => {
+  const config = read('deploy/haproxy.cfg');
+  // The first rule that applies decides.
+  expect(/^ {2}use_backend .*$/m.exec(config)?.[0]).toBe('  use_backend unchecked if { nbsrv(requests) eq 0 }');
+  const unchecked = config.split(/^backend /m).find((backend) => backend.startsWith('unchecked\n'));
+  expect(unchecked).toMatch(/^ {2}default-server no-check init-state up$/m);
+  // A write is repeated nowhere: it may have been carried out.
+  const repeating = config.split(/^backend /m).filter((backend) => backend.includes('retry-on'));
+  for (const backend of repeating) expect(backend).toContain('http-request disable-l7-retry unless { method GET HEAD OPTIONS }');
+  expect(repeating.length).toBe(2);
 });
 
 describe('the connections of deploy/haproxy.cfg', () => {

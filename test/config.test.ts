@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { ConfigError, demoFilePath, environment, readConfig } from '../src/config.ts';
+import { withSession } from '../src/platform/sessionoptions.ts';
 
 /** The lines of the error message. */
 function problemsOf(env: Record<string, string>): string[] {
@@ -28,15 +30,15 @@ describe('what is set', () => {
       identityProvider: null,
       allowedOrigins: [],
       trustedProxies: [],
-      limits: { anonymousPerMinute: 60, userPerHour: 5000, pagesPerMinute: 600 },
+      rateLimits: { anonymousPerMinute: 60, userPerHour: 5000, pagesPerMinute: 600 },
       retentionDays: null,
       consoleRecordDays: null,
       consoles: { perUser: 10, idleMs: 1_800_000 },
       drainSeconds: 10,
       maxConnections: 20_000,
       maxConnectionsPerAddress: 1_000,
-      unread: { inAll: 32 * 2 ** 20, perAddress: 16 * 2 ** 20 },
-      answers: { maxBytes: 8_388_608 },
+      buffers: { inAll: 32 * 2 ** 20, perAddress: 16 * 2 ** 20 },
+      responses: { maxBytes: 8_388_608 },
       quotas: { dashboardsPerProject: 1000, keysPerUser: 100, idempotencyKeysPerUser: 10_000 },
       socketsPerUser: 1_000,
       trusted: null,
@@ -96,15 +98,15 @@ describe('what is set', () => {
       },
       allowedOrigins: ['https://panel.example', 'http://localhost:3000'],
       trustedProxies: ['loopback', '10.0.0.0/8', '2001:db8::1'],
-      limits: { anonymousPerMinute: 6, userPerHour: 500, pagesPerMinute: 50 },
+      rateLimits: { anonymousPerMinute: 6, userPerHour: 500, pagesPerMinute: 50 },
       retentionDays: 30.5,
       consoleRecordDays: 400,
       consoles: { perUser: 3, idleMs: 600_000 },
       drainSeconds: 0,
       maxConnections: 7,
       maxConnectionsPerAddress: 5,
-      unread: { inAll: 8 * 2 ** 20, perAddress: 2 * 2 ** 20 },
-      answers: { maxBytes: 65_536 },
+      buffers: { inAll: 8 * 2 ** 20, perAddress: 2 * 2 ** 20 },
+      responses: { maxBytes: 65_536 },
       quotas: { dashboardsPerProject: 5, keysPerUser: 2, idempotencyKeysPerUser: 60 },
       socketsPerUser: 70,
       compresses: false,
@@ -195,13 +197,66 @@ describe('what is wrong', () => {
   });
 });
 
+describe('DATABASE_URL', () => {
+  const url = 'postgresql://a:b@127.0.0.1/c';
+  const problemsOfUrl = (text: string) => problemsOf({ DATABASE_URL: text });
+
+  test.each([
+    ['%ZZ', 'A % must be written as %25'],
+    ['#d', 'A # must be written as %23'],
+    ['%23d', 'A database with a ? or a # in its name is not supported'],
+    ['%3fd', 'A database with a ? or a # in its name is not supported'],
+    ['?schema=portico', 'The parameter schema has a value that is not supported'],
+    ['?sslmode=verify_full', 'The parameter sslmode has a value that is not supported'],
+    ['?ssl=false', 'The parameter ssl has a value that is not supported'],
+    ['?port=5432,5433', 'The parameter port has a value that is not supported'],
+    ['?sslmode=verify-full&sslmode=disable', 'The parameter sslmode is set twice'],
+    ['?connection_limit=5', 'The parameter connection_limit is not supported: set DATABASE_POOL'],
+    ['?connect_timeout=10', 'The parameter connect_timeout is not supported: the timeouts are fixed'],
+    ['?application_name=x', 'The parameter application_name is not supported: connections are named portico'],
+    ['?target_session_attrs=any', 'The parameter target_session_attrs is not supported: the one host has to lead to the primary'],
+    ['?pgbouncer=true', 'The parameter pgbouncer is not supported: a pooler has to support prepared statements'],
+    ['?channel_binding=require', 'The parameter channel_binding is not supported: leave it out'],
+  ])('with %s is refused', (end, problem) => {
+    expect(problemsOfUrl(url + end)).toEqual([`DATABASE_URL: ${problem}`]);
+  });
+
+  test.each(['hunter2=x', 'constructor', '__proto__=1', '='])(
+    'with the unknown parameter %s is refused, and does not repeat it',
+    (parameter) => {
+      expect(problemsOfUrl(`${url}?${parameter}`)).toEqual([
+        'DATABASE_URL: A parameter is none of host, port, user, password, options, sslmode, sslrootcert, sslcert, sslkey, sslnegotiation, ssl, uselibpqcompat, schema',
+      ]);
+    },
+  );
+
+  const defaults = { host: 'localhost', port: 5432, user: 'u', password: null, database: 'p', ssl: false };
+  test.each([
+    ['postgresql://u@/p?host=/folder', { host: '/folder' }],
+    ['postgres://u:x%40@?host=/folder&port=5433', { host: '/folder', port: 5433, password: 'x@', database: 'u' }],
+    ['postgresql://u@%2Ffolder/p', { host: '/folder' }],
+    ['postgresql:///p?user=u&password=x%26y&host=127.0.0.2', { host: '127.0.0.2', password: 'x&y' }],
+    ['postgresql://u@/p?schema=public', {}],
+    ['postgresql://u@127.0.0.1/p?sslmode=verify-full', { host: '127.0.0.1', ssl: {} }],
+    ['postgresql://u@127.0.0.1/p?ssl=no-verify', { host: '127.0.0.1', ssl: { rejectUnauthorized: false } }],
+    ['postgresql://u@[::1]/a%20b%2Fc%40d%26e%3Df%25g%2Bh%3Bi%2Cj%24k%C3%BC', { host: '::1', database: 'a b/c@d&e=f%g+h;i,j$kü' }],
+    ['postgresql://u@[::1]/a b/c@d&e=f%25', { host: '::1', database: 'a b/c@d&e=f%' }],
+    ['postgresql://u@[::1]/a%2F?options=-c%20work_mem%3D8MB', { host: '::1', database: 'a/' }],
+  ])('%s leads where it says', (text, expected) => {
+    const { host, port, user, password, database, ssl } = new pg.Client(
+      withSession(readConfig({ DATABASE_URL: text }).database?.url ?? '', ''),
+    );
+    expect({ host, port, user, password, database, ssl }).toEqual({ ...defaults, ...expected });
+  });
+});
+
 test('the table of the README lists every setting, and its default', () => {
   const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
   const defaults: Record<string, unknown> = environment.parse({});
   const rows = readme.split('\n').filter((line) => line.startsWith('| `'));
   for (const name of Object.keys(environment.shape)) {
     const row = rows.find((line) => line.split('|')[1]?.includes(`\`${name}\``));
-    expect(row, name).toBeDefined();
+    expect(row, `${name} has no row in the table of README.md`).toBeDefined();
     const value = String(defaults[name] ?? '');
     if (value) expect(row?.split('|')[2], name).toContain(`\`${value}\``);
   }

@@ -31,15 +31,25 @@ it('introspection is not repeated under other names', async () => {
   expect(json.data.__schema.types.length).toBeGreaterThan(50);
   const repeat = (times: number, text: (index: number) => string) => Array.from({ length: times }, (_, index) => text(index)).join(' ');
   const name = (index: number) => `a${index}: __type(name: "Query") { name }`;
-  expect((await ask(`{ ${repeat(3, name)} }`, {}, {})).json.data.a2).toEqual({ name: 'Query' });
-  const refused = { errors: [{ message: 'Introspection takes at most 3 aliases.', extensions: { code: 'invalid_request' } }] };
+  expect((await ask(`{ ${repeat(10, name)} }`, {}, {})).json.data.a9).toEqual({ name: 'Query' });
+  const message = 'Introspection takes at most 10 aliases of `__type`, and 3 others.';
+  const refused = { errors: [{ message, extensions: { code: 'invalid_request' } }] };
   for (const query of [
-    `{ ${repeat(4, name)} }`,
+    `{ ${repeat(11, name)} }`,
     `{ ${repeat(4, (index) => `a${index}: __schema { types { name } }`)} }`,
     `{ __schema { ${repeat(4, (index) => `a${index}: types { name }`)} } }`,
     `{ __schema { ...F } } fragment F on __Schema { ${repeat(4, (index) => `a${index}: types { name }`)} }`,
   ])
     for (let time = 0; time < 2; time += 1) expect((await ask(query, {}, {})).json).toEqual(refused);
+});
+
+it('tools may ask first what the introspection has: Apollo Kotlin downloads no schema otherwise', async () => {
+  const types = { schema: '__Schema', type: '__Type', directive: '__Directive', field: '__Field', inputValue: '__InputValue' };
+  const fields = Object.entries(types).map(([alias, name]) => `${alias}: __type(name: "${name}") { ...TypeFields }`);
+  const fragment = 'fragment TypeFields on __Type { fields { name args { name } } }';
+  const { json } = await ask(`query PreIntrospectionQuery { ${fields.join(' ')} } ${fragment}`, {}, {});
+  expect(json.data.inputValue.fields).toContainEqual({ name: 'deprecationReason', args: [] });
+  expect(Object.keys(json.data)).toEqual(Object.keys(types));
 });
 
 describe('who asks for it is told what a document costs', () => {

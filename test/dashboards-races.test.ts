@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Answer, type Ask, startApp, type TestApp } from './support/app.ts';
+import { type Ask, startApp, type TestApp, type TestResponse } from './support/app.ts';
 import { countCases } from './support/cases.ts';
 
 let portico: TestApp;
@@ -31,10 +31,10 @@ async function listDefaults(projectId: string): Promise<string[]> {
   return rows.map(({ id }) => id);
 }
 
-/** The number of answers by status. */
-function tally(answers: readonly Answer[]): Record<number, number> {
+/** The number of responses by status. */
+function tally(responses: readonly TestResponse[]): Record<number, number> {
   const counts: Record<number, number> = {};
-  for (const { status } of answers) counts[status] = (counts[status] ?? 0) + 1;
+  for (const { status } of responses) counts[status] = (counts[status] ?? 0) + 1;
   return counts;
 }
 
@@ -121,8 +121,8 @@ describe('one default a project', () => {
     const { project_id } = portico.demo;
     const ids = await createMany(count);
     for (let round = 0; round < 3; round += 1) {
-      const answers = await atOnce(count, (index) => put(pathOf(project_id, ids[index]), { name: `${index}`, is_default: true }));
-      expect(tally(answers)).toEqual({ 200: count });
+      const responses = await atOnce(count, (index) => put(pathOf(project_id, ids[index]), { name: `${index}`, is_default: true }));
+      expect(tally(responses)).toEqual({ 200: count });
       const defaults = await listDefaults(project_id);
       expect([defaults.length, ids.includes(defaults[0] ?? '')]).toEqual([1, true]);
     }
@@ -131,12 +131,12 @@ describe('one default a project', () => {
   test('creators and setters at once', async () => {
     const { project_id } = portico.demo;
     const ids = await createMany(6);
-    const answers = await atOnce(12, (index) =>
+    const responses = await atOnce(12, (index) =>
       index < 6
         ? put(pathOf(project_id, ids[index]), { name: 'set', is_default: true })
         : portico.ask('POST', pathOf(project_id), { body: { name: 'made', is_default: true } }),
     );
-    expect(tally(answers)).toEqual({ 200: 6, 201: 6 });
+    expect(tally(responses)).toEqual({ 200: 6, 201: 6 });
     expect(await listDefaults(project_id)).toHaveLength(1);
   });
 
@@ -146,13 +146,13 @@ describe('one default a project', () => {
     const there = await createMany(8, empty_project_id);
     for (let round = 0; round < 4; round += 1) {
       const [from, to] = round % 2 === 0 ? [project_id, empty_project_id] : [empty_project_id, project_id];
-      const answers = await atOnce(16, (index) =>
+      const responses = await atOnce(16, (index) =>
         index < 8
           ? put(pathOf(from, here[index]), { name: 'moved', is_default: true, project: to })
           : put(pathOf(to, there[index - 8]), { name: 'moved', is_default: true, project: from }),
       );
-      expect(tally(answers)).toEqual({ 200: 16 });
-      expect(answers.map(({ json }) => json.project)).toEqual([...here.map(() => to), ...there.map(() => from)]);
+      expect(tally(responses)).toEqual({ 200: 16 });
+      expect(responses.map(({ json }) => json.project)).toEqual([...here.map(() => to), ...there.map(() => from)]);
       expect((await listDefaults(project_id)).length).toBe(1);
       expect((await listDefaults(empty_project_id)).length).toBe(1);
     }
@@ -163,8 +163,8 @@ describe('one default a project', () => {
     const standing = await create(project_id, { is_default: true });
     const other = await create(project_id);
     const before = await portico.ask('GET', pathOf(project_id, standing));
-    const answer = await put(pathOf(project_id, other), { name: 'late', is_default: true }, { 'if-match': '"7"' });
-    expect([answer.status, answer.json.context]).toEqual([409, { version: 1 }]);
+    const response = await put(pathOf(project_id, other), { name: 'late', is_default: true }, { 'if-match': '"7"' });
+    expect([response.status, response.json.context]).toEqual([409, { version: 1 }]);
     const after = await portico.ask('GET', pathOf(project_id, standing));
     expect([after.text, after.headers.etag]).toEqual([before.text, before.headers.etag]);
   });
@@ -177,12 +177,12 @@ describe('versions', () => {
       const id = await create();
       for (let version = 1; version <= 3; version += 1) {
         const headers = { 'if-match': `"${version}"` };
-        const answers = await atOnce(16, (index) =>
+        const responses = await atOnce(16, (index) =>
           put(pathOf(project_id, id), { name: `writer ${index}`, is_default: isDefault }, headers),
         );
-        expect(tally(answers)).toEqual({ 200: 1, 409: 15 });
-        for (const { json } of answers.filter(({ status }) => status === 409)) expect(json.context).toEqual({ version: version + 1 });
-        const winner = answers.find(({ status }) => status === 200);
+        expect(tally(responses)).toEqual({ 200: 1, 409: 15 });
+        for (const { json } of responses.filter(({ status }) => status === 409)) expect(json.context).toEqual({ version: version + 1 });
+        const winner = responses.find(({ status }) => status === 200);
         const read = await portico.ask('GET', pathOf(project_id, id));
         expect([read.text, read.headers.etag]).toEqual([winner?.text, `"${version + 1}"`]);
       }
@@ -194,9 +194,9 @@ describe('versions', () => {
     const id = await create();
     const mutation = 'mutation ($input: UpdateDashboardInput!) { updateDashboard(input: $input) { dashboard { version } } }';
     const input = { organizationId: organization_id, projectId: project_id, id, name: 'raced', expectedVersion: 1 };
-    const answers = await atOnce(16, () => portico.graphql(mutation, { input }));
-    const won = answers.filter(({ json }) => json.data.updateDashboard?.dashboard.version === 2);
-    const lost = answers.filter(({ json }) => json.errors?.[0].extensions.code === 'conflict');
+    const responses = await atOnce(16, () => portico.graphql(mutation, { input }));
+    const won = responses.filter(({ json }) => json.data.updateDashboard?.dashboard.version === 2);
+    const lost = responses.filter(({ json }) => json.errors?.[0].extensions.code === 'conflict');
     expect([won.length, lost.length]).toEqual([1, 15]);
     for (const { json } of lost) expect(json.errors[0].extensions.context).toEqual({ version: 2 });
   });
@@ -204,9 +204,9 @@ describe('versions', () => {
   test('16 writers without If-Match all succeed, and each counts', async () => {
     const { project_id } = portico.demo;
     const id = await create();
-    const answers = await atOnce(16, (index) => put(pathOf(project_id, id), { name: `writer ${index}` }));
-    expect(tally(answers)).toEqual({ 200: 16 });
-    const versions = answers.map(({ headers }) => Number(/^"(\d+)"$/.exec(String(headers.etag))?.[1])).sort((a, b) => a - b);
+    const responses = await atOnce(16, (index) => put(pathOf(project_id, id), { name: `writer ${index}` }));
+    expect(tally(responses)).toEqual({ 200: 16 });
+    const versions = responses.map(({ headers }) => Number(/^"(\d+)"$/.exec(String(headers.etag))?.[1])).sort((a, b) => a - b);
     expect(versions).toEqual(Array.from({ length: 16 }, (_, index) => index + 2));
     const { headers } = await portico.ask('GET', pathOf(project_id, id));
     expect(headers.etag).toBe('"17"');
@@ -234,10 +234,10 @@ describe('a delete against updates', () => {
     for (let round = 0; round < 10; round += 1) {
       const path = pathOf(project_id, await create());
       const [first, second] = round % 2 === 0 ? ['DELETE', 'PUT'] : ['PUT', 'DELETE'];
-      const answers = await Promise.all(
+      const responses = await Promise.all(
         [first, second].map((method = '') => portico.ask(method, path, { headers, body: method === 'PUT' ? { name: 'new' } : undefined })),
       );
-      const outcome = Object.fromEntries(answers.map(({ status }, index) => [[first, second][index], status]));
+      const outcome = Object.fromEntries(responses.map(({ status }, index) => [[first, second][index], status]));
       expect([
         { DELETE: 204, PUT: 404 },
         { DELETE: 409, PUT: 200 },

@@ -1,17 +1,19 @@
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { TLSSocket } from 'node:tls';
 import pg from 'pg';
 import { expect, inject, it } from 'vitest';
+import { readConfig } from '../src/config.ts';
 import { Lifecycle } from '../src/kernel/lifecycle.ts';
 import { openDatabase } from '../src/platform/database.ts';
-import { describeFailure, OperatorError } from '../src/platform/failure.ts';
+import { toFault } from '../src/platform/errors.ts';
 import { createLogger } from '../src/platform/logger.ts';
 import { LOCK_KEY } from '../src/platform/migrate.ts';
+import { describeFailure, OperatorError } from '../src/platform/operatorerror.ts';
 import { Pool } from '../src/platform/pool.ts';
 import { createQuery } from '../src/platform/query.ts';
 import { copyTemplate, startApp } from './support/app.ts';
@@ -27,10 +29,28 @@ it('a certificate that cannot be read is named, as part of DATABASE_URL', async 
   await expect(opening).rejects.toThrow(new OperatorError('DATABASE_URL names /nowhere/ca.crt, which cannot be read (ENOENT).'));
 });
 
+it('a key that does not fit its certificate, or is a folder, ends the start with one sentence', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'portico-certificate-'));
+  writeFileSync(join(folder, 'cert.pem'), createCertificate().cert);
+  writeFileSync(join(folder, 'key.pem'), createCertificate().key);
+  const server = createServer((socket) => void socket.once('data', () => socket.write('S'))).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const describe = async (key: string) => {
+    const parameters = `sslmode=verify-full&sslcert=${join(folder, 'cert.pem')}&sslkey=${key}`;
+    return describeFailure(await open(`postgresql://portico:secret@127.0.0.1:${port}/portico?${parameters}`).catch((reason) => reason));
+  };
+  const explanation = 'PostgreSQL cannot be reached as DATABASE_URL asks: ';
+  expect(await describe(join(folder, 'key.pem'))).toBe(`${explanation}x509 certificate routines: key values mismatch.`);
+  expect(await describe(folder)).toBe(`${explanation}EISDIR: illegal operation on a directory, read.`);
+  server.close();
+  rmSync(folder, { recursive: true });
+});
+
 it('a certificate of PostgreSQL that is refused ends the start with one sentence', async () => {
   const certificate = createCertificate();
   const server = createServer((socket) => {
-    // PostgreSQL's answer to a request for TLS.
+    // PostgreSQL's reply to a request for TLS.
     socket.once('data', () => {
       socket.write('S');
       new TLSSocket(socket, { isServer: true, ...certificate }).on('error', () => {});
@@ -43,6 +63,23 @@ it('a certificate of PostgreSQL that is refused ends the start with one sentence
   expect(describeFailure(failure)).toMatch(
     /^The certificate of PostgreSQL is refused: self-signed certificate(; [^()]+)? \(DEPTH_ZERO_SELF_SIGNED_CERT\)\. See the host, sslmode and sslrootcert of DATABASE_URL\.$/,
   );
+  server.close();
+});
+
+it('a message that the driver cannot read fails the connection, and ends nothing', async () => {
+  // The request for GSSAPI, in answer to the first message.
+  const gssapi = Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 7]);
+  const server = createServer((socket) => void socket.on('error', () => {}).once('data', () => socket.write(gssapi))).listen(
+    0,
+    '127.0.0.1',
+  );
+  await once(server, 'listening');
+  const url = `postgresql://portico:secret@127.0.0.1:${(server.address() as AddressInfo).port}/portico`;
+  expect(describeFailure(await open(url).catch((reason) => reason))).toMatch(/^PostgreSQL cannot be reached as DATABASE_URL asks: .+ 7\.$/);
+  const pool = new Pool({ url, size: 1, log: createLogger('silent') });
+  const failure = await pool.connect().catch((reason) => reason);
+  expect(toFault(failure).code).toBe('service_unavailable');
+  await pool.end();
   server.close();
 });
 
@@ -61,11 +98,16 @@ it.runIf('server' in origin)('a certificate that is away for a moment fails the 
   const query = createQuery((statement, values) => pool.run(statement, values));
   const read = () => query<{ one: number }>`SELECT 1 AS one`;
   expect(await read()).toEqual([{ one: 1 }]);
+  // The server answers the probe all along: nothing but the connections that are opened fails.
+  pool.breaker.startProbing();
+  const readProbes = () => query`SELECT FROM pg_stat_activity WHERE application_name = 'portico probe' AND datname = current_database()`;
+  await expect.poll(readProbes).toHaveLength(1);
   rmSync(path);
   // The connection is in use and ends: the statements that wait for it ask the driver for a new one.
   const cut = query`SELECT pg_terminate_backend(pg_backend_pid())`;
   const outcomes = await Promise.allSettled([cut, read(), read()]);
-  expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
+  const codes = outcomes.map((outcome) => (outcome.status === 'rejected' ? toFault(outcome.reason).code : outcome.status));
+  expect(codes).toEqual(['service_unavailable', 'service_unavailable', 'service_unavailable']);
   writeFileSync(path, '');
   await expect.poll(() => read().catch(() => null)).toEqual([{ one: 1 }]);
   await pool.end();
@@ -119,6 +161,33 @@ it.runIf('server' in origin)('a database in another encoding is refused before a
   expect(await execute(url, "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace")).toEqual([]);
 });
 
+it.runIf('server' in origin)('a database of any name is reached, by a socket in a folder too', async () => {
+  if (!('server' in origin)) return;
+  const name = `${origin.template} a/b@c&d=e%25"`;
+  const quoted = `"${name.replaceAll('"', '""')}"`;
+  await execute(origin.server, `CREATE DATABASE ${quoted}`);
+  const { username, hostname, port } = new URL(origin.server);
+  const folder = mkdtempSync(join(tmpdir(), 'portico-socket-'));
+  const relay = createServer((socket) => {
+    const server = connect(Number(port || 5432), hostname);
+    socket
+      .on('error', () => {})
+      .pipe(server.on('error', () => {}))
+      .pipe(socket);
+  }).listen(join(folder, '.s.PGSQL.5432'));
+  const lifecycle = new Lifecycle();
+  const { database: settings } = readConfig({
+    DATABASE_URL: `postgresql://${username}@/${encodeURIComponent(name)}?host=${folder}&schema=public`,
+    DATABASE_POOL: '1',
+  });
+  const { database } = await openDatabase({ dataDir: tmpdir(), database: settings }, lifecycle);
+  expect(await database.query<{ name: string }>`SELECT current_database() AS name`).toEqual([{ name }]);
+  expect(await database.project.count()).toBe(0);
+  await lifecycle.close();
+  relay.close();
+  await execute(origin.server, `DROP DATABASE ${quoted} WITH (FORCE)`);
+});
+
 it.runIf('server' in origin)('settings of the database, and options of the URL, are overridden as far as they would break it', async () => {
   if (!('server' in origin)) return;
   const name = `${origin.template}_settings`;
@@ -127,7 +196,8 @@ it.runIf('server' in origin)('settings of the database, and options of the URL, 
   const [{ settings } = {}] = await execute(
     url,
     `SELECT array_agg(format('ALTER DATABASE ${name} SET %I TO %s', name, value)) AS settings FROM pg_settings JOIN (VALUES
-       ('DateStyle', 'SQL, DMY'), ('search_path', 'elsewhere'), ('idle_session_timeout', '600000'), ('transaction_timeout', '600000')
+       ('DateStyle', 'SQL, DMY'), ('search_path', 'elsewhere'), ('idle_session_timeout', '600000'), ('transaction_timeout', '600000'),
+       ('array_nulls', 'off'), ('lock_timeout', '1')
      ) AS own (name, value) USING (name)`,
   );
   for (const setting of settings as string[]) await execute(origin.server, setting);
@@ -137,11 +207,29 @@ it.runIf('server' in origin)('settings of the database, and options of the URL, 
   const user = await database.user.create({ data: { email: 'olivia@acme.example', name: 'Olivia', created: new Date('2026-02-01') } });
   const rows = await database.query<Record<string, unknown>>`
     SELECT id, created, current_setting('idle_session_timeout') AS idle, current_setting('transaction_timeout', true) AS transaction,
-      current_setting('timezone') AS timezone, current_setting('work_mem') AS memory
+      current_setting('timezone') AS timezone, current_setting('work_mem') AS memory,
+      current_setting('lock_timeout') AS lock, ${[null, 'NULL']}::text[] AS texts
     FROM users`;
-  const transaction = (settings as string[]).length === 4 ? '0' : null;
-  expect(rows).toEqual([{ id: user.id, created: user.created, idle: '0', transaction, timezone: 'UTC', memory: '8MB' }]);
+  const transaction = (settings as string[]).length === 6 ? '0' : null;
+  const expected = { idle: '0', transaction, timezone: 'UTC', memory: '8MB', lock: '0', texts: [null, 'NULL'] };
+  expect(rows).toEqual([{ id: user.id, created: user.created, ...expected }]);
   await lifecycle.close();
+});
+
+it.runIf('server' in origin)('sessions without triggers are refused', async () => {
+  if (!('server' in origin)) return;
+  const name = `${origin.template}_replica`;
+  await execute(origin.server, `CREATE DATABASE ${name}`);
+  await execute(origin.server, `ALTER DATABASE ${name} SET session_replication_role = 'replica'`);
+  await expect(open(databaseUrl(origin.server, name))).rejects.toThrow(
+    new OperatorError('DATABASE_URL leads to sessions without triggers: reset session_replication_role of the role and the database.'),
+  );
+});
+
+it.runIf('server' in origin)('an option that PostgreSQL does not have is refused in one sentence', async () => {
+  if (!('server' in origin)) return;
+  const failure = await open(`${origin.server}?options=${encodeURIComponent('-c nonsense=1')}`).catch((reason) => reason);
+  expect(describeFailure(failure)).toMatch(/^PostgreSQL cannot be reached as DATABASE_URL asks: .*"nonsense"\.$/);
 });
 
 it.runIf('server' in origin)('a database without the schema of the tables is refused in one sentence', async () => {

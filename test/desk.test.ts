@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { brotliDecompressSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { project, users } from '../demo/people.ts';
-import { root } from '../src/platform/root.ts';
+import { packageRoot } from '../src/platform/packageroot.ts';
 import { type Ask, startApp, type TestApp } from './support/app.ts';
 
 let app: TestApp;
@@ -43,7 +43,7 @@ describe('the document', () => {
 });
 
 describe('assets', () => {
-  const names = readdirSync(new URL('web/dist/assets/', root)).filter((name) => !name.endsWith('.br'));
+  const names = readdirSync(new URL('dist/current/web/assets/', packageRoot)).filter((name) => !name.endsWith('.br'));
 
   it('are there, each with its type, for ever, and compressed before anybody asks', async () => {
     expect(names.length).toBeGreaterThan(10);

@@ -5,12 +5,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { examples } from '../reference/examples.ts';
 import { describeApi } from '../reference/openapi.ts';
 import { deprecate } from '../src/graph/deprecation.ts';
-import { root } from '../src/platform/root.ts';
+import { packageRoot } from '../src/platform/packageroot.ts';
 import { schema } from '../src/schema.ts';
 import { demoProject } from '../src/transport/graphql/graphiql.ts';
-import { bindRoute, type Data, type Route } from '../src/transport/rest/route.ts';
+import { bindRoute, type Data, type Route, type RouteRequest } from '../src/transport/rest/route.ts';
 import { routes } from '../src/transport/rest/routes.ts';
-import { type Answer, startApp, type TestApp } from './support/app.ts';
+import { startApp, type TestApp, type TestResponse } from './support/app.ts';
 import { countCases } from './support/cases.ts';
 import { operations } from './support/contract.ts';
 import { expandRefusal, expectSecurityHeaders, refusals } from './support/doors.ts';
@@ -22,19 +22,19 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-const read = (path: string) => readFileSync(new URL(path, root), 'utf8');
+const read = (path: string) => readFileSync(new URL(path, packageRoot), 'utf8');
 const html = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
 const get = (path: string, headers = {}) => app.ask('GET', path, { as: null, headers });
 
 /** Checks that a document is public, costs no budget, and is answered alike for HEAD. */
-async function expectOpen(path: string, headers = {}): Promise<Answer> {
-  const answer = await get(path, headers);
-  expect(answer.status, path).toBe(200);
-  expect(answer.headers).not.toHaveProperty('ratelimit');
-  expectSecurityHeaders(answer.headers);
+async function expectOpen(path: string, headers = {}): Promise<TestResponse> {
+  const response = await get(path, headers);
+  expect(response.status, path).toBe(200);
+  expect(response.headers).not.toHaveProperty('ratelimit');
+  expectSecurityHeaders(response.headers);
   const head = await app.ask('HEAD', path, { as: null, headers });
-  expect([head.status, head.text, head.headers['content-length']]).toEqual([200, '', answer.headers['content-length']]);
-  return answer;
+  expect([head.status, head.text, head.headers['content-length']]).toEqual([200, '', response.headers['content-length']]);
+  return response;
 }
 
 it('the queries of the GraphiQL page name the demo’s project', () => {
@@ -76,7 +76,7 @@ describe('the documents', () => {
   });
 });
 
-it('the document promises no bound of the numbers in a query, as the door takes any', async () => {
+it('the document promises no bound of the numbers in a query, as the API takes any', async () => {
   const { parameters } = JSON.parse(read('openapi.json')).components;
   for (const name of ['page', 'page_size']) {
     expect(parameters[name].schema).not.toHaveProperty('format');
@@ -148,8 +148,8 @@ describe('the pages', () => {
       '/v1/openapi.json/',
       '/v1/openapi.yaml',
     ]) {
-      const answer = await app.ask('GET', path);
-      expect([answer.status, answer.json], path).toEqual([404, expandRefusal(refusals.notFound)]);
+      const response = await app.ask('GET', path);
+      expect([response.status, response.json], path).toEqual([404, expandRefusal(refusals.notFound)]);
     }
     for (const path of ['/', '/docs', '/v1/openapi.json']) expect((await app.ask('POST', path)).status, path).toBe(404);
   });
@@ -159,13 +159,25 @@ function linksOf(page: string): string[] {
   return [...page.matchAll(/\b(?:src|href)="(?!data:)([^"]+)"/g)].map(([, link = '']) => link);
 }
 
+it('a route returns no null, which its document does not have: its resolver throws `not_found`', async () => {
+  const [route] = routes.filter(({ path }) => path.endsWith('/compute/instances/:instance_id'));
+  if (!route) throw new Error('no such route');
+  const { organization_id, project_id, instances } = app.demo;
+  const request = {
+    pathParameters: { organization_id, project_id, instance_id: instances.eligible },
+    readQuery: () => new URLSearchParams(),
+    execute: async () => ({ data: { project: { answer: null } } }),
+  } as Partial<RouteRequest> as RouteRequest;
+  await expect(bindRoute(schema, route).serve(request)).rejects.toThrow('/compute/instances/:instance_id: null is no response of a route');
+});
+
 describe('deprecation', () => {
   const flag = { since: '2026-11-01', sunset: '2027-05-01', reason: 'Use the other.' };
   const headers = { Deprecation: `@${Date.UTC(2026, 10, 1) / 1000}`, Sunset: 'Sat, 01 May 2027 00:00:00 GMT' };
   const document = (from: typeof schema, route: Route) => JSON.parse(JSON.stringify(describeApi(from, [bindRoute(from, route)], examples)));
   const operationOf = ({ paths }: Data): Data => Object.values<Data>(Object.values<Data>(paths)[0])[0];
 
-  it('of a route: the operation says so, and every answer has the headers', () => {
+  it('of a route: the operation says so, and every response has the headers', () => {
     const [route] = routes.filter(({ path }) => path.endsWith('/compute/overview'));
     if (!route) throw new Error('no such route');
     expect(bindRoute(schema, route).headers).toEqual({});
@@ -191,7 +203,7 @@ describe('deprecation', () => {
       tag: 'Compute',
       summary: 'A thing',
       operation: `query thing { answer: thing { ${field} } }`,
-      answer: (data) => data.answer,
+      response: (data) => data.answer,
     });
     expect(bindRoute(own, select('fresh')).headers).toEqual({});
     expect(bindRoute(own, select('fresh stale')).headers).toEqual(headers);

@@ -1,9 +1,9 @@
 import { type DocumentNode, type ExecutionResult, execute, GraphQLError, parse, validate } from 'graphql';
 import { expect, it } from 'vitest';
-import { Turns } from '../src/access/turns.ts';
 import { type Context, type ContextSource, createContext } from '../src/graph/context.ts';
 import { FairLimit } from '../src/kernel/fairlimit.ts';
 import { Fault } from '../src/kernel/fault.ts';
+import { KeyedSemaphore } from '../src/kernel/semaphore.ts';
 import { checkOperation } from '../src/pipeline/check.ts';
 import type { Enveloped } from '../src/pipeline/enveloped.ts';
 import { createPipeline } from '../src/pipeline/pipeline.ts';
@@ -23,7 +23,7 @@ const AT_ONCE = 16;
 
 const schema = makeProbe(served);
 const { getEnveloped } = createPipeline(schema);
-const services = { answerLimits: { maxBytes: 2 ** 30, largeAnswers: new FairLimit(1) }, costlyTurns: new Turns(1) };
+const services = { responseLimits: { maxBytes: 2 ** 30, largeResponses: new FairLimit(1) }, costlySemaphore: new KeyedSemaphore(1) };
 const log = createLogger('silent');
 const nowhere = async () => {
   throw Fault.notFound();
@@ -41,7 +41,7 @@ const openContext = (): Context => ({ ...createContext(source), ...reach }) as u
 
 const write = ({ errors, data }: ExecutionResult) => JSON.stringify({ ...(errors && { errors }), data });
 
-/** The answer of graphql-js to a document; null for one that is rejected before execution. */
+/** The response of graphql-js to a document; null for one that is rejected before execution. */
 async function walk({ query, operationName, variables }: Drawn): Promise<string | null> {
   const document = parse(query);
   if (validate(schema, document).length > 0) return null;

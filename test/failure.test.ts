@@ -1,6 +1,6 @@
 import { DatabaseError } from 'pg';
 import { expect, it } from 'vitest';
-import { describeFailure } from '../src/platform/failure.ts';
+import { describeFailure } from '../src/platform/operatorerror.ts';
 
 it.each([
   ['3D000', 'database "portico" does not exist'],

@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** The moments that an answer shows, and that decide nothing. */
+/** The moments that a response shows, and that decide nothing. */
 const columns: Readonly<Record<string, readonly string[]>> = {
   users: ['created'],
   organizations: ['created'],

@@ -134,7 +134,7 @@ it.runIf(isPostgres)('a transaction whose connection breaks between two statemen
       causes.push((cause as Error | undefined)?.message ?? '');
       return causes.some((cause) => cause.includes('not queryable'));
     };
-    await vi.waitUntil(tell, { timeout: 5_000, interval: 5 });
+    await vi.waitUntil(tell, { timeout: 60_000, interval: 5 });
     await query`SELECT 1`;
   });
   expect((await faultOf(() => work)).code).toBe('service_unavailable');
@@ -154,6 +154,8 @@ describe('an error without a statement', () => {
     ['no name', Object.assign(new Error('lookup'), { code: 'ENOTFOUND' }), 'service_unavailable'],
     ['its certificate is refused', Object.assign(new Error('expired'), { code: 'CERT_HAS_EXPIRED' }), 'service_unavailable'],
     ['reset', Object.assign(new Error('read'), { code: 'ECONNRESET' }), 'service_unavailable'],
+    ['without its Unix socket', Object.assign(new Error('x'), { code: 'ENOENT', syscall: 'connect' }), 'service_unavailable'],
+    ['without a file', Object.assign(new Error('x'), { code: 'ENOENT', syscall: 'open' }), 'internal_error'],
     ['Prisma cannot reach it', Object.assign(new Error('x'), { code: 'P1001' }), 'service_unavailable'],
     ['Prisma has too many clients', Object.assign(new Error('x'), { code: 'P2037' }), 'service_unavailable'],
     ['the cause of a cause', new Error('a', { cause: new Error('b', { cause: { code: '57P03' } }) }), 'service_unavailable'],

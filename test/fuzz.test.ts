@@ -61,11 +61,11 @@ async function makeSpare(): Promise<Spare> {
   return { dashboards: idsOf(dashboards), apiKeys: idsOf(apiKeys), consoleSessions: idsOf(consoleSessions) };
 }
 
-/** The number of times that each kind of answer was seen. */
+/** The number of times that each kind of response was seen. */
 const seen = new Map<string, number>();
 const see = (what: string) => seen.set(what, (seen.get(what) ?? 0) + 1);
 
-/** The problem with the answer to a request, or null. */
+/** The problem with the response to a request, or null. */
 function judge({ method, path, operation, body }: FuzzRequest, { status, headers, text }: Reply): string | null {
   const [place = ''] = path.split('?');
   see(`status ${status}`);

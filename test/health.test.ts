@@ -21,20 +21,20 @@ const metricsOf = async (tested: TestApp) => (await tested.ask('GET', '/metrics'
 
 describe('health', () => {
   it('live, whatever else', async () => {
-    const answer = await app.ask('GET', '/health/live', { as: null });
-    expect([answer.status, answer.text]).toEqual([200, '{"status":"live"}']);
-    expect(answer.headers['cache-control']).toBe('no-store');
+    const response = await app.ask('GET', '/health/live', { as: null });
+    expect([response.status, response.text]).toEqual([200, '{"status":"live"}']);
+    expect(response.headers['cache-control']).toBe('no-store');
   });
 
   it('ready, and what of', async () => {
-    const answer = await app.ask('GET', '/health/ready', { as: null });
-    expect([answer.status, answer.json.status, answer.json.checks.database]).toEqual([200, 'ready', 'up']);
+    const response = await app.ask('GET', '/health/ready', { as: null });
+    expect([response.status, response.json.status, response.json.checks.database]).toEqual([200, 'ready', 'up']);
   });
 
   it('HEAD has the same headers and no body', async () => {
     for (const path of ['/health/live', '/health/ready', '/metrics']) {
-      const answer = await app.ask('HEAD', path, { as: null });
-      expect([path, answer.status, answer.text]).toEqual([path, 200, '']);
+      const response = await app.ask('HEAD', path, { as: null });
+      expect([path, response.status, response.text]).toEqual([path, 200, '']);
     }
   });
 
@@ -48,8 +48,8 @@ describe('health', () => {
 
   it('of no other name is known', async () => {
     for (const path of ['/health', '/health/', '/health/live/', '/Health/live', '/metrics/x']) {
-      const answer = await app.ask('GET', path);
-      expect([path, answer.status, answer.json.code]).toEqual([path, 404, 'not_found']);
+      const response = await app.ask('GET', path);
+      expect([path, response.status, response.json.code]).toEqual([path, 404, 'not_found']);
     }
     expect((await app.ask('POST', '/health/live')).status).toBe(404);
   });
@@ -83,7 +83,7 @@ describe('health', () => {
     await empty.close();
   });
 
-  it('while it stops, it is not ready, but live, and every answer ends its connection', async () => {
+  it('while it stops, it is not ready, but live, and every response ends its connection', async () => {
     const stopping = await startApp({ DRAIN_SECONDS: '2' });
     const feed = openPlainFeed(stopping);
     await feed.until(({ type }) => type === 'ready');
@@ -138,7 +138,7 @@ describe('metrics', () => {
 
   it('tell the limits that two alarms compare with', async () => {
     const text = await metricsOf(app);
-    expect(text).toContain(`portico_unread_limit_bytes ${app.config.unread.inAll}\n`);
+    expect(text).toContain(`portico_unread_limit_bytes ${app.config.buffers.inAll}\n`);
     const memory = Number(/^portico_memory_limit_bytes (\S+)$/m.exec(text)?.[1]);
     expect(memory).toBeGreaterThan(process.memoryUsage.rss());
     expect(memory).toBeLessThanOrEqual(totalmem());
@@ -180,7 +180,7 @@ describe('metrics', () => {
     await proxied.close();
   });
 
-  it('leave out how long an answer waits for a client that breaks off, which the log names', async () => {
+  it('leave out how long a response waits for a client that breaks off, which the log names', async () => {
     const lines: string[] = [];
     const metrics = openMetrics();
     const middleware = logRequests({
@@ -221,9 +221,9 @@ describe('metrics', () => {
   });
 
   it('are what Prometheus reads', async () => {
-    const answer = await app.ask('GET', '/metrics', { as: null });
-    expect(answer.headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8');
-    for (const line of answer.text.trimEnd().split('\n')) {
+    const response = await app.ask('GET', '/metrics', { as: null });
+    expect(response.headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8');
+    for (const line of response.text.trimEnd().split('\n')) {
       expect(line).toMatch(/^(# (HELP|TYPE) \w+ .+|\w+(\{(\w+="[^"\n]*",?)+\})? \S+|)$/);
     }
   });

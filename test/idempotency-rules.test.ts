@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { deleteOldKeptAnswers } from '../src/graph/keptanswers.ts';
-import { type Answer, type Ask, countStatements, isPostgres, startApp, type TestApp } from './support/app.ts';
+import { deleteOldStoredResponses } from '../src/graph/storedresponse.ts';
+import { type Ask, countStatements, isPostgres, startApp, type TestApp, type TestResponse } from './support/app.ts';
 import { openSocket } from './support/feed.ts';
 
 const KEYS = 400;
@@ -26,8 +26,8 @@ const mutate = (key: string | null, rest: object, document = create, as: Ask['as
 const count = async (table: 'dashboards' | 'notifications' | 'api_keys' | 'kept_answers', where = 'true') =>
   Number((await select(`SELECT count(*) FROM ${table} WHERE ${where}`))[0]?.count);
 const named = (name: string) => count('dashboards', `name = '${name}'`);
-const bytesOf = ({ status, text, headers }: Answer) => ({ status, text, etag: headers.etag });
-const codeOf = ({ json }: Answer) => json?.code ?? json?.errors?.[0]?.extensions.code;
+const bytesOf = ({ status, text, headers }: TestResponse) => ({ status, text, etag: headers.etag });
+const codeOf = ({ json }: TestResponse) => json?.code ?? json?.errors?.[0]?.extensions.code;
 const reused = [409, 'idempotency_key_reused'];
 
 describe('the same request', () => {
@@ -50,7 +50,7 @@ describe('the same request', () => {
     ['{"2":1,"1":-0}', ' { "1": -0, "2": 1 } ', '{"2":1,"1":0}'],
     ['{"b":[{"10":"é","9":1.50}],"a":null}', '{"a":null,"b":[{"9":1.50,"10":"\\u00e9"}]}', '{"b":[{"10":"é","9":1.5}],"a":null}'],
   ])('has the widgets %s to the digit, and comes back so', async (widgets, same, other) => {
-    const ways: Record<string, (widgets: string, key: string | null) => Promise<Answer>> = {
+    const ways: Record<string, (widgets: string, key: string | null) => Promise<TestResponse>> = {
       rest: (json, key) => post(key ?? undefined, `{"name":"digits","widgets":${json}}`),
       variables: (json, key) => {
         const input = JSON.stringify({ ...place(), name: 'digits', idempotencyKey: key }).replace(/}$/, `,"widgets":${json}}`);
@@ -83,7 +83,7 @@ describe('the same request', () => {
       expect([other.status, codeOf(other)]).toEqual(reused);
   });
 
-  test('asks the same of the answer in GraphQL, however the document is written', async () => {
+  test('asks the same of the response in GraphQL, however the document is written', async () => {
     const key = randomUUID();
     const first = await mutate(key, { name: 'written' });
     const rewritten = `mutation again($input: CreateDashboardInput!, $yes: Boolean! = true) {
@@ -218,7 +218,7 @@ describe('what is refused', () => {
     expect((await post(key, { name: 'still free' })).status).toBe(201);
   });
 
-  test('for the access is refused also where there is an answer', async () => {
+  test('for the access is refused also where there is a response', async () => {
     const key = randomUUID();
     const body = { name: 'before they left' };
     const first = await post(key, body, 'member');
@@ -243,7 +243,7 @@ describe('what is refused', () => {
       );
   });
 
-  test('to an API key is its user’s session’s answer, where that is for sessions alone', async () => {
+  test('to an API key is its user’s session’s response, where that is for sessions alone', async () => {
     const key = randomUUID();
     const as = { bearer: app.demo.users.owner.api_key };
     const make = 'mutation($input: CreateApiKeyInput!) { createApiKey(input: $input) { key apiKey { id } } }';
@@ -282,8 +282,8 @@ describe('a key', () => {
   ];
   const outsize = ['x'.repeat(15), 'x'.repeat(256), `"${'x'.repeat(15)}"`, `"${'x'.repeat(256)}"`];
   test.each([...misspelled, ...outsize])('may not be %j', async (key) => {
-    const answer = await post(key, { name: 'bad key' });
-    expect([answer.status, answer.json]).toEqual([400, { detail, code: 'invalid_request', error: detail }]);
+    const response = await post(key, { name: 'bad key' });
+    expect([response.status, response.json]).toEqual([400, { detail, code: 'invalid_request', error: detail }]);
     const refused = await mutate(key, { name: 'bad key' });
     expect([codeOf(refused), refused.json.errors[0].extensions.fields]).toEqual([
       'validation_failed',
@@ -307,11 +307,11 @@ describe('a key', () => {
       'Content-Type',
       'application/json',
     ];
-    const answer = await app.ask('POST', boards(), {
+    const response = await app.ask('POST', boards(), {
       headers: [...headers, 'Idempotency-Key', 'one', 'Idempotency-Key', 'two'],
       body: { name: 'twice' },
     });
-    expect([answer.status, answer.json.detail]).toEqual([400, detail]);
+    expect([response.status, response.json.detail]).toEqual([400, detail]);
   });
 
   test('counts for what it is on writes alone, and a body cannot bring it', async () => {
@@ -324,8 +324,8 @@ describe('a key', () => {
 
   test('may come from a page of an allowed origin', async () => {
     const headers = { origin: app.baseUrl, 'access-control-request-method': 'POST', 'access-control-request-headers': 'idempotency-key' };
-    const answer = await app.ask('OPTIONS', boards(), { as: null, headers });
-    expect(answer.headers['access-control-allow-headers']).toBe('idempotency-key');
+    const response = await app.ask('OPTIONS', boards(), { as: null, headers });
+    expect(response.headers['access-control-allow-headers']).toBe('idempotency-key');
   });
 });
 
@@ -349,18 +349,18 @@ describe('what is kept', () => {
 
   test('is kept before it is answered: where that fails the client asks again, and nothing is done twice', async () => {
     await run(
-      `CREATE FUNCTION refuse_answer() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'full' USING ERRCODE = '53100'; END $$`,
+      `CREATE FUNCTION refuse_response() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'full' USING ERRCODE = '53100'; END $$`,
     );
     await run(
-      'CREATE TRIGGER refuse_answer BEFORE UPDATE ON kept_answers FOR EACH ROW WHEN (NEW.is_answered) EXECUTE FUNCTION refuse_answer()',
+      'CREATE TRIGGER refuse_response BEFORE UPDATE ON kept_answers FOR EACH ROW WHEN (NEW.is_answered) EXECUTE FUNCTION refuse_response()',
     );
     const [restKey, key] = [randomUUID(), randomUUID()];
     const rest = await post(restKey, { name: 'unanswered', is_default: true });
     const graphql = await mutate(key, { name: 'unanswered' });
     expect([rest.status, graphql.status]).toEqual([503, 503]);
     expect(await named('unanswered')).toBe(2);
-    await run('DROP TRIGGER refuse_answer ON kept_answers');
-    // The answer shows the row as it was when written.
+    await run('DROP TRIGGER refuse_response ON kept_answers');
+    // The response shows the row as it was when written.
     await run(`UPDATE dashboards SET version = 9, description = 'changed since' WHERE name = 'unanswered'`);
     const first = await post(restKey, { name: 'unanswered', is_default: true });
     expect([first.status, first.headers.etag, first.json.description]).toEqual([201, '"1"', '']);
@@ -390,14 +390,14 @@ describe('what is kept', () => {
     await age('23 hours 59 minutes');
     expect(bytesOf(await post(key, { name: 'forgotten' }))).toEqual(bytesOf(first));
     await age('24 hours 1 second');
-    await deleteOldKeptAnswers(app.app.database);
+    await deleteOldStoredResponses(app.app.database);
     expect(await count('kept_answers')).toBeGreaterThan(0);
     // The key counts as new, even for another request.
     const anew = await post(key, { name: 'forgotten again' });
     expect(anew.status).toBe(201);
     expect(bytesOf(await post(key, { name: 'forgotten again' }))).toEqual(bytesOf(anew));
     await age('25 hours 1 second');
-    await deleteOldKeptAnswers(app.app.database);
+    await deleteOldStoredResponses(app.app.database);
     expect(await count('kept_answers')).toBe(0);
   });
 
@@ -409,7 +409,7 @@ describe('what is kept', () => {
   });
 
   test('takes a number of statements that does not depend on what is kept', async () => {
-    const counted = async (request: () => Promise<Answer>) => (await countStatements(app, request)).statements;
+    const counted = async (request: () => Promise<TestResponse>) => (await countStatements(app, request)).statements;
     const key = randomUUID();
     const body = { name: 'counted' };
     // The session with the project; the claim, the write, its outcome and COMMIT; the stored response.
@@ -463,7 +463,7 @@ describe('a user', () => {
     await empty(id);
   });
 
-  test('cannot have many large answers given again at once', async () => {
+  test('cannot have many large responses given again at once', async () => {
     const text = 'x'.repeat(9_000);
     const widgets = Array.from({ length: 27 }, () => text);
     const input = { ...place(), name: 'large', widgets, idempotencyKey: randomUUID() };
@@ -477,7 +477,7 @@ describe('a user', () => {
     expect(await named('large')).toBe(1);
   });
 
-  test('is answered anew where the answer is too large to be kept, and nothing is done twice', async () => {
+  test('is answered anew where the response is too large to be kept, and nothing is done twice', async () => {
     const widgets = `["${'x'.repeat(200_000)}",9007199254740993,{"2":1,"1":-0}]`;
     const input = JSON.stringify({ ...place(), name: 'too large', idempotencyKey: randomUUID() }).replace(/}$/, `,"widgets":${widgets}}`);
     const document = `mutation($input: CreateDashboardInput!) { createDashboard(input: $input) {

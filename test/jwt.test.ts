@@ -285,8 +285,8 @@ describe('an API key', () => {
     const as = { bearer: key() };
     const { status, json } = await app.ask('POST', `${app.projectPath}/websocket-tickets`, { as, body: { target: 'notifications' } });
     expect({ status, code: json.code }).toEqual({ status: 403, code: 'session_required' });
-    const answer = await app.graphql('mutation { createApiKey(input: {name: "x"}) { key } }', {}, { as });
-    expect(answer.json.errors[0].extensions.code).toBe('session_required');
+    const response = await app.graphql('mutation { createApiKey(input: {name: "x"}) { key } }', {}, { as });
+    expect(response.json.errors[0].extensions.code).toBe('session_required');
   });
 });
 

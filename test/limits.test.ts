@@ -85,7 +85,7 @@ function graphqlRefusal(limit: number, windowSeconds: number, retryAfterSeconds:
 }
 
 describe('anonymous: 60 a minute for an address', () => {
-  test('over 64 connections 60 are admitted, with no credential or a bad one, at both doors', async () => {
+  test('over 64 connections 60 are admitted, with no credential or a bad one, in both APIs', async () => {
     stopClock();
     const crowd = crowdAt('127.0.1.1');
     const kinds = [typename, { path: '/v1/%ff' }, nothing('garbage'), typenameAs('sk-portico-mistyped'), { path: '/nowhere' }];
@@ -113,7 +113,7 @@ describe('anonymous: 60 a minute for an address', () => {
     expect([neighbour.status, readAllowance(neighbour).left]).toEqual([200, 59]);
   });
 
-  test('the refusal has the body of its door, and a Retry-After that is honest', async () => {
+  test('the refusal has the body of its API, and a Retry-After that is honest', async () => {
     const setClock = stopClock();
     const crowd = crowdAt('127.0.1.4');
     await crowd.sendAll(repeat(60, [typename]));
@@ -191,7 +191,7 @@ describe(`authenticated: ${HOURLY} an hour for a user`, () => {
 });
 
 describe('the headers', () => {
-  test('stand on every answer, whatever its status, and browsers may read them', async () => {
+  test('stand on every response, whatever its status, and browsers may read them', async () => {
     stopClock();
     const { demo, projectPath } = portico;
     const dashboards = `${projectPath}/monitoring/dashboards`;
@@ -310,11 +310,11 @@ describe('the address of a client', () => {
   });
 });
 
-test('a user who asks for many large answers at once waits for themselves, another user for one of them', async () => {
+test('a user who asks for many large responses at once waits for themselves, another user for one of them', async () => {
   const path = `${portico.projectPath}/monitoring/dashboards`;
   for (let made = 0; made < 8; made += 1) {
-    const answer = await portico.ask('POST', path, { body: { name: `Large ${made}`, widgets: ['x'.repeat(250_000)], is_public: true } });
-    expect(answer.status).toBe(201);
+    const response = await portico.ask('POST', path, { body: { name: `Large ${made}`, widgets: ['x'.repeat(250_000)], is_public: true } });
+    expect(response.status).toBe(201);
   }
   let answered = 0;
   const many = Array.from({ length: 30 }, async () => {
@@ -329,7 +329,7 @@ test('a user who asks for many large answers at once waits for themselves, anoth
   await Promise.all(many);
 });
 
-test('says in v1’s words that one thing alone is larger than an answer may be', async () => {
+test('says in v1’s words that one thing alone is larger than a response may be', async () => {
   const small = await startApp({ MAX_ANSWER_BYTES: '65536' });
   const path = `${small.projectPath}/monitoring/dashboards`;
   const made = await small.ask('POST', path, { body: { name: 'Large', widgets: ['x'.repeat(100_000)] } });

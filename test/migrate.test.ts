@@ -2,11 +2,11 @@ import { readdirSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PGlite } from '@electric-sql/pglite';
 import pg from 'pg';
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { toFault } from '../src/platform/errors.ts';
-import { OperatorError } from '../src/platform/failure.ts';
 import { type MigrationConnection, migrate } from '../src/platform/migrate.ts';
-import { isPostgres } from './support/app.ts';
+import { OperatorError } from '../src/platform/operatorerror.ts';
+import { isPostgres, needPostgres } from './support/app.ts';
 import { databaseUrl, execute } from './support/database.ts';
 
 /** A database used by this file alone, and connections to it. */
@@ -40,8 +40,7 @@ async function createEmbedded(): Promise<Own> {
 }
 
 async function createPostgres(): Promise<Own> {
-  const origin = inject('origin');
-  if (!('server' in origin)) throw new Error('there is no PostgreSQL');
+  const origin = needPostgres();
   const { server, template } = origin;
   const name = `${template}_migrate`;
   await execute(server, `CREATE DATABASE ${name}`);
@@ -150,7 +149,7 @@ describe('migrate', () => {
   });
 
   // The embedded database has one session.
-  test.runIf(isPostgres)('does not hold up those who read a table that another session has', { timeout: 20_000 }, async () => {
+  test.runIf(isPostgres)('does not hold up those who read a table that another session has', async () => {
     await migrate(connection);
     const locking = names.find((name) => name.endsWith('_edges'));
     await connection.runScript('DROP TRIGGER keep_project_id ON projects; DROP FUNCTION keep_project_id');

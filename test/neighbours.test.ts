@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Turns } from '../src/access/turns.ts';
+import { KeyedSemaphore } from '../src/kernel/semaphore.ts';
 import { isPostgres, startApp, type TestApp } from './support/app.ts';
 import { openConsole, openConsoleSocket, openGuest, setEndpoint } from './support/console.ts';
 import { openCrowd } from './support/crowd.ts';
@@ -77,14 +77,17 @@ async function readGauge(name: string): Promise<number> {
   return Number(new RegExp(`^portico_${name} (\\d+)$`, 'm').exec(text)?.[1]);
 }
 
+/** Resolves when it is so. */
+const until = (isSo: () => boolean | Promise<boolean>) => vi.waitUntil(isSo, { timeout: 60_000, interval: 10 });
+
 /** Resolves when as many operations wait. */
 async function waitsFor(count: number): Promise<void> {
-  await vi.waitUntil(async () => (await readGauge('operations_waiting')) === count, { timeout: 10_000, interval: 10 });
+  await until(async () => (await readGauge('operations_waiting')) === count);
 }
 
 /** Resolves when as many operations are under way. */
 async function executesOnly(count: number): Promise<void> {
-  await vi.waitUntil(async () => (await readGauge('operations_executing')) === count, { timeout: 10_000, interval: 10 });
+  await until(async () => (await readGauge('operations_executing')) === count);
 }
 
 it('a user with many connections waits for themselves, and others for a few of their operations', async () => {
@@ -106,7 +109,7 @@ it('a user with many connections waits for themselves, and others for a few of t
     }
   });
   // Node.js accepts one connection in each iteration of the event loop: the last ones come late.
-  await vi.waitUntil(() => crowd.countConnections() === CONNECTIONS, { timeout: 60_000 });
+  await until(() => crowd.countConnections() === CONNECTIONS);
   const before = answered;
   const { status } = await portico.ask('GET', `${portico.projectPath}/compute/overview`, { as: 'viewer' });
   const meanwhile = answered - before;
@@ -116,7 +119,7 @@ it('a user with many connections waits for themselves, and others for a few of t
   expect(meanwhile).toBeLessThan(CONNECTIONS / 4);
 });
 
-it('a credential that was revoked while its request waited is refused, at every door', async () => {
+it('a credential that was revoked while its request waited is refused, over every transport', async () => {
   const create = 'mutation { createApiKey(input: { name: "waits" }) { key apiKey { id } } }';
   const { key, apiKey } = (await portico.graphql(create, {}, { as: 'viewer' })).json.data.createApiKey;
   const finish = await keepBusy(portico.demo.users.viewer.token);
@@ -145,7 +148,7 @@ it('the log says of a request that waited for how long, and nothing of one that 
   await waitsFor(0);
   expect((await overview()).status).toBe(200);
   const logged = () => portico.logLines.map((line) => JSON.parse(line)).filter(({ operation }) => operation === 'compute_overview');
-  await vi.waitUntil(() => logged().length === 2, { timeout: 10_000 });
+  await until(() => logged().length === 2);
   const [waited, next] = logged();
   expect(waited.waited_ms).toBeLessThanOrEqual(waited.duration_ms);
   expect(waited.waited_ms).toBeGreaterThan(0);
@@ -175,10 +178,23 @@ it('the log says of an operation on a socket that took long for how long it wait
   expect(line.duration_ms).toBeGreaterThanOrEqual(line.waited_ms);
 });
 
+it('slow operations of a socket have one line a second, however many there are', async () => {
+  const socket = await openReady();
+  const finish = await keepBusy();
+  portico.logLines.length = 0;
+  for (let id = 0; id < 40; id += 1) socket.say({ type: 'subscribe', id: String(id), payload: { query: '{ viewer { id } }' } });
+  await waitsFor(40);
+  await sleep(1_100);
+  finish();
+  await until(() => socket.messages.filter(({ type }) => type === 'complete').length === 40);
+  expect(linesOf('a slow operation').length).toBeGreaterThan(0);
+  expect(linesOf('a slow operation').length).toBeLessThan(5);
+});
+
 it.runIf(isPostgres)('the log says whose statements waited long for others of their user', async () => {
   const { holder, observer } = await openLock('LOCK TABLE notifications');
   const asked = askMany('notificationPage(page: 1) { count }');
-  await vi.waitUntil(async () => (await countLocked(observer)) >= 2, { timeout: 10_000, interval: 10 });
+  await until(async () => (await countLocked(observer)) >= 2);
   portico.logLines.length = 0;
   await sleep(1_100);
   await holder.run('ROLLBACK');
@@ -237,7 +253,7 @@ it('subscriptions are no operations under way, over server-sent events and on a 
   expect(await readGauge('operations_waiting')).toBe(0);
 });
 
-/** A query with an answer of six megabytes, more than the kernel takes from a server whose client does not read. */
+/** A query with a response of six megabytes, more than the kernel takes from a server whose client does not read. */
 async function addUnread(): Promise<string> {
   const { project_id: id, users } = portico.demo;
   const sql = `INSERT INTO dashboards (project_id, created_by, name, description)
@@ -246,18 +262,18 @@ async function addUnread(): Promise<string> {
   return `{ project(id: "${id}") { dashboards(first: 100) { nodes { description } } } }`;
 }
 
-describe('an answer that is not read takes no place', () => {
+describe('a response that is not read takes no place', () => {
   let query: string;
   beforeAll(async () => {
     query = await addUnread();
   });
   afterAll(() => portico.app.database.dashboard.deleteMany({ where: { name: { startsWith: 'Unread ' } } }));
 
-  beforeEach(() => vi.waitUntil(async () => (await readGauge('unread_bytes')) === 0, { timeout: 10_000 }));
+  beforeEach(() => until(async () => (await readGauge('unread_bytes')) === 0));
 
-  /** Resolves when an answer is being sent, and none executed. */
+  /** Resolves when a response is being sent, and none executed. */
   async function isUnread(): Promise<void> {
-    await vi.waitUntil(async () => (await readGauge('unread_bytes')) > 0, { timeout: 10_000 });
+    await expect.poll(() => readGauge('unread_bytes')).toBeGreaterThan(0);
     await executesOnly(0);
   }
 
@@ -306,7 +322,7 @@ it('what waits for a user is bounded in bytes: more is refused with 503, and the
   const [COUNT, BYTES, EACH, LIMIT] = [20, 60_000, 1_024, 2 ** 20];
   for (let index = 0; index < COUNT; index += 1) socket.say({ type: 'subscribe', id: String(index), payload: payloadOf(BYTES) });
   const fits = Math.floor(LIMIT / (BYTES + EACH));
-  await vi.waitUntil(() => socket.messages.filter(({ type }) => type === 'error').length === COUNT - fits, { timeout: 10_000 });
+  await until(() => socket.messages.filter(({ type }) => type === 'error').length === COUNT - fits);
   expect(socket.messages.filter(({ type }) => type === 'error').map((message) => message.payload[0].extensions.code)).toEqual(
     Array.from({ length: COUNT - fits }, () => 'service_unavailable'),
   );
@@ -319,7 +335,7 @@ it('what waits for a user is bounded in bytes: more is refused with 503, and the
   const logged = portico.logLines.map((line) => JSON.parse(line)).filter(({ status }) => status === 503);
   expect(logged.slice(-2).map(({ operation }) => operation)).toEqual(['compute_overview', 'graphql']);
   finish();
-  await vi.waitUntil(() => socket.messages.filter(({ type }) => type === 'next').length === fits + 1, { timeout: 10_000 });
+  await until(() => socket.messages.filter(({ type }) => type === 'next').length === fits + 1);
 });
 
 /** Sends a request whose small body is not complete. Resolves when its credential is being checked. */
@@ -331,7 +347,7 @@ async function sendHalf(): Promise<Socket> {
   const head = ['POST /graphql HTTP/1.1', 'Host: x', authorization, 'Content-Type: application/json', 'Content-Length: 50'];
   portico.statements.length = 0;
   client.write(`${head.join('\r\n')}\r\n\r\n{`);
-  await vi.waitUntil(() => portico.statements.length > 0, { timeout: 10_000 });
+  await until(() => portico.statements.length > 0);
   return client;
 }
 
@@ -350,7 +366,7 @@ it('a request whose client has gone before it has to wait takes no place', async
   const client = await sendHalf();
   portico.logLines.length = 0;
   client.destroy();
-  await vi.waitUntil(() => portico.logLines.some((line) => JSON.parse(line).method === 'POST'), { timeout: 10_000 });
+  await until(() => portico.logLines.some((line) => JSON.parse(line).method === 'POST'));
   expect(await readGauge('operations_waiting')).toBe(0);
   finish();
   await executesOnly(0);
@@ -365,7 +381,7 @@ it('small bodies of requests that wait are counted, as they are in memory', asyn
   const asked = Array.from({ length: COUNT }, () => portico.ask('POST', '/graphql', { body }).finally(() => (answered += 1)));
   const fits = Math.floor(LIMIT / (BYTES + EACH));
   await waitsFor(fits);
-  await vi.waitUntil(() => answered === COUNT - fits, { timeout: 10_000 });
+  await until(() => answered === COUNT - fits);
   finish();
   const refused = (await Promise.all(asked)).filter(({ status }) => status !== 200);
   expect(refused.map(({ status }) => status)).toEqual(Array.from({ length: COUNT - fits }, () => 503));
@@ -379,7 +395,7 @@ it.runIf(isPostgres).each([
 ])('a user whose $name wait for the database holds half of its connections, and others the rest', async ({ lock, ask }) => {
   const { holder, observer } = await openLock(lock);
   const asked = ask();
-  await vi.waitUntil(async () => (await countLocked(observer)) >= 2, { timeout: 10_000, interval: 10 });
+  await until(async () => (await countLocked(observer)) >= 2);
   const { status } = await portico.ask('GET', '/v1/organizations', { as: 'viewer' });
   expect([status, await countLocked(observer)]).toEqual([200, 2]);
   await holder.run('ROLLBACK');
@@ -393,7 +409,7 @@ it.runIf(isPostgres)('a credential that was revoked while its costly operation w
   const query = 'query ($id: ID!) { project(id: $id) { instances(first: 100) { nodes { id tasks(first: 11) { nodes { id } } } } } }';
   const variables = { id: portico.demo.project_id };
   const first = portico.graphql(query, variables);
-  await vi.waitUntil(async () => (await countLocked(observer)) > 0, { timeout: 10_000, interval: 10 });
+  await until(async () => (await countLocked(observer)) > 0);
   const socket = await openReady(key);
   socket.say({ type: 'subscribe', id: 'a', payload: { query, variables } });
   const path = `/graphql?${new URLSearchParams({ query, variables: JSON.stringify(variables) })}`;
@@ -409,7 +425,7 @@ it.runIf(isPostgres)('a credential that was revoked while its costly operation w
   }
   expect((await socket.refused).code).toBe(4403);
   expect(socket.messages.filter(({ type }) => type === 'next')).toEqual([]);
-  await vi.waitUntil(() => linesOf('request').length === 3, { timeout: 10_000 });
+  await until(() => linesOf('request').length === 3);
   const waits = linesOf('request').filter(({ status }) => status === 401);
   for (const { waited_ms: waited, duration_ms: duration } of waits) expect([waited > 0, waited <= duration]).toEqual([true, true]);
 });
@@ -439,7 +455,7 @@ it.runIf(isPostgres)('tickets that nobody has been given are looked up together,
   const { holder, observer } = await openLock('LOCK TABLE websocket_tickets');
   const sockets = Array.from({ length: 2 * AT_ONCE }, (_, index) => openConsoleSocket(portico.baseUrl, `${path}?ticket=forged-${index}`));
   closers.push(() => sockets.forEach(({ socket }) => void socket.terminate()));
-  await vi.waitUntil(async () => (await countLocked(observer)) >= 1, { timeout: 10_000, interval: 10 });
+  await until(async () => (await countLocked(observer)) >= 1);
   const { status } = await portico.ask('GET', '/v1/organizations', { as: 'viewer' });
   expect([status, (await countLocked(observer)) < 4]).toEqual([200, true]);
   await holder.run('ROLLBACK');
@@ -476,48 +492,54 @@ function askManyWrites() {
 }
 
 it('operations begin in the order in which they came; one that is given up leaves its place to the next', async () => {
-  const turns = new Turns(1);
+  const semaphore = new KeyedSemaphore(1);
   const begun: string[] = [];
-  const take = (user: string, name = user) => {
-    const turn = turns.take(user, () => 0);
-    void turn.beginning?.then(
+  const acquire = (user: string, name = user) => {
+    const permit = semaphore.acquire(user, () => 0);
+    void permit.acquired?.then(
       () => begun.push(name),
       () => begun.push(`${name} is given up`),
     );
-    if (!turn.beginning) begun.push(name);
-    return turn;
+    if (!permit.acquired) begun.push(name);
+    return permit;
   };
-  const [first, second, third, fourth, other] = [take('one', '1'), take('one', '2'), take('one', '3'), take('one', '4'), take('other')];
-  expect([begun, turns.waiting, turns.isBusy('one'), turns.isBusy('nobody')]).toEqual([['1', 'other'], 3, true, false]);
-  third.end();
-  first.end();
-  first.end();
+  const [first, second, third, fourth, other] = [
+    acquire('one', '1'),
+    acquire('one', '2'),
+    acquire('one', '3'),
+    acquire('one', '4'),
+    acquire('other'),
+  ];
+  expect([begun, semaphore.waiting, semaphore.isBusy('one'), semaphore.isBusy('nobody')]).toEqual([['1', 'other'], 3, true, false]);
+  third.release();
+  first.release();
+  first.release();
   await sleep(0);
-  expect([begun.slice(2), turns.waiting]).toEqual([['3 is given up', '2'], 1]);
-  second.end();
+  expect([begun.slice(2), semaphore.waiting]).toEqual([['3 is given up', '2'], 1]);
+  second.release();
   await sleep(0);
-  fourth.end();
-  other.end();
-  third.end();
-  expect([begun.slice(4), turns.waiting, turns.isBusy('one'), turns.isBusy('other')]).toEqual([['4'], 0, false, false]);
+  fourth.release();
+  other.release();
+  third.release();
+  expect([begun.slice(4), semaphore.waiting, semaphore.isBusy('one'), semaphore.isBusy('other')]).toEqual([['4'], 0, false, false]);
 });
 
 it('an operation waits for 20 seconds', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   try {
-    const turns = new Turns(1);
-    const first = turns.take('one', () => 0);
-    const [second, third] = [turns.take('one', () => 0), turns.take('one', () => 0)];
-    const outcomes = [second, third].map(({ beginning }) => beginning?.then(() => 'begun', String));
+    const semaphore = new KeyedSemaphore(1);
+    const first = semaphore.acquire('one', () => 0);
+    const [second, third] = [semaphore.acquire('one', () => 0), semaphore.acquire('one', () => 0)];
+    const outcomes = [second, third].map(({ acquired }) => acquired?.then(() => 'begun', String));
     vi.advanceTimersByTime(19_999);
-    first.end();
+    first.release();
     expect(await outcomes[0]).toBe('begun');
     vi.advanceTimersByTime(1);
     expect(await outcomes[1]).toMatch('unavailable');
-    expect([turns.executing, turns.waiting, vi.getTimerCount()]).toEqual([1, 0, 0]);
-    second.end();
-    third.end();
-    expect(turns.isBusy('one')).toBe(false);
+    expect([semaphore.executing, semaphore.waiting, vi.getTimerCount()]).toEqual([1, 0, 0]);
+    second.release();
+    third.release();
+    expect(semaphore.isBusy('one')).toBe(false);
   } finally {
     vi.useRealTimers();
   }
@@ -526,27 +548,29 @@ it('an operation waits for 20 seconds', async () => {
 it('an operation that never ends is under way for a minute', async () => {
   vi.useFakeTimers({ toFake: ['performance'] });
   try {
-    const turns = new Turns(1);
-    const lost = turns.take('one', () => 0);
-    const second = turns.take('one', () => 0);
+    const semaphore = new KeyedSemaphore(1);
+    const lost = semaphore.acquire('one', () => 0);
+    const second = semaphore.acquire('one', () => 0);
     vi.advanceTimersByTime(59_999);
-    const third = turns.take('one', () => 0);
-    expect([turns.executing, turns.waiting]).toEqual([1, 2]);
+    const third = semaphore.acquire('one', () => 0);
+    expect([semaphore.executing, semaphore.waiting]).toEqual([1, 2]);
     vi.advanceTimersByTime(1);
-    const fourth = turns.take('one', () => 0);
-    await second.beginning;
-    expect([turns.executing, turns.waiting]).toEqual([1, 2]);
-    lost.end();
-    expect([turns.executing, turns.waiting]).toEqual([1, 2]);
-    for (const { end } of [second, third, fourth]) end();
-    expect([turns.executing, turns.waiting, turns.isBusy('one')]).toEqual([0, 0, false]);
-    turns.take('one', () => 0);
+    const fourth = semaphore.acquire('one', () => 0);
+    await second.acquired;
+    expect([semaphore.executing, semaphore.waiting]).toEqual([1, 2]);
+    lost.release();
+    expect([semaphore.executing, semaphore.waiting]).toEqual([1, 2]);
+    for (const { release } of [second, third, fourth]) release();
+    expect([semaphore.executing, semaphore.waiting, semaphore.isBusy('one')]).toEqual([0, 0, false]);
+    semaphore.acquire('one', () => 0);
     vi.advanceTimersByTime(60_000);
-    expect(turns.take('one', () => 0).beginning).toBeNull();
-    void turns.take('one', () => 2 ** 20 - 1_024);
-    expect(() => turns.requireRoom('one', 0)).toThrow('unavailable');
+    expect(semaphore.acquire('one', () => 0).acquired).toBeNull();
+    const large = semaphore.acquire('one', () => 2 ** 20 - 1_024);
+    expect(() => semaphore.acquire('one', () => 0)).toThrow('unavailable');
     vi.advanceTimersByTime(60_000);
-    expect(() => turns.requireRoom('one', 0)).not.toThrow();
+    const last = semaphore.acquire('one', () => 0);
+    large.release();
+    await last.acquired;
   } finally {
     vi.useRealTimers();
   }

@@ -3,7 +3,7 @@ import { getNamedType, isInterfaceType, isObjectType } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { listNodeNames } from '../src/graph/node.ts';
 import { schema } from '../src/schema.ts';
-import { type Answer, countStatements, startApp, type TestApp } from './support/app.ts';
+import { countStatements, startApp, type TestApp, type TestResponse } from './support/app.ts';
 import { selectAll } from './support/operations.ts';
 import { addRows } from './support/rows.ts';
 import { type Caller, findSecrets, prepareWorld, readRows, visibility, type World } from './support/tenancy.ts';
@@ -145,7 +145,7 @@ describe.each(people)('%s', (name) => {
   });
 
   test('is answered of what is foreign as of what is absent, to the byte', async () => {
-    const look = ({ status, text }: Answer) => JSON.stringify([status, text]);
+    const look = ({ status, text }: TestResponse) => JSON.stringify([status, text]);
     const absent = look(await ask(caller, 'query ($id: ID!) { node(id: $id) { __typename id } }', { id: randomUUID() }));
     expect(absent).toBe(JSON.stringify([200, '{"data":{"node":null}}']));
     const foreign = rows.filter(({ isVisible }) => !isVisible);
@@ -154,6 +154,22 @@ describe.each(people)('%s', (name) => {
       expect(look(await ask(caller, 'query ($id: ID!) { node(id: $id) { __typename id } }', { id }))).toBe(absent);
     }
   });
+});
+
+test('the statements do not tell whether what is foreign exists', async () => {
+  const viewer = world.callers.find(({ name }) => name === 'viewer') as Caller;
+  const { sibling, foreign } = world.places;
+  const count = async (id: string) =>
+    (await countStatements(app, () => ask(viewer, 'query ($id: ID!) { node(id: $id) { id } }', { id }))).statements;
+  const ofAbsent = await count(randomUUID());
+  const rows = await listRows(viewer);
+  const isOutside = ({ type }: Row) => ['ApiKey', 'Colleague', 'Organization', 'Viewer'].includes(type);
+  const inProject = [sibling, foreign].map(({ projectId }) => rows.filter((row) => row.owner === projectId && !isOutside(row)));
+  for (const place of [...inProject, rows.filter(isOutside)]) {
+    const hidden = new Map(place.flatMap((row) => (row.isVisible ? [] : [[row.type, row.id] as const])));
+    expect(hidden.size).toBeGreaterThan(2);
+    for (const [type, id] of hidden) expect(await count(id), type).toBe(ofAbsent);
+  }
 });
 
 test('without a credential, no node is found', async () => {
@@ -190,7 +206,7 @@ test('`nodes` takes 100 ids at most, and each counts in the cost', async () => {
   expect(refusal.message).toMatch(/^The document is too large: complexity \d+, at most 50000\.$/);
 });
 
-test('what is large is read as far as an answer may go', async () => {
+test('what is large is read as far as a response may go', async () => {
   const small = await startApp({ MAX_ANSWER_BYTES: '65536' });
   try {
     const { project_id: projectId, users } = small.demo;
@@ -209,9 +225,9 @@ test('a hundred nodes take as many statements as one, of each type and of all', 
   await addRows(app);
   const owner = world.callers.find(({ name }) => name === 'owner') as Caller;
   const count = async (ids: readonly string[]) => {
-    const { answer, statements } = await countStatements(app, () => ask(owner, everything, { ids }));
-    expect(answer.json.errors).toBeUndefined();
-    expect(answer.json.data.nodes.filter(Boolean)).toHaveLength(ids.length);
+    const { response, statements } = await countStatements(app, () => ask(owner, everything, { ids }));
+    expect(response.json.errors).toBeUndefined();
+    expect(response.json.data.nodes.filter(Boolean)).toHaveLength(ids.length);
     return statements;
   };
   const own = await world.query('SELECT id::text FROM projects WHERE organization_id = $1::uuid', app.demo.organization_id);

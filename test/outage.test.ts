@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DATABASE_AWAY } from '../src/platform/errors.ts';
-import { type Answer, copyTemplate, isPostgres, startApp, type TestApp } from './support/app.ts';
+import { copyTemplate, isPostgres, startApp, type TestApp, type TestResponse } from './support/app.ts';
 import { openPlainFeed, openSocket, publish } from './support/feed.ts';
 import { openProxy, type TcpProxy } from './support/proxy.ts';
 
@@ -17,9 +17,7 @@ describe.each(onPostgres)('a PostgreSQL %s', () => {
   let proxy: TcpProxy;
   const dataDir = mkdtempSync(join(tmpdir(), 'portico-test-'));
   beforeAll(async () => {
-    const origin = inject('origin');
-    if (!('template' in origin)) throw new Error('needs PostgreSQL');
-    const url = new URL(await copyTemplate(origin));
+    const url = new URL(await copyTemplate());
     proxy = await openProxy({ host: url.hostname, port: Number(url.port || 5432) });
     url.hostname = '127.0.0.1';
     url.port = String(proxy.port);
@@ -31,7 +29,7 @@ describe.each(onPostgres)('a PostgreSQL %s', () => {
     rmSync(dataDir, { recursive: true, force: true });
   });
 
-  it('is 503 with Retry-After within 1.5 s at every door, loses no socket, and is over by itself', { timeout: 60_000 }, async () => {
+  it('is 503 with Retry-After within 1.5 s over every transport, loses no socket, and is over by itself', { timeout: 60_000 }, async () => {
     const feed = openPlainFeed(app);
     await feed.until(({ type }) => type === 'ready');
     const graphql = openSocket(app, '/graphql', {
@@ -40,7 +38,7 @@ describe.each(onPostgres)('a PostgreSQL %s', () => {
     });
     graphql.socket.once('open', () => graphql.socket.send('{"type":"connection_init"}'));
     await graphql.until(({ type }) => type === 'connection_ack');
-    const ask = async (question: () => Promise<Answer>) => {
+    const ask = async (question: () => Promise<TestResponse>) => {
       const began = performance.now();
       const { status, headers, json } = await question();
       return {
@@ -57,7 +55,7 @@ describe.each(onPostgres)('a PostgreSQL %s', () => {
           ? () => app.ask('GET', `${app.projectPath}/compute/overview`)
           : () => app.ask('POST', `${app.projectPath}/notifications/read`, { body: {} }),
     );
-    // The same number of good answers shows how busy the machine is.
+    // The same number of good responses shows how busy the machine is.
     const askAll = () => Promise.all(questions.map(ask));
     const noise = Math.max(...(await askAll()).map(({ took }) => took));
     proxy.cut();

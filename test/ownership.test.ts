@@ -5,8 +5,8 @@ import { open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { OperatorError } from '../src/platform/failure.ts';
-import { FolderLockedError, lockFolder } from '../src/platform/ownership.ts';
+import { FolderLockedError, lockFolder } from '../src/platform/folderlock.ts';
+import { OperatorError } from '../src/platform/operatorerror.ts';
 
 let folder: string;
 

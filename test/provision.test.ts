@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { addOrganization, addUser } from '../src/accounts/provision.ts';
 import { setEndpoint } from '../src/consoles/provision.ts';
 import type { Database } from '../src/platform/database.ts';
-import { OperatorError } from '../src/platform/failure.ts';
+import { OperatorError } from '../src/platform/operatorerror.ts';
 
 /** Whatever is asked of it fails in another way than the values below. */
 const noDatabase = {} as Database;

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { batchByOwner } from '../src/kernel/batch.ts';
+import { createBatchLoader } from '../src/kernel/batchloader.ts';
 import { Fault } from '../src/kernel/fault.ts';
 import { readJson, toJsonText } from '../src/kernel/jsontext.ts';
 import { toFault } from '../src/platform/errors.ts';
@@ -160,7 +160,7 @@ describe('a question for many', () => {
     const answered = new Promise<void>((resolve) => {
       answer = resolve;
     });
-    const find = batchByOwner(async (_owner: object, keys: readonly number[]) => {
+    const find = createBatchLoader(async (_owner: object, keys: readonly number[]) => {
       asked.push([...keys]);
       await answered;
       return keys.map((key) => key * 2);
@@ -180,7 +180,7 @@ describe('a question for many', () => {
 
   it('that fails, fails for those who asked it, and for nobody else', async () => {
     let turn = 0;
-    const find = batchByOwner(async (_owner: object, keys: readonly string[]) => {
+    const find = createBatchLoader(async (_owner: object, keys: readonly string[]) => {
       turn += 1;
       await sleep(10);
       if (turn === 1) throw new Error('broken');
@@ -197,7 +197,7 @@ describe('a question for many', () => {
 
   it('that is late holds nobody up: the next is asked, and it is asked once more itself', async () => {
     const asked: string[][] = [];
-    const find = batchByOwner((_owner: object, keys: readonly string[]) => {
+    const find = createBatchLoader((_owner: object, keys: readonly string[]) => {
       asked.push([...keys]);
       // The first query never settles, as on a connection that has gone silent.
       return asked.length === 1 ? new Promise<readonly string[]>(() => {}) : Promise.resolve(keys);
@@ -214,7 +214,7 @@ describe('a question for many', () => {
 
   it('that is never answered is given up, however often it was asked, and asked three times at once at most', async () => {
     let asked = 0;
-    const find = batchByOwner(() => {
+    const find = createBatchLoader(() => {
       asked += 1;
       return new Promise<readonly never[]>(() => {});
     });
@@ -230,7 +230,7 @@ describe('a question for many', () => {
 
   it('that fails late has failed only when it has failed everywhere', async () => {
     let turn = 0;
-    const find = batchByOwner(async (_owner: object, keys: readonly string[]) => {
+    const find = createBatchLoader(async (_owner: object, keys: readonly string[]) => {
       turn += 1;
       if (turn > 1) throw new Error('broken');
       await sleep(400);

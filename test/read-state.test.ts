@@ -39,10 +39,16 @@ async function openLog(random: Random, count = 0): Promise<Log> {
   return log;
 }
 
+/** The kind and the severity of the entry with a sequence. */
+const describeEntry = (sequence: number) => ({ kind: `k${sequence % 2}`, severity: ['info', 'warning', 'critical'][sequence % 3] });
+
 async function publish(log: Log, random: Random, count: number): Promise<void> {
   const ids = Array.from({ length: count }, () => random.uuid());
-  const rows = ids.map((id) => `('${id}', '${log.projectId}', 'k', 'info', 't')`).join(', ');
-  await connection.run(`INSERT INTO notifications (id, project_id, kind, severity, title) VALUES ${rows}`);
+  const rows = ids.map((id, index) => {
+    const { kind, severity } = describeEntry(log.ids.length + index + 1);
+    return `('${id}', '${log.projectId}', '${kind}', '${severity}', 't')`;
+  });
+  await connection.run(`INSERT INTO notifications (id, project_id, kind, severity, title) VALUES ${rows.join(', ')}`);
   log.ids.push(...ids);
 }
 
@@ -124,7 +130,7 @@ async function takeStep(log: Log, random: Random): Promise<void> {
   const known = new Map(log.ids.map((id, index) => [id, index + 1]));
   const step = random.below(100);
   let expected = 0;
-  let answer: { marked: number; unread_count: number };
+  let result: { marked: number; unread_count: number };
   if (step < 25 || log.ids.length === 0) return publish(log, random, 1 + random.below(5));
   if (step < 30) {
     log.prunedThrough = Math.min(log.ids.length, log.prunedThrough + random.below(8));
@@ -137,7 +143,7 @@ async function takeStep(log: Log, random: Random): Promise<void> {
       user,
       named.flatMap((id) => known.get(id.toLowerCase()) ?? []),
     );
-    answer = await mark(log, user, named);
+    result = await mark(log, user, named);
   } else if (step < 95) {
     const through = random.below(log.ids.length + 10) - 3;
     expected = markInModel(
@@ -145,13 +151,13 @@ async function takeStep(log: Log, random: Random): Promise<void> {
       user,
       [...known.values()].filter((sequence) => sequence <= through),
     );
-    answer = await markThrough(log, user, through);
+    result = await markThrough(log, user, through);
   } else {
     expected = markInModel(log, user, known.values());
-    answer = await mark(log, user, random.chance(0.5) ? [] : undefined);
+    result = await mark(log, user, random.chance(0.5) ? [] : undefined);
   }
-  expect(answer).toEqual({ marked: expected, unread_count: countUnread(log, user) });
-  if (answer.marked > 0) expect(await readSingles(log, user)).toEqual(singlesOf(log, user));
+  expect(result).toEqual({ marked: expected, unread_count: countUnread(log, user) });
+  if (result.marked > 0) expect(await readSingles(log, user)).toEqual(singlesOf(log, user));
 }
 
 describe('read state', () => {
@@ -213,8 +219,82 @@ describe('read state', () => {
   });
 });
 
+describe('the read state of a user decides', () => {
+  const filters = [undefined, 'k0'].flatMap((kind) =>
+    [undefined, 'warning'].flatMap((severity) => [undefined, true, false].map((unread) => ({ kind, severity, unread }))),
+  );
+  const fields = filters.map((_, index) => {
+    const filter = `filter: $f${index}`;
+    return `c${index}: notifications(first: 30, ${filter}) { totalCount nodes { sequence read } }
+      l${index}: notifications(last: 2, ${filter}) { nodes { sequence } }
+      p${index}: notificationPage(page: 1, pageSize: 4, ${filter}) { count results { sequence read } }`;
+  });
+  const declared = filters.map((_, index) => `$f${index}: NotificationFilter`);
+  const variables = Object.fromEntries(filters.map((filter, index) => [`f${index}`, filter]));
+
+  /** The response to `fields` according to the model. */
+  const listsOf = ({ ids, read }: Log, user: User) => {
+    const entries = ids.map((_, index) => ({ sequence: index + 1, read: read[user].has(index + 1) })).reverse();
+    const lists = filters.flatMap(({ kind, severity, unread }, index) => {
+      const nodes = entries.filter(({ sequence, read: isRead }) => {
+        const entry = describeEntry(sequence);
+        return (!kind || entry.kind === kind) && (!severity || entry.severity === severity) && isRead !== unread;
+      });
+      return [
+        [`c${index}`, { totalCount: nodes.length, nodes }],
+        [`l${index}`, { nodes: nodes.slice(-2).map(({ sequence }) => ({ sequence })) }],
+        [`p${index}`, { count: nodes.length, results: nodes.slice(0, 4) }],
+      ];
+    });
+    return Object.fromEntries(lists);
+  };
+
+  test('what every list shows, with every filter, in one project and in several; and what a mark changes', async () => {
+    const random = seededRandom(31);
+    const logs = [await openLog(random, 20), await openLog(random, 20)] as [Log, Log];
+    const marks: ReadonlyArray<[Log, User, number, number[]]> = [
+      [logs[0], 'owner', 3, [6, 9, 14]],
+      [logs[0], 'admin', 5, [8, 11, 16]],
+      [logs[1], 'owner', 2, [7, 10, 13]],
+      [logs[1], 'admin', 1, [4, 12, 17, 19]],
+    ];
+    for (const [log, user, through, singles] of marks) {
+      const ids = singles.map((sequence) => log.ids[sequence - 1] ?? '');
+      markInModel(log, user, [...Array.from({ length: through }, (_, index) => index + 1), ...singles]);
+      await markThrough(log, user, through);
+      await mark(log, user, ids);
+    }
+    for (const user of users) {
+      const ask = async (selection: string, given = {}) => {
+        const { json } = await portico.graphql(selection, given, { as: user });
+        expect(json.errors).toBeUndefined();
+        return json.data;
+      };
+      const projects = logs.map(({ projectId }) => `"${projectId}"`);
+      const document = `query (${declared}) { nodes(ids: [${projects}]) { ... on Project { ${fields.join(' ')} } } }`;
+      expect((await ask(document, variables)).nodes).toEqual(logs.map((log) => listsOf(log, user)));
+      for (const log of logs) {
+        const alone = await ask(`query (${declared}) { project(id: "${log.projectId}") { ${fields.join(' ')} } }`, variables);
+        expect(alone.project).toEqual(listsOf(log, user));
+        const { nodes } = await ask('query ($ids: [ID!]!) { nodes(ids: $ids) { ... on Notification { read } } }', { ids: log.ids });
+        expect(nodes).toEqual(log.ids.map((_, index) => ({ read: log.read[user].has(index + 1) })));
+      }
+    }
+    const [{ projectId, ids }, other] = logs;
+    const input = {
+      organizationId: portico.demo.organization_id,
+      projectId,
+      notificationIds: [ids[1], ids[5], ids[7], ids[10], ids[18], other.ids[18]],
+    };
+    const mutation =
+      'mutation ($input: MarkNotificationsReadInput!) { markNotificationsRead(input: $input) { notifications { sequence } } }';
+    const { data } = (await portico.graphql(mutation, { input })).json;
+    expect(data.markNotificationsRead.notifications).toEqual([8, 11, 19].map((sequence) => ({ sequence })));
+  });
+});
+
 describe('marks at once', () => {
-  const sum = (answers: ReadonlyArray<{ readonly marked: number }>) => answers.reduce((total, { marked }) => total + marked, 0);
+  const sum = (results: ReadonlyArray<{ readonly marked: number }>) => results.reduce((total, { marked }) => total + marked, 0);
 
   test('of one user, on lists that overlap, count nothing twice', async () => {
     const random = seededRandom(21);
@@ -226,8 +306,8 @@ describe('marks at once', () => {
         'owner',
         lists.flat().map((id) => log.ids.indexOf(id) + 1),
       );
-      const answers = await Promise.all(lists.map((list) => mark(log, 'owner', list)));
-      expect(sum(answers)).toBe(expected);
+      const results = await Promise.all(lists.map((list) => mark(log, 'owner', list)));
+      expect(sum(results)).toBe(expected);
     }
     await expectAsModel(log, 'owner');
     await expectAsModel(log, 'admin');
@@ -244,10 +324,10 @@ describe('marks at once', () => {
         ...Array.from({ length: 6 }, () => markThrough(log, 'owner', random.below(60))),
         ...Array.from({ length: round % 2 }, () => mark(log, 'owner')),
       ];
-      const answers = await Promise.all(marking);
+      const results = await Promise.all(marking);
       await Promise.all(arriving);
       const last = await mark(log, 'owner');
-      expect([sum(answers) + last.marked, last.unread_count]).toEqual([75, 0]);
+      expect([sum(results) + last.marked, last.unread_count]).toEqual([75, 0]);
     }
   });
 });

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { readEntries } from '../src/notifications/batch.ts';
+import { readEntries } from '../src/notifications/entries.ts';
 import { startApp, type TestApp } from './support/app.ts';
 import { recordStatements, type Statement } from './support/plans.ts';
 import { type Connection, countBlocks, openConnection } from './support/sql.ts';
 
 const COUNT = 40;
-/** What is text in one value; all of them together are more than an answer may hold here, or a batch of a feed. */
+/** What is text in one value; all of them together are more than a response may hold here, or a batch of a feed. */
 const BYTES = 60_800;
 
 let app: TestApp;
@@ -50,7 +50,7 @@ async function refuse(query: string): Promise<number> {
   return blocksOfLast();
 }
 
-test('what is more than an answer or a batch holds is not read to know that', async () => {
+test('what is more than a response or a batch holds is not read to know that', async () => {
   const place = `project(organizationId: "${app.demo.organization_id}", id: "${app.demo.empty_project_id}")`;
   const nodes = (ids: readonly string[], type: string, field: string) =>
     `{ nodes(ids: ${JSON.stringify(ids)}) { ... on ${type} { ${field} } } }`;

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openTokens } from '../src/access/tokens.ts';
 import { Lifecycle } from '../src/kernel/lifecycle.ts';
-import { OperatorError } from '../src/platform/failure.ts';
 import { createLogger } from '../src/platform/logger.ts';
+import { OperatorError } from '../src/platform/operatorerror.ts';
 
 const open = (dataDir: string) => openTokens({ dataDir, identityProvider: null }, new Lifecycle(), createLogger('silent'));
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Answer, countStatements, startRestingApp, type TestApp } from './support/app.ts';
+import { countStatements, startRestingApp, type TestApp, type TestResponse } from './support/app.ts';
 import { send } from './support/matrix.ts';
 import { type Operation, routeOperations, variantsOf } from './support/operations.ts';
 import { addRows } from './support/rows.ts';
@@ -19,22 +19,22 @@ beforeAll(async () => {
 
 afterAll(() => app.close());
 
-const count = (request: () => Promise<Answer>) => countStatements(app, request);
+const count = (request: () => Promise<TestResponse>) => countStatements(app, request);
 
 async function countDocument(document: string, variables: Record<string, unknown>, as: 'owner' | 'member' = 'owner') {
   // A request without a credential executes nothing, but makes the document known.
   await app.graphql(document, variables, { as: null });
-  const { answer, statements } = await count(() => app.graphql(document, variables, { as }));
-  expect(answer.json.errors).toBeUndefined();
-  return { data: answer.json.data, statements };
+  const { response, statements } = await count(() => app.graphql(document, variables, { as }));
+  expect(response.json.errors).toBeUndefined();
+  return { data: response.json.data, statements };
 }
 
 test('every v1 route takes the number of statements that is written down here', async () => {
   const counted: Record<string, number> = {};
   for (const operation of routeOperations()) {
     const dashboardId = await addDashboard(app.demo.project_id);
-    const { answer, statements } = await count(() => sendRoute(operation, dashboardId));
-    expect(answer.status, operation.name).toBe(operation.route?.status);
+    const { response, statements } = await count(() => sendRoute(operation, dashboardId));
+    expect(response.status, operation.name).toBe(operation.route?.status);
     counted[operation.name.replace('/v1/organizations/:organization_id/projects/:project_id', '…')] = statements;
   }
   expect(counted).toEqual({
@@ -57,7 +57,7 @@ test('every v1 route takes the number of statements that is written down here', 
 });
 
 /** Sends a route as the admin with valid values for everything it requires; the ticket is for a console. */
-async function sendRoute(operation: Operation, dashboardId: string): Promise<Answer> {
+async function sendRoute(operation: Operation, dashboardId: string): Promise<TestResponse> {
   const { demo } = app;
   const values: Record<string, unknown> = {
     organization_id: demo.organization_id,
@@ -79,7 +79,7 @@ async function addDashboard(projectId: string): Promise<string> {
 interface List {
   /** `$n` is the number of items. */
   readonly document: string;
-  // biome-ignore lint/suspicious/noExplicitAny: each list is at another place in the answer
+  // biome-ignore lint/suspicious/noExplicitAny: each list is at another place in the response
   readonly items: (data: any) => unknown[];
   readonly statements: number;
 }
@@ -350,8 +350,8 @@ test('a project that is foreign costs as much as one that is absent', async () =
   const { foreign } = app.demo;
   const paths = [`${foreign.organization_id}/projects/${foreign.project_id}`, `${randomUUID()}/projects/${randomUUID()}`];
   for (const path of paths) {
-    const { answer, statements } = await count(() => app.ask('GET', `/v1/organizations/${path}/compute/overview`));
-    expect([answer.status, statements]).toEqual([404, PATH]);
+    const { response, statements } = await count(() => app.ask('GET', `/v1/organizations/${path}/compute/overview`));
+    expect([response.status, statements]).toEqual([404, PATH]);
   }
 });
 

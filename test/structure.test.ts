@@ -15,15 +15,15 @@ import {
 import { beforeAll, describe, expect, it } from 'vitest';
 import { pageCost } from '../src/graph/cost.ts';
 import { statusByCode } from '../src/kernel/fault.ts';
-import { root } from '../src/platform/root.ts';
+import { packageRoot } from '../src/platform/packageroot.ts';
 import { schema } from '../src/schema.ts';
 import { routes } from '../src/transport/rest/routes.ts';
 import { type OperationName, operations } from './support/contract.ts';
 import type { Case } from './support/doors.ts';
 
-const read = (path: string) => readFileSync(new URL(path, root), 'utf8');
+const read = (path: string) => readFileSync(new URL(path, packageRoot), 'utf8');
 const listFiles = (folder: string) =>
-  readdirSync(new URL(folder, root), { recursive: true, encoding: 'utf8' })
+  readdirSync(new URL(folder, packageRoot), { recursive: true, encoding: 'utf8' })
     .filter((path) => /\.tsx?$/.test(path))
     .sort();
 
@@ -97,7 +97,7 @@ describe('floors', () => {
     pipeline: ['graph', 'platform', ...ground],
     transport: ['pipeline', 'graph', 'access', 'platform', ...ground],
     demo: ['access', 'platform', ...ground],
-    'config.ts': [],
+    'config.ts': ['platform'],
     'schema.ts': ['domain', 'graph'],
     'app.ts': ['schema.ts', 'config.ts', 'transport', 'pipeline', 'domain', 'graph', 'access', 'platform', ...ground],
     'main.ts': ['app.ts', 'config.ts', 'demo', 'access', 'platform', ...ground],
@@ -192,7 +192,7 @@ describe('the table of routes', () => {
   });
 
   /** The statuses that each operation can answer with, apart from outages and internal errors. */
-  const answers: Readonly<Record<OperationName, readonly number[]>> = {
+  const statusesOf: Readonly<Record<OperationName, readonly number[]>> = {
     create_websocket_ticket: [201, 400, 401, 403, 404, 429],
     list_organizations: [200, 400, 401, 404, 429],
     list_projects: [200, 400, 401, 404, 429],
@@ -220,9 +220,21 @@ describe('the table of routes', () => {
     expect(bound.map(({ name, method, path }) => ({ name, method, path }))).toEqual(expected);
   });
 
+  it('is what the tables of docs/v1.md list', () => {
+    const listed = read('docs/v1.md')
+      .split('\n')
+      .flatMap((row) => {
+        const [, methods = '', path = '', statuses = ''] = /^\| ((?:`[A-Z]+`, )*`[A-Z]+) (\/\S+)` +\| ([\d, ]+?) +\|$/.exec(row) ?? [];
+        const below = path.startsWith('/v1/') ? '' : '/v1/organizations/:organization_id/projects/:project_id';
+        const address = below + path.replace(/\{(\w+)\}/g, ':$1');
+        return (methods.match(/[A-Z]+/g) ?? []).map((method, index) => `${method} ${address} ${statuses.split(', ')[index]}`);
+      });
+    expect(listed.sort()).toEqual(bound.map(({ method, path, status }) => `${method.toUpperCase()} ${path} ${status}`).sort());
+  });
+
   it('answers the statuses of the contract alone', () => {
     const statuses = new Set([200, 201, 204, 400, 401, 403, 404, 409, 429, 500, 503]);
-    for (const status of [...bound.map((route) => route.status), ...Object.values(statusByCode), ...Object.values(answers).flat()]) {
+    for (const status of [...bound.map((route) => route.status), ...Object.values(statusByCode), ...Object.values(statusesOf).flat()]) {
       expect(statuses).toContain(status);
     }
   });
@@ -234,10 +246,10 @@ describe('the table of routes', () => {
         return [name, [...new Set(statuses)].sort((a, b) => a - b)];
       }),
     );
-    expect(covered).toEqual(answers);
+    expect(covered).toEqual(statusesOf);
     for (const { name, status } of bound)
       expect(
-        answers[name as OperationName].filter((one) => one < 300),
+        statusesOf[name as OperationName].filter((one) => one < 300),
         name,
       ).toEqual([status]);
   });

@@ -3,7 +3,7 @@ import { getIntrospectionQuery, printSchema } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseUuid } from '../src/kernel/uuid.ts';
 import { schema } from '../src/schema.ts';
-import { type Answer, startApp, type TestApp } from './support/app.ts';
+import { startApp, type TestApp, type TestResponse } from './support/app.ts';
 import { type Case, codeOf, type Inventory, listCases, send, takeInventory, targetsOf } from './support/matrix.ts';
 import { graphqlOperations, routeOperations } from './support/operations.ts';
 import { anyUuid, type Caller, checksums, findSecrets, prepareWorld, readRows, visibility, type World } from './support/tenancy.ts';
@@ -16,7 +16,7 @@ const callerNames = ['no credential', ...badCallers, 'outsider', 'viewer', 'memb
 
 interface Exchange {
   readonly asked: Case;
-  readonly answer: Answer;
+  readonly response: TestResponse;
 }
 
 let app: TestApp;
@@ -50,17 +50,17 @@ describe.each(callerNames)('%s', (name) => {
 
   test('is refused with the right code, the same for foreign and absent, and changes nothing', async () => {
     const before = await checksums(world);
-    const answers = await sendAll(refusals);
-    expect(unexpected(answers)).toEqual([]);
+    const responses = await sendAll(refusals);
+    expect(unexpected(responses)).toEqual([]);
     left = await checksums(world);
     expect(left).toEqual(before);
     const looks = new Map<string, string>();
-    for (const { asked, answer } of answers) {
+    for (const { asked, response } of responses) {
       // Field errors are not compared, because they name the field.
       if (asked.expected === 'validation_failed') continue;
-      const look = looks.get(asked.kind) ?? appearance(answer);
+      const look = looks.get(asked.kind) ?? appearance(response);
       looks.set(asked.kind, look);
-      expect(appearance(answer), describeCase(asked)).toBe(look);
+      expect(appearance(response), describeCase(asked)).toBe(look);
     }
   });
 
@@ -123,18 +123,18 @@ test('without a credential, GraphQL tells about itself and nothing else', async 
   expect((await ask('{ viewer { id email apiKeys { nodes { id } } } }')).json).toEqual({ data: { viewer: null } });
 });
 
-test.each(badCallers)('%s is 401 at every door, before anything else is looked at', async (name) => {
+test.each(badCallers)('%s is 401 over every transport, before anything else is looked at', async (name) => {
   const as = { bearer: callerOf(name).bearer ?? '' };
   const detail = 'The credential is not valid.';
   const refused = { detail, code: 'not_authenticated', error: detail };
   for (const path of [`${app.projectPath}/compute/overview`, '/v1/nothing/here']) {
-    const answer = await app.ask('GET', path, { as });
-    expect([answer.status, answer.json, answer.headers['www-authenticate']]).toEqual([401, refused, 'Bearer']);
+    const response = await app.ask('GET', path, { as });
+    expect([response.status, response.json, response.headers['www-authenticate']]).toEqual([401, refused, 'Bearer']);
   }
   for (const query of ['{ __typename }', '{ viewer { id } }', '{ nonsense']) {
-    const answer = await app.graphql(query, {}, { as });
+    const response = await app.graphql(query, {}, { as });
     const errors = [{ message: detail, extensions: { code: 'not_authenticated' } }];
-    expect([answer.status, answer.json, answer.headers['www-authenticate']]).toEqual([401, { errors }, 'Bearer']);
+    expect([response.status, response.json, response.headers['www-authenticate']]).toEqual([401, { errors }, 'Bearer']);
   }
 });
 
@@ -145,10 +145,10 @@ test('a project is found by its id alone as by both ids, and foreign ones look a
     const ask = (id: string) => app.graphql(document, { id }, { as: { bearer: bearer ?? '' } });
     for (const id of [randomUUID(), 'production', `{${world.places.own.projectId}}`]) absent.add(appearance(await ask(id)));
     for (const { organizationId, projectId, roles } of Object.values(world.places)) {
-      const answer = await ask(projectId);
+      const response = await ask(projectId);
       const role = user && roles[user];
-      if (role) expect(answer.json.data.project, name).toEqual({ id: projectId, organizationId, name: expect.any(String), role });
-      else absent.add(appearance(answer));
+      if (role) expect(response.json.data.project, name).toEqual({ id: projectId, organizationId, name: expect.any(String), role });
+      else absent.add(appearance(response));
     }
   }
   expect([...absent].map((look) => JSON.parse(JSON.parse(look).text).errors[0].extensions.code)).toEqual(['not_found']);
@@ -159,8 +159,8 @@ test('a dashboard moves to no project in which the caller may not edit, and why 
   const path = `${app.projectPath}/monitoring/dashboards/${await inventory.dashboard(own, 'mine', callerOf('member'), true)}`;
   const before = await checksums(world);
   for (const project of [sibling.projectId, foreign.projectId, randomUUID()]) {
-    const answer = await app.ask('PUT', path, { as: 'member', body: { name: 'moved', project } });
-    expect([answer.status, answer.json]).toEqual([400, { project: ['Not a project that the dashboard can be moved to.'] }]);
+    const response = await app.ask('PUT', path, { as: 'member', body: { name: 'moved', project } });
+    expect([response.status, response.json]).toEqual([400, { project: ['Not a project that the dashboard can be moved to.'] }]);
   }
   expect(await checksums(world)).toEqual(before);
 });
@@ -175,9 +175,9 @@ test('the ids of other projects’ notifications mark nothing as read', async ()
   await app.app.database.notification.create({
     data: { projectId: world.places.own.projectId, kind: 'test', severity: 'info', title: 'Unread' },
   });
-  const answer = await app.ask('POST', `${app.projectPath}/notifications/read`, { as: 'viewer', body: { notification_ids } });
-  expect(answer.json).toEqual({ marked: 0, unread_count: expect.any(Number) });
-  expect(answer.json.unread_count).toBeGreaterThan(0);
+  const response = await app.ask('POST', `${app.projectPath}/notifications/read`, { as: 'viewer', body: { notification_ids } });
+  expect(response.json).toEqual({ marked: 0, unread_count: expect.any(Number) });
+  expect(response.json.unread_count).toBeGreaterThan(0);
 });
 
 function callerOf(name: string): Caller {
@@ -187,22 +187,24 @@ function callerOf(name: string): Caller {
 }
 
 async function sendAll(cases: readonly Case[]): Promise<Exchange[]> {
-  const answers: Exchange[] = [];
+  const responses: Exchange[] = [];
   const queue = [...cases];
   const work = async () => {
-    for (let asked = queue.shift(); asked; asked = queue.shift()) answers.push({ asked, answer: await send(app, asked) });
+    for (let asked = queue.shift(); asked; asked = queue.shift()) responses.push({ asked, response: await send(app, asked) });
   };
   await Promise.all(Array.from({ length: 8 }, work));
   const name = cases[0]?.caller.name ?? '';
-  exchanges.set(name, [...(exchanges.get(name) ?? []), ...answers]);
-  return answers;
+  exchanges.set(name, [...(exchanges.get(name) ?? []), ...responses]);
+  return responses;
 }
 
-function unexpected(answers: readonly Exchange[]): string[] {
-  return answers.flatMap(({ asked, answer }) => {
-    const code = codeOf(asked.operation, answer);
+function unexpected(responses: readonly Exchange[]): string[] {
+  return responses.flatMap(({ asked, response }) => {
+    const code = codeOf(asked.operation, response);
     const isAsExpected = asked.expected === 'granted' ? code === null : code === asked.expected;
-    return isAsExpected ? [] : [`${describeCase(asked)}: expected ${asked.expected}, got ${answer.status} ${answer.text.slice(0, 300)}`];
+    return isAsExpected
+      ? []
+      : [`${describeCase(asked)}: expected ${asked.expected}, got ${response.status} ${response.text.slice(0, 300)}`];
   });
 }
 
@@ -210,26 +212,26 @@ function describeCase({ target, operation, label }: Case): string {
   return `${operation.name} (${label}) on ${target.name}`;
 }
 
-/** An answer without the parts that differ between requests. */
-function appearance({ status, headers, text }: Answer): string {
+/** A response without the parts that differ between requests. */
+function appearance({ status, headers, text }: TestResponse): string {
   const { date, 'x-request-id': _id, ratelimit, 'ratelimit-policy': _policy, ...rest } = headers;
   return JSON.stringify({ status, rest, text });
 }
 
 const jsonString = /"(?:[^"\\]|\\.)*"/g;
 
-/** Texts in the answers that the caller may not see at all, or not in an answer about the given project. */
+/** Texts in the responses that the caller may not see at all, or not in a response about the given project. */
 async function findLeaks(shown: readonly Exchange[], caller: Caller): Promise<string[]> {
   const rows = await readRows(world);
   const userId = caller.user && userIds[caller.user];
   const found: string[] = [];
-  const search = (answers: readonly Exchange[], secrets: readonly string[]) => {
+  const search = (responses: readonly Exchange[], secrets: readonly string[]) => {
     expect(secrets.length).toBeGreaterThan(100);
     const ids = new Set(secrets.filter((secret) => parseUuid(secret)));
     const others = secrets.filter((secret) => !ids.has(secret));
-    // The same strings occur in many answers, so each is searched once.
+    // The same strings occur in many responses, so each is searched once.
     const texts = new Map(
-      answers.flatMap(({ asked, answer }) => (answer.text.match(jsonString) ?? []).map((text) => [text, asked] as const)),
+      responses.flatMap(({ asked, response }) => (response.text.match(jsonString) ?? []).map((text) => [text, asked] as const)),
     );
     for (const [text, asked] of texts) {
       const seen = [...(text.match(anyUuid) ?? []).filter((id) => ids.has(id)), ...others.filter((secret) => text.includes(secret))];

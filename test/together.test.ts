@@ -10,7 +10,8 @@ beforeAll(async () => {
   const { database } = app.app;
   ({ id: other } = await database.project.create({ data: { name: 'Other', organizationId: organization.id } }));
   await database.$executeRawUnsafe(
-    `INSERT INTO dashboards (project_id, created_by, name, description, widgets, is_public) VALUES ($1::uuid, $2::uuid, 'Other', '', '[]', true)`,
+    `INSERT INTO dashboards (project_id, created_by, name, description, widgets, is_public)
+    SELECT $1::uuid, $2::uuid, 'Other ' || number, '', '[]', number % 2 = 0 FROM generate_series(1, 6) AS number`,
     other,
     app.demo.users.owner.id,
   );
@@ -22,8 +23,8 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-async function ask(document: string) {
-  const { json } = await app.graphql(document);
+async function ask(document: string, as: 'owner' | 'viewer' = 'owner') {
+  const { json } = await app.graphql(document, {}, { as });
   expect(json.errors).toBeUndefined();
   return json.data;
 }
@@ -42,8 +43,8 @@ const inProject = [
 ];
 
 describe.each(inProject)('%s', (fields) => {
-  test('of two projects in one document', async () => {
-    const alone = async (id: string) => (await ask(`{ project(id: "${id}") { ${fields} } }`)).project;
+  test.each(['owner', 'viewer'] as const)('of two projects in one document, by the %s', async (as) => {
+    const alone = async (id: string) => (await ask(`{ project(id: "${id}") { ${fields} } }`, as)).project;
     const [one, two] = [await alone(project.id), await alone(other)];
     for (const [a, b] of [
       [project.id, other],
@@ -52,10 +53,12 @@ describe.each(inProject)('%s', (fields) => {
       const document = `{ a: project(id: "${a}") { ${fields} } b: project(id: "${b}") { ${fields} } }`;
       // A document that is known has its first project looked up before it is executed.
       for (let time = 0; time < 3; time += 1) {
-        const together = await ask(document);
+        const together = await ask(document, as);
         expect([together.a, together.b]).toEqual(a === project.id ? [one, two] : [two, one]);
       }
     }
+    const { nodes } = await ask(`{ nodes(ids: ["${project.id}", "${other}"]) { ... on Project { ${fields} } } }`, as);
+    expect(nodes).toEqual([one, two]);
   });
 });
 
@@ -95,8 +98,8 @@ test('a second mutation of a document answers with what it has changed itself', 
   const ids = (await ask(`{ project(id: "${other}") { notifications(first: 2) { nodes { id } } } }`)).project.notifications.nodes;
   const mark = (name: string, { id }: { id: string }) =>
     `${name}: markNotificationsRead(input: { organizationId: "${organization.id}", projectId: "${other}", notificationIds: ["${id}"] }) { project { unreadNotificationCount } }`;
-  const answer = await ask(`mutation { ${mark('a', ids[0])} ${mark('b', ids[1])} }`);
-  const counts = [answer.a, answer.b].map((marked) => marked.project.unreadNotificationCount);
+  const response = await ask(`mutation { ${mark('a', ids[0])} ${mark('b', ids[1])} }`);
+  const counts = [response.a, response.b].map((marked) => marked.project.unreadNotificationCount);
   expect(counts).toEqual([4, 3]);
 });
 

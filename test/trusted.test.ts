@@ -9,7 +9,7 @@ import { addTypenameToDocument } from '@apollo/client/utilities';
 import { print } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import WebSocket from 'ws';
-import { OperatorError } from '../src/platform/failure.ts';
+import { OperatorError } from '../src/platform/operatorerror.ts';
 import { startApp, type TestApp } from './support/app.ts';
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
@@ -78,18 +78,18 @@ async function askGet(app: TestApp, { query, extensions, variables }: Params): P
 
 /** The first event of a stream. */
 async function askStream(app: TestApp, params: Params): Promise<Result> {
-  const answer = await fetch(`${app.baseUrl}/graphql`, {
+  const response = await fetch(`${app.baseUrl}/graphql`, {
     method: 'POST',
     headers: { authorization: bearerOf(app), 'content-type': 'application/json', accept: 'text/event-stream' },
     body: JSON.stringify({ ...params, variables: placeOf(app) }),
   });
   let text = '';
-  for await (const chunk of answer.body as unknown as AsyncIterable<Uint8Array>) {
+  for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
     text += Buffer.from(chunk).toString('utf8');
     const found = /^data: (\{.*\})$/m.exec(text);
     if (found) return JSON.parse(found[1] ?? '');
   }
-  throw new Error(`no event in ${answer.status} ${text}`);
+  throw new Error(`no event in ${response.status} ${text}`);
 }
 
 /** The first message about an operation of graphql-transport-ws. */
@@ -207,7 +207,7 @@ describe('Apollo’s link', () => {
     ['none', true],
     ['some', false],
     ['some', true],
-  ] as const)('gets its answers, with %s trusted; hashes by GET: %s', async (which, useGETForHashedQueries) => {
+  ] as const)('gets its responses, with %s trusted; hashes by GET: %s', async (which, useGETForHashedQueries) => {
     const app = apps[which];
     const bodies: string[] = [];
     const client = new ApolloClient({

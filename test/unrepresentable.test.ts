@@ -21,8 +21,8 @@ test('a stored value that its type cannot represent is a defect of ours, and the
   const listed = await app.ask('GET', `${app.projectPath}/notifications?page_size=1`);
   expect([listed.status, listed.json.code]).toEqual([500, 'internal_error']);
   const query = `{ project(id: "${app.demo.project_id}") { notifications(first: 1) { nodes { severity } } } }`;
-  const answers = [await app.graphql(query), await app.ask('GET', `/graphql?query=${encodeURIComponent(query)}`)];
-  for (const { json, text } of answers) {
+  const responses = [await app.graphql(query), await app.ask('GET', `/graphql?query=${encodeURIComponent(query)}`)];
+  for (const { json, text } of responses) {
     expect(json.errors[0].extensions.code).toBe('internal_error');
     expect(text).not.toContain('unheard_of');
   }

@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startApp, type TestApp } from './support/app.ts';
 import { expectSecurityHeaders } from './support/doors.ts';
-import { offer, openWire, type WireAnswer } from './support/wire.ts';
+import { offer, openWire, type WireResponse } from './support/wire.ts';
 
 let app: TestApp;
 let bearer: string;
@@ -18,16 +18,20 @@ const get = (path: string, ...headers: string[]) => lines(`GET ${path} HTTP/1.1`
 const post = (body: string, ...headers: string[]) =>
   lines('POST /graphql HTTP/1.1', 'Host: x', bearer, 'Content-Type: application/json', ...headers) + body;
 
-async function exchange(text: string, count = 1): Promise<WireAnswer[]> {
+async function exchange(text: string, count = 1): Promise<WireResponse[]> {
   const wire = await openWire(app.baseUrl);
   wire.write(text);
-  const answers = await wire.receive(count);
+  const responses = await wire.receive(count);
   wire.socket.destroy();
-  return answers;
+  return responses;
 }
 
 const query = JSON.stringify({ query: '{ viewer { email } }' });
-const lasting = ({ status, headers: { date, ratelimit, 'x-request-id': id, ...headers }, body }: WireAnswer) => ({ status, headers, body });
+const lasting = ({ status, headers: { date, ratelimit, 'x-request-id': id, ...headers }, body }: WireResponse) => ({
+  status,
+  headers,
+  body,
+});
 
 it.each(['h2c', 'TLS/1.3', 'h2c, foo/2', 'websocket2'])('an offer of %s makes no difference to a request', async (protocol) => {
   const headers = offer.map((line) => line.replace(/: h2c$/, `: ${protocol}`));
@@ -40,7 +44,7 @@ it.each(['h2c', 'TLS/1.3', 'h2c, foo/2', 'websocket2'])('an offer of %s makes no
   ]) {
     const [plain] = await exchange(get(path));
     const [offered] = await exchange(get(path, ...headers));
-    expect(lasting(offered as WireAnswer), path).toEqual(lasting(plain as WireAnswer));
+    expect(lasting(offered as WireResponse), path).toEqual(lasting(plain as WireResponse));
   }
 });
 
@@ -66,22 +70,22 @@ it('nor to one with a body, whole or in chunks, in one piece or in several', asy
 });
 
 /** Sends requests at once; where the server closes the connection after a response, sends what is unanswered again, as RFC 9112 (§9.3.2) requires. */
-async function exchangeAll(requests: readonly string[]): Promise<WireAnswer[]> {
-  const answers: WireAnswer[] = [];
-  while (answers.length < requests.length) {
+async function exchangeAll(requests: readonly string[]): Promise<WireResponse[]> {
+  const responses: WireResponse[] = [];
+  while (responses.length < requests.length) {
     const wire = await openWire(app.baseUrl);
-    const sent = requests.slice(answers.length);
+    const sent = requests.slice(responses.length);
     wire.write(sent.join(''));
     let isOpen = true;
     for (let count = 1; count <= sent.length && isOpen; count += 1) {
-      const answer = (await wire.receive(count))[count - 1] as WireAnswer;
-      answers.push(answer);
-      isOpen = answer.headers.connection !== 'close';
+      const response = (await wire.receive(count))[count - 1] as WireResponse;
+      responses.push(response);
+      isOpen = response.headers.connection !== 'close';
     }
     if (!isOpen) await wire.closed();
     wire.socket.destroy();
   }
-  return answers;
+  return responses;
 }
 
 it('what is sent behind it is answered in its order', async () => {
@@ -95,14 +99,14 @@ it('what is sent behind it is answered in its order', async () => {
     post(query, body),
   ];
   const statuses = [200, 404, 200, 200, 404, 200];
-  const answers = await exchangeAll([...all, ...all]);
-  expect(answers.map(({ status }) => status)).toEqual([...statuses, ...statuses]);
+  const responses = await exchangeAll([...all, ...all]);
+  expect(responses.map(({ status }) => status)).toEqual([...statuses, ...statuses]);
 });
 
 it('bytes of latin1 come through as they are', async () => {
   const name = Buffer.from('ü', 'latin1').toString('latin1');
-  const [answer] = await exchange(get('/', ...offer, 'X-Request-Id: good-id', `X-Name: ${name}`));
-  expect(answer).toMatchObject({ status: 200, headers: { 'x-request-id': 'good-id' } });
+  const [response] = await exchange(get('/', ...offer, 'X-Request-Id: good-id', `X-Name: ${name}`));
+  expect(response).toMatchObject({ status: 200, headers: { 'x-request-id': 'good-id' } });
 });
 
 it('a client that offers a WebSocket among others gets it', async () => {
@@ -113,8 +117,8 @@ it('a client that offers a WebSocket among others gets it', async () => {
   ];
   const offers = ['Upgrade: websocket', 'Upgrade: h2c, websocket', 'Upgrade: WebSocket , h2c'];
   for (const upgrade of offers) {
-    const [answer] = await exchange(get('/graphql', 'Connection: Upgrade', upgrade, ...handshake));
-    expect(answer?.status, upgrade).toBe(101);
+    const [response] = await exchange(get('/graphql', 'Connection: Upgrade', upgrade, ...handshake));
+    expect(response?.status, upgrade).toBe(101);
   }
 });
 
@@ -138,14 +142,14 @@ const socketOffer = [
 it('an offer of a WebSocket where there is none is answered as the request would be, and charged', async () => {
   const overview = `${app.projectPath}/compute/overview`;
   const ask = async (path: string, ...headers: string[]) => {
-    const [answer] = await exchange(lines(`GET ${path} HTTP/1.1`, 'Host: x', ...headers, ...socketOffer));
-    return answer as WireAnswer;
+    const [response] = await exchange(lines(`GET ${path} HTTP/1.1`, 'Host: x', ...headers, ...socketOffer));
+    return response as WireResponse;
   };
   expect((await ask(overview)).status).toBe(401);
   expect((await ask('/v1')).status).toBe(401);
   expect((await ask('/nowhere')).status).toBe(404);
   expect((await ask(overview, 'Authorization: Bearer wrong')).status).toBe(401);
-  const remaining = ({ headers }: WireAnswer) => Number(/;r=(\d+);/.exec(headers.ratelimit ?? '')?.[1]);
+  const remaining = ({ headers }: WireResponse) => Number(/;r=(\d+);/.exec(headers.ratelimit ?? '')?.[1]);
   const first = await ask(overview, bearer, 'X-Request-Id: mine');
   expect(first).toMatchObject({ status: 404, headers: { 'x-request-id': 'mine' } });
   expectSecurityHeaders(first.headers);
@@ -154,6 +158,18 @@ it('an offer of a WebSocket where there is none is answered as the request would
   // An API key is no session.
   const cookie = `Cookie: session=${app.demo.users.owner.api_key}`;
   expect((await ask(`${app.projectPath}/notifications/ws`, cookie, 'Origin: http://x')).status).toBe(401);
+});
+
+it.each([
+  ['two Host headers', '1.1', ['Host: x', 'Host: y']],
+  ['no Host header', '1.1', []],
+  ['another version', '2.0', ['Host: x']],
+])('an offer of a WebSocket with %s is refused as any request with it', async (_label, version, hosts) => {
+  const handshake = [...socketOffer, 'Sec-WebSocket-Protocol: graphql-transport-ws'];
+  for (const headers of [[], handshake, offer]) {
+    const [response] = await exchange(lines(`GET /graphql?query={__typename} HTTP/${version}`, ...hosts, bearer, ...headers));
+    expect(response?.status, headers.join()).toBe(400);
+  }
 });
 
 it.each([
@@ -171,16 +187,16 @@ it.each([
 it('a page of another origin spends nothing of the budget of whoever looks at it', async () => {
   const cookie = `Cookie: session=${app.demo.users.owner.token}`;
   const ask = async (origin: string) => {
-    const [answer] = await exchange(lines('GET /v1/nowhere HTTP/1.1', 'Host: x', cookie, `Origin: ${origin}`, ...socketOffer));
-    return [answer?.status, /^"(\w+)"/.exec(answer?.headers['ratelimit-policy'] ?? '')?.[1]];
+    const [response] = await exchange(lines('GET /v1/nowhere HTTP/1.1', 'Host: x', cookie, `Origin: ${origin}`, ...socketOffer));
+    return [response?.status, /^"(\w+)"/.exec(response?.headers['ratelimit-policy'] ?? '')?.[1]];
   };
   expect(await ask('http://evil.example')).toEqual([401, 'anonymous']);
   expect(await ask('http://x')).toEqual([404, 'user']);
 });
 
-it('bytes that are no HTTP are answered with the headers of every answer', async () => {
-  const [answer] = await exchange('nonsense\r\n\r\n');
-  expect(answer?.status).toBe(400);
-  expectSecurityHeaders(answer?.headers ?? {});
-  expect(answer?.headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
+it('bytes that are no HTTP are answered with the headers of every response', async () => {
+  const [response] = await exchange('nonsense\r\n\r\n');
+  expect(response?.status).toBe(400);
+  expectSecurityHeaders(response?.headers ?? {});
+  expect(response?.headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
 });

@@ -137,9 +137,9 @@ afterAll(() => app.close());
 async function count(document: string): Promise<{ statements: number; data: unknown }> {
   // The second request for a document takes one statement less, because its project is looked up together with the user.
   await app.graphql(document, {}, { as: null });
-  const { answer, statements } = await countStatements(app, () => app.graphql(document));
-  expect(answer.json.errors, document).toBeUndefined();
-  return { statements, data: answer.json.data };
+  const { response, statements } = await countStatements(app, () => app.graphql(document));
+  expect(response.json.errors, document).toBeUndefined();
+  return { statements, data: response.json.data };
 }
 
 const roots = {

@@ -1,9 +1,9 @@
 import { getIntrospectionQuery } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { routes } from '../src/transport/rest/routes.ts';
-import { type Answer, type Ask, isPostgres, startApp, type TestApp } from './support/app.ts';
+import { type Ask, isPostgres, startApp, type TestApp, type TestResponse } from './support/app.ts';
 
-// The first answer to a document comes through Yoga's whole pipeline and later ones through the fast path; a client must not see
+// The first response to a document comes through Yoga's whole pipeline and later ones through the fast path; a client must not see
 // a difference.
 let app: TestApp;
 beforeAll(async () => {
@@ -14,18 +14,18 @@ afterAll(() => app.close());
 const USES = isPostgres ? 6 : 3;
 const absent = '00000000-0000-7000-8000-000000000000';
 
-/** The parts of an answer that a client can compare, without those that count or differ per request. */
-function visible({ status, text, headers }: Answer): unknown {
+/** The parts of a response that a client can compare, without those that count or differ per request. */
+function visible({ status, text, headers }: TestResponse): unknown {
   const own = ['x-request-id', 'ratelimit', 'date', 'connection', 'keep-alive', 'transfer-encoding', 'content-length'];
   return { status, text, headers: Object.fromEntries(Object.entries(headers).filter(([name]) => !own.includes(name))) };
 }
 
-async function expectAlike(body: unknown, ask: Ask = {}): Promise<Answer> {
-  const answers: Answer[] = [];
-  for (let use = 0; use < USES; use += 1) answers.push(await app.ask('POST', '/graphql', { ...ask, body }));
-  const [first, ...others] = answers;
-  for (const other of others) expect(visible(other)).toEqual(visible(first as Answer));
-  return first as Answer;
+async function expectAlike(body: unknown, ask: Ask = {}): Promise<TestResponse> {
+  const responses: TestResponse[] = [];
+  for (let use = 0; use < USES; use += 1) responses.push(await app.ask('POST', '/graphql', { ...ask, body }));
+  const [first, ...others] = responses;
+  for (const other of others) expect(visible(other)).toEqual(visible(first as TestResponse));
+  return first as TestResponse;
 }
 
 const inProject = (selection: string, variables = '') =>

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
-import { WindowCounters } from '../src/access/windows.ts';
+import { FixedWindowCounters } from '../src/access/fixedwindow.ts';
 import { startApp, type TestApp } from './support/app.ts';
 import { type Crowd, openCrowd, type Sending } from './support/crowd.ts';
 
@@ -61,7 +61,7 @@ describe('the clock of the wall', () => {
 describe('the windows of a process', () => {
   test('are bounded, however many keys come, and keep no timers', () => {
     const before = process.getActiveResourcesInfo().length;
-    const windows = new WindowCounters(60, 1_000);
+    const windows = new FixedWindowCounters(60, 1_000);
     for (let index = 0; index < 100_000; index += 1) expect(windows.count(`address ${index}`).count).toBe(1);
     expect(windows.size).toBeLessThanOrEqual(1_000);
     expect(process.getActiveResourcesInfo().length).toBeLessThanOrEqual(before);
@@ -69,7 +69,7 @@ describe('the windows of a process', () => {
 
   test('of a key begins with its first count, and its end is not moved by those that follow', () => {
     const setClock = stopClock();
-    const windows = new WindowCounters(60);
+    const windows = new FixedWindowCounters(60);
     const counts: number[] = [];
     for (let second = 0; second < 300; second += 7) {
       setClock(second * 1_000);

@@ -100,7 +100,7 @@ app.get(`${project}/compute/instances/:instance_id/backup-trial`, openProject, a
 
 app.get(`${project}/compute/overview`, openProject, async (_request, response) => {
   const [row] = await query(statements.overview, [response.locals.project.projectId]);
-  response.json(row.answer);
+  response.json(row.response);
 });
 
 app.post(`${project}/notifications/read`, openProject, async (request, response) => {

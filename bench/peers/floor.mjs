@@ -44,23 +44,23 @@ async function updateDashboard({ ids, rest, userId, request }) {
   if (is_default) await pool.query({ ...floor.clearDefault, values: [...ids, userId, rest[0]] });
   const values = [...ids, userId, rest[0], name, description, JSON.stringify(widgets), is_default, is_public, version];
   const row = await ask(floor.dashboard, values);
-  return { status: 200, text: row.answer, etag: `"${row.version}"` };
+  return { status: 200, text: row.response, etag: `"${row.version}"` };
 }
 
 /** @param {Call} call */
 async function readTrial({ ids, rest, userId }) {
-  return { status: 200, text: (await ask(floor.backupTrial, [...ids, userId, rest[0]])).answer };
+  return { status: 200, text: (await ask(floor.backupTrial, [...ids, userId, rest[0]])).response };
 }
 
 /** @param {Call} call */
 async function readOverview({ ids, userId }) {
-  return { status: 200, text: (await ask(floor.overview, [...ids, userId])).answer };
+  return { status: 200, text: (await ask(floor.overview, [...ids, userId])).response };
 }
 
 /** @param {Call} call */
 async function markRead({ ids, userId, request }) {
   const { notification_ids } = await readBody(request);
-  return { status: 200, text: (await ask(floor.markRead, [...ids, userId, notification_ids?.length ? notification_ids : null])).answer };
+  return { status: 200, text: (await ask(floor.markRead, [...ids, userId, notification_ids?.length ? notification_ids : null])).response };
 }
 
 /** @type {Array<[string, RegExp, (call: Call) => Promise<{status: number, text: string, etag?: string}>]>} */

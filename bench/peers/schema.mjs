@@ -90,7 +90,7 @@ export const projectFields = {
   /** @param {Project} project */
   async computeOverview({ id }) {
     const [row] = await query(statements.overview, [id]);
-    const [figures] = row?.answer ?? [];
+    const [figures] = row?.response ?? [];
     return toCamel(figures);
   },
   /** @param {Project} project @param {Paging} paging */

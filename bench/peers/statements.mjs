@@ -97,7 +97,7 @@ const overviewFigures = `
     'resources_allocated', json_build_object('vcpu', vcpu, 'ram_mb', ram_mb, 'ram_gb', floor(ram_mb / 1024), 'storage_gb', instances_all.storage_gb),
     'resources_count', json_build_object('volumes', volumes, 'vpcs', vpcs, 'ssh_keys', ssh_keys, 'snapshots', snapshots, 'backups', backups,
       'storage_gb', resources_all.storage_gb),
-    'tasks_by_status', recent.list, 'tasks_recent_count', recent.total)) AS answer
+    'tasks_by_status', recent.list, 'tasks_recent_count', recent.total)) AS response
   FROM instances_all, resources_all, recent`;
 
 export const overview = { name: 'overview', text: overviewFigures };
@@ -154,7 +154,7 @@ export const floor = {
       INSERT INTO websocket_tickets (ticket_hash, target, project_id, user_id, instance_id, session_id, created, expires, session_expires)
       SELECT $4, $5, project_id, user_id, $6, $7, now(), now() + interval '30 seconds', $8 FROM allowed
       WHERE $6::uuid IS NULL OR EXISTS (SELECT FROM instances WHERE id = $6 AND project_id = allowed.project_id)
-      RETURNING true AS answer`,
+      RETURNING true AS response`,
   },
   dashboard: {
     name: 'dashboard',
@@ -167,7 +167,7 @@ export const floor = {
         AND ($10::int IS NULL OR dashboard.version = $10)
       RETURNING dashboard.version, json_build_object('id', dashboard.id, 'name', name, 'organization', allowed.organization_id,
         'created_by', created_by, 'created', ${iso('created')}, 'modified', ${iso('modified')}, 'description', description,
-        'project', dashboard.project_id, 'widgets', widgets, 'is_default', is_default, 'is_public', is_public)::text AS answer`,
+        'project', dashboard.project_id, 'widgets', widgets, 'is_default', is_default, 'is_public', is_public)::text AS response`,
   },
   /** The only second statement: a new default dashboard replaces the old one. */
   clearDefault: {
@@ -183,7 +183,7 @@ export const floor = {
     text: `WITH ${allowed}
       SELECT json_build_object('trial', trial.body, 'eligible', reason IS NULL, 'reason', coalesce(reason, ''),
         'monthly_price', coalesce(option.monthly_price, 0)::numeric(12, 2)::text, 'currency', coalesce(option.currency, allowed.currency),
-        'trial_days', coalesce(option.trial_days, 0))::text AS answer
+        'trial_days', coalesce(option.trial_days, 0))::text AS response
       FROM allowed
       JOIN instances AS instance ON instance.id = $4 AND instance.project_id = allowed.project_id
       LEFT JOIN billing_services AS service ON service.id = instance.billing_service_id
@@ -213,12 +213,12 @@ export const floor = {
   overview: {
     name: 'overview',
     text: `WITH ${allowed}
-      SELECT figures.answer::text AS answer FROM allowed CROSS JOIN LATERAL (${overviewFigures.replaceAll('$1', 'allowed.project_id')}) AS figures`,
+      SELECT figures.response::text AS response FROM allowed CROSS JOIN LATERAL (${overviewFigures.replaceAll('$1', 'allowed.project_id')}) AS figures`,
   },
   markRead: {
     name: 'mark read',
     text: `WITH ${allowed}
-      SELECT json_build_object('marked', result.marked, 'unread_count', result.unread_count)::text AS answer
+      SELECT json_build_object('marked', result.marked, 'unread_count', result.unread_count)::text AS response
       FROM allowed CROSS JOIN LATERAL mark_notifications_read(allowed.project_id, allowed.user_id, $4, NULL) AS result`,
   },
 };

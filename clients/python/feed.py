@@ -112,11 +112,11 @@ def classify_rejection(project, credential, status, retry_after):
             return Ended(f"The server refused the feed with {status}.")
         except urllib.error.HTTPError as refusal:
             with refusal:
-                code, answer = refusal.code, refusal.read()
+                code, body = refusal.code, refusal.read()
     except (OSError, http.client.HTTPException) as failure:
         return Broken(f"no connection ({failure})")
     try:
-        why = json.loads(answer)["detail"] if code == status else "another request is answered otherwise."
+        why = json.loads(body)["detail"] if code == status else "another request is answered otherwise."
     except (ValueError, LookupError, TypeError):
         why = "something before it has answered."
     return Ended(f"The server refused the feed with {status}: {why}")

@@ -1,6 +1,6 @@
 import { Fault } from '../kernel/fault.ts';
 import type { Database } from '../platform/database.ts';
-import type { Allowance, Limits } from './limits.ts';
+import type { Allowance, RateLimits } from './ratelimits.ts';
 import { type PrefetchedProject, type ProjectIds, prefetchProject } from './scope.ts';
 import type { Tokens } from './tokens.ts';
 import { type FindUser, findUserById, identify, type Viewer } from './viewer.ts';
@@ -8,7 +8,7 @@ import { type FindUser, findUserById, identify, type Viewer } from './viewer.ts'
 export interface AdmissionDependencies {
   readonly database: Database;
   readonly tokens: Tokens;
-  readonly limits: Limits;
+  readonly rateLimits: RateLimits;
 }
 
 /** Reads what an admission needs of a request, each part only when it is needed. */
@@ -33,10 +33,10 @@ interface Admission {
 }
 
 /**
- * The admission at every door: credential → viewer → budget. A request is charged to the user's budget, or without a valid
- * credential to the address's. Throws a LimitFault when the budget is spent, `service_unavailable` without a database.
+ * The admission over every transport: credential → viewer → budget. A request is charged to the user's budget, or without a valid
+ * credential to the address's. Throws a RateLimitFault when the budget is spent, `service_unavailable` without a database.
  */
-export async function admit({ database, tokens, limits }: AdmissionDependencies, request: RequestReader): Promise<Admission> {
+export async function admit({ database, tokens, rateLimits }: AdmissionDependencies, request: RequestReader): Promise<Admission> {
   let viewer: Viewer | null = null;
   let fault: Fault | null = null;
   let prefetched: PrefetchedProject | null = null;
@@ -56,6 +56,6 @@ export async function admit({ database, tokens, limits }: AdmissionDependencies,
     if (!(failure instanceof Fault) || failure.code !== 'not_authenticated') throw failure;
     fault = failure;
   }
-  const allowance = await (viewer ? limits.spendUser(viewer.userId) : limits.spendAnonymous(request.readAddress()));
+  const allowance = await (viewer ? rateLimits.spendUser(viewer.userId) : rateLimits.spendAnonymous(request.readAddress()));
   return { viewer, fault, allowance, prefetched };
 }

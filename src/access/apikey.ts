@@ -35,6 +35,11 @@ export function hashSecret(secret: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(createHash('sha256').update(secret).digest());
 }
 
+/** A hash as the key of a map. */
+export function toHex(hash: Uint8Array): string {
+  return Buffer.from(hash).toString('hex');
+}
+
 function checksum(secret: string): string {
   return crc32(PREFIX + secret)
     .toString(16)

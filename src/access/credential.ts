@@ -25,7 +25,7 @@ export function readSessionCookie(request: IncomingMessage): string | null {
   return token ?? null;
 }
 
-/** The one answer to every invalid credential: it does not say what is wrong with it. */
+/** The one response to every invalid credential: it does not say what is wrong with it. */
 export function invalidCredential(): Fault {
   return Fault.notAuthenticated('The credential is not valid.');
 }

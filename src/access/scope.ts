@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { OrganizationRole, ProjectRole } from '../generated/prisma/enums.ts';
-import { batchByOwner } from '../kernel/batch.ts';
+import { createBatchLoader } from '../kernel/batchloader.ts';
 import { Fault } from '../kernel/fault.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import type { Database, SqlClient } from '../platform/database.ts';
@@ -30,6 +30,10 @@ export interface ProjectScope<Executor extends SqlClient = Database> {
 export interface InProject {
   readonly scope: ProjectScope;
   readonly id: string;
+}
+
+export function projectIdsOf(scopes: readonly ProjectScope[]): string[] {
+  return scopes.map(({ projectId }) => projectId);
 }
 
 /** The ids of a project. Without an organization, the project's id alone decides. */
@@ -186,7 +190,7 @@ interface Access {
   readonly project: ProjectRow | null;
 }
 
-const findAccess = batchByOwner(async (database: SqlClient, keys: readonly AccessKey[]): Promise<Access[]> => {
+const findAccess = createBatchLoader(async (database: SqlClient, keys: readonly AccessKey[]): Promise<Access[]> => {
   const rows = await database.query<AccessRow>`
     SELECT wanted.index, users.email AS user_email, users.name AS user_name, users.created AS user_created, users.disabled_at,
       project.id, project.organization_id, project.name, project.created, organization.name AS organization_name,

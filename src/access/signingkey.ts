@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { linkSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';
 import { exportJWK, generateKeyPair, importJWK, type JWK } from 'jose';
-import { describeFileFailure, OperatorError } from '../platform/failure.ts';
+import { describeFileFailure, OperatorError } from '../platform/operatorerror.ts';
 
 /** The key that signs session tokens, read from a file; generated if there is no file. Throws an OperatorError for a file without a key. */
 export async function openSigningKey(path: string) {

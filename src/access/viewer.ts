@@ -1,8 +1,9 @@
 import { LRUCache } from 'lru-cache';
-import { batchByOwner } from '../kernel/batch.ts';
+import { createBatchLoader } from '../kernel/batchloader.ts';
 import { Fault } from '../kernel/fault.ts';
+import { pickRows } from '../kernel/rows.ts';
 import type { Database } from '../platform/database.ts';
-import { hashSecret, isWellFormedKey, looksLikeKey } from './apikey.ts';
+import { hashSecret, isWellFormedKey, looksLikeKey, toHex } from './apikey.ts';
 import { invalidCredential } from './credential.ts';
 import type { SessionClaims, Tokens } from './tokens.ts';
 
@@ -100,11 +101,10 @@ export interface UserRow {
   readonly disabledAt: Date | null;
 }
 
-export const findUserById = batchByOwner(async (database: Database, ids: readonly string[]) => {
+export const findUserById = createBatchLoader(async (database: Database, ids: readonly string[]) => {
   const rows = await database.query<UserRow>`
     SELECT id, email, name, created, disabled_at AS "disabledAt" FROM users WHERE id = ANY (${ids}::uuid[])`;
-  const users = new Map(rows.map((row) => [row.id, row]));
-  return ids.map((id) => users.get(id) ?? null);
+  return pickRows(ids, rows, ({ id }) => id);
 });
 
 /** The user ids of keys that were valid, by the hash of the key, whose user never changes. Only for prefetching: it admits nobody. */
@@ -125,8 +125,11 @@ async function admitKey(database: Database, key: KeyRow | null): Promise<Viewer>
   const now = new Date();
   if (!key || key.revoked || (key.expires && key.expires <= now) || key.disabledAt) throw invalidCredential();
   if (!key.lastUsed || now.getTime() - key.lastUsed.getTime() >= LAST_USED_INTERVAL_MS) {
-    // A database with a full disk still reads: the key is valid even if its last use cannot be written.
-    await database.query`UPDATE api_keys SET last_used = ${now} WHERE id = ${key.id}::uuid`.catch(() => {});
+    // A database with a full disk still reads: the key is valid even if its last use cannot be written. Nor does it wait for the
+    // disk, or for a standby that may be away.
+    await database.query`
+      UPDATE api_keys SET last_used = ${now}
+      WHERE id = ${key.id}::uuid AND set_config('synchronous_commit', 'off', true) IS NOT NULL`.catch(() => {});
   }
   const { userId, email, name, created } = key;
   return { userId, email, name, created, credential: { kind: 'api_key', id: key.id } };
@@ -141,26 +144,20 @@ interface KeyRow extends Omit<UserRow, 'id'> {
   readonly lastUsed: Date | null;
 }
 
-const findKey = batchByOwner(async (database: Database, hashes: ReadonlyArray<Uint8Array>) => {
+const findKey = createBatchLoader(async (database: Database, hashes: ReadonlyArray<Uint8Array>) => {
   const rows = await database.query<KeyRow>`
     SELECT key.id, key.secret_hash AS hash, key.revoked, key.expires, key.last_used AS "lastUsed",
       users.id AS "userId", users.email, users.name, users.created, users.disabled_at AS "disabledAt"
     FROM api_keys AS key JOIN users ON users.id = key.user_id
     WHERE key.secret_hash = ANY (${hashes}::bytea[])`;
-  const keys = new Map(rows.map((row) => [toHex(row.hash), row]));
-  return hashes.map((hash) => keys.get(toHex(hash)) ?? null);
+  return pickRows(hashes.map(toHex), rows, ({ hash }) => toHex(hash));
 });
 
-const findKeyById = batchByOwner(async (database: Database, ids: readonly string[]) => {
+const findKeyById = createBatchLoader(async (database: Database, ids: readonly string[]) => {
   const rows = await database.query<KeyRow>`
     SELECT key.id, key.secret_hash AS hash, key.revoked, key.expires, key.last_used AS "lastUsed",
       users.id AS "userId", users.email, users.name, users.created, users.disabled_at AS "disabledAt"
     FROM api_keys AS key JOIN users ON users.id = key.user_id
     WHERE key.id = ANY (${ids}::uuid[])`;
-  const keys = new Map(rows.map((row) => [row.id, row]));
-  return ids.map((id) => keys.get(id) ?? null);
+  return pickRows(ids, rows, ({ id }) => id);
 });
-
-function toHex(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString('hex');
-}

@@ -1,9 +1,9 @@
-import type { ProjectScope } from '../access/scope.ts';
+import { type ProjectScope, projectIdsOf } from '../access/scope.ts';
 import type { OrganizationRole, ProjectRole } from '../generated/prisma/enums.ts';
-import { boundsOf, type Slice, sliceById } from '../graph/connection.ts';
 import type { Context } from '../graph/context.ts';
-import { groupRows, idsOf, pickCounts, pickLists } from '../graph/level.ts';
+import { boundsOf, type Slice, sliceById } from '../graph/keyset.ts';
 import type { Colleague } from '../graph/user.ts';
+import { groupRows, pickCounts, pickLists } from '../kernel/rows.ts';
 import type { Database } from '../platform/database.ts';
 
 /** A user with a role in an organization or a project. */
@@ -49,7 +49,7 @@ export async function listProjectMembers(
   slice: Slice<string>,
 ): Promise<Array<Array<Member<ProjectRole>>>> {
   const { above, below, limit, isAscending } = boundsOf(slice, 'asc');
-  const projectIds = idsOf(scopes);
+  const projectIds = projectIdsOf(scopes);
   const organizationIds = scopes.map(({ organizationId }) => organizationId);
   const query = isAscending ? database.queryAscending : database.query;
   const rows = await query<ProjectMemberRow>`
@@ -77,7 +77,7 @@ export async function listProjectMembers(
 }
 
 export async function countProjectMembers(database: Database, scopes: readonly ProjectScope[]): Promise<number[]> {
-  const projectIds = idsOf(scopes);
+  const projectIds = projectIdsOf(scopes);
   const organizationIds = scopes.map(({ organizationId }) => organizationId);
   const rows = await database.query<{ projectId: string | null; count: number }>`
     SELECT wanted.project_id AS "projectId",

@@ -1,8 +1,8 @@
 import { type IdRange, listProjects as listProjectsByOrganization, type ProjectScope } from '../access/scope.ts';
-import { boundsOfPage } from '../graph/connection.ts';
 import type { Context } from '../graph/context.ts';
-import { pickCounts } from '../graph/level.ts';
+import { boundsOfPage } from '../graph/keyset.ts';
 import { makePage, type Page, type PageRequest, pageOffset, readPage } from '../kernel/page.ts';
+import { pickCounts } from '../kernel/rows.ts';
 
 // The projects of an organization that the viewer may see. Those of several organizations in one document are read together.
 

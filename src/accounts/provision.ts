@@ -4,7 +4,7 @@ import { OrganizationRole, ProjectRole } from '../generated/prisma/enums.ts';
 import { lengthProblem, textProblem } from '../kernel/text.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import type { Database } from '../platform/database.ts';
-import { OperatorError } from '../platform/failure.ts';
+import { OperatorError } from '../platform/operatorerror.ts';
 
 const MAX_NAME_LENGTH = 255;
 

@@ -1,16 +1,16 @@
 import type { ProjectScope } from '../access/scope.ts';
 import type { Viewer } from '../access/viewer.ts';
 import type { OrganizationRole, ProjectRole } from '../generated/prisma/enums.ts';
+import type { CheckAccess } from '../graph/accesscheck.ts';
 import { builder } from '../graph/builder.ts';
-import { boundsOf } from '../graph/connection.ts';
+import { byId, implementConnection, resolveList } from '../graph/connection.ts';
 import type { Context } from '../graph/context.ts';
 import { pageCost } from '../graph/cost.ts';
 import { describeValues } from '../graph/enums.ts';
 import { idempotencyKey, runIdempotently } from '../graph/idempotency.ts';
-import { byId, implementConnection, resolveList } from '../graph/list.ts';
-import type { Locate } from '../graph/locate.ts';
+import { boundsOf } from '../graph/keyset.ts';
 import { NodeRef, registerNode } from '../graph/node.ts';
-import { implementPage, pageArgs } from '../graph/page.ts';
+import { implementPage, pageArgs } from '../graph/pagefield.ts';
 import { ProjectRef, ProjectRoleEnum } from '../graph/project.ts';
 import { UserRef, viewerOrColleague } from '../graph/user.ts';
 import { Fault } from '../kernel/fault.ts';
@@ -211,7 +211,7 @@ builder.queryFields((t) => ({
     description: 'An organization that the viewer belongs to; `not_found` for any other.',
     args: { id: t.arg.id({ required: true, description: 'The id of the organization.' }) },
     extensions: {
-      locate: (({ id = '' }, { database, requireViewer }) => getOrganization(database, requireViewer(), id)) satisfies Locate,
+      checkAccess: (({ id = '' }, { database, requireViewer }) => getOrganization(database, requireViewer(), id)) satisfies CheckAccess,
     },
     resolve: (_root, { id }, context) => getOrganization(context.database, context.requireViewer(), id),
   }),

@@ -2,9 +2,10 @@ import { generateKey } from '../access/apikey.ts';
 import type { Session, Viewer } from '../access/viewer.ts';
 import type { ApiKey, Organization } from '../generated/prisma/client.ts';
 import type { OrganizationRole } from '../generated/prisma/enums.ts';
-import { type Slice, sliceById } from '../graph/connection.ts';
+import { type Slice, sliceById } from '../graph/keyset.ts';
 import { Fault } from '../kernel/fault.ts';
 import { makePage, type Page, type PageRequest, pageOffset, readPage } from '../kernel/page.ts';
+import { pickRows } from '../kernel/rows.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import { deleteInBatches } from '../platform/cleanup.ts';
 import type { Database, SqlClient } from '../platform/database.ts';
@@ -67,8 +68,7 @@ export async function findOrganizations(database: Database, { userId }: Viewer, 
     where: { userId, organizationId: { in: [...ids] } },
     include: { organization: true },
   });
-  const found = new Map(rows.map((row) => [row.organizationId, toMembership(row)]));
-  return ids.map((id) => found.get(id) ?? null);
+  return pickRows(ids, rows.map(toMembership), ({ id }) => id);
 }
 
 function toMembership({ organization, role }: { organization: Organization; role: OrganizationRole }): Membership {
@@ -83,8 +83,7 @@ export async function findApiKeys(
 ): Promise<Array<ApiKey | null>> {
   if (credential.kind !== 'session') return ids.map(() => null);
   const rows = await database.apiKey.findMany({ where: { userId, id: { in: [...ids] } } });
-  const found = new Map(rows.map((row) => [row.id, row]));
-  return ids.map((id) => found.get(id) ?? null);
+  return pickRows(ids, rows, ({ id }) => id);
 }
 
 /** The viewer's keys, the newest first. */
@@ -102,7 +101,7 @@ export function countApiKeys(database: Database, { userId }: Session): Promise<n
 const ENDED_KEYS = 10_000;
 
 /**
- * Makes a key; its text is in the answer and nowhere else. `quota` is the number of valid keys that a user may have. Throws a field
+ * Makes a key; its text is in the response and nowhere else. `quota` is the number of valid keys that a user may have. Throws a field
  * error for an expiry in the past, `session_required` for an API key, and `conflict` for a user whose quota is used up.
  */
 export async function createApiKey(

@@ -23,7 +23,7 @@ export interface TrialFacts {
   readonly isCycleSold: boolean;
 }
 
-/** Facts → all reasons that apply, in order. With none the option can be offered; else the first one is the answer's `reason` (§4.3). */
+/** Facts → all reasons that apply, in order. With none the option can be offered; else the first one is the response's `reason` (§4.3). */
 export function findBlockers(facts: TrialFacts): Reason[] {
   const applies: Record<Reason, boolean> = {
     instance_not_active: facts.instanceStatus !== 'active',

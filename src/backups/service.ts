@@ -1,7 +1,8 @@
 import type { InProject } from '../access/scope.ts';
 import { pickInProject } from '../graph/node.ts';
-import { batchByOwner } from '../kernel/batch.ts';
+import { createBatchLoader } from '../kernel/batchloader.ts';
 import { Fault } from '../kernel/fault.ts';
+import { pickRows } from '../kernel/rows.ts';
 import type { Database } from '../platform/database.ts';
 import { findBlockers, type Reason, type TrialFacts } from './eligibility.ts';
 
@@ -49,7 +50,7 @@ export async function readTrialState(database: Database, instanceId: string): Pr
   return state;
 }
 
-const findTrialState = batchByOwner(async (database: Database, instanceIds: readonly string[]) => {
+const findTrialState = createBatchLoader(async (database: Database, instanceIds: readonly string[]) => {
   const rows = await database.query<StateRow>`
     SELECT instance.id AS "instanceId", instance.project_id AS "projectId", instance.status::text AS "instanceStatus", instance.daily_backup AS "dailyBackup",
       EXISTS (
@@ -74,8 +75,7 @@ const findTrialState = batchByOwner(async (database: Database, instanceIds: read
       SELECT latest.id FROM backup_trials AS latest WHERE latest.instance_id = instance.id
       ORDER BY latest.created DESC, latest.id DESC LIMIT 1)
     WHERE instance.id = ANY (${instanceIds}::uuid[])`;
-  const states = new Map(rows.map((row) => [row.instanceId, toState(row)]));
-  return instanceIds.map((id) => states.get(id) ?? null);
+  return pickRows(instanceIds, rows, ({ instanceId }) => instanceId).map((row) => row && toState(row));
 });
 
 /** Trials by their ids; null for one whose instance is not in the requested project. */

@@ -1,10 +1,10 @@
-import type { InProject, ProjectScope } from '../access/scope.ts';
+import { type InProject, type ProjectScope, projectIdsOf } from '../access/scope.ts';
 import type { Instance } from '../generated/prisma/client.ts';
-import { boundsOf, type Slice, sliceById } from '../graph/connection.ts';
-import { groupRows, idsOf, pickCounts, pickLists } from '../graph/level.ts';
+import { boundsOf, type Slice, sliceById } from '../graph/keyset.ts';
 import type { Order } from '../graph/order.ts';
-import { batchByOwner } from '../kernel/batch.ts';
+import { createBatchLoader } from '../kernel/batchloader.ts';
 import { Fault } from '../kernel/fault.ts';
+import { groupRows, pickCounts, pickLists, pickRows } from '../kernel/rows.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import type { Database } from '../platform/database.ts';
 import type { InstanceAttention } from './attention.ts';
@@ -31,15 +31,15 @@ export async function listInstances(
     const instances = { where: { status, ...where }, ...rest };
     const rows = await database.project.findMany({
       relationLoadStrategy: 'join',
-      where: { id: { in: idsOf(scopes) } },
+      where: { id: { in: projectIdsOf(scopes) } },
       select: { id: true, instances },
     });
-    return pickLists(idsOf(scopes), rows, ({ instances }) => instances);
+    return pickLists(projectIdsOf(scopes), rows, ({ instances }) => instances);
   }
   const { above, below, limit, isAscending } = boundsOf(slice, 'asc');
   const query = isAscending ? database.queryAscending : database.query;
   const rows = await query<Instance>`
-    SELECT listed.* FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)
+    SELECT listed.* FROM unnest(${projectIdsOf(scopes)}::uuid[]) AS wanted (project_id)
     CROSS JOIN LATERAL (
       SELECT instance.id, instance.project_id AS "projectId", instance.name, instance.status, instance.plan, instance.region,
         instance.vcpu, instance.ram_mb AS "ramMb", instance.storage_gb AS "storageGb", instance.hypervisor, instance.throttled,
@@ -51,7 +51,7 @@ export async function listInstances(
       ORDER BY instance.id DESC LIMIT ${limit}
     ) AS listed
     ORDER BY listed.id DESC`;
-  return groupRows(idsOf(scopes), rows, ({ projectId }) => projectId);
+  return groupRows(projectIdsOf(scopes), rows, ({ projectId }) => projectId);
 }
 
 /**
@@ -68,7 +68,7 @@ async function listAttentiveInstances(
   const now = new Date();
   const query = isAscending ? database.queryAscending : database.query;
   const rows = await query<Instance>`
-    SELECT listed.* FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)
+    SELECT listed.* FROM unnest(${projectIdsOf(scopes)}::uuid[]) AS wanted (project_id)
     CROSS JOIN LATERAL (
       SELECT instance.id, instance.project_id AS "projectId", instance.name, instance.status, instance.plan, instance.region,
         instance.vcpu, instance.ram_mb AS "ramMb", instance.storage_gb AS "storageGb", instance.hypervisor, instance.throttled,
@@ -95,7 +95,7 @@ async function listAttentiveInstances(
       JOIN instances AS instance ON instance.id = found.id
     ) AS listed
     ORDER BY listed.id DESC`;
-  return groupRows(idsOf(scopes), rows, ({ projectId }) => projectId);
+  return groupRows(projectIdsOf(scopes), rows, ({ projectId }) => projectId);
 }
 
 /** Whether the filter has a condition that the counters do not cover. */
@@ -106,7 +106,7 @@ function isSearch({ region, plan, namePrefix }: InstanceFilter): boolean {
 /** The length of each project's list, from the counters of the overview where they cover the filter. */
 export async function countInstances(database: Database, scopes: readonly ProjectScope[], filter: InstanceFilter): Promise<number[]> {
   const { attention = null } = filter;
-  const projectIds = idsOf(scopes);
+  const projectIds = projectIdsOf(scopes);
   if (isSearch(filter)) return countMatchingInstances(database, projectIds, filter);
   const rows =
     attention === 'cancellation_scheduled'
@@ -136,14 +136,13 @@ export async function getInstance({ database, projectId }: ProjectScope, id: str
   return instance;
 }
 
-const findInstance = batchByOwner(async (database: Database, ids: readonly string[]) => {
+const findInstance = createBatchLoader(async (database: Database, ids: readonly string[]) => {
   const rows = await database.query<Instance>`
       SELECT id, project_id AS "projectId", name, status, plan, region, vcpu, ram_mb AS "ramMb", storage_gb AS "storageGb",
         hypervisor, throttled, daily_backup AS "dailyBackup", cancellation_at AS "cancellationAt",
         billing_service_id AS "billingServiceId", created, modified
       FROM instances WHERE id = ANY (${ids}::uuid[])`;
-  const instances = new Map(rows.map((row) => [row.id, row]));
-  return ids.map((id) => instances.get(id) ?? null);
+  return pickRows(ids, rows, ({ id }) => id);
 });
 
 /** Instances by id; null for an instance outside the project it is requested in. */

@@ -1,9 +1,9 @@
 import type { InProject } from '../access/scope.ts';
 import type { Task } from '../generated/prisma/client.ts';
 import type { TaskStatus } from '../generated/prisma/enums.ts';
-import { boundsOf, type Slice } from '../graph/connection.ts';
-import { groupRows, pickCounts } from '../graph/level.ts';
+import { boundsOf, type Slice } from '../graph/keyset.ts';
 import { type Order, rangeOf, sortRows } from '../graph/order.ts';
+import { groupRows, pickCounts } from '../kernel/rows.ts';
 import type { Database } from '../platform/database.ts';
 import { type StatusFilter, selectTaskStatuses, taskStatuses } from './statuses.ts';
 import { defaultTaskOrder, type TaskRow } from './tasks.ts';
@@ -49,7 +49,7 @@ async function searchInstanceTasks(
   slice: Slice<string>,
 ): Promise<Task[][]> {
   const range = rangeOf(slice, order, { known: taskStatuses, wanted: selectTaskStatuses(filter) ?? taskStatuses });
-  const { moments, statuses, idsAbove, idsBelow, limit, walk, isAscending } = range;
+  const { createdBounds, statuses, idsAbove, idsBelow, limit, scanColumn, isAscending } = range;
   const query = isAscending ? database.queryAscending : database.query;
   const instanceIds = instances.map(({ id }) => id);
   const projectIds = instances.map(({ scope }) => scope.projectId);
@@ -61,16 +61,16 @@ async function searchInstanceTasks(
       SELECT found.* FROM unnest(${statuses}::text[], ${idsAbove}::uuid[], ${idsBelow}::uuid[]) AS chosen (status, above, below)
       CROSS JOIN LATERAL (
         (SELECT id, project_id, instance_id, kind, status, created, started, finished FROM tasks
-          WHERE ${walk}::text = 'id' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
+          WHERE ${scanColumn}::text = 'id' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
             AND status = chosen.status::task_status
             AND (status, id) > (chosen.status::task_status, chosen.above) AND (status, id) < (chosen.status::task_status, chosen.below)
           ORDER BY status DESC, id DESC LIMIT ${limit})
         UNION ALL
         (SELECT id, project_id, instance_id, kind, status, created, started, finished FROM tasks
-          WHERE ${walk}::text = 'created' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
+          WHERE ${scanColumn}::text = 'created' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
             AND status = chosen.status::task_status
-            AND (created, id) > (${moments.above.value}::text::timestamptz, ${moments.above.id}::uuid)
-            AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
+            AND (created, id) > (${createdBounds.above.value}::text::timestamptz, ${createdBounds.above.id}::uuid)
+            AND (created, id) < (${createdBounds.below.value}::text::timestamptz, ${createdBounds.below.id}::uuid)
           ORDER BY created DESC, id DESC LIMIT ${limit})
       ) AS found
     ) AS task`;

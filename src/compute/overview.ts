@@ -1,5 +1,5 @@
-import type { ProjectScope } from '../access/scope.ts';
-import { idsOf } from '../graph/level.ts';
+import { type ProjectScope, projectIdsOf } from '../access/scope.ts';
+import { pickRows } from '../kernel/rows.ts';
 import { deleteInBatches } from '../platform/cleanup.ts';
 import type { Database } from '../platform/database.ts';
 import { windowStarts } from './attention.ts';
@@ -44,7 +44,7 @@ export async function readOverviews(database: Database, scopes: readonly Project
   const { dayAgo, wholeQuarters, hourAgo } = windowStarts(now);
   const rows = await database.query<{ projectId: string; overview: ComputeOverview }>`
     SELECT wanted.project_id AS "projectId", figures.overview
-    FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)
+    FROM unnest(${projectIdsOf(scopes)}::uuid[]) AS wanted (project_id)
     CROSS JOIN LATERAL (
       WITH instance_totals AS (
         SELECT coalesce(jsonb_agg(jsonb_build_object('status', status::text, 'count', instances::bigint) ORDER BY status), '[]') AS by_status,
@@ -113,11 +113,9 @@ export async function readOverviews(database: Database, scopes: readonly Project
       ) AS overview
       FROM instance_totals, resource_totals, task_totals, recent
     ) AS figures`;
-  const overviews = new Map(rows.map(({ projectId, overview }) => [projectId, overview]));
-  return scopes.map(({ projectId }) => {
-    const overview = overviews.get(projectId);
-    if (!overview) throw new Error('the overview is one row always');
-    return overview;
+  return pickRows(projectIdsOf(scopes), rows, ({ projectId }) => projectId).map((row) => {
+    if (!row) throw new Error('the overview is one row always');
+    return row.overview;
   });
 }
 

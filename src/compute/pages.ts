@@ -1,9 +1,9 @@
-import type { ProjectScope } from '../access/scope.ts';
+import { type ProjectScope, projectIdsOf } from '../access/scope.ts';
 import type { Instance, Task } from '../generated/prisma/client.ts';
 import type { InstanceStatus, TaskStatus } from '../generated/prisma/enums.ts';
 import type { Context } from '../graph/context.ts';
-import { groupRows, idsOf } from '../graph/level.ts';
 import { makePage, type Page, type PageRequest, pageOffset, readPage } from '../kernel/page.ts';
+import { groupRows } from '../kernel/rows.ts';
 import type { Database } from '../platform/database.ts';
 import { countInstances } from './instances.ts';
 import { countTasks } from './tasks.ts';
@@ -56,7 +56,7 @@ async function readInstances(
       instance.vcpu, instance.ram_mb AS "ramMb", instance.storage_gb AS "storageGb", instance.hypervisor, instance.throttled,
       instance.daily_backup AS "dailyBackup", instance.cancellation_at AS "cancellationAt",
       instance.billing_service_id AS "billingServiceId", instance.created, instance.modified
-    FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)
+    FROM unnest(${projectIdsOf(scopes)}::uuid[]) AS wanted (project_id)
     CROSS JOIN LATERAL (
       (SELECT id FROM instances WHERE (SELECT ${status}::instance_status IS NULL) AND project_id = wanted.project_id AND status <> 'deleted'
         ORDER BY id LIMIT ${limit} OFFSET ${offset})
@@ -66,7 +66,7 @@ async function readInstances(
     ) AS listed
     JOIN instances AS instance ON instance.id = listed.id
     ORDER BY instance.id`;
-  return groupRows(idsOf(scopes), rows, ({ projectId }) => projectId);
+  return groupRows(projectIdsOf(scopes), rows, ({ projectId }) => projectId);
 }
 
 async function readTasks(
@@ -77,7 +77,7 @@ async function readTasks(
   const rows = await database.query<Task>`
     SELECT task.id, task.project_id AS "projectId", task.instance_id AS "instanceId", task.kind, task.status, ''::text AS error,
       task.created, task.started, task.finished
-    FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)
+    FROM unnest(${projectIdsOf(scopes)}::uuid[]) AS wanted (project_id)
     CROSS JOIN LATERAL (
       (SELECT id FROM tasks WHERE (SELECT ${status}::task_status IS NULL) AND project_id = wanted.project_id
         ORDER BY id DESC LIMIT ${limit} OFFSET ${offset})
@@ -87,5 +87,5 @@ async function readTasks(
     ) AS listed
     JOIN tasks AS task ON task.id = listed.id
     ORDER BY task.id DESC`;
-  return groupRows(idsOf(scopes), rows, ({ projectId }) => projectId);
+  return groupRows(projectIdsOf(scopes), rows, ({ projectId }) => projectId);
 }

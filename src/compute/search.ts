@@ -1,9 +1,9 @@
-import type { ProjectScope } from '../access/scope.ts';
+import { type ProjectScope, projectIdsOf } from '../access/scope.ts';
 import type { Instance } from '../generated/prisma/client.ts';
 import type { InstanceStatus } from '../generated/prisma/enums.ts';
-import type { Slice } from '../graph/connection.ts';
-import { groupRows, idsOf, pickCounts } from '../graph/level.ts';
+import type { Slice } from '../graph/keyset.ts';
 import { type Order, type Range, rangeOf, sortRows } from '../graph/order.ts';
+import { groupRows, pickCounts } from '../kernel/rows.ts';
 import type { Database } from '../platform/database.ts';
 import type { InstanceAttention } from './attention.ts';
 import { instanceStatuses, type StatusFilter, selectInstanceStatuses } from './statuses.ts';
@@ -44,7 +44,7 @@ export async function searchInstances(
   order: Order,
   slice: Slice<string>,
 ): Promise<Instance[][]> {
-  const projectIds = idsOf(scopes);
+  const projectIds = projectIdsOf(scopes);
   const search = {
     filter,
     order,
@@ -83,7 +83,7 @@ async function choosePaths(
   // In the order of the names, the matches of a prefix are adjacent: the scan reads them directly.
   const prefix = order.field === 'name' || !filter.namePrefix ? null : filter.namePrefix;
   if (region === null && plan === null && prefix === null) return partitions.map(() => null);
-  const names = namesFrom(prefix ?? '');
+  const nameBounds = boundsOfNames(prefix ?? '');
   const limit = MAX_SORTED + 1;
   const rows = await database.query<{ region: number | null; plan: number | null; prefix: number | null }>`
     SELECT
@@ -97,7 +97,7 @@ async function choosePaths(
       ) AS found)::int AS plan,
       (SELECT count(*) FROM (
         SELECT FROM instances WHERE ${prefix}::text IS NOT NULL AND project_id = wanted.project_id AND status = wanted.status::instance_status
-          AND left(name, 255) COLLATE "C" >= ${names.above.value} AND left(name, 255) COLLATE "C" < ${names.below.value} LIMIT ${limit}
+          AND left(name, 255) COLLATE "C" >= ${nameBounds.above.value} AND left(name, 255) COLLATE "C" < ${nameBounds.below.value} LIMIT ${limit}
       ) AS found)::int AS prefix
     FROM unnest(${partitions.map(({ projectId }) => projectId)}::uuid[], ${partitions.map(({ status }) => status)}::text[])
       WITH ORDINALITY AS wanted (project_id, status, place)
@@ -111,8 +111,9 @@ async function choosePaths(
 }
 
 /** The range of the names that begin with `prefix`. */
-function namesFrom(prefix: string): Range['names'] {
-  return rangeOf({ after: undefined, before: undefined, limit: 0, backwards: false }, { field: 'id', direction: 'asc' }, { prefix }).names;
+function boundsOfNames(prefix: string): Range['nameBounds'] {
+  return rangeOf({ after: undefined, before: undefined, limit: 0, backwards: false }, { field: 'id', direction: 'asc' }, { prefix })
+    .nameBounds;
 }
 
 /**
@@ -121,7 +122,7 @@ function namesFrom(prefix: string): Range['names'] {
  * would be applied to the rows of all branches, which the planner then sorts.
  */
 function scanInstances(database: Database, partitions: readonly Partition[], { filter, range }: Search) {
-  const { names, moments, limit, walk, isAscending } = range;
+  const { nameBounds, createdBounds, limit, scanColumn, isAscending } = range;
   const { region = null, plan = null } = filter;
   const prefix = filter.namePrefix ?? '';
   const query = isAscending ? database.queryAscending : database.query;
@@ -134,7 +135,7 @@ function scanInstances(database: Database, partitions: readonly Partition[], { f
       ${partitions.map(({ above }) => above)}::uuid[], ${partitions.map(({ below }) => below)}::uuid[]) AS wanted (project_id, status, above, below)
     CROSS JOIN LATERAL (
       (SELECT * FROM (
-          SELECT * FROM instances WHERE ${walk}::text = 'id' AND project_id = wanted.project_id AND status = wanted.status::instance_status
+          SELECT * FROM instances WHERE ${scanColumn}::text = 'id' AND project_id = wanted.project_id AND status = wanted.status::instance_status
             AND (status, id) > (wanted.status::instance_status, wanted.above) AND (status, id) < (wanted.status::instance_status, wanted.below)
           ORDER BY status DESC, id DESC OFFSET 0
         ) AS scanned
@@ -142,16 +143,16 @@ function scanInstances(database: Database, partitions: readonly Partition[], { f
         LIMIT ${limit})
       UNION ALL
       (SELECT * FROM (
-          SELECT * FROM instances WHERE ${walk}::text = 'name' AND project_id = wanted.project_id AND status = wanted.status::instance_status
-            AND (left(name, 255) COLLATE "C", id) > (${names.above.value}, ${names.above.id}::uuid) AND (left(name, 255) COLLATE "C", id) < (${names.below.value}, ${names.below.id}::uuid)
+          SELECT * FROM instances WHERE ${scanColumn}::text = 'name' AND project_id = wanted.project_id AND status = wanted.status::instance_status
+            AND (left(name, 255) COLLATE "C", id) > (${nameBounds.above.value}, ${nameBounds.above.id}::uuid) AND (left(name, 255) COLLATE "C", id) < (${nameBounds.below.value}, ${nameBounds.below.id}::uuid)
           ORDER BY left(name, 255) COLLATE "C" DESC, id DESC OFFSET 0
         ) AS scanned
         WHERE (${region}::text IS NULL OR region = ${region}::text) AND (${plan}::text IS NULL OR plan = ${plan}::text)
         LIMIT ${limit})
       UNION ALL
       (SELECT * FROM (
-          SELECT * FROM instances WHERE ${walk}::text = 'created' AND project_id = wanted.project_id AND status = wanted.status::instance_status
-            AND (created, id) > (${moments.above.value}::text::timestamptz, ${moments.above.id}::uuid) AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
+          SELECT * FROM instances WHERE ${scanColumn}::text = 'created' AND project_id = wanted.project_id AND status = wanted.status::instance_status
+            AND (created, id) > (${createdBounds.above.value}::text::timestamptz, ${createdBounds.above.id}::uuid) AND (created, id) < (${createdBounds.below.value}::text::timestamptz, ${createdBounds.below.id}::uuid)
           ORDER BY created DESC, id DESC OFFSET 0
         ) AS scanned
         WHERE (${region}::text IS NULL OR region = ${region}::text) AND (${plan}::text IS NULL OR plan = ${plan}::text) AND starts_with(name, ${prefix}::text)
@@ -169,11 +170,11 @@ function sortInstances(
   paths: readonly AccessPath[],
   { filter, order, range }: Search,
 ) {
-  const { names, moments, limit, isAscending } = range;
+  const { nameBounds, createdBounds, limit, isAscending } = range;
   const { region = null, plan = null } = filter;
   const now = new Date();
   // An unused range is empty, or the planner would expect many rows of it.
-  const [first, last] = paths.includes('prefix') ? [names.above.value, names.below.value] : ['', ''];
+  const [first, last] = paths.includes('prefix') ? [nameBounds.above.value, nameBounds.below.value] : ['', ''];
   const query = isAscending ? database.queryAscending : database.query;
   return query<Row>`
     SELECT instance.id, instance.project_id AS "projectId", instance.name, instance.status, instance.plan, instance.region,
@@ -209,10 +210,10 @@ function sortInstances(
       ) AS found
       WHERE (${region}::text IS NULL OR region = ${region}::text) AND (${plan}::text IS NULL OR plan = ${plan}::text)
         AND id > wanted.above AND id < wanted.below
-        AND (left(name, 255) COLLATE "C", id) > (${names.above.value}, ${names.above.id}::uuid)
-        AND (left(name, 255) COLLATE "C", id) < (${names.below.value}, ${names.below.id}::uuid)
-        AND (created, id) > (${moments.above.value}::text::timestamptz, ${moments.above.id}::uuid)
-        AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
+        AND (left(name, 255) COLLATE "C", id) > (${nameBounds.above.value}, ${nameBounds.above.id}::uuid)
+        AND (left(name, 255) COLLATE "C", id) < (${nameBounds.below.value}, ${nameBounds.below.id}::uuid)
+        AND (created, id) > (${createdBounds.above.value}::text::timestamptz, ${createdBounds.above.id}::uuid)
+        AND (created, id) < (${createdBounds.below.value}::text::timestamptz, ${createdBounds.below.id}::uuid)
       ORDER BY CASE WHEN ${order.field}::text = 'name' THEN left(name, 255) END COLLATE "C" DESC,
         CASE WHEN ${order.field}::text = 'created' THEN created END DESC, id DESC LIMIT ${limit}
     ) AS instance`;
@@ -229,7 +230,7 @@ export async function countMatchingInstances(database: Database, projectIds: rea
   const { region = null, plan = null, attention = null } = filter;
   const prefix = filter.namePrefix ?? '';
   const path: AccessPath = attention ?? (prefix === '' ? (region === null ? 'plan' : 'region') : 'prefix');
-  const names = namesFrom(prefix);
+  const nameBounds = boundsOfNames(prefix);
   const now = new Date();
   const partitions = projectIds.flatMap((projectId) => selectInstanceStatuses(filter).map((status) => ({ projectId, status })));
   const rows = await database.query<{ projectId: string | null; count: number }>`
@@ -256,7 +257,7 @@ export async function countMatchingInstances(database: Database, projectIds: rea
           AND project_id = wanted.project_id AND status = wanted.status::instance_status AND plan >= '' AND plan = ${plan}::text
         UNION ALL
         SELECT region, plan, NULL FROM instances WHERE ${path}::text = 'prefix'
-          AND project_id = wanted.project_id AND status = wanted.status::instance_status AND left(name, 255) COLLATE "C" >= ${names.above.value} AND left(name, 255) COLLATE "C" < ${names.below.value}
+          AND project_id = wanted.project_id AND status = wanted.status::instance_status AND left(name, 255) COLLATE "C" >= ${nameBounds.above.value} AND left(name, 255) COLLATE "C" < ${nameBounds.below.value}
       ) AS found
       WHERE (${region}::text IS NULL OR region = ${region}::text) AND (${plan}::text IS NULL OR plan = ${plan}::text)
         AND (name IS NULL OR starts_with(name, ${prefix}::text))

@@ -1,11 +1,11 @@
-import type { InProject, ProjectScope } from '../access/scope.ts';
+import { type InProject, type ProjectScope, projectIdsOf } from '../access/scope.ts';
 import type { Task } from '../generated/prisma/client.ts';
 import type { TaskStatus } from '../generated/prisma/enums.ts';
-import { boundsOf, type Slice, sliceById } from '../graph/connection.ts';
-import { groupRows, idsOf, pickCounts, pickLists } from '../graph/level.ts';
+import { boundsOf, type Slice, sliceById } from '../graph/keyset.ts';
 import { pickInProject } from '../graph/node.ts';
 import { type Order, rangeOf, sortRows } from '../graph/order.ts';
-import type { SizedText } from '../graph/text.ts';
+import type { SizedText } from '../graph/textloader.ts';
+import { groupRows, pickCounts, pickLists } from '../kernel/rows.ts';
 import type { Database } from '../platform/database.ts';
 import { type TaskAttention, windowStarts } from './attention.ts';
 import { type StatusFilter, selectTaskStatuses, taskStatuses } from './statuses.ts';
@@ -39,10 +39,10 @@ export async function listTasks(
   const tasks = { where: { status: status ?? undefined, ...where }, ...rest, omit: { error: true } };
   const rows = await database.project.findMany({
     relationLoadStrategy: 'join',
-    where: { id: { in: idsOf(scopes) } },
+    where: { id: { in: projectIdsOf(scopes) } },
     select: { id: true, tasks },
   });
-  return pickLists(idsOf(scopes), rows, ({ tasks }) => tasks.map(withoutError));
+  return pickLists(projectIdsOf(scopes), rows, ({ tasks }) => tasks.map(withoutError));
 }
 
 /** An error may be long: `readTaskErrors` reads it only where it is requested. */
@@ -68,7 +68,7 @@ async function listAttentiveTasks(
   const { dayAgo, hourAgo } = windowStarts(new Date());
   const query = isAscending ? database.queryAscending : database.query;
   const rows = await query<Task>`
-    SELECT listed.* FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)
+    SELECT listed.* FROM unnest(${projectIdsOf(scopes)}::uuid[]) AS wanted (project_id)
     CROSS JOIN LATERAL (
       SELECT task.id, task.project_id AS "projectId", task.instance_id AS "instanceId", task.kind, task.status, ''::text AS error,
         task.created, task.started, task.finished
@@ -84,7 +84,7 @@ async function listAttentiveTasks(
       JOIN tasks AS task ON task.id = found.id
     ) AS listed
     ORDER BY listed.id DESC`;
-  return groupRows(idsOf(scopes), rows, ({ projectId }) => projectId);
+  return groupRows(projectIdsOf(scopes), rows, ({ projectId }) => projectId);
 }
 
 /**
@@ -99,15 +99,15 @@ async function searchTasks(
   slice: Slice<string>,
 ): Promise<Task[][]> {
   const range = rangeOf(slice, order, { known: taskStatuses, wanted: selectTaskStatuses(filter) ?? taskStatuses });
-  const { moments, statuses, idsAbove, idsBelow, limit, isAscending } = range;
+  const { createdBounds, statuses, idsAbove, idsBelow, limit, isAscending } = range;
   const { dayAgo, hourAgo } = windowStarts(new Date());
   const isByStatus = order.field === 'status';
-  const source: string = filter.attention ?? range.walk;
+  const source: string = filter.attention ?? range.scanColumn;
   const query = isAscending ? database.queryAscending : database.query;
   const rows = await query<TaskRow>`
     SELECT task.id, task.project_id AS "projectId", task.instance_id AS "instanceId", task.kind, task.status, '' AS error,
       task.created, task.started, task.finished
-    FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)
+    FROM unnest(${projectIdsOf(scopes)}::uuid[]) AS wanted (project_id)
     CROSS JOIN LATERAL (
       (SELECT found.* FROM unnest(${statuses}::text[], ${idsAbove}::uuid[], ${idsBelow}::uuid[])
           WITH ORDINALITY AS chosen (status, above, below, rank)
@@ -124,8 +124,8 @@ async function searchTasks(
         CROSS JOIN LATERAL (
           SELECT id, project_id, instance_id, kind, status, created, started, finished FROM tasks
           WHERE project_id = wanted.project_id AND status = chosen.status::task_status
-            AND (created, id) > (${moments.above.value}::text::timestamptz, ${moments.above.id}::uuid)
-            AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
+            AND (created, id) > (${createdBounds.above.value}::text::timestamptz, ${createdBounds.above.id}::uuid)
+            AND (created, id) < (${createdBounds.below.value}::text::timestamptz, ${createdBounds.below.id}::uuid)
           ORDER BY created DESC, id DESC LIMIT ${limit}
         ) AS found
         WHERE ${source}::text = 'created' ORDER BY found.created DESC, found.id DESC LIMIT ${limit})
@@ -140,12 +140,12 @@ async function searchTasks(
       ) AS found
       JOIN unnest(${statuses}::text[], ${idsAbove}::uuid[], ${idsBelow}::uuid[]) AS chosen (status, above, below)
         ON chosen.status = found.status::text AND found.id > chosen.above AND found.id < chosen.below
-      WHERE (created, id) > (${moments.above.value}::text::timestamptz, ${moments.above.id}::uuid)
-        AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
+      WHERE (created, id) > (${createdBounds.above.value}::text::timestamptz, ${createdBounds.above.id}::uuid)
+        AND (created, id) < (${createdBounds.below.value}::text::timestamptz, ${createdBounds.below.id}::uuid)
       ORDER BY CASE WHEN ${order.field}::text = 'created' THEN created END DESC,
         CASE WHEN ${isByStatus}::boolean THEN found.status END DESC, id DESC LIMIT ${limit})
     ) AS task`;
-  const lists = groupRows(idsOf(scopes), rows as Task[], ({ projectId }) => projectId);
+  const lists = groupRows(projectIdsOf(scopes), rows as Task[], ({ projectId }) => projectId);
   return lists.map((listed) => sortRows(listed, order, range, taskStatuses));
 }
 
@@ -169,6 +169,6 @@ export async function countTasks(database: Database, scopes: readonly ProjectSco
         ELSE CASE WHEN ${statuses}::text[] IS NULL THEN (SELECT count(*) FROM tasks WHERE project_id = wanted.project_id)
           ELSE (SELECT count(*) FROM tasks WHERE project_id = wanted.project_id AND status = ANY (${statuses}::text[]::task_status[])) END
       END)::int AS count
-    FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)`;
-  return pickCounts(idsOf(scopes), rows, ({ projectId }) => projectId);
+    FROM unnest(${projectIdsOf(scopes)}::uuid[]) AS wanted (project_id)`;
+  return pickCounts(projectIdsOf(scopes), rows, ({ projectId }) => projectId);
 }

@@ -10,14 +10,30 @@ import type { Logger } from '../platform/logger.ts';
 import type { Endpoint } from './endpoint.ts';
 import type { ConsoleClient, LiveSession, SessionIdentity } from './session.ts';
 import { inactiveStatuses, Sessions } from './sessions.ts';
-import { claimSession, findInstance, type Handover, insertSession, readHandover, recordAttachment, takeSession } from './store.ts';
+import {
+  claimSession,
+  findInstance,
+  type Handover,
+  insertSession,
+  isSessionRunning,
+  readHandover,
+  recordAttachment,
+  takeSession,
+} from './store.ts';
 
 /** How long to wait for a handover: the former owner learns of the claim at its next poll. */
 const HANDOVER_TIMEOUT_MS = 3_000;
 const HANDOVER_POLL_INTERVAL_MS = 100;
 
 /** Why a console cannot be opened. */
-type ConsoleRejection = 'instance_not_running' | 'console_unreachable' | 'session_gone' | 'after_not_kept' | 'too_many_consoles';
+type ConsoleRejection =
+  | 'instance_not_running'
+  | 'console_unreachable'
+  | 'session_gone'
+  | 'after_not_kept'
+  | 'too_many_consoles'
+  /** Another client was attached at the same moment: the session continues. */
+  | 'restart';
 
 interface ConsoleRequest {
   readonly instanceId: string;
@@ -129,7 +145,8 @@ export class Consoles {
     const facts = { id: sessionId, projectId, instanceId, userId, endpoint };
     const session = this.#sessions.get(sessionId) ?? (await this.#moveHere(database, facts, after));
     const isOwn = session?.facts.userId === userId && session.facts.instanceId === instanceId && session.facts.projectId === projectId;
-    if (!session || !isOwn) return 'session_gone';
+    if (!session) return this.#explainLoss(database, facts);
+    if (!isOwn) return 'session_gone';
     const { start, end } = session.scrollback;
     const position = session.isSerial ? (after ?? start) : end;
     if (position < start || position > end) return 'after_not_kept';
@@ -140,8 +157,8 @@ export class Consoles {
       attach: async (client) => {
         try {
           const outcome = await recordAttachment(database, { id: sessionId, userId, clientAddress, owner }, limits.perUser);
-          if (outcome !== 'entered') return outcome;
-          if (!this.#sessions.isRunning(session)) return 'session_gone';
+          if (outcome === 'too_many_consoles') return outcome;
+          if (outcome === 'lost' || !this.#sessions.isRunning(session)) return await this.#explainLoss(database, facts);
           // The pause has a limit: by now the scrollback may have dropped output that a slow client needs.
           return position < session.scrollback.start ? 'after_not_kept' : this.#attach(scope, session, client, position);
         } finally {
@@ -172,6 +189,11 @@ export class Consoles {
         if (session.detach(client)) this.#sessions.saveDetached(session);
       },
     };
+  }
+
+  /** Why a client cannot be attached to a session that does not run here. */
+  async #explainLoss(database: Database, facts: SessionIdentity): Promise<ConsoleRejection> {
+    return (await isSessionRunning(database, facts)) ? 'restart' : 'session_gone';
   }
 
   /** Moves a running session here from its process; null if it is not running. The same requests of a user share one claim. */

@@ -2,7 +2,7 @@ import { ConsoleKind } from '../generated/prisma/enums.ts';
 import { textProblem } from '../kernel/text.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import type { Database } from '../platform/database.ts';
-import { OperatorError } from '../platform/failure.ts';
+import { OperatorError } from '../platform/operatorerror.ts';
 import type { Endpoint } from './endpoint.ts';
 
 /** Sets the address of an instance's console; returns the message for the operator. Throws an OperatorError for bad input. */

@@ -1,9 +1,9 @@
 import type { ConsoleEnd, ConsoleKind } from '../generated/prisma/enums.ts';
 import { builder } from '../graph/builder.ts';
+import { byId, implementConnection, resolveList } from '../graph/connection.ts';
 import { pageCost } from '../graph/cost.ts';
 import { describeValues } from '../graph/enums.ts';
 import { idempotencyKey, runIdempotently } from '../graph/idempotency.ts';
-import { byId, implementConnection, resolveList } from '../graph/list.ts';
 import { NodeRef, registerNode } from '../graph/node.ts';
 import { ownProject, ProjectRef, projectFields } from '../graph/project.ts';
 import { ownInstance } from '../graph/refs.ts';

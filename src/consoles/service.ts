@@ -1,9 +1,9 @@
-import { hasRole, type InProject, type ProjectScope, requireRole } from '../access/scope.ts';
+import { hasRole, type InProject, type ProjectScope, projectIdsOf, requireRole } from '../access/scope.ts';
 import type { ConsoleSession as ConsoleSessionRow, Prisma } from '../generated/prisma/client.ts';
-import { boundsOf, type Slice, sliceById } from '../graph/connection.ts';
-import { groupRows, idsOf, pickCounts, pickLists } from '../graph/level.ts';
+import { boundsOf, type Slice, sliceById } from '../graph/keyset.ts';
 import { pickInProject } from '../graph/node.ts';
 import { Fault } from '../kernel/fault.ts';
+import { groupRows, pickCounts, pickLists } from '../kernel/rows.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import type { Database } from '../platform/database.ts';
 import type { Consoles } from './consoles.ts';
@@ -36,7 +36,7 @@ export async function listSessions(
       select: { id: true, consoleSessions },
     });
   });
-  return pickLists(idsOf(scopes), projects, ({ consoleSessions }) => consoleSessions.map(toSession));
+  return pickLists(projectIdsOf(scopes), projects, ({ consoleSessions }) => consoleSessions.map(toSession));
 }
 
 /** The number of sessions in each of the lists. */
@@ -45,7 +45,7 @@ export async function countSessions(database: Database, scopes: readonly Project
     database.consoleSession.groupBy({ by: 'projectId', where: { AND: conditions, projectId: { in: projectIds } }, _count: true }),
   );
   const rows = counts.map(({ projectId, _count }) => ({ projectId, count: _count }));
-  return pickCounts(idsOf(scopes), rows, ({ projectId }) => projectId);
+  return pickCounts(projectIdsOf(scopes), rows, ({ projectId }) => projectId);
 }
 
 /** Reads the sessions of the viewer's projects by two statements: the sessions of all users and one's own have an index each. */
@@ -58,7 +58,7 @@ async function readByRole<Row>(
   const filter = { instanceId: instanceId ?? undefined, userId: userId ?? undefined, ended };
   const isAdmin = (scope: ProjectScope) => hasRole(scope, 'admin');
   const groups = [scopes.filter(isAdmin), scopes.filter((scope) => !isAdmin(scope))];
-  const reads = groups.map((group) => (group[0] ? read(idsOf(group), [visibleTo(group[0]), filter]) : []));
+  const reads = groups.map((group) => (group[0] ? read(projectIdsOf(group), [visibleTo(group[0]), filter]) : []));
   return (await Promise.all(reads)).flat();
 }
 

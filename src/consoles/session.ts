@@ -162,7 +162,7 @@ export class LiveSession {
     this.endPause();
     client?.close(closing);
     const line = this.#line;
-    if (!line || line.destroyed) return;
+    if (!line) return;
     this.#line = null;
     await new Promise<void>((resolve) => {
       const timer = setTimeout(() => line.destroy(), HANG_UP_MS);

@@ -10,7 +10,6 @@ export const SILENT_SECONDS = 60;
 const MAX_ADDRESSES = 20;
 /** A session without a heartbeat for this long no longer counts towards the quota of its user. */
 const QUOTA_SECONDS = 20;
-const DAY_SECONDS = 86_400;
 
 interface ConsoleInstance {
   readonly name: string;
@@ -122,7 +121,7 @@ export function recordAttachment(
   database: Database,
   { id, userId, clientAddress, owner }: Pick<NewSession, 'id' | 'userId' | 'clientAddress' | 'owner'>,
   max: number,
-): Promise<'entered' | 'too_many_consoles' | 'session_gone'> {
+): Promise<'entered' | 'too_many_consoles' | 'lost'> {
   return database.transact(async (query) => {
     await lockConsoles(query, 'user', userId);
     const [row] = await query<{ count: number }>`
@@ -135,8 +134,19 @@ export function recordAttachment(
         client_addresses = (array_remove(client_addresses, ${clientAddress}))
           [greatest(cardinality(array_remove(client_addresses, ${clientAddress})) - ${MAX_ADDRESSES - 2}::int, 1):] || ${clientAddress}::text
       WHERE id = ${id}::uuid AND ended IS NULL AND runner = ${owner}::uuid RETURNING id`;
-    return updated.length > 0 ? 'entered' : 'session_gone';
+    return updated.length > 0 ? 'entered' : 'lost';
   });
+}
+
+/** Whether a session of the user runs, in any process. */
+export async function isSessionRunning(
+  database: Database,
+  { id, projectId, instanceId, userId }: Pick<NewSession, 'id' | 'projectId' | 'instanceId' | 'userId'>,
+): Promise<boolean> {
+  const rows = await database.query<{ id: string }>`
+    SELECT id FROM console_sessions WHERE id = ${id}::uuid AND ended IS NULL AND user_id = ${userId}::uuid
+      AND instance_id = ${instanceId}::uuid AND project_id = ${projectId}::uuid`;
+  return rows.length > 0;
 }
 
 /** The numbers of bytes to and from a console in a session so far. */
@@ -250,7 +260,7 @@ export function deleteOldRecords(database: Database, days: number, signal?: Abor
     (limit) => database.query<{ count: number }>`
       WITH deleted AS (
         DELETE FROM console_sessions WHERE ctid = ANY (ARRAY(
-          SELECT ctid FROM console_sessions WHERE ended < now() - make_interval(secs => ${days * DAY_SECONDS}::float8) ORDER BY ended LIMIT ${limit}::int
+          SELECT ctid FROM console_sessions WHERE ended < now() - ${days}::float8 * interval '24 hours' ORDER BY ended LIMIT ${limit}::int
         ))
         RETURNING 1
       )

@@ -1,9 +1,9 @@
-import { hasRole, type InProject, type ProjectScope } from '../access/scope.ts';
-import type { ReadWithinBudget, Sized } from '../graph/answer.ts';
-import { boundsOf, type Slice } from '../graph/connection.ts';
-import { groupRows, pickCounts } from '../graph/level.ts';
+import { hasRole, type InProject, type ProjectScope, projectIdsOf } from '../access/scope.ts';
+import { boundsOf, type Slice } from '../graph/keyset.ts';
 import { pickInProject } from '../graph/node.ts';
 import { type Order, rangeOf, sortRows } from '../graph/order.ts';
+import type { ReadWithinBudget, Sized } from '../graph/response.ts';
+import { groupRows, pickCounts } from '../kernel/rows.ts';
 import type { Database } from '../platform/database.ts';
 import type { Dashboard } from './list.ts';
 
@@ -94,7 +94,7 @@ export async function listOrderedDashboards(
   read: ReadWithinBudget,
 ): Promise<Dashboard[][]> {
   const range = rangeOf(slice, order);
-  const { names, moments, limit, isAscending } = range;
+  const { nameBounds, createdBounds, limit, isAscending } = range;
   const { projectIds, userIds, areAdmins } = describeScopes(scopes);
   const query = isAscending ? database.queryAscending : database.query;
   const rows = await read(
@@ -114,10 +114,10 @@ export async function listOrderedDashboards(
           CROSS JOIN LATERAL (
             SELECT dashboards.* FROM dashboards
             WHERE project_id = wanted.project_id AND (wanted.is_admin OR is_public OR created_by = wanted.user_id)
-              AND (left(name, 255) COLLATE "C", id) > (${names.above.value}, ${names.above.id}::uuid)
-              AND (left(name, 255) COLLATE "C", id) < (${names.below.value}, ${names.below.id}::uuid)
-              AND (created, id) > (${moments.above.value}::text::timestamptz, ${moments.above.id}::uuid)
-              AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
+              AND (left(name, 255) COLLATE "C", id) > (${nameBounds.above.value}, ${nameBounds.above.id}::uuid)
+              AND (left(name, 255) COLLATE "C", id) < (${nameBounds.below.value}, ${nameBounds.below.id}::uuid)
+              AND (created, id) > (${createdBounds.above.value}::text::timestamptz, ${createdBounds.above.id}::uuid)
+              AND (created, id) < (${createdBounds.below.value}::text::timestamptz, ${createdBounds.below.id}::uuid)
             ORDER BY CASE WHEN ${order.field}::text = 'name' THEN left(name, 255) END COLLATE "C" DESC,
               CASE WHEN ${order.field}::text = 'created' THEN created END DESC, id DESC LIMIT ${limit}
           ) AS dashboard
@@ -144,7 +144,7 @@ export async function countDashboards(database: Database, scopes: readonly Proje
 
 function describeScopes(scopes: readonly ProjectScope[]) {
   return {
-    projectIds: scopes.map(({ projectId }) => projectId),
+    projectIds: projectIdsOf(scopes),
     userIds: scopes.map(({ viewer }) => viewer.userId),
     areAdmins: scopes.map((scope) => hasRole(scope, 'admin')),
   };

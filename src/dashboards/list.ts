@@ -1,6 +1,6 @@
 import { hasRole, type IdRange, type ProjectScope } from '../access/scope.ts';
-import type { ReadWithinBudget, Sized } from '../graph/answer.ts';
-import { boundsOf, boundsOfPage, type Slice } from '../graph/connection.ts';
+import { boundsOf, boundsOfPage, type Slice } from '../graph/keyset.ts';
+import type { ReadWithinBudget, Sized } from '../graph/response.ts';
 import { Fault } from '../kernel/fault.ts';
 import { makePage, type Page, type PageRequest, pageOffset, readPage } from '../kernel/page.ts';
 import { parseUuid } from '../kernel/uuid.ts';
@@ -23,7 +23,7 @@ export interface DashboardRow {
 /** A dashboard with the organization of its project. */
 export type Dashboard = DashboardRow & { readonly organizationId: string };
 
-/** The fields that may be large: a list reads them only where they are requested, and only within the answer's byte budget. */
+/** The fields that may be large: a list reads them only where they are requested, and only within the response's byte budget. */
 export const heavyFields: ReadonlySet<string> = new Set(['description', 'widgets']);
 
 /** The dashboards that the viewer may see in one project, the oldest first. */

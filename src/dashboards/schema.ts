@@ -1,15 +1,15 @@
 import type { InputFieldBuilder } from '@pothos/core';
 import type { ProjectScope } from '../access/scope.ts';
-import { openReader, readWithoutHeavyFields } from '../graph/answer.ts';
+import type { CheckAccess } from '../graph/accesscheck.ts';
 import { builder } from '../graph/builder.ts';
+import { implementConnection, resolveList } from '../graph/connection.ts';
 import { pageCost } from '../graph/cost.ts';
 import { idempotencyKey, runIdempotently } from '../graph/idempotency.ts';
-import { implementConnection, resolveList } from '../graph/list.ts';
-import type { Locate } from '../graph/locate.ts';
 import { NodeRef, registerNode } from '../graph/node.ts';
 import { implementOrder, orderedKeyset } from '../graph/order.ts';
-import { implementPage, pageArgs } from '../graph/page.ts';
+import { implementPage, pageArgs } from '../graph/pagefield.ts';
 import { ProjectRef, projectFields } from '../graph/project.ts';
+import { openReader, readWithoutHeavyFields } from '../graph/response.ts';
 import { loadMember, UserRef } from '../graph/user.ts';
 import { countDashboards, defaultDashboardOrder, findDashboards, listDashboardsByProject, listOrderedDashboards } from './find.ts';
 import { type Dashboard, getDashboard, heavyFields, listDashboards, pageDashboards } from './list.ts';
@@ -144,7 +144,7 @@ const UpdateDashboardInput = builder.inputType('UpdateDashboardInput', {
     project: t.field({
       type: 'UUID',
       description: 'The id of the project to move to: one of the same organization in which the caller may edit dashboards. Not null.',
-      extensions: { refusesNull: true },
+      extensions: { rejectsNull: true },
     }),
     expectedVersion: expectedVersion(t),
     idempotencyKey: idempotencyKey(t),
@@ -158,25 +158,25 @@ const PatchDashboardInput = builder.inputType('PatchDashboardInput', {
     name: t.field({
       type: 'Name',
       description: '1 to 255 characters, not blank. Not null.',
-      extensions: { maxLength: 255, refusesNull: true },
+      extensions: { maxLength: 255, rejectsNull: true },
     }),
     description: t.field({
       type: 'Text',
       description: 'At most 10000 characters. Not null.',
-      extensions: { maxLength: 10_000, refusesNull: true },
+      extensions: { maxLength: 10_000, rejectsNull: true },
     }),
     widgets: t.field({ type: 'JSON', description: 'The configuration of the widgets: any JSON value of up to 256 KiB.' }),
     isDefault: t.boolean({
       description: 'Makes it the default dashboard of the project, in place of the current one. Not null.',
-      extensions: { refusesNull: true },
+      extensions: { rejectsNull: true },
     }),
-    isPublic: t.boolean({ description: 'Makes it visible to everyone in the project. Not null.', extensions: { refusesNull: true } }),
+    isPublic: t.boolean({ description: 'Makes it visible to everyone in the project. Not null.', extensions: { rejectsNull: true } }),
     project: t.field({
       type: 'UUID',
       description:
         'The id of the project to move to: one of the same organization in which the caller may edit dashboards. Not null. A ' +
         'dashboard that moves is not the default there, unless `isDefault` is true.',
-      extensions: { refusesNull: true },
+      extensions: { rejectsNull: true },
     }),
     expectedVersion: expectedVersion(t),
     idempotencyKey: idempotencyKey(t),
@@ -218,7 +218,7 @@ const DeleteDashboardPayload = builder.objectRef<Deletion>('DeleteDashboardPaylo
   }),
 });
 
-const locateDashboard: Locate = async ({ organizationId = '', projectId = '', id = '' }, context) =>
+const checkDashboardAccess: CheckAccess = async ({ organizationId = '', projectId = '', id = '' }, context) =>
   getDashboard(await context.openProject({ organizationId, projectId }), id, readWithoutHeavyFields);
 
 builder.mutationFields((t) => ({
@@ -237,7 +237,7 @@ builder.mutationFields((t) => ({
     nullable: true,
     description: 'Replaces a monitoring dashboard. Needs the role `member` for one’s own dashboards, `admin` for others.',
     args: { input: t.arg({ type: UpdateDashboardInput, required: true, description: 'The new content.' }) },
-    extensions: { locate: locateDashboard },
+    extensions: { checkAccess: checkDashboardAccess },
     resolve: (_root, { input }, context, info) =>
       runIdempotently({ input, context, info }, async ({ openProject, services }) => ({
         dashboard: await updateDashboard(await openProject(input), input, services.quotas.dashboardsPerProject),
@@ -249,7 +249,7 @@ builder.mutationFields((t) => ({
     description:
       'Changes only the given fields of a monitoring dashboard. Needs the role `member` for one’s own dashboards, `admin` for others.',
     args: { input: t.arg({ type: PatchDashboardInput, required: true, description: 'The changes.' }) },
-    extensions: { locate: locateDashboard },
+    extensions: { checkAccess: checkDashboardAccess },
     resolve: (_root, { input }, context, info) =>
       runIdempotently({ input, context, info }, async ({ openProject, services }) => ({
         dashboard: await patchDashboard(await openProject(input), input, services.quotas.dashboardsPerProject),
@@ -260,7 +260,7 @@ builder.mutationFields((t) => ({
     nullable: true,
     description: 'Deletes a monitoring dashboard. Needs the role `member` for one’s own dashboards, `admin` for others.',
     args: { input: t.arg({ type: DeleteDashboardInput, required: true, description: 'The dashboard to delete.' }) },
-    extensions: { locate: locateDashboard },
+    extensions: { checkAccess: checkDashboardAccess },
     resolve: async (_root, { input }, context, info) => {
       const deletion = await runIdempotently({ input, context, info }, async ({ openProject }) =>
         deleteDashboard(await openProject(input), input),

@@ -32,11 +32,10 @@ export async function createDashboard(scope: ProjectScope<SqlClient>, content: D
   const { widgets = [] } = content;
   return lockDefaults(scope, content.isDefault ? [scope.projectId] : [], async (query) => {
     if (content.isDefault) await clearDefault(query, scope.projectId);
-    const now = new Date();
     const [row] = await query<DashboardRow>`
-      INSERT INTO dashboards (project_id, created_by, name, description, widgets, is_default, is_public, created, modified)
+      INSERT INTO dashboards (project_id, created_by, name, description, widgets, is_default, is_public)
       SELECT ${scope.projectId}::uuid, ${scope.viewer.userId}::uuid, ${content.name}::text, ${content.description}::text,
-        ${toJsonText(widgets)}::json, ${content.isDefault}::boolean, ${content.isPublic}::boolean, ${now}::timestamptz, ${now}::timestamptz
+        ${toJsonText(widgets)}::json, ${content.isDefault}::boolean, ${content.isPublic}::boolean
       WHERE has_dashboard_room(${scope.projectId}::uuid, ${quota}::bigint)
       RETURNING id, project_id AS "projectId", created_by AS "createdById", name, description, widgets,
         is_default AS "isDefault", is_public AS "isPublic", version, created, modified`;
@@ -82,7 +81,7 @@ export async function patchDashboard(scope: ProjectScope<SqlClient>, change: Das
         widgets = coalesce(${widgets === undefined ? null : toJsonText(widgets)}::json, widgets),
         is_default = coalesce(${isDefault}::boolean, is_default), is_public = coalesce(${isPublic}::boolean, is_public),
         project_id = ${projectId}::uuid, version = version + ${isChanged}::boolean::int,
-        modified = CASE WHEN ${isChanged}::boolean THEN ${new Date()}::timestamptz ELSE modified END
+        modified = CASE WHEN ${isChanged}::boolean THEN clock_timestamp() ELSE modified END
       WHERE id = ${id}::uuid AND project_id = ${scope.projectId}::uuid
         AND (${editsAll}::boolean OR (${editsOwn}::boolean AND created_by = ${scope.viewer.userId}::uuid))
         AND version = coalesce(${change.expectedVersion ?? null}::int, version)
@@ -154,7 +153,7 @@ async function lockDefaults<Result>(
 
 async function clearDefault(query: Query, projectId: string, exceptId: string | null = null): Promise<void> {
   await query`
-    UPDATE dashboards SET is_default = false, version = version + 1, modified = ${new Date()}
+    UPDATE dashboards SET is_default = false, version = version + 1, modified = clock_timestamp()
     WHERE project_id = ${projectId}::uuid AND is_default AND id IS DISTINCT FROM ${exceptId}::uuid`;
 }
 

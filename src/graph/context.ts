@@ -2,16 +2,16 @@ import DataLoader from 'dataloader';
 import type { ExecutionResult } from 'graphql';
 import type { Lease, Revocable } from '../access/revocation.ts';
 import { type InProject, openProject, type PrefetchedProject, type ProjectIds, type ProjectScope, rebindScope } from '../access/scope.ts';
-import type { Turns } from '../access/turns.ts';
 import { refreshViewer, requireSession, type Session, type Viewer } from '../access/viewer.ts';
 import { Fault } from '../kernel/fault.ts';
 import { toJsonText } from '../kernel/jsontext.ts';
 import { getOrInsert } from '../kernel/map.ts';
+import type { KeyedSemaphore } from '../kernel/semaphore.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import type { Database } from '../platform/database.ts';
 import type { Logger } from '../platform/logger.ts';
-import { AnswerBudget, type AnswerContext, type AnswerLimits } from './answer.ts';
-import type { Shares } from './share.ts';
+import { ResponseBudget, type ResponseContext, type ResponseLimits } from './response.ts';
+import type { UserDatabases } from './userdatabases.ts';
 
 /** The maximum number of what a user or a project may have. */
 interface Quotas {
@@ -24,20 +24,20 @@ interface Quotas {
 /** The process-wide state of the domains; a domain declares its own part by declaration merging. */
 export interface Services {
   /** The operations of each user. */
-  readonly turns: Turns;
+  readonly semaphore: KeyedSemaphore;
   /** Those that cost much. */
-  readonly costlyTurns: Turns;
+  readonly costlySemaphore: KeyedSemaphore;
   /** The database for each user. */
-  readonly shares: Shares;
-  readonly answerLimits: AnswerLimits;
+  readonly userDatabases: UserDatabases;
+  readonly responseLimits: ResponseLimits;
   readonly quotas: Quotas;
 }
 
 /** Opens a lease on a project for a subscription, which is ended with a fault when access to the project is lost. */
 export type WatchAccess = (project: ProjectScope, subscription: Revocable) => Lease;
 
-/** The context of all resolvers: one for each request, at every door, and over a WebSocket one for each event of a subscription. */
-export interface Context extends AnswerContext {
+/** The context of all resolvers: one for each request, and over a WebSocket one for each event of a subscription. */
+export interface Context extends ResponseContext {
   readonly database: Database;
   /** The log of the request or the socket, opened only when something is logged. */
   readonly openLogger: () => Logger;
@@ -49,12 +49,12 @@ export interface Context extends AnswerContext {
    * if the document is the server's own.
    */
   reserveDocument: (() => () => void) | null;
-  /** Replaces the session token of an open socket. Throws `invalid_request` at any other door. */
+  /** Replaces the session token of an open socket. Throws `invalid_request` over any other transport. */
   renewCredential(token: string): Promise<Session>;
   /** The only project that may be opened, for a socket opened with a ticket; null: any that the viewer may see. */
   readonly onlyProject: { readonly organizationId: string; readonly projectId: string } | null;
   /** Adds to the time that the operation has waited for others of its user, in milliseconds, for the log. */
-  noteWait(milliseconds: number): void;
+  recordWait(milliseconds: number): void;
   /** To be called when the operation has waited. Throws `not_authenticated` if its credential was revoked meanwhile. */
   admitAgain(): Promise<void>;
   /** Throws `not_authenticated` without a credential. */
@@ -67,7 +67,7 @@ export interface Context extends AnswerContext {
   registerProjects(scopes: readonly ProjectScope[]): void;
   /** The scope of a project that the request has opened. Throws `not_found` if it has not. */
   findProject(projectId: string): ProjectScope;
-  /** The v1 route of the request; null at the other doors, where clients write the documents. */
+  /** The v1 route of the request; null for GraphQL, where clients write the documents. */
   readonly route: string | null;
   /** Registers a callback that runs with the result of the operation before it is sent. */
   onResult(finish: FinishResult): void;
@@ -130,9 +130,9 @@ export type ContextSource = Pick<
   Context,
   'database' | 'openLogger' | 'services' | 'viewer' | 'watchAccess' | 'renewCredential' | 'onlyProject' | 'route'
 > & {
-  /** A lookup of a project that the door has started. */
+  /** A lookup of a project that the admission has started. */
   readonly prefetched?: PrefetchedProject | null;
-  readonly noteWait?: Context['noteWait'];
+  readonly recordWait?: Context['recordWait'];
   /** Whether the client has gone, so that nothing is begun for it: Yoga would neither read nor end a stream that opens then. */
   readonly isAbandoned?: () => boolean;
 };
@@ -140,10 +140,10 @@ export type ContextSource = Pick<
 export function createContext(source: ContextSource): Context {
   const { viewer } = source;
   let { prefetched } = source;
-  const database = viewer ? source.services.shares.of(viewer.userId) : source.database;
+  const database = viewer ? source.services.userDatabases.of(viewer.userId) : source.database;
   let scopes: Map<string, Promise<ProjectScope>> | null = null;
   let opened: Map<string, ProjectScope> | null = null;
-  let budget: AnswerBudget | null = null;
+  let budget: ResponseBudget | null = null;
   let loaders: Map<object, Map<string, Loader>> | null = null;
   let callbacks: FinishResult[] | null = null;
   const requireViewer = () => {
@@ -176,7 +176,7 @@ export function createContext(source: ContextSource): Context {
     renewCredential: source.renewCredential,
     onlyProject: source.onlyProject,
     route: source.route,
-    noteWait: source.noteWait ?? (() => {}),
+    recordWait: source.recordWait ?? (() => {}),
     async admitAgain() {
       prefetched = null;
       if (viewer) await refreshViewer(source.database, viewer);
@@ -203,13 +203,13 @@ export function createContext(source: ContextSource): Context {
       for (const scope of projects) opened.set(scope.projectId, scope);
     },
     findProject,
-    openAnswerBudget() {
-      const { maxBytes, largeAnswers } = source.services.answerLimits;
-      budget ??= new AnswerBudget(maxBytes, (task) => largeAnswers.run(viewer?.userId ?? '', task));
+    openResponseBudget() {
+      const { maxBytes, largeResponses } = source.services.responseLimits;
+      budget ??= new ResponseBudget(maxBytes, (task) => largeResponses.run(viewer?.userId ?? '', task));
       return budget;
     },
-    serializeAnswer: (body) => (budget?.isLarge ? budget.serialize(body) : toJsonText(body)),
-    findAnswerBudget: () => budget,
+    serializeResponse: (body) => (budget?.isLarge ? budget.serialize(body) : toJsonText(body)),
+    findResponseBudget: () => budget,
     onResult(callback) {
       callbacks ??= [];
       callbacks.push(callback);

@@ -47,7 +47,10 @@ export function createCostCheck(schema: GraphQLSchema, document: DocumentNode, o
   const fragments = document.definitions.filter(({ kind }) => kind === Kind.FRAGMENT_DEFINITION);
   const ownDocument: DocumentNode = { ...document, definitions: [operation, ...fragments] };
   if (repeatsIntrospection(schema, ownDocument))
-    return () => ({ cost: null, exceeded: `Introspection takes at most ${MAX_INTROSPECTION_ALIASES} aliases.` });
+    return () => ({
+      cost: null,
+      exceeded: `Introspection takes at most ${MAX_TYPE_ALIASES} aliases of \`__type\`, and ${MAX_OTHER_ALIASES} others.`,
+    });
   if (dependsOnVariables(schema, ownDocument)) return (variables) => checkCost(schema, ownDocument, variables);
   // The other variables do not affect the cost.
   const withoutVariables = { ...operation, variableDefinitions: [] };
@@ -56,21 +59,25 @@ export function createCostCheck(schema: GraphQLSchema, document: DocumentNode, o
 }
 
 /** Each introspection of the whole schema returns some hundreds of kilobytes. */
-const MAX_INTROSPECTION_ALIASES = 3;
+const MAX_OTHER_ALIASES = 3;
+/** Tools that read a schema first ask in one document which fields several of the types named `__…` have. */
+const MAX_TYPE_ALIASES = 10;
 
 function repeatsIntrospection(schema: GraphQLSchema, document: DocumentNode): boolean {
   const types = new TypeInfo(schema);
-  let aliases = 0;
+  let ofType = 0;
+  let others = 0;
   visit(
     document,
     visitWithTypeInfo(types, {
       Field({ alias, name }) {
-        const isIntrospection = types.getParentType()?.name.startsWith('__') || name.value === '__schema' || name.value === '__type';
-        if (alias && isIntrospection) aliases += 1;
+        if (!alias) return;
+        if (name.value === '__type') ofType += 1;
+        else if (name.value === '__schema' || types.getParentType()?.name.startsWith('__')) others += 1;
       },
     }),
   );
-  return aliases > MAX_INTROSPECTION_ALIASES;
+  return ofType > MAX_TYPE_ALIASES || others > MAX_OTHER_ALIASES;
 }
 
 /** Whether an argument of a paged field contains a variable. */

@@ -12,7 +12,7 @@ export interface Deprecation {
 
 /**
  * Options that deprecate a field, an argument or an input field, to be spread into its own. They yield `@deprecated` in the
- * SDL, `deprecated` in the v1 documents, and the headers in the answers of routes that use it.
+ * SDL, `deprecated` in the v1 documents, and the headers in the responses of routes that use it.
  */
 export function deprecate(deprecation: Deprecation) {
   const { since, sunset, reason } = deprecation;

@@ -6,7 +6,7 @@ import type { SqlClient } from '../platform/database.ts';
 import type { builder } from './builder.ts';
 import type { Context } from './context.ts';
 import { describeRequest } from './fingerprint.ts';
-import { KeptAnswer, type KeptContent } from './keptanswers.ts';
+import { type StoredContent, StoredResponse } from './storedresponse.ts';
 
 /** The input field of a mutation for its idempotency key. */
 export function idempotencyKey(t: InputFieldBuilder<typeof builder.$inferSchemaTypes, 'InputObject'>) {
@@ -31,17 +31,17 @@ interface WriteRequest {
 }
 
 interface WriteOptions {
-  /** Only a user session may read the answer. */
+  /** Only a user session may read the response. */
   readonly needsSession?: boolean;
   /** Performing it twice is harmless, so that it need not share a transaction with its stored response. */
   readonly isRepeatable?: boolean;
 }
 
 /**
- * Performs a mutation; with an idempotency key, only once. The outcome is stored in the same transaction, and the first answer
+ * Performs a mutation; with an idempotency key, only once. The outcome is stored in the same transaction, and the first response
  * is stored before it is sent. Access to the project is checked before the key is looked up; everything else is checked only if
  * no response is stored. A `conflict` is stored too; any other fault leaves nothing behind, and the request can be sent again.
- * Null if the stored answer replaces the field. Throws `idempotency_key_reused` for a key that was sent with another request,
+ * Null if the stored response replaces the field. Throws `idempotency_key_reused` for a key that was sent with another request,
  * and `conflict` beyond the quota.
  */
 export async function runIdempotently<Outcome extends object>(
@@ -55,7 +55,7 @@ export async function runIdempotently<Outcome extends object>(
   const { userId } = context.requireViewer();
   if (projectId !== undefined) await context.openProject({ organizationId, projectId });
   const fingerprint = describeRequest(info, input, context.route);
-  const stored = new KeptAnswer<Outcome>(context.database, {
+  const stored = new StoredResponse<Outcome>(context.database, {
     userId,
     key,
     fingerprint,
@@ -63,7 +63,7 @@ export async function runIdempotently<Outcome extends object>(
   });
   const readStored = () => {
     if (needsSession) context.requireSession();
-    return stored.read((load) => context.openAnswerBudget().read(info.path, load));
+    return stored.read((load) => context.openResponseBudget().read(info.path, load));
   };
   const content = isRepeatable
     ? ((await readStored()) ?? (await performAndStore(stored, () => perform(context))) ?? (await readStored()))
@@ -77,9 +77,9 @@ export async function runIdempotently<Outcome extends object>(
   }
   context.onResult(async (result) => {
     const value = result.data?.[name];
-    // An answer with errors is not stored: the request may be answered better when it is sent again.
+    // A response with errors is not stored: the request may be answered better when it is sent again.
     if (value === null || value === undefined || result.errors?.some(({ path }) => path?.[0] === name)) return;
-    if (await stored.storeAnswer(value)) return;
+    if (await stored.storeResponse(value)) return;
     const first = await stored.read((load) => load(Number.MAX_SAFE_INTEGER));
     if (first?.kind === 'answer') replaceField(result, name, first.value);
   });
@@ -88,10 +88,10 @@ export async function runIdempotently<Outcome extends object>(
 
 /** Null if the key is taken or the quota is exceeded. */
 async function performInTransaction<Outcome>(
-  stored: KeptAnswer<Outcome>,
+  stored: StoredResponse<Outcome>,
   context: Context,
   perform: (context: WriteContext) => Promise<Outcome>,
-): Promise<KeptContent<Outcome> | null> {
+): Promise<StoredContent<Outcome> | null> {
   try {
     return await context.database.transact(async (query, within) => {
       if (!(await stored.claim(query))) return null;
@@ -105,18 +105,18 @@ async function performInTransaction<Outcome>(
     });
   } catch (failure) {
     if (!(failure instanceof Fault) || failure.code !== 'conflict') throw failure;
-    const rejection: KeptContent<Outcome> = { kind: 'refusal', detail: failure.message, context: failure.context };
+    const rejection: StoredContent<Outcome> = { kind: 'refusal', detail: failure.message, context: failure.context };
     return (await stored.store(rejection)) ? rejection : null;
   }
 }
 
 /** Null if a concurrent request with the key was first. Throws `conflict` beyond the quota. */
 async function performAndStore<Outcome>(
-  stored: KeptAnswer<Outcome>,
+  stored: StoredResponse<Outcome>,
   perform: () => Promise<Outcome>,
-): Promise<KeptContent<Outcome> | null> {
+): Promise<StoredContent<Outcome> | null> {
   await stored.requireRoom();
-  const content: KeptContent<Outcome> = { kind: 'outcome', outcome: await perform() };
+  const content: StoredContent<Outcome> = { kind: 'outcome', outcome: await perform() };
   return (await stored.store(content)) ? content : null;
 }
 

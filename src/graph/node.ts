@@ -1,11 +1,12 @@
 import type { GraphQLResolveInfo } from 'graphql';
 import type { InProject, ProjectScope } from '../access/scope.ts';
 import { Fault } from '../kernel/fault.ts';
+import { pickRows } from '../kernel/rows.ts';
 import { parseUuid } from '../kernel/uuid.ts';
-import { openReader, type ReadWithinBudget, readWithoutHeavyFields } from './answer.ts';
 import { builder } from './builder.ts';
 import type { Context, LoadInScope, LoadMany } from './context.ts';
 import { pageCost } from './cost.ts';
+import { openReader, type ReadWithinBudget, readWithoutHeavyFields } from './response.ts';
 
 /** The most ids in one call of `nodes`. */
 const MAX_NODES = 100;
@@ -174,8 +175,7 @@ async function findNodes({ database, requireViewer }: Context, ids: readonly str
       SELECT FROM organization_members AS theirs
       JOIN organization_members AS own ON own.organization_id = theirs.organization_id AND own.user_id = ${userId}::uuid
       WHERE theirs.user_id = users.id))`;
-  const found = new Map(rows.map((row) => [row.id, row as FoundNode]));
-  return ids.map((id) => found.get(id) ?? null);
+  return pickRows(ids, rows as FoundNode[], ({ id }) => id);
 }
 
 builder.queryFields((t) => ({

@@ -1,8 +1,8 @@
-import { FIRST_MOMENT, LAST_MOMENT } from '../kernel/moment.ts';
 import { textProblem } from '../kernel/text.ts';
+import { FIRST_TIMESTAMP, LAST_TIMESTAMP } from '../kernel/timestamp.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import { builder } from './builder.ts';
-import { FIRST_ID, LAST_ID, type Slice } from './connection.ts';
+import { FIRST_ID, LAST_ID, type Slice } from './keyset.ts';
 
 /** The order of a list: by one of its fields, then by id. The default is by id alone. */
 export interface Order {
@@ -101,8 +101,8 @@ interface PlaceBounds {
  * fields that do not bound the slice include all rows, except that names must begin with `prefix`.
  */
 export interface Range {
-  readonly names: PlaceBounds;
-  readonly moments: PlaceBounds;
+  readonly nameBounds: PlaceBounds;
+  readonly createdBounds: PlaceBounds;
   /** The statuses in the order of the slice, each with the bounds of its ids. */
   readonly statuses: readonly string[];
   readonly idsAbove: readonly string[];
@@ -110,7 +110,7 @@ export interface Range {
   readonly limit: number;
   readonly isAscending: boolean;
   /** The column, next to the id, in whose order a statement scans the rows of one status. */
-  readonly walk: 'id' | 'name' | 'created';
+  readonly scanColumn: 'id' | 'name' | 'created';
 }
 
 interface RangeOptions {
@@ -141,14 +141,14 @@ export function rangeOf(slice: Slice<string>, order: Order, { known = [''], want
     below: order.field === field && below && compareText(below.value, last) <= 0 ? below : { value: last, id: LAST_ID },
   });
   return {
-    names: boundsOfField('name', prefix, prefix + AFTER_NAMES),
-    moments: boundsOfField('created', FIRST_MOMENT, LAST_MOMENT),
+    nameBounds: boundsOfField('name', prefix, prefix + AFTER_NAMES),
+    createdBounds: boundsOfField('created', FIRST_TIMESTAMP, LAST_TIMESTAMP),
     statuses,
     idsAbove: statuses.map(idBound(above, FIRST_ID)),
     idsBelow: statuses.map(idBound(below, LAST_ID)),
     limit: slice.limit,
     isAscending,
-    walk: order.field === 'status' ? 'id' : order.field,
+    scanColumn: order.field === 'status' ? 'id' : order.field,
   };
 }
 

@@ -2,9 +2,9 @@ import { GraphQLError, type ValueNode, valueFromASTUntyped } from 'graphql';
 import { jsonProblem, sizeProblem } from '../kernel/json.ts';
 import { survivesRoundTrip } from '../kernel/jsonscan.ts';
 import { JsonText } from '../kernel/jsontext.ts';
-import { LAST_MOMENT } from '../kernel/moment.ts';
 import { exceedsBytes } from '../kernel/size.ts';
 import { lengthProblem, textProblem } from '../kernel/text.ts';
+import { LAST_TIMESTAMP } from '../kernel/timestamp.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import { builder } from './builder.ts';
 import { literalText } from './exact.ts';
@@ -30,7 +30,7 @@ export function isIdempotencyKey(text: string): boolean {
   return keyPattern.test(text);
 }
 
-/** Rejects a value. The message is shown to clients of every door, so it names no type. */
+/** Rejects a value. The message is shown to clients of every API, so it names no type. */
 function reject(message: string): never {
   throw new GraphQLError(message, { extensions: { code: 'validation_failed' } });
 }
@@ -96,28 +96,28 @@ function parseJsonObject(given: unknown): unknown {
   return parseJson(given, MAX_JSON_OBJECT_BYTES);
 }
 
-const isoMoment = /^(\d{4})-(\d\d)-(\d\d)T\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/;
+const isoDateTime = /^(\d{4})-(\d\d)-(\d\d)T\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/;
 
-function parseMoment(value: unknown): Date {
-  const match = typeof value === 'string' ? isoMoment.exec(value) : null;
+function parseDateTime(value: unknown): Date {
+  const match = typeof value === 'string' ? isoDateTime.exec(value) : null;
   const [text = '', year, month, day] = match ?? [];
   const moment = new Date(text);
   // JavaScript turns the 30th of February into the 2nd of March.
   const isDay = Number(day) <= new Date(Date.UTC(Number(year), Number(month), 0)).getUTCDate();
   // A year of more than four digits has another spelling, which PostgreSQL cannot read.
-  const isMoment = isDay && !Number.isNaN(moment.getTime()) && moment.toISOString().length === 'YYYY-MM-DDThh:mm:ss.sssZ'.length;
-  return isMoment ? moment : reject('Not a valid date-time: use ISO 8601 with a time zone.');
+  const isValid = isDay && !Number.isNaN(moment.getTime()) && moment.toISOString().length === 'YYYY-MM-DDThh:mm:ss.sssZ'.length;
+  return isValid ? moment : reject('Not a valid date-time: use ISO 8601 with a time zone.');
 }
 
 /** A stored moment that JavaScript does not have, as Prisma reads one without end or before the year 1, is shown as the last one. */
-const showMoment = (moment: Date) => (Number.isNaN(moment.getTime()) ? LAST_MOMENT : moment.toISOString());
+const formatDateTime = (moment: Date) => (Number.isNaN(moment.getTime()) ? LAST_TIMESTAMP : moment.toISOString());
 
 builder.scalarType('DateTime', {
   specifiedByURL: 'https://www.rfc-editor.org/rfc/rfc3339',
   description: 'A point in time, as ISO 8601 in UTC with milliseconds: `2026-01-31T12:00:00.000Z`.',
   extensions: { jsonSchema: { type: 'string', format: 'date-time' } },
-  serialize: showMoment,
-  ...parsers(parseMoment),
+  serialize: formatDateTime,
+  ...parsers(parseDateTime),
 });
 
 builder.scalarType('UUID', {

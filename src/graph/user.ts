@@ -1,5 +1,6 @@
 import type { ProjectScope } from '../access/scope.ts';
 import type { Viewer } from '../access/viewer.ts';
+import { pickRows } from '../kernel/rows.ts';
 import { builder } from './builder.ts';
 import type { Context } from './context.ts';
 import { NodeRef, registerNode } from './node.ts';
@@ -47,8 +48,7 @@ async function findMembers(context: Context, keys: readonly string[]): Promise<A
     JOIN organization_members AS member
       ON member.organization_id = wanted.organization_id AND member.user_id = wanted.user_id
     JOIN users ON users.id = member.user_id`;
-  const found = new Map(rows.map((row) => [`${row.organizationId} ${row.id}`, viewerOrColleague(context, row)]));
-  return keys.map((key) => found.get(key) ?? null);
+  return pickRows(keys, rows, ({ organizationId, id }) => `${organizationId} ${id}`).map((row) => row && viewerOrColleague(context, row));
 }
 
 /** The viewer instead of their row, so that they are the same object everywhere. */
@@ -65,10 +65,9 @@ registerNode('User', {
         SELECT FROM organization_members AS theirs
         JOIN organization_members AS own ON own.organization_id = theirs.organization_id AND own.user_id = ${userId}::uuid
         WHERE theirs.user_id = users.id))`;
-    const users = new Map(rows.map((row) => [row.id, viewerOrColleague(context, row)]));
-    return ids.map((id) => {
-      const user = users.get(id);
-      return user ? { ...user, __typename: typenameOf(user) } : null;
+    return pickRows(ids, rows, ({ id }) => id).map((row) => {
+      const user = row && viewerOrColleague(context, row);
+      return user && { ...user, __typename: typenameOf(user) };
     });
   },
 });

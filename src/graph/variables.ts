@@ -36,7 +36,7 @@ export interface FieldConstraints {
   /** For the cursor of a list; whether it is one of this list is known when the list is read. */
   readonly isCursor?: boolean;
   /** For a field that may be absent, but not null. */
-  readonly refusesNull?: boolean;
+  readonly rejectsNull?: boolean;
   /** The value of another field that makes this one required, and what a request without it is told. */
   readonly requiredFor?: { readonly field: string; readonly value: string; readonly message: string };
 }
@@ -239,8 +239,8 @@ export function findConstraintError(positions: readonly Position[], value: unkno
 }
 
 function constraintError(field: { readonly extensions: FieldConstraints }, value: unknown): string | null {
-  const { maxItems, maxLength, minimum, isCursor, refusesNull } = field.extensions;
-  if (refusesNull && value === null) return 'This field may not be null.';
+  const { maxItems, maxLength, minimum, isCursor, rejectsNull } = field.extensions;
+  if (rejectsNull && value === null) return 'This field may not be null.';
   if (minimum !== undefined && typeof value === 'number' && value < minimum)
     return `Ensure this value is greater than or equal to ${minimum}.`;
   if (isCursor && typeof value === 'string' && !isBase64url(value)) return NOT_A_CURSOR;

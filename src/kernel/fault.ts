@@ -89,7 +89,7 @@ export class Fault extends Error {
     return new Fault('invalid_request', detail);
   }
 
-  /** The fields are named as in the GraphQL input; the REST door renames them (§7.4). */
+  /** The fields are named as in the GraphQL input; v1 renames them (§7.4). */
   static invalidFields(fields: FieldErrors): Fault {
     return new Fault('validation_failed', 'Some fields are not valid.', { fields });
   }

@@ -1,7 +1,7 @@
 import { JsonText } from './jsontext.ts';
 
 /**
- * Whether a value takes more than `maxBytes` as JSON text in UTF-8, without building the text. Most answers are far from the
+ * Whether a value takes more than `maxBytes` as JSON text in UTF-8, without building the text. Most responses are far from the
  * bound, so the first pass, without recursion, computes a lower and an upper limit of the size and stops early; only a value
  * in between is measured to the byte.
  */
@@ -51,7 +51,7 @@ const MAX_OTHER_BYTES = 25;
 
 /**
  * The path (names and indices) of the first part of a value that does not fit into `maxBytes` of JSON text, or null where all
- * of it fits. Measures to the byte. Recurses as deep as the value, which is an answer of ours.
+ * of it fits. Measures to the byte. Recurses as deep as the value, which is a response of ours.
  */
 export function findOverflow(value: unknown, maxBytes: number): ReadonlyArray<string | number> | null {
   const path: Array<string | number> = [];

@@ -3,11 +3,11 @@ import type { Lease } from '../access/revocation.ts';
 import type { ProjectScope } from '../access/scope.ts';
 import type { WatchAccess } from '../graph/context.ts';
 import { Source } from '../graph/source.ts';
-import type { Evictable } from '../kernel/budget.ts';
 import { Fault } from '../kernel/fault.ts';
+import type { Evictable } from '../kernel/memorybudget.ts';
 import type { Database } from '../platform/database.ts';
 import { toFault } from '../platform/errors.ts';
-import { readEntries } from './batch.ts';
+import { readEntries } from './entries.ts';
 import type { Follower, Subscriber } from './hub.ts';
 import type { Hubs } from './hubs.ts';
 import {

@@ -1,8 +1,8 @@
-import type { InProject, ProjectScope } from '../access/scope.ts';
-import type { ReadWithinBudget, Sized } from '../graph/answer.ts';
-import type { Slice } from '../graph/connection.ts';
-import { groupRows, idsOf, pickCounts } from '../graph/level.ts';
+import { type InProject, type ProjectScope, projectIdsOf } from '../access/scope.ts';
+import type { Slice } from '../graph/keyset.ts';
 import { pickInProject } from '../graph/node.ts';
+import type { ReadWithinBudget, Sized } from '../graph/response.ts';
+import { groupRows, pickCounts } from '../kernel/rows.ts';
 import type { Database, SqlClient } from '../platform/database.ts';
 import { MAX_SEQUENCE, type NotificationFilter } from './list.ts';
 import type { Notification } from './log.ts';
@@ -82,7 +82,7 @@ export async function listNotificationsByProject(
 ): Promise<FoundNotification[][]> {
   const { unread, severity, kind } = filter;
   const { before: above = 0, after: below = MAX_SEQUENCE, limit } = slice;
-  const projectIds = idsOf(scopes);
+  const projectIds = projectIdsOf(scopes);
   const userIds = scopes.map(({ viewer }) => viewer.userId);
   const query = slice.backwards ? database.queryAscending : database.query;
   const rows = await query<ListedRow>`
@@ -155,7 +155,7 @@ export async function countNotificationsByProject(
   scopes: readonly ProjectScope[],
   { unread, severity, kind }: NotificationFilter,
 ): Promise<number[]> {
-  const projectIds = idsOf(scopes);
+  const projectIds = projectIdsOf(scopes);
   const userIds = scopes.map(({ viewer }) => viewer.userId);
   const rows = await database.query<{ projectId: string; count: number | null }>`
     SELECT wanted.project_id AS "projectId", (CASE

@@ -1,11 +1,11 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Consumer } from '../graph/source.ts';
-import type { Evictable, MemoryBudget } from '../kernel/budget.ts';
 import { coalesceCalls } from '../kernel/coalesce.ts';
 import { getOrInsert } from '../kernel/map.ts';
+import type { Evictable, MemoryBudget } from '../kernel/memorybudget.ts';
 import type { Database } from '../platform/database.ts';
-import { readEntries } from './batch.ts';
-import { type LogMark, type Position, type ReaderKey, type ReadState, readEnd, readState } from './log.ts';
+import { readEntries } from './entries.ts';
+import { type LogCheckpoint, type Position, type ReaderKey, type ReadState, readEnd, readState } from './log.ts';
 import type { Throttle } from './throttle.ts';
 import { BATCH, type LiveEntry, Window } from './window.ts';
 
@@ -13,8 +13,8 @@ import { BATCH, type LiveEntry, Window } from './window.ts';
 const BROADCAST_SLICE_MS = 0.5;
 
 /** The distance of the older entries by which a hub finds where the log went back, and their number: 8,000 entries in all. */
-const MARK_INTERVAL = 128;
-const MAX_MARKS = 64;
+const CHECKPOINT_INTERVAL = 128;
+const MAX_CHECKPOINTS = 64;
 
 /** A user whose read state is followed by one feed or several. */
 interface Reader {
@@ -111,8 +111,8 @@ export class Hub implements Evictable {
   position = 0;
   /** The id of the entry at the position; null where there is none. */
   #lastId: string | null = null;
-  /** Entries that the window no longer has: the first that is known, and one in `MARK_INTERVAL` of the newest. */
-  readonly #olderMarks: LogMark[] = [];
+  /** Entries that the window no longer has: the first that is known, and one in `CHECKPOINT_INTERVAL` of the newest. */
+  readonly #olderCheckpoints: LogCheckpoint[] = [];
   /** The number of followers that are waiting for the hub to open. */
   joining = 0;
   readonly followers = new Set<Follower>();
@@ -214,22 +214,22 @@ export class Hub implements Evictable {
   }
 
   /** The entry at the position; null where there is none. */
-  end(): LogMark | null {
+  end(): LogCheckpoint | null {
     return this.#lastId === null ? null : { projectId: this.projectId, sequence: this.position, id: this.#lastId };
   }
 
   /** Entries that were read, in order: some older ones, and all of the newest. */
-  marks(): LogMark[] {
+  checkpoints(): LogCheckpoint[] {
     const newest = this.#window.entries.map(({ sequence, event }) => ({ projectId: this.projectId, sequence, id: event.notification.id }));
     const first = newest[0]?.sequence ?? Number.POSITIVE_INFINITY;
-    return [...this.#olderMarks.filter(({ sequence }) => sequence < first), ...newest];
+    return [...this.#olderCheckpoints.filter(({ sequence }) => sequence < first), ...newest];
   }
 
   #remember(): void {
     const end = this.end();
-    if (!end || end.sequence - (this.#olderMarks.at(-1)?.sequence ?? Number.NEGATIVE_INFINITY) < MARK_INTERVAL) return;
-    this.#olderMarks.push(end);
-    if (this.#olderMarks.length > MAX_MARKS) this.#olderMarks.splice(1, 1);
+    if (!end || end.sequence - (this.#olderCheckpoints.at(-1)?.sequence ?? Number.NEGATIVE_INFINITY) < CHECKPOINT_INTERVAL) return;
+    this.#olderCheckpoints.push(end);
+    if (this.#olderCheckpoints.length > MAX_CHECKPOINTS) this.#olderCheckpoints.splice(1, 1);
   }
 
   /** The positions of the log and of the read states that this hub has read, by user id; the log's is that of null. */

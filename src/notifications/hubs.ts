@@ -1,12 +1,12 @@
-import { MemoryBudget } from '../kernel/budget.ts';
 import { FairLimit } from '../kernel/fairlimit.ts';
 import { Fault } from '../kernel/fault.ts';
+import { MemoryBudget } from '../kernel/memorybudget.ts';
 import type { Database } from '../platform/database.ts';
 import { scheduleJob } from '../platform/jobs.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { Wakeup, Wakeups } from '../platform/wakeups.ts';
 import { type Follower, Hub, type Subscriber } from './hub.ts';
-import { findFork, findReplaced, type LogMark, readPositions } from './log.ts';
+import { findFork, findReplaced, type LogCheckpoint, readPositions } from './log.ts';
 import { Throttle } from './throttle.ts';
 
 const POLL_INTERVAL_MS = 750;
@@ -125,7 +125,7 @@ export class Hubs {
 
   async #verify(): Promise<void> {
     this.#mustVerify = false;
-    const ends = [...this.#hubs.values()].map((hub) => hub.end()).filter((end): end is LogMark => end !== null);
+    const ends = [...this.#hubs.values()].map((hub) => hub.end()).filter((end): end is LogCheckpoint => end !== null);
     for (const projectId of await findReplaced(this.dependencies.database, ends)) {
       const hub = this.#hubs.get(projectId);
       if (hub) await this.#abandon(hub);
@@ -156,7 +156,7 @@ export class Hubs {
    * told from where on the log is another one, and their clients come back with that cursor.
    */
   async #abandon(hub: Hub): Promise<void> {
-    const fork = await findFork(this.dependencies.database, hub.projectId, hub.marks());
+    const fork = await findFork(this.dependencies.database, hub.projectId, hub.checkpoints());
     this.dependencies.log.warn({ project_id: hub.projectId, after: fork }, 'a notification log went back: its feeds begin again');
     this.#windows.release(hub);
     this.#hubs.delete(hub.projectId);

@@ -1,5 +1,5 @@
 import type { Severity } from '../generated/prisma/enums.ts';
-import type { Sized } from '../graph/answer.ts';
+import type { Sized } from '../graph/response.ts';
 import type { Database } from '../platform/database.ts';
 import type { Query } from '../platform/query.ts';
 import type { Notification } from './log.ts';
@@ -13,7 +13,7 @@ export interface NotificationFilter {
 
 type Nullish<Fields> = { readonly [Name in keyof Fields]?: Fields[Name] | undefined };
 
-/** The filter that a client sends, at every door. An empty kind is no condition, as v1's `?kind=` is none. */
+/** The filter that a client sends, through any API. An empty kind is no condition, as v1's `?kind=` is none. */
 export function readFilter(filter: Nullish<NotificationFilter> | null | undefined): NotificationFilter {
   return { unread: filter?.unread ?? null, severity: filter?.severity ?? null, kind: filter?.kind || null };
 }

@@ -51,7 +51,7 @@ export async function readLastSequence(database: Database, projectId: string): P
 }
 
 /** An entry of a project's log, as far as it tells whether the log is still the same up to there. */
-export interface LogMark {
+export interface LogCheckpoint {
   readonly projectId: string;
   readonly sequence: number;
   readonly id: string;
@@ -67,30 +67,30 @@ export async function readEnd(database: Database, projectId: string): Promise<{ 
   return row ?? { last: 0, id: null };
 }
 
-/** The projects in which the number of a mark is another entry's. */
-export async function findReplaced(database: Database, marks: readonly LogMark[]): Promise<string[]> {
+/** The projects in which the number of a checkpoint is another entry's. */
+export async function findReplaced(database: Database, checkpoints: readonly LogCheckpoint[]): Promise<string[]> {
   const rows = await database.query<{ projectId: string }>`
     SELECT entry.project_id AS "projectId"
-    FROM unnest(${marks.map(({ projectId }) => projectId)}::uuid[], ${marks.map(({ sequence }) => sequence)}::bigint[],
-      ${marks.map(({ id }) => id)}::uuid[]) AS mark (project_id, sequence, id)
-    JOIN notifications AS entry ON entry.project_id = mark.project_id AND entry.sequence = mark.sequence
-    WHERE entry.id <> mark.id`;
+    FROM unnest(${checkpoints.map(({ projectId }) => projectId)}::uuid[], ${checkpoints.map(({ sequence }) => sequence)}::bigint[],
+      ${checkpoints.map(({ id }) => id)}::uuid[]) AS checkpoint (project_id, sequence, id)
+    JOIN notifications AS entry ON entry.project_id = checkpoint.project_id AND entry.sequence = checkpoint.sequence
+    WHERE entry.id <> checkpoint.id`;
   return rows.map(({ projectId }) => projectId);
 }
 
 /**
- * The sequence up to which the log of a project still is as its marks, the known entries in order, say. If none of them is left,
+ * The sequence up to which the log of a project still agrees with its checkpoints, known entries in order. If none is left,
  * it is the one before the first, or the last of a log that is shorter.
  */
-export async function findFork(database: Database, projectId: string, marks: readonly LogMark[]): Promise<number> {
+export async function findFork(database: Database, projectId: string, checkpoints: readonly LogCheckpoint[]): Promise<number> {
   const [row] = await database.query<{ kept: number | null }>`
     SELECT max(entry.sequence) AS kept
-    FROM unnest(${marks.map(({ sequence }) => sequence)}::bigint[], ${marks.map(({ id }) => id)}::uuid[]) AS mark (sequence, id)
+    FROM unnest(${checkpoints.map(({ sequence }) => sequence)}::bigint[], ${checkpoints.map(({ id }) => id)}::uuid[]) AS checkpoint (sequence, id)
     JOIN notifications AS entry
-      ON entry.project_id = ${projectId}::uuid AND entry.sequence = mark.sequence AND entry.id = mark.id`;
+      ON entry.project_id = ${projectId}::uuid AND entry.sequence = checkpoint.sequence AND entry.id = checkpoint.id`;
   if (row && row.kept !== null) return row.kept;
   const last = await readLastSequence(database, projectId);
-  return Math.min(last, Math.max(0, (marks[0]?.sequence ?? last + 1) - 1));
+  return Math.min(last, Math.max(0, (checkpoints[0]?.sequence ?? last + 1) - 1));
 }
 
 /** A user as a reader of one project's log. */

@@ -41,7 +41,7 @@ const content = (t: InputFields) => ({
   data: t.field({
     type: 'JSONObject',
     description: 'Details, which depend on the kind: a JSON object of up to 64 KiB. Empty if omitted. Not null.',
-    extensions: { refusesNull: true },
+    extensions: { rejectsNull: true },
   }),
 });
 

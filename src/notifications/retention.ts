@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { FIRST_ID } from '../graph/connection.ts';
+import { FIRST_ID } from '../graph/keyset.ts';
 import { PAUSE_FACTOR } from '../platform/cleanup.ts';
 import type { Database } from '../platform/database.ts';
 
@@ -9,7 +9,6 @@ const BATCH_SIZE = 500;
 const MAX_MISSES = 100;
 /** The logs that one statement checks. */
 const LOGS_AT_ONCE = 1_000;
-const DAY_SECONDS = 86_400;
 
 /**
  * Removes the notifications that are older than `days`, from the beginning of every log, until it is done or told to stop. The
@@ -23,7 +22,7 @@ export async function pruneNotifications(database: Database, days: number, signa
   while (!signal?.aborted) {
     const logs = await database.query<{ projectId: string; isDue: boolean | null }>`
       SELECT log.project_id AS "projectId", coalesce((
-        SELECT created < now() - make_interval(secs => ${days * DAY_SECONDS}::float8) FROM notifications WHERE project_id = log.project_id AND sequence > log.pruned_through ORDER BY sequence LIMIT 1
+        SELECT created < now() - ${days}::float8 * interval '24 hours' FROM notifications WHERE project_id = log.project_id AND sequence > log.pruned_through ORDER BY sequence LIMIT 1
       ), false) AS "isDue"
       FROM notification_logs AS log WHERE log.project_id > ${after}::uuid ORDER BY log.project_id LIMIT ${LOGS_AT_ONCE}`;
     for (const { projectId, isDue } of logs) {
@@ -49,7 +48,7 @@ async function pruneLog(database: Database, projectId: string, days: number, sig
   while (!signal?.aborted) {
     const startedAt = performance.now();
     const [row] = await database.query<{ pruned: number | null }>`
-      SELECT prune_notification_log(${projectId}::uuid, now() - make_interval(secs => ${days * DAY_SECONDS}::float8), ${BATCH_SIZE}::int)::int AS pruned`;
+      SELECT prune_notification_log(${projectId}::uuid, now() - ${days}::float8 * interval '24 hours', ${BATCH_SIZE}::int)::int AS pruned`;
     const pruned = row?.pruned ?? null;
     total += pruned ?? 0;
     misses = pruned === null ? misses + 1 : 0;

@@ -1,18 +1,18 @@
-import { type ProjectScope, requireRole } from '../access/scope.ts';
+import { type ProjectScope, projectIdsOf, requireRole } from '../access/scope.ts';
 import type { Severity } from '../generated/prisma/enums.ts';
-import type { ReadWithinBudget } from '../graph/answer.ts';
-import type { Slice } from '../graph/connection.ts';
-import { idsOf, pickCounts } from '../graph/level.ts';
+import type { Slice } from '../graph/keyset.ts';
+import type { ReadWithinBudget } from '../graph/response.ts';
 import { Fault } from '../kernel/fault.ts';
 import { toJsonText } from '../kernel/jsontext.ts';
 import { makePage, type Page, type PageRequest, pageOffset, readPage } from '../kernel/page.ts';
+import { pickCounts } from '../kernel/rows.ts';
 import { exceedsBytes } from '../kernel/size.ts';
 import type { Database, SqlClient } from '../platform/database.ts';
 import type { Hubs } from './hubs.ts';
 import { countFiltered, countList, MAX_SEQUENCE, type NotificationFilter, type NotificationList, readListPart } from './list.ts';
 import type { Notification } from './log.ts';
 
-/** The fields that may be large: a list reads them only when they are selected, and within the budget of its answer. */
+/** The fields that may be large: a list reads them only when they are selected, and within the budget of its response. */
 export const heavyFields: ReadonlySet<string> = new Set(['body', 'data']);
 
 /** A slice of the notifications of a project, the newest first, by cursors: as fast deep in the log as at its end. */
@@ -52,7 +52,7 @@ function listOf({ projectId, viewer }: ProjectScope, filter: NotificationFilter)
 
 /** The number of unread notifications in each project. */
 export async function countUnread(database: Database, scopes: readonly ProjectScope[]): Promise<number[]> {
-  const projectIds = idsOf(scopes);
+  const projectIds = projectIdsOf(scopes);
   const userIds = scopes.map(({ viewer }) => viewer.userId);
   const rows = await database.query<{ projectId: string | null; count: number | null }>`
     SELECT wanted.project_id AS "projectId", unread_notifications(wanted.project_id, wanted.user_id)::bigint AS count
@@ -113,7 +113,7 @@ export async function publishNotifications(
   hubs: Hubs,
   inputs: readonly NewNotification[],
 ): Promise<Notification[]> {
-  if (inputs.length > 1 && exceedsBytes(inputs, MAX_PUBLISHED_BYTES))
+  if (exceedsBytes(inputs, MAX_PUBLISHED_BYTES))
     throw Fault.invalidFields({ notifications: [`Ensure this field takes no more than ${MAX_PUBLISHED_BYTES} bytes.`] });
   requireRole(scope, 'admin');
   if (inputs.length === 0) return [];

@@ -1,4 +1,4 @@
-import type { Batch, LogEntry } from './batch.ts';
+import type { Batch, LogEntry } from './entries.ts';
 import type { NotificationEvent } from './log.ts';
 
 /** The limits of one batch. The window holds two: the one that the followers are reading, and the one before it. */

@@ -10,9 +10,9 @@ import {
   OperationTypeNode,
 } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
+import { findInaccessibleFields, listRootFields, type ParsedOperation, responseNameOf } from '../graph/accesscheck.ts';
 import { type CheckCost, createCostCheck, MAX_COST } from '../graph/cost.ts';
 import { keepTexts } from '../graph/exact.ts';
-import { findInaccessibleFields, type Located, listRootFields, responseNameOf } from '../graph/locate.ts';
 import { readBindings, type VariableBindings, variableErrors } from '../graph/variables.ts';
 import { Fault, type FieldErrors } from '../kernel/fault.ts';
 import { getOrInsert } from '../kernel/map.ts';
@@ -20,7 +20,10 @@ import type { OperationContext } from './enveloped.ts';
 import { maskError, toGraphqlError } from './mask.ts';
 import { literalErrorsOf } from './validation.ts';
 
-/** Rejects an operation with invalid variables or literals, or too high a cost, before it is executed, unless its door has done so. */
+/**
+ * Rejects an operation with invalid variables or literals, or too high a cost, before it is executed, unless its transport has
+ * done so.
+ */
 export function checkOperations(): Plugin {
   const check = ({ args, setResultAndStopExecution }: OperationStart) => {
     const rejection = (args.contextValue as OperationContext).isChecked ? null : checkOperation(args);
@@ -83,21 +86,21 @@ export function checkOperation(args: ExecutionArgs): ExecutionResult | Promise<E
 }
 
 /** The credential and the access to what the ids name are checked first: a caller without access sees no field errors. */
-async function rejectFields(located: Located, { contextValue }: ExecutionArgs, fields: FieldErrors): Promise<ExecutionResult> {
+async function rejectFields(parsed: ParsedOperation, { contextValue }: ExecutionArgs, fields: FieldErrors): Promise<ExecutionResult> {
   const context = contextValue as OperationContext;
-  const rootFields = listRootFields(located);
+  const rootFields = listRootFields(parsed);
   const inaccessible = context.viewer
-    ? await findInaccessibleFields(located, context)
+    ? await findInaccessibleFields(parsed, context)
     : rootFields.filter(isProtected).map((node) => ({ node, failure: Fault.notAuthenticated() }));
   if (inaccessible.length === 0) return { errors: [toGraphqlError(Fault.invalidFields(fields))] };
   const errors = inaccessible.map(({ node, failure }) => {
     const path = [responseNameOf(node)];
     return maskError(new GraphQLError('', { nodes: node, path, originalError: failure as Error }), context.openLogger());
   });
-  // The same answer as from an execution: such root fields are nullable.
-  const rootTypeName = located.schema.getRootType(located.operation.operation)?.name;
+  // The same response as from an execution: such root fields are nullable.
+  const rootTypeName = parsed.schema.getRootType(parsed.operation.operation)?.name;
   const data = Object.fromEntries(rootFields.map((node) => [responseNameOf(node), node.name.value === '__typename' ? rootTypeName : null]));
-  return located.operation.operation === OperationTypeNode.SUBSCRIPTION ? { errors } : { errors, data };
+  return parsed.operation.operation === OperationTypeNode.SUBSCRIPTION ? { errors } : { errors, data };
 }
 
 /** Whether a root field is about a viewer, as all are but introspection. */

@@ -8,27 +8,27 @@ interface OperationExchange {
   operationName: string | null;
   /** Whether the client asks what the operation costs. */
   readonly asksForCost: boolean;
-  /** Lets the user's next request begin, as it may take long to send the answer. */
-  readonly endTurn: () => void;
+  /** Lets the user's next request begin, as it may take long to send the response. */
+  readonly releasePermit: () => void;
 }
 
-/** The options of a door for one operation. */
-interface Entrance {
+/** What a transport passes to the pipeline with an operation: Yoga's server context. */
+interface ServerContext {
   openContext(): Context;
   /** Receives the names of the operation. */
   readonly exchange?: OperationExchange;
-  /** Whether the door can send the results of a subscription one by one, or answers as a whole. */
+  /** Whether the transport can send the results of a subscription one by one, or responses as a whole. */
   readonly delivery?: 'whole' | 'results';
-  /** How a subscription begins at a door that delivers the events itself; without it each event is executed and yielded. */
+  /** How a subscription begins over a transport that delivers the events itself; without it each event is executed and yielded. */
   readonly subscribe?: Subscribe;
-  /** For v1 routes: the door has checked the variables, and the cost was checked when the route was bound. */
+  /** For v1 routes: the variables have been checked, and the cost was checked when the route was bound. */
   readonly isChecked?: boolean;
-  /** The advice for a client whose answer is too large, if the door has its own. */
+  /** The advice for a client whose response is too large, if the transport has its own. */
   readonly advice?: string;
 }
 
 /** The context of resolvers and plugins. */
-export type OperationContext = Context & Omit<Entrance, 'openContext'>;
+export type OperationContext = Context & Omit<ServerContext, 'openContext'>;
 
 type Subscribe = (args: ExecutionArgs) => Promise<AsyncIterableIterator<ExecutionResult> | ExecutionResult>;
 
@@ -42,10 +42,10 @@ export interface Enveloped {
   readonly subscribe: Subscribe;
 }
 
-export type GetEnveloped = (entrance: Entrance) => Enveloped;
+export type GetEnveloped = (context: ServerContext) => Enveloped;
 
-/** The options of a door over HTTP. */
-export interface HttpEntrance extends Entrance {
-  /** The media type of an answer that is not a stream; null if the client accepts only a stream. */
+/** The server context of a request over HTTP. */
+export interface HttpServerContext extends ServerContext {
+  /** The media type of a response that is not a stream; null if the client accepts only a stream. */
   readonly mediaType: string | null;
 }

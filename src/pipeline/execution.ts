@@ -1,25 +1,25 @@
 import { type ExecutionArgs, type ExecutionResult, execute, GraphQLError, subscribe } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
+import { recordDuration } from '../kernel/duration.ts';
 import { Fault, statusByCode } from '../kernel/fault.ts';
-import { noteDuration } from '../kernel/wait.ts';
 import { toFault } from '../platform/errors.ts';
 import { findCost } from './check.ts';
 import type { OperationContext } from './enveloped.ts';
 import { graphqlExtensions, toGraphqlError } from './mask.ts';
 
 /**
- * Executes by graphql-js itself, which keeps the fields of an answer in the order of the document. Documents are not compiled:
- * generated code would have to give the same answer to the byte, and be safe from code injection.
+ * Executes by graphql-js itself, which keeps the fields of a response in the order of the document. Documents are not compiled:
+ * generated code would have to give the same response to the byte, and be safe from code injection.
  */
-export function executeByReference(): Plugin<OperationContext> {
+export function executeWithGraphqlJs(): Plugin<OperationContext> {
   return {
     onExecute({ args, setExecuteFn }) {
       const isCostly = (findCost(args) ?? 0) > COSTLY;
-      setExecuteFn(isCostly ? executeInTurn : execute);
+      setExecuteFn(isCostly ? executeWithPermit : execute);
     },
     onSubscribe({ args, setSubscribeFn, setResultAndStopExecution }) {
       const { delivery, subscribe: deliver } = args.contextValue as OperationContext;
-      // A stream that cannot be sent would stay open behind an empty answer.
+      // A stream that cannot be sent would stay open behind an empty response.
       if (delivery === 'whole') setResultAndStopExecution({ errors: [toGraphqlError(Fault.invalidRequest(noStream))] });
       setSubscribeFn(deliver ?? subscribe);
     },
@@ -29,21 +29,21 @@ export function executeByReference(): Plugin<OperationContext> {
 /** The cost above which the operations of a user are executed one by one: each takes the event loop for long. */
 const COSTLY = 1_000;
 
-async function executeInTurn(args: ExecutionArgs): Promise<ExecutionResult> {
+async function executeWithPermit(args: ExecutionArgs): Promise<ExecutionResult> {
   const context = args.contextValue as OperationContext;
-  const turn = context.services.costlyTurns.take(context.viewer?.userId ?? '', () => 0);
+  const permit = context.services.costlySemaphore.acquire(context.viewer?.userId ?? '', () => 0);
   try {
-    if (turn.beginning) {
-      await noteDuration(turn.beginning, context.noteWait);
+    if (permit.acquired) {
+      await recordDuration(permit.acquired, context.recordWait);
       await context.admitAgain().catch(rejectRequest);
     }
     return await execute(args);
   } finally {
-    turn.end();
+    permit.release();
   }
 }
 
-/** Rejects the request as its door would have done: a credential that is no longer valid has the HTTP status 401. */
+/** Rejects the request as its transport would have done: a credential that is no longer valid has the HTTP status 401. */
 function rejectRequest(failure: unknown): never {
   const fault = toFault(failure);
   if (fault.code !== 'not_authenticated') throw fault;

@@ -4,7 +4,7 @@ import { Fault, statusByCode } from '../kernel/fault.ts';
 import { toJsonText } from '../kernel/jsontext.ts';
 import { logCause, toFault } from '../platform/errors.ts';
 import type { Logger } from '../platform/logger.ts';
-import type { HttpEntrance, OperationContext } from './enveloped.ts';
+import type { HttpServerContext, OperationContext } from './enveloped.ts';
 
 /** A fault as GraphQL's `extensions`. */
 export function graphqlExtensions({ code, fields, context }: Fault): Record<string, unknown> {
@@ -72,7 +72,7 @@ export function withText<Result extends ExecutionResult>(result: Result): Result
 }
 
 /** Masks and formats the results of Yoga's own HTTP handler: each result of a stream, or a single one in the chosen media type. */
-export function formatResults(): Plugin<OperationContext, HttpEntrance> {
+export function formatResults(): Plugin<OperationContext, HttpServerContext> {
   return {
     onResultProcess({ result, setResult, setResultProcessor, serverContext: { openContext, mediaType } }) {
       const mask = (one: ExecutionResult) => withText(maskResult(one, () => openContext().openLogger()));
@@ -80,9 +80,11 @@ export function formatResults(): Plugin<OperationContext, HttpEntrance> {
       if (!Array.isArray(result)) setResult(mask(result as ExecutionResult));
       if (mediaType) setResultProcessor(processRegularResult, mediaType);
     },
-    // Yoga waits until the client has read the answer, and for ever once the client has gone.
-    onResponse({ serverContext }) {
-      serverContext.exchange?.endTurn();
+    onResponse({ response: { headers }, serverContext }) {
+      // nginx would collect events until its buffer is full: by HTTP/1.1 over TLS a client would not even get the headers.
+      if (headers.get('content-type') === 'text/event-stream') headers.set('X-Accel-Buffering', 'no');
+      // Yoga waits until the client has read the response, and for ever once the client has gone.
+      serverContext.exchange?.releasePermit();
     },
   };
 }

@@ -2,7 +2,7 @@ import { type DocumentNode, type ExecutionArgs, getOperationAST, Kind } from 'gr
 import type { Plugin } from 'graphql-yoga';
 import type { OperationContext } from './enveloped.ts';
 
-/** Passes the name of the operation to the door, for its log and metrics. */
+/** Passes the name of the operation to the transport, for its log and metrics. */
 export function nameOperations(): Plugin {
   const name = ({ args }: { args: ExecutionArgs }) => {
     const { exchange } = args.contextValue as OperationContext;

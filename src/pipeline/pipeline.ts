@@ -1,14 +1,14 @@
 import type { GraphQLSchema } from 'graphql';
 import { createYoga, type YogaServerInstance } from 'graphql-yoga';
 import type { Context } from '../graph/context.ts';
-import { finishAnswers, limitAnswers } from './answers.ts';
 import { checkOperations } from './check.ts';
+import { limitDocuments } from './documentlimits.ts';
 import { cacheDocuments, ValidDocuments } from './documents.ts';
-import type { GetEnveloped, HttpEntrance } from './enveloped.ts';
-import { executeByReference } from './execution.ts';
-import { limitDocuments } from './limits.ts';
+import type { GetEnveloped, HttpServerContext } from './enveloped.ts';
+import { executeWithGraphqlJs } from './execution.ts';
 import { formatResults } from './mask.ts';
 import { nameOperations } from './naming.ts';
+import { finishResponses, limitResponses } from './responses.ts';
 import { limitSubscriptions } from './subscriptions.ts';
 import { type TrustedDocuments, trustDocuments, trustsNone, validateTrusted } from './trusted.ts';
 import { validateDocuments } from './validation.ts';
@@ -18,16 +18,16 @@ export interface Pipeline {
   readonly trusted: TrustedDocuments;
   readonly documents: ValidDocuments;
   /** Yoga's own HTTP handler, for unusual requests such as GET and GraphiQL. */
-  readonly yoga: YogaServerInstance<HttpEntrance, Context>;
+  readonly yoga: YogaServerInstance<HttpServerContext, Context>;
 }
 
 /**
- * The one way to run an operation, whatever the door: parse, validate, context, execute or subscribe. Throws for a trusted
+ * The one way to run an operation, whatever the transport: parse, validate, context, execute or subscribe. Throws for a trusted
  * document that is not valid.
  */
 export function createPipeline(schema: GraphQLSchema, trusted: TrustedDocuments = trustsNone): Pipeline {
   const documents = new ValidDocuments();
-  const yoga = createYoga<HttpEntrance, Context>({
+  const yoga = createYoga<HttpServerContext, Context>({
     schema,
     graphqlEndpoint: '/graphql',
     batching: false,
@@ -37,11 +37,12 @@ export function createPipeline(schema: GraphQLSchema, trusted: TrustedDocuments 
     cors: false,
     graphiql: false,
     landingPage: false,
+    // `cacheDocuments` is bounded in characters, of which a client chooses the number; Yoga's cache only in documents.
     parserAndValidationCache: false,
     // Yoga answers any URL with this ending: none ends with a space.
     healthCheckEndpoint: ' ',
     logging: false,
-    // `formatResults` and the doors mask errors with the logger of the request: errors keep their faults until then.
+    // `formatResults` and the transports mask errors with the logger of the request: errors keep their faults until then.
     maskedErrors: false,
     context: ({ openContext }) => openContext(),
     plugins: [
@@ -52,9 +53,9 @@ export function createPipeline(schema: GraphQLSchema, trusted: TrustedDocuments 
       nameOperations(),
       checkOperations(),
       limitSubscriptions(documents),
-      executeByReference(),
-      finishAnswers(),
-      limitAnswers(),
+      executeWithGraphqlJs(),
+      finishResponses(),
+      limitResponses(),
       formatResults(),
     ],
   });

@@ -58,8 +58,8 @@ interface DocumentParams {
 
 /** The hash that is sent instead of a text, by Apollo's protocol of persisted queries; null if there is none. */
 export function readHash({ query, extensions }: DocumentParams): string | null {
-  if (query || typeof extensions !== 'object' || extensions === null) return null;
-  const { persistedQuery } = extensions as { persistedQuery?: { version?: unknown; sha256Hash?: unknown } | null };
+  if (query) return null;
+  const { persistedQuery } = (extensions ?? {}) as { persistedQuery?: { version?: unknown; sha256Hash?: unknown } | null };
   const { version, sha256Hash } = persistedQuery ?? {};
   return version === 1 && typeof sha256Hash === 'string' ? withoutPrefix(sha256Hash) : null;
 }
@@ -83,7 +83,10 @@ function protocolError(message: keyof typeof codes): GraphQLError {
   return new GraphQLError(message, { extensions: { code: codes[message], http: { status: statusByCode.invalid_request, spec: true } } });
 }
 
-/** Replaces a hash by its text in requests that Yoga reads, and rejects other documents at every door if only trusted ones may run. */
+/**
+ * Replaces a hash by its text in requests that Yoga reads, and rejects other documents over every transport if only trusted ones
+ * may run: Yoga's plugin for persisted operations does so for its own HTTP handler alone.
+ */
 export function trustDocuments(trusted: TrustedDocuments): Plugin {
   return {
     onParams({ params, setParams }) {

@@ -14,8 +14,8 @@ import {
 import type { Plugin } from 'graphql-yoga';
 import { findConstraintError, inputFieldOf, type Position, readPositions } from '../graph/variables.ts';
 import { Fault, type FieldErrors, statusByCode } from '../kernel/fault.ts';
+import { findConditionalRoots } from './conditionalroots.ts';
 import { toGraphqlError } from './mask.ts';
-import { findConditionalRoots } from './roots.ts';
 
 /** Adds validation rules to those of the specification, and turns errors of literals into field errors. */
 export function validateDocuments(): Plugin {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from './logger.ts';
-import { OutageLog } from './outage.ts';
+import { OutageLog } from './outagelog.ts';
 
 interface BreakerSettings {
   /** Names the dependency in the log. */
@@ -49,15 +49,15 @@ export class Breaker {
 
   async #probeOnce(): Promise<boolean> {
     const { probe, deadlineMs } = this.settings;
-    const answer = probe();
+    const reply = probe();
     try {
-      await withTimeout(answer, deadlineMs);
-      this.#outage.noteAnswer();
+      await withTimeout(reply, deadlineMs);
+      this.#outage.recordReply();
       return true;
     } catch (failure) {
       this.#open(failure);
       // The next probe waits until this one has ended, however late: otherwise they would pile up.
-      await answer.catch(() => {});
+      await reply.catch(() => {});
       return false;
     }
   }
@@ -65,15 +65,15 @@ export class Breaker {
   #open(failure: unknown): void {
     if (this.#isStopped) return;
     const isNew = !this.isOpen;
-    this.#outage.noteFailure(failure);
+    this.#outage.recordFailure(failure);
     if (isNew) this.settings.onOpen?.();
   }
 }
 
 /** The promise's result, or an Error after `ms`. The immediate lets a process that was busy read what has arrived. */
-export function withTimeout<Answer>(answer: Promise<Answer>, ms: number): Promise<Answer> {
+export function withTimeout<Result>(promise: Promise<Result>, ms: number): Promise<Result> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => setImmediate(() => reject(new Error(`no answer within ${ms} ms`))), ms);
-    answer.then(resolve, reject).finally(() => clearTimeout(timer));
+    promise.then(resolve, reject).finally(() => clearTimeout(timer));
   });
 }

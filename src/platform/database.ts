@@ -5,13 +5,13 @@ import pg from 'pg';
 import { PrismaClient } from '../generated/prisma/client.ts';
 import type { Lifecycle } from '../kernel/lifecycle.ts';
 import type { Driver, PoolState } from './driver.ts';
-import { toFault } from './errors.ts';
-import { isRefusedConnection, OperatorError } from './failure.ts';
+import { toConnectionFailure, toFault } from './errors.ts';
 import { createLogger, type Logger } from './logger.ts';
 import { migrate } from './migrate.ts';
+import { isRejectedConnection, OperatorError } from './operatorerror.ts';
 import { Pool } from './pool.ts';
 import { createAscendingQuery, createQuery, type Query, type RunStatement } from './query.ts';
-import { sessionOptions, withSession } from './session.ts';
+import { sessionOptions, withSession } from './sessionoptions.ts';
 import { runTransaction } from './transaction.ts';
 
 /** Runs handwritten SQL statements: each by itself, or all of them within one transaction. */
@@ -135,14 +135,14 @@ async function openPool({ url, pool: size }: { url: string; pool: number }, life
 const START_TIMEOUT_MS = 60_000;
 const START_RETRY_MS = 500;
 
-/** Retries `work` while the database is out of reach, for at most a minute; then throws its last error. One that refuses is not asked again. */
+/** Retries `work` while the database is out of reach, for at most a minute; then throws its last error. A rejection is thrown at once. */
 export async function retryUntilDatabaseAnswers<Result>(work: () => Promise<Result>, log: Logger): Promise<Result> {
   const deadline = performance.now() + START_TIMEOUT_MS;
   for (;;) {
     try {
       return await work();
     } catch (failure) {
-      const isAway = toFault(failure).code === 'service_unavailable' && !isRefusedConnection(failure as Error);
+      const isAway = toFault(failure).code === 'service_unavailable' && !isRejectedConnection(failure as Error);
       if (!isAway || performance.now() > deadline) throw failure;
       log.warn({ err: failure }, 'waiting for the database');
       await sleep(START_RETRY_MS);
@@ -161,16 +161,19 @@ export async function vacuumEmbedded(database: Database): Promise<void> {
  * as far as this version of PostgreSQL has them. Throws an OperatorError for a database that is not in UTF8.
  */
 async function migratePostgres(url: string): Promise<string> {
-  const client = createClient(url);
-  // The statement under way rejects with the same failure; without a listener it would end the process.
-  client.on('error', () => {});
-  await client.connect();
+  const client = await connect(url);
   try {
-    const { rows } = await client.query<{ encoding: string; transactionTimeout: string | null }>(
-      `SELECT current_setting('server_encoding') AS encoding, current_setting('transaction_timeout', true) AS "transactionTimeout"`,
+    const { rows } = await client.query<{ encoding: string; replicationRole: string; transactionTimeout: string | null }>(
+      `SELECT current_setting('server_encoding') AS encoding, current_setting('session_replication_role') AS "replicationRole",
+         current_setting('transaction_timeout', true) AS "transactionTimeout"`,
     );
-    const { encoding, transactionTimeout = null } = rows[0] ?? {};
+    const { encoding, replicationRole, transactionTimeout = null } = rows[0] ?? {};
     if (encoding !== 'UTF8') throw new OperatorError(`DATABASE_URL names a database in ${encoding}: create one in the encoding UTF8.`);
+    // Only a superuser may set it, so it cannot be set here.
+    if (replicationRole === 'replica')
+      throw new OperatorError(
+        'DATABASE_URL leads to sessions without triggers: reset session_replication_role of the role and the database.',
+      );
     await migrate({
       runScript: async (sql) => void (await client.query(sql)),
       query: async (sql, values) => (await client.query(sql, [...values])).rows,
@@ -181,6 +184,14 @@ async function migratePostgres(url: string): Promise<string> {
   }
 }
 
+async function connect(url: string): Promise<pg.Client> {
+  const client = createClient(url);
+  // The statement under way rejects with the same failure; without a listener it would end the process.
+  client.on('error', () => {});
+  await client.connect().catch((failure) => Promise.reject(toConnectionFailure(failure)));
+  return client;
+}
+
 /** The driver reads the certificates that the URL names at once. Throws an OperatorError for one that it cannot read. */
 function createClient(url: string): pg.Client {
   try {
@@ -188,7 +199,7 @@ function createClient(url: string): pg.Client {
   } catch (failure) {
     const { code, path } = failure as NodeJS.ErrnoException;
     throw path === undefined
-      ? failure
+      ? toConnectionFailure(failure as Error)
       : new OperatorError(`DATABASE_URL names ${path}, which cannot be read (${code}).`, { cause: failure });
   }
 }

@@ -5,11 +5,11 @@ import { PGlite, types } from '@electric-sql/pglite';
 import { PrismaPGlite } from 'pglite-prisma-adapter';
 import { readJson } from '../kernel/jsontext.ts';
 import type { Lifecycle } from '../kernel/lifecycle.ts';
-import { readMoment } from '../kernel/moment.ts';
+import { readTimestamp } from '../kernel/timestamp.ts';
 import type { Driver } from './driver.ts';
-import { describeFileFailure, isDiskFull, OperatorError } from './failure.ts';
+import { lockFolder } from './folderlock.ts';
 import { migrate } from './migrate.ts';
-import { lockFolder } from './ownership.ts';
+import { describeFileFailure, isDiskFull, OperatorError } from './operatorerror.ts';
 
 /**
  * Opens PGlite in `dataDir`, owned by this process alone, or the instance of a test (`openOther`). Throws an OperatorError
@@ -22,7 +22,7 @@ export async function openEmbedded(dataDir: string, lifecycle: Lifecycle, openOt
   lifecycle.onClose(() => embedded.close());
   // For handwritten statements; Prisma's adapter has its own. Parsers that are passed with each statement double its cost.
   embedded.parsers[types.JSON] = readJson;
-  embedded.parsers[types.TIMESTAMPTZ] = readMoment;
+  embedded.parsers[types.TIMESTAMPTZ] = readTimestamp;
   if (!openOther) exitWhenEngineEnds(embedded, dataDir);
   try {
     await migrate({

@@ -6,13 +6,13 @@ const outageCodes = new Set(['P1001', 'P1002', 'P1008', 'P1017', 'P2024', 'P2028
 /**
  * SQLSTATEs: shutdown, startup, idle session timeout, insufficient resources (disk, memory, clients), I/O error, object not in
  * prerequisite state, lock timeout, statement timeout, serialization failure, deadlock, transaction timeouts, a server that is
- * read-only, connection failure, a role or database that is refused, and what is not supported: of our statements only one that
+ * read-only, connection failure, a role or database that is rejected, and what is not supported: of our statements only one that
  * was prepared before a column changed its type, which the next connection prepares anew.
  */
 const outageStates = /^(57P0[1-5]|53...|58030|55000|55P03|57014|40001|40P01|25P0[34]|25006|08...|28...|3D000|0A000)$/;
 const outageErrnos = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
-/** Node's codes for a certificate that it refuses. */
-export const refusedCertificate = /CERT|UNABLE_TO_VERIFY|HOSTNAME_MISMATCH/;
+/** Node's codes for a certificate that it rejects. */
+export const rejectedCertificate = /CERT|UNABLE_TO_VERIFY|HOSTNAME_MISMATCH/;
 /** The driver's message where a statement was not answered in time: PostgreSQL may still be working on it. */
 export const READ_TIMEOUT = 'Query read timeout';
 
@@ -28,11 +28,15 @@ const outageMessages = new RegExp(
 /** The message of the error for a statement that was not sent, as the breaker is open. */
 export const DATABASE_AWAY = 'the database is away';
 
+/** The message of the error for a connection that could not be opened, for a cause that is not known as an outage. */
+export const NO_CONNECTION = 'no connection to the database can be opened';
+
 /** An error of the database, from any layer: Prisma's client, its adapter, the driver, the socket. */
 interface DatabaseError {
   readonly code?: unknown;
   readonly originalCode?: unknown;
   readonly kind?: unknown;
+  readonly syscall?: unknown;
   readonly message?: unknown;
   readonly cause?: unknown;
   readonly meta?: { readonly driverAdapterError?: unknown };
@@ -45,13 +49,18 @@ export function toFault(thrown: unknown): Fault {
   return findDataFault(thrown) ?? Fault.internal(thrown);
 }
 
+/** A failure to open a connection is an outage, whatever its cause: a key that does not fit its certificate, a right that was revoked. */
+export function toConnectionFailure(failure: Error): Error {
+  return isOutage(failure) ? failure : new Error(NO_CONNECTION, { cause: failure });
+}
+
 let internalErrors = 0;
 
 /** The codes of a PostgreSQL, a database or a role that has all the connections that it may have: SQLSTATE and Prisma's. */
 const exhaustedCodes = new Set(['53300', 'P2037']);
 const EXHAUSTED_LINES_INTERVAL_MS = 10_000;
 /** The requests that failed for want of a connection since the last line about them. */
-const exhausted = { count: 0, toldAt: Number.NEGATIVE_INFINITY };
+const exhausted = { count: 0, loggedAt: Number.NEGATIVE_INFINITY };
 
 /**
  * Logs the cause of a fault that the client does not see, and counts an `internal_error`. The breaker has logged once why the
@@ -70,9 +79,9 @@ export function logCause(fault: Fault, context: { readonly log: Logger }): void 
 
 function logExhausted(err: Error, log: Logger): void {
   exhausted.count += 1;
-  if (performance.now() - exhausted.toldAt < EXHAUSTED_LINES_INTERVAL_MS) return;
+  if (performance.now() - exhausted.loggedAt < EXHAUSTED_LINES_INTERVAL_MS) return;
   log.warn({ err, count: exhausted.count }, 'the connections of PostgreSQL are exhausted');
-  Object.assign(exhausted, { count: 0, toldAt: performance.now() });
+  Object.assign(exhausted, { count: 0, loggedAt: performance.now() });
 }
 
 /** Whether an error of the database, or one that it wraps, has one of the codes. */
@@ -95,12 +104,14 @@ export function countInternalErrors(): number {
 /** Whether the database is out of reach, as opposed to a wrong statement. Looks into what Prisma wraps. */
 function isOutage(thrown: unknown): boolean {
   if (!isDatabaseError(thrown)) return false;
-  const { kind, message, cause, meta } = thrown;
+  const { kind, syscall, message, cause, meta } = thrown;
   const codes = codesOf(thrown);
   if (codes.some((code) => outageCodes.has(code) || outageStates.test(code) || outageErrnos.has(code))) return true;
-  if (codes.some((code) => refusedCertificate.test(code))) return true;
+  if (codes.some((code) => rejectedCertificate.test(code))) return true;
+  // The file of a Unix socket is missing while its server is stopped.
+  if (syscall === 'connect') return true;
   if (kind === 'DatabaseNotReachable' || kind === 'ConnectionClosed' || kind === 'SocketTimeout') return true;
-  if (typeof message === 'string' && (outageMessages.test(message) || message === DATABASE_AWAY)) return true;
+  if (typeof message === 'string' && (outageMessages.test(message) || message === DATABASE_AWAY || message === NO_CONNECTION)) return true;
   return isOutage(cause) || isOutage(meta?.driverAdapterError);
 }
 

@@ -1,13 +1,13 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 
-/** In seconds: most answers take a few milliseconds, and in an outage a request fails after some 1.3 s. */
+/** In seconds: most responses take a few milliseconds, and in an outage a request fails after some 1.3 s. */
 const LATENCY_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
 export type Metrics = ReturnType<typeof openMetrics>;
 
 /**
- * The metrics that Prometheus scrapes at /metrics. Every label has few values: a route's or a schema's name, a status, a code
- * of ours, never client-supplied text.
+ * The metrics that Prometheus scrapes at /metrics; each property is named after its metric. Every label has few values: a
+ * route's or a schema's name, a status, a code of ours, never client-supplied text.
  */
 export function openMetrics() {
   const registry = new Registry();
@@ -22,7 +22,7 @@ export function openMetrics() {
       'operation',
       'status',
     ),
-    requestSeconds: new Histogram({
+    requestDuration: new Histogram({
       name: 'portico_request_duration_seconds',
       help: 'From the first byte of a request to the last of its answer, by operation; without streams, and without answers that the client broke off.',
       labelNames: ['operation'],
@@ -36,8 +36,11 @@ export function openMetrics() {
       'code',
     ),
     upgradeRejections: openCounter('portico_upgrade_refusals_total', 'WebSocket upgrades refused, by reason.', 'code'),
-    limited: openCounter('portico_rate_limited_total', 'Requests refused for want of budget, by policy.', 'policy'),
-    limitFallbacks: openCounter('portico_rate_limit_fallbacks_total', 'Requests that this process counted by itself, as Redis did not.'),
+    rateLimited: openCounter('portico_rate_limited_total', 'Requests refused for want of budget, by policy.', 'policy'),
+    rateLimitFallbacks: openCounter(
+      'portico_rate_limit_fallbacks_total',
+      'Requests that this process counted by itself, as Redis did not.',
+    ),
     unreadEnds: openCounter('portico_unread_ends_total', 'Connections ended because their peers did not read what was sent to them.'),
     connectionRejections: openCounter(
       'portico_connection_refusals_total',

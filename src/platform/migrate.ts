@@ -1,8 +1,8 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { toFault } from './errors.ts';
-import { OperatorError } from './failure.ts';
-import { root } from './root.ts';
+import { OperatorError } from './operatorerror.ts';
+import { packageRoot } from './packageroot.ts';
 
 /** A database connection for migrations: runs whole scripts, and single statements with values. */
 export interface MigrationConnection {
@@ -37,7 +37,8 @@ const LEDGER = `
 
 /**
  * Applies the missing migrations of prisma/migrations, each in a transaction of its own, under a lock that makes other replicas
- * wait. Returns the names of those that this call has applied. Throws an Error where an applied migration was changed afterwards.
+ * wait: what `prisma migrate deploy` does, which needs an engine that is downloaded, and cannot reach PGlite. Returns the names of
+ * those that this call has applied. Throws an Error where an applied migration was changed afterwards.
  */
 export async function migrate(connection: MigrationConnection): Promise<string[]> {
   const migrations = await readMigrations();
@@ -111,7 +112,7 @@ function explain(name: string, cause: Error): Error {
 }
 
 async function readMigrations(): Promise<Migration[]> {
-  const folder = new URL('prisma/migrations/', root);
+  const folder = new URL('prisma/migrations/', packageRoot);
   const entries = await readdir(folder, { withFileTypes: true });
   const names = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
   return Promise.all(

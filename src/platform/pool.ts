@@ -1,13 +1,14 @@
 import pg from 'pg';
 import { Breaker, withTimeout } from './breaker.ts';
-import { DATABASE_AWAY, READ_TIMEOUT } from './errors.ts';
+import { DeadConnectionDetector, pidOf } from './deadconnections.ts';
+import { DATABASE_AWAY, READ_TIMEOUT, toConnectionFailure } from './errors.ts';
 import type { Logger } from './logger.ts';
 import { PreparedQuery, type Row } from './prepared.ts';
-import { isAnswer, PROBE_DEADLINE_MS, Probe } from './probe.ts';
+import { isReply, PROBE_DEADLINE_MS, Probe } from './probe.ts';
 import { isRead, type Statement } from './query.ts';
-import { sessionOptions, withSession } from './session.ts';
-import { pidOf, SilenceWatch } from './silence.ts';
-import { SlowLog } from './slow.ts';
+import { sessionOptions, withSession } from './sessionoptions.ts';
+import { SlowLog } from './slowlog.ts';
+import './unreadable.ts';
 
 /** How long PostgreSQL may send nothing, while statements wait for it, before it is probed. */
 const SERVER_SILENCE_MS = 500;
@@ -42,14 +43,14 @@ export class Pool extends pg.Pool {
   readonly slowLog: SlowLog;
   readonly #log: Logger;
   readonly #probe: Probe;
-  /** For single connections; separate, since a late answer closes a probe's connection, which must not affect the probe of the server. */
+  /** For single connections; separate, since a late reply closes a probe's connection, which must not affect the probe of the server. */
   readonly #silenceProbe: Probe;
   readonly #pendingConnects = new Set<(failure: Error) => void>();
   readonly #busy = new Set<pg.Client>();
-  readonly #silenceWatch: SilenceWatch;
+  readonly #deadConnections: DeadConnectionDetector;
   readonly #watchTimer: NodeJS.Timeout;
-  #lastAnswerAt = performance.now();
-  /** The last answer, or the last moment at which none was due. */
+  #lastReplyAt = performance.now();
+  /** The last reply, or the last moment at which none was due. */
   #lastActiveAt = performance.now();
 
   /** `session` are the settings of its sessions. */
@@ -68,7 +69,8 @@ export class Pool extends pg.Pool {
     this.slowLog = new SlowLog(log);
     this.#log = log;
     this.#probe = new Probe(url, session);
-    this.#silenceProbe = new Probe(url, session);
+    // A role may be set to become another one, which would neither see nor end the sessions of the first.
+    this.#silenceProbe = new Probe(url, `${session} -c role=none`);
     this.breaker = new Breaker({
       name: 'database',
       probe: () => this.#probeServer(),
@@ -78,13 +80,13 @@ export class Pool extends pg.Pool {
       onOpen: () => this.#closeConnections(),
       log,
     });
-    this.#silenceWatch = new SilenceWatch({ query: (sql, values) => this.#silenceProbe.query(sql, values), log });
-    // A new connection is no answer: a pooler accepts it also where PostgreSQL is away.
-    this.on('connect', (client) => void client.on('drain', () => this.#recordAnswer()));
+    this.#deadConnections = new DeadConnectionDetector({ query: (sql, values) => this.#silenceProbe.query(sql, values), log });
+    // A new connection is no reply: a pooler accepts it also where PostgreSQL is away.
+    this.on('connect', (client) => void client.on('drain', () => this.#recordReply()));
     this.on('acquire', (client) => void this.#busy.add(client));
     this.on('release', (failure, client) => {
       this.#busy.delete(client);
-      if (failure && !isAnswer(failure)) this.breaker.startProbing();
+      if (failure && !isReply(failure)) this.breaker.startProbing();
       if (failure instanceof Error && failure.message === READ_TIMEOUT) this.#terminate(client);
     });
     this.on('remove', (client) => void this.#busy.delete(client));
@@ -125,11 +127,11 @@ export class Pool extends pg.Pool {
     super.connect((failure, client, release) => {
       this.#pendingConnects.delete(reject);
       const describe = () => ({ busy: this.#busy.size, waiting: this.waitingCount });
-      this.slowLog.reportWait(performance.now() - startedAt, describe, 'a long wait for a database connection');
+      this.slowLog.report(performance.now() - startedAt, describe, 'a long wait for a database connection');
       // A server that rejects connections may be full, or gone.
       if (failure) this.breaker.startProbing();
       if (isRejected) client && release();
-      else callback(failure, client, release);
+      else callback(failure && toConnectionFailure(failure), client, release);
     });
     return undefined;
   }
@@ -163,10 +165,10 @@ export class Pool extends pg.Pool {
     await super.end();
   }
 
-  /** Records an answer of the server. */
-  #recordAnswer(): void {
-    this.#lastAnswerAt = performance.now();
-    this.#lastActiveAt = this.#lastAnswerAt;
+  /** Records a reply of the server. */
+  #recordReply(): void {
+    this.#lastReplyAt = performance.now();
+    this.#lastActiveAt = this.#lastReplyAt;
   }
 
   /**
@@ -179,19 +181,19 @@ export class Pool extends pg.Pool {
     });
   }
 
-  /** An answer on any other connection counts as well, in case only the probe's connection has fallen silent. */
+  /** A reply on any other connection counts as well, in case only the probe's connection has fallen silent. */
   async #probeServer(): Promise<void> {
     const startedAt = performance.now();
     try {
       await withTimeout(this.#probe.query('SELECT'), PROBE_DEADLINE_MS);
     } catch (failure) {
-      if (this.#lastAnswerAt <= startedAt) throw failure;
+      if (this.#lastReplyAt <= startedAt) throw failure;
     }
-    this.#recordAnswer();
+    this.#recordReply();
   }
 
   #watch(): void {
-    this.#silenceWatch.check(this.#busy);
+    this.#deadConnections.check(this.#busy);
     const isInUse = this.totalCount > this.idleCount || this.waitingCount > 0;
     if (!isInUse) this.#lastActiveAt = performance.now();
     else if (performance.now() - this.#lastActiveAt > SERVER_SILENCE_MS) this.breaker.startProbing();

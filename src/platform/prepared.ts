@@ -6,7 +6,7 @@ import type { Statement } from './query.ts';
 
 /**
  * The part of pg's Connection that is used here, which pg-cursor, a package by pg's authors, uses as well: the methods that send
- * protocol messages, and the events for the answers.
+ * protocol messages, and the events for the replies.
  */
 interface PgConnection {
   readonly stream: { cork(): void; uncork(): void };
@@ -28,7 +28,7 @@ export type Row = Record<string, unknown>;
 
 /**
  * The statements that each connection has parsed, with their columns, which are null until they are known. They may be cached:
- * PostgreSQL refuses to run a prepared statement whose columns have changed.
+ * PostgreSQL declines to run a prepared statement whose columns have changed.
  */
 const columnsByConnection = new WeakMap<PgConnection, Map<string, readonly Column[] | null>>();
 

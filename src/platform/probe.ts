@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { withTimeout } from './breaker.ts';
-import { withSession } from './session.ts';
+import { withSession } from './sessionoptions.ts';
 
 /** The timeout of an empty statement; together with the silence before it (`SERVER_SILENCE_MS`) it stays below 1.5 s. */
 export const PROBE_DEADLINE_MS = 700;
@@ -22,7 +22,7 @@ export class Probe {
   ) {}
 
   /**
-   * The rows of a statement; none where the server answers with an error: one that refuses the role or the database may go on
+   * The rows of a statement; none where the server answers with an error: one that rejects the role or the database may go on
    * serving the connections that are open. Throws where it does not answer, or reports an outage.
    */
   query(text: string, values?: unknown[]): Promise<unknown[]> {
@@ -37,7 +37,7 @@ export class Probe {
       return (await withTimeout(client.query(text, values), PROBE_DEADLINE_MS)).rows;
     } catch (failure) {
       this.close();
-      if (!isAnswer(failure)) throw failure;
+      if (!isReply(failure)) throw failure;
       return [];
     }
   }
@@ -74,7 +74,7 @@ export class Probe {
   }
 }
 
-/** Whether an error is an answer of a PostgreSQL that serves: not of one that stops, of a pooler that has lost it, or of the socket. */
-export function isAnswer(failure: unknown): boolean {
+/** Whether an error is a reply of a PostgreSQL that serves: not of one that stops, of a pooler that has lost it, or of the socket. */
+export function isReply(failure: unknown): boolean {
   return failure instanceof pg.DatabaseError && !/^(57P|08)/.test(failure.code ?? '');
 }

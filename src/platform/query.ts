@@ -2,8 +2,9 @@ import { createHash } from 'node:crypto';
 import { getOrInsert } from '../kernel/map.ts';
 
 /**
- * Runs one statement, a tagged template whose values become parameters, and returns its rows. It bypasses Prisma, and is prepared
- * once on each connection. `bigint` is returned as a number, `numeric` as text.
+ * Runs one statement, a tagged template whose values become parameters, and returns its rows. `bigint` is returned as a number,
+ * `numeric` as text. Not Prisma's `$queryRaw` or TypedSQL, which take three times the CPU (for 20 rows 275 µs, this 90): it is
+ * prepared once on each connection, and `npm run check:sql` checks its types against the schema.
  */
 export type Query = <Row>(strings: TemplateStringsArray, ...values: readonly unknown[]) => Promise<Row[]>;
 

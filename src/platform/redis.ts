@@ -19,8 +19,8 @@ export interface Redis {
   readonly subscriber: RedisClient;
   /** The channel of the wake-ups, which `subscriber` is subscribed to. */
   readonly channel: string;
-  /** Runs a command. Rejects with an Error where no answer arrives in time, and at once while the breaker is open. */
-  run<Answer>(command: () => Promise<Answer>): Promise<Answer>;
+  /** Runs a command. Rejects with an Error where no reply arrives in time, and at once while the breaker is open. */
+  run<Result>(command: () => Promise<Result>): Promise<Result>;
 }
 
 /** Connects in the background, so that a start does not wait for Redis. */
@@ -70,7 +70,7 @@ export function openRedis({ url, prefix }: { url: string; prefix: string }, life
     intervalMs: PROBE_INTERVAL_MS,
     log,
   });
-  /** The first attempt to connect; null when it has ended. What a start asks meanwhile waits for it, as long as for an answer. */
+  /** The first attempt to connect; null when it has ended. What a start asks meanwhile waits for it, as long as for a reply. */
   let connecting: Promise<void> | null = new Promise((resolve) => {
     for (const event of ['ready', 'close'] as const) commands.once(event, resolve);
   });

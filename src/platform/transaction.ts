@@ -25,7 +25,7 @@ export async function runTransaction<Result>(pool: Pool, work: (run: RunStatemen
     if (command !== 'COMMIT') throw new Error('a statement of the transaction had failed, so nothing of it was kept');
     return result;
   } catch (failure) {
-    // A connection that still waits for an answer would not answer this either.
+    // A connection that still waits for a reply would not answer this either.
     if (failure instanceof Error && failure.message === READ_TIMEOUT) broken = failure;
     else
       await client.query('ROLLBACK').catch((thrown: Error) => {

@@ -3,15 +3,15 @@ import type { ProjectScope } from '../access/scope.ts';
 import type { Instance } from '../generated/prisma/client.ts';
 import type { ResourceKind } from '../generated/prisma/enums.ts';
 import { builder } from '../graph/builder.ts';
-import type { Slice } from '../graph/connection.ts';
+import { implementConnection, resolveList } from '../graph/connection.ts';
 import type { Context, LoadByProject, LoadInScope } from '../graph/context.ts';
 import { pageCost } from '../graph/cost.ts';
-import { implementConnection, resolveList } from '../graph/list.ts';
+import type { Slice } from '../graph/keyset.ts';
 import { type NodeName, NodeRef, registerNode } from '../graph/node.ts';
 import { implementOrder, type Order, type Ordered, orderedKeyset } from '../graph/order.ts';
 import { ownProject, ProjectRef } from '../graph/project.ts';
 import { ownInstance } from '../graph/refs.ts';
-import { createTextLoader } from '../graph/text.ts';
+import { createTextLoader } from '../graph/textloader.ts';
 import {
   countInstanceResources,
   countResources,

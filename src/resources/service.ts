@@ -1,11 +1,11 @@
-import type { InProject, ProjectScope } from '../access/scope.ts';
+import { type InProject, type ProjectScope, projectIdsOf } from '../access/scope.ts';
 import type { Backup, Snapshot, SshKey, Volume, Vpc } from '../generated/prisma/client.ts';
 import type { ResourceKind } from '../generated/prisma/enums.ts';
-import { boundsOf, type Slice, sliceById } from '../graph/connection.ts';
-import { groupRows, idsOf, pickCounts, pickLists } from '../graph/level.ts';
+import { boundsOf, type Slice, sliceById } from '../graph/keyset.ts';
 import { type NodeName, pickInProject } from '../graph/node.ts';
 import { type Order, rangeOf, sortRows } from '../graph/order.ts';
-import type { SizedText } from '../graph/text.ts';
+import type { SizedText } from '../graph/textloader.ts';
+import { groupRows, pickCounts, pickLists } from '../kernel/rows.ts';
 import type { Database } from '../platform/database.ts';
 
 /** A volume, a snapshot or a backup: all three have the same columns. */
@@ -26,44 +26,44 @@ export async function listVolumes(
 ): Promise<Volume[][]> {
   if (order === defaultResourceOrder) {
     const rows = await database.project.findMany({ ...whereProjects(scopes), select: { id: true, volumes: sliceById(slice) } });
-    return pickLists(idsOf(scopes), rows, ({ volumes }) => volumes);
+    return pickLists(projectIdsOf(scopes), rows, ({ volumes }) => volumes);
   }
   const range = rangeOf(slice, order);
-  const { names, moments, limit, walk, isAscending } = range;
+  const { nameBounds, createdBounds, limit, scanColumn, isAscending } = range;
   const query = isAscending ? database.queryAscending : database.query;
   const rows = await query<StoredRow>`
     SELECT listed.id, listed.project_id AS "projectId", listed.instance_id AS "instanceId", listed.name, listed.size_gb AS "sizeGb", listed.created
-    FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)
+    FROM unnest(${projectIdsOf(scopes)}::uuid[]) AS wanted (project_id)
     CROSS JOIN LATERAL (
       (SELECT id, project_id, instance_id, name, size_gb, created FROM volumes
-        WHERE ${walk}::text = 'name' AND project_id = wanted.project_id
-          AND (left(name, 255) COLLATE "C", id) > (${names.above.value}, ${names.above.id}::uuid)
-          AND (left(name, 255) COLLATE "C", id) < (${names.below.value}, ${names.below.id}::uuid)
+        WHERE ${scanColumn}::text = 'name' AND project_id = wanted.project_id
+          AND (left(name, 255) COLLATE "C", id) > (${nameBounds.above.value}, ${nameBounds.above.id}::uuid)
+          AND (left(name, 255) COLLATE "C", id) < (${nameBounds.below.value}, ${nameBounds.below.id}::uuid)
         ORDER BY left(name, 255) COLLATE "C" DESC, id DESC LIMIT ${limit})
       UNION ALL
       (SELECT id, project_id, instance_id, name, size_gb, created FROM volumes
-        WHERE ${walk}::text = 'created' AND project_id = wanted.project_id
-          AND (created, id) > (${moments.above.value}::text::timestamptz, ${moments.above.id}::uuid)
-          AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
+        WHERE ${scanColumn}::text = 'created' AND project_id = wanted.project_id
+          AND (created, id) > (${createdBounds.above.value}::text::timestamptz, ${createdBounds.above.id}::uuid)
+          AND (created, id) < (${createdBounds.below.value}::text::timestamptz, ${createdBounds.below.id}::uuid)
         ORDER BY created DESC, id DESC LIMIT ${limit})
     ) AS listed`;
-  const lists = groupRows(idsOf(scopes), rows as InstanceResource[], ({ projectId }) => projectId);
+  const lists = groupRows(projectIdsOf(scopes), rows as InstanceResource[], ({ projectId }) => projectId);
   return lists.map((volumes) => sortRows(volumes, order, range));
 }
 
 export async function listSnapshots(database: Database, scopes: readonly ProjectScope[], slice: Slice<string>): Promise<Snapshot[][]> {
   const rows = await database.project.findMany({ ...whereProjects(scopes), select: { id: true, snapshots: sliceById(slice) } });
-  return pickLists(idsOf(scopes), rows, ({ snapshots }) => snapshots);
+  return pickLists(projectIdsOf(scopes), rows, ({ snapshots }) => snapshots);
 }
 
 export async function listBackups(database: Database, scopes: readonly ProjectScope[], slice: Slice<string>): Promise<Backup[][]> {
   const rows = await database.project.findMany({ ...whereProjects(scopes), select: { id: true, backups: sliceById(slice) } });
-  return pickLists(idsOf(scopes), rows, ({ backups }) => backups);
+  return pickLists(projectIdsOf(scopes), rows, ({ backups }) => backups);
 }
 
 export async function listVpcs(database: Database, scopes: readonly ProjectScope[], slice: Slice<string>): Promise<Vpc[][]> {
   const rows = await database.project.findMany({ ...whereProjects(scopes), select: { id: true, vpcs: sliceById(slice) } });
-  return pickLists(idsOf(scopes), rows, ({ vpcs }) => vpcs);
+  return pickLists(projectIdsOf(scopes), rows, ({ vpcs }) => vpcs);
 }
 
 export async function listSshKeys(database: Database, scopes: readonly ProjectScope[], slice: Slice<string>): Promise<SshKey[][]> {
@@ -71,7 +71,7 @@ export async function listSshKeys(database: Database, scopes: readonly ProjectSc
     ...whereProjects(scopes),
     select: { id: true, sshKeys: { ...sliceById(slice), ...omitPublicKey } },
   });
-  return pickLists(idsOf(scopes), rows, ({ sshKeys }) => sshKeys.map(withoutPublicKey));
+  return pickLists(projectIdsOf(scopes), rows, ({ sshKeys }) => sshKeys.map(withoutPublicKey));
 }
 
 /** A key may be long: `readPublicKeys` reads it only where it is requested. */
@@ -92,12 +92,12 @@ export function readPublicKeys(database: Database, ids: readonly string[], bytes
 export async function countResources(database: Database, scopes: readonly ProjectScope[], kind: ResourceKind): Promise<number[]> {
   const rows = await database.query<{ projectId: string; count: number | null }>`
     SELECT wanted.project_id AS "projectId", counted.count
-    FROM unnest(${idsOf(scopes)}::uuid[]) AS wanted (project_id)
+    FROM unnest(${projectIdsOf(scopes)}::uuid[]) AS wanted (project_id)
     CROSS JOIN LATERAL (
       SELECT sum(resources)::int AS count FROM resource_counters
       WHERE project_id = wanted.project_id AND ${kind}::resource_kind = kind
     ) AS counted`;
-  return pickCounts(idsOf(scopes), rows, ({ projectId }) => projectId);
+  return pickCounts(projectIdsOf(scopes), rows, ({ projectId }) => projectId);
 }
 
 /** Resources by id; null for a resource outside the project it is requested in. */
@@ -151,7 +151,7 @@ export async function listInstanceVolumes(
 ): Promise<Volume[][]> {
   if (order === defaultResourceOrder) return listInstanceResources(database, 'volumes', instances, slice);
   const range = rangeOf(slice, order);
-  const { names, moments, limit, walk, isAscending } = range;
+  const { nameBounds, createdBounds, limit, scanColumn, isAscending } = range;
   const query = isAscending ? database.queryAscending : database.query;
   const instanceIds = instances.map(({ id }) => id);
   const projectIds = instances.map(({ scope }) => scope.projectId);
@@ -160,15 +160,15 @@ export async function listInstanceVolumes(
     FROM unnest(${instanceIds}::uuid[], ${projectIds}::uuid[]) AS wanted (instance_id, project_id)
     CROSS JOIN LATERAL (
       (SELECT id, project_id, instance_id, name, size_gb, created FROM volumes
-        WHERE ${walk}::text = 'name' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
-          AND (left(name, 255) COLLATE "C", id) > (${names.above.value}, ${names.above.id}::uuid)
-          AND (left(name, 255) COLLATE "C", id) < (${names.below.value}, ${names.below.id}::uuid)
+        WHERE ${scanColumn}::text = 'name' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
+          AND (left(name, 255) COLLATE "C", id) > (${nameBounds.above.value}, ${nameBounds.above.id}::uuid)
+          AND (left(name, 255) COLLATE "C", id) < (${nameBounds.below.value}, ${nameBounds.below.id}::uuid)
         ORDER BY left(name, 255) COLLATE "C" DESC, id DESC LIMIT ${limit})
       UNION ALL
       (SELECT id, project_id, instance_id, name, size_gb, created FROM volumes
-        WHERE ${walk}::text = 'created' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
-          AND (created, id) > (${moments.above.value}::text::timestamptz, ${moments.above.id}::uuid)
-          AND (created, id) < (${moments.below.value}::text::timestamptz, ${moments.below.id}::uuid)
+        WHERE ${scanColumn}::text = 'created' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
+          AND (created, id) > (${createdBounds.above.value}::text::timestamptz, ${createdBounds.above.id}::uuid)
+          AND (created, id) < (${createdBounds.below.value}::text::timestamptz, ${createdBounds.below.id}::uuid)
         ORDER BY created DESC, id DESC LIMIT ${limit})
     ) AS listed`;
   const lists = groupRows(instanceIds, rows as InstanceResource[], ({ instanceId }) => instanceId);
@@ -198,7 +198,7 @@ export async function countInstanceResources(
 type StoredRow = { readonly [Name in keyof InstanceResource]: InstanceResource[Name] | null };
 
 function whereProjects(scopes: readonly ProjectScope[]) {
-  return { relationLoadStrategy: 'join', where: { id: { in: idsOf(scopes) } } } as const;
+  return { relationLoadStrategy: 'join', where: { id: { in: projectIdsOf(scopes) } } } as const;
 }
 
 function byIds(requested: readonly InProject[]) {

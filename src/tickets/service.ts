@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { hashSecret } from '../access/apikey.ts';
+import { hashSecret, toHex } from '../access/apikey.ts';
 import { type ProjectScope, requireRole } from '../access/scope.ts';
 import { requireSession, type Viewer } from '../access/viewer.ts';
 import type { TicketTarget } from '../generated/prisma/enums.ts';
-import { batchByOwner } from '../kernel/batch.ts';
+import { createBatchLoader } from '../kernel/batchloader.ts';
 import { Fault } from '../kernel/fault.ts';
+import { pickRows } from '../kernel/rows.ts';
 import { deleteInBatches } from '../platform/cleanup.ts';
 import type { Database, SqlClient } from '../platform/database.ts';
 
@@ -19,7 +20,7 @@ interface TicketRequest {
   readonly sessionId?: string | null;
 }
 
-/** The ticket's text is in the answer and nowhere else: the database has its hash. */
+/** The ticket's text is in the response and nowhere else: the database has its hash. */
 interface WebsocketTicket {
   readonly ticket: string;
   readonly path: string;
@@ -62,18 +63,21 @@ type TicketRejection = 'ticket_unknown' | 'ticket_used' | 'ticket_expired';
 interface TicketDependencies {
   readonly database: Database;
   /** The database for the statements of a user. */
-  readonly shares: { of(userId: string): Database };
+  readonly userDatabases: { of(userId: string): Database };
 }
 
 /**
  * Redeems a ticket. An attempt uses up the ticket even if it is for another target. A ticket of a disabled user is unknown. It is
  * looked up first: anybody can send any number of tickets, and those that are not valid share few statements.
  */
-export async function redeemTicket({ database, shares }: TicketDependencies, ticket: string): Promise<RedeemedTicket | TicketRejection> {
+export async function redeemTicket(
+  { database, userDatabases }: TicketDependencies,
+  ticket: string,
+): Promise<RedeemedTicket | TicketRejection> {
   const ticketHash = hashSecret(ticket);
   const known = await findTicket(database, ticketHash);
   if (!known?.isActive || known.isUsed || known.hasExpired) return rejectionOf(known);
-  return (await consumeTicket(shares.of(known.userId), ticketHash)) ?? rejectionOf(await findTicket(database, ticketHash));
+  return (await consumeTicket(userDatabases.of(known.userId), ticketHash)) ?? rejectionOf(await findTicket(database, ticketHash));
 }
 
 interface TicketRow {
@@ -85,13 +89,12 @@ interface TicketRow {
   readonly isActive: boolean;
 }
 
-const findTicket = batchByOwner(async (database: Database, hashes: ReadonlyArray<Uint8Array>) => {
+const findTicket = createBatchLoader(async (database: Database, hashes: ReadonlyArray<Uint8Array>) => {
   const rows = await database.query<TicketRow>`
     SELECT ticket.ticket_hash AS hash, ticket.user_id AS "userId", ticket.expires <= now() AS "hasExpired",
       ticket.used_at IS NOT NULL AS "isUsed", users.disabled_at IS NULL AS "isActive"
     FROM websocket_tickets AS ticket JOIN users ON users.id = ticket.user_id WHERE ticket.ticket_hash = ANY (${hashes}::bytea[])`;
-  const tickets = new Map(rows.map((row) => [Buffer.from(row.hash).toString('hex'), row]));
-  return hashes.map((hash) => tickets.get(Buffer.from(hash).toString('hex')) ?? null);
+  return pickRows(hashes.map(toHex), rows, ({ hash }) => toHex(hash));
 });
 
 function rejectionOf(known: TicketRow | null): TicketRejection {

@@ -79,7 +79,7 @@ describe('/docs', () => {
     expect(methods).toEqual(['GET', 'PUT', 'DELETE']);
   });
 
-  it('sends a request with the demo’s token, and shows its answer', async () => {
+  it('sends a request with the demo’s token, and shows its response', async () => {
     await page.locator('.auth-wrapper .authorize').click();
     await page.locator('.auth-container input').fill(app.demo.users.owner.token ?? '');
     await page.locator('.auth-btn-wrapper .authorize').click();
@@ -87,7 +87,7 @@ describe('/docs', () => {
     const overview = await execute('operations-Compute-compute_overview');
     expect([overview.status.split(/\s/)[0], overview.body]).toEqual(['200', expect.stringContaining('"instances_total": 51')]);
     await overview.operation.locator('.live-responses-table').scrollIntoViewIfNeeded();
-    await look('docs-answer');
+    await look('docs-response');
   });
 
   it('sends a body from its example, and shows what it has changed', async () => {
@@ -103,7 +103,7 @@ describe('GraphiQL', () => {
     await page.locator('.graphiql-tab', { hasText: tab }).click();
     await page.getByRole('button', { name: 'Headers', exact: true }).click();
     const editor = page.locator('.graphiql-editor-tool .graphiql-editor:not(.hidden) .monaco-editor').last();
-    await expect.poll(() => editor.innerText(), { timeout: 30_000 }).toContain('Authorization');
+    await expect.poll(() => editor.innerText()).toContain('Authorization');
     await editor.click();
     await page.keyboard.press('Control+A');
     // The editor closes the quotation mark and the bracket by itself.
@@ -115,9 +115,7 @@ describe('GraphiQL', () => {
   it('explains the header, and runs a query', async () => {
     await page.goto(`${app.baseUrl}/graphql`);
     await page.locator('.graphiql-query-editor .view-lines').waitFor();
-    await expect
-      .poll(() => page.locator('.graphiql-query-editor').innerText(), { timeout: 30_000 })
-      .toMatch(/Every.request.takes.one.header/);
+    await expect.poll(() => page.locator('.graphiql-query-editor').innerText()).toMatch(/Every.request.takes.one.header/);
     await look('graphiql');
     const tabs = () => page.locator('.graphiql-tab').allInnerTexts();
     expect(await tabs()).toEqual(['WhoAmI', 'Overview', 'Feed', 'Publish']);
@@ -125,12 +123,12 @@ describe('GraphiQL', () => {
     await page.keyboard.press('Control+Home');
     await page.keyboard.insertText('# Mine\n');
     const stored = () => page.evaluate('localStorage.getItem("graphiql:tabState")');
-    await expect.poll(stored, { timeout: 30_000 }).toContain('Mine');
+    await expect.poll(stored).toContain('Mine');
     await page.reload();
-    await expect.poll(() => page.locator('.graphiql-query-editor').innerText(), { timeout: 30_000 }).toMatch(/Mine/);
+    await expect.poll(() => page.locator('.graphiql-query-editor').innerText()).toMatch(/Mine/);
     expect(await tabs()).toHaveLength(4);
     await open('Overview');
-    await expect.poll(shown, { timeout: 30_000 }).toContain('"name": "Production"');
+    await expect.poll(shown).toContain('"name": "Production"');
     expect(await shown()).toContain('"unreadNotificationCount": 50');
     await look('graphiql-query');
   });
@@ -147,25 +145,25 @@ describe('GraphiQL', () => {
     await page.mouse.down();
     await page.waitForTimeout(300);
     await page.mouse.up();
-    await expect.poll(() => page.locator('.graphiql-query-editor').innerText(), { timeout: 30_000 }).toMatch(/What.needs.attention/);
+    await expect.poll(() => page.locator('.graphiql-query-editor').innerText()).toMatch(/What.needs.attention/);
     // It reads the operations of the tab a moment later.
     await page.waitForTimeout(1_000);
     await page.locator('.graphiql-execute-button').click();
-    await expect.poll(shown, { timeout: 30_000 }).toContain('not_authenticated');
+    await expect.poll(shown).toContain('not_authenticated');
     await open('WhoAmI');
-    await expect.poll(shown, { timeout: 30_000 }).toContain(`"email": "${app.demo.users.owner.email}"`);
+    await expect.poll(shown).toContain(`"email": "${app.demo.users.owner.email}"`);
     await page.waitForTimeout(1_000);
     await page.locator('.graphiql-tab', { hasText: 'Overview' }).click();
     await page.waitForTimeout(1_000);
     await page.locator('.graphiql-execute-button').click();
-    await expect.poll(shown, { timeout: 30_000 }).toContain('"name": "Production"');
+    await expect.poll(shown).toContain('"name": "Production"');
   });
 
   it('runs a subscription, and shows an event as it comes', async () => {
     await open('Feed');
-    await expect.poll(shown, { timeout: 30_000 }).toContain('"__typename": "FeedReady"');
+    await expect.poll(shown).toContain('"__typename": "FeedReady"');
     await publish(app, 'Seen in the browser');
-    await expect.poll(shown, { timeout: 30_000 }).toContain('"title": "Seen in the browser"');
+    await expect.poll(shown).toContain('"title": "Seen in the browser"');
     await look('graphiql-feed');
     await page.locator('.graphiql-execute-button').click();
   });

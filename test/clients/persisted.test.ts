@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { startApp } from '../support/app.ts';
 
 it.each([{}, { preferGetForPersistedQueries: false }, { enableForMutation: true }] as const)(
-  'urql’s exchange for persisted queries gets its answers, with %j: it sends one hash, and texts from then on',
+  'urql’s exchange for persisted queries gets its responses, with %j: it sends one hash, and texts from then on',
   async (options) => {
     const app = await startApp();
     try {

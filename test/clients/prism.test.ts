@@ -4,12 +4,12 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Answer } from '../support/app.ts';
+import type { TestResponse } from '../support/app.ts';
 import { operations } from '../support/contract.ts';
 import { findFreePort } from '../support/launch.ts';
 import { checkout, commandOf, run } from './tools.ts';
 
-interface Exchange extends Pick<Answer, 'status' | 'headers' | 'text'> {
+interface Exchange extends Pick<TestResponse, 'status' | 'headers' | 'text'> {
   readonly method: string;
   readonly path: string;
 }
@@ -53,7 +53,7 @@ const operationAt = ({ method, path }: Exchange) =>
   templates.find((one) => one.method === method && one.pattern.test(path.replace(/\?.*/s, '')));
 
 /**
- * Prism stands between the suite and the answers. What it would not carry of a bad request (it repairs bodies, and refuses
+ * Prism stands between the suite and the responses. What it would not carry of a bad request (it repairs bodies, and refuses
  * what has no credential) is left out: the upstream answers what the server has answered, to the byte.
  */
 async function judge(exchange: Exchange): Promise<void> {
@@ -63,12 +63,12 @@ async function judge(exchange: Exchange): Promise<void> {
   seen.add(`${operation.name} ${exchange.status}`);
   violations.push(...headerViolations(exchange, resolve(documented(operation)[exchange.status])));
   const { pathname } = new URL(exchange.path, prismUrl);
-  const answer = await fetch(prismUrl + pathname, {
+  const response = await fetch(prismUrl + pathname, {
     method: exchange.method,
     headers: { authorization: 'Bearer token', 'x-exchange': String(number) },
   });
-  const text = await answer.text();
-  if (answer.status !== exchange.status || text.includes('stoplight.io/prism/errors')) violations.push({ exchange, prism: text });
+  const text = await response.text();
+  if (response.status !== exchange.status || text.includes('stoplight.io/prism/errors')) violations.push({ exchange, prism: text });
 }
 
 /** Prism before the upstream; returns its address. */
@@ -110,7 +110,7 @@ async function readAll(request: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-it('Prism would have refused a wrong answer', async () => {
+it('Prism would have refused a wrong response', async () => {
   const path = templatePath('compute_overview');
   const headers = { 'content-type': 'application/json', 'x-request-id': 'x' };
   await judge({ method: 'GET', path, status: 200, headers, text: '[{"attention":{}}]' });
@@ -140,14 +140,14 @@ it('Prism tells bad requests from good ones by the document', async () => {
   const url = (await openPrism(true)) + templatePath('create_dashboard');
   const ask = async (body: unknown) => {
     const headers = { authorization: 'Bearer token', 'content-type': 'application/json' };
-    const answer = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
-    return (await answer.text()).includes('#UNPROCESSABLE_ENTITY');
+    const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
+    return (await response.text()).includes('#UNPROCESSABLE_ENTITY');
   };
   for (const name of ['', ' ', '\n', 'a\0b', '\ufeffa', 'n'.repeat(256)]) expect(await ask({ name }), JSON.stringify(name)).toBe(true);
   for (const name of ['Operations', ' a ', 'a\ufeff', 'é'.repeat(255)]) expect(await ask({ name }), JSON.stringify(name)).toBe(false);
 });
 
-it('finds no violation in any answer of the contract suite', async () => {
+it('finds no violation in any response of the contract suite', async () => {
   const vitest = join(checkout, 'node_modules/vitest/vitest.mjs');
   const suite = await run(process.execPath, [vitest, 'run', 'test/contract'], { TEST_WITNESS: addressOf(witness) }, checkout);
   expect(suite.code, suite.out.slice(suite.out.indexOf('Failed Tests'))).toBe(0);

@@ -99,7 +99,7 @@ describe('the plain client in Python', () => {
     for (let cut = 0; cut < 30; cut += 1) {
       const before = client.events.length;
       const publishing = publish(20);
-      await expect.poll(() => client.events.length, { timeout: 30_000, interval: 5 }).toBeGreaterThan(before);
+      await expect.poll(() => client.events.length, { interval: 5 }).toBeGreaterThan(before);
       if (cut % 3 === 0) await proxy.refuse();
       else proxy.cut();
       await publishing;
@@ -107,7 +107,7 @@ describe('the plain client in Python', () => {
     }
     await publish(1);
     const end = await endOfLog();
-    await expect.poll(() => lastOf(client.events), { timeout: 30_000 }).toBe(end);
+    await expect.poll(() => lastOf(client.events)).toBe(end);
     expect(checkHistory({ committed: await readLog(app), from, received: entriesOf(client.events) })).toEqual([]);
     // Of the cuts themselves: how far a connection comes before the next one is the machine's.
     expect(client.said().length).toBeGreaterThan(15);
@@ -124,7 +124,7 @@ describe('the plain client in Python', () => {
     for (let kill = 0; kill < 10; kill += 1) {
       const client = follow(['--after', String(from), '--cursor', file]);
       const publishing = publish(30);
-      await expect.poll(() => entriesOf(client.events).length, { timeout: 30_000, interval: 1 }).toBeGreaterThan(5);
+      await expect.poll(() => entriesOf(client.events).length, { interval: 1 }).toBeGreaterThan(5);
       client.process.kill('SIGKILL');
       await client.exit;
       await publishing;
@@ -133,8 +133,8 @@ describe('the plain client in Python', () => {
     }
     const last = follow(['--cursor', file]);
     const end = await endOfLog();
-    await expect.poll(() => lastOf(last.events), { timeout: 30_000 }).toBe(end);
-    await expect.poll(() => readFileSync(file, 'utf8'), { timeout: 30_000 }).toBe(`${end}\n`);
+    await expect.poll(() => lastOf(last.events)).toBe(end);
+    await expect.poll(() => readFileSync(file, 'utf8')).toBe(`${end}\n`);
     const told = entriesOf(last.events);
     received.push(...(told[0]?.sequence === received.at(-1)?.sequence ? told.slice(1) : told));
     expect(checkHistory({ committed: await readLog(app), from, received })).toEqual([]);
@@ -143,10 +143,10 @@ describe('the plain client in Python', () => {
   it('waits where nobody answers, says so, and begins when somebody does', async () => {
     await proxy.refuse();
     const client = follow(['--after', '148']);
-    await expect.poll(() => client.said().length, { timeout: 30_000 }).toBeGreaterThan(2);
+    await expect.poll(() => client.said().length).toBeGreaterThan(2);
     expect(client.said()[0]).toMatch(/^waiting 0\.\d s: no connection \(.*refused.*\)$/);
     await proxy.mend();
-    await expect.poll(() => client.events.map(({ type }) => type), { timeout: 30_000 }).toContain('ready');
+    await expect.poll(() => client.events.map(({ type }) => type)).toContain('ready');
     expect(client.events.slice(0, 2)).toMatchObject([{ sequence: 149 }, { sequence: 150 }]);
   });
 
@@ -179,14 +179,14 @@ describe('the plain client in Python', () => {
     ['a page where a socket should open', (response: ServerResponse) => response.end('<p>Sign in to this network</p>')],
     ['a date in Retry-After', (response: ServerResponse) => response.writeHead(503, { 'retry-after': new Date().toUTCString() }).end()],
     [
-      'an answer that breaks off',
+      'a response that breaks off',
       (response: ServerResponse) => response.writeHead(403, { 'content-length': 9 }).write('{', () => response.destroy()),
     ],
   ])('waits at %s from something before the server', async (_what, answer) => {
     const front = createServer((_request, response) => void answer(response)).listen(0, '127.0.0.1');
     await once(front, 'listening');
     const client = follow([], { port: (front.address() as AddressInfo).port });
-    await expect.poll(() => client.said().length, { timeout: 30_000 }).toBeGreaterThan(1);
+    await expect.poll(() => client.said().length).toBeGreaterThan(1);
     for (const line of client.said()) expect(line).toMatch(/^waiting 0\.\d s: /);
     client.process.kill('SIGKILL');
     front.close();
@@ -208,7 +208,7 @@ describe('the plain client in Python', () => {
     });
     const { key, apiKey } = made.json.data.createApiKey;
     const client = follow([], { key });
-    await expect.poll(() => client.events.map(({ type }) => type), { timeout: 30_000 }).toEqual(['ready']);
+    await expect.poll(() => client.events.map(({ type }) => type)).toEqual(['ready']);
     await app.graphql('mutation ($input: RevokeApiKeyInput!) { revokeApiKey(input: $input) { apiKey { id } } }', {
       input: { id: apiKey.id },
     });

@@ -22,13 +22,13 @@ it('every command of docs/start.md works when it is pasted', async () => {
   const settings = prelude.replace('http://localhost:4000', app.baseUrl).replace('$PWD/.portico/demo.json', demoFilePath(app.config));
   const commands = blocks.flatMap((block) => block.trim().split('\n'));
   expect(commands).toHaveLength(7);
-  const answers: string[] = [];
+  const outputs: string[] = [];
   for (const command of commands) {
     const { code, out, err } = await run('bash', ['-c', `${settings}\n${command}`], { npm_config_offline: 'true' }, place);
     expect(code, command + out + err).toBe(0);
-    answers.push(out);
+    outputs.push(out);
   }
-  const told = answers.flatMap((text) => (text.startsWith('{') ? [JSON.parse(text)] : []));
+  const told = outputs.flatMap((text) => (text.startsWith('{') ? [JSON.parse(text)] : []));
   expect(told).toEqual([
     expect.objectContaining({ count: expect.any(Number), results: expect.any(Array) }),
     expect.objectContaining({ page_size: 3, results: expect.any(Array) }),

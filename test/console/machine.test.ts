@@ -88,11 +88,11 @@ describe('the serial console of a real machine', () => {
 it('the console of the demo is typed into with xterm.js, as it is published', async () => {
   await openPage();
   await page.evaluate(`window.openTerminal(${JSON.stringify(await urlOf(app.demo.instances.console))})`);
-  await expect.poll(readTerminal, { timeout: 20_000 }).toContain('root@web-02:~#');
+  await expect.poll(readTerminal).toContain('root@web-02:~#');
   await page.keyboard.type('unamee');
   await page.keyboard.press('Backspace');
   await page.keyboard.type(' -a\n');
-  await expect.poll(readTerminal, { timeout: 20_000 }).toMatch(/root@web-02:~# uname -a\nLinux web-02 \S+ #1 SMP x86_64 GNU\/Linux\n/);
+  await expect.poll(readTerminal).toMatch(/root@web-02:~# uname -a\nLinux web-02 \S+ #1 SMP x86_64 GNU\/Linux\n/);
   await page.screenshot({ path: join(screenshots, 'demo.png') });
   await page.keyboard.type('exit\n');
   expect(await page.evaluate('window.terminal.closed')).toEqual({ code: 1000, reason: 'console_closed' });
@@ -102,7 +102,7 @@ it('the screen of a real machine is shown by noVNC, as it is published: a handsh
   await openPage();
   await page.evaluate(`window.openScreen(${JSON.stringify(await urlOf(app.demo.instances.trial_already_open))})`);
   const events = () => page.evaluate('window.screenEvents.map(([name]) => name)');
-  await expect.poll(events, { timeout: 20_000 }).toContain('connect');
+  await expect.poll(events).toContain('connect');
   expect(await page.evaluate('window.screenEvents.find(([name]) => name === "desktopname")[1].name')).toContain('QEMU');
   // The firmware writes in grey on black, at 720 by 400. Before that, and again each time the machine begins anew, the screen is another.
   const read = () => page.evaluate('window.readScreen()') as Promise<{ width: number; height: number; lit: number }>;
@@ -123,7 +123,7 @@ it('the screen of a real machine is shown by noVNC, as it is published: a handsh
     if (lit !== pictures.at(-1)) pictures.push(lit);
     return pictures.length;
   };
-  await expect.poll(countPictures, { timeout: 30_000 }).toBeGreaterThan(2);
+  await expect.poll(countPictures).toBeGreaterThan(2);
   await page.evaluate('window.vnc.disconnect()');
   await expect.poll(events).toContain('disconnect');
 });

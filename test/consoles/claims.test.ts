@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { openProject, type ProjectScope, rebindScope } from '../../src/access/scope.ts';
 import { Consoles } from '../../src/consoles/consoles.ts';
 import type { Database } from '../../src/platform/database.ts';
@@ -60,13 +60,18 @@ function createClient() {
 
 const request = { after: null, clientAddress: '127.0.0.1' };
 
-/** Opens a session in a process, or attaches to one; returns its id. */
-async function attach(consoles: Consoles, scope: ProjectScope, sessionId: string | null, client = createClient()): Promise<string> {
+/** Opens a session in a process, or attaches to one. */
+async function enter(consoles: Consoles, scope: ProjectScope, sessionId: string | null, client = createClient()) {
   const opening = await consoles.prepare(scope, { ...request, instanceId: instance, sessionId });
   if (typeof opening === 'string') throw new Error(opening);
   const attachment = await opening.attach(client);
   if (typeof attachment === 'string') throw new Error(attachment);
-  return opening.sessionId;
+  return { id: opening.sessionId, receive: attachment.receive };
+}
+
+/** Like `enter`, but returns the id of the session. */
+async function attach(...given: Parameters<typeof enter>): Promise<string> {
+  return (await enter(...given)).id;
 }
 
 /** Begins a session that has said something. */
@@ -87,6 +92,29 @@ it('a session goes to its user whoever else asks for it at that moment', async (
   const asked = consoles.prepare(admin, { ...request, instanceId: instance, sessionId: id });
   await Promise.all([expect(asked).resolves.toBe('session_gone'), attach(consoles, member, id, client)]);
   await expect.poll(client.output).toBe('before');
+});
+
+it('a session is claimed at its own instance alone', async () => {
+  const member = await admit('member');
+  const id = await begin(openProcess(), member);
+  const consoles = openProcess();
+  const elsewhere = app.demo.instances.console;
+  await setEndpoint(app, elsewhere, { port: guest.port });
+  expect(await consoles.prepare(member, { ...request, instanceId: elsewhere, sessionId: id })).toBe('session_gone');
+  const client = createClient();
+  await attach(consoles, member, id, client);
+  await expect.poll(client.output).toBe('before');
+});
+
+it('what a client sends that is no longer attached does not reach the console', async () => {
+  const member = await admit('member');
+  const consoles = openProcess();
+  const former = await enter(consoles, member, null);
+  const next = await enter(consoles, member, former.id);
+  await expect.poll(() => guest.lines.size).toBe(1);
+  former.receive(Buffer.from('former'));
+  next.receive(Buffer.from('next'));
+  await expect.poll(() => String(guest.heard())).toBe('next');
 });
 
 it.each(['the same process', 'another process'])(
@@ -117,3 +145,34 @@ it.each(['the same process', 'another process'])(
     expect(failsAt).toBeGreaterThan(4);
   },
 );
+
+describe('a client that loses a race for a session', () => {
+  const change = (id: string, assignment: string) =>
+    app.app.database.$executeRawUnsafe(`UPDATE console_sessions SET ${assignment} WHERE id = '${id}'`);
+  const another = 'owner = gen_random_uuid(), runner = gen_random_uuid()';
+  const end = "ended = now(), end_reason = 'ended'";
+
+  it.each([
+    ['is to come back, as the session continues', another, 'restart'],
+    ['is told that the session is gone, if it has ended', end, 'session_gone'],
+  ])('%s', async (_, assignment, reason) => {
+    const member = await admit('member');
+    const former = openProcess();
+    const opening = await former.prepare(member, { ...request, instanceId: instance, sessionId: await begin(former, member) });
+    if (typeof opening === 'string') throw new Error(opening);
+    await change(opening.sessionId, assignment);
+    expect(await opening.attach(createClient())).toBe(reason);
+    await closeProcesses();
+
+    const owner = openProcess();
+    const id = await begin(owner, member);
+    await owner.close();
+    const query = async (...statement: Parameters<Database['query']>) => {
+      if (/SET runner =/.test(statement[0].join())) await change(id, assignment);
+      return app.app.database.query(...statement);
+    };
+    const racing = rebindScope(member, Object.create(app.app.database, { query: { value: query } }) as Database);
+    expect(await openProcess().prepare(racing, { ...request, instanceId: instance, sessionId: id })).toBe(reason);
+    await closeProcesses();
+  });
+});

@@ -14,7 +14,7 @@ afterAll(() => app.close());
 const ask = (document: string, as: Who | { bearer: string }, variables: Record<string, unknown> = {}) =>
   app.graphql(document, variables, { as: typeof as === 'string' ? credentialOf(app, as) : as });
 
-/** The only error of an answer, without its place in the document. */
+/** The only error of a response, without its place in the document. */
 async function errorOf(...call: Parameters<typeof ask>) {
   const { json } = await ask(...call);
   expect(json.errors).toHaveLength(1);
@@ -74,6 +74,16 @@ describe('viewer', () => {
     }
   }
 
+  it('shows the user as they are now, to a token that was used before', async () => {
+    for (const data of [{ email: 'renamed@acme.example' }, { name: 'Renamed' }]) {
+      const { id, email, name } = (await ask('{ viewer { id email name } }', 'owner')).json.data.viewer;
+      await app.app.database.user.update({ where: { id }, data });
+      const { json } = await ask('{ viewer { email name } }', 'owner');
+      await app.app.database.user.update({ where: { id }, data: { email, name } });
+      expect(json.data.viewer).toEqual({ email, name, ...data });
+    }
+  });
+
   it('is null without a credential, and all else is refused', async () => {
     expect((await ask('{ viewer { id } }', 'nobody')).json).toEqual({ data: { viewer: null } });
     const mixed = await ask('query ($id: ID!) { viewer { id } __typename organization(id: $id) { id } }', 'nobody', { id: acme.id });
@@ -92,20 +102,30 @@ describe('viewer', () => {
 describe('organization', () => {
   const document = 'query ($id: ID!) { organization(id: $id) { id role } }';
 
+  it('has pages of projects that are full, although there are others which the viewer may not see', async () => {
+    const { project } = app.app.database;
+    const hidden = ['a', 'b'].map((name) => ({ name, organizationId: ids.organization.id }));
+    const created = await project.createManyAndReturn({ data: hidden });
+    const query = 'query ($id: ID!) { organization(id: $id) { projects(last: 1) { nodes { id } } } }';
+    const { json } = await ask(query, 'viewer', { id: ids.organization.id });
+    await project.deleteMany({ where: { id: { in: created.map(({ id }) => id) } } });
+    expect(json.data.organization.projects.nodes).toEqual([{ id: ids.project.id }]);
+  });
+
   it('is shown to its members', async () => {
     const { json } = await ask(document, 'viewer', { id: ids.organization.id.toUpperCase() });
     expect(json).toEqual({ data: { organization: { id: ids.organization.id, role: 'member' } } });
   });
 
-  it('is not found where it is another’s, absent or malformed: one answer, byte for byte', async () => {
-    const answers = await Promise.all(
+  it('is not found where it is another’s, absent or malformed: one response, byte for byte', async () => {
+    const responses = await Promise.all(
       [ids.foreignOrganization.id, ABSENT_ID, 'acme', '', `{${ids.organization.id}}`].map((id) => ask(document, 'owner', { id })),
     );
-    expect(answers[0]?.json).toMatchObject({
+    expect(responses[0]?.json).toMatchObject({
       data: { organization: null },
       errors: [{ message: 'Not found.', extensions: { code: 'not_found' } }],
     });
-    expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1);
+    expect(new Set(responses.map(({ status, text }) => `${status} ${text}`)).size).toBe(1);
   });
 });
 

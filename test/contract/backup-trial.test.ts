@@ -104,8 +104,8 @@ describe('blockers', () => {
     }
   }`;
   const read = async (filter: object | null) => {
-    const answer = await app.graphql(document, { organizationId: app.demo.organization_id, id: app.demo.project_id, filter });
-    return answer.json.data.project.instances.nodes as Array<{
+    const response = await app.graphql(document, { organizationId: app.demo.organization_id, id: app.demo.project_id, filter });
+    return response.json.data.project.instances.nodes as Array<{
       id: string;
       backupTrial: { eligible: boolean; reason: string; blockers: Reason[] };
     }>;

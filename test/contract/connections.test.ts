@@ -110,9 +110,9 @@ async function send(name: string, args: Args) {
 }
 
 async function read(list: string, args: Args): Promise<Connection> {
-  const answer = await send(list, args);
-  expect(answer.json.errors).toBeUndefined();
-  const connection: Connection = answer.json.data.root.answer;
+  const response = await send(list, args);
+  expect(response.json.errors).toBeUndefined();
+  const connection: Connection = response.json.data.root.answer;
   expect(connection.nodes).toEqual(connection.edges.map(({ node }) => node));
   expect(connection.pageInfo.startCursor).toBe(connection.edges.at(0)?.cursor ?? null);
   expect(connection.pageInfo.endCursor).toBe(connection.edges.at(-1)?.cursor ?? null);
@@ -151,6 +151,7 @@ for (const list of Object.keys(lists)) {
           const page: Connection = await read(list, { first: size, after });
           expect(page.pageInfo.hasPreviousPage).toBe(after !== null);
           forwards.push(...idsOf(page.edges));
+          expect(forwards.length, `forwards by ${size}: ${forwards.slice(-4)}`).toBeLessThanOrEqual(whole.length);
           isLast = !page.pageInfo.hasNextPage;
           after = page.pageInfo.endCursor;
         }
@@ -159,6 +160,7 @@ for (const list of Object.keys(lists)) {
           const page: Connection = await read(list, { last: size, before });
           expect(page.pageInfo.hasNextPage).toBe(before !== null);
           backwards.unshift(...idsOf(page.edges));
+          expect(backwards.length, `backwards by ${size}: ${backwards.slice(0, 4)}`).toBeLessThanOrEqual(whole.length);
           isFirst = !page.pageInfo.hasPreviousPage;
           before = page.pageInfo.startCursor;
         }
@@ -237,14 +239,14 @@ describe('the convention', () => {
   });
 
   it('gives an empty list no cursors', async () => {
-    const answer = await app.graphql(
+    const response = await app.graphql(
       `query ($o: ID!, $p: ID!) { project(organizationId: $o, id: $p) {
         instances { ...page } tasks { ...page } notifications { ...page } dashboards { ...page }
       } }`.replace(/(\w+) \{ \.\.\.page \}/g, '$1 { edges { cursor } pageInfo { hasNextPage hasPreviousPage startCursor endCursor } }'),
       { o: app.demo.organization_id, p: app.demo.empty_project_id },
     );
     const empty = { edges: [], pageInfo: { hasNextPage: false, hasPreviousPage: false, startCursor: null, endCursor: null } };
-    expect(answer.json).toEqual({ data: { project: { instances: empty, tasks: empty, notifications: empty, dashboards: empty } } });
+    expect(response.json).toEqual({ data: { project: { instances: empty, tasks: empty, notifications: empty, dashboards: empty } } });
   });
 
   it('takes a cursor of an item that has gone for its place in the list', async () => {
@@ -273,8 +275,8 @@ describe('the order and the filters', () => {
       project(organizationId: $o, id: $p) { instances(first: 100, filter: $filter) { nodes { id } } }
     }`;
     const filtered = async (filter: object) => {
-      const answer = await app.graphql(document, { o: app.demo.organization_id, p: app.demo.project_id, filter });
-      return answer.json.data.project.instances.nodes.map(({ id }: { id: string }) => id);
+      const response = await app.graphql(document, { o: app.demo.organization_id, p: app.demo.project_id, filter });
+      return response.json.data.project.instances.nodes.map(({ id }: { id: string }) => id);
     };
     const named = (wanted: string) => rows.filter(({ status }) => status === wanted).map(({ id }) => id);
     for (const status of ['deleted', 'stopped', 'error', 'provisioning']) expect(await filtered({ status }), status).toEqual(named(status));

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startApp, type TestApp } from '../support/app.ts';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { isPostgres, startApp, type TestApp } from '../support/app.ts';
 import { expandRefusal, runCases } from '../support/doors.ts';
 import { makeDashboard, makeProject } from '../support/world.ts';
 import { dashboardChangeCases, oddWidgets } from './cases/dashboard-changes.ts';
@@ -33,8 +33,8 @@ describe('If-Match', () => {
   for (const tag of ['*', ' * ', '"5"', ' "5" ', 'W/"5"']) {
     it(`takes ${JSON.stringify(tag)} for the current version`, async () => {
       const { path } = await makeOne();
-      const answer = await app.ask('PUT', path, { headers: { 'if-match': tag }, body: { name: 'After' } });
-      expect([answer.status, answer.headers.etag]).toEqual([200, '"6"']);
+      const response = await app.ask('PUT', path, { headers: { 'if-match': tag }, body: { name: 'After' } });
+      expect([response.status, response.headers.etag]).toEqual([200, '"6"']);
       const deleted = await app.ask('DELETE', path, { headers: { 'if-match': '"6"' } });
       expect([deleted.status, deleted.headers.etag]).toEqual([204, undefined]);
     });
@@ -45,8 +45,8 @@ describe('If-Match', () => {
       const { path } = await makeOne();
       const detail = 'If-Match must be an entity tag that an answer had, such as "2".';
       for (const [method, body] of [['PUT', { name: 'After' }] as const, ['DELETE', undefined] as const]) {
-        const answer = await app.ask(method, path, { headers: { 'if-match': tag }, body });
-        expect([answer.status, answer.json]).toEqual([400, expandRefusal({ detail, code: 'invalid_request' })]);
+        const response = await app.ask(method, path, { headers: { 'if-match': tag }, body });
+        expect([response.status, response.json]).toEqual([400, expandRefusal({ detail, code: 'invalid_request' })]);
       }
       expect((await app.ask('GET', path)).headers.etag).toBe('"5"');
     });
@@ -56,8 +56,8 @@ describe('If-Match', () => {
     it(`takes ${JSON.stringify(tag)} for another version`, async () => {
       const { path } = await makeOne();
       for (const [method, body] of [['PUT', { name: 'After' }] as const, ['DELETE', undefined] as const]) {
-        const answer = await app.ask(method, path, { headers: { 'if-match': tag }, body });
-        expect([answer.status, answer.json]).toEqual([409, conflict]);
+        const response = await app.ask(method, path, { headers: { 'if-match': tag }, body });
+        expect([response.status, response.json]).toEqual([409, conflict]);
       }
       expect((await app.ask('GET', path)).headers.etag).toBe('"5"');
     });
@@ -72,18 +72,18 @@ describe('If-Match', () => {
       ['If-Match', '"4"', 'if-match', '"5"'],
     ]) {
       const headers = ['Host', 'localhost', 'Authorization', authorization, 'Content-Type', 'application/json', ...tags];
-      const answer = await app.ask('PUT', path, { headers: headers, body: '{"name":"Next"}' });
-      expect([answer.status, answer.json]).toEqual([400, refusal]);
+      const response = await app.ask('PUT', path, { headers: headers, body: '{"name":"Next"}' });
+      expect([response.status, response.json]).toEqual([400, refusal]);
     }
   });
 
-  it('follows the tag of each answer to the next', async () => {
+  it('follows the tag of each response to the next', async () => {
     const { path } = await makeOne();
     let etag = String((await app.ask('GET', path)).headers.etag);
     for (const name of ['First', 'Second', 'Third']) {
-      const answer = await app.ask('PUT', path, { headers: { 'if-match': etag }, body: { name } });
-      expect(answer.status).toBe(200);
-      etag = String(answer.headers.etag);
+      const response = await app.ask('PUT', path, { headers: { 'if-match': etag }, body: { name } });
+      expect(response.status).toBe(200);
+      etag = String(response.headers.etag);
     }
     expect(etag).toBe('"8"');
   });
@@ -108,8 +108,8 @@ describe('a PUT', () => {
       created: 'never',
       isDefault: true,
     };
-    const answer = await app.ask('PUT', path, { body: { ...strays, ...mine, ...owned } });
-    expect(answer.json).toEqual({
+    const response = await app.ask('PUT', path, { body: { ...strays, ...mine, ...owned } });
+    expect(response.json).toEqual({
       ...mine,
       id,
       organization: organization_id,
@@ -125,11 +125,28 @@ describe('a PUT', () => {
   it('is refused by GraphQL where the input has fields that it does not know', async () => {
     const { id, projectId } = await makeOne();
     const input = { organizationId: app.demo.organization_id, projectId, id, name: 'After', createdById: app.demo.users.owner.id };
-    const answer = await app.graphql(
+    const response = await app.graphql(
       'mutation ($input: UpdateDashboardInput!) { updateDashboard(input: $input) { dashboard { version } } }',
       { input },
     );
-    expect(answer.json.errors[0].extensions).toEqual({ code: 'validation_failed', fields: { createdById: ['Unknown field.'] } });
+    expect(response.json.errors[0].extensions).toEqual({ code: 'validation_failed', fields: { createdById: ['Unknown field.'] } });
+  });
+
+  it.runIf(isPostgres)('has the times of PostgreSQL’s clock, as the clocks of two replicas may differ', async () => {
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 3_600_000 });
+    const target = await makeProject(app);
+    const body = { name: 'Ahead', is_default: true };
+    const { json } = await app.ask('POST', pathOf(target), { body });
+    await app.ask('POST', pathOf(target), { body });
+    const path = `${pathOf(target)}/${json.id}`;
+    const cleared = (await app.ask('GET', path)).json;
+    const ahead = (await app.ask('PUT', path, { body })).json;
+    vi.useRealTimers();
+    const { modified } = (await app.ask('PUT', path, { body: { name: 'Later' } })).json;
+    expect(json.modified).toBe(json.created);
+    const times = [json.modified, cleared.modified, ahead.modified, modified];
+    expect([...times].sort()).toEqual(times);
+    expect(Date.parse(ahead.modified)).toBeLessThan(Date.now() + 1_800_000);
   });
 
   it('answers a move at the new place, and is not found at the old one', async () => {
@@ -167,8 +184,8 @@ describe('the default of a project', () => {
   it('is taken over in the project that a default moves to, and in that alone', async () => {
     const { path, id, projectId } = await makeOne({ isDefault: true });
     const target = await makeOne({ isDefault: true });
-    const answer = await app.ask('PUT', path, { body: { name: 'Moved', is_default: true, project: target.projectId } });
-    expect(answer.status).toBe(200);
+    const response = await app.ask('PUT', path, { body: { name: 'Moved', is_default: true, project: target.projectId } });
+    expect(response.status).toBe(200);
     expect(await defaults(projectId)).toEqual([]);
     expect(await defaults(target.projectId)).toEqual([{ id, version: 6 }]);
   });
@@ -176,8 +193,8 @@ describe('the default of a project', () => {
   it('stays where it was when the change is refused', async () => {
     const { path, projectId } = await makeOne();
     const { id } = await makeDashboard(app, projectId, { isDefault: true });
-    const answer = await app.ask('PUT', path, { headers: { 'if-match': '"4"' }, body: { name: 'Default', is_default: true } });
-    expect(answer.status).toBe(409);
+    const response = await app.ask('PUT', path, { headers: { 'if-match': '"4"' }, body: { name: 'Default', is_default: true } });
+    expect(response.status).toBe(409);
     expect(await defaults(projectId)).toEqual([{ id, version: 5 }]);
   });
 

@@ -21,9 +21,9 @@ describe('an address at which there is nothing', () => {
 
     it(`${path} knows no ${others.join(', ')}`, async () => {
       for (const method of others) {
-        const answer = await app.ask(method, targetOf(path));
-        expect([answer.status, answer.json], method).toEqual([404, expandRefusal(refusals.notFound)]);
-        expectHeadersOfAll(answer, {});
+        const response = await app.ask(method, targetOf(path));
+        expect([response.status, response.json], method).toEqual([404, expandRefusal(refusals.notFound)]);
+        expectHeadersOfAll(response, {});
       }
     });
 
@@ -36,22 +36,22 @@ describe('an address at which there is nothing', () => {
         target.replace('/organizations', '/Organizations'),
         `/${target}`,
       ]) {
-        const answer = await app.ask(String(method), other);
-        expect([answer.status, answer.json], other).toEqual([404, expandRefusal(refusals.notFound)]);
+        const response = await app.ask(String(method), other);
+        expect([response.status, response.json], other).toEqual([404, expandRefusal(refusals.notFound)]);
       }
     });
   }
 
   it('is 401 below /v1 for who has no credential, and 404 elsewhere', async () => {
     for (const path of ['/v1', '/v1/', '/v1/nothing', `${app.projectPath}/compute`]) {
-      const answer = await app.ask('GET', path, { as: null });
-      expect([answer.status, answer.json], path).toEqual([401, expandRefusal(refusals.anonymous)]);
+      const response = await app.ask('GET', path, { as: null });
+      expect([response.status, response.json], path).toEqual([401, expandRefusal(refusals.anonymous)]);
       expect((await app.ask('GET', path)).status, path).toBe(404);
     }
     for (const path of ['/nothing', '/v2/organizations', '/graphql/', '/GraphQL', '/health/nothing']) {
-      const answer = await app.ask('GET', path, { as: null });
-      expect([answer.status, answer.json], path).toEqual([404, expandRefusal(refusals.notFound)]);
-      expect(answer.headers['content-type']).toBe('application/json');
+      const response = await app.ask('GET', path, { as: null });
+      expect([response.status, response.json], path).toEqual([404, expandRefusal(refusals.notFound)]);
+      expect(response.headers['content-type']).toBe('application/json');
     }
   });
 });
@@ -64,7 +64,7 @@ describe('the order of the checks', () => {
     const malformed = `${app.projectPath}/monitoring/dashboards/x`;
     const foreign = dashboard().replace(app.demo.project_id, app.demo.foreign.project_id);
     const stale = { 'if-match': '"1"' };
-    const answers = [
+    const responses = [
       await put(malformed, { as: null, body: '{', headers: stale }),
       await put(malformed, { as: 'viewer', body: '{', headers: stale }),
       await put(foreign, { as: 'viewer', body: '{', headers: stale }),
@@ -75,7 +75,7 @@ describe('the order of the checks', () => {
       await put(dashboard(), { as: 'viewer', body: { name: 'x' }, headers: stale }),
       await put(dashboard(), { as: 'admin', body: { name: 'x' }, headers: stale }),
     ];
-    expect(answers.map(({ status, json }) => [status, json.code ?? Object.keys(json)])).toEqual([
+    expect(responses.map(({ status, json }) => [status, json.code ?? Object.keys(json)])).toEqual([
       [401, 'not_authenticated'],
       [400, 'invalid_request'],
       [400, 'invalid_request'],
@@ -103,7 +103,7 @@ describe('the order of the checks', () => {
   });
 });
 
-describe('the GraphQL door', () => {
+describe('the GraphQL API', () => {
   const query = '{ viewer { id } }';
   const send = (body: unknown, headers: Record<string, string> = {}) => app.ask('POST', '/graphql', { body, headers });
   const errors = ({ detail, code }: Refusal) => ({ errors: [{ message: detail, extensions: { code } }] });
@@ -114,10 +114,28 @@ describe('the GraphQL door', () => {
       ['[]', 'The body must be a JSON object.'],
       ['', 'The body must name a `query`.'],
     ]) {
-      const answer = await send(body);
-      expect([answer.status, answer.json]).toEqual([400, errors(invalid(String(detail)))]);
-      expectHeadersOfAll(answer, {});
+      const response = await send(body);
+      expect([response.status, response.json]).toEqual([400, errors(invalid(String(detail)))]);
+      expectHeadersOfAll(response, {});
     }
+  });
+
+  it('refuses in the media type that the client prefers: Apollo Client reads the errors of a 401 in no other', async () => {
+    const newer = 'application/graphql-response+json';
+    const apollo = `${newer},application/json;q=0.9`;
+    for (const [accept, mediaType] of [
+      [apollo, `${newer}; charset=utf-8`],
+      ['application/json', 'application/json'],
+      ['text/event-stream', 'application/json'],
+    ] as const) {
+      const invalidKey = await app.ask('POST', '/graphql', { as: null, body: { query }, headers: { accept, authorization: 'Bearer x' } });
+      expect([invalidKey.status, invalidKey.headers['content-type']]).toEqual([401, mediaType]);
+      expect(invalidKey.json.errors[0].extensions).toEqual({ code: 'not_authenticated' });
+      const unreadable = await send('[]', { accept });
+      expect([unreadable.status, unreadable.headers['content-type']]).toEqual([400, mediaType]);
+    }
+    const v1 = await app.ask('GET', '/v1/organizations', { as: null, headers: { accept: apollo } });
+    expect([v1.status, v1.headers['content-type']]).toEqual([401, 'application/json']);
   });
 
   it('says of a document what is wrong with it, as invalid_request', async () => {
@@ -189,17 +207,17 @@ describe('a mistake of ours', () => {
     await database.$executeRaw`ALTER TABLE instance_counters RENAME TO instance_counters_away`;
     const document = `query ($o: ID!, $p: ID!) { project(organizationId: $o, id: $p) { name computeOverview { instancesTotal } } }`;
     try {
-      const answer = await app.ask('GET', `${app.projectPath}/compute/overview`, { headers });
+      const response = await app.ask('GET', `${app.projectPath}/compute/overview`, { headers });
       const refusal = { detail: 'An internal error occurred.', code: 'internal_error' };
-      expect([answer.status, answer.json]).toEqual([500, expandRefusal(refusal)]);
-      expectHeadersOfAll({ ...answer, headers: { ...answer.headers, 'x-request-id': app.demo.project_id } }, {});
+      expect([response.status, response.json]).toEqual([500, expandRefusal(refusal)]);
+      expectHeadersOfAll({ ...response, headers: { ...response.headers, 'x-request-id': app.demo.project_id } }, {});
 
       const byGraphql = await app.graphql(document, { o: app.demo.organization_id, p: app.demo.project_id }, { headers });
       expect(byGraphql.json.data).toEqual({ project: null });
       expect(byGraphql.json.errors).toEqual([
         { message: refusal.detail, locations: expect.any(Array), path: ['project', 'computeOverview'], extensions: { code: refusal.code } },
       ]);
-      expect(answer.text + byGraphql.text).not.toMatch(/instance_counters|prisma|select/i);
+      expect(response.text + byGraphql.text).not.toMatch(/instance_counters|prisma|select/i);
     } finally {
       await database.$executeRaw`ALTER TABLE instance_counters_away RENAME TO instance_counters`;
     }
@@ -211,7 +229,7 @@ describe('a mistake of ours', () => {
   });
 });
 
-it('gives every answer an id, taken from the request where it is sane', async () => {
+it('gives every response an id, taken from the request where it is sane', async () => {
   const idOf = async (given?: string) => {
     const headers = given === undefined ? {} : { 'x-request-id': given };
     return (await app.ask('GET', '/nothing', { headers, as: null })).headers['x-request-id'];

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Answer, type Ask, startApp, type TestApp } from '../support/app.ts';
+import { type Ask, startApp, type TestApp, type TestResponse } from '../support/app.ts';
 import { operations } from '../support/contract.ts';
 import { expandRefusal, expectSecurityHeaders, homeOf, refusals } from '../support/doors.ts';
 import { anyUuid } from '../support/exact.ts';
@@ -18,13 +18,13 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 const exposed = 'RateLimit,RateLimit-Policy,Retry-After,ETag,X-Request-Id,Deprecation,Sunset';
-const corsHeaders = ({ headers }: Answer) => Object.keys(headers).filter((name) => name.startsWith('access-control-'));
+const corsHeaders = ({ headers }: TestResponse) => Object.keys(headers).filter((name) => name.startsWith('access-control-'));
 const overview = (ask: Ask = {}) => app.ask('GET', `${app.projectPath}/compute/overview`, ask);
 const targetOf = (path: string) => path.replace(/:(\w+)/g, (_, name: 'project_id') => homeOf(app)[name]);
 
 describe('CORS', () => {
-  /** One answer of each kind: those that succeed, and those that refuse at every step. */
-  const answers = (origin: string): Record<string, () => Promise<Answer>> => {
+  /** One response of each kind: those that succeed, and those that refuse at every step. */
+  const responses = (origin: string): Record<string, () => Promise<TestResponse>> => {
     const headers = { origin };
     const dashboards = `${app.projectPath}/monitoring/dashboards`;
     return {
@@ -47,13 +47,13 @@ describe('CORS', () => {
   };
 
   for (const origin of [PANEL, ADMIN, 'https://api.portico.example']) {
-    it(`names ${origin} on every answer, and what it may read`, async () => {
-      for (const [kind, send] of Object.entries(answers(origin))) {
-        const answer = await send();
-        expect(answer.headers['access-control-allow-origin'], kind).toBe(origin);
-        expect(answer.headers['access-control-expose-headers'], kind).toBe(exposed);
-        expect(answer.headers['access-control-allow-credentials'], kind).toBeUndefined();
-        expect(answer.headers.vary, kind).toContain('Origin');
+    it(`names ${origin} on every response, and what it may read`, async () => {
+      for (const [kind, send] of Object.entries(responses(origin))) {
+        const response = await send();
+        expect(response.headers['access-control-allow-origin'], kind).toBe(origin);
+        expect(response.headers['access-control-expose-headers'], kind).toBe(exposed);
+        expect(response.headers['access-control-allow-credentials'], kind).toBeUndefined();
+        expect(response.headers.vary, kind).toContain('Origin');
       }
     });
   }
@@ -65,19 +65,19 @@ describe('CORS', () => {
     'https://panel.example:444',
     'null',
   ]) {
-    it(`says nothing to ${origin}, but that the answer depends on it`, async () => {
-      for (const [kind, send] of Object.entries(answers(origin))) {
-        const answer = await send();
-        expect(corsHeaders(answer), kind).toEqual([]);
-        expect(answer.headers.vary, kind).toContain('Origin');
+    it(`says nothing to ${origin}, but that the response depends on it`, async () => {
+      for (const [kind, send] of Object.entries(responses(origin))) {
+        const response = await send();
+        expect(corsHeaders(response), kind).toEqual([]);
+        expect(response.headers.vary, kind).toContain('Origin');
       }
     });
   }
 
   it('says nothing where there is no origin', async () => {
-    const answer = await overview();
-    expect(corsHeaders(answer)).toEqual([]);
-    expect(answer.headers.vary).toContain('Origin');
+    const response = await overview();
+    expect(corsHeaders(response)).toEqual([]);
+    expect(response.headers.vary).toContain('Origin');
   });
 });
 
@@ -122,7 +122,7 @@ describe('OPTIONS', () => {
 describe('HEAD', () => {
   /** What differs from one request to the next. */
   const own = new Set(['date', 'x-request-id', 'ratelimit']);
-  const lasting = ({ headers }: Answer) => Object.fromEntries(Object.entries(headers).filter(([name]) => !own.has(name)));
+  const lasting = ({ headers }: TestResponse) => Object.fromEntries(Object.entries(headers).filter(([name]) => !own.has(name)));
 
   for (const { path } of Object.values(operations).filter(({ method }) => method === 'get')) {
     it(`${path} answers as GET does, without the body`, async () => {
@@ -137,8 +137,8 @@ describe('HEAD', () => {
   }
 
   it('is 404 where there is no GET', async () => {
-    const answer = await app.ask('HEAD', `${app.projectPath}/websocket-tickets`);
-    expect([answer.status, answer.text]).toEqual([404, '']);
+    const response = await app.ask('HEAD', `${app.projectPath}/websocket-tickets`);
+    expect([response.status, response.text]).toEqual([404, '']);
   });
 });
 
@@ -170,8 +170,8 @@ describe('what is not counted and needs no credential', () => {
 describe('credentials', () => {
   it('are asked for by WWW-Authenticate on every 401, and on nothing else', async () => {
     for (const ask of [{ as: null }, { as: { bearer: 'x' } }, { as: { bearer: 'sk-portico-1' } }] as const) {
-      const answer = await overview(ask);
-      expect([answer.status, answer.headers['www-authenticate']]).toEqual([401, 'Bearer']);
+      const response = await overview(ask);
+      expect([response.status, response.headers['www-authenticate']]).toEqual([401, 'Bearer']);
     }
     const basic = await overview({ as: null, headers: { authorization: 'Basic b3duZXI6eA==' } });
     expect([basic.status, basic.json]).toEqual([401, expandRefusal(refusals.garbage)]);

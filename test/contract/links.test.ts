@@ -18,9 +18,12 @@ it('makes page links on the origin that the client used: its Host, and the schem
   expect(await nextOf({ host: 'api.example', 'x-forwarded-proto': 'javascript' })).toBe('http://api.example');
 });
 
-it('makes them on a host that can be one', async () => {
-  for (const host of ['a b', 'user@', 'x:99999']) expect(await nextOf({ host }), host).toBe('http://localhost');
-  expect(await nextOf({ host: 'user:secret@api.example' })).toBe('http://api.example');
+it('makes none on a host that is malformed, and those without a host on localhost', async () => {
+  const headers = ['Authorization', `Bearer ${app.demo.users.owner.token}`, 'Host', ''];
+  const { json } = await app.ask('GET', `${app.projectPath}/notifications`, { headers });
+  expect(json.next).toMatch(/^http:\/\/localhost\/v1\//);
+  for (const host of ['a b', 'user@', 'x:99999', 'user:secret@api.example'])
+    expect((await app.ask('GET', `${app.projectPath}/notifications`, { headers: { host } })).status, host).toBe(400);
 });
 
 it('makes them in the whole where the request names its target as a whole URL', async () => {

@@ -22,8 +22,8 @@ describe('the query of the list', () => {
   const list = (search: string) => app.ask('GET', `${app.projectPath}/notifications${search}`);
 
   it('counts a page beyond 32 bits as past the end, and cuts such a page size', async () => {
-    const answer = await list('?page=99999999999999999999');
-    expect([answer.status, answer.json]).toEqual([404, expandRefusal(refusals.notFound)]);
+    const response = await list('?page=99999999999999999999');
+    expect([response.status, response.json]).toEqual([404, expandRefusal(refusals.notFound)]);
     const { json } = await list('?page_size=99999999999');
     expect([json.page_size, json.results.length, json.total_pages]).toEqual([100, 100, 2]);
     const below = await list('?page=-99999999999');
@@ -31,8 +31,8 @@ describe('the query of the list', () => {
   });
 
   it('refuses a parameter that is given twice', async () => {
-    const answer = await list('?page=1&page=2&severity=info&severity=info&unread=true');
-    expect([answer.status, answer.json]).toEqual([400, { page: [expect.any(String)], severity: [expect.any(String)] }]);
+    const response = await list('?page=1&page=2&severity=info&severity=info&unread=true');
+    expect([response.status, response.json]).toEqual([400, { page: [expect.any(String)], severity: [expect.any(String)] }]);
   });
 
   it('ignores what it does not know, and keeps it in the links', async () => {
@@ -104,7 +104,7 @@ describe('publishNotification', () => {
   const publish = (input: object, as: 'owner' | 'admin' | 'member' | 'outsider' | 'viewer' = 'admin') =>
     app.graphql(document, { input }, { as });
 
-  it('appends to the log with the next number, and both doors show it', async () => {
+  it('appends to the log with the next number, and both APIs show it', async () => {
     const projectId = await makeProject(app, { viewer: 'viewer' });
     await makeNotifications(app, projectId, 2);
     const minimal = await publish({ ...located(projectId), kind: 'deploy.done', severity: 'info', title: 'Done' });
@@ -200,7 +200,7 @@ describe('publishNotifications', () => {
   it('gives each call numbers that follow one another, also of calls that come at once', async () => {
     const projectId = await makeProject(app);
     const sizes = [100, 1, 37, 60, 2, 100, 25, 75];
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       sizes.map((size, call) =>
         publish(
           projectId,
@@ -210,7 +210,7 @@ describe('publishNotifications', () => {
       ),
     );
     const seen: number[] = [];
-    for (const [call, { json }] of answers.entries()) {
+    for (const [call, { json }] of responses.entries()) {
       const rows: Array<{ sequence: number; title: string }> = json.data.publishNotifications.notifications;
       const [{ sequence: first } = { sequence: 0 }] = rows;
       expect(rows.map(({ title }) => title)).toEqual(rows.map((_, index) => `${call} ${index}`));
@@ -272,8 +272,8 @@ it('counts as unread what the list shows as unread, for everyone', async () => {
     ['member', 146],
     ['viewer', 150],
   ] as const) {
-    const answer = await app.graphql(document, located(app.demo.project_id), { as });
-    expect(answer.json, as).toEqual({ data: { project: { unreadNotificationCount: unread } } });
+    const response = await app.graphql(document, located(app.demo.project_id), { as });
+    expect(response.json, as).toEqual({ data: { project: { unreadNotificationCount: unread } } });
   }
 });
 

@@ -41,6 +41,7 @@ async function openList(projectId: string, [list, attention]: readonly ['instanc
   const walk = async (after: string | null): Promise<string[]> => {
     const { nodes, pageInfo } = (await app.graphql(document, { ...variables, after })).json.data.project.list;
     found.push(...nodes.map(({ id }: { id: string }) => id));
+    expect(new Set(found).size, 'a page repeats what the one before had').toBe(found.length);
     return pageInfo.hasNextPage ? walk(pageInfo.endCursor) : found;
   };
   return walk(null);
@@ -50,8 +51,8 @@ async function readAttention(projectId: string): Promise<Record<keyof typeof lis
   const document = `query ($organizationId: ID!, $id: ID!) {
     project(organizationId: $organizationId, id: $id) { computeOverview { attention { ${Object.keys(lists).join(' ')} } } }
   }`;
-  const answer = await app.graphql(document, { organizationId: app.demo.organization_id, id: projectId });
-  return answer.json.data.project.computeOverview.attention;
+  const response = await app.graphql(document, { organizationId: app.demo.organization_id, id: projectId });
+  return response.json.data.project.computeOverview.attention;
 }
 
 describe('attention', () => {

@@ -61,7 +61,7 @@ test('null is a value for the widgets alone', async () => {
 test('a version that has passed is a conflict, and the role decides', async () => {
   const { id } = await addDashboard();
   const { id: owners } = await addDashboard({ createdById: app.demo.users.owner.id });
-  const codeOf = async (answer: ReturnType<typeof patch>) => (await answer).json.errors[0].extensions;
+  const codeOf = async (response: ReturnType<typeof patch>) => (await response).json.errors[0].extensions;
   expect(await codeOf(patch({ id, name: 'x', expectedVersion: 7 }))).toEqual({ code: 'conflict', context: { version: 1 } });
   expect(await codeOf(patch({ id: owners, name: 'x' }))).toEqual({ code: 'permission_denied' });
   expect(await codeOf(patch({ id, name: 'x' }, 'viewer'))).toEqual({ code: 'permission_denied' });

@@ -13,15 +13,15 @@ runCases(() => app, ticketCases);
 
 it('writes ids in lower case into the path, however the caller spells them', async () => {
   const path = app.projectPath.replace(app.demo.organization_id, app.demo.organization_id.toUpperCase());
-  const answer = await app.ask('POST', `${path}/websocket-tickets`, { body: { target: 'notifications' } });
-  expect(answer.json.path).toBe(`${app.projectPath}/notifications/ws`);
+  const response = await app.ask('POST', `${path}/websocket-tickets`, { body: { target: 'notifications' } });
+  expect(response.json.path).toBe(`${app.projectPath}/notifications/ws`);
 });
 
 it('takes nothing but its own fields from a body', async () => {
   const { foreign, instances } = app.demo;
   const body = { target: 'console', instance_id: instances.eligible, project_id: foreign.project_id, organization_id: 5, expires_in: 9e9 };
-  const answer = await app.ask('POST', `${app.projectPath}/websocket-tickets`, { body });
-  expect(answer.json).toEqual({
+  const response = await app.ask('POST', `${app.projectPath}/websocket-tickets`, { body });
+  expect(response.json).toEqual({
     ticket: expect.any(String),
     path: `${app.projectPath}/compute/instances/${instances.eligible}/console/ws`,
     expires_in: 30,
@@ -31,8 +31,8 @@ it('takes nothing but its own fields from a body', async () => {
 it('gives out a ticket of its own each time, and none of them to the log or the statements', async () => {
   const tickets: string[] = [];
   for (let turn = 0; turn < 5; turn += 1) {
-    const answer = await app.ask('POST', `${app.projectPath}/websocket-tickets`, { body: { target: 'notifications' } });
-    tickets.push(answer.json.ticket);
+    const response = await app.ask('POST', `${app.projectPath}/websocket-tickets`, { body: { target: 'notifications' } });
+    tickets.push(response.json.ticket);
   }
   expect(new Set(tickets).size).toBe(5);
   const kept = [...app.logLines, ...app.statements].join('\n');

@@ -78,7 +78,7 @@ it('a log that is shorter than what was read ends its feeds, with the cursor fro
   await publish(scope.database.query, 12);
   await expectEntries(again, last - 9, last + 2);
   await again.return();
-}, 20_000);
+});
 
 it('who comes back with a cursor beyond the end is told the gap, and then what has these numbers', async () => {
   const { feed, last } = await openAtEnd();
@@ -90,7 +90,7 @@ it('who comes back with a cursor beyond the end is told the gap, and then what h
   await publish(scope.database.query, 12);
   await expectEntries(again, last - 9, last + 2);
   await again.return();
-}, 20_000);
+});
 
 it('a log that went back, and has more entries than before at the next look, loses none of those to its feeds', async () => {
   const { feed, last } = await openAtEnd();
@@ -103,7 +103,7 @@ it('a log that went back, and has more entries than before at the next look, los
   await expectEntries(again, last + 2, last + 6);
   expect((await again.next()).value).toMatchObject({ type: 'ready', sequence: last + 6 });
   await again.return();
-}, 20_000);
+});
 
 it('a log that has grown to the same length while the database was away is found to be another one', async () => {
   const { feed, last } = await openAtEnd();
@@ -119,7 +119,7 @@ it('a log that has grown to the same length while the database was away is found
   const again = open(last + 1);
   await expectEntries(again, last + 2, last + 3);
   await again.return();
-}, 20_000);
+});
 
 it('a log that went back further than the newest entries that are kept loses nothing to its feeds: some come again', async () => {
   const { feed, last } = await openAtEnd();
@@ -139,7 +139,7 @@ it('a log that went back further than the newest entries that are kept loses not
   const again = open(fork);
   await expectEntries(again, fork + 1, last + 520);
   await again.return();
-}, 30_000);
+});
 
 it('a feed that lags behind what went back is told no gap: its cursor still holds', async () => {
   const { feed, last } = await openAtEnd();
@@ -148,7 +148,7 @@ it('a feed that lags behind what went back is told no gap: its cursor still hold
   await takeBack(last + 1, 5);
   await expect.poll(() => hubs.count().hubs).toBe(0);
   await expect(feed.next()).rejects.toMatchObject({ code: 'service_unavailable' });
-}, 20_000);
+});
 
 it('a read state that is older than what was read ends the feeds of its user', async () => {
   const feed = open();
@@ -166,4 +166,4 @@ it('a read state that is older than what was read ends the feeds of its user', a
   await scope.database.query`SELECT marked FROM mark_notifications_read(${projectId}::uuid, ${viewer.userId}::uuid, NULL, NULL)`;
   expect((await again.next()).value).toMatchObject({ type: 'read', unreadCount: 0 });
   await again.return();
-}, 20_000);
+});

@@ -35,8 +35,8 @@ async function open(credential: string): Promise<RawSocket> {
 }
 
 async function makeKey(name: string): Promise<string> {
-  const answer = await app.graphql('mutation ($name: Name!) { createApiKey(input: { name: $name }) { key } }', { name });
-  return answer.json.data.createApiKey.key;
+  const response = await app.graphql('mutation ($name: Name!) { createApiKey(input: { name: $name }) { key } }', { name });
+  return response.json.data.createApiKey.key;
 }
 
 const revoke = (key: string) =>
@@ -287,9 +287,9 @@ describe('the sockets of a user', () => {
       expect(feeds.length).toBe(3);
 
       const upgrade = { ...bearer('owner'), connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': '13' };
-      const answer = await small.ask('GET', path, { as: null, headers: { ...upgrade, 'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==' } });
-      expect(answer.status).toBe(409);
-      expect(answer.json).toMatchObject({ code: 'conflict', context: { quota: 'sockets_per_user', limit: 3 } });
+      const response = await small.ask('GET', path, { as: null, headers: { ...upgrade, 'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==' } });
+      expect(response.status).toBe(409);
+      expect(response.json).toMatchObject({ code: 'conflict', context: { quota: 'sockets_per_user', limit: 3 } });
 
       const ticket = await small.ask('POST', `${small.projectPath}/websocket-tickets`, { body: { target: 'notifications' } });
       const withTicket = openSocket(small, `${ticket.json.path}?ticket=${ticket.json.ticket}`);

@@ -138,8 +138,8 @@ it.each<[string, Record<string, unknown>, string]>([
 ])('answers %s with an error message', async (_what, payload, code) => {
   const feed = await open();
   say(feed, { id: '1', type: 'subscribe', payload });
-  const { type, payload: answer } = await feed.until(({ id }) => id === '1');
-  const [error] = type === 'error' ? answer : answer.errors;
+  const { type, payload: response } = await feed.until(({ id }) => id === '1');
+  const [error] = type === 'error' ? response : response.errors;
   if (code) expect(error.extensions.code).toBe(code);
   say(feed, { id: '2', type: 'subscribe', payload: { query: '{ viewer { email } }' } });
   expect((await feed.until(({ id }) => id === '2')).payload).toEqual({ data: { viewer: { email: 'owner@acme.example' } } });

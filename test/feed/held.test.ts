@@ -48,7 +48,7 @@ describe('the documents of open subscriptions', () => {
   });
 });
 
-describe('over the doors', () => {
+describe('over the transports', () => {
   let app: TestApp;
   let project: { o: string; p: string };
   beforeAll(async () => {

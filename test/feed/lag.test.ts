@@ -44,7 +44,7 @@ it('feeds that read a little now and then do not keep the others from reading on
   isOver = true;
   await Promise.all(trickle);
   hubs.close();
-}, 20_000);
+});
 
 it('a user with many feeds that catch up waits for themselves, another user for few of them', async () => {
   const hubs = new Hubs({ database: scope.database, wakeups: openLocalWakeups(), log: createLogger('silent') });
@@ -76,7 +76,7 @@ it('a user with many feeds that catch up waits for themselves, another user for 
   expect(own).toBeGreaterThan(2_000);
   // In the order of asking, each of the many would have read as far.
   expect(delivered - before).toBeLessThan((count * own) / 4);
-}, 60_000);
+});
 
 it('a wake-up while the first feed of a project opens does not lead its hub back to the beginning of the log', async () => {
   let batches = 0;
@@ -130,4 +130,4 @@ it('an unread count that retention has changed is told, also where reading it fa
   expect(value).toMatchObject({ type: 'read' });
   expect((value as { unreadCount: number }).unreadCount).toBeLessThan(unreadCount);
   hubs.close();
-}, 10_000);
+});

@@ -72,7 +72,7 @@ it('goes on from a cursor that is ahead of what this process has read', async ()
   for (const { socket } of [keeper, feed]) socket.terminate();
 });
 
-it('tells what was read through any door, to every socket of that user and to no other', async () => {
+it('tells what was read through any API, to every socket of that user and to no other', async () => {
   const [one, two, other] = [
     openPlainFeed(app, { as: 'admin' }),
     openPlainFeed(app, { as: 'admin' }),
@@ -135,7 +135,7 @@ it.each([
         data: { revoked: new Date() },
       }),
   ],
-])('closes the socket of %s within 5 s, and tells nothing after that', async (_case, who, lose) => {
+])('closes the socket of %s soon, and tells nothing after that', async (_case, who, lose) => {
   const token = who === 'key' ? app.demo.users.owner.api_key : (app.demo.users[who as 'member' | 'viewer'].token ?? '');
   const graphql = await openGraphql(token);
   graphql.subscribe('feed');
@@ -147,12 +147,29 @@ it.each([
     { code: 4403, reason: 'access_lost' },
     { code: 4403, reason: 'access_lost' },
   ]);
-  expect(Date.now() - began).toBeLessThan(5_000);
+  // How soon is measured by revocation.test, which runs alone.
+  expect(Date.now() - began).toBeLessThan(30_000);
   const told = plain.frames.length + graphql.frames.length;
   await app.app.database.$executeRaw`
     INSERT INTO notifications (project_id, kind, severity, title) VALUES (${app.demo.project_id}::uuid, 'test.sql', 'info', 'not for them')`;
   await sleep(1_500);
   expect(plain.frames.length + graphql.frames.length).toBe(told);
+});
+
+it('closes the sockets of keys that have expired, or have been deleted', async () => {
+  const { apiKey } = app.app.database;
+  const open = async () => {
+    const { json } = await app.graphql('mutation { createApiKey(input: { name: "to be lost" }) { key apiKey { id } } }');
+    const { key, apiKey: created } = json.data.createApiKey;
+    const feed = openSocket(app, `${app.projectPath}/notifications/ws`, { headers: { authorization: `Bearer ${key}` } });
+    await feed.until(isReady);
+    return { ...feed, where: { id: created.id } };
+  };
+  const [expiring, deleted] = [await open(), await open()];
+  await apiKey.update({ where: expiring.where, data: { expires: new Date() } });
+  await apiKey.delete({ where: deleted.where });
+  const lost = { code: 4403, reason: 'access_lost' };
+  expect(await Promise.all([expiring.closed, deleted.closed])).toEqual([lost, lost]);
 });
 
 it('tells a gap for what retention has removed, and keeps the unread counts right', async () => {
@@ -193,9 +210,9 @@ it('speaks over server-sent events too', async () => {
   const reading = (async () => {
     for await (const chunk of response.body ?? []) text += Buffer.from(chunk).toString();
   })().catch(() => {});
-  while (!text.includes('FeedReady')) await sleep(20);
+  await expect.poll(() => text).toContain('FeedReady');
   const sequence = await publish(app, 'over SSE');
-  while (!text.includes(`"sequence":${sequence}`)) await sleep(20);
+  await expect.poll(() => text).toContain(`"sequence":${sequence}`);
   controller.abort();
   await reading;
 });
@@ -222,10 +239,13 @@ it('sends its sockets away over the drain window when it stops, with a code that
   const moments = Promise.all(feeds.map(({ closed }) => closed.then((close) => ({ ...close, after: Date.now() - began }))));
   await stopping.close();
   const closes = await moments;
-  expect(await streamed).toContain('event: complete');
-  expect(Date.now() - began).toBeLessThan(5_000);
+  // The event `complete` would say that nothing follows: graphql-sse would not reconnect.
+  expect(await streamed).toContain('"FeedReady"');
+  expect(await streamed).not.toContain('event: complete');
+  // A stream that had not been ended would hold the server for ten seconds more.
+  expect(Date.now() - began).toBeLessThan(12_000);
   expect(new Set(closes.map(({ code, reason }) => `${code} ${reason}`))).toEqual(new Set(['1012 restart']));
-  // The window's first fifth is left to the balancer.
-  const inHalves = [0, 1].map((half) => closes.filter(({ after }) => Math.floor((after - 400) / 800) === half).length);
-  expect(Math.min(...inHalves)).toBeGreaterThan(2);
+  // The window's first fifth is left to the balancer, and each socket has a fortieth of the rest; a busy machine is late, never early.
+  const order = closes.map(({ after }) => after).sort((one, other) => one - other);
+  for (const [index, after] of order.entries()) expect(after).toBeGreaterThanOrEqual(398 + 40 * index);
 });

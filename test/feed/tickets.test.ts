@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
+import { hashSecret } from '../../src/access/apikey.ts';
+import { consumeTicket } from '../../src/tickets/service.ts';
 import { isPostgres, startApp, type TestApp } from '../support/app.ts';
 import { countCases } from '../support/cases.ts';
 import { passSeconds } from '../support/clock.ts';
@@ -71,6 +73,21 @@ it('opens once: of 20 upgrades at once with one ticket exactly one', { timeout: 
   };
   await Promise.all(Array.from({ length: 4 }, lane));
   expect(counts).toEqual({ opened: tickets, used: tickets * 19, other: 0 });
+});
+
+it('is not redeemed by an attempt that comes to it late: used, expired, or of a user who is disabled meanwhile', async () => {
+  const { database } = app.app;
+  const take = async () => hashSecret((await takeTicket(app, 'viewer')).ticket);
+  const [used, expired, disabled] = [await take(), await take(), await take()];
+  const where = { id: app.demo.users.viewer.id };
+  expect(await consumeTicket(database, used)).toMatchObject({ target: 'notifications', viewer: { userId: where.id } });
+  await database.websocketTicket.updateMany({ where: { ticketHash: expired }, data: { expires: new Date() } });
+  expect(await consumeTicket(database, used)).toBeNull();
+  expect(await consumeTicket(database, expired)).toBeNull();
+  await database.user.update({ where, data: { disabledAt: new Date() } });
+  expect(await consumeTicket(database, disabled)).toBeNull();
+  await database.user.update({ where, data: { disabledAt: null } });
+  expect(await consumeTicket(database, disabled)).not.toBeNull();
 });
 
 it('is good for 30 seconds', async () => {
@@ -146,9 +163,9 @@ it('reaches its feed and the renewal of the credential, and nothing else', async
   const run = async (query: string, variables = {}) => {
     const id = randomUUID();
     say({ id, type: 'subscribe', payload: { query, variables } });
-    const answer = await feed.until((frame) => frame.id === id);
-    const errors = answer.type === 'error' ? answer.payload : answer.payload.errors;
-    return errors ? errors[0].extensions.code : answer.payload;
+    const response = await feed.until((frame) => frame.id === id);
+    const errors = response.type === 'error' ? response.payload : response.payload.errors;
+    return errors ? errors[0].extensions.code : response.payload;
   };
   const subscription = (organization: string, project: string) =>
     `subscription { notificationFeed(organizationId: "${organization}", projectId: "${project}") { __typename } }`;

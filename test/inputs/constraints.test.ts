@@ -74,7 +74,7 @@ function itemOf(input: Input): unknown {
 
 /** Values that the last of a way refuses, with what it says of each. */
 function problemsOf(input: Input): ReadonlyArray<readonly [unknown, string]> {
-  const { maxItems, maxLength, minimum, refusesNull } = input.extensions as Record<string, number | undefined>;
+  const { maxItems, maxLength, minimum, rejectsNull } = input.extensions as Record<string, number | undefined>;
   const bare = getNullableType(input.type);
   const scalar = isListType(bare) ? [] : (scalarProblems[getNamedType(bare).name] ?? []);
   const items = isListType(bare) ? (scalarProblems[getNamedType(bare).name] ?? []) : [];
@@ -88,7 +88,7 @@ function problemsOf(input: Input): ReadonlyArray<readonly [unknown, string]> {
     ...(maxItems === undefined
       ? []
       : [[Array(maxItems + 1).fill(itemOf(input)), `Ensure this field has no more than ${maxItems} items.`] as const]),
-    ...(refusesNull ? [[null, 'This field may not be null.'] as const] : []),
+    ...(rejectsNull ? [[null, 'This field may not be null.'] as const] : []),
   ];
 }
 
@@ -142,9 +142,9 @@ describe('a constraint holds wherever a value stands', () => {
         const where = `${place.field.name} ${place.way.map((part) => part.name).join('.')}: ${literal.slice(0, 50)}`;
         const ask = async (query: string, variables?: Record<string, unknown>) => {
           const headers = place.operation === 'subscription' ? { accept: 'text/event-stream' } : {};
-          const answer = await app.graphql(query, variables, { headers });
-          const [, event = ''] = /^data: (.*)$/m.exec(answer.text) ?? [];
-          const json = answer.json ?? JSON.parse(event);
+          const response = await app.graphql(query, variables, { headers });
+          const [, event = ''] = /^data: (.*)$/m.exec(response.text) ?? [];
+          const json = response.json ?? JSON.parse(event);
           return { fields: json.errors?.[0]?.extensions.fields, data: json.data };
         };
         const refusedAs = (field: string) => ({ fields: { [field]: [message] }, data: undefined });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type Answer, startApp, type TestApp } from '../support/app.ts';
+import { startApp, type TestApp, type TestResponse } from '../support/app.ts';
 import { countCases } from '../support/cases.ts';
 import { openPlainFeed, openSocket } from '../support/feed.ts';
 import { expectUnharmed } from '../support/inputs.ts';
@@ -33,7 +33,7 @@ const update = (mutation: string, type: string) => `mutation ($input: ${type}!) 
 const input = (json: string, name = ',"name":"digits"') => `{"input":{${ids()},"id":"${id}"${name},"widgets":${json}}}`;
 
 /** Every way in by which widgets come as JSON; each answers them too. */
-const waysIn: Record<string, (json: string) => Promise<Answer>> = {
+const waysIn: Record<string, (json: string) => Promise<TestResponse>> = {
   'v1 PUT': (json) => app.ask('PUT', `${dashboards}/${id}`, { body: `{"name":"digits","widgets":${json}}` }),
   // In a transaction, as it takes the place of another default.
   'v1 PUT of a default': (json) => app.ask('PUT', `${dashboards}/${id}`, { body: `{"name":"digits","widgets":${json},"is_default":true}` }),
@@ -59,7 +59,7 @@ const waysIn: Record<string, (json: string) => Promise<Answer>> = {
 const readDocument = () => `{ project(id: "${app.demo.project_id}") { dashboard(id: "${id}") { widgets } } }`;
 
 /** Every way out besides. */
-const waysOut: Record<string, () => Promise<Answer>> = {
+const waysOut: Record<string, () => Promise<TestResponse>> = {
   'v1 GET': () => app.ask('GET', `${dashboards}/${id}`),
   'the list of v1': () => app.ask('GET', `${dashboards}?page_size=100`),
   'POST of a query': () => byGraphql(readDocument()),
@@ -70,7 +70,7 @@ const waysOut: Record<string, () => Promise<Answer>> = {
   node: () => byGraphql(`{ node(id: "${id}") { ... on Dashboard { widgets } } }`),
 };
 
-const expectWidgets = (way: string, { status, text }: Answer, json: string) =>
+const expectWidgets = (way: string, { status, text }: TestResponse, json: string) =>
   expect([way, status, text.includes(`"widgets":${json}${way.includes('v1') ? ',"is_default"' : '}'}`)], text).toEqual([way, 200, true]);
 
 it('widgets come back to the digit, by whichever ways they go in and out', async () => {
@@ -106,11 +106,15 @@ it('a literal comes back to the digit, also as a default and around a variable',
 it('what is no JSON is read as before, also beside numbers that are kept', async () => {
   const { headers } = await app.ask('GET', `${dashboards}/${id}`);
   const version = Number(String(headers.etag).slice(1, -1));
-  const answer = await byGraphql(
+  const response = await byGraphql(
     update('patchDashboard', 'PatchDashboardInput'),
     `{"input":{${ids()},"id":"${id}","expectedVersion":${version}.0,"widgets":{"2":1.0,"1":-0}}}`,
   );
-  expect(answer.text).toBe('{"data":{"patchDashboard":{"dashboard":{"widgets":{"2":1.0,"1":-0}}}}}');
+  expect(response.text).toBe('{"data":{"patchDashboard":{"dashboard":{"widgets":{"2":1.0,"1":-0}}}}}');
+  const two = `mutation ($none: PatchDashboardInput!, $w: JSON) {
+    a: patchDashboard(input: $none) ${payload} b: patchDashboard(input: { ${literalIds()}, id: "${id}", widgets: $w }) ${payload} }`;
+  const { errors } = (await byGraphql(two, '{"none":null,"w":1.0}')).json;
+  expect(errors[0].extensions.fields).toEqual({ none: ['This field may not be null.'] });
   const refused = await app.ask('POST', dashboards, { body: '{"name":1.0,"description":-0,"widgets":1.0,"is_public":1E0}' });
   expect(refused.json).toStrictEqual({
     name: ['Not a valid string.'],

@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** Twice: what Yoga keeps of a document must not change the second answer. */
+/** Twice: what Yoga keeps of a document must not change the second response. */
 async function expectTwice(document: string, body: unknown, variables?: Record<string, unknown>): Promise<void> {
   expectGraphql(await app.graphql(document, variables), 200, body);
   expectGraphql(await app.graphql(document, variables), 200, body);
@@ -60,12 +60,12 @@ describe('a document beyond a limit', () => {
     });
     const tasks = 'tasks(first: 100) { nodes { id kind status created } }';
     const dear = `{ ${project} { instances(first: 100) { nodes { ${tasks} } } } }`;
-    const answer = await app.graphql(dear);
-    expect(answer.json.errors[0]).toMatchObject({
+    const response = await app.graphql(dear);
+    expect(response.json.errors[0]).toMatchObject({
       message: expect.stringMatching(/^The document is too large: \w+ \d+, at most \d+\.$/),
       extensions: { code: 'invalid_request' },
     });
-    expect(answer.json).not.toHaveProperty('data');
+    expect(response.json).not.toHaveProperty('data');
   });
 
   it('cost, by a variable that says how long a page is', async () => {
@@ -110,8 +110,8 @@ describe('a document up to a limit', () => {
     const names = Array.from({ length: 450 }, (_, index) => `k${index}: $x`).join(' ');
     const query = `mutation ($x: String) { createDashboard(input: { organizationId: "x", projectId: "y", name: "z", widgets: { ${names} } }) { dashboard { id } } }`;
     const before = process.memoryUsage().rss;
-    const answer = await app.graphql(query, { x: 'x'.repeat(1_000_000) }, { as: null });
-    expect(answer.json.errors).toHaveLength(1);
+    const response = await app.graphql(query, { x: 'x'.repeat(1_000_000) }, { as: null });
+    expect(response.json.errors).toHaveLength(1);
     expect(process.memoryUsage().rss - before).toBeLessThan(300 * 2 ** 20);
   });
 

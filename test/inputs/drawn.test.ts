@@ -102,7 +102,7 @@ function drawInput(random: Random, operation: OperationName, app: TestApp): Reco
   }
 }
 
-/** What a URL can say of a number or of yes and no, both doors take: v1 as text, GraphQL as the value that it stands for. */
+/** What a URL can say of a number or of yes and no, both APIs take: v1 as text, GraphQL as the value that it stands for. */
 function drawQuery(random: Random, fields: Readonly<Record<string, readonly unknown[]>>): Record<string, unknown> | undefined {
   const drawn = Object.entries(fields).filter(() => random.chance(0.4));
   return drawn.length === 0 ? undefined : Object.fromEntries(drawn.map(([name, good]) => [name, random.pick(good)]));

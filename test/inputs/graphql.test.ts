@@ -47,7 +47,7 @@ describe('a POST', () => {
     ['{"__proto__":{"query":"{ __typename }"}}', 400, unexpected('__proto__')],
     ['{"constructor":1}', 400, unexpected('constructor')],
     ['{"operations":"{}","map":"{}","0":null}', 400, unexpected('operations')],
-  ])('%s', async (body, status, answer) => expectGraphql(await ask(body), status, answer));
+  ])('%s', async (body, status, response) => expectGraphql(await ask(body), status, response));
 
   it.each([
     `{${Q},"variables":null,"operationName":null,"extensions":null}`,
@@ -121,7 +121,7 @@ describe('a GET', () => {
       200,
       graphqlInvalid('Syntax Error: Unexpected character: "?".', { locations: [{ line: 1, column: 4 }] }),
     ],
-  ])('%s', async (query, status, answer) => expectGraphql(await get(query), status, answer));
+  ])('%s', async (query, status, response) => expectGraphql(await get(query), status, response));
 
   it('runs no mutation', async () => {
     const before = await app.app.database.apiKey.count();
@@ -131,9 +131,9 @@ describe('a GET', () => {
       'query A { __typename } mutation B { createApiKey(input: {name: "x"}) { key } }',
     ];
     for (const [index, document] of documents.entries()) {
-      const answer = await get(`query=${encodeURIComponent(document)}${index ? '&operationName=B' : ''}`);
-      expectGraphql(answer, 405, refused);
-      expect(answer.headers.allow).toBe('POST');
+      const response = await get(`query=${encodeURIComponent(document)}${index ? '&operationName=B' : ''}`);
+      expectGraphql(response, 405, refused);
+      expect(response.headers.allow).toBe('POST');
     }
     expect(await app.app.database.apiKey.count()).toBe(before);
   });
@@ -183,12 +183,12 @@ describe('Accept', () => {
 
   it('application/graphql-response+json has statuses', async () => {
     const accept = 'application/graphql-response+json';
-    const answers = [await ask('{"query":"{ __typename }"}', { accept }), await ask(failing, { accept })];
-    expect(answers.map(({ status, json }) => ({ status, json }))).toStrictEqual([
+    const responses = [await ask('{"query":"{ __typename }"}', { accept }), await ask(failing, { accept })];
+    expect(responses.map(({ status, json }) => ({ status, json }))).toStrictEqual([
       { status: 200, json: typename },
       { status: 400, json: refused },
     ]);
-    for (const { headers } of answers) expect(headers['content-type']).toBe(`${accept}; charset=utf-8`);
+    for (const { headers } of responses) expect(headers['content-type']).toBe(`${accept}; charset=utf-8`);
   });
 
   it.each(['application/json', 'application/graphql-response+json', 'text/html', 'multipart/mixed'])(
@@ -219,8 +219,8 @@ describe('a credential that is not valid', () => {
   it.each(['{"query":"{ __typename }"}', '{"query":"{ __schema { queryType { name } } }"}', '{', '[]', '{"query":"{"}'])(
     'comes before %s',
     async (body) => {
-      const answer = await app.ask('POST', '/graphql', { body, as: { bearer: 'x' } });
-      expectGraphql(answer, 401, graphqlRefusal('not_authenticated', 'The credential is not valid.'));
+      const response = await app.ask('POST', '/graphql', { body, as: { bearer: 'x' } });
+      expectGraphql(response, 401, graphqlRefusal('not_authenticated', 'The credential is not valid.'));
     },
   );
 });

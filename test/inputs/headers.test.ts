@@ -43,9 +43,9 @@ describe('Authorization', () => {
     ['a key behind the scheme Token', () => raw(`Token ${key()}`)],
   ])('%s: 401', async (_label, headers) => {
     expectRest(await app.ask('GET', notifications, { headers: headers() }), 401, notValid);
-    const answer = await app.ask('GET', `/graphql?${viewerQuery}`, { headers: headers() });
-    expectGraphql(answer, 401, graphqlRefusal('not_authenticated', notValid.detail));
-    expect(answer.headers['www-authenticate']).toBe('Bearer');
+    const response = await app.ask('GET', `/graphql?${viewerQuery}`, { headers: headers() });
+    expectGraphql(response, 401, graphqlRefusal('not_authenticated', notValid.detail));
+    expect(response.headers['www-authenticate']).toBe('Bearer');
   });
 
   it.each<[string, () => string]>([
@@ -55,13 +55,13 @@ describe('Authorization', () => {
     ['with a key', () => `bearer ${key()}`],
   ])('%s: taken', async (_label, value) => {
     expect((await app.ask('GET', notifications, { headers: raw(value()) })).status).toBe(200);
-    const answer = await app.ask('GET', `/graphql?${viewerQuery}`, { headers: raw(value()) });
-    expectGraphql(answer, 200, { data: { viewer: { email: app.demo.users.owner.email } } });
+    const response = await app.ask('GET', `/graphql?${viewerQuery}`, { headers: raw(value()) });
+    expectGraphql(response, 200, { data: { viewer: { email: app.demo.users.owner.email } } });
   });
 
   it('is no longer read when it is longer than all headers may be', async () => {
-    const answer = await app.ask('GET', notifications, { headers: raw(`Bearer ${'a'.repeat(100_000)}`) });
-    expectRest(answer, 400, invalid('The request line and headers are too large.'));
+    const response = await app.ask('GET', notifications, { headers: raw(`Bearer ${'a'.repeat(100_000)}`) });
+    expectRest(response, 400, invalid('The request line and headers are too large.'));
   });
 
   it('is nowhere else: not in another header, the query, a cookie or the body', async () => {
@@ -74,8 +74,8 @@ describe('Authorization', () => {
     const path = `${notifications}?access_token=${token()}&token=${token()}&authorization=Bearer%20${token()}`;
     expectRest(await app.ask('GET', path, { as: null, headers }), 401, notProvided);
     const body = { query: '{ viewer { id } }', token: token(), authorization: token() };
-    const answer = await app.ask('POST', '/graphql', { as: null, headers, body: { query: body.query } });
-    expectGraphql(answer, 200, { data: { viewer: null } });
+    const response = await app.ask('POST', '/graphql', { as: null, headers, body: { query: body.query } });
+    expectGraphql(response, 200, { data: { viewer: null } });
   });
 });
 
@@ -148,6 +148,10 @@ describe('If-Match', () => {
     'W/1',
     'W/ "1"',
     'W/W/"1"',
+    '"1-"',
+    '"1-x"',
+    '"1gzip"',
+    '"1-gzip-br"',
     "'1'",
     '"1',
     '1"',
@@ -186,12 +190,12 @@ describe('If-Match', () => {
     expect(await currentVersion()).toBe(version);
   });
 
-  it.each(['*', ' * ', '"1"', ' "1" ', 'W/"1"'])('taken: %j', async (tag) => {
+  it.each(['*', ' * ', '"1"', ' "1" ', 'W/"1"', '"1-gzip"', 'W/"1-br"', '"1-zstd"'])('taken: %j', async (tag) => {
     const version = await currentVersion();
     const headers = { 'if-match': tag.replace('1', String(version)) };
-    const answer = await app.ask('PUT', dashboard, { body: { name: `after ${tag}` }, headers });
-    expect(answer.status, answer.text).toBe(200);
-    expect(answer.headers.etag).toBe(`"${version + 1}"`);
+    const response = await app.ask('PUT', dashboard, { body: { name: `after ${tag}` }, headers });
+    expect(response.status, response.text).toBe(200);
+    expect(response.headers.etag).toBe(`"${version + 1}"`);
   });
 
   it('is nothing to a route without a version', async () => {
@@ -220,8 +224,9 @@ describe('other headers', () => {
     ['Content-Length', '0'],
     ['Cookie', '=;;==; session'],
     ['Origin', 'null'],
-    ['Host', 'a b'],
     ['Host', ''],
+    ['Host', '[::1]:4000'],
+    ['Host', 'a_b.example:'],
     ['X-Forwarded-For', '1.2.3.4, %%%'],
     ['X-Forwarded-Proto', 'https'],
     ['X-Forwarded-Host', 'evil.example'],
@@ -231,6 +236,15 @@ describe('other headers', () => {
     expect(status).toBe(200);
     expect(json).toHaveLength(1);
   });
+
+  it.each(['a b', 'a/b', 'user@a', 'a?b', 'a#b', 'a:b', 'a:80:80', 'a:65536', '[::1', '%zz', ':80', 'ü', 'a'.repeat(256), 'a:000080'])(
+    'Host: %s is 400',
+    async (host) => {
+      const headers = ['Authorization', `Bearer ${app.demo.users.owner.token}`, 'Host', host];
+      const { status, json } = await app.ask('GET', `${app.projectPath}/compute/tasks`, { headers });
+      expect({ status, json }).toMatchObject({ status: 400, json: { code: 'invalid_request', detail: 'The header Host is not a host.' } });
+    },
+  );
 });
 
 it('harms nobody', () => expectUnharmed(app));

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Answer, startApp, type TestApp } from '../support/app.ts';
+import { startApp, type TestApp, type TestResponse } from '../support/app.ts';
 import { expectDashboard, expectUnharmed } from '../support/inputs.ts';
 
 let app: TestApp;
@@ -75,7 +75,7 @@ const readDocument = `query($organization: ID!, $project: ID!, $id: ID!) {
   project(organizationId: $organization, id: $project) { dashboard(id: $id) { id name description widgets } }
 }`;
 
-function byGraphql(query: string, variables: string): Promise<Answer> {
+function byGraphql(query: string, variables: string): Promise<TestResponse> {
   return app.ask('POST', '/graphql', { body: `{"query":${JSON.stringify(query)},"variables":${variables}}` });
 }
 
@@ -103,11 +103,11 @@ describe.each(Object.entries(widgets))('widgets: %s', (_label, row) => {
   });
 
   it('GraphQL', async () => {
-    const answer = await byGraphql(createDocument, `{"input":{${ids()},"name":"kept","widgets":${json}}}`);
-    const { id } = answer.json.data.createDashboard.dashboard;
+    const response = await byGraphql(createDocument, `{"input":{${ids()},"name":"kept","widgets":${json}}}`);
+    const { id } = response.json.data.createDashboard.dashboard;
     made.push(id);
     const dashboard = `{"id":"${id}","name":"kept","description":"","widgets":${back}}`;
-    expect(answer.text === `{"data":{"createDashboard":{"dashboard":${dashboard}}}}`).toBe(true);
+    expect(response.text === `{"data":{"createDashboard":{"dashboard":${dashboard}}}}`).toBe(true);
     const read = await byGraphql(readDocument, place(id));
     expect(read.text === `{"data":{"project":{"dashboard":${dashboard}}}}`).toBe(true);
   });
@@ -131,8 +131,8 @@ describe.each(Object.entries(texts))('text: %s', (_label, text) => {
     const input = `{${ids()},"kind":${JSON.stringify(text)},"title":${JSON.stringify(text)},"body":${JSON.stringify(text)},"severity":"info"}`;
     const document =
       'mutation($input: PublishNotificationInput!) { publishNotification(input: $input) { notification { kind title body data } } }';
-    const answer = await byGraphql(document, `{"input":${input}}`);
-    expect(answer.json).toStrictEqual({
+    const response = await byGraphql(document, `{"input":${input}}`);
+    expect(response.json).toStrictEqual({
       data: { publishNotification: { notification: { kind: text, title: text, body: text, data: {} } } },
     });
     const { json } = await app.ask('GET', `${app.projectPath}/notifications?page_size=1&kind=${encodeURIComponent(text)}`);
@@ -152,8 +152,8 @@ describe('members that v1 does not declare', () => {
   it('cannot name another project: the path counts', async () => {
     const { organization_id, project_id } = app.demo.foreign;
     const body = { target: 'notifications', organization_id, project_id, organizationId: organization_id, projectId: project_id };
-    const answer = await app.ask('POST', `${app.projectPath}/websocket-tickets`, { body });
-    expect(answer.json).toStrictEqual({
+    const response = await app.ask('POST', `${app.projectPath}/websocket-tickets`, { body });
+    expect(response.json).toStrictEqual({
       ticket: expect.stringMatching(/^[\w-]{43}$/),
       path: `${app.projectPath}/notifications/ws`,
       expires_in: 30,

@@ -1,6 +1,6 @@
 import { type FragmentDefinitionNode, Kind, parse } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { findConditionalRoots } from '../../src/pipeline/roots.ts';
+import { findConditionalRoots } from '../../src/pipeline/conditionalroots.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 import { openSocket } from '../support/feed.ts';
 

@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** What an operation is called at either door. */
+/** What an operation is called in either API. */
 const operations = {
   create: { method: 'POST', path: '/monitoring/dashboards', mutation: 'createDashboard', selection: 'dashboard { id }' },
   update: { method: 'PUT', path: '/monitoring/dashboards/:id', mutation: 'updateDashboard', selection: 'dashboard { id }' },

@@ -232,8 +232,8 @@ describe('a date-time', () => {
     ['9999-12-31T23:59:59.999Z', '9999-12-31T23:59:59.999Z'],
     ['2099-01-01T00:00:00.123456Z', '2099-01-01T00:00:00.123Z'],
   ])('%s is %s', async (text, expires) => {
-    const answer = await send(createKey, `{"input":{"name":"k","expires":"${text}"}}`);
-    expectGraphql(answer, 200, { data: { createApiKey: { apiKey: { expires } } } });
+    const response = await send(createKey, `{"input":{"name":"k","expires":"${text}"}}`);
+    expectGraphql(response, 200, { data: { createApiKey: { apiKey: { expires } } } });
     expect(await app.app.database.apiKey.findFirst({ orderBy: { id: 'desc' }, select: { expires: true } })).toEqual({
       expires: new Date(expires),
     });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startApp, type TestApp } from '../support/app.ts';
 import { expectUnharmed, graphqlInvalid, invalid, notFound, notProvided } from '../support/inputs.ts';
-import { openWire, type WireAnswer } from '../support/wire.ts';
+import { openWire, type WireResponse } from '../support/wire.ts';
 
 let app: TestApp;
 let overview: string;
@@ -20,19 +20,19 @@ const get = (path: string, ...headers: string[]) => lines(`GET ${path} HTTP/1.1`
 const noHttp = invalid('The request is not valid HTTP.');
 const tooLong = invalid('The request line and headers are too large.');
 
-async function exchange(data: string | Buffer, count = 1): Promise<WireAnswer[]> {
+async function exchange(data: string | Buffer, count = 1): Promise<WireResponse[]> {
   const wire = await openWire(app.baseUrl);
   wire.write(data);
-  const answers = await wire.receive(count);
+  const responses = await wire.receive(count);
   wire.socket.destroy();
-  return answers;
+  return responses;
 }
 
-function expectAnswers(answers: readonly WireAnswer[], ...expected: Array<readonly [number, unknown]>): void {
-  expect(answers.map(({ status, body }) => ({ status, body }))).toEqual(
+function expectResponses(responses: readonly WireResponse[], ...expected: Array<readonly [number, unknown]>): void {
+  expect(responses.map(({ status, body }) => ({ status, body }))).toEqual(
     expected.map(([status, body]) => ({ status, body: JSON.stringify(body) })),
   );
-  for (const { headers } of answers)
+  for (const { headers } of responses)
     expect(headers).toMatchObject({ 'content-type': 'application/json', 'x-content-type-options': 'nosniff' });
 }
 
@@ -66,7 +66,7 @@ describe('what is no HTTP request', () => {
   ])('%s', async (_label, write, body) => {
     const wire = await openWire(app.baseUrl);
     wire.write(write());
-    expectAnswers(await wire.receive(1), [400, body]);
+    expectResponses(await wire.receive(1), [400, body]);
     // What follows cannot be told from what came before.
     await wire.closed();
   });
@@ -79,23 +79,23 @@ describe('what is no HTTP request', () => {
       'Content-Type: application/json',
       'Transfer-Encoding: chunked',
     );
-    const [answer] = await exchange(`${head}5\r\n{"nam\r\nzz\r\n`);
-    expect(answer?.status).toBe(400);
-    expect(JSON.parse(answer?.body ?? '')).toMatchObject({ code: 'invalid_request' });
+    const [response] = await exchange(`${head}5\r\n{"nam\r\nzz\r\n`);
+    expect(response?.status).toBe(400);
+    expect(JSON.parse(response?.body ?? '')).toMatchObject({ code: 'invalid_request' });
   });
 
   it('is hung up on, even if the client does not hang up', async () => {
     const wire = await openWire(app.baseUrl, { allowHalfOpen: true });
     wire.write('rubbish\r\n\r\n');
-    expectAnswers(await wire.receive(1), [400, noHttp]);
+    expectResponses(await wire.receive(1), [400, noHttp]);
     const writing = setInterval(() => wire.write('x'), 100);
     await wire.closed();
     clearInterval(writing);
   });
 
   it('CONNECT is refused', async () => {
-    expectAnswers(await exchange(lines('CONNECT x:443 HTTP/1.1', 'Host: x')), [404, notFound]);
-    expectAnswers(await exchange(lines('CONNECT x:443 HTTP/1.1', 'Host: x', 'Content-Length: 5')), [404, notFound]);
+    expectResponses(await exchange(lines('CONNECT x:443 HTTP/1.1', 'Host: x')), [404, notFound]);
+    expectResponses(await exchange(lines('CONNECT x:443 HTTP/1.1', 'Host: x', 'Content-Length: 5')), [404, notFound]);
   });
 });
 
@@ -109,8 +109,8 @@ describe('what is an unusual HTTP request', () => {
 
   it('without Host', async () => {
     const missing = invalid('The header Host is missing.');
-    expectAnswers(await exchange(lines(`GET ${overview} HTTP/1.1`, credential)), [400, missing]);
-    expectAnswers(await exchange(lines('GET /graphql?query={__typename} HTTP/1.1', credential)), [400, graphqlInvalid(missing.detail)]);
+    expectResponses(await exchange(lines(`GET ${overview} HTTP/1.1`, credential)), [400, missing]);
+    expectResponses(await exchange(lines('GET /graphql?query={__typename} HTTP/1.1', credential)), [400, graphqlInvalid(missing.detail)]);
   });
 
   it.each(['GET /\r\n\r\n', 'GET / HTTP/0.9\r\n\r\n', 'GET / HTTP/2.0\r\nHost: x\r\n\r\n'])(
@@ -118,21 +118,21 @@ describe('what is an unusual HTTP request', () => {
     async (text) => {
       const wire = await openWire(app.baseUrl);
       wire.write(text);
-      expectAnswers(await wire.receive(1), [400, invalid('The request is not of HTTP/1.1 or HTTP/1.0.')]);
+      expectResponses(await wire.receive(1), [400, invalid('The request is not of HTTP/1.1 or HTTP/1.0.')]);
       wire.socket.destroy();
     },
   );
 
   it('with two hosts', async () => {
     const twice = invalid('The header Host is given more than once.');
-    expectAnswers(await exchange(get(overview, 'Host: y')), [400, twice]);
-    expectAnswers(await exchange(get('/', 'Host: x')), [400, twice]);
-    expectAnswers(await exchange(get('/graphql', 'Host: x', ...handshake)), [400, twice]);
+    expectResponses(await exchange(get(overview, 'Host: y')), [400, twice]);
+    expectResponses(await exchange(get('/', 'Host: x')), [400, twice]);
+    expectResponses(await exchange(get('/graphql', 'Host: x', ...handshake)), [400, twice]);
   });
 
   it('of HTTP/1.0', async () => {
-    const [answer] = await exchange(lines(`GET ${overview} HTTP/1.0`, credential));
-    expect({ status: answer?.status, connection: answer?.headers.connection }).toEqual({ status: 200, connection: 'close' });
+    const [response] = await exchange(lines(`GET ${overview} HTTP/1.0`, credential));
+    expect({ status: response?.status, connection: response?.headers.connection }).toEqual({ status: 200, connection: 'close' });
   });
 
   it('with a whole URL, as to a proxy', async () => {
@@ -141,20 +141,20 @@ describe('what is an unusual HTTP request', () => {
     expect(JSON.parse(page?.body ?? '')).toMatchObject({ page: 2, next: `${links}3`, previous: `${links}1` });
     const [graphql] = await exchange(get('http://other.example/graphql?query={__typename}'));
     expect(graphql).toMatchObject({ status: 200, body: '{"data":{"__typename":"Query"}}' });
-    expectAnswers(await exchange(get('http://other.example/graphql?query=%ff')), [400, graphqlInvalid('The query string is not valid.')]);
-    expectAnswers(await exchange(get('http://other.example/v1/nothing')), [404, notFound]);
-    expectAnswers(await exchange(get('http://other.example/v1/nothing').replace(credential, 'A: b')), [401, notProvided]);
+    expectResponses(await exchange(get('http://other.example/graphql?query=%ff')), [400, graphqlInvalid('The query string is not valid.')]);
+    expectResponses(await exchange(get('http://other.example/v1/nothing')), [404, notFound]);
+    expectResponses(await exchange(get('http://other.example/v1/nothing').replace(credential, 'A: b')), [401, notProvided]);
   });
 
   it('with an asterisk', async () => {
     const [options] = await exchange(lines('OPTIONS * HTTP/1.1', 'Host: x'));
     expect({ status: options?.status, body: options?.body }).toEqual({ status: 204, body: '' });
-    expectAnswers(await exchange(get('*')), [404, notFound]);
+    expectResponses(await exchange(get('*')), [404, notFound]);
   });
 
   it('with an expectation that nobody has', async () => {
-    const [answer] = await exchange(get(overview, 'Expect: a-miracle'));
-    expect(answer?.status).toBe(200);
+    const [response] = await exchange(get(overview, 'Expect: a-miracle'));
+    expect(response?.status).toBe(200);
   });
 
   it('with a body that waits to be asked for', async () => {
@@ -175,8 +175,8 @@ describe('what is an unusual HTTP request', () => {
   it.each(['/v1/nothing', '/', '//', '///', 'http://', 'http://[', '//x:99999/graphql', '*', '/%ff', '/v1/%ff'])(
     'that asks for a socket where there is none: %s',
     async (target) => {
-      const [answer] = await exchange(get(target, ...handshake));
-      expect({ status: answer?.status, body: answer?.body }).toEqual({ status: 404, body: JSON.stringify(notFound) });
+      const [response] = await exchange(get(target, ...handshake));
+      expect({ status: response?.status, body: response?.body }).toEqual({ status: 404, body: JSON.stringify(notFound) });
     },
   );
 
@@ -185,9 +185,9 @@ describe('what is an unusual HTTP request', () => {
     const others = handshake.filter((line) => !line.startsWith(name));
     const wire = await openWire(app.baseUrl);
     wire.write(get(`${app.projectPath}/notifications/ws`, ...others, header));
-    const [answer] = await wire.receive(1);
-    expect(answer).toMatchObject({ status: 400, headers: { 'content-type': 'application/json' } });
-    const { detail, code, error } = JSON.parse(answer?.body ?? '');
+    const [response] = await wire.receive(1);
+    expect(response).toMatchObject({ status: 400, headers: { 'content-type': 'application/json' } });
+    const { detail, code, error } = JSON.parse(response?.body ?? '');
     expect({ code, error }).toEqual({ code: 'invalid_request', error: detail });
     await wire.closed();
   });
@@ -201,9 +201,9 @@ describe('several requests on one connection', () => {
       body;
     const head = get(overview).replace('GET', 'HEAD').replace(overview, '/v1/x').replace('HEAD', 'DELETE');
     const requests = [get(overview), post, get('/v1/nothing'), head, get('/%ff'), get(overview)];
-    const answers = await exchange(Array(5).fill(requests.join('')).join(''), 30);
-    expect(answers.map(({ status }) => status)).toEqual(Array(5).fill([200, 400, 404, 404, 404, 200]).flat());
-    expect(answers[0]?.body).toBe(answers[29]?.body);
+    const responses = await exchange(Array(5).fill(requests.join('')).join(''), 30);
+    expect(responses.map(({ status }) => status)).toEqual(Array(5).fill([200, 400, 404, 404, 404, 200]).flat());
+    expect(responses[0]?.body).toBe(responses[29]?.body);
   });
 
   it('a byte at a time', async () => {
@@ -213,7 +213,7 @@ describe('several requests on one connection', () => {
       wire.write(Buffer.of(byte));
       await new Promise((resolve) => setImmediate(resolve));
     }
-    expectAnswers(await wire.receive(1), [404, notFound]);
+    expectResponses(await wire.receive(1), [404, notFound]);
     wire.socket.destroy();
   });
 
@@ -236,7 +236,7 @@ describe('several requests on one connection', () => {
     );
     const wire = await openWire(app.baseUrl);
     wire.write(head + body + next());
-    expect((await wire.receive(2)).map((answer) => answer.status)).toEqual([201, status]);
+    expect((await wire.receive(2)).map((response) => response.status)).toEqual([201, status]);
     await wire.closed();
     expect(await app.app.database.dashboard.deleteMany({ where: { name: 'first of two' } })).toEqual({ count: 1 });
   });
@@ -244,9 +244,9 @@ describe('several requests on one connection', () => {
   it('one good, then rubbish', async () => {
     const wire = await openWire(app.baseUrl);
     wire.write(get('/v1/nothing'));
-    expectAnswers(await wire.receive(1), [404, notFound]);
+    expectResponses(await wire.receive(1), [404, notFound]);
     wire.write('rubbish\r\n\r\n');
-    expectAnswers(await wire.receive(2), [404, notFound], [400, noHttp]);
+    expectResponses(await wire.receive(2), [404, notFound], [400, noHttp]);
     await wire.closed();
   });
 });
@@ -261,9 +261,9 @@ describe('clients that go', () => {
     'in the middle of a body': () => `${head(1_000)}{"name":"gone"`,
     'in the middle of a large body': () => head(1_000_000) + ' '.repeat(500_000),
     'in the middle of a body that is too large': () => head(50_000_000) + ' '.repeat(2_000_000),
-    'before the answer': () => get(overview),
-    'before the answer to a mutation': () => `${head(15)}{"name":"left!"}`,
-    'before 20 answers': () => get(overview).repeat(20),
+    'before the response': () => get(overview),
+    'before the response to a mutation': () => `${head(15)}{"name":"left!"}`,
+    'before 20 responses': () => get(overview).repeat(20),
     'before 500 refusals': () => get(overview).replace(credential, 'A: b').repeat(500),
   };
 

@@ -1,8 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
-import { type Answer, copyTemplate } from '../support/app.ts';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { copyTemplate, type TestResponse } from '../support/app.ts';
 import { type ConsoleSocket, type Guest, openConsole, openGuest } from '../support/console.ts';
 import { execute } from '../support/database.ts';
 import { type Fleet, findInternalErrors, openFleet, type Replica } from '../support/replicas.ts';
@@ -15,9 +15,7 @@ let instance: string;
 const MOST = 5;
 
 beforeAll(async () => {
-  const origin = inject('origin');
-  if (!('template' in origin)) throw new Error('needs PostgreSQL');
-  databaseUrl = await copyTemplate(origin);
+  databaseUrl = await copyTemplate();
   fleet = await openFleet({ count: 3, databaseUrl, redisUrl: null, env: { CONSOLES_PER_USER: String(MOST), DRAIN_SECONDS: '1' } });
   instance = fleet.demo.instances.eligible;
 }, 180_000);
@@ -53,7 +51,7 @@ function door({ baseUrl }: Replica) {
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
     const text = await response.text();
-    return { status: response.status, headers: {}, text, json: text === '' ? undefined : JSON.parse(text) } as Answer;
+    return { status: response.status, headers: {}, text, json: text === '' ? undefined : JSON.parse(text) } as TestResponse;
   };
   return { ask, baseUrl, projectPath };
 }
@@ -105,7 +103,7 @@ describe('a session', () => {
     const delays: number[] = [];
     for (let turn = 1; turn <= 8; turn += 1) {
       const before = console.output().length;
-      await expect.poll(() => console.output().length, { timeout: 10_000, interval: 5 }).toBeGreaterThan(before + 5_000);
+      await expect.poll(() => console.output().length, { interval: 5 }).toBeGreaterThan(before + 5_000);
       // Half of the clients return while still connected, half after their connection was cut.
       if (turn % 2 === 0) console.socket.terminate();
       const part = () => console.output();
@@ -122,7 +120,7 @@ describe('a session', () => {
     }
     await sleep(200);
     const checksum = speaker.stop();
-    await expect.poll(() => received() + console.output().length, { timeout: 10_000 }).toBe(speaker.said());
+    await expect.poll(() => received() + console.output().length).toBe(speaker.said());
     const all = Buffer.concat([...heard, console.output()]);
     expect(createHash('sha256').update(all).digest('hex')).toBe(checksum);
     expect(Math.max(...delays)).toBeLessThan(2_000);
@@ -134,14 +132,14 @@ describe('a session', () => {
     for (const isAfter of [false, true]) {
       const calls = guest.connections();
       const console = await open(0);
-      await expect.poll(() => [guest.connections(), guest.lines.size], { timeout: 5_000 }).toEqual([calls + 1, 1]);
+      await expect.poll(() => [guest.connections(), guest.lines.size]).toEqual([calls + 1, 1]);
       guest.say('before ');
       await console.until('before ');
       const stopped = replica(0).stop();
       expect(await console.closed).toEqual({ code: 1012, reason: 'restart' });
       if (isAfter) await stopped;
       const again = await open(1, { sessionId: console.sessionId(), after: 'before '.length });
-      await expect.poll(() => [guest.connections(), guest.lines.size], { timeout: 5_000 }).toEqual([calls + 2, 1]);
+      await expect.poll(() => [guest.connections(), guest.lines.size]).toEqual([calls + 2, 1]);
       guest.say('after');
       await again.until('after');
       expect([again.output().toString(), again.offset()]).toEqual(['after', 'before '.length]);
@@ -197,9 +195,9 @@ describe('a session', () => {
       process.kill(replica(0).pid as number, 'SIGCONT');
       expect(await console.closed).toEqual({ code: 4409, reason: 'taken_over' });
       await replica(1).database.mend();
-      await expect.poll(() => replica(1).isReady(), { timeout: 10_000 }).toBe(true);
+      await expect.poll(() => replica(1).isReady()).toBe(true);
       const again = await open(next, { sessionId: id, after: 4 });
-      await expect.poll(() => guest.lines.size, { timeout: 10_000 }).toBe(1);
+      await expect.poll(() => guest.lines.size).toBe(1);
       guest.say(' and more');
       await again.until(' and more');
       expect([again.offset(), again.output().toString()]).toEqual([4, ' and more']);
@@ -226,7 +224,7 @@ describe('a session', () => {
     process.kill(replica(0).pid as number, 'SIGCONT');
     const [, last] = (await Promise.all(attempts)) as [ConsoleSocket, ConsoleSocket];
     await last.opened;
-    await expect.poll(() => guest.lines.size, { timeout: 10_000 }).toBe(1);
+    await expect.poll(() => guest.lines.size).toBe(1);
     guest.say(' and more');
     await last.until(' and more');
     expect([last.offset(), last.output().toString()]).toEqual([4, ' and more']);
@@ -244,18 +242,18 @@ describe('a session', () => {
     const refused = await openConsole(door(replica(1)), instance, { as: 'member', sessionId: id, after: 100 });
     expect(await refused.closed).toEqual({ code: 4416, reason: 'after_not_kept' });
     const second = await open(1, { sessionId: id });
-    await expect.poll(() => guest.lines.size, { timeout: 5_000 }).toBe(2);
+    await expect.poll(() => guest.lines.size).toBe(2);
     guest.say('second');
     await second.until('second');
     const has = second.offset() + 'second'.length;
     process.kill(replica(0).pid as number, 'SIGCONT');
     expect(await console.closed).toEqual({ code: 4409, reason: 'taken_over' });
-    await expect.poll(() => guest.lines.size, { timeout: 5_000 }).toBe(1);
+    await expect.poll(() => guest.lines.size).toBe(1);
     await sleep(300);
     const third = await open(2, { sessionId: id, after: has });
-    await expect.poll(() => guest.lines.size, { timeout: 5_000 }).toBe(1);
+    await expect.poll(() => guest.lines.size).toBe(1);
     guest.say('third');
-    await expect.poll(() => [third.offset(), third.output().toString()], { timeout: 5_000 }).toEqual([has, 'third']);
+    await expect.poll(() => [third.offset(), third.output().toString()]).toEqual([has, 'third']);
     expect(await readSession(id)).toMatchObject({ ended: null, detached_at: null });
     third.socket.terminate();
   });
@@ -268,14 +266,14 @@ describe('a session', () => {
     const refused = await openConsole(door(replica(1)), instance, { as: 'member', sessionId: id, after: 0 });
     expect(await refused.closed).toEqual({ code: 4416, reason: 'after_not_kept' });
     const second = await open(1, { sessionId: id });
-    await expect.poll(() => guest.lines.size, { timeout: 5_000 }).toBe(2);
+    await expect.poll(() => guest.lines.size).toBe(2);
     // The first replica finds its line closed before anything else.
     replica(0).database.cut();
     line.end();
     process.kill(replica(0).pid as number, 'SIGCONT');
     expect(await console.closed).toEqual({ code: 1000, reason: 'console_closed' });
     await replica(0).database.mend();
-    await expect.poll(() => replica(0).isReady(), { timeout: 10_000 }).toBe(true);
+    await expect.poll(() => replica(0).isReady()).toBe(true);
     await sleep(6_000);
     expect(await readSession(id)).toMatchObject({ ended: null });
     guest.say('second');
@@ -293,8 +291,8 @@ describe('a session', () => {
     const { organization_id: organizationId, project_id: projectId } = fleet.demo;
     const query = 'mutation ($input: EndConsoleSessionInput!) { endConsoleSession(input: $input) { consoleSession { state endReason } } }';
     const variables = { input: { organizationId, projectId, id: console.sessionId() } };
-    const answer = await door(replica(1)).ask('POST', '/graphql', { as: 'admin', body: { query, variables } });
-    expect(answer.json).toEqual({ data: { endConsoleSession: { consoleSession: { state: 'over', endReason: 'ended' } } } });
+    const response = await door(replica(1)).ask('POST', '/graphql', { as: 'admin', body: { query, variables } });
+    expect(response.json).toEqual({ data: { endConsoleSession: { consoleSession: { state: 'over', endReason: 'ended' } } } });
     const answered = performance.now();
     expect(await console.closed).toEqual({ code: 4410, reason: 'ended' });
     expect(performance.now() - answered).toBeLessThan(1_500);
@@ -337,9 +335,7 @@ it('while the database is away a console goes on, and what happens to it is ente
   for (const line of guest.lines) line.end();
   expect(await console.closed).toEqual({ code: 1000, reason: 'console_closed' });
   await replica(0).database.mend();
-  await expect
-    .poll(() => readSession(console.sessionId()), { timeout: 20_000 })
-    .toMatchObject({ end_reason: 'console_closed', in: 5, out: 5 });
+  await expect.poll(() => readSession(console.sessionId())).toMatchObject({ end_reason: 'console_closed', in: 5, out: 5 });
 });
 
 it('a replica that stops while the database is away ends with 0, also where the end of a console was not entered', {

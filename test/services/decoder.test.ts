@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os';
 import pg from 'pg';
-import { afterAll, beforeAll, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { JsonText } from '../../src/kernel/jsontext.ts';
 import { Lifecycle } from '../../src/kernel/lifecycle.ts';
 import { type Database, openDatabase } from '../../src/platform/database.ts';
@@ -41,9 +41,7 @@ let client: pg.Client;
 let types: ReadonlyArray<{ readonly name: string; readonly isEnum: boolean; readonly values: readonly string[] }>;
 
 beforeAll(async () => {
-  const origin = inject('origin');
-  if (!('server' in origin)) throw new Error('this needs a PostgreSQL');
-  const url = await copyTemplate(origin);
+  const url = await copyTemplate();
   lifecycle = new Lifecycle();
   ({ database } = await openDatabase({ dataDir: tmpdir(), database: { url, pool: 1 } }, lifecycle));
   client = new pg.Client({ connectionString: url, options: '-c timezone=UTC' });

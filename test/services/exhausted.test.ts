@@ -1,12 +1,11 @@
-import { expect, inject, it } from 'vitest';
-import { copyTemplate, startApp } from '../support/app.ts';
+import { expect, it } from 'vitest';
+import { copyTemplate, needPostgres, startApp } from '../support/app.ts';
 import { execute } from '../support/database.ts';
 
 it('a PostgreSQL without a connection left has one line in the log, and not one for each request', async () => {
-  const origin = inject('origin');
-  if (!('template' in origin)) throw new Error('needs PostgreSQL');
+  const origin = needPostgres();
   const role = `portico_test_${process.pid}_few`;
-  const url = new URL(await copyTemplate(origin));
+  const url = new URL(await copyTemplate());
   await execute(origin.server, `CREATE ROLE ${role} LOGIN`);
   await execute(url.href, `GRANT ALL ON SCHEMA public TO ${role}; GRANT ALL ON ALL TABLES IN SCHEMA public TO ${role}`);
   url.username = role;
@@ -19,8 +18,8 @@ it('a PostgreSQL without a connection left has one line in the log, and not one 
   for (const ask of doors) {
     const before = refused;
     while (refused === before) {
-      const answers = await Promise.all(Array.from({ length: 40 }, ask));
-      refused += answers.filter(({ text }) => text.includes('service_unavailable')).length;
+      const responses = await Promise.all(Array.from({ length: 40 }, ask));
+      refused += responses.filter(({ text }) => text.includes('service_unavailable')).length;
     }
   }
   expect(logged().filter(({ msg }) => msg === 'unavailable')).toEqual([]);

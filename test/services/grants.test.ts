@@ -8,7 +8,7 @@ import WebSocket from 'ws';
 import { deleteEndedApiKeys } from '../../src/accounts/service.ts';
 import { deleteOldTaskCounters } from '../../src/compute/overview.ts';
 import { claimSession, deleteOldRecords, endSilentSessions, readHandover, saveHandover, takeSession } from '../../src/consoles/store.ts';
-import { deleteOldKeptAnswers } from '../../src/graph/keptanswers.ts';
+import { deleteOldStoredResponses } from '../../src/graph/storedresponse.ts';
 import { Lifecycle } from '../../src/kernel/lifecycle.ts';
 import { pruneNotifications } from '../../src/notifications/retention.ts';
 import { openDatabase } from '../../src/platform/database.ts';
@@ -139,7 +139,7 @@ function readColumns(): Column[] {
   });
 }
 
-it('the guide names every column of the tables, with its type and its default', async () => {
+it('docs/operations.md names every column of the tables, with its type and its default', async () => {
   const said = readColumns();
   const tables = [...new Set(said.map(({ table }) => table))];
   expect(tables).toHaveLength(19);
@@ -214,8 +214,8 @@ describe('the gateway, with its own role', () => {
         const own = Object.fromEntries(
           operation.variables.map(({ name, model }) => [name, ids[name] ?? (model && randomUUID())]).filter(([, id]) => id),
         );
-        const answer = await send(app, { caller, operation, values: { ...own, ...values } });
-        if (codeOf(operation, answer) === 'internal_error') refused.push(`${operation.name} (${label})`);
+        const response = await send(app, { caller, operation, values: { ...own, ...values } });
+        if (codeOf(operation, response) === 'internal_error') refused.push(`${operation.name} (${label})`);
       }
     }
     expect(refused).toEqual([]);
@@ -227,10 +227,10 @@ describe('the gateway, with its own role', () => {
     const told: Array<{ type: string; notification?: { title: string } }> = [];
     socket.on('message', (text) => told.push(JSON.parse(String(text))));
     await once(socket, 'open');
-    await expect.poll(() => told.map(({ type }) => type), { timeout: 10_000 }).toEqual(['ready']);
+    await expect.poll(() => told.map(({ type }) => type)).toEqual(['ready']);
     const insert = 'INSERT INTO notifications (project_id, kind, severity, title) VALUES ($1, $2, $3, $4)';
     await as('notifier', insert, [app.demo.project_id, 'test.live', 'info', 'Live']);
-    await expect.poll(() => told.at(-1)?.notification?.title, { timeout: 10_000 }).toBe('Live');
+    await expect.poll(() => told.at(-1)?.notification?.title).toBe('Live');
     socket.terminate();
   });
 
@@ -308,7 +308,7 @@ describe('the gateway, with its own role', () => {
     await deleteOldTickets(app.app.database);
     expect(await as('gateway', 'SELECT FROM websocket_tickets')).toEqual([]);
     await as(null, `UPDATE kept_answers SET created = now() - interval '2 days'`);
-    await deleteOldKeptAnswers(app.app.database);
+    await deleteOldStoredResponses(app.app.database);
     expect(await as('gateway', 'SELECT FROM kept_answers')).toEqual([]);
     await as(null, `UPDATE task_counters SET since = since - interval '2 days'`);
     await deleteOldTaskCounters(app.app.database);

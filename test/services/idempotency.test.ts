@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { afterAll, beforeAll, expect, inject, it } from 'vitest';
-import { copyTemplate } from '../support/app.ts';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { copyTemplate, needPostgres } from '../support/app.ts';
 import { execute } from '../support/database.ts';
 import { type Fleet, openFleet, type Replica } from '../support/replicas.ts';
 
@@ -15,9 +15,7 @@ let first: Replica;
 let second: Replica;
 let database: pg.Client;
 beforeAll(async () => {
-  const origin = inject('origin');
-  if (!('template' in origin)) throw new Error('needs PostgreSQL');
-  databaseUrl = await copyTemplate(origin);
+  databaseUrl = await copyTemplate();
   fleet = await openFleet({ count: 2, databaseUrl, redisUrl: null });
   [first, second] = fleet.replicas as [Replica, Replica];
   database = new pg.Client({ connectionString: databaseUrl });
@@ -30,7 +28,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await database?.end();
   await fleet?.close();
-  const { server } = inject('origin') as { server: string };
+  const { server } = needPostgres();
   await execute(server, `DROP DATABASE IF EXISTS ${new URL(databaseUrl).pathname.slice(1)} WITH (FORCE)`);
 }, 60_000);
 
@@ -49,8 +47,8 @@ async function create(replica: Replica, key: string, body: object): Promise<Sent
   };
   const url = `${replica.baseUrl}${fleet.projectPath}/monitoring/dashboards`;
   try {
-    const answer = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
-    return { status: answer.status, text: await answer.text(), etag: answer.headers.get('etag') };
+    const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
+    return { status: response.status, text: await response.text(), etag: response.headers.get('etag') };
   } catch {
     return null;
   }
@@ -101,19 +99,19 @@ async function killAtGate(replica: Replica): Promise<void> {
 it('20 requests at once on two replicas are done once, and answered alike; a restart changes nothing', async () => {
   for (const body of [{ name: 'many' }, { name: 'many by default', is_default: true }]) {
     const key = randomUUID();
-    const answers = await Promise.all(Array.from({ length: 20 }, (_, index) => create(index % 2 === 0 ? first : second, key, body)));
-    const [answer] = answers;
-    expect(answer?.status).toBe(201);
-    for (const other of answers) expect(other).toEqual(answer);
+    const responses = await Promise.all(Array.from({ length: 20 }, (_, index) => create(index % 2 === 0 ? first : second, key, body)));
+    const [response] = responses;
+    expect(response?.status).toBe(201);
+    for (const other of responses) expect(other).toEqual(response);
     expect(await countBoards(body.name)).toBe(1);
     await first.stop();
     await first.start();
-    expect(await create(first, key, body)).toEqual(answer);
+    expect(await create(first, key, body)).toEqual(response);
     expect(await countBoards(body.name)).toBe(1);
   }
 }, 120_000);
 
-it('a replica that is killed between the commit and the answer: the next one answers, and nothing is done twice', async () => {
+it('a replica that is killed between the commit and the response: the next one answers, and nothing is done twice', async () => {
   const body = { name: 'committed', is_default: true, widgets: [{ a: 1 }] };
   const key = randomUUID();
   await closeGate('NEW.is_answered');
@@ -124,10 +122,10 @@ it('a replica that is killed between the commit and the answer: the next one ans
   expect(await lost).toBeNull();
   await openGate();
   await database.query(`UPDATE dashboards SET version = 5, description = 'changed meanwhile' WHERE name = 'committed'`);
-  const answer = await create(second, key, body);
-  expect([answer?.status, answer?.etag, JSON.parse(answer?.text ?? '').description]).toEqual([201, '"1"', '']);
+  const response = await create(second, key, body);
+  expect([response?.status, response?.etag, JSON.parse(response?.text ?? '').description]).toEqual([201, '"1"', '']);
   await first.start();
-  expect(await create(first, key, body)).toEqual(answer);
+  expect(await create(first, key, body)).toEqual(response);
   expect(await countBoards('committed')).toBe(1);
 }, 120_000);
 
@@ -144,10 +142,10 @@ it('a replica that is killed before the commit: whoever waits for it does what i
   // The request that waited for the claim reaches the gate next.
   await database.query('SELECT pg_advisory_unlock($1)', [GATE]);
   expect(await lost).toBeNull();
-  const answer = await waiting;
-  expect(answer?.status).toBe(201);
+  const response = await waiting;
+  expect(response?.status).toBe(201);
   await database.query('DROP TRIGGER gate ON kept_answers');
   await first.start();
-  expect(await create(first, key, body)).toEqual(answer);
+  expect(await create(first, key, body)).toEqual(response);
   expect(await countBoards('uncommitted')).toBe(1);
 }, 120_000);

@@ -178,19 +178,19 @@ it('owes a client of server-sent events that does not read a few events', { time
   const { organization_id, project_id, users } = server.demo;
   const query = `subscription { notificationFeed(organizationId: "${organization_id}", projectId: "${project_id}", after: ${last - COUNT}) {
     __typename ... on NotificationAdded { sequence notification { body data } } } }`;
-  const answers: Response[] = [];
+  const responses: Response[] = [];
   const growth = await measureGrowth(async () => {
     for (let index = 0; index < 4; index += 1) {
-      const answer = await fetch(`${server.baseUrl}/graphql`, {
+      const response = await fetch(`${server.baseUrl}/graphql`, {
         method: 'POST',
         headers: { authorization: `Bearer ${users.owner.token}`, 'content-type': 'application/json', accept: 'text/event-stream' },
         body: JSON.stringify({ query }),
       });
-      expect(answer.status).toBe(200);
-      answers.push(answer);
+      expect(response.status).toBe(200);
+      responses.push(response);
     }
     await sleep(5_000);
   });
-  for (const answer of answers) await answer.body?.cancel();
+  for (const response of responses) await response.body?.cancel();
   expect(growth).toBeLessThan(MOST_GROWTH);
 });

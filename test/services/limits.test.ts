@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import WebSocket from 'ws';
 import { copyTemplate } from '../support/app.ts';
 import { countCases } from '../support/cases.ts';
@@ -13,11 +13,9 @@ let redis: RedisServer;
 let fleet: Fleet;
 let crowds: Crowd[];
 beforeAll(async () => {
-  const origin = inject('origin');
-  if (!('template' in origin)) throw new Error('needs PostgreSQL');
   redis = await openRedis();
   const env = { LOG_LEVEL: 'error', RATE_LIMIT_USER: '5000', RATE_LIMIT_ANONYMOUS: '60' };
-  fleet = await openFleet({ count: 2, databaseUrl: await copyTemplate(origin), redisUrl: redis.url, env });
+  fleet = await openFleet({ count: 2, databaseUrl: await copyTemplate(), redisUrl: redis.url, env });
   crowds = fleet.replicas.map(({ baseUrl }) => openCrowd(baseUrl, '127.0.7.1', 32));
 }, 120_000);
 afterAll(async () => {

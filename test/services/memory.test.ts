@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import WebSocket from 'ws';
 import { copyTemplate } from '../support/app.ts';
 import { type Crowd, openCrowd, type Sending } from '../support/crowd.ts';
@@ -17,11 +17,9 @@ let redis: RedisServer;
 let fleet: Fleet;
 let crowd: Crowd;
 beforeAll(async () => {
-  const origin = inject('origin');
-  if (!('template' in origin)) throw new Error('needs PostgreSQL');
   redis = await openRedis();
   const env = { LOG_LEVEL: 'error', NODE_OPTIONS: '--inspect=127.0.0.1:0' };
-  fleet = await openFleet({ count: 1, databaseUrl: await copyTemplate(origin), redisUrl: redis.url, env });
+  fleet = await openFleet({ count: 1, databaseUrl: await copyTemplate(), redisUrl: redis.url, env });
   crowd = openCrowd(replica().baseUrl, '127.0.0.1', 16);
 }, 120_000);
 afterAll(async () => {

@@ -16,8 +16,8 @@ const seconds = countCases(240, 'NEMESIS_SECONDS');
 const seed = Number(process.env.NEMESIS_SEED ?? Date.now() % 1_000_000);
 const WRITERS = 20;
 const SUBSCRIBERS = 100;
-/** The longest that a fault may delay an answer; a killed replica answers nothing at all. */
-const ANSWER_WITHIN_MS = 10_000;
+/** The longest that a fault may delay a response; a killed replica answers nothing at all. */
+const RESPONSE_WITHIN_MS = 10_000;
 const CAUGHT_UP_WITHIN_MS = 60_000;
 
 let cluster: Cluster;
@@ -43,7 +43,7 @@ afterAll(async () => {
 interface Publication {
   readonly title: string;
   readonly projectId: string;
-  /** The sequence and id in the answer. */
+  /** The sequence and id in the response. */
   readonly entry: Entry;
 }
 
@@ -56,7 +56,7 @@ interface Written {
 
 const mutation = `mutation ($input: PublishNotificationInput!) { publishNotification(input: $input) { notification { id sequence } } }`;
 
-/** Publishes notifications one after another. Those without a good answer may or may not have been written. */
+/** Publishes notifications one after another. Those without a good response may or may not have been written. */
 async function write(name: string, projectId: string, random: Random, written: Written, isOver: () => boolean): Promise<void> {
   const headers = { authorization: `Bearer ${fleet.demo.users.owner.token}`, 'content-type': 'application/json' };
   let last = 0;
@@ -67,7 +67,7 @@ async function write(name: string, projectId: string, random: Random, written: W
     const { status, code, text, took, retryAfter } = await ask(crowd, { method: 'POST', path: '/graphql', headers, body });
     const what = code ? `${status} ${code}` : String(status || text);
     written.counts[what] = (written.counts[what] ?? 0) + 1;
-    if (took > ANSWER_WITHIN_MS) written.problems.push(`${title}: ${what} after ${Math.round(took)} ms`);
+    if (took > RESPONSE_WITHIN_MS) written.problems.push(`${title}: ${what} after ${Math.round(took)} ms`);
     if (status === 200 && !code) {
       const { id, sequence } = JSON.parse(text).data.publishNotification.notification;
       written.acknowledged.push({ title, projectId, entry: { id, sequence } });

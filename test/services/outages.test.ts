@@ -103,7 +103,7 @@ function p99(outcomes: readonly Outcome[]): number {
   );
 }
 
-/** The problems with the answers during an outage. */
+/** The problems with the responses during an outage. */
 function findProblems(outcomes: readonly Outcome[], noiseMs: number): string[] {
   const problems = outcomes.flatMap((outcome) => {
     if (isGood(outcome)) return [];
@@ -183,7 +183,7 @@ it.each(outages)('a PostgreSQL that is $name: 503 in time, no socket lost, and o
   const controls = crowds.map((crowd) => drive(crowd, 20, () => ({ path: '/health/live' })));
   await sleep(500);
   while (traffic.outcomes().length < PER_SECOND) await sleep(50);
-  // The load of the machine delays all answers as much as good ones, and it delays this process too.
+  // The load of the machine delays all responses as much as good ones, and it delays this process too.
   const noiseMs = p99(traffic.outcomes()) + Math.round(loop.max / 1e6);
   const began = performance.now();
   await outage.begin();

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { afterAll, afterEach, beforeAll, expect, inject, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { copyTemplate } from '../support/app.ts';
 import { type Crowd, openCrowd } from '../support/crowd.ts';
 import { execute } from '../support/database.ts';
@@ -16,9 +16,7 @@ let redis: RedisServer;
 let fleet: Fleet;
 let crowds: Crowd[];
 beforeAll(async () => {
-  const origin = inject('origin');
-  if (!('template' in origin)) throw new Error('needs PostgreSQL');
-  databaseUrl = await copyTemplate(origin);
+  databaseUrl = await copyTemplate();
   redis = await openRedis();
   fleet = await openFleet({ count: 2, databaseUrl, redisUrl: redis.url, env: { LOG_LEVEL: 'error' } });
   crowds = fleet.replicas.map(({ baseUrl }) => openCrowd(baseUrl, '127.0.0.1', WRITERS));
@@ -29,7 +27,7 @@ afterAll(async () => {
   await redis?.close();
 }, 60_000);
 
-/** Internal failures in any race: 5xx answers, and deadlocks that aborted a transaction. */
+/** Internal failures in any race: 5xx responses, and deadlocks that aborted a transaction. */
 const surfaced: string[] = [];
 afterEach(async () => {
   expect(surfaced.splice(0), findInternalErrors(fleet).slice(0, 3).join('\n')).toEqual([]);
@@ -38,15 +36,21 @@ afterEach(async () => {
   ]);
 });
 
-interface Answer {
+interface TestResponse {
   readonly status: number;
   readonly etag: string;
-  // biome-ignore lint/suspicious/noExplicitAny: answers of every shape
+  // biome-ignore lint/suspicious/noExplicitAny: responses of every shape
   readonly json: any;
 }
 
 /** Sends a request to a replica chosen by number. */
-async function send(which: number, method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Answer> {
+async function send(
+  which: number,
+  method: string,
+  path: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<TestResponse> {
   const crowd = crowds[which % crowds.length] as Crowd;
   const all = {
     authorization: `Bearer ${fleet.demo.users.owner.token}`,
@@ -75,9 +79,9 @@ function atOnce<Result>(count: number, act: (index: number) => Promise<Result>):
   return Promise.all(Array.from({ length: count }, (_, index) => act(index)));
 }
 
-function tally(answers: readonly Answer[]): Record<number, number> {
+function tally(responses: readonly TestResponse[]): Record<number, number> {
   const counts: Record<number, number> = {};
-  for (const { status } of answers) counts[status] = (counts[status] ?? 0) + 1;
+  for (const { status } of responses) counts[status] = (counts[status] ?? 0) + 1;
   return counts;
 }
 
@@ -107,14 +111,14 @@ it(`${WRITERS} writers of one dashboard who read, add their mark and write with 
 
 it(`${WRITERS} writers with and without If-Match at once: each that succeeds counts once`, async () => {
   const path = `${dashboards()}/${await createDashboard()}`;
-  const answers = await atOnce(WRITERS, (index) =>
+  const responses = await atOnce(WRITERS, (index) =>
     send(index, 'PUT', path, { name: `writer ${index}` }, index % 2 === 0 ? { 'if-match': '"1"' } : {}),
   );
-  const { 200: written = 0, 409: refused = 0 } = tally(answers);
+  const { 200: written = 0, 409: refused = 0 } = tally(responses);
   expect(written + refused).toBe(WRITERS);
   expect(written).toBeGreaterThanOrEqual(WRITERS / 2);
   expect(written).toBeLessThanOrEqual(WRITERS / 2 + 1);
-  const versions = answers.filter(({ status }) => status === 200).map(({ etag }) => Number(etag.replaceAll('"', '')));
+  const versions = responses.filter(({ status }) => status === 200).map(({ etag }) => Number(etag.replaceAll('"', '')));
   expect(versions.sort((a, b) => a - b)).toEqual(Array.from({ length: written }, (_, index) => index + 2));
 });
 
@@ -124,7 +128,7 @@ it(`${WRITERS} who set, create and delete defaults at once: one default at most,
   const random = seededRandom(seed);
   for (let round = 0; round < 3; round += 1) {
     const ids = await atOnce(20, () => createDashboard());
-    const answers = await atOnce(WRITERS, (index) => {
+    const responses = await atOnce(WRITERS, (index) => {
       const path = `${dashboards()}/${ids[random.below(ids.length)]}`;
       const step = random.below(10);
       if (step < 6) return send(index, 'PUT', path, { name: 'set', is_default: true });
@@ -133,7 +137,7 @@ it(`${WRITERS} who set, create and delete defaults at once: one default at most,
       return send(index, 'DELETE', path);
     });
     expect(
-      Object.keys(tally(answers)).filter((status) => !['200', '201', '204', '404'].includes(status)),
+      Object.keys(tally(responses)).filter((status) => !['200', '201', '204', '404'].includes(status)),
       `RACES_SEED=${seed}`,
     ).toEqual([]);
     const last = await send(0, 'POST', dashboards(), { name: 'last', is_default: true });
@@ -253,13 +257,13 @@ it('writers at once never go beyond a quota, however they come', { timeout: 300_
   );
   const movable = await atOnce(30, () => createDashboard());
   const full = `/v1/organizations/${organization_id}/projects/${projectId}/monitoring/dashboards`;
-  const answers = await atOnce(90, (index) =>
+  const responses = await atOnce(90, (index) =>
     index < 30
       ? send(index, 'PUT', `${dashboards()}/${movable[index]}`, { name: 'moved', project: projectId, is_default: index % 3 === 0 })
       : send(index, 'POST', full, { name: 'raced', is_default: index % 3 === 0 }),
   );
-  expect(answers.filter(({ status }) => status < 300)).toHaveLength(20);
-  expect(answers.filter(({ status }) => status === 409)).toHaveLength(70);
+  expect(responses.filter(({ status }) => status < 300)).toHaveLength(20);
+  expect(responses.filter(({ status }) => status === 409)).toHaveLength(70);
   expect(await execute(databaseUrl, `SELECT count(*)::int AS count FROM dashboards WHERE project_id = '${projectId}'`)).toEqual([
     { count: 1000 },
   ]);

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { copyTemplate } from '../support/app.ts';
 import { type Crowd, openCrowd, type Sending } from '../support/crowd.ts';
 import { execute } from '../support/database.ts';
@@ -29,9 +29,7 @@ let crowds: Crowd[];
 let subscribers: Subscriber[];
 let from = 0;
 beforeAll(async () => {
-  const origin = inject('origin');
-  if (!('template' in origin)) throw new Error('needs PostgreSQL');
-  databaseUrl = await copyTemplate(origin);
+  databaseUrl = await copyTemplate();
   redis = await openRedis();
   fleet = await openFleet({ count: 2, databaseUrl, redisUrl: redis.url, env: { LOG_LEVEL: 'warn', RATE_LIMIT_ANONYMOUS: '60' } });
   crowds = fleet.replicas.map(({ baseUrl }) => openCrowd(baseUrl, '127.0.8.1', 200));
@@ -205,7 +203,7 @@ it.each(faults)(
     console.log(
       `${fault.name}: p99 of reads ${read.before.toFixed(1)} ms before, ${read.after.toFixed(1)} ms after the first second (of what needs no Redis: ` +
         `${control.before.toFixed(1)} and ${control.after.toFixed(1)} ms), at most ${atOnce.toFixed(0)} ms within it; ` +
-        `notifications ${percentile(delays, 0.5).toFixed(0)} ms after their answer (p50), ${Math.max(...delays).toFixed(0)} ms at most; whole again after ${Math.round(wholeAfterMs)} ms`,
+        `notifications ${percentile(delays, 0.5).toFixed(0)} ms after their response (p50), ${Math.max(...delays).toFixed(0)} ms at most; whole again after ${Math.round(wholeAfterMs)} ms`,
     );
     expect(usual.slowerByMs).toBeLessThanOrEqual(SLOWER_BY_MS);
     expect(slowest.slowerByMs).toBeLessThanOrEqual(SLOWEST_SLOWER_BY_MS);

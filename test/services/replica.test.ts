@@ -61,13 +61,13 @@ async function publish(title: string): Promise<number> {
   const query = 'mutation ($input: PublishNotificationInput!) { publishNotification(input: $input) { notification { sequence } } }';
   const input = { organizationId: demo.organization_id, projectId: demo.project_id, kind: 'test.lag', severity: 'info', title };
   const body = JSON.stringify({ query, variables: { input } });
-  const answer = await fetch(`${here.baseUrl}/graphql`, { method: 'POST', headers: headersOf('owner'), body });
-  return (await answer.json()).data.publishNotification.notification.sequence;
+  const response = await fetch(`${here.baseUrl}/graphql`, { method: 'POST', headers: headersOf('owner'), body });
+  return (await response.json()).data.publishNotification.notification.sequence;
 }
 
 async function readNewest({ baseUrl }: Gateway): Promise<string> {
-  const answer = await fetch(`${baseUrl}${projectPath()}/notifications?page_size=1`, { headers: headersOf('owner') });
-  return (await answer.json()).results[0].title;
+  const response = await fetch(`${baseUrl}${projectPath()}/notifications?page_size=1`, { headers: headersOf('owner') });
+  return (await response.json()).results[0].title;
 }
 
 /** The gateway at which a client can read its writes up to a position: the standby's, or the primary's if the standby lags too far. */

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { copyTemplate } from '../support/app.ts';
 import { type Crowd, openCrowd } from '../support/crowd.ts';
 import { execute } from '../support/database.ts';
@@ -17,9 +17,7 @@ let redis: RedisServer;
 let fleet: Fleet;
 let crowds: Crowd[];
 beforeAll(async () => {
-  const origin = inject('origin');
-  if (!('template' in origin)) throw new Error('needs PostgreSQL');
-  databaseUrl = await copyTemplate(origin);
+  databaseUrl = await copyTemplate();
   redis = await openRedis();
   fleet = await openFleet({ count: 2, databaseUrl, redisUrl: redis.url, env: { LOG_LEVEL: 'error' } });
   crowds = fleet.replicas.map(({ baseUrl }) => openCrowd(baseUrl, '127.0.0.1', 20));

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import WebSocket from 'ws';
 import { copyTemplate } from '../support/app.ts';
 import { type Balancer, openBalancer } from '../support/balancer.ts';
@@ -27,9 +27,7 @@ let fleet: Fleet;
 let balancer: Balancer;
 let crowd: Crowd;
 beforeAll(async () => {
-  const origin = inject('origin');
-  if (!('template' in origin)) throw new Error('needs PostgreSQL');
-  databaseUrl = await copyTemplate(origin);
+  databaseUrl = await copyTemplate();
   redis = await openRedis();
   const env = { LOG_LEVEL: 'info', DRAIN_SECONDS: String(DRAIN_SECONDS) };
   fleet = await openFleet({ count: REPLICAS, databaseUrl, redisUrl: redis.url, env });
@@ -185,7 +183,7 @@ it(`${ROUNDS} rolling restarts under load: no request fails, sockets go one afte
   expect(log.length - from).toBe(outcomes.filter(({ sending }) => sending.body?.includes('publishNotification')).length);
 });
 
-/** Checks that the replica is not ready after the signal, and that each further answer closes its connection. */
+/** Checks that the replica is not ready after the signal, and that each further response closes its connection. */
 async function watchDrain(round: number, { baseUrl }: Replica): Promise<string[]> {
   await sleep(200);
   const own = openCrowd(baseUrl, '127.0.0.1', 4);
@@ -196,7 +194,7 @@ async function watchDrain(round: number, { baseUrl }: Replica): Promise<string[]
   const problems: string[] = [];
   if (ready.status !== 503) problems.push(`round ${round}: /health/ready says ${ready.status} while the server drains`);
   if (live.status !== 200) problems.push(`round ${round}: /health/live says ${live.status} while the server drains`);
-  if (headers.connection !== 'close') problems.push(`round ${round}: an answer came with Connection: ${headers.connection}`);
+  if (headers.connection !== 'close') problems.push(`round ${round}: a response came with Connection: ${headers.connection}`);
   return problems;
 }
 

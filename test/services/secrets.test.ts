@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import WebSocket from 'ws';
 import { copyTemplate } from '../support/app.ts';
 import { type Crowd, openCrowd, type Sending } from '../support/crowd.ts';
@@ -13,9 +13,7 @@ let redis: RedisServer;
 let fleet: Fleet;
 let crowds: Crowd[];
 beforeAll(async () => {
-  const origin = inject('origin');
-  if (!('template' in origin)) throw new Error('needs PostgreSQL');
-  databaseUrl = await copyTemplate(origin);
+  databaseUrl = await copyTemplate();
   redis = await openRedis();
   const env = { LOG_LEVEL: 'trace', ALLOWED_ORIGINS: 'https://console.example' };
   fleet = await openFleet({ count: 2, databaseUrl, redisUrl: redis.url, env });
@@ -29,7 +27,7 @@ afterAll(async () => {
 
 /** Every secret used, by a description of it. */
 const secrets = new Map<string, string>();
-/** The answers to rejected requests. */
+/** The responses to rejected requests. */
 const refusals: string[] = [];
 
 function keep(name: string, secret: string): string {

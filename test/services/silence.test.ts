@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { toFault } from '../../src/platform/errors.ts';
 import { createLogger } from '../../src/platform/logger.ts';
 import { Pool } from '../../src/platform/pool.ts';
@@ -16,9 +16,7 @@ let proxy: TcpProxy;
 let url: string;
 let template: string;
 beforeAll(async () => {
-  const origin = inject('origin');
-  if (!('template' in origin)) throw new Error('needs PostgreSQL');
-  template = await copyTemplate(origin);
+  template = await copyTemplate();
 });
 beforeEach(async () => {
   const through = new URL(template);

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, inject, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createLogger } from '../../src/platform/logger.ts';
 import { Pool } from '../../src/platform/pool.ts';
 import { createQuery } from '../../src/platform/query.ts';
@@ -8,11 +8,9 @@ import { copyTemplate } from '../support/app.ts';
 let lines: Array<Record<string, unknown>>;
 let pool: Pool;
 beforeEach(async () => {
-  const origin = inject('origin');
-  if (!('template' in origin)) throw new Error('needs PostgreSQL');
   lines = [];
   const log = createLogger('warn', { write: (line) => void lines.push(JSON.parse(line)) });
-  pool = new Pool({ url: await copyTemplate(origin), size: 1, log });
+  pool = new Pool({ url: await copyTemplate(), size: 1, log });
 });
 afterEach(() => pool.end());
 

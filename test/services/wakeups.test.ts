@@ -42,8 +42,8 @@ it('a read state too', async () => {
   await feed.until(({ type }) => type === 'ready');
   await publish(here, 'to be read');
   const told = feed.until(({ type, unread_count }) => type === 'read' && unread_count === 0);
-  const answer = await here.ask('POST', `${here.projectPath}/notifications/read`, { body: {} });
-  expect(answer.status).toBe(200);
+  const response = await here.ask('POST', `${here.projectPath}/notifications/read`, { body: {} });
+  expect(response.status).toBe(200);
   await told;
   feed.socket.close();
 });

@@ -1,5 +1,5 @@
 // node besieger.mjs '{"port": …, "addresses": […], "members": [{"address", "key"}], "project": {…}, "seconds": …}'
-// Clients that want harm, within every budget: they ask for much and read nothing, or ask for more than an answer holds.
+// Clients that want harm, within every budget: they ask for much and read nothing, or ask for more than a response holds.
 // Prints one line of JSON at the end: what they did.
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -29,7 +29,7 @@ const reference = `GET /v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n`;
 const refusals = `GET /v1/nothing HTTP/1.1\r\nHost: x\r\n\r\n`;
 const volleys = [page.repeat(300), reference.repeat(600), page, refusals.repeat(200)];
 
-/** Sends a volley of requests, reads no answer, and comes back when the connection has gone. */
+/** Sends a volley of requests, reads no response, and comes back when the connection has gone. */
 async function refuseToRead(address, lane) {
   await sleep(Math.random() * 3_000);
   for (let round = lane; Date.now() < deadline; round += 1) {
@@ -52,7 +52,7 @@ const questions = [
   `{ ${place} { notifications(first: 100) { nodes { title body data } } } }`,
 ];
 
-/** Asks for more than an answer holds; every third time the answer is not read. */
+/** Asks for more than a response holds; every third time the response is not read. */
 async function askForMuch({ address, key }, lane) {
   await sleep(Math.random() * 2_000);
   for (let round = lane; Date.now() < deadline; round += 1) {

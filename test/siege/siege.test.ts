@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs';
 import { constants, setPriority } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import WebSocket from 'ws';
 import { foreignOrganization, foreignProject, organization, project } from '../../demo/people.ts';
 import { generateKey } from '../../src/access/apikey.ts';
@@ -34,9 +34,7 @@ let members: Person[];
 const cage = openCage();
 
 beforeAll(async () => {
-  const origin = inject('origin');
-  if (!('template' in origin)) throw new Error('needs PostgreSQL');
-  databaseUrl = await copyTemplate(origin);
+  databaseUrl = await copyTemplate();
   honest = await makePeople('honest', HONEST_CLIENTS, organization.id, project.id);
   members = await makePeople('besieger', 10, foreignOrganization.id, foreignProject.id);
   await fillProject();

@@ -1,6 +1,18 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -32,6 +44,12 @@ async function begin(name: string): Promise<Started> {
 /** The most memory that a process has had, in MiB. */
 const readPeak = ({ pid }: ChildProcess) => Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
 
+/** The folder of the current build's desk, and the moment it was made. */
+function readDesk() {
+  const path = realpathSync(join(checkout, 'dist/current/web'));
+  return { path, made: statSync(join(path, 'index.html')).mtimeMs };
+}
+
 const said = 'Building Portico: some fifteen seconds, this once …\n';
 
 describe('npm start', () => {
@@ -55,12 +73,23 @@ describe('npm start', () => {
     const first = readTime();
     expect((await command(checkout, ['build'], {})).err).toBe('');
     expect(readTime()).toBe(first);
+    const desk = readDesk();
     writeFileSync(source, `${readFileSync(source, 'utf8')}export const added = 'later';\n`);
     expect((await command(checkout, ['build'], {})).err).toBe('');
     expect(readTime()).toBeGreaterThan(first);
+    expect(readDesk().path).not.toBe(desk.path);
     expect(readFileSync(join(checkout, 'clients/typescript/dist/wait.js'), 'utf8')).toContain('later');
     const program = `import { connect } from ${JSON.stringify(compiled)}; console.log(typeof connect({ url: 'http://localhost', credential: 'x' }).feed)`;
     expect(execFileSync(process.execPath, ['--input-type=module', '--eval', program], { encoding: 'utf8' })).toBe('function\n');
+  }, 60_000);
+
+  test('does not build the desk again for a change of the server', async () => {
+    const [build, desk] = [readlinkSync(join(checkout, 'dist/current')), readDesk()];
+    const source = join(checkout, 'src/main.ts');
+    writeFileSync(source, `${readFileSync(source, 'utf8')}// Changed.\n`);
+    expect((await command(checkout, ['build'], {})).err).toBe('');
+    expect(readlinkSync(join(checkout, 'dist/current'))).not.toBe(build);
+    expect(readDesk()).toEqual(desk);
   }, 60_000);
 
   test('names the command that installs what is missing', async () => {
@@ -147,12 +176,12 @@ async function visit({ baseUrl }: Started, dataDir: string): Promise<void> {
   const documents = ['/v1/openapi.json', '/v1/asyncapi.json', '/health/live', '/health/ready', '/metrics'];
   const routes = ['/compute/overview', '/notifications', '/monitoring/dashboards'].map((path) => project + path);
   for (const path of [...pages, ...documents, ...routes]) {
-    const answer = await fetch(baseUrl + path, { headers });
-    expect([path, answer.status, (await answer.text()).length > 0]).toEqual([path, 200, true]);
+    const response = await fetch(baseUrl + path, { headers });
+    expect([path, response.status, (await response.text()).length > 0]).toEqual([path, 200, true]);
   }
   const query = '{ viewer { email } __schema { queryType { name } } }';
-  const answer = await fetch(`${baseUrl}/graphql`, { method: 'POST', headers, body: JSON.stringify({ query }) });
-  expect((await answer.json()).data.viewer).toEqual({ email: users.owner.email });
+  const response = await fetch(`${baseUrl}/graphql`, { method: 'POST', headers, body: JSON.stringify({ query }) });
+  expect((await response.json()).data.viewer).toEqual({ email: users.owner.email });
 }
 
 /** npm itself, in a process group of its own as a terminal would have it. */

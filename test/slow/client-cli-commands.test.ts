@@ -33,8 +33,8 @@ async function json(...args: string[]) {
 
 test('login keeps a key for its owner alone, and never shows it', async () => {
   const { api_key } = app.demo.users.owner;
-  const answer = await portico(['login', '--url', app.baseUrl], { env, input: `${api_key}\n` });
-  expect(answer).toEqual({
+  const result = await portico(['login', '--url', app.baseUrl], { env, input: `${api_key}\n` });
+  expect(result).toEqual({
     code: 0,
     out: `You are Olivia Okafor (owner@acme.example) at ${app.baseUrl}.\n`,
     err: `Kept as the profile default in ${profiles}.\n`,

@@ -156,9 +156,9 @@ describe('who has logged in', () => {
       [['login', '--url', 'localhost'], wrong, 2, /^localhost is no address of a server/],
       [['login', '--url', `http://127.0.0.1:${await findFreePort()}`], wrong, 1, /^127\.0\.0\.1:\d+ does not answer: ECONNREFUSED\.\n$/],
     ];
-    const answers = await Promise.all(cases.map(([args, input]) => fail(args, mine(), input)));
-    for (const [index, [, , code, sentence]] of cases.entries()) expect(answers[index]).toEqual([code, expect.stringMatching(sentence)]);
-    expect(answers.join()).not.toContain(wrong);
+    const results = await Promise.all(cases.map(([args, input]) => fail(args, mine(), input)));
+    for (const [index, [, , code, sentence]] of cases.entries()) expect(results[index]).toEqual([code, expect.stringMatching(sentence)]);
+    expect(results.join()).not.toContain(wrong);
     expect(readFileSync(file(), 'utf8')).toBe(before);
     for (const broken of ['{"profiles": ', '{}', '{"profiles": {"default": {"url": "here", "credential": "x"}}}']) {
       writeFileSync(file(), broken);
@@ -277,7 +277,7 @@ describe('notifications', () => {
     expect(again).toEqual([1, expect.stringContaining('idempotency key')]);
   });
 
-  test('that are refused say only why; without an answer, how to find out whether they were published', async () => {
+  test('that are refused say only why; without a response, how to find out whether they were published', async () => {
     expect(await fail(['publish', '', '--kind', 'test.cli'])).toEqual([1, expect.stringMatching(/^title: .+\n$/)]);
     const denied = { ...owner, PORTICO_CREDENTIAL: app.demo.users.viewer.token ?? '' };
     expect(await fail(['publish', 'x', '--kind', 'y'], denied)).toEqual([1, expect.stringMatching(/^.*permission.*\n$/)]);
@@ -382,7 +382,7 @@ test('no text of a server moves the cursor, whichever field it is in, and JSON k
   const { text: instances } = await app.ask('GET', `${app.projectPath}/compute/instances?page_size=2`);
   const { text: notifications } = await app.ask('GET', `${app.projectPath}/notifications?page_size=2`);
   const { text: overview } = await app.ask('GET', `${app.projectPath}/compute/overview`);
-  const answers: Readonly<Record<string, string>> = {
+  const bodies: Readonly<Record<string, string>> = {
     instances,
     notifications,
     overview,
@@ -390,8 +390,8 @@ test('no text of a server moves the cursor, whichever field it is in, and JSON k
     raw: '{"a":"\x1b[2J"}',
   };
   const front = await openFront(({ url }, response) => {
-    const answer = answers[/\/(\w+)(\?|$)/.exec(url)?.[1] ?? ''];
-    return answer === undefined ? null : response.setHeader('content-type', 'application/json').end(taint(answer));
+    const body = bodies[/\/(\w+)(\?|$)/.exec(url)?.[1] ?? ''];
+    return body === undefined ? null : response.setHeader('content-type', 'application/json').end(taint(body));
   });
   const env = { ...owner, PORTICO_URL: front.url };
   for (const args of [['instances'], ['notifications'], ['overview'], ['read', '--all']]) {
@@ -641,12 +641,12 @@ describe('any other request', () => {
       [['publish', 'x'], /^error: required option '--kind <kind>' not specified\n$/],
       [['publish', 'x', '--kind', 'y', '--severity', 'loud'], /Allowed choices are info, warning, critical\.\n$/],
     ];
-    const answers = await Promise.all(cases.map(([args]) => fail(args)));
-    for (const [index, [, sentence]] of cases.entries()) expect(answers[index]).toEqual([2, expect.stringMatching(sentence)]);
+    const results = await Promise.all(cases.map(([args]) => fail(args)));
+    for (const [index, [, sentence]] of cases.entries()) expect(results[index]).toEqual([2, expect.stringMatching(sentence)]);
   });
 });
 
-test('an answer that is not JSON is a failure of each command, and is not printed', async () => {
+test('a response that is not JSON is a failure of each command, and is not printed', async () => {
   const page = (response: ServerResponse) => response.writeHead(200, { 'content-type': 'text/html' }).end('<p>Sign in</p>');
   const front = await openFront(({ url }, response) => (url.startsWith('/v1/') ? page(response) : null));
   const env = { ...owner, PORTICO_URL: front.url };

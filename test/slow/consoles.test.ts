@@ -28,7 +28,7 @@ it('a session lives for a minute with nobody attached, and is heard of by nobody
   await expect.poll(find).toMatchObject({ ended: expect.any(Date), endReason: 'detached' });
 });
 
-it('a console in which nothing passes is closed; what passes, in either direction, keeps it open', { timeout: 30_000 }, async () => {
+it('a console in which nothing passes is closed; what passes, in either direction, keeps it open', { timeout: 90_000 }, async () => {
   const hasty = await startApp({ CONSOLE_IDLE_SECONDS: '3' });
   await setEndpoint(hasty, hasty.demo.instances.eligible, { port: guest.port });
   const console = await openConsole(hasty, hasty.demo.instances.eligible);
@@ -42,7 +42,7 @@ it('a console in which nothing passes is closed; what passes, in either directio
   }
   expect(await console.closed).toEqual({ code: 4408, reason: 'idle' });
   expect(Date.now() - began).toBeGreaterThan(7_000);
-  expect(Date.now() - began).toBeLessThan(15_000);
+  expect(Date.now() - began).toBeLessThan(30_000);
   const find = () => hasty.app.database.consoleSession.findUniqueOrThrow({ where: { id: console.sessionId() } });
   await expect.poll(find).toMatchObject({ endReason: 'idle' });
   await hasty.close();

@@ -10,7 +10,7 @@ let port: number;
 let dev: Launched;
 
 beforeAll(async () => {
-  checkout = copyCheckout();
+  checkout = copyCheckout({ isBuilt: true });
   port = await findFreePort();
   dev = launch(checkout, ['dev'], { DATA_DIR: dataDir, HOST: '127.0.0.1', PORT: String(port), LOG_LEVEL: 'error' });
 });
@@ -33,7 +33,7 @@ const shows = (text: string) =>
     .poll(
       () =>
         fetch(`http://127.0.0.1:${port}/guides`, { headers: { accept: 'text/html' } }).then(
-          (answer) => answer.text(),
+          (response) => response.text(),
           () => 'nobody answers',
         ),
       { interval: 100, timeout: 300_000 },

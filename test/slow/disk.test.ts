@@ -30,7 +30,7 @@ const begin = async () => {
 };
 const readDemo = () => JSON.parse(readFileSync(join(disk.folder, 'demo.json'), 'utf8')) as DemoFile;
 
-/** Null where there was no answer. */
+/** Null where there was no response. */
 async function ask(method: string, path: string, body?: unknown) {
   const { users } = readDemo();
   const headers = { authorization: `Bearer ${users.owner.api_key}`, 'content-type': 'application/json' };
@@ -76,8 +76,8 @@ async function write(written: Written[], last: { status: number; retryAfter: str
 /** It serves what is read and ends when it is told to; or it has ended by itself, and said why. */
 async function expectWell(isThere: boolean): Promise<void> {
   if (isThere) {
-    const answers = await Promise.all([ask('GET', '/health/live'), ask('GET', path('/monitoring/dashboards?page_size=1'))]);
-    expect(answers.map((answer) => answer?.status)).toEqual([200, 200]);
+    const responses = await Promise.all([ask('GET', '/health/live'), ask('GET', path('/monitoring/dashboards?page_size=1'))]);
+    expect(responses.map((response) => response?.status)).toEqual([200, 200]);
     server?.process.kill('SIGTERM');
   }
   const code = await server?.exit.then((exit) => exit.code);
@@ -102,8 +102,8 @@ describe('an embedded database whose disk is full', () => {
       await begin();
       const written: Written[] = [];
       for (let count = 0; count < 3; count += 1) {
-        const answer = await ask('POST', path('/monitoring/dashboards'), { name: `kept ${count}` });
-        written.push({ id: answer?.json.id, name: `kept ${count}` });
+        const response = await ask('POST', path('/monitoring/dashboards'), { name: `kept ${count}` });
+        written.push({ id: response?.json.id, name: `kept ${count}` });
       }
       disk.fill(left);
       // Again and again: neither is it worn out by what it refuses.
@@ -126,8 +126,8 @@ describe('an embedded database whose disk is full', () => {
       disk.free();
       await begin();
       for (const { id, name } of written) {
-        const answer = await ask('GET', path(`/monitoring/dashboards/${id}`));
-        expect([answer?.status, answer?.json.name]).toEqual([200, name]);
+        const response = await ask('GET', path(`/monitoring/dashboards/${id}`));
+        expect([response?.status, response?.json.name]).toEqual([200, name]);
       }
       expect((await ask('POST', path('/monitoring/dashboards'), { name: 'after' }))?.status).toBe(201);
       server?.process.kill('SIGTERM');

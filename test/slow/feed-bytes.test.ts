@@ -1,9 +1,9 @@
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { MemoryBudget } from '../../src/kernel/budget.ts';
 import { toJsonText } from '../../src/kernel/jsontext.ts';
-import { readEntries } from '../../src/notifications/batch.ts';
+import { MemoryBudget } from '../../src/kernel/memorybudget.ts';
+import { readEntries } from '../../src/notifications/entries.ts';
 import { readLastSequence } from '../../src/notifications/log.ts';
 import { BATCH, Window } from '../../src/notifications/window.ts';
 import { cacheText } from '../../src/transport/delivery/texts.ts';
@@ -178,8 +178,8 @@ it('ends a subscription whose events would be too large, with an error that says
 
   const query = `subscription { notificationFeed(organizationId: "${app.demo.organization_id}", projectId: "${project()}", after: ${after}) {
     ... on NotificationAdded { sequence notification { ${aliases} } } } }`;
-  const answer = await app.graphql(query, {}, { headers: { accept: 'text/event-stream' } });
-  const events = answer.text.split('\n').filter((line) => line.startsWith('data: '));
+  const response = await app.graphql(query, {}, { headers: { accept: 'text/event-stream' } });
+  const events = response.text.split('\n').filter((line) => line.startsWith('data: '));
   expect(events.length).toBe(1);
   expect(JSON.parse(events[0]?.slice(6) ?? '')).toMatchObject({ errors: [{ extensions: { code: 'invalid_request' } }] });
 });

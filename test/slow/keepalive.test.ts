@@ -34,7 +34,7 @@ async function open(path: string, autoPong: boolean): Promise<WebSocket> {
 async function pass(seconds: number, socket: WebSocket): Promise<number | null> {
   for (let second = 1; second <= seconds; second += 1) {
     vi.advanceTimersByTime(1_000);
-    // Every fifteenth is one of pings: they, their answers and a closing take a while on a busy machine.
+    // Every fifteenth is one of pings: they, their pongs and a closing take a while on a busy machine.
     await sleep(second % 15 === 0 ? 300 : 5);
     if (socket.readyState === WebSocket.CLOSED) return second;
   }
@@ -60,18 +60,18 @@ it.each(Object.entries(paths))('%s whose client answers nothing is dropped with 
 it('a client that waits for its console is not taken for one that is gone', { timeout: 60_000 }, async () => {
   const before = guest.connections();
   const socket = await open(paths['a console'](), true);
-  await expect.poll(() => guest.connections(), { timeout: 5_000 }).toBe(before + 1);
+  await expect.poll(() => guest.connections()).toBe(before + 1);
   const line = [...guest.lines].at(-1);
   line?.pause();
   const typed = Buffer.alloc(64 * 2 ** 20, 'x');
   for (let at = 0; at < typed.length; at += 2 ** 19) socket.send(typed.subarray(at, at + 2 ** 19));
   // The console takes no more, so the server reads no more: what is left waits at the client.
   await expect
-    .poll(async () => [socket.bufferedAmount, await sleep(300), socket.bufferedAmount], { timeout: 20_000 })
+    .poll(async () => [socket.bufferedAmount, await sleep(300), socket.bufferedAmount])
     .toSatisfy(([before, , after]) => before > 0 && before === after);
   expect(await pass(181, socket)).toBeNull();
   line?.resume();
-  await expect.poll(() => guest.heard().length, { timeout: 20_000 }).toBe(typed.length);
+  await expect.poll(() => guest.heard().length).toBe(typed.length);
   // From here on it has to answer again.
   expect(await pass(61, socket)).toBeNull();
   socket.terminate();

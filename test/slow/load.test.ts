@@ -61,12 +61,12 @@ async function publish(count: number): Promise<void> {
   const input = { organizationId: organization_id, projectId: project_id, kind: 'test.load', severity: 'info', title: 'load', body };
   const headers = { authorization: `Bearer ${users.owner.token}`, 'content-type': 'application/json' };
   for (let done = 0; done < count; done += 1) {
-    const answer = await fetch(`${server.baseUrl}/graphql`, {
+    const response = await fetch(`${server.baseUrl}/graphql`, {
       method: 'POST',
       headers,
       body: JSON.stringify({ query, variables: { input } }),
     });
-    if (!answer.ok) throw new Error(await answer.text());
+    if (!response.ok) throw new Error(await response.text());
   }
 }
 

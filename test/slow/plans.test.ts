@@ -1,38 +1,6 @@
-import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { hashSecret } from '../../src/access/apikey.ts';
-import { deleteEndedApiKeys } from '../../src/accounts/service.ts';
-import { deleteOldTaskCounters } from '../../src/compute/overview.ts';
-import {
-  claimSession,
-  deleteOldRecords,
-  endSilentSessions,
-  findInstance,
-  insertSession,
-  readHandover,
-  readSnapshots,
-  recordAttachment,
-  saveEnds,
-  saveHandover,
-  saveSessions,
-  takeSession,
-} from '../../src/consoles/store.ts';
-import { deleteOldKeptAnswers } from '../../src/graph/keptanswers.ts';
-import { readEntries } from '../../src/notifications/batch.ts';
-import {
-  countReads,
-  findFork,
-  findReplaced,
-  listReads,
-  readEnd,
-  readLastSequence,
-  readPositions,
-  readState,
-  readVersionBefore,
-} from '../../src/notifications/log.ts';
-import { pruneNotifications } from '../../src/notifications/retention.ts';
-import { consumeTicket, deleteOldTickets, redeemTicket } from '../../src/tickets/service.ts';
 import { startApp, type TestApp } from '../support/app.ts';
+import { listBackgroundWork, listConsoleWork } from '../support/background.ts';
 import { loadMany } from '../support/load.ts';
 import { sendInDemo } from '../support/matrix.ts';
 import { graphqlOperations, type Operation, routeOperations, variantsOf } from '../support/operations.ts';
@@ -173,7 +141,7 @@ test('what is written is found by an index', async () => {
       const own = Object.fromEntries(operation.variables.filter(({ name }) => name in ids).map(({ name }) => [name, ids[name]]));
       const work = () => ask('owner', operation, { ...values, ...own });
       // Of 200 notifications that are marked as read, each is looked at, and its number written down; the figure of what is
-      // unread, which an answer may show, leaves each of them out. Beside what is published or deleted stands the project,
+      // unread, which a response may show, leaves each of them out. Beside what is published or deleted stands the project,
       // with the `totalCount` of each of its lists.
       const showsMany = own.notification_ids || /publishNotifications|deleteDashboard/.test(operation.name);
       problems.push(...(await findProblems(`${operation.name} (${label})`, work, showsMany ? 10 * MOST_ROWS : 3 * MOST_ROWS)));
@@ -183,66 +151,22 @@ test('what is written is found by an index', async () => {
 });
 
 test('the feed, tickets and the jobs find what they look for by an index', async () => {
-  const { database } = app.app;
   const { project_id: projectId, users } = app.demo;
-  const reader = { projectId, userId: users.member.id };
-  const marks = [{ projectId, sequence: 20, id: randomUUID() }];
-  const problems = [
-    await findProblems('readLastSequence', () => readLastSequence(database, projectId)),
-    await findProblems('readEnd', () => readEnd(database, projectId)),
-    await findProblems('findReplaced', () => findReplaced(database, marks)),
-    await findProblems('findFork', () => findFork(database, projectId, marks)),
-    await findProblems('readEntries', () => readEntries(database, projectId, { after: 20, limit: 50, maxBytes: 500_000 })),
-    await findProblems('readState', () => readState(database, { ...reader, sinceVersion: 0 })),
-    await findProblems('countReads', () => countReads(database, { ...reader, sinceVersion: 0, upToVersion: 9 })),
-    await findProblems('readVersionBefore', () => readVersionBefore(database, { ...reader, position: 9, sinceVersion: 9 })),
-    await findProblems('listReads', () => listReads(database, { ...reader, sinceVersion: 0, upToVersion: 9, after: 0 })),
-    await findProblems('readPositions', () => readPositions(database, [projectId], [reader])),
-    await findProblems('redeemTicket', () => redeemTicket({ database, shares: { of: () => database } }, randomUUID())),
-    await findProblems('consumeTicket', () => consumeTicket(database, hashSecret(randomUUID()))),
-    await findProblems('deleteEndedApiKeys', () => deleteEndedApiKeys(database)),
-    await findProblems('deleteOldTickets', () => deleteOldTickets(database)),
-    await findProblems('deleteOldKeptAnswers', () => deleteOldKeptAnswers(database)),
-    await findProblems('deleteOldTaskCounters', () => deleteOldTaskCounters(database)),
+  const problems: string[] = [];
+  for (const [name, work] of listBackgroundWork(app.app.database, { projectId, userId: users.member.id })) {
     // The oldest of every log is looked at.
-    await findProblems('pruneNotifications', () => pruneNotifications(database, 36_500), 250),
-    await findProblems('a key', () => app.ask('GET', `${app.projectPath}/compute/overview`, { as: { bearer: users.owner.api_key } })),
-  ];
-  expect(problems.flat()).toEqual([]);
+    problems.push(...(await findProblems(name, work, name === 'pruneNotifications' ? 250 : MOST_ROWS)));
+  }
+  const byKey = () => app.ask('GET', `${app.projectPath}/compute/overview`, { as: { bearer: users.owner.api_key } });
+  expect([...problems, ...(await findProblems('a key', byKey))]).toEqual([]);
 });
 
 test('consoles find what they look for by an index', async () => {
-  const { database } = app.app;
   const { project_id: projectId, users, instances } = app.demo;
-  const [id, owner] = [randomUUID(), randomUUID()];
-  const [instanceId, userId] = [instances.eligible, users.member.id];
-  const session = {
-    id,
-    projectId,
-    instanceId,
-    instanceName: 'x',
-    userId,
-    userEmail: 'x',
-    kind: 'serial',
-    clientAddress: 'x',
-    owner,
-  } as const;
-  const tally = { id, bytesIn: 1, bytesOut: 2 };
-  const problems = [
-    await findProblems('findInstance', () => findInstance(database, projectId, instanceId)),
-    await findProblems('insertSession', () => insertSession(database, session, 10)),
-    await findProblems('claimSession', () => claimSession(database, session)),
-    await findProblems('recordAttachment', () => recordAttachment(database, session, 10)),
-    await findProblems('saveSessions', () => saveSessions(database, owner, [{ ...tally, isDetached: false }])),
-    await findProblems('readSnapshots', () => readSnapshots(database, [id])),
-    await findProblems('saveHandover', () => saveHandover(database, owner, tally, { position: 2, scrollback: Buffer.alloc(32) })),
-    await findProblems('readHandover', () => readHandover(database, id, [owner])),
-    await findProblems('takeSession', () => takeSession(database, owner, id)),
-    await findProblems('saveEnds', () => saveEnds(database, owner, [{ ...tally, reason: 'idle', secondsAgo: 1 }])),
-    await findProblems('deleteOldRecords', () => deleteOldRecords(database, 365)),
-    await findProblems('endSilentSessions', () => endSilentSessions(database)),
-  ];
-  expect(problems.flat()).toEqual([]);
+  const place = { projectId, userId: users.member.id, instanceId: instances.eligible };
+  const problems: string[] = [];
+  for (const [name, work] of listConsoleWork(app.app.database, place)) problems.push(...(await findProblems(name, work)));
+  expect(problems).toEqual([]);
 });
 
 test('a scan is seen where there is one, and rows that are read and dropped are counted', async () => {

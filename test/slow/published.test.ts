@@ -3,15 +3,15 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { DemoFile } from '../../demo/file.ts';
-import { root } from '../../src/platform/root.ts';
+import { packageRoot } from '../../src/platform/packageroot.ts';
 import type { Data } from '../../src/transport/rest/route.ts';
 import { command, copyCheckout, start } from '../support/launch.ts';
 
 // On a copy of the checkout, in which each test breaks something.
 let checkout: string;
 beforeAll(async () => {
-  checkout = copyCheckout();
-  cpSync(fileURLToPath(new URL('schema.graphql', root)), join(checkout, 'schema.graphql'));
+  checkout = copyCheckout({ isBuilt: true });
+  cpSync(fileURLToPath(new URL('schema.graphql', packageRoot)), join(checkout, 'schema.graphql'));
 }, 180_000);
 afterAll(() => rmSync(checkout, { recursive: true, force: true }));
 
@@ -61,7 +61,7 @@ it('a field that is renamed in the schema, but not in the table, stops the start
   expect(err).toContain('/backup-trial: Cannot query field "trialDays" on type "BackupTrialState".');
 }, 120_000);
 
-it('one flag deprecates a route, and one a field: in the SDL, in the document, and in the headers of every answer', async () => {
+it('one flag deprecates a route, and one a field: in the SDL, in the document, and in the headers of every response', async () => {
   const flag = "{ since: '2026-11-01', sunset: '2027-05-01', reason: 'Use the other.' }";
   const route = ["summary: 'Compute overview',", `summary: 'Compute overview', deprecated: ${flag},`] as const;
   const field = ["isPublic: t.exposeBoolean('isPublic', {", `isPublic: t.exposeBoolean('isPublic', { ...deprecate(${flag}),`] as const;

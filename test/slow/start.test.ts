@@ -86,11 +86,12 @@ const projectPath = ({ organization_id, project_id } = readDemo()) => `/v1/organ
 const dashboardPath = () => `${projectPath()}/monitoring/dashboards/${readDemo().dashboards.private}`;
 
 describe('the first start', () => {
-  test('two at once that find nothing built say what they do and both serve, and leave one build and one empty database', () => {
+  test('two at once that find nothing built say what they do and both serve, and leave one build, one desk and one empty database', () => {
     expect(started.map(({ printed }) => printed.err)).toEqual(Array(2).fill('Building Portico: some fifteen seconds, this once …\n'));
     const build = readlinkSync(join(checkout, 'dist/current'));
     const names = readdirSync(join(checkout, 'dist')).sort();
-    expect(names).toEqual([expect.stringMatching(/^\.database-[0-9a-f]{16}$/), ...[build, 'current'].sort()]);
+    const shared = ['database', 'desk'].map((name) => expect.stringMatching(`^\\.${name}-[0-9a-f]{16}$`));
+    expect(names).toEqual([...shared, ...[build, 'current'].sort()]);
   });
 
   test('reads a handful of files, and nothing of a database or of pages that it may not need', () => {
@@ -143,8 +144,8 @@ describe('the first start', () => {
     for (const { email, token = '', api_key } of Object.values(demo.users)) {
       for (const credential of [token, api_key]) {
         const headers = { authorization: `Bearer ${credential}`, 'content-type': 'application/json' };
-        const answer = await fetch(`${demo.base_url}/graphql`, { method: 'POST', headers, body: '{"query":"{ viewer { email } }"}' });
-        expect(await answer.json()).toEqual({ data: { viewer: { email } } });
+        const response = await fetch(`${demo.base_url}/graphql`, { method: 'POST', headers, body: '{"query":"{ viewer { email } }"}' });
+        expect(await response.json()).toEqual({ data: { viewer: { email } } });
       }
       const { exp } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString());
       expect(Math.abs(exp - day)).toBeLessThan(300);
@@ -156,12 +157,12 @@ describe('the first start', () => {
     expect(lines[0]).toBe(`Portico listens on http://localhost:${port}`);
     const commands = lines.slice(lines.indexOf('Try:') + 1).filter((line) => line.startsWith('  '));
     expect(commands).toHaveLength(4);
-    const answers: unknown[] = [];
+    const outputs: unknown[] = [];
     for (const pasted of commands.slice(0, 3)) {
       const { stdout } = await run('bash', ['-c', pasted.replace('curl', 'curl --silent --fail')]);
-      answers.push(JSON.parse(stdout));
+      outputs.push(JSON.parse(stdout));
     }
-    expect(answers).toEqual([
+    expect(outputs).toEqual([
       [expect.objectContaining({ instances_total: 51 })],
       { data: { project: { name: 'Production', unreadNotificationCount: 50 } } },
       { marked: 50, unread_count: 0 },
@@ -207,9 +208,9 @@ describe('the commands of the README', () => {
       shown += text;
     });
     try {
-      await expect.poll(() => shown, { timeout: 10_000 }).toMatch(/"sequence":149\b[\s\S]*"sequence":150\b[\s\S]*FeedReady/);
+      await expect.poll(() => shown).toMatch(/"sequence":149\b[\s\S]*"sequence":150\b[\s\S]*FeedReady/);
       expect(await tell(publish)).toEqual({ data: { publishNotification: { notification: { sequence: 151 } } } });
-      await expect.poll(() => shown, { timeout: 10_000 }).toMatch(/"sequence":151,"notification":\{"title":"Published from a terminal"\}/);
+      await expect.poll(() => shown).toMatch(/"sequence":151,"notification":\{"title":"Published from a terminal"\}/);
     } finally {
       terminal.kill();
     }
@@ -276,20 +277,20 @@ describe('the data stay', () => {
     const writing = paths.map(async (path, index) => {
       const demo = readDemo();
       for (let count = 1; ; count += 1) {
-        const answer = await ask('PUT', path, { name: 'written', widgets: [count] }, demo).catch(() => null);
-        if (!answer) return;
-        expect(answer.status).toBe(200);
+        const response = await ask('PUT', path, { name: 'written', widgets: [count] }, demo).catch(() => null);
+        if (!response) return;
+        expect(response.status).toBe(200);
         acknowledged[index] = count;
       }
     });
-    await expect.poll(() => Math.min(...acknowledged), { timeout: 20_000 }).toBeGreaterThan(20);
+    await expect.poll(() => Math.min(...acknowledged)).toBeGreaterThan(20);
     await server.kill();
     await Promise.all(writing);
 
     server = await begin({ DATA_DIR: dataDir, PORT: String(port) });
     for (const [index, path] of paths.entries()) {
       const { widgets } = (await ask('GET', path)).json;
-      // The write under way may have come through without its answer.
+      // The write under way may have come through without its response.
       expect([acknowledged[index], (acknowledged[index] ?? 0) + 1]).toContain(widgets[0]);
     }
     expect((await ask('GET', dashboardPath())).json.name).toBe('unharmed');

@@ -15,13 +15,13 @@ import { witness } from './witness.ts';
 
 export const isPostgres = 'template' in inject('origin');
 
-export interface Answer {
+export interface TestResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   /** The body exactly as received. */
   readonly text: string;
-  /** Parsed, or undefined where the answer has no body. */
-  // biome-ignore lint/suspicious/noExplicitAny: tests inspect answers of every shape
+  /** Parsed, or undefined where the response has no body. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests inspect responses of every shape
   readonly json: any;
 }
 
@@ -48,8 +48,8 @@ export interface TestApp {
   readonly logLines: string[];
   /** `/v1/…` of the demo's main project, without the trailing slash. */
   readonly projectPath: string;
-  ask(method: string, path: string, ask?: Ask): Promise<Answer>;
-  graphql(query: string, variables?: Record<string, unknown>, ask?: Omit<Ask, 'body'>): Promise<Answer>;
+  ask(method: string, path: string, ask?: Ask): Promise<TestResponse>;
+  graphql(query: string, variables?: Record<string, unknown>, ask?: Omit<Ask, 'body'>): Promise<TestResponse>;
   /** Throws if an operation is still under way, which would be one less for its user for ever. */
   close(): Promise<void>;
 }
@@ -65,17 +65,17 @@ export async function startRestingApp(env: Record<string, string> = {}): Promise
 }
 
 /**
- * Counts the SQL statements of a request, COMMIT included; Prisma does not report BEGIN. No timeout elapses meanwhile: on a busy
- * machine a look-up may be late, and is then sent a second time.
+ * Counts the SQL statements of a request, COMMIT included; Prisma does not report BEGIN. No time passes meanwhile: on a busy
+ * machine a look-up may be late or its result too old, and it is sent a second time.
  */
-export async function countStatements<Reply>(
+export async function countStatements<Result>(
   { statements }: TestApp,
-  request: () => Promise<Reply>,
-): Promise<{ answer: Reply; statements: number }> {
+  request: () => Promise<Result>,
+): Promise<{ response: Result; statements: number }> {
   statements.length = 0;
-  vi.useFakeTimers({ toFake: ['setTimeout'] });
+  vi.useFakeTimers({ toFake: ['setTimeout', 'performance'] });
   try {
-    return { answer: await request(), statements: statements.length };
+    return { response: await request(), statements: statements.length };
   } finally {
     vi.useRealTimers();
   }
@@ -140,7 +140,15 @@ export async function startApp(env: Record<string, string> = {}): Promise<TestAp
   };
 }
 
-export async function copyTemplate({ server, template }: { server: string; template: string }): Promise<string> {
+/** The PostgreSQL of this run, and the template of its databases. */
+export function needPostgres(): { server: string; template: string } {
+  const origin = inject('origin');
+  if (!('template' in origin)) throw new Error('this needs PostgreSQL: TEST_DATABASE_URL');
+  return origin;
+}
+
+/** Makes a database of its own with the demo; its URL. */
+export async function copyTemplate({ server, template } = needPostgres()): Promise<string> {
   const name = `${template}_${randomBytes(6).toString('hex')}`;
   // PostgreSQL rejects concurrent copies of one template, so the copy is retried.
   for (let attempt = 0; ; attempt += 1) {
@@ -161,7 +169,7 @@ function send(
   path: string,
   headers: OutgoingHttpHeaders | readonly string[],
   body?: string | Buffer,
-): Promise<Answer> {
+): Promise<TestResponse> {
   return new Promise((resolve, reject) => {
     const { hostname, port } = new URL(baseUrl);
     const sent = httpRequest({ hostname, port, method, path, headers: headers as OutgoingHttpHeaders }, (response) => {

@@ -23,8 +23,8 @@ export async function openBalancer(replicas: ReadonlyArray<Pick<Replica, 'port' 
   let nextIndex = 0;
   const pairs = new Set<readonly [Socket, Socket]>();
   const check = async () => {
-    const answers = await Promise.all(replicas.map((replica) => replica.isReady()));
-    ready = replicas.filter((_, index) => answers[index]);
+    const states = await Promise.all(replicas.map((replica) => replica.isReady()));
+    ready = replicas.filter((_, index) => states[index]);
   };
   const checking = setInterval(check, CHECK_INTERVAL_MS);
   await check();

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
-import { root } from '../../src/platform/root.ts';
+import { packageRoot } from '../../src/platform/packageroot.ts';
 
-const lines = readFileSync(new URL('compose.yaml', root), 'utf8')
+const lines = readFileSync(new URL('compose.yaml', packageRoot), 'utf8')
   .split('\n')
   .filter((line) => !/^\s*(#|$)/.test(line));
 

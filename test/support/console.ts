@@ -103,10 +103,10 @@ export function openConsoleSocket(
   const socket = new WebSocket(baseUrl.replace('http', 'ws') + path, protocols, { headers, perMessageDeflate: false });
   const chunks: Buffer[] = [];
   const texts: string[] = [];
-  let answer: Record<string, unknown> = {};
+  let received: Record<string, unknown> = {};
   const waiting = new Set<() => void>();
   socket.on('upgrade', (response) => {
-    answer = response.headers;
+    received = response.headers;
   });
   socket.on('message', (data, isBinary) => {
     if (isBinary) chunks.push(data as Buffer);
@@ -130,8 +130,8 @@ export function openConsoleSocket(
   const output = () => Buffer.concat(chunks);
   return {
     socket,
-    sessionId: () => String(answer['x-console-session-id']),
-    offset: () => Number(answer['x-console-offset']),
+    sessionId: () => String(received['x-console-session-id']),
+    offset: () => Number(received['x-console-offset']),
     output,
     texts,
     opened,
@@ -159,9 +159,9 @@ export async function takeConsoleTicket(
   { as = 'member', sessionId }: { as?: Ask['as']; sessionId?: string } = {},
 ): Promise<{ ticket: string; path: string }> {
   const body = { target: 'console', instance_id: instanceId, ...(sessionId && { session_id: sessionId }) };
-  const answer = await app.ask('POST', `${app.projectPath}/websocket-tickets`, { as, body });
-  if (answer.status !== 201) throw new Error(answer.text);
-  return answer.json;
+  const response = await app.ask('POST', `${app.projectPath}/websocket-tickets`, { as, body });
+  if (response.status !== 201) throw new Error(response.text);
+  return response.json;
 }
 
 /** Opens a console with a ticket. */

@@ -44,13 +44,17 @@ async function slim(embedded: PGlite): Promise<void> {
   await embedded.exec('CHECKPOINT');
 }
 
+/** The first project of a run prepares the template for all, and is the last to be torn down. */
 async function prepareTemplate(project: TestProject, server: string) {
-  const template = `portico_test_${process.pid}_${project.name}`;
+  const isFirst = process.env.TESTS_TEMPLATE === undefined;
+  process.env.TESTS_TEMPLATE ??= `portico_test_${process.pid}`;
+  const template = process.env.TESTS_TEMPLATE;
+  project.provide('origin', { server, template });
+  if (!isFirst) return async () => {};
   await execute(server, `CREATE DATABASE ${template}`);
   await fillDemo(databaseUrl(server, template));
   // Neither a copy can be made while somebody is connected to the template, nor a connection while a copy is made.
   await execute(server, `ALTER DATABASE ${template} ALLOW_CONNECTIONS false`);
-  project.provide('origin', { server, template });
   return async () => {
     const rows = await execute(server, `SELECT datname FROM pg_database WHERE datname LIKE '${template}%'`);
     for (const { datname } of rows) await execute(server, `DROP DATABASE ${datname} WITH (FORCE)`);

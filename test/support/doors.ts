@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { DemoRole } from '../../demo/people.ts';
-import type { Answer, Ask, TestApp } from './app.ts';
+import type { Ask, TestApp, TestResponse } from './app.ts';
 import { camelize, isAnonymous, type Operation, type OperationName, operations, type Place } from './contract.ts';
 import { anyUuid, expectExact } from './exact.ts';
 
@@ -13,7 +13,7 @@ export interface Refusal {
   readonly context?: Readonly<Record<string, unknown>>;
 }
 
-/** A request and its expected answer, in v1's terms. */
+/** A request and its expected response, in v1's terms. */
 export interface Attempt {
   readonly as?: Who;
   /** Ids that replace those of the demo's main project. */
@@ -23,11 +23,11 @@ export interface Attempt {
   readonly version?: number;
   /** A raw body that is sent through REST unchanged; such a case is not run through GraphQL. */
   readonly text?: string;
-  /** The expected answer is one of three: `body`, `fields` (the field errors) or `refusal`. */
+  /** The expected response is one of three: `body`, `fields` (the field errors) or `refusal`. */
   readonly body?: unknown;
   readonly fields?: Readonly<Record<string, readonly string[]>>;
   readonly refusal?: Refusal;
-  /** The version of the dashboard in the answer. */
+  /** The version of the dashboard in the response. */
   readonly etag?: number;
 }
 
@@ -84,8 +84,8 @@ export function credentialOf({ demo }: TestApp, who: Who): Ask['as'] {
   return byKey ? { bearer: demo.users[role].api_key } : role;
 }
 
-/** Sends a case through v1 without checking the answer. */
-export function sendRest(app: TestApp, { operation, input, text, version, as = 'owner' }: Case, place: Place): Promise<Answer> {
+/** Sends a case through v1 without checking the response. */
+export function sendRest(app: TestApp, { operation, input, text, version, as = 'owner' }: Case, place: Place): Promise<TestResponse> {
   const { method, path } = operations[operation];
   const target = path.replace(/:(\w+)/g, (_, name: keyof Place) => encodeURIComponent(place[name]));
   // Node sets no Content-Length on a DELETE, and the body would then not be valid HTTP.
@@ -98,38 +98,38 @@ export function sendRest(app: TestApp, { operation, input, text, version, as = '
 }
 
 const askRest: Door = async (app, row, _operation, place) => {
-  const answer = await sendRest(app, row, place);
-  expect(answer.status, answer.text).toBe(row.status);
-  if (row.status === 204) expect(answer.text).toBe('');
-  else if (row.fields) expect(answer.json).toStrictEqual(row.fields);
-  else expectExact(answer.json, expandRefusal(row.refusal) ?? row.body);
-  if (answer.json !== undefined) expect(answer.text).toBe(JSON.stringify(answer.json));
-  const { headers } = answer;
+  const response = await sendRest(app, row, place);
+  expect(response.status, response.text).toBe(row.status);
+  if (row.status === 204) expect(response.text).toBe('');
+  else if (row.fields) expect(response.json).toStrictEqual(row.fields);
+  else expectExact(response.json, expandRefusal(row.refusal) ?? row.body);
+  if (response.json !== undefined) expect(response.text).toBe(JSON.stringify(response.json));
+  const { headers } = response;
   expect(headers['content-type']).toBe(row.status === 204 ? undefined : 'application/json');
   expect(headers.etag).toBe(row.etag === undefined ? undefined : `"${row.etag}"`);
   expect(headers['cache-control']).toBe(row.operation === 'create_websocket_ticket' && row.status === 201 ? 'no-store' : undefined);
   expect(headers['www-authenticate']).toBe(row.status === 401 ? 'Bearer' : undefined);
   expect(headers['retry-after']).toBe(row.status === 429 ? String(row.refusal?.context?.retry_after_seconds) : undefined);
-  expectHeadersOfAll(answer, row);
-  return answer.json;
+  expectHeadersOfAll(response, row);
+  return response.json;
 };
 
 const askGraphql: Door = async (app, row, { document, variables, data }, place) => {
   const { as = 'owner', input = {}, version, etag } = row;
-  const answer = await app.graphql(document, variables({ place, input, version }), { as: credentialOf(app, as) });
+  const response = await app.graphql(document, variables({ place, input, version }), { as: credentialOf(app, as) });
   const isRefusedByTransport = row.status === 429 || as === 'garbage';
-  expect(answer.status, answer.text).toBe(isRefusedByTransport ? row.status : 200);
-  expectHeadersOfAll(answer, row);
-  if (row.status === 401 && isAnonymous(answer.json.data)) {
-    expect(answer.json).toEqual({ data: { viewer: null } });
+  expect(response.status, response.text).toBe(isRefusedByTransport ? row.status : 200);
+  expectHeadersOfAll(response, row);
+  if (row.status === 401 && isAnonymous(response.json.data)) {
+    expect(response.json).toEqual({ data: { viewer: null } });
     return {};
   }
   if (row.status < 300) {
-    expectExact(answer.json, { data: data(row.body, { place, input, version, etag }) });
-    const { answer: answered } = answer.json.data;
+    expectExact(response.json, { data: data(row.body, { place, input, version, etag }) });
+    const { answer: answered } = response.json.data;
     return answered?.dashboard ?? answered ?? {};
   }
-  const { errors, data: nothing, ...rest } = answer.json;
+  const { errors, data: nothing, ...rest } = response.json;
   expect(rest).toEqual({});
   expect(leaves(nothing).every((leaf) => leaf === null)).toBe(true);
   const { locations: _locations, path: _path, ...error } = errors[0];
@@ -153,8 +153,8 @@ export function expandRefusal(refusal: Refusal | undefined) {
   return { detail, code, error: detail, ...(context && { context }) };
 }
 
-/** Checks the headers that every rate-limited answer carries, whatever its status. */
-export function expectHeadersOfAll({ headers }: Answer, { as = 'owner' }: { as?: Who }): void {
+/** Checks the headers that every rate-limited response carries, whatever its status. */
+export function expectHeadersOfAll({ headers }: TestResponse, { as = 'owner' }: { as?: Who }): void {
   expect(headers['x-request-id']).toEqual(anyUuid);
   const policy = as === 'nobody' || as === 'garbage' ? 'anonymous' : 'user';
   expect(headers['ratelimit-policy']).toMatch(policy === 'user' ? /^"user";q=\d+;w=3600$/ : /^"anonymous";q=\d+;w=60$/);
@@ -162,7 +162,7 @@ export function expectHeadersOfAll({ headers }: Answer, { as = 'owner' }: { as?:
   expectSecurityHeaders(headers);
 }
 
-export function expectSecurityHeaders(headers: Answer['headers']): void {
+export function expectSecurityHeaders(headers: TestResponse['headers']): void {
   expect(headers).toMatchObject({
     'strict-transport-security': 'max-age=31536000; includeSubDomains',
     'x-content-type-options': 'nosniff',

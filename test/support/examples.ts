@@ -8,7 +8,7 @@ import type { Examples, OperationExample } from '../../reference/openapi.ts';
 import { Fault } from '../../src/kernel/fault.ts';
 import { toFault } from '../../src/platform/errors.ts';
 import { restBody } from '../../src/transport/http/faults.ts';
-import type { Answer, TestApp } from './app.ts';
+import type { TestApp, TestResponse } from './app.ts';
 import { type OperationName, operations } from './contract.ts';
 import { openPlainFeed } from './feed.ts';
 import { seededAt } from './world.ts';
@@ -21,7 +21,7 @@ const paging = { page: 1, page_size: 2 };
 const dashboard = { ...place, dashboard_id: dashboards.public };
 
 /** The example requests of the documentation, ordered so that each finds the demo in the state that it needs. */
-const requests: Readonly<Record<OperationName, Omit<OperationExample, 'answer' | 'etag'>>> = {
+const requests: Readonly<Record<OperationName, Omit<OperationExample, 'response' | 'etag'>>> = {
   list_organizations: { parameters: paging },
   list_projects: { parameters: { organization_id: organization.id, ...paging } },
   list_dashboards: { parameters: { ...place, ...paging } },
@@ -64,7 +64,7 @@ const fixedValues: Partial<Record<OperationName, object>> = {
   create_dashboard: { id: demoId('dashboard/databases', 4) },
 };
 
-/** Sends every example to the demo and returns the answers, with values that vary between runs replaced by fixed ones. */
+/** Sends every example to the demo and returns the responses, with values that vary between runs replaced by fixed ones. */
 export async function recordExamples(app: TestApp): Promise<Examples> {
   const began = Date.now();
   const made = (await seededAt(app)).getTime();
@@ -74,10 +74,10 @@ export async function recordExamples(app: TestApp): Promise<Examples> {
     const { status, json, headers } = await sendExample(app, name as OperationName, request);
     if (status >= 300) throw new Error(`${name}: ${status} ${JSON.stringify(json)}`);
     const { etag } = headers;
-    const answer = normalize({ ...json, ...fixedValues[name as OperationName] });
+    const response = normalize({ ...json, ...fixedValues[name as OperationName] });
     recorded[name] = {
       ...request,
-      ...(json !== undefined && { answer: Array.isArray(json) ? normalize(json) : answer }),
+      ...(json !== undefined && { response: Array.isArray(json) ? normalize(json) : response }),
       ...(etag && { etag: String(etag) }),
     };
   }
@@ -88,7 +88,7 @@ export async function recordExamples(app: TestApp): Promise<Examples> {
   };
 }
 
-function sendExample(app: TestApp, name: OperationName, { parameters, body }: Omit<OperationExample, 'answer'>): Promise<Answer> {
+function sendExample(app: TestApp, name: OperationName, { parameters, body }: Omit<OperationExample, 'response'>): Promise<TestResponse> {
   const { method, path } = operations[name];
   const target = path.replace(/:(\w+)/g, (_, parameter: string) => String(parameters[parameter]));
   const ifMatch = parameters['If-Match'];
@@ -101,7 +101,7 @@ function sendExample(app: TestApp, name: OperationName, { parameters, body }: Om
 /** One refusal of each kind; those for an outage and an internal error are constructed, not provoked. */
 async function recordRefusals(app: TestApp): Promise<Examples['refusals']> {
   const path = `${app.projectPath}/monitoring/dashboards`;
-  const json = async (answer: Promise<Answer>) => (await answer).json;
+  const json = async (response: Promise<TestResponse>) => (await response).json;
   const board = `${path}/${dashboards.default}`;
   return {
     invalid_request: await json(app.ask('POST', path, { body: '{' })),

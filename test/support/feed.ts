@@ -67,17 +67,17 @@ export async function takeTicket(
   app: TestApp,
   as: 'owner' | 'admin' | 'member' | 'viewer' = 'owner',
 ): Promise<{ ticket: string; path: string }> {
-  const answer = await app.ask('POST', `${app.projectPath}/websocket-tickets`, { as, body: { target: 'notifications' } });
-  if (answer.status !== 201) throw new Error(answer.text);
-  return answer.json;
+  const response = await app.ask('POST', `${app.projectPath}/websocket-tickets`, { as, body: { target: 'notifications' } });
+  if (response.status !== 201) throw new Error(response.text);
+  return response.json;
 }
 
 export async function publish(app: TestApp, title: string): Promise<number> {
-  const answer = await app.graphql(
+  const response = await app.graphql(
     'mutation ($input: PublishNotificationInput!) { publishNotification(input: $input) { notification { sequence } } }',
     { input: { organizationId: app.demo.organization_id, projectId: app.demo.project_id, kind: 'test.event', severity: 'info', title } },
   );
-  return answer.json.data.publishNotification.notification.sequence;
+  return response.json.data.publishNotification.notification.sequence;
 }
 
 /** The committed notification log of the demo's main project. */

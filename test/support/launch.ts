@@ -8,10 +8,10 @@ import { fileURLToPath } from 'node:url';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /**
- * Copies the files of the repository that a start needs, without anything compiled, as in a fresh clone. The folder has a name
- * with characters that shells, PATH and module names treat specially.
+ * Copies the files of the repository that a start needs: without anything compiled, as in a fresh clone, or with the build of
+ * this checkout. The folder has a name with characters that shells, PATH and module names treat specially.
  */
-export function copyCheckout(): string {
+export function copyCheckout({ isBuilt = false } = {}): string {
   const copy = mkdtempSync(join(tmpdir(), "portico's checkout: "));
   for (const name of [
     'package.json',
@@ -28,8 +28,11 @@ export function copyCheckout(): string {
     'docs',
     'clients',
     'web',
+    ...(isBuilt ? ['dist'] : []),
   ]) {
-    cpSync(join(root, name), join(copy, name), { recursive: true, filter: (path) => !/\/(generated|dist|node_modules)$/.test(path) });
+    const isLeftOut = (path: string) => /\/node_modules$/.test(path) || (!isBuilt && /\/(generated|dist)$/.test(path));
+    const options = { recursive: true, preserveTimestamps: true, verbatimSymlinks: true } as const;
+    cpSync(join(root, name), join(copy, name), { ...options, filter: (path) => !isLeftOut(path) });
   }
   symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
   return copy;

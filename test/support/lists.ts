@@ -51,7 +51,7 @@ export interface ListArgs {
 
 const types = { instances: 'Instance', tasks: 'Task', volumes: 'Volume', dashboards: 'Dashboard' } as const;
 
-/** Requests a page of a list and returns the answer unprocessed. */
+/** Requests a page of a list and returns the response unprocessed. */
 export function askList({ graphql }: TestApp, projectId: string, list: ListName, args: ListArgs, as: 'owner' | 'viewer' = 'owner') {
   const { filter, instanceId, ...rest } = args;
   const isFiltered = list === 'instances' || list === 'tasks';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { ProjectRole } from '../../src/generated/prisma/enums.ts';
 import { type FaultCode, statusByCode } from '../../src/kernel/fault.ts';
-import type { Answer, TestApp } from './app.ts';
+import type { TestApp, TestResponse } from './app.ts';
 import { isPicked } from './cases.ts';
 import { isList, isLocator, type Operation, pathVariables, type Variable, variantsOf } from './operations.ts';
 import type { Caller, Place, Target, World } from './tenancy.ts';
@@ -14,7 +14,7 @@ export interface Case {
   readonly label: string;
   readonly values: Readonly<Record<string, unknown>>;
   readonly expected: FaultCode | 'granted';
-  /** Refusals of one kind must be identical: the answers to all cases of a kind are compared. */
+  /** Refusals of one kind must be identical: the responses to all cases of a kind are compared. */
   readonly kind: string;
 }
 
@@ -257,7 +257,10 @@ function kindOf(caller: Caller, target: Target, operation: Operation, expected: 
 }
 
 /** Sends a case through its API. */
-export function send({ ask }: TestApp, { caller, operation, values }: Pick<Case, 'caller' | 'operation' | 'values'>): Promise<Answer> {
+export function send(
+  { ask }: TestApp,
+  { caller, operation, values }: Pick<Case, 'caller' | 'operation' | 'values'>,
+): Promise<TestResponse> {
   const as = caller.bearer === null ? null : { bearer: caller.bearer };
   const { route, document } = operation;
   if (!route) return ask('POST', '/graphql', { as, body: { query: document, variables: values } });
@@ -274,8 +277,8 @@ export function send({ ask }: TestApp, { caller, operation, values }: Pick<Case,
   return ask('GET', `${path}?${query}`, { as, headers });
 }
 
-/** The fault code of an answer of either API; null if the request was granted, undefined if the answer is malformed. */
-export function codeOf({ route }: Operation, { status, json }: Answer): FaultCode | null | undefined {
+/** The fault code of a response of either API; null if the request was granted, undefined if the response is malformed. */
+export function codeOf({ route }: Operation, { status, json }: TestResponse): FaultCode | null | undefined {
   if (!route) return json?.errors ? json.errors[0].extensions.code : status === 200 ? null : undefined;
   if (status === route.status) return null;
   const code: FaultCode | undefined = json && 'code' in json ? json.code : json && status === 400 ? 'validation_failed' : undefined;
@@ -288,7 +291,7 @@ export async function sendInDemo(
   user: 'owner' | 'member',
   operation: Operation,
   values: Readonly<Record<string, unknown>>,
-): Promise<Answer> {
+): Promise<TestResponse> {
   const { demo } = app;
   const ids: Record<string, unknown> = {
     organization_id: demo.organization_id,
@@ -299,7 +302,7 @@ export async function sendInDemo(
   };
   const located = Object.fromEntries(operation.variables.filter(({ name }) => name in ids).map(({ name }) => [name, ids[name]]));
   const caller = { name: user, bearer: demo.users[user].token ?? '', user, isSession: true };
-  const answer = await send(app, { caller, operation, values: { ...values, ...located } });
-  if (codeOf(operation, answer) !== null) throw new Error(`${operation.name}: ${answer.text.slice(0, 300)}`);
-  return answer;
+  const response = await send(app, { caller, operation, values: { ...values, ...located } });
+  if (codeOf(operation, response) !== null) throw new Error(`${operation.name}: ${response.text.slice(0, 300)}`);
+  return response;
 }

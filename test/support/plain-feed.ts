@@ -34,7 +34,7 @@ export function followPlainFeed({ baseUrl, token, organizationId, projectId, aft
       });
       if (!response.ok) {
         const refusal = { code: response.status, reason: await response.text() };
-        // An invalid token, an API key or an absent project would get the same answer again.
+        // An invalid token, an API key or an absent project would get the same response again.
         return response.status < 500 && response.status !== 429 ? end(refusal) : again();
       }
       const { path, ticket } = await response.json();

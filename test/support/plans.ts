@@ -55,12 +55,14 @@ export async function explain({ app }: TestApp, { sql, values }: Statement): Pro
   try {
     await app.database.$transaction(async (transaction) => {
       await transaction.$executeRawUnsafe('SET LOCAL enable_seqscan = on');
-      found.own = await runPlan(transaction, `EXPLAIN (${mode}FORMAT JSON) ${sql}`, values);
-      await transaction.$executeRawUnsafe('SET LOCAL enable_seqscan = off');
-      await transaction.$executeRawUnsafe('SET LOCAL plan_cache_mode = force_generic_plan');
+      const counts = await readCounts(transaction);
+      found.own = await runPlan(transaction, counts, `EXPLAIN (${mode}FORMAT JSON) ${sql}`, values);
+      await transaction.$queryRawUnsafe(
+        `SELECT set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)`,
+      );
       await transaction.$executeRawUnsafe(`PREPARE general AS ${sql}`);
       const given = values.length > 0 ? `(${values.map(literal).join(', ')})` : '';
-      found.general = await runPlan(transaction, `EXPLAIN (${mode}FORMAT JSON) EXECUTE general${given}`, []);
+      found.general = await runPlan(transaction, found.own.counts, `EXPLAIN (${mode}FORMAT JSON) EXECUTE general${given}`, []);
       await transaction.$executeRawUnsafe('DEALLOCATE general');
       throw new Undo();
     });
@@ -78,17 +80,18 @@ type Transaction = Parameters<Parameters<TestApp['app']['database']['$transactio
 interface Plan {
   readonly scanned: string[];
   readonly readings: Reading[];
+  /** The transaction's counters after it. */
+  readonly counts: readonly Count[];
 }
 
-async function runPlan(transaction: Transaction, sql: string, values: readonly unknown[]): Promise<Plan> {
-  const before = await transaction.$queryRawUnsafe<Count[]>(counts);
+async function runPlan(transaction: Transaction, before: readonly Count[], sql: string, values: readonly unknown[]): Promise<Plan> {
   const [row] = await transaction.$queryRawUnsafe<Array<Record<string, unknown>>>(sql, ...values);
-  const after = await transaction.$queryRawUnsafe<Count[]>(counts);
+  const after = await readCounts(transaction);
   const plan = Object.values(row ?? {})[0] as string | Array<{ Plan: PlanNode }>;
   const [root] = (typeof plan === 'string' ? JSON.parse(plan) : plan) as Array<{ Plan: PlanNode }>;
   const scanned: string[] = [];
   if (root) collectScans(root.Plan, scanned);
-  return { scanned, readings: compare(before, after) };
+  return { scanned, readings: compare(before, after), counts: after };
 }
 
 /** Writes a value as a literal for `EXECUTE`, which gives it the type of the parameter. */
@@ -111,8 +114,11 @@ interface Count {
 }
 
 /** The transaction's own counters. They include reads that the session has not reported yet, so only differences are meaningful. */
-const counts = `SELECT relname::text AS table, seq_scan::int AS scans, (seq_tup_read + coalesce(idx_tup_fetch, 0))::int AS rows
-  FROM pg_stat_xact_user_tables`;
+const readCounts = (transaction: Transaction) =>
+  transaction.$queryRawUnsafe<Count[]>(
+    `SELECT relname::text AS table, seq_scan::int AS scans, (seq_tup_read + coalesce(idx_tup_fetch, 0))::int AS rows
+     FROM pg_stat_xact_user_tables`,
+  );
 
 function compare(before: readonly Count[], after: readonly Count[]): Reading[] {
   const earlier = new Map(before.map((count) => [count.table, count]));

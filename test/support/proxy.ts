@@ -20,6 +20,8 @@ export interface TcpProxy extends Link {
   refuse(): Promise<void>;
   /** Restores the initial state: accepts connections and forwards immediately. */
   mend(): Promise<void>;
+  /** Forwards new connections to another port, and destroys the open ones. */
+  retarget(port: number): void;
   /** The open connections. */
   links(): Link[];
   close(): Promise<void>;
@@ -30,13 +32,14 @@ export interface TcpProxy extends Link {
  * open connection and to later ones.
  */
 export async function openProxy(target: { host: string; port: number }): Promise<TcpProxy> {
+  let targetPort = target.port;
   let isCut = false;
   let isFrozen = false;
   let delayMs = 0;
   const links = new Set<Link>();
   const server = createServer((client) => {
     if (isCut) return void client.destroy();
-    const link = forward(client, connect(target.port, target.host), () => links.delete(link));
+    const link = forward(client, connect(targetPort, target.host), () => links.delete(link));
     links.add(link);
     link.delay(delayMs);
     if (isFrozen) link.freeze();
@@ -69,6 +72,10 @@ export async function openProxy(target: { host: string; port: number }): Promise
     },
     thaw,
     delay,
+    retarget(port) {
+      targetPort = port;
+      cutAll();
+    },
     cut() {
       isCut = true;
       cutAll();

@@ -22,7 +22,7 @@ export interface RawSocket {
 
 const [TEXT, CLOSE] = [1, 8];
 
-/** Opens a raw WebSocket and waits for the server's answer to the upgrade. */
+/** Opens a raw WebSocket and waits for the server's response to the upgrade. */
 export async function openRawSocket(
   baseUrl: string,
   path: string,

@@ -49,8 +49,8 @@ export async function openRedis(): Promise<RedisServer> {
     const args = Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)]);
     server = spawn('redis-server', args, { stdio: 'ignore' });
     for (let tries = 0; ; tries += 1) {
-      const [answer] = await run('PING').catch(() => []);
-      if (answer === 'PONG') return;
+      const [reply] = await run('PING').catch(() => []);
+      if (reply === 'PONG') return;
       if (tries === 100) throw new Error('redis-server does not answer');
       await sleep(50);
     }

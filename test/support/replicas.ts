@@ -111,9 +111,9 @@ async function openReplica(name: string, database: TcpProxy, redis: TcpProxy | n
   let running: { readonly child: ChildProcess; readonly exit: Promise<number | null> } | null = null;
 
   const isReady = async () => {
-    const answer = await fetch(`${baseUrl}/health/ready`, { signal: AbortSignal.timeout(2_000) }).catch(() => null);
-    await answer?.arrayBuffer();
-    return answer?.status === 200;
+    const response = await fetch(`${baseUrl}/health/ready`, { signal: AbortSignal.timeout(2_000) }).catch(() => null);
+    await response?.arrayBuffer();
+    return response?.status === 200;
   };
   const end = async (signal: NodeJS.Signals) => {
     const ending = running;

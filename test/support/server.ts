@@ -1,9 +1,9 @@
 import type { IncomingMessage, RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createClientAddresses } from '../../src/transport/http/addresses.ts';
-import { Backlog } from '../../src/transport/http/backlog.ts';
+import { ConnectionBuffers } from '../../src/transport/http/connectionbuffers.ts';
 import { createHttpServer } from '../../src/transport/http/server.ts';
-import type { Upgrade } from '../../src/transport/http/upgrades.ts';
+import type { Upgrade } from '../../src/transport/http/upgradeoffer.ts';
 
 const MEBIBYTE = 2 ** 20;
 
@@ -19,7 +19,7 @@ interface Options {
 /** Starts the HTTP server with a test's own handler. */
 export async function openServer({ handler, upgrade = () => {}, unread, trustedProxies = [], ...options }: Options) {
   const counts = { ended: 0, refused: 0 };
-  const backlog = new Backlog({
+  const buffers = new ConnectionBuffers({
     limits: unread ?? { perAddress: 16 * MEBIBYTE, inAll: 64 * MEBIBYTE },
     onEnd: () => (counts.ended += 1),
   });
@@ -27,15 +27,15 @@ export async function openServer({ handler, upgrade = () => {}, unread, trustedP
     handler,
     upgrade,
     addresses: createClientAddresses(trustedProxies),
-    backlog,
-    config: { maxConnections: 1_000, maxConnectionsPerAddress: options.maxConnectionsPerAddress ?? 1_000 },
+    buffers,
+    config: { maxConnections: 1_000, maxConnectionsPerAddress: options.maxConnectionsPerAddress ?? 1_000, trustedProxies },
     onRejectedConnection: () => (counts.refused += 1),
     ...(options.patienceMs !== undefined && { stallTimeoutMs: options.patienceMs }),
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     server,
-    backlog,
+    buffers,
     counts,
     baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     close: () =>

@@ -6,12 +6,14 @@ import { asPostgres, type Cluster } from './cluster.ts';
 import { execute } from './database.ts';
 import { findLowPort } from './ports.ts';
 
-/** A read-only PostgreSQL standby that follows a primary by streaming replication. */
+/** A PostgreSQL standby that follows a primary by streaming replication, read-only until it is promoted. */
 export interface Standby {
   readonly url: string;
   /** Pauses replay: later commits are received, but not visible. */
   pause(): Promise<void>;
   resume(): Promise<void>;
+  /** Makes it a primary; resolves once it takes writes. */
+  promote(): Promise<void>;
   /** Whether it has replayed the primary's log up to a position; waits at most `patienceMs`. */
   reaches(position: string, patienceMs: number): Promise<boolean>;
   close(): Promise<void>;
@@ -27,12 +29,12 @@ export async function openStandby({ host, port, url }: Pick<Cluster, 'host' | 'p
   const own = new URL(url);
   own.port = String(ownPort);
   const ask = async (expression: string) => {
-    const [row] = await execute(own.href, `SELECT (${expression})::text AS answer`);
-    return row?.answer;
+    const [row] = await execute(own.href, `SELECT (${expression})::text AS value`);
+    return row?.value;
   };
-  const waitFor = async (expression: string, answer: string, patienceMs: number) => {
+  const waitFor = async (expression: string, expected: string, patienceMs: number) => {
     for (const deadline = performance.now() + patienceMs; ; await sleep(POLL_INTERVAL_MS)) {
-      if ((await ask(expression)) === answer) return true;
+      if ((await ask(expression)) === expected) return true;
       if (performance.now() > deadline) return false;
     }
   };
@@ -58,6 +60,7 @@ export async function openStandby({ host, port, url }: Pick<Cluster, 'host' | 'p
       if (!(await waitFor('pg_get_wal_replay_pause_state()', 'paused', 10_000))) throw new Error('the standby does not pause');
     },
     resume: async () => void (await ask('pg_wal_replay_resume()')),
+    promote: async () => void (await run('pg_ctl', ['-D', data, '-w', '-t', '60', 'promote'])),
     reaches: (position, patienceMs) => waitFor(`pg_last_wal_replay_lsn() >= '${position}'::pg_lsn`, 'true', patienceMs),
     close,
   };

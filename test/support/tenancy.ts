@@ -66,6 +66,8 @@ export async function prepareWorld(test: TestApp): Promise<World> {
 
 async function fillSibling(query: World['query'], { projectId }: Place, creatorId: string): Promise<void> {
   const rows = 'FROM generate_series(1, 3) AS number';
+  // Someone is listed, so that a condition without the user would let in everybody.
+  await query(`INSERT INTO project_members (project_id, user_id, role) VALUES ($1::uuid, $2::uuid, 'admin')`, projectId, creatorId);
   await query(
     `INSERT INTO instances (project_id, name, status, plan, region, vcpu, ram_mb, storage_gb, hypervisor)
      SELECT $1::uuid, 'sibling-instance-' || number, 'active', 'vps-m', 'eu-sibling-1', 1, 1024, 10, 'hv-sibling-' || number ${rows}`,
@@ -211,7 +213,7 @@ export async function readRows(world: World): Promise<OwnedRow[]> {
 }
 
 /**
- * The texts, including ids, that occur only in rows that are not visible: an answer that contains one has leaked somebody
+ * The texts, including ids, that occur only in rows that are not visible: a response that contains one has leaked somebody
  * else's data. `vocabulary` is text that everyone knows.
  */
 export function findSecrets(rows: readonly OwnedRow[], isVisible: (row: OwnedRow) => boolean, vocabulary: string): string[] {
@@ -230,7 +232,7 @@ export function findSecrets(rows: readonly OwnedRow[], isVisible: (row: OwnedRow
 /** Matches every id in a text. */
 export const anyUuid = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
 
-/** Timestamps and hashes in the database's format, in which no answer contains them. */
+/** Timestamps and hashes in the database's format, in which no response contains them. */
 const inOtherWords = /^(\d{4}-\d\d-\d\dT|\\x)/;
 
 function collectTexts(value: unknown, found: Set<string>): void {

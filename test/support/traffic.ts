@@ -7,12 +7,12 @@ export interface Outcome {
   readonly at: number;
   /** In milliseconds. */
   readonly took: number;
-  /** 0 if there was no answer. */
+  /** 0 if there was no response. */
   readonly status: number;
   readonly retryAfter: string | undefined;
   /** The code of the fault in a v1 or GraphQL body; undefined if there is none. */
   readonly code: string | undefined;
-  /** The body, or the reason why there was no answer. */
+  /** The body, or the reason why there was no response. */
   readonly text: string;
 }
 

@@ -43,7 +43,7 @@ async function readSessions(instanceId = desk.demo.instances.console): Promise<r
   return project.consoleSessions.nodes;
 }
 
-it('types into the serial console and reads its answer', async () => {
+it('types into the serial console and reads its reply', async () => {
   await isLive();
   await expect.poll(readTerminal, { timeout: LONG_MS }).toContain('root@web-02:~#');
   await page.keyboard.type('help\n');
@@ -54,7 +54,7 @@ it('types into the serial console and reads its answer', async () => {
 
 it('gives the focus back to the page', async () => {
   await page.keyboard.press('Shift+Escape');
-  expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('Disconnect');
+  await expect.poll(() => page.evaluate(() => document.activeElement?.textContent)).toBe('Disconnect');
 });
 
 it('asks before it takes the wire from somebody', async () => {

@@ -47,7 +47,7 @@ const patch = (id: string, changes: object) =>
     input: { ...place(), id, ...changes },
   });
 
-/** The answer of v1 to the digit: `ask` would read it as JavaScript does. */
+/** The response of v1 to the digit: `ask` would read it as JavaScript does. */
 const readText = async (id: string) => {
   const { organizationId, projectId } = place();
   const address = `${desk.baseUrl}/v1/organizations/${organizationId}/projects/${projectId}/monitoring/dashboards/${id}`;

@@ -46,13 +46,13 @@ describe('the first steps', () => {
   });
 
   it('have examples that run as they stand', async () => {
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       [example('v1').first(), example('A GraphQL query').nth(1)].map(async (one) => {
         const { stdout } = await run('sh', ['-c', await one.locator('code').innerText()]);
         return JSON.parse(stdout);
       }),
     );
-    expect(answers).toMatchObject([{ count: 0, results: [] }, { data: { project: { name: 'Sandbox', role: 'admin' } } }]);
+    expect(responses).toMatchObject([{ count: 0, results: [] }, { data: { project: { name: 'Sandbox', role: 'admin' } } }]);
     const text = await example('A subscription').nth(1).locator('code').innerText();
     // It would go on until it is told to end.
     const { stdout } = await run('sh', ['-c', text.replace('curl', 'timeout 3 curl')]).catch((ended: { stdout: string }) => ended);
@@ -122,9 +122,9 @@ it('the reference of v1 tries what it shows, signed in', async () => {
   const operation = tab.locator('.opblock', { has: tab.locator('[data-path="/v1/organizations"]') });
   await operation.locator('.opblock-summary').click();
   await operation.locator('.execute').click();
-  const answer = operation.locator('.live-responses-table');
-  await answer.getByText('Acme Cloud').first().waitFor();
-  expect(await answer.locator('tbody .response-col_status').first().innerText()).toMatch(/^200/);
+  const response = operation.locator('.live-responses-table');
+  await response.getByText('Acme Cloud').first().waitFor();
+  expect(await response.locator('tbody .response-col_status').first().innerText()).toMatch(/^200/);
   await tab.evaluate(() => scrollTo(0, 0));
   expect(await findBarriers(tab)).toEqual([]);
   await desk.look(tab, 'reference');
@@ -140,7 +140,7 @@ it('GraphiQL answers without a key, for as long as the desk is signed in', async
   await tab.keyboard.insertText('{ viewer { email }');
   await expect.poll(() => tab.evaluate(() => localStorage.getItem('graphiql:tabState'))).toMatch(/"query":"\{ viewer \{ email \}/);
   await tab.locator('.graphiql-execute-button').click();
-  await expect.poll(shown, { timeout: 30_000 }).toContain('"email": "owner@acme.example"');
+  await expect.poll(shown).toContain('"email": "owner@acme.example"');
   expect(await findBarriers(tab)).toEqual([]);
   await desk.look(tab, 'graphiql');
   expect(await tab.evaluate(() => JSON.stringify({ ...localStorage }))).not.toContain(await credential());
@@ -149,7 +149,7 @@ it('GraphiQL answers without a key, for as long as the desk is signed in', async
   await page.getByRole('menuitem', { name: 'Sign out' }).click();
   await page.waitForURL(/\/signin/);
   await tab.locator('.graphiql-execute-button').click();
-  await expect.poll(shown, { timeout: 30_000 }).toContain('"viewer": null');
+  await expect.poll(shown).toContain('"viewer": null');
   expect(await tab.evaluate(() => sessionStorage.getItem('portico:session'))).toBeNull();
   await tab.close();
 });

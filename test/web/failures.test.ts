@@ -51,11 +51,11 @@ describe('signing in', () => {
     await other.unroute('**/desk/settings');
     await alert.getByRole('button', { name: 'Try now' }).click();
     await other.getByRole('button', { name: /owner@acme/ }).waitFor();
-    expect(await alert.count()).toBe(0);
+    await expect.poll(() => alert.count()).toBe(0);
     await other.context().close();
   });
 
-  it('says so of a credential too, and of an answer that is no JSON', async () => {
+  it('says so of a credential too, and of a response that is no JSON', async () => {
     const other = await desk.open();
     await other.goto(`${desk.baseUrl}/signin`);
     const paste = async () => {
@@ -138,7 +138,7 @@ it('a filter that is cleared stays clear, whatever was typed just before', async
     setTimeout(() => clear?.click());
   });
   await page.waitForURL(desk.baseUrl + desk.toPage('instances'));
-  expect(await name.inputValue()).toBe('');
+  await expect.poll(() => name.inputValue()).toBe('');
   // Twice the time after which a text is written to the address.
   await page.waitForTimeout(500);
   expect([await name.inputValue(), new URL(page.url()).search]).toEqual(['', '']);
@@ -174,7 +174,7 @@ it('a new dashboard keeps what was typed while somebody has to sign in again', a
   await expect.poll(focused).toBe('Make a dashboard');
 });
 
-it('a dashboard is made once, also where the first answer does not tell whether it was', async () => {
+it('a dashboard is made once, also where the first response does not tell whether it was', async () => {
   await open('dashboards');
   await page.getByRole('button', { name: 'Make a dashboard' }).click();
   const dialog = page.getByRole('dialog', { name: 'Make a dashboard' });
@@ -301,14 +301,14 @@ describe('keys', () => {
     await end();
     await signInHere('member');
     await page.waitForURL(`${desk.baseUrl}/keys`);
-    expect(await typed()).toEqual(['', '']);
+    await expect.poll(typed).toEqual(['', '']);
     await end();
     await signInHere();
     await page.waitForURL(`${desk.baseUrl}/keys`);
-    expect(await typed()).toEqual(['half typed', '2999-01-31']);
+    await expect.poll(typed).toEqual(['half typed', '2999-01-31']);
     await page.getByRole('button', { name: 'Make the key' }).click();
     await page.getByRole('button', { name: 'I have it' }).click();
-    expect(await typed()).toEqual(['', '']);
+    await expect.poll(typed).toEqual(['', '']);
     const revoke = async () => {
       await page.getByRole('button', { name: 'Revoke half typed' }).click();
       await page.getByRole('dialog').getByRole('button', { name: 'Revoke it' }).click();

@@ -156,15 +156,15 @@ describe('instances', () => {
     await grid().waitFor();
     await page.getByRole('link', { name: 'Tasks', exact: true }).click();
     await page.getByRole('heading', { level: 1, name: 'Tasks' }).waitFor();
-    const answer = { errors: [{ message: 'The database is out of reach.', extensions: { code: 'service_unavailable' } }] };
-    await page.route('**/graphql', (route) => route.fulfill({ status: 503, headers: { 'retry-after': '6' }, json: answer }));
+    const body = { errors: [{ message: 'The database is out of reach.', extensions: { code: 'service_unavailable' } }] };
+    await page.route('**/graphql', (route) => route.fulfill({ status: 503, headers: { 'retry-after': '6' }, json: body }));
     await page.getByRole('link', { name: 'Instances', exact: true }).click();
     await page.locator('[data-code="service_unavailable"]').filter({ hasText: 'Trying again in 6 s' }).waitFor();
     await page.locator('.table.stale').waitFor();
     expect((await readNames()).length).toBeGreaterThan(10);
     await page.unroute('**/graphql');
     await page.locator('.table:not(.stale)').waitFor({ timeout: 20_000 });
-    expect(await page.locator('[data-code]').count()).toBe(0);
+    await expect.poll(() => page.locator('[data-code]').count()).toBe(0);
   });
 
   it('have what is usable on a narrow screen', async () => {

@@ -407,7 +407,7 @@ it('follows another project, and the first one again', async () => {
 
 it('keeps no more of what comes than it shows', async () => {
   const browser = await page.context().newCDPSession(page);
-  // The lowest of five, as the page takes in answers while it is measured: some MiB that it does not keep.
+  // The lowest of five, as the page takes in responses while it is measured: some MiB that it does not keep.
   const measure = async () => {
     let lowest = Number.POSITIVE_INFINITY;
     for (let time = 0; time < 5; time += 1) {

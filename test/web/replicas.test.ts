@@ -35,7 +35,7 @@ describe.runIf(isPostgres)('two replicas', () => {
         { timeout: 30_000 },
       )
       .toBe(true);
-    await expect.poll(shown, { timeout: 30_000 }).toContain(`Meanwhile ${index}`);
+    await expect.poll(shown).toContain(`Meanwhile ${index}`);
     await page.locator('.connection[data-state="live"]').waitFor();
     await replica?.start();
     await expect.poll(() => isReady(index), { timeout: 60_000 }).toBe(true);
@@ -51,7 +51,7 @@ describe.runIf(isPostgres)('two replicas', () => {
     for (const replica of desk.fleet?.replicas ?? []) await replica.start();
     await page.locator('.connection[data-state="live"]').waitFor({ timeout: 60_000 });
     await publish('Back again');
-    await expect.poll(shown, { timeout: 30_000 }).toContain('Back again');
+    await expect.poll(shown).toContain('Back again');
     await page.getByRole('link', { name: 'Tasks', exact: true }).click();
     await page.getByRole('grid').waitFor({ timeout: 60_000 });
   });

@@ -58,7 +58,7 @@ it('is framed by nobody', async () => {
   await other.context().close();
 });
 
-it('gives a page of another origin neither the demo’s people, nor an answer, nor a socket', async () => {
+it('gives a page of another origin neither the demo’s people, nor a response, nor a socket', async () => {
   const other = await desk.open();
   await other.goto(strangerUrl);
   const outcome = await other.evaluate(

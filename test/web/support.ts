@@ -2,11 +2,11 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { request } from 'node:http';
 import { fileURLToPath } from 'node:url';
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
-import { expect, inject } from 'vitest';
+import { expect } from 'vitest';
 import { openDemoConsole } from '../../demo/console.ts';
 import type { DemoFile } from '../../demo/file.ts';
 import { type DemoRole, project, users } from '../../demo/people.ts';
-import { copyTemplate, isPostgres, startApp } from '../support/app.ts';
+import { copyTemplate, isPostgres, needPostgres, startApp } from '../support/app.ts';
 import { openBalancer } from '../support/balancer.ts';
 import { setEndpoint } from '../support/console.ts';
 import { execute } from '../support/database.ts';
@@ -144,9 +144,8 @@ async function startEmbedded(env: Record<string, string>) {
 }
 
 async function startFleet(env: Record<string, string>) {
-  const origin = inject('origin');
-  if (!('template' in origin)) throw new Error('needs PostgreSQL');
-  const databaseUrl = await copyTemplate(origin);
+  const origin = needPostgres();
+  const databaseUrl = await copyTemplate();
   const redis = await openRedis();
   const fleet = await openFleet({ count: 2, databaseUrl, redisUrl: redis.url, env });
   const balancer = await openBalancer(fleet.replicas);

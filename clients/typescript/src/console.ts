@@ -1,5 +1,5 @@
 import { closeSocket, openSocket, takesHeaders } from '#websocket';
-import { PorticoError, readJson, readRefusal } from './error.ts';
+import { PorticoError, readJson, readRejection } from './error.ts';
 import { toSocketError } from './feed-socket.ts';
 import type { Http } from './http.ts';
 import { query } from './query.ts';
@@ -219,16 +219,16 @@ async function open(http: Http, place: Place, instance: string, session: Session
   const body = JSON.stringify({ target: 'console', instance_id: instance, ...(session.id && { session_id: session.id }) });
   const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body, signal };
   const response = await http.once.send(new Request(new URL('websocket-tickets', project), init), 'never');
-  const answer = response.ok ? await readJson(response) : await readRefusal(response);
-  if (!(answer instanceof PorticoError)) {
-    address = http.address(answer.path);
-    address.searchParams.set('ticket', answer.ticket);
-  } else if (answer.code === 'session_required' && takesHeaders) {
+  const received = response.ok ? await readJson(response) : await readRejection(response);
+  if (!(received instanceof PorticoError)) {
+    address = http.address(received.path);
+    address.searchParams.set('ticket', received.ticket);
+  } else if (received.code === 'session_required' && takesHeaders) {
     // An API key cannot get a ticket: it is sent in a header, where that is possible.
     headers.authorization = `Bearer ${await http.options.credentials.get()}`;
     if (session.id) address.searchParams.set('session_id', session.id);
   } else {
-    throw answer;
+    throw received;
   }
   if (session.id) address.searchParams.set('after', String(session.received));
   address.protocol = address.protocol.replace('http', 'ws');

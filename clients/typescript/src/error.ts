@@ -42,8 +42,8 @@ const FINAL = new Set([
 export const isFinal = (error: PorticoError): boolean => FINAL.has(error.code);
 
 /** The error in a response of v1 or of GraphQL. */
-export async function readRefusal(response: Response): Promise<PorticoError> {
-  return toRefusal(response, await response.text().catch(() => ''));
+export async function readRejection(response: Response): Promise<PorticoError> {
+  return toRejection(response, await response.text().catch(() => ''));
 }
 
 /** The JSON of a successful response. Throws a `PorticoError` if the body is not JSON. */
@@ -72,7 +72,7 @@ export async function toV1(response: Response): Promise<Response> {
   const isOwn = response.status === 204 || /\bjson\b/.test(response.headers.get('content-type') ?? '');
   if (isOwn) return response;
   if (response.ok) throw toForeign(response, 'JSON');
-  const { code, message } = await readRefusal(response);
+  const { code, message } = await readRejection(response);
   const headers = new Headers(response.headers);
   for (const name of ['content-length', 'content-encoding']) headers.delete(name);
   headers.set('content-type', 'application/json');
@@ -80,7 +80,7 @@ export async function toV1(response: Response): Promise<Response> {
 }
 
 /** The error of a response whose body has been read. */
-export function toRefusal(response: Response, text: string): PorticoError {
+export function toRejection(response: Response, text: string): PorticoError {
   const { status } = response;
   const retryAfterMs = readRetryAfter(response);
   try {

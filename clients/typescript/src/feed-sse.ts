@@ -1,5 +1,5 @@
 import { createParser } from 'eventsource-parser';
-import { endedByServer, PorticoError, readRefusal, toError, toUnreachable } from './error.ts';
+import { endedByServer, PorticoError, readRejection, toError, toUnreachable } from './error.ts';
 import { type FeedEvent, type FeedRequest, feedDocument } from './events.ts';
 
 /** The server sends a keep-alive at least every 12 seconds: a connection that is silent for this long is dead. */
@@ -24,7 +24,7 @@ export async function* readServerSentEvents(
       body: JSON.stringify({ query: feedDocument, variables }),
       signal: connection.signal,
     });
-    if (!response.ok || !response.body) throw await readRefusal(response);
+    if (!response.ok || !response.body) throw await readRejection(response);
     const waiting: FeedEvent[] = [];
     let isComplete = false;
     const parser = createParser({

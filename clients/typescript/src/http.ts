@@ -1,9 +1,9 @@
 import type { CredentialSource } from './credential.ts';
-import { PorticoError, readRefusal, readRetryAfter, toUnreachable } from './error.ts';
+import { PorticoError, readRejection, readRetryAfter, toUnreachable } from './error.ts';
 import { abortable, backoff, wait } from './wait.ts';
 
 /** The timeout of one attempt, including the response body. */
-const ANSWER_MS = 30_000;
+const RESPONSE_MS = 30_000;
 
 export interface HttpOptions {
   /** The base URL of the server, perhaps with a path, without a slash at its end. */
@@ -84,7 +84,7 @@ export class Http {
     if (request.signal.aborted) leave();
     // A connection may break silently, and the fetch of Node.js 20 may never notice: the caller would wait for ever. A timer, unlike
     // `AbortSignal.timeout`, keeps the process alive until it fires.
-    const timer = setTimeout(() => leaving.abort(new DOMException('No answer came in time.', 'TimeoutError')), ANSWER_MS);
+    const timer = setTimeout(() => leaving.abort(new DOMException('No answer came in time.', 'TimeoutError')), RESPONSE_MS);
     const aborted = new Promise<never>((_, reject) => {
       leaving.signal.addEventListener('abort', () => reject(leaving.signal.reason), { once: true });
     });
@@ -112,7 +112,7 @@ async function discard(outcome: Response | PorticoError): Promise<void> {
 
 /** The error of a write that an earlier attempt may have executed, and whose last one was rejected unseen. */
 async function toUncertain(earlier: Response | PorticoError, last: Response): Promise<PorticoError> {
-  const cause = earlier instanceof Response ? await readRefusal(earlier) : earlier;
+  const cause = earlier instanceof Response ? await readRejection(earlier) : earlier;
   const message = `${cause.message} Then it was rejected with ${last.status}, which does not tell whether it had been executed before.`;
   return new PorticoError(cause.code, message, cause.status, readRetryAfter(last), [], { cause });
 }

@@ -1,6 +1,6 @@
 import type { DocumentTypeDecoration } from '@graphql-typed-document-node/core';
 import type { DocumentNode } from 'graphql';
-import { PorticoError, readJson, readRefusal, toError, toForeign } from './error.ts';
+import { PorticoError, readJson, readRejection, toError, toForeign } from './error.ts';
 import type { Http, Retry } from './http.ts';
 
 /** A document of any code generator: a `TypedDocumentNode`, a typed string, or a plain string. */
@@ -34,10 +34,10 @@ export async function query<Data, Variables>(
   });
   try {
     const response = await http.send(request, retryOf(text, variables));
-    if (!response.ok) return { data: null, error: await readRefusal(response) };
-    const answer = await readJson(response, json);
-    if (answer?.data === undefined && answer?.errors === undefined) throw toForeign(response, 'an answer of GraphQL');
-    const { data = null, errors } = answer;
+    if (!response.ok) return { data: null, error: await readRejection(response) };
+    const body = await readJson(response, json);
+    if (body?.data === undefined && body?.errors === undefined) throw toForeign(response, 'an answer of GraphQL');
+    const { data = null, errors } = body;
     return errors ? { data, error: toError(errors, response.status) } : { data };
   } catch (failure) {
     if (failure instanceof PorticoError) return { data: null, error: failure };

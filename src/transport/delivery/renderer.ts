@@ -18,7 +18,7 @@ import type { Context } from '../../graph/context.ts';
 import { type Shareable, Source } from '../../graph/source.ts';
 import { createTextCache } from '../../kernel/cache.ts';
 import { getOrInsert } from '../../kernel/map.ts';
-import { checkEventSize } from '../../pipeline/answers.ts';
+import { checkEventSize } from '../../pipeline/responses.ts';
 import { cacheText } from './texts.ts';
 
 /** The source of a subscription's events, before they are executed; or the result with errors of the subscription itself. */
@@ -33,7 +33,7 @@ export async function openSource(args: ExecutionArgs): Promise<Source | Executio
 export type FormatResult = (result: ExecutionResult, context: Context) => string;
 
 /**
- * The renderer of a subscription's events: a document, the variables that affect them, and the format of a door. An event
+ * The renderer of a subscription's events: a document, the variables that affect them, and the format of a transport. An event
  * that many subscribers share is executed and serialized once for all of them with the same renderer; the domain shares only
  * events that are the same for every viewer. An event contains all its fields, so that they resolve synchronously.
  */

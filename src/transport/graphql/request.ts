@@ -1,8 +1,6 @@
-import type { IncomingMessage } from 'node:http';
-import accepts from 'accepts';
 import { exceedsDepth } from '../../kernel/depth.ts';
 import { Fault } from '../../kernel/fault.ts';
-import { MAX_VARIABLE_DEPTH } from '../../pipeline/limits.ts';
+import { MAX_VARIABLE_DEPTH } from '../../pipeline/documentlimits.ts';
 import { readHash } from '../../pipeline/trusted.ts';
 
 /** An operation that a client requests. */
@@ -48,30 +46,4 @@ export function checkParameters(query: URLSearchParams): void {
       throw Fault.invalidRequest(`The parameter \`${name}\` is not valid JSON.`);
     }
   }
-}
-
-/** The forms of an answer that a client accepts: one document in a media type, or a stream. */
-export interface Accepted {
-  /** Null where the client accepts only a stream. */
-  readonly mediaType: string | null;
-  readonly canStream: boolean;
-}
-
-const json = 'application/json';
-const charset = '; charset=utf-8';
-const mediaTypes = [json, 'application/graphql-response+json'].map((type) => type + charset);
-const anything: Accepted = { mediaType: json, canStream: true };
-
-/** Longer values of the header are ignored: the time to parse one may grow with the square of its length. */
-const MAX_ACCEPT_LENGTH = 1_000;
-
-/** A client that accepts none of the forms gets JSON. */
-export function readAccept(request: IncomingMessage): Accepted {
-  const { accept } = request.headers;
-  if (accept === undefined || accept === '*/*' || accept.length > MAX_ACCEPT_LENGTH) return anything;
-  const accepted = accepts(request);
-  const mediaType = accepted.type(mediaTypes);
-  const canStream = Boolean(accepted.type('text/event-stream'));
-  if (typeof mediaType === 'string') return { mediaType: mediaType.slice(0, -charset.length), canStream };
-  return { mediaType: canStream ? null : json, canStream };
 }

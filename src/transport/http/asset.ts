@@ -29,7 +29,10 @@ interface Representations {
   readonly br: Representation | null;
 }
 
-/** Serves an asset: it is loaded and compressed at the first request, and cached in memory from then on. */
+/**
+ * Serves an asset: it is loaded and compressed at the first request, and cached in memory from then on. `express.static` would read
+ * the file for each request, and compress nothing.
+ */
 export function serveAsset(asset: Asset): Middleware {
   let representations: Promise<Representations> | null = null;
   return async (request, response) => {

@@ -5,15 +5,15 @@ import accepts from 'accepts';
 import { exchangeOf } from './exchange.ts';
 import { send } from './send.ts';
 
-/** Smaller answers are sent as they are: compressing one would cost as much as the rest of the request. */
+/** Smaller responses are sent as they are: compressing one would cost as much as the rest of the request. */
 const MIN_LENGTH = 8 * 1024;
 
-/** Answers up to this size are compressed synchronously, within half a millisecond; larger ones in the thread pool. */
+/** Responses up to this size are compressed synchronously, within half a millisecond; larger ones in the thread pool. */
 const MAX_SYNC_LENGTH = 64 * 1024;
 
 /**
- * The answers that the thread pool compresses at the same time: half of its threads. Meanwhile, other answers are sent
- * uncompressed, so that compression keeps at most two answers in memory.
+ * The responses that the thread pool compresses at the same time: half of its threads. Meanwhile, other responses are sent
+ * uncompressed, so that compression keeps at most two responses in memory.
  */
 const MAX_CONCURRENT = 2;
 
@@ -23,7 +23,7 @@ let concurrent = 0;
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Writes a complete answer, compressed if it is large enough and the client accepts gzip. */
+/** Writes a complete response, compressed if it is large enough and the client accepts gzip. */
 export function sendCompressed(
   response: ServerResponse,
   status: number,
@@ -47,7 +47,7 @@ export function sendCompressed(
     .then((bytes) => response.destroyed || sendGzipped(bytes), sendPlain);
 }
 
-/** A strong ETag identifies the bytes, which compression changes: the compressed answer has a weak one, which `If-Match` accepts too. */
+/** A strong ETag identifies the bytes, which compression changes: the compressed response has a weak one, which `If-Match` accepts too. */
 function asCompressed({ ETag, ...headers }: Headers): Headers {
   return { ...headers, ...(ETag && { ETag: `W/${ETag}` }), 'Content-Encoding': 'gzip' };
 }

@@ -27,7 +27,7 @@ export function openContext({ database, services, watch }: ContextDependencies, 
       throw Fault.invalidRequest('A credential is renewed on the WebSocket that it opened.');
     },
     watchAccess: (project, subscription) => watch.add({ principal: project, project, subscription }),
-    noteWait: (milliseconds) => exchange.noteWait(milliseconds),
+    recordWait: (milliseconds) => exchange.recordWait(milliseconds),
     isAbandoned: () => exchange.isAbandoned,
   });
 }

@@ -3,13 +3,13 @@ import cors from 'cors';
 import { createOriginCheck } from './addresses.ts';
 import type { Middleware } from './exchange.ts';
 import { sendEmpty } from './send.ts';
-import { checkHead } from './upgrades.ts';
+import { checkHead } from './upgradeoffer.ts';
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'];
 const exposedHeaders = ['RateLimit', 'RateLimit-Policy', 'Retry-After', 'ETag', 'X-Request-Id', 'Deprecation', 'Sunset'];
 
 /**
- * Adds the CORS headers, answers OPTIONS, and rejects an invalid version or Host header, for which Node's own answers have
+ * Adds the CORS headers, answers OPTIONS, and rejects an invalid version or Host header, for which Node's own responses have
  * no body. OPTIONS is answered here for all paths: a route would decode the path, and one that cannot be decoded would
  * bypass the limits.
  */

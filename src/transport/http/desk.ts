@@ -5,7 +5,7 @@ import type { Router } from 'express';
 import ipaddr from 'ipaddr.js';
 import type { Tokens } from '../../access/tokens.ts';
 import { Fault } from '../../kernel/fault.ts';
-import { root } from '../../platform/root.ts';
+import { packageRoot } from '../../platform/packageroot.ts';
 import { serveAsset } from './asset.ts';
 import { exchangeOf, type Middleware } from './exchange.ts';
 import { contentPolicy } from './pages.ts';
@@ -38,8 +38,8 @@ const DEMO_SESSION_SECONDS = 3600;
 /** The paths of the desk's pages: one document, which shows a page by its address. */
 const pages = ['/signin', '/signin/callback', '/keys', '/developers', '/developers/*page', '/projects/:id', '/projects/:id/*page'];
 
-/** Next to the code in a build; for code that runs from its sources, the output of `npm run web`. Null without either. */
-const folder = [new URL('./web/', import.meta.url), new URL('web/dist/', root)].find((url) => existsSync(url)) ?? null;
+/** Next to the code in a build; for code that runs from its sources, the desk of the last build. Null without either. */
+const folder = [new URL('./web/', import.meta.url), new URL('dist/current/web/', packageRoot)].find((url) => existsSync(url)) ?? null;
 
 /** Adds the desk: its document at each of its paths, its assets, and the endpoints that it needs before sign-in. */
 export function addDesk(router: Router, dependencies: DeskDependencies, admit: Middleware): void {

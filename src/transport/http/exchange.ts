@@ -20,7 +20,7 @@ export interface ExchangeDependencies {
 
 const noop = () => {};
 
-/** One HTTP request and its answer, from the first middleware on. Values that few requests need are computed on demand. */
+/** One HTTP request and its response, from the first middleware on. Values that few requests need are computed on demand. */
 export class Exchange {
   readonly requestId: string;
   /** Null without a credential; set once the credential has been checked. */
@@ -31,10 +31,10 @@ export class Exchange {
   operation: string | null = null;
   /** The name that the client gave its GraphQL operation. */
   operationName: string | null = null;
-  /** The headers of the answer: name, value, name, value. */
+  /** The headers of the response: name, value, name, value. */
   readonly headers: string[];
-  /** Lets the user's next request begin, where the handler of this one ends only when its answer has been read. */
-  endTurn: () => void = noop;
+  /** Lets the user's next request begin, where the handler of this one ends only when its response has been read. */
+  releasePermit: () => void = noop;
   /** How long the request waited for others of its user, in milliseconds; null if it did not. */
   waitedMs: number | null = null;
   /** Whether the log and the metrics omit the request, as a monitor sends it every second. */
@@ -68,7 +68,7 @@ export class Exchange {
     return this.#body;
   }
 
-  noteWait(milliseconds: number): void {
+  recordWait(milliseconds: number): void {
     this.waitedMs = (this.waitedMs ?? 0) + milliseconds;
   }
 
@@ -82,7 +82,7 @@ export class Exchange {
     return this.request.headers['x-graphql-cost'] === '1';
   }
 
-  /** Whether an answer may be compressed. */
+  /** Whether a response may be compressed. */
   get compresses(): boolean {
     return this.dependencies.config.compresses;
   }

@@ -2,11 +2,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Fault, statusByCode } from '../../kernel/fault.ts';
 import { graphqlExtensions } from '../../pipeline/mask.ts';
 import { logCause } from '../../platform/errors.ts';
+import { graphqlMediaType, readAccept } from './accept.ts';
 import { exchangeOf } from './exchange.ts';
-import { sendJson } from './send.ts';
+import { send, sendJson } from './send.ts';
 import { readPath } from './url.ts';
 
-/** The headers of a fault, at every door. */
+/** The headers of a fault, in every API. */
 export function faultHeaders(fault: Fault): Record<string, string> {
   const headers: Record<string, string> = {};
   if (fault.retryAfterSeconds !== undefined) headers['Retry-After'] = String(fault.retryAfterSeconds);
@@ -19,13 +20,14 @@ export function restBody({ code, message, fields, context }: Fault): unknown {
   return fields ?? { detail: message, code, error: message, ...(context && { context }) };
 }
 
-/** Answers a request with a fault, in the format of its door. Logs the cause, which the client does not see. */
+/** Answers a request with a fault, in the format of its API. Logs the cause, which the client does not see. */
 export function sendFault(request: IncomingMessage, response: ServerResponse, fault: Fault): void {
   const exchange = exchangeOf(request);
   logCause(fault, exchange);
-  const body =
-    readPath(request.url ?? '') === '/graphql'
-      ? { errors: [{ message: fault.message, extensions: graphqlExtensions(fault) }] }
-      : restBody(fault);
-  sendJson(response, statusByCode[fault.code], body, faultHeaders(fault));
+  const status = statusByCode[fault.code];
+  if (readPath(request.url ?? '') !== '/graphql') return sendJson(response, status, restBody(fault), faultHeaders(fault));
+  const body = JSON.stringify({ errors: [{ message: fault.message, extensions: graphqlExtensions(fault) }] });
+  // Clients read the errors of another status only in the media type that is GraphQL's own.
+  const { mediaType } = readAccept(request);
+  send(response, status, body, mediaType === graphqlMediaType ? `${mediaType}; charset=utf-8` : 'application/json', faultHeaders(fault));
 }

@@ -3,14 +3,14 @@ import express, { type NextFunction, type RequestHandler } from 'express';
 import type { GraphQLSchema } from 'graphql';
 import { admit } from '../../access/admission.ts';
 import { readBearer } from '../../access/credential.ts';
-import { type Allowance, LimitFault, type Limits, limitHeaders } from '../../access/limits.ts';
+import { type Allowance, RateLimitFault, type RateLimits, rateLimitHeaders } from '../../access/ratelimits.ts';
 import { Fault } from '../../kernel/fault.ts';
 import type { Pipeline } from '../../pipeline/pipeline.ts';
 import { toFault } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/logger.ts';
-import { createProjectReader, type ReadProject } from '../graphql/door.ts';
-import { createRestDoor } from '../rest/door.ts';
+import { createProjectReader, type ReadProject } from '../graphql/handler.ts';
 import type { BoundRoute } from '../rest/route.ts';
+import { createRestRouter } from '../rest/router.ts';
 import type { ClientAddresses } from './addresses.ts';
 import type { ContextDependencies } from './context.ts';
 import { answerCors } from './cors.ts';
@@ -29,7 +29,7 @@ interface HttpDependencies extends ContextDependencies, HealthDependencies, Pick
   readonly pipeline: Pipeline;
   readonly graphql: Middleware;
   readonly rest: readonly BoundRoute[];
-  readonly limits: Limits;
+  readonly rateLimits: RateLimits;
   readonly log: Logger;
   readonly config: DeskDependencies['config'] & {
     readonly publicUrl: string | null;
@@ -39,7 +39,7 @@ interface HttpDependencies extends ContextDependencies, HealthDependencies, Pick
 }
 
 /**
- * The HTTP doors, in the order of the checks. All of them are bare Express routers: an application would change the
+ * Everything over HTTP, in the order of the checks. All of them are bare Express routers: an application would change the
  * prototypes of each request and response, which makes every later use of them in Node several times as slow.
  */
 export function createHttpHandler(dependencies: HttpDependencies): RequestListener {
@@ -48,7 +48,7 @@ export function createHttpHandler(dependencies: HttpDependencies): RequestListen
   router.use(logRequests(dependencies));
   router.use(answerCors(dependencies));
   router.use(exceptResources(createPages(dependencies)));
-  router.use(createRestDoor(rest, { ...dependencies, admitRequest: createAdmission(dependencies, readPathProject) }));
+  router.use(createRestRouter(rest, { ...dependencies, admitRequest: createAdmission(dependencies, readPathProject) }));
   router.use(createAdmission(dependencies, createProjectReader({ ...pipeline, ...services, schema })) as RequestHandler);
   router.all('/graphql', graphql as RequestHandler);
   router.use((_request: IncomingMessage, _response: ServerResponse, next: NextFunction) => next(Fault.notFound()));
@@ -66,11 +66,11 @@ function createRouter(): express.Router {
 
 /** The pages, which need no credential and have a budget of their own, and the health endpoints. */
 function createPages(dependencies: HttpDependencies): express.Router {
-  const { limits, tokens } = dependencies;
+  const { rateLimits, tokens } = dependencies;
   const router = createRouter();
-  /** Charges the budget of pages, whose answers do not show what is left of it. */
+  /** Charges the budget of pages, whose responses do not show what is left of it. */
   const admitReader: Middleware = async (request, _response, next) => {
-    await limits.spendPage(exchangeOf(request).clientAddress);
+    await rateLimits.spendPage(exchangeOf(request).clientAddress);
     next();
   };
   addHealth(router, dependencies);
@@ -109,24 +109,24 @@ function createAdmission(dependencies: HttpDependencies, readProject: ReadProjec
       readAddress: () => exchange.clientAddress,
       readProject: (userId) => readProject(request, userId),
     });
-    addLimitHeaders(exchange, allowance);
+    addRateLimitHeaders(exchange, allowance);
     exchange.viewer = viewer;
     exchange.prefetched = prefetched;
     next(fault);
   };
 }
 
-function addLimitHeaders({ headers }: Exchange, allowance: Allowance): void {
-  for (const [name, value] of Object.entries(limitHeaders(allowance))) headers.push(name, value);
+function addRateLimitHeaders({ headers }: Exchange, allowance: Allowance): void {
+  for (const [name, value] of Object.entries(rateLimitHeaders(allowance))) headers.push(name, value);
 }
 
-/** The error handler: any failure becomes a fault in the format of its door. */
+/** The error handler: any failure becomes a fault in the format of its API. */
 function answerFailure(failure: unknown, request: IncomingMessage, response: ServerResponse, _next: NextFunction): void {
   if (response.headersSent) {
     response.destroy();
     return;
   }
-  if (failure instanceof LimitFault) addLimitHeaders(exchangeOf(request), failure.allowance);
+  if (failure instanceof RateLimitFault) addRateLimitHeaders(exchangeOf(request), failure.allowance);
   // The router could not decode the path, so that no route matches.
   const fault = failure instanceof URIError ? Fault.notFound() : toFault(failure);
   sendFault(request, response, fault);

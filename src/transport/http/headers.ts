@@ -1,6 +1,6 @@
 /**
- * The headers of every answer (name, value, name, value): helmet's defaults, except that other sites may embed an API's answers,
- * and that each page has a content policy of its own. Every answer varies by origin, even one without CORS headers, so that a
+ * The headers of every response (name, value, name, value): helmet's defaults, except that other sites may embed an API's responses,
+ * and that each page has a content policy of its own. Every response varies by origin, even one without CORS headers, so that a
  * cache does not serve it to a page of another origin.
  */
 export const standardHeaders: readonly string[] = [

@@ -8,8 +8,8 @@ const MAX_WAITING = 1_000;
 const REQUEST_BYTES = 4_096;
 
 /**
- * The class of all requests. When a connection closes, Node destroys each of its pipelined requests with an error and a stack
- * trace, hundreds at once: one that has not started has no listener for it, and skips that.
+ * The class of all requests. When a connection closes, Node destroys each of its pipelined requests with an error, hundreds at
+ * once: one that has not started has no listener for it, and skips that.
  */
 export class QueuedRequest extends IncomingMessage {
   isWaiting = false;
@@ -105,6 +105,7 @@ export class RequestQueue {
 
   #add(request: IncomingMessage, start: () => void, isRequest: boolean): void {
     const bytes = sizeOf(request);
+    if (!this.#pending) skipStackTraces(this.socket);
     this.#pending ??= [];
     this.#pending.push({ request, bytes, start, isRequest });
     this.reserve(request, bytes);
@@ -113,6 +114,18 @@ export class RequestQueue {
 
 function sizeOf({ rawHeaders, url = '' }: IncomingMessage): number {
   return rawHeaders.reduce((size, text) => size + text.length, REQUEST_BYTES + url.length);
+}
+
+/** Skips the stack traces of the errors with which Node destroys the requests of a connection that closes: most of their cost. */
+function skipStackTraces(socket: Socket): void {
+  let limit = 0;
+  socket.prependListener('close', () => {
+    limit = Error.stackTraceLimit;
+    Error.stackTraceLimit = 0;
+  });
+  socket.on('close', () => {
+    Error.stackTraceLimit = limit;
+  });
 }
 
 /** The queue is stored on the socket itself: in V8, the cost of a WeakMap grows with the number of connections. */

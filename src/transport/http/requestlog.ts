@@ -13,7 +13,7 @@ export function logRequests(dependencies: LogDependencies): Middleware {
   const { lifecycle } = dependencies;
   return (request, response, next) => {
     const startedAt = performance.now();
-    // Read now: the GraphQL door handles a HEAD request as GET.
+    // Read now: the GraphQL handler serves a HEAD request as GET.
     const { method } = request;
     const exchange = new Exchange(request, response, dependencies);
     attachExchange(request, exchange);
@@ -39,10 +39,10 @@ function record({ log, metrics }: LogDependencies, exchange: Exchange, { method,
   const label = operation ?? 'none';
   const status = response.headersSent ? response.statusCode : null;
   const isStream = response.getHeader('Content-Type') === 'text/event-stream';
-  // How long the rest of an answer waits for a peer that breaks off is no measure of the server.
+  // How long the rest of a response waits for a peer that breaks off is no measure of the server.
   const isAborted = status !== null && exchange.isAbandoned && !isStream;
   metrics.requests.inc({ operation: label, status: status ?? 0 });
-  if (!isStream && !isAborted) metrics.requestSeconds.observe({ operation: label }, duration / 1000);
+  if (!isStream && !isAborted) metrics.requestDuration.observe({ operation: label }, duration / 1000);
   if (!log.isLevelEnabled('info')) return;
   const fields = {
     ...exchange.labels(),

@@ -2,33 +2,33 @@ import { type IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { runInNextIteration } from '../../kernel/iteration.ts';
 import type { ClientAddresses } from './addresses.ts';
-import type { Backlog } from './backlog.ts';
+import type { ConnectionBuffers } from './connectionbuffers.ts';
 
-/** A larger answer is written in parts, each when the kernel has accepted the one before, which shows whether the peer reads. */
+/** A larger response is written in parts, each when the kernel has accepted the one before, which shows whether the peer reads. */
 const PART_BYTES = 64 * 1024;
 
-interface AnswerDependencies {
-  readonly backlog: Backlog;
+interface ResponseDependencies {
+  readonly buffers: ConnectionBuffers;
   readonly addresses: ClientAddresses;
-  /** How long an answer may wait for its peer to read more of it. */
+  /** How long a response may wait for its peer to read more of it. */
   readonly stallTimeoutMs: number;
 }
 
 type Bytes = string | Uint8Array;
 type CallBack = () => void;
 
-/** Buffers that many answers share, which are not counted for any of them. */
+/** Buffers that many responses share, which are not counted for any of them. */
 const shared = new WeakSet<Uint8Array>();
 
-/** Marks a buffer as shared by all answers. */
+/** Marks a buffer as shared by all responses. */
 export function markShared(bytes: Buffer): Buffer {
   shared.add(bytes);
   return bytes;
 }
 
 /** The class of all responses: it applies backpressure, and counts the bytes that the peer has not read. */
-export function createResponseClass({ backlog, addresses, stallTimeoutMs }: AnswerDependencies): typeof ServerResponse<IncomingMessage> {
-  class Answer extends ServerResponse {
+export function createResponseClass({ buffers, addresses, stallTimeoutMs }: ResponseDependencies): typeof ServerResponse<IncomingMessage> {
+  class CountedResponse extends ServerResponse {
     override write(chunk: Bytes, encoding?: unknown, callBack?: unknown): boolean {
       const isFlushed = super.write(chunk, encoding as BufferEncoding, callBack as CallBack);
       // Node collects the writes of a tick, and passes them on together at its end.
@@ -52,7 +52,7 @@ export function createResponseClass({ backlog, addresses, stallTimeoutMs }: Answ
       let reserved = 0;
       const reserve = (remaining: number) => {
         if (isShared) return;
-        backlog.reserve(socket, address, remaining - reserved);
+        buffers.reserve(socket, address, remaining - reserved);
         reserved = remaining;
       };
       const writeNext = (failure?: Error | null) => {
@@ -65,17 +65,17 @@ export function createResponseClass({ backlog, addresses, stallTimeoutMs }: Answ
         else super.end(part);
         process.nextTick(recordUnread, this);
       };
-      // Shared bytes can wait, as many clients may request them at once. The bytes of one answer occupy memory until they are sent.
+      // Shared bytes can wait, as many clients may request them at once. The bytes of one response occupy memory until they are sent.
       const scheduleNext: typeof writeNext = (failure) => runInNextIteration(() => writeNext(failure));
       writeNext();
       return this;
     }
   }
 
-  function recordUnread({ req, socket }: Answer): void {
-    if (socket && socket.writableLength > 0) backlog.record(socket, addresses.of(req), stallTimeoutMs);
+  function recordUnread({ req, socket }: CountedResponse): void {
+    if (socket && socket.writableLength > 0) buffers.record(socket, addresses.of(req), stallTimeoutMs);
   }
-  return Answer;
+  return CountedResponse;
 }
 
 function isLarge(chunk: unknown): chunk is Bytes {

@@ -8,12 +8,12 @@ export function setHeaders(response: ServerResponse): void {
   headers.length = 0;
 }
 
-/** Writes a JSON answer whole. */
+/** Writes a JSON response whole. */
 export function sendJson(response: ServerResponse, status: number, body: unknown, headers?: Readonly<Record<string, string>>): void {
   send(response, status, JSON.stringify(body), 'application/json', headers);
 }
 
-/** Writes an answer whole. A HEAD request is answered with the same headers, without the body. */
+/** Writes a response whole. A HEAD request is answered with the same headers, without the body. */
 export function send(
   response: ServerResponse,
   status: number,

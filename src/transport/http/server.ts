@@ -3,12 +3,20 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { Fault } from '../../kernel/fault.ts';
 import { type ClientAddresses, normalizeAddress } from './addresses.ts';
-import type { Backlog } from './backlog.ts';
 import { ConcurrencyLimit } from './concurrency.ts';
+import type { ConnectionBuffers } from './connectionbuffers.ts';
 import { attachRequestQueue, QueuedRequest, RequestQueue, requestQueueOf } from './pipelining.ts';
-import { answerClientError, answerRaw, invalidHttp, rejectRequest } from './raw.ts';
+import { answerClientError, answerRaw, invalidHttp, rejectRequest } from './rawresponse.ts';
 import { createResponseClass } from './response.ts';
-import { checkHead, hasInvalidName, isOfferIgnored, isWebSocket, replayWithoutUpgrade, type Upgrade, upgradeOptions } from './upgrades.ts';
+import {
+  checkHead,
+  hasInvalidName,
+  isOfferIgnored,
+  isWebSocket,
+  replayWithoutUpgrade,
+  type Upgrade,
+  upgradeOptions,
+} from './upgradeoffer.ts';
 
 const timeouts = {
   /** For all headers, from the opening of the connection or its last request. */
@@ -16,11 +24,17 @@ const timeouts = {
   /** For the last byte of the body. */
   requestTimeout: 30_000,
   connectionsCheckingInterval: 2_000,
-  /** Longer than load balancers keep theirs: the side that opens a connection must be the first to close it. */
-  keepAliveTimeout: 75_000,
 };
 
-/** The rejected connections of one address that are answered at the same time: any more are closed without an answer. */
+/** How long a connection may be idle. */
+const KEEP_ALIVE_MS = 75_000;
+/**
+ * Behind proxies it is longer than they keep their idle connections, which is up to ten minutes: a request that is sent while the
+ * connection closes is lost, and a proxy may not repeat a write.
+ */
+const KEEP_ALIVE_BEHIND_PROXIES_MS = 620_000;
+
+/** The rejected connections of one address that are answered at the same time: any more are closed without a response. */
 const MAX_REJECTIONS = 50;
 
 /** How long a response waits for its peer to read more of it. */
@@ -31,8 +45,12 @@ interface ServerDependencies {
   /** Takes over a connection for a WebSocket. */
   readonly upgrade: Upgrade;
   readonly addresses: ClientAddresses;
-  readonly backlog: Backlog;
-  readonly config: { readonly maxConnections: number; readonly maxConnectionsPerAddress: number };
+  readonly buffers: ConnectionBuffers;
+  readonly config: {
+    readonly maxConnections: number;
+    readonly maxConnectionsPerAddress: number;
+    readonly trustedProxies: readonly string[];
+  };
   readonly onRejectedConnection: () => void;
   readonly stallTimeoutMs?: number;
 }
@@ -42,20 +60,21 @@ interface ServerDependencies {
  * formats the errors that Node would answer itself as the contract requires (§7).
  */
 export function createHttpServer(dependencies: ServerDependencies): Server {
-  const { handler, upgrade, addresses, backlog, config, onRejectedConnection, stallTimeoutMs = STALL_TIMEOUT_MS } = dependencies;
+  const { handler, upgrade, addresses, buffers, config, onRejectedConnection, stallTimeoutMs = STALL_TIMEOUT_MS } = dependencies;
   const connections = new ConcurrencyLimit(config.maxConnectionsPerAddress);
   const server = createServer({
     ...timeouts,
+    keepAliveTimeout: config.trustedProxies.length > 0 ? KEEP_ALIVE_BEHIND_PROXIES_MS : KEEP_ALIVE_MS,
     ...upgradeOptions,
     requireHostHeader: false,
     IncomingMessage: QueuedRequest as typeof IncomingMessage,
-    ServerResponse: createResponseClass({ backlog, addresses, stallTimeoutMs }),
+    ServerResponse: createResponseClass({ buffers, addresses, stallTimeoutMs }),
   });
   server.maxConnections = config.maxConnections;
-  // Node closes a connection beyond them without an answer.
+  // Node closes a connection beyond them without a response.
   server.on('drop', onRejectedConnection);
 
-  const reserve = (request: IncomingMessage, bytes: number) => backlog.reserve(request.socket, addresses.of(request), bytes);
+  const reserve = (request: IncomingMessage, bytes: number) => buffers.reserve(request.socket, addresses.of(request), bytes);
   server.on('connection', (socket) => {
     // A connection whose request is replayed (see `replayWithoutUpgrade`) has been counted.
     if (requestQueueOf(socket)) return;
@@ -117,7 +136,7 @@ export function createHttpServer(dependencies: ServerDependencies): Server {
     socket.on('error', destroy);
     requestQueueOf(socket)?.enqueueLast(request, () => startUpgrade(request, socket, head));
   });
-  // Not a proxy: CONNECT is answered 404. Without a listener Node would close the connection without an answer.
+  // Not a proxy: CONNECT is answered 404. Without a listener Node would close the connection without a response.
   server.on('connect', (request) => {
     // The listener's stream may be a wrapper, which has no queue (from version 26 on, for a request with a body).
     const { socket } = request;

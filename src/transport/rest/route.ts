@@ -10,10 +10,10 @@ import {
   parse,
   validate,
 } from 'graphql';
+import { findInaccessibleFields, type ParsedOperation } from '../../graph/accesscheck.ts';
 import type { Context } from '../../graph/context.ts';
 import { type Deprecation, deprecationHeaders, findDeprecations } from '../../graph/deprecation.ts';
 import { keepTexts } from '../../graph/exact.ts';
-import { findInaccessibleFields, type Located } from '../../graph/locate.ts';
 import { isIdempotencyKey } from '../../graph/scalars.ts';
 import { readBindings, type VariableBindings, variableErrors } from '../../graph/variables.ts';
 import { Fault, type FieldErrors } from '../../kernel/fault.ts';
@@ -38,10 +38,10 @@ export interface Route {
   /** The faults of the route, besides those of every route. */
   readonly faults?: ReadonlyArray<'permission_denied' | 'session_required' | 'conflict' | 'idempotency_key_reused'>;
   readonly deprecated?: Deprecation;
-  /** Whether the answer contains a secret, so that nobody may store it. */
+  /** Whether the response contains a secret, so that nobody may store it. */
   readonly isSecret?: boolean;
   readonly operation: string;
-  readonly answer: (data: Data) => unknown;
+  readonly response: (data: Data) => unknown;
 }
 
 /** A request from the HTTP layer, parsed but not validated, with the functions that execute it. */
@@ -55,14 +55,14 @@ export interface RouteRequest {
   readQuery(): URLSearchParams;
   readBody(): Promise<Readonly<Record<string, unknown>>>;
   openContext(): Context;
-  /** Executes the route's document. `advice`: what the fault for a too large answer tells the client to reduce. */
+  /** Executes the route's document. `advice`: what the fault for a too large response tells the client to reduce. */
   execute(document: DocumentNode, variables: Record<string, unknown>, advice: string): Promise<ExecutionResult>;
 }
 
-interface RouteAnswer {
+interface RouteResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** Undefined for an answer without a body. */
+  /** Undefined for a response without a body. */
   readonly body: unknown;
 }
 
@@ -73,10 +73,10 @@ export interface BoundRoute extends BoundOperation {
   readonly pathNames: readonly string[];
   /** The variables from the body, or on GET from the query. */
   readonly inputNames: readonly string[];
-  /** The headers of every answer, including faults. */
+  /** The headers of every response, including faults. */
   readonly headers: Readonly<Record<string, string>>;
   /** Throws a fault whose fields have v1's names. */
-  serve(request: RouteRequest): Promise<RouteAnswer>;
+  serve(request: RouteRequest): Promise<RouteResponse>;
 }
 
 /** The variables from headers. */
@@ -108,14 +108,14 @@ export function bindRoute(schema: GraphQLSchema, route: Route): BoundRoute {
       const errors = variableErrors(bindings, variables);
       if (errors) throw await rejectFields({ schema, document, operation, variables }, request.openContext(), errors);
       const data = readData(await request.execute(document, variables, advice), bindings);
-      return makeAnswer(route, route.answer(data), request);
+      return makeResponse(route, route.response(data), request);
     },
   };
 }
 
 /** Returns the failure: field errors for a caller with access to the project, `not_found` for one without. */
-async function rejectFields(located: Located, context: Context, errors: FieldErrors): Promise<unknown> {
-  const [rejected] = await findInaccessibleFields(located, context);
+async function rejectFields(parsed: ParsedOperation, context: Context, errors: FieldErrors): Promise<unknown> {
+  const [rejected] = await findInaccessibleFields(parsed, context);
   return rejected ? rejected.failure : Fault.invalidFields(errors);
 }
 
@@ -193,13 +193,14 @@ const converters: Readonly<Record<string, (text: string) => unknown>> = {
 };
 
 /**
- * Reads the version from an entity tag. A weak tag names the same version: a proxy that compresses weakens our tags. A number
- * beyond 32 bits becomes -1, a version that no dashboard has. Throws `invalid_request` for anything else.
+ * Reads the version from an entity tag. A weak tag names the same version, as does one that ends with a coding: a proxy that
+ * compresses weakens our tags (nginx) or extends them (Apache, Caddy). A number beyond 32 bits becomes -1, a version that no
+ * dashboard has. Throws `invalid_request` for anything else.
  */
 function readIfMatch(header: string | undefined): { if_match?: number } {
   if (header === undefined || header.trim() === '*') return {};
   if (/",.*"/.test(header)) throw Fault.invalidRequest('If-Match must name one entity tag.');
-  const [, version] = /^\s*(?:W\/)?"([1-9]\d*)"\s*$/.exec(header) ?? [];
+  const [, version] = /^\s*(?:W\/)?"([1-9]\d*)(?:-(?:gzip|br|zstd|deflate))?"\s*$/.exec(header) ?? [];
   if (version === undefined) throw Fault.invalidRequest('If-Match must be an entity tag that an answer had, such as "2".');
   return { if_match: Number(version) > MAX_INT ? -1 : Number(version) };
 }
@@ -213,13 +214,15 @@ function readIdempotencyKey(header: string | undefined): { idempotency_key?: str
   throw Fault.invalidRequest('Idempotency-Key must be 16 to 255 visible ASCII characters, without quotation marks and backslashes in it.');
 }
 
-function makeAnswer(route: Route, answer: Data, request: RouteRequest): RouteAnswer {
+function makeResponse(route: Route, data: Data, request: RouteRequest): RouteResponse {
   const headers: Record<string, string> = route.isSecret ? { 'Cache-Control': 'no-store' } : {};
   if (route.status === 204) return { status: 204, headers, body: undefined };
-  if (answer && 'etag' in answer) {
-    const { etag, ...body } = answer;
+  // The document promises an object: a resolver throws `not_found` for what is not there.
+  if (data === null) throw new Error(`${route.method} ${route.path}: null is no response of a route`);
+  if ('etag' in data) {
+    const { etag, ...body } = data;
     return { status: route.status, headers: { ...headers, ETag: `"${etag}"` }, body };
   }
-  const body = answer && 'total_pages' in answer ? withLinks(answer, request.readUrl()) : answer;
+  const body = 'total_pages' in data ? withLinks(data, request.readUrl()) : data;
   return { status: route.status, headers, body };
 }

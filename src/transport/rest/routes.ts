@@ -22,7 +22,8 @@ const instance = `
 
 /**
  * The v1 contract, as GraphQL operations: variables have the names of v1's request fields, aliases those of its response
- * fields. This table is the contract: nothing else maps names.
+ * fields. This table is the contract: nothing else maps names. The alias `answer` marks what the response is made of; it is part of
+ * the stored responses of idempotency keys, which a replica of another release may have written.
  */
 export const routes: readonly Route[] = [
   {
@@ -43,7 +44,7 @@ export const routes: readonly Route[] = [
         idempotencyKey: $idempotency_key
       }) { ticket path expires_in: expiresIn }
     }`,
-    answer: (data) => data.answer,
+    response: (data) => data.answer,
   },
   {
     method: 'get',
@@ -56,7 +57,7 @@ export const routes: readonly Route[] = [
         answer: dashboardPage(page: $page, pageSize: $page_size) { ${page(dashboard.replace('etag: version', ''))} }
       }
     }`,
-    answer: (data) => data.project.answer,
+    response: (data) => data.project.answer,
   },
   {
     method: 'post',
@@ -74,7 +75,7 @@ export const routes: readonly Route[] = [
         widgets: $widgets, isDefault: $is_default, isPublic: $is_public, idempotencyKey: $idempotency_key
       }) { answer: dashboard { ${dashboard} } }
     }`,
-    answer: (data) => data.create.answer,
+    response: (data) => data.create.answer,
   },
   {
     method: 'get',
@@ -85,7 +86,7 @@ export const routes: readonly Route[] = [
     operation: `query get_dashboard($organization_id: ID!, $project_id: ID!, $dashboard_id: ID!) {
       project(organizationId: $organization_id, id: $project_id) { answer: dashboard(id: $dashboard_id) { ${dashboard} } }
     }`,
-    answer: (data) => data.project.answer,
+    response: (data) => data.project.answer,
   },
   {
     // §4.2
@@ -106,7 +107,7 @@ export const routes: readonly Route[] = [
         idempotencyKey: $idempotency_key
       }) { answer: dashboard { ${dashboard} } }
     }`,
-    answer: (data) => data.update.answer,
+    response: (data) => data.update.answer,
   },
   {
     method: 'delete',
@@ -123,7 +124,7 @@ export const routes: readonly Route[] = [
         idempotencyKey: $idempotency_key
       }) { deletedId }
     }`,
-    answer: () => null,
+    response: () => null,
   },
   {
     method: 'get',
@@ -138,7 +139,7 @@ export const routes: readonly Route[] = [
         answer: instancePage(page: $page, pageSize: $page_size, status: $status) { ${page(instance)} }
       }
     }`,
-    answer: (data) => data.project.answer,
+    response: (data) => data.project.answer,
   },
   {
     method: 'get',
@@ -149,7 +150,7 @@ export const routes: readonly Route[] = [
     operation: `query get_instance($organization_id: ID!, $project_id: ID!, $instance_id: ID!) {
       project(organizationId: $organization_id, id: $project_id) { answer: instance(id: $instance_id) { ${instance} } }
     }`,
-    answer: (data) => data.project.answer,
+    response: (data) => data.project.answer,
   },
   {
     // §4.3
@@ -173,7 +174,7 @@ export const routes: readonly Route[] = [
         }
       }
     }`,
-    answer: (data) => data.project.instance.answer,
+    response: (data) => data.project.instance.answer,
   },
   {
     method: 'get',
@@ -190,7 +191,7 @@ export const routes: readonly Route[] = [
         }
       }
     }`,
-    answer: (data) => data.project.answer,
+    response: (data) => data.project.answer,
   },
   {
     // §4.4
@@ -216,7 +217,7 @@ export const routes: readonly Route[] = [
         }
       }
     }`,
-    answer: (data) => [data.project.answer],
+    response: (data) => [data.project.answer],
   },
   {
     method: 'get',
@@ -233,7 +234,7 @@ export const routes: readonly Route[] = [
         }
       }
     }`,
-    answer: (data) => data.project.answer,
+    response: (data) => data.project.answer,
   },
   {
     // §4.5
@@ -251,7 +252,7 @@ export const routes: readonly Route[] = [
         idempotencyKey: $idempotency_key
       }) { marked unread_count: unreadCount }
     }`,
-    answer: (data) => data.answer,
+    response: (data) => data.answer,
   },
   {
     method: 'get',
@@ -262,7 +263,7 @@ export const routes: readonly Route[] = [
     operation: `query list_organizations($page: Int! = 1, $page_size: Int! = 20) {
       viewer { answer: organizationPage(page: $page, pageSize: $page_size) { ${page('id name currency role created')} } }
     }`,
-    answer: (data) => data.viewer.answer,
+    response: (data) => data.viewer.answer,
   },
   {
     method: 'get',
@@ -275,7 +276,7 @@ export const routes: readonly Route[] = [
         answer: projectPage(page: $page, pageSize: $page_size) { ${page('id name organization: organizationId role created')} }
       }
     }`,
-    answer: (data) => data.organization.answer,
+    response: (data) => data.organization.answer,
   },
 ];
 

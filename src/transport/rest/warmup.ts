@@ -6,8 +6,8 @@ import { toJsonText } from '../../kernel/jsontext.ts';
 import type { Pipeline } from '../../pipeline/pipeline.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { ContextDependencies } from '../http/context.ts';
-import { createExecutor } from './door.ts';
 import type { BoundRoute } from './route.ts';
+import { createExecutor } from './router.ts';
 
 interface WarmUpDependencies extends ContextDependencies {
   readonly pipeline: Pipeline;
@@ -33,7 +33,7 @@ interface Sample {
 }
 
 /**
- * Serves reads as a member of some project, and discards the answers: the first requests of a new replica would otherwise wait
+ * Serves reads as a member of some project, and discards the responses: the first requests of a new replica would otherwise wait
  * for V8 to compile, for connections to open and for PostgreSQL to plan. Never throws: the requests of clients will report
  * what is wrong.
  */
@@ -89,7 +89,7 @@ async function read(route: BoundRoute, sample: Sample, { pipeline, database, ser
       renewCredential: throwUnused,
       watchAccess: throwUnused,
     });
-  const answer = await route.serve({
+  const { body } = await route.serve({
     pathParameters: Object.fromEntries(route.pathNames.map((name) => [name, sample[name as keyof Sample] ?? ''])),
     ifMatch: undefined,
     idempotencyKey: undefined,
@@ -99,7 +99,7 @@ async function read(route: BoundRoute, sample: Sample, { pipeline, database, ser
     openContext,
     execute: createExecutor(pipeline, openContext),
   });
-  toJsonText(answer.body);
+  toJsonText(body);
 }
 
 /** Replaces the functions that a read never calls. */

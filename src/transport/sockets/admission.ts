@@ -3,7 +3,7 @@ import { Kind, type OperationDefinitionNode } from 'graphql';
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL } from 'graphql-ws';
 import { type AdmissionDependencies, admit } from '../../access/admission.ts';
 import { readBearer, readSessionCookie } from '../../access/credential.ts';
-import { limitHeaders } from '../../access/limits.ts';
+import { rateLimitHeaders } from '../../access/ratelimits.ts';
 import { openProject, type ProjectScope } from '../../access/scope.ts';
 import type { Viewer } from '../../access/viewer.ts';
 import type { Services } from '../../graph/context.ts';
@@ -30,7 +30,7 @@ export interface UpgradeDependencies extends AdmissionDependencies {
 export interface UpgradeRequest {
   readonly request: IncomingMessage;
   readonly url: URL;
-  /** The headers of its answer if it is rejected: name, value, name, value. */
+  /** The headers of its response if it is rejected: name, value, name, value. */
   readonly headers: string[];
 }
 
@@ -71,7 +71,7 @@ function matchPath(pattern: RegExp, pathname: string): Record<string, string> | 
 
 /**
  * Admits an upgrade: finds its viewer and the project that its socket may access. Each attempt is charged to a budget. Clients
- * can read the answer to an upgrade, so a Fault is thrown; browsers cannot, so an upgrade with a ticket gets a Rejection.
+ * can read the response to an upgrade, so a Fault is thrown; browsers cannot, so an upgrade with a ticket gets a Rejection.
  */
 export async function admitUpgrade(
   dependencies: UpgradeDependencies,
@@ -104,17 +104,18 @@ async function admitTicket(
   tickets: readonly string[],
   target: UpgradeTarget,
 ): Promise<SocketAdmission | Rejection> {
-  const { limits, database, services, addresses } = dependencies;
+  const { rateLimits, database, services, addresses } = dependencies;
   try {
     const [ticket = ''] = tickets;
-    const redeemed = tickets.length === 1 ? await redeemTicket({ database, shares: services.shares }, ticket) : 'ticket_unknown';
+    const redeemed =
+      tickets.length === 1 ? await redeemTicket({ database, userDatabases: services.userDatabases }, ticket) : 'ticket_unknown';
     if (typeof redeemed === 'string') {
-      await limits.spendAnonymous(addresses.of(request));
+      await rateLimits.spendAnonymous(addresses.of(request));
       const code = redeemed === 'ticket_expired' ? closeCodes.forbidden : closeCodes.unauthorized;
       return new Rejection(code, redeemed);
     }
     const { viewer, organizationId, projectId, sessionId } = redeemed;
-    await limits.spendUser(viewer.userId);
+    await rateLimits.spendUser(viewer.userId);
     if (!isTargetOf(redeemed, target)) return new Rejection(closeCodes.forbidden, 'ticket_target_mismatch');
     const scope = await openProject(database, viewer, { organizationId, projectId });
     return { viewer, onlyProject: { organizationId, projectId }, scope, ticket: { sessionId } };
@@ -141,7 +142,7 @@ async function admitCredential(dependencies: UpgradeDependencies, { request, hea
     readCredential: () => readBearer(request) ?? (takesCookie ? readSessionCookie(request) : null),
     readAddress: () => dependencies.addresses.of(request),
   });
-  headers.push(...Object.entries(limitHeaders(allowance)).flat());
+  headers.push(...Object.entries(rateLimitHeaders(allowance)).flat());
   if (fault) throw fault;
   return viewer;
 }

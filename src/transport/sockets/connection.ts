@@ -8,8 +8,8 @@ import { toFault } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import type { WriteQueue } from '../delivery/queue.ts';
-import type { Backlog } from '../http/backlog.ts';
 import type { ConcurrencyLimit } from '../http/concurrency.ts';
+import type { ConnectionBuffers } from '../http/connectionbuffers.ts';
 import type { ContextDependencies } from '../http/context.ts';
 import { type CloseCode, closeCodes, metricCodes } from './close.ts';
 import type { KeepAlive } from './keepalive.ts';
@@ -41,7 +41,7 @@ export interface ConnectionDependencies extends ContextDependencies {
   readonly keepAlive: KeepAlive<SocketConnection>;
   readonly quota: ConcurrencyLimit;
   /** Bounds the bytes buffered for the peers of an address, and for all peers. */
-  readonly backlog: Backlog;
+  readonly buffers: ConnectionBuffers;
 }
 
 /** The fields of each log line about a connection. */
@@ -79,9 +79,9 @@ export class SocketConnection implements Principal {
     /** ws implements the protocol; deliveries bypass it and write frames to the stream. */
     readonly socket: ServerSocket,
     private readonly stream: Socket,
-    /** The client's address, to which budgets and the backlog are charged. */
+    /** The client's address, to which budgets and buffers are charged. */
     readonly address: string,
-    private readonly logFields: LogFields,
+    readonly logFields: LogFields,
     private readonly dependencies: ConnectionDependencies,
     { viewer, onlyProject }: SocketAccess,
   ) {
@@ -165,7 +165,7 @@ export class SocketConnection implements Principal {
   }
 
   /** Creates the context of one operation, which starts nothing more once the socket is closed. */
-  openContext(noteWait?: Context['noteWait']): Context {
+  openContext(recordWait?: Context['recordWait']): Context {
     const { database, services, watch } = this.dependencies;
     const context = createContext({
       database,
@@ -174,7 +174,7 @@ export class SocketConnection implements Principal {
       viewer: this.viewer,
       onlyProject: this.onlyProject,
       route: null,
-      noteWait,
+      recordWait,
       renewCredential: (token) => this.#renew(token),
       watchAccess: (project, subscription) => watch.add({ principal: this, project, subscription }),
     });
@@ -200,7 +200,7 @@ export class SocketConnection implements Principal {
     };
   }
 
-  /** Throws on a closed socket, which would get no answer: to be called after every `await`, before new work starts. */
+  /** Throws on a closed socket, which would get no response: to be called after every `await`, before new work starts. */
   requireOpen(): void {
     if (!this.isOpen) throw Fault.notAuthenticated('The socket is closed.');
   }
@@ -214,7 +214,7 @@ export class SocketConnection implements Principal {
     return new Promise((resolve, reject) => {
       if (!this.isOpen) return resolve();
       this.socket.send(text, (failure) => (failure ? reject(failure) : resolve()));
-      this.recordBacklog();
+      this.recordBuffered();
     });
   }
 
@@ -224,13 +224,13 @@ export class SocketConnection implements Principal {
    */
   write(frames: Buffer): boolean {
     this.stream.write(frames);
-    this.recordBacklog();
+    this.recordBuffered();
     return !this.hasPendingBytes;
   }
 
   /** To be called after each write. */
-  recordBacklog(): void {
-    if (this.hasPendingBytes) this.dependencies.backlog.record(this.stream, this.address);
+  recordBuffered(): void {
+    if (this.hasPendingBytes) this.dependencies.buffers.record(this.stream, this.address);
   }
 
   /** Calls back when the bytes pending now are written to the kernel, or have failed to be: the socket closes then. */

@@ -15,7 +15,7 @@ const BINARY_PROTOCOL = 'binary';
 /** A large paste fits in one frame; a stream consists of many frames. */
 const MAX_FRAME_BYTES = 1024 * 1024;
 
-// A door imports no domain: it takes the types from the services.
+// A transport imports no domain: it takes the types from the services.
 type Consoles = Services['consoles'];
 export type ConsoleOpening = Exclude<Awaited<ReturnType<Consoles['prepare']>>, string>;
 type ConsoleRejection = Extract<Awaited<ReturnType<Consoles['prepare']>>, string>;
@@ -57,7 +57,7 @@ interface ConsoleAdmission {
 
 interface ConsoleSockets {
   readonly server: SocketServer;
-  /** Looks up the console to open. Throws a Fault for a client without a ticket, which can read the answer to its upgrade. */
+  /** Looks up the console to open. Throws a Fault for a client without a ticket, which can read the response to its upgrade. */
   prepare(request: IncomingMessage, url: URL, instanceId: string, admission: ConsoleAdmission): Promise<ConsoleOpening | Rejection>;
   /** Attaches a socket to the session of an opening. */
   serve(connection: SocketConnection, opening: ConsoleOpening): Promise<void>;
@@ -78,8 +78,8 @@ export function createConsoleSockets({ services, addresses, log }: ConsoleSocket
   return {
     server,
     async prepare(request, url, instanceId, { scope: admitted, ticket }) {
-      // An upgrade has no turn: any number of them wait for the statements of their own user.
-      const scope = rebindScope(admitted, services.shares.of(admitted.viewer.userId));
+      // An upgrade needs no permit: any number of them wait for the statements of their own user.
+      const scope = rebindScope(admitted, services.userDatabases.of(admitted.viewer.userId));
       const after = readParameter(url.searchParams, 'after', parsePosition);
       const sessionId = ticket ? ticket.sessionId : readParameter(url.searchParams, 'session_id', parseUuid);
       if (after === undefined) return new Rejection(closeCodes.badRequest, 'invalid_after');
@@ -135,7 +135,7 @@ function clientOf(connection: SocketConnection): ConsoleClient {
     },
     send(bytes, onSent) {
       socket.send(bytes, binary, onSent);
-      connection.recordBacklog();
+      connection.recordBuffered();
     },
     pause: () => socket.pause(),
     resume: () => socket.resume(),

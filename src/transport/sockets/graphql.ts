@@ -20,16 +20,17 @@ import {
 } from 'graphql-ws';
 import { admit } from '../../access/admission.ts';
 import { readBearerText } from '../../access/credential.ts';
-import type { Limits } from '../../access/limits.ts';
+import type { RateLimits } from '../../access/ratelimits.ts';
 import { Source } from '../../graph/source.ts';
+import { recordDuration } from '../../kernel/duration.ts';
 import { Fault } from '../../kernel/fault.ts';
 import { spliceTexts, toJsonText } from '../../kernel/jsontext.ts';
-import { noteDuration } from '../../kernel/wait.ts';
 import type { Enveloped, GetEnveloped } from '../../pipeline/enveloped.ts';
 import { maskError } from '../../pipeline/mask.ts';
 import { labelOperation } from '../../pipeline/naming.ts';
 import { findText, readHash, type TrustedDocuments } from '../../pipeline/trusted.ts';
 import { toFault } from '../../platform/errors.ts';
+import { SlowLog } from '../../platform/slowlog.ts';
 import { Delivery } from '../delivery/delivery.ts';
 import { openSource, RendererCache } from '../delivery/renderer.ts';
 import { checkProjectSocketOperation } from './admission.ts';
@@ -40,21 +41,23 @@ import { Subscription } from './subscription.ts';
 
 const INIT_TIMEOUT_MS = 5_000;
 const MAX_OPERATIONS = 50;
-/** How long an operation may take before the log has a line about it. */
-const SLOW_MS = 1_000;
 
 interface GraphqlSocketDependencies extends ConnectionDependencies {
-  readonly limits: Limits;
+  readonly rateLimits: RateLimits;
   readonly getEnveloped: GetEnveloped;
   readonly trusted: TrustedDocuments;
 }
 
-type Dependencies = GraphqlSocketDependencies & { readonly renderers: RendererCache };
+type Dependencies = GraphqlSocketDependencies & { readonly renderers: RendererCache; readonly slowLog: SlowLog };
 type InitContext = GraphqlWsContext<ConnectionInitMessage['payload'], GraphqlSocket>;
 
-/** Returns a function that serves graphql-transport-ws on a connection, by graphql-ws and the pipeline of GraphQL over HTTP. */
+/**
+ * Returns a function that serves graphql-transport-ws on a connection, by graphql-ws and the pipeline of GraphQL over HTTP. By
+ * `makeServer`, since `useServer` reads and answers every message itself: here a connection has rate and size limits, a lease on
+ * its credential, and events that are written once for all subscribers.
+ */
 export function createGraphqlSockets(injected: GraphqlSocketDependencies): (connection: SocketConnection) => void {
-  const dependencies = { ...injected, renderers: new RendererCache() };
+  const dependencies = { ...injected, renderers: new RendererCache(), slowLog: new SlowLog(injected.log) };
   const server = makeServer<ConnectionInitMessage['payload'], GraphqlSocket>({
     connectionInitWaitTimeout: INIT_TIMEOUT_MS,
     onConnect: (context) => context.extra.admit(context),
@@ -63,17 +66,17 @@ export function createGraphqlSockets(injected: GraphqlSocketDependencies): (conn
     async subscribe(args) {
       const { pipeline, operation } = runOf(args);
       const result = await pipeline.subscribe({ ...args, rootValue: undefined });
-      operation.endTurn();
+      operation.releasePermit();
       // graphql-ws would hold them in memory as long as the subscription lasts, which does not use them.
       Object.assign(args, { contextValue: undefined, rootValue: undefined, variableValues: undefined });
       return operation.subscription ?? result;
     },
     onNext({ extra }, id, payload, _args, result) {
-      extra.endTurn(id);
+      extra.releasePermit(id);
       return extra.formatResult(result, payload);
     },
     onError({ extra }, id, payload, errors) {
-      extra.endTurn(id);
+      extra.releasePermit(id);
       return extra.formatErrors(errors, payload);
     },
   });
@@ -117,8 +120,8 @@ interface SocketOperation {
   /** Set when its delivery has started. */
   subscription: Subscription | null;
   /** Lets the user's next operation begin. Without effect until this one may begin. */
-  endTurn: () => void;
-  /** Gives up the turn that the operation waits for. */
+  releasePermit: () => void;
+  /** Gives up the permit that the operation waits for. */
   withdraw: () => void;
   /** Whether the client has sent `complete`, or the operation exceeds the limit. */
   isCompleted: boolean;
@@ -197,7 +200,7 @@ class GraphqlSocket implements Protocol, GraphqlWs {
   /** Counts, authorizes, parses and validates an operation, and creates its context; or returns the errors that reject it. */
   async prepare(id: string, payload: SubscribePayload): Promise<ExecutionArgs | GraphQLError[]> {
     const connection = this.connection;
-    const { limits, getEnveloped, trusted, metrics } = this.dependencies;
+    const { rateLimits, getEnveloped, trusted, metrics } = this.dependencies;
     const operation = this.#operations.find((one) => one.id === id);
     try {
       if (!operation) throw new Error('the operation is not known');
@@ -206,8 +209,8 @@ class GraphqlSocket implements Protocol, GraphqlWs {
         operation.isCompleted = true;
         throw Fault.invalidRequest(`A socket carries at most ${MAX_OPERATIONS} operations.`);
       }
-      if (connection.viewer) await limits.spendUser(connection.viewer.userId);
-      await this.#takeTurn(operation, payload);
+      if (connection.viewer) await rateLimits.spendUser(connection.viewer.userId);
+      await this.#acquirePermit(operation, payload);
       await connection.authorize();
       connection.requireOpen();
       if (operation.isCompleted) throw Fault.invalidRequest('The operation was completed before it began.');
@@ -234,32 +237,31 @@ class GraphqlSocket implements Protocol, GraphqlWs {
     }
   }
 
-  /** Waits for the operation's turn among those of its user. The credential is checked afterwards. */
-  async #takeTurn(operation: SocketOperation, payload: SubscribePayload): Promise<void> {
+  /** Waits for a permit of the user's semaphore. The credential is checked afterwards. */
+  async #acquirePermit(operation: SocketOperation, payload: SubscribePayload): Promise<void> {
     const { viewer, address } = this.connection;
-    const turn = this.dependencies.services.turns.take(viewer?.userId ?? address, () => Buffer.byteLength(toJsonText(payload)));
-    operation.withdraw = turn.end;
-    if (operation.isCompleted || !this.connection.isOpen) turn.end();
-    if (turn.beginning) await noteDuration(turn.beginning, (milliseconds) => (operation.waitedMs += milliseconds));
+    const permit = this.dependencies.services.semaphore.acquire(viewer?.userId ?? address, () => Buffer.byteLength(toJsonText(payload)));
+    operation.withdraw = permit.release;
+    if (operation.isCompleted || !this.connection.isOpen) permit.release();
+    if (permit.acquired) await recordDuration(permit.acquired, (milliseconds) => (operation.waitedMs += milliseconds));
     operation.withdraw = noop;
-    operation.endTurn = () => {
-      operation.endTurn = noop;
-      turn.end();
+    operation.releasePermit = () => {
+      operation.releasePermit = noop;
+      permit.release();
       this.#logSlow(operation);
     };
   }
 
   /** Logs an operation that has taken long. Of a subscription this is its beginning. */
   #logSlow({ label: operation, startedAt, waitedMs }: SocketOperation): void {
-    const { log, viewer } = this.connection;
-    const duration = performance.now() - startedAt;
-    const times = { duration_ms: Math.round(duration), waited_ms: Math.round(waitedMs) || undefined };
-    if (duration >= SLOW_MS) log.info({ operation, ...times, user_id: viewer?.userId }, 'a slow operation');
+    const { logFields, viewer } = this.connection;
+    const describe = () => ({ ...logFields, operation, waited_ms: Math.round(waitedMs) || undefined, user_id: viewer?.userId });
+    this.dependencies.slowLog.report(performance.now() - startedAt, describe, 'a slow operation', 'info');
   }
 
-  /** Lets the user's next operation begin, before the answer of this one is sent: its peer may not read. */
-  endTurn(id: string): void {
-    this.#operations.find((one) => one.id === id)?.endTurn();
+  /** Lets the user's next operation begin, before the response of this one is sent: its peer may not read. */
+  releasePermit(id: string): void {
+    this.#operations.find((one) => one.id === id)?.releasePermit();
   }
 
   formatResult(result: ExecutionResult, payload: SubscribePayload): FormattedExecutionResult {
@@ -305,14 +307,14 @@ class GraphqlSocket implements Protocol, GraphqlWs {
       label: 'none',
       waitedMs: 0,
       subscription: null,
-      endTurn: noop,
+      releasePermit: noop,
       withdraw: noop,
       isCompleted: false,
       next: null,
     };
     this.#operations = [...this.#operations, operation];
     const finished = this.#forward(message).finally(() => {
-      operation.endTurn();
+      operation.releasePermit();
       this.#operations = this.#operations.filter((one) => one !== operation);
       if (operation.next && this.connection.isOpen) this.#handleMessage(operation.next);
     });

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { GraphQLSchema } from 'graphql';
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL } from 'graphql-ws';
 import type { WebSocket } from 'ws';
-import { LimitFault, limitHeaders } from '../../access/limits.ts';
+import { RateLimitFault, rateLimitHeaders } from '../../access/ratelimits.ts';
 import { Fault } from '../../kernel/fault.ts';
 import type { GetEnveloped } from '../../pipeline/enveloped.ts';
 import type { TrustedDocuments } from '../../pipeline/trusted.ts';
@@ -14,7 +14,7 @@ import type { Logger } from '../../platform/logger.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import { ConcurrencyLimit } from '../http/concurrency.ts';
 import { readRequestId } from '../http/exchange.ts';
-import { answerRaw } from '../http/raw.ts';
+import { answerRaw } from '../http/rawresponse.ts';
 import { readTrace } from '../http/trace.ts';
 import { pathPattern } from '../http/url.ts';
 import { bindStream } from '../rest/stream.ts';
@@ -39,14 +39,14 @@ import { acceptUpgrade, createSocketServer, type ServerSocket } from './socket.t
 /** The share of a drain's window before the first close: by then the load balancer sends no reconnecting client here again. */
 const DRAIN_DELAY_RATIO = 0.2;
 
-interface SocketDoorDependencies extends Omit<ConnectionDependencies, 'keepAlive' | 'quota'>, UpgradeDependencies {
+interface SocketEndpointDependencies extends Omit<ConnectionDependencies, 'keepAlive' | 'quota'>, UpgradeDependencies {
   readonly schema: GraphQLSchema;
   readonly getEnveloped: GetEnveloped;
   readonly trusted: TrustedDocuments;
   readonly config: { readonly socketsPerUser: number };
 }
 
-export interface SocketDoor {
+export interface SocketEndpoint {
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
   /** Closes every socket with a code that makes its client reconnect, spread over the window. Resolves when all are closed. */
   drain(windowMs: number): Promise<void>;
@@ -61,7 +61,7 @@ interface PreparedUpgrade {
   readonly opening: ConsoleOpening | null;
 }
 
-export function createSocketDoor(injected: SocketDoorDependencies): SocketDoor {
+export function createSocketEndpoint(injected: SocketEndpointDependencies): SocketEndpoint {
   const keepAlive = new KeepAlive<SocketConnection>();
   const quota = new ConcurrencyLimit(injected.config.socketsPerUser);
   const dependencies = { ...injected, keepAlive, quota };
@@ -136,7 +136,7 @@ export function createSocketDoor(injected: SocketDoorDependencies): SocketDoor {
       const start = async () => open({ request, url: readUrl(request), headers }, socket, head, logFields);
       start().catch((failure: unknown) => {
         const fault = toFault(failure);
-        if (fault instanceof LimitFault) headers.push(...Object.entries(limitHeaders(fault.allowance)).flat());
+        if (fault instanceof RateLimitFault) headers.push(...Object.entries(rateLimitHeaders(fault.allowance)).flat());
         metrics.upgradeRejections.inc({ code: fault.code });
         const log = dependencies.log.child(logFields);
         logCause(fault, { log });
@@ -179,7 +179,7 @@ function limitSockets(quota: ConcurrencyLimit, prepared: PreparedUpgrade | Rejec
   throw Fault.quotaReached(`A user may have ${quota.max} WebSockets open at once.`, { quota: 'sockets_per_user', limit: quota.max });
 }
 
-/** Closes a socket with the reason of its rejection, for a browser, which cannot read the answer to an upgrade. */
+/** Closes a socket with the reason of its rejection, for a browser, which cannot read the response to an upgrade. */
 function closeRejected(metrics: Metrics, ws: WebSocket, { code, reason }: Rejection, log: Logger): void {
   ws.on('error', () => {});
   metrics.upgradeRejections.inc({ code: reason });

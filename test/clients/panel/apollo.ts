@@ -19,7 +19,7 @@ import {
   showPanel,
 } from './panel.ts';
 
-interface NotificationsAnswer {
+interface NotificationsResponse {
   readonly project: { readonly __typename: 'Project'; readonly id: string; readonly notifications: NotificationsData };
 }
 
@@ -57,14 +57,14 @@ export function openApollo({ url, socketUrl, token, organizationId, projectId }:
   }
 
   function shownNotifications(): NotificationsData {
-    const found = cache.readQuery<NotificationsAnswer>({ query: notifications, variables: ids });
+    const found = cache.readQuery<NotificationsResponse>({ query: notifications, variables: ids });
     if (!found) throw new Error('no notifications in the cache');
     return found.project.notifications;
   }
 
   function tell(event: FeedEvent): void {
     if (event.__typename === 'NotificationAdded') {
-      cache.updateQuery<NotificationsAnswer>({ query: notifications, variables: ids }, (data) => {
+      cache.updateQuery<NotificationsResponse>({ query: notifications, variables: ids }, (data) => {
         if (!data) return data;
         const edge = { __typename: 'NotificationEdge', cursor: event.notification.id, node: event.notification };
         const list = { ...data.project.notifications, edges: [edge, ...data.project.notifications.edges] };

@@ -58,7 +58,7 @@ interface Connection<Node> {
   readonly edges: ReadonlyArray<{ readonly node: Node }>;
 }
 
-/** The answer of the panel's query, the same for all clients. */
+/** The response of the panel's query, the same for all clients. */
 export interface PanelData {
   readonly viewer: {
     readonly organizations: Connection<{

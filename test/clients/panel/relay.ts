@@ -36,12 +36,12 @@ export function openEnvironment({ url, socketUrl, token }: Pick<PanelOptions, 'u
   const socket = createClient({ url: socketUrl, webSocketImpl: WebSocket, connectionParams: { Authorization: `Bearer ${token}` } });
   const network = Network.create(
     async ({ text }, variables) => {
-      const answer = await fetch(url, {
+      const response = await fetch(url, {
         method: 'POST',
         headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
         body: JSON.stringify({ query: text, variables }),
       });
-      return answer.json();
+      return response.json();
     },
     ({ text, name }, variables) =>
       Observable.create((sink) =>
@@ -132,8 +132,8 @@ export async function openRelay(options: PanelOptions, artifacts: string): Promi
           subscription: feed,
           variables: { organizationId, projectId },
           updater: tell as SelectorStoreUpdater<{ notificationFeed: FeedEvent }>,
-          onNext(answer) {
-            if (answer?.notificationFeed.__typename === 'FeedReady') resolve(() => following.dispose());
+          onNext(data) {
+            if (data?.notificationFeed.__typename === 'FeedReady') resolve(() => following.dispose());
           },
           onError: reject,
         });

@@ -19,7 +19,7 @@ import {
   showPanel,
 } from './panel.ts';
 
-interface NotificationsAnswer {
+interface NotificationsResponse {
   readonly project: { readonly __typename: 'Project'; readonly id: string; readonly notifications: NotificationsData };
 }
 
@@ -53,7 +53,7 @@ export function openUrql({ url, socketUrl, token, organizationId, projectId }: P
 
   function tell(event: FeedEvent, cache: Cache): void {
     if (event.__typename === 'NotificationAdded') {
-      cache.updateQuery<NotificationsAnswer>({ query: notificationsQuery, variables: { ...ids, ...opening } }, (data) => {
+      cache.updateQuery<NotificationsResponse>({ query: notificationsQuery, variables: { ...ids, ...opening } }, (data) => {
         if (!data) return data;
         const edge = { __typename: 'NotificationEdge', cursor: event.notification.id, node: event.notification };
         const list = { ...data.project.notifications, edges: [edge, ...data.project.notifications.edges] };
@@ -64,7 +64,7 @@ export function openUrql({ url, socketUrl, token, organizationId, projectId }: P
     }
     if (event.__typename === 'NotificationsRead') {
       const isRead = new Set(event.notificationIds);
-      const shown = cache.readQuery<NotificationsAnswer>({ query: notificationsQuery, variables: { ...ids, ...opening } });
+      const shown = cache.readQuery<NotificationsResponse>({ query: notificationsQuery, variables: { ...ids, ...opening } });
       for (const { node } of shown?.project.notifications.edges ?? []) {
         if (!isRead.has(node.id) && node.sequence > event.readThrough) continue;
         cache.writeFragment(readState, { __typename: 'Notification', id: node.id, read: true });
@@ -116,7 +116,7 @@ export function openUrql({ url, socketUrl, token, organizationId, projectId }: P
     return found;
   }
 
-  const shownNotifications = () => readCached<NotificationsAnswer>(notificationsQuery, { ...ids, ...opening }).project.notifications;
+  const shownNotifications = () => readCached<NotificationsResponse>(notificationsQuery, { ...ids, ...opening }).project.notifications;
 
   return {
     load: () => fetchAnew(panelQuery, {}),

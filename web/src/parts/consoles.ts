@@ -37,9 +37,9 @@ export function useEndSession() {
   const end = async ({ projectId, organizationId, session: { id, userEmail } }: EndOfSession): Promise<boolean> => {
     // The idempotency key makes a second click or a retry harmless.
     const input = { organizationId, projectId, id, idempotencyKey: `end-${id}` };
-    const answer = await run({ variables: { input } }).catch(() => null);
-    if (answer) toast(`The session of ${userEmail} is over.`);
-    return answer !== null;
+    const response = await run({ variables: { input } }).catch(() => null);
+    if (response) toast(`The session of ${userEmail} is over.`);
+    return response !== null;
   };
   return { end, loading, error };
 }

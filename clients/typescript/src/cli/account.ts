@@ -27,8 +27,8 @@ export function addAccount(program: Command): void {
       const credential = await readSecret(`API key or session token for ${url}: `);
       const session = new Session(url, credential, (session) => findProject(session, options.project ?? null));
       const { viewer } = await session.query<{ viewer: Viewer }>('{ viewer { id name email } }').catch((failure: unknown) => {
-        const isRefused = failure instanceof PorticoError && failure.code === 'not_authenticated';
-        throw isRefused ? new CommandFailure(`${url} does not take it: it is wrong, revoked or expired. Nothing was kept.`) : failure;
+        const isRejected = failure instanceof PorticoError && failure.code === 'not_authenticated';
+        throw isRejected ? new CommandFailure(`${url} does not take it: it is wrong, revoked or expired. Nothing was kept.`) : failure;
       });
       const project = options.project === undefined ? await keepProject(session, kept) : await session.project();
       const path = await changeProfile(options.profile, { url, credential, ...(project && { project }) });

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { toRefusal } from '../error.ts';
+import { toRejection } from '../error.ts';
 import { CommandFailure } from './failure.ts';
 import { readData } from './input.ts';
 import { type GlobalOptions, openSession } from './options.ts';
@@ -34,9 +34,9 @@ export function addApi(program: Command): void {
       const session = await openSession(options);
       const body = options.data === undefined ? undefined : await readData(options.data);
       const filled = await fillPath(session, path);
-      const answer = await session.sendAnyway(verb, filled, { headers, ...(body !== undefined && { body }) });
-      await print(answer);
-      if (!answer.response.ok) throw toRefusal(answer.response, answer.text);
+      const received = await session.sendAnyway(verb, filled, { headers, ...(body !== undefined && { body }) });
+      await print(received);
+      if (!received.response.ok) throw toRejection(received.response, received.text);
     });
 }
 

@@ -5,7 +5,7 @@ import { PorticoError } from '../error.ts';
 import { CommandFailure } from './failure.ts';
 import { parseJson, readText } from './input.ts';
 import { parseExactly } from './numbers.ts';
-import type { V1Answer } from './session.ts';
+import type { V1Response } from './session.ts';
 import { layOut } from './text.ts';
 
 /** The writable fields of a dashboard; all others in a file are read-only. */
@@ -34,7 +34,7 @@ export interface Served {
   readonly content: Content;
 }
 
-export function readServed({ response, text }: V1Answer): Served {
+export function readServed({ response, text }: V1Response): Served {
   const dashboard = JSON.parse(text) as Content & { id: string; name: string };
   const version = Number(/^(?:W\/)?"(\d+)"$/.exec(response.headers.get('etag') ?? '')?.[1]);
   if (!Number.isInteger(version))

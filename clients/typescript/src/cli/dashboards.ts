@@ -108,8 +108,8 @@ async function listDashboards(session: Session): Promise<Listed[]> {
       }
     }
   }`;
-  type Answer = { project: { dashboards: Part<Listed> } };
-  return listAll(async (after) => (await session.query<Answer>(document, { id, after })).project.dashboards);
+  type Data = { project: { dashboards: Part<Listed> } };
+  return listAll(async (after) => (await session.query<Data>(document, { id, after })).project.dashboards);
 }
 
 function chooseDashboard(listed: readonly Listed[], wanted: string): Listed {

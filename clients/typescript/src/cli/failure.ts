@@ -29,7 +29,7 @@ const consoleEnds: Readonly<Record<string, string>> = {
   too_many_consoles: 'Too many consoles of yours are open: close one.',
 };
 
-/** Whether a write that failed may have been executed: no answer came, or one that does not tell. */
+/** Whether a write that failed may have been executed: no response came, or one that does not tell. */
 export const isUncertain = (failure: unknown): boolean =>
   failure instanceof PorticoError &&
   (failure.code === 'unreachable' ||

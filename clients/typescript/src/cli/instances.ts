@@ -24,8 +24,8 @@ export function addInstances(program: Command): void {
     const session = await openSession(options);
     const { text } = await session.v1('GET', 'compute/instances', { query: { status, page, page_size: pageSize } });
     if (options.json) return writeDocument(text);
-    const answer = JSON.parse(text) as Page;
-    const rows = answer.results.map((one) => [
+    const listed = JSON.parse(text) as Page;
+    const rows = listed.results.map((one) => [
       one.name,
       { text: one.status, style: styleOf(one.status) },
       one.plan,
@@ -36,7 +36,7 @@ export function addInstances(program: Command): void {
       one.id,
     ]);
     await writeTable(['INSTANCE', 'STATUS', 'PLAN', 'VCPU', 'MEMORY', 'DISK', 'REGION', 'ID'], rows);
-    noteMore(answer);
+    noteMore(listed);
   });
 }
 
@@ -47,8 +47,8 @@ export async function findInstance(session: Session, wanted: string): Promise<st
   const document = `query ($project: ID!, $name: Text!) {
     project(id: $project) { instances(first: 100, filter: { namePrefix: $name }, orderBy: { field: name }) { nodes { id name } } }
   }`;
-  type Answer = { project: { instances: { nodes: { id: string; name: string }[] } } };
-  const { instances } = (await session.query<Answer>(document, { project, name: wanted })).project;
+  type Data = { project: { instances: { nodes: { id: string; name: string }[] } } };
+  const { instances } = (await session.query<Data>(document, { project, name: wanted })).project;
   const found = instances.nodes.filter(({ name }) => name === wanted);
   const [only] = found;
   if (!only) throw new CommandFailure(`There is no instance ${wanted} in the project: “portico instances” lists them.`);

@@ -27,8 +27,8 @@ export function addKeys(program: Command): void {
       const options = command.optsWithGlobals<GlobalOptions>();
       const session = await openSession(options);
       const document = `query ($after: String) { viewer { apiKeys(first: 100, after: $after) { nodes { ${keyFields} } ${pageInfo} } } }`;
-      type Answer = { viewer: { apiKeys: Part<ApiKey> } };
-      const all = await listAll(async (after) => (await session.query<Answer>(document, { after })).viewer.apiKeys);
+      type Data = { viewer: { apiKeys: Part<ApiKey> } };
+      const all = await listAll(async (after) => (await session.query<Data>(document, { after })).viewer.apiKeys);
       if (options.json) return writeValue(all);
       const rows = all.map((key) => [
         key.name,
@@ -49,9 +49,9 @@ export function addKeys(program: Command): void {
       const options = command.optsWithGlobals<GlobalOptions & { readonly expires?: string }>();
       const session = await openSession(options);
       const document = `mutation ($input: CreateApiKeyInput!) { createApiKey(input: $input) { key api_key: apiKey { ${keyFields} } } }`;
-      type Answer = { createApiKey: { key: string; api_key: ApiKey } };
+      type Data = { createApiKey: { key: string; api_key: ApiKey } };
       const input = { name, expires: options.expires, idempotencyKey: crypto.randomUUID() };
-      const { createApiKey } = await session.query<Answer>(document, { input }).catch((failure: unknown) => {
+      const { createApiKey } = await session.query<Data>(document, { input }).catch((failure: unknown) => {
         if (isUncertain(failure))
           note('Whether the key was made is not known: “portico keys list” shows it, “portico keys revoke” ends it.');
         throw failure;

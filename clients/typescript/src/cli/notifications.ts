@@ -33,8 +33,8 @@ export function addNotifications(program: Command): void {
     const { unread, severity, kind, page, pageSize } = options;
     const { text } = await session.v1('GET', 'notifications', { query: { unread, severity, kind, page, page_size: pageSize } });
     if (options.json) return writeDocument(text);
-    const answer = JSON.parse(text) as Page;
-    const rows = answer.results.map((one) => [
+    const listed = JSON.parse(text) as Page;
+    const rows = listed.results.map((one) => [
       String(one.sequence),
       formatTime(one.created),
       { text: one.severity, style: severityStyles[one.severity] },
@@ -44,7 +44,7 @@ export function addNotifications(program: Command): void {
       one.title,
     ]);
     await writeTable(['#', 'CREATED (UTC)', 'SEVERITY', 'READ', 'ID', 'KIND', 'TITLE'], rows);
-    noteMore(answer);
+    noteMore(listed);
   });
   addRead(program);
   addPublish(program);
@@ -100,8 +100,8 @@ function addPublish(program: Command): void {
       const idempotencyKey = options.idempotencyKey ?? crypto.randomUUID();
       const input = { organizationId, projectId, kind, severity, title, body, data, resourceType, resourceId, idempotencyKey };
       const document = `mutation ($input: PublishNotificationInput!) { publishNotification(input: $input) { notification { ${published} } } }`;
-      type Answer = { publishNotification: { notification: components['schemas']['Notification'] } };
-      const { publishNotification } = await session.query<Answer>(document, { input }, exactJson).catch((failure: unknown) => {
+      type Data = { publishNotification: { notification: components['schemas']['Notification'] } };
+      const { publishNotification } = await session.query<Data>(document, { input }, exactJson).catch((failure: unknown) => {
         if (isUncertain(failure))
           note(`Whether it was published is told by sending it again with --idempotency-key ${idempotencyKey}: it is published once.`);
         throw failure;

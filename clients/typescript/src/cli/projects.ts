@@ -23,8 +23,8 @@ export async function listProjects(session: Session): Promise<ListedProject[]> {
   const document = `query ($after: String, $projectAfter: String) {
     viewer { organizations(first: 20, after: $after) { nodes { ${projectsOf} } ${pageInfo} } }
   }`;
-  type Answer = { viewer: { organizations: Part<Organization> } };
-  const organizations = await listAll(async (after) => (await session.query<Answer>(document, { after })).viewer.organizations);
+  type Data = { viewer: { organizations: Part<Organization> } };
+  const organizations = await listAll(async (after) => (await session.query<Data>(document, { after })).viewer.organizations);
   const projects: ListedProject[] = [];
   for (const organization of organizations) projects.push(...(await listRest(session, organization)));
   return projects;

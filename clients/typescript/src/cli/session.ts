@@ -1,5 +1,5 @@
 import { CredentialSource } from '../credential.ts';
-import { toForeign, toRefusal } from '../error.ts';
+import { toForeign, toRejection } from '../error.ts';
 import { Http } from '../http.ts';
 import type { Feed, FeedOptions, Portico } from '../index.ts';
 import { type JsonCodec, query } from '../query.ts';
@@ -17,7 +17,7 @@ interface V1Request {
   readonly body?: string;
 }
 
-export interface V1Answer {
+export interface V1Response {
   readonly response: Response;
   /** The unparsed body. */
   readonly text: string;
@@ -65,25 +65,25 @@ export class Session {
   }
 
   /** Sends a request to a path below the project's URL. */
-  async v1(method: string, path: string, request: V1Request = {}): Promise<V1Answer> {
+  async v1(method: string, path: string, request: V1Request = {}): Promise<V1Response> {
     const { id, organizationId } = await this.project();
     return this.send(method, `/v1/organizations/${organizationId}/projects/${id}/${path}`, request);
   }
 
   /** Sends a request to v1; throws if it is rejected, or if its response is not JSON. The response is text, so that numbers keep their digits. */
-  async send(method: string, path: string, { query = {}, headers, body }: V1Request = {}): Promise<V1Answer> {
-    const answer = await this.sendAnyway(method, path, { query, body, ...(headers && { headers }) });
-    if (!answer.response.ok) throw toRefusal(answer.response, answer.text);
+  async send(method: string, path: string, { query = {}, headers, body }: V1Request = {}): Promise<V1Response> {
+    const received = await this.sendAnyway(method, path, { query, body, ...(headers && { headers }) });
+    if (!received.response.ok) throw toRejection(received.response, received.text);
     try {
-      JSON.parse(answer.text);
+      JSON.parse(received.text);
     } catch (cause) {
-      throw toForeign(answer.response, 'JSON', { cause });
+      throw toForeign(received.response, 'JSON', { cause });
     }
-    return answer;
+    return received;
   }
 
   /** The same, but also returns error responses. A write to v1 without an idempotency key gets one, so that it can be retried. */
-  async sendAnyway(method: string, path: string, { query = {}, headers, body }: V1Request): Promise<V1Answer> {
+  async sendAnyway(method: string, path: string, { query = {}, headers, body }: V1Request): Promise<V1Response> {
     // Rejects paths such as `//elsewhere/`: the credential is for this server only.
     const address = URL.canParse(path, this.url) ? new URL(path, this.url) : null;
     if (!address || address.origin !== new URL(this.url).origin || address.username || address.password)

@@ -44,14 +44,14 @@ export const changedFields = (a: Content, b: Content): readonly Field[] =>
 const MAX_MEMOIZED = 4;
 
 /** Memoizes a function of a text, as several components compute the same at each key press. */
-function memoize<Answer>(compute: (text: string) => Answer): (text: string) => Answer {
-  const answers = new Map<string, Answer>();
+function memoize<Result>(compute: (text: string) => Result): (text: string) => Result {
+  const results = new Map<string, Result>();
   return (text) => {
-    if (!answers.has(text)) {
-      for (const oldest of [...answers.keys()].slice(0, answers.size - MAX_MEMOIZED)) answers.delete(oldest);
-      answers.set(text, compute(text));
+    if (!results.has(text)) {
+      for (const oldest of [...results.keys()].slice(0, results.size - MAX_MEMOIZED)) results.delete(oldest);
+      results.set(text, compute(text));
     }
-    return answers.get(text) as Answer;
+    return results.get(text) as Result;
   };
 }
 

@@ -82,10 +82,10 @@ function Examples({ base, reader }: { base: string; reader: Reader }) {
   const to = (guide: string, title: string) => <Link href={`${base}/${guide}`}>{title}</Link>;
   return (
     <>
-      <Example title="v1" more={to('v1', 'The v1 door')}>
+      <Example title="v1" more={to('v1', 'The v1 API')}>
         <Code text={`curl -sS -H "Authorization: Bearer ${key}" "${projectUrl(reader)}/notifications?unread=true&page_size=3"`} />
       </Example>
-      <Example title="A GraphQL query" more={to('graphql', 'The GraphQL door')}>
+      <Example title="A GraphQL query" more={to('graphql', 'The GraphQL API')}>
         <Code text={query} />
         <Code text={toCurl(query, { id: projectId }, reader)} />
       </Example>

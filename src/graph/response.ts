@@ -1,0 +1,224 @@
+import { setImmediate as nextImmediate } from 'node:timers/promises';
+import { type GraphQLResolveInfo, responsePathAsArray } from 'graphql';
+import type { FairLimit } from '../kernel/fairlimit.ts';
+import { Fault } from '../kernel/fault.ts';
+import { toJsonParts } from '../kernel/jsontext.ts';
+import { exceedsBytes, findOverflow } from '../kernel/size.ts';
+import { selectsAny } from './selection.ts';
+
+/** A row with the size of its heavy columns in bytes, whether they were read or not. */
+export interface Sized {
+  readonly bytes: number | null;
+}
+
+/**
+ * Reads rows, with the heavy columns of as many of the first rows as fit in `bytesLeft`; with null, of none. Throws
+ * `invalid_request` when the lists of the response together exceed its budget.
+ */
+export type ReadWithinBudget = <Row extends Sized>(load: (bytesLeft: number | null) => Promise<Row[]>) => Promise<Row[]>;
+
+/** The reader of a field, as an argument of a batch: its JSON says whether it reads heavy columns, all within the request's one budget. */
+interface FieldReader extends ReadWithinBudget {
+  toJSON(): string;
+}
+
+/** Reads rows without their heavy columns. */
+export const readWithoutHeavyFields: FieldReader = Object.assign(
+  <Row extends Sized>(load: (bytesLeft: number | null) => Promise<Row[]>) => load(null),
+  { toJSON: () => 'without heavy fields' },
+);
+
+/** Runs a task once a large response may be read. */
+type RunInSlot = (task: () => Promise<void>) => Promise<void>;
+
+/** A list up to this size is read at once; a larger one first waits for a slot among the large responses of the process. */
+const SMALL_BYTES = 256 * 1024;
+/** A slot is released after this time, whatever the state of the response. */
+const MAX_SLOT_MS = 10_000;
+
+/**
+ * The bytes that all lists of one request may read together. Lists are read one after another, so that a document with many
+ * lists holds no more memory than a document with one. A large response waits for a slot and holds it until it is serialized,
+ * so that large responses take neither the memory nor the database from the others.
+ */
+export class ResponseBudget {
+  /** The list that exceeded the budget; null while there is none. */
+  exceeded: LimitExceeded | null = null;
+  readonly #maxBytes: number;
+  readonly #runInSlot: RunInSlot;
+  #bytesLeft: number;
+  #previousRead: Promise<unknown> | null = null;
+  #releaseSlot: (() => void) | null = null;
+  #isSerializing = false;
+  #isClosed = false;
+
+  constructor(maxBytes: number, runInSlot: RunInSlot) {
+    this.#maxBytes = maxBytes;
+    this.#bytesLeft = maxBytes;
+    this.#runInSlot = runInSlot;
+  }
+
+  read<Row extends Sized>(path: GraphQLResolveInfo['path'], load: (bytesLeft: number) => Promise<Row[]>): Promise<Row[]> {
+    const previous = this.#previousRead;
+    const rows = previous ? previous.then(() => this.#readNext(path, load)) : this.#readNext(path, load);
+    this.#previousRead = rows.catch(() => {});
+    return rows;
+  }
+
+  /** Whether the response is large and holds a slot. */
+  get isLarge(): boolean {
+    return this.#releaseSlot !== null;
+  }
+
+  /** The JSON text of a large response, in UTF-8. Each step blocks the event loop for some milliseconds; other work runs in between. */
+  async serialize(body: unknown): Promise<Buffer> {
+    this.#isSerializing = true;
+    try {
+      await nextImmediate();
+      const parts = toJsonParts(body);
+      await nextImmediate();
+      return await toBytes(parts);
+    } finally {
+      this.#isSerializing = false;
+      this.close();
+    }
+  }
+
+  /**
+   * Releases the slot, unless the response is being serialized. When a field has failed, lists beside it may still be pending:
+   * nothing more is read for them.
+   */
+  close(): void {
+    if (this.#isSerializing) return;
+    this.#isClosed = true;
+    this.#releaseSlot?.();
+    this.#releaseSlot = null;
+  }
+
+  async #readNext<Row extends Sized>(path: GraphQLResolveInfo['path'], load: (bytesLeft: number) => Promise<Row[]>): Promise<Row[]> {
+    if (this.#isClosed) return [];
+    if (this.exceeded) throw responseTooLarge(this.exceeded);
+    const hasSlot = this.isLarge;
+    let rows = await load(hasSlot ? this.#bytesLeft : Math.min(this.#bytesLeft, SMALL_BYTES));
+    let bytes = sumBytes(rows);
+    if (!hasSlot && bytes > SMALL_BYTES && bytes <= this.#bytesLeft) {
+      // Many responses may wait: they hold no rows meanwhile.
+      rows = [];
+      await this.#acquireSlot();
+      if (this.#isClosed) {
+        this.close();
+        return rows;
+      }
+      rows = await load(this.#bytesLeft);
+      bytes = sumBytes(rows);
+    }
+    if (bytes > this.#bytesLeft) {
+      this.exceeded = { maxBytes: this.#maxBytes, path: namesOf(path) };
+      throw responseTooLarge(this.exceeded);
+    }
+    this.#bytesLeft -= bytes;
+    return rows;
+  }
+
+  #acquireSlot(): Promise<void> {
+    return new Promise((resolve) => {
+      const occupy = (release: () => void) => {
+        const timer = setTimeout(release, MAX_SLOT_MS);
+        this.#releaseSlot = () => {
+          clearTimeout(timer);
+          release();
+        };
+        resolve();
+      };
+      void this.#runInSlot(() => new Promise<void>(occupy));
+    });
+  }
+}
+
+/** The bytes that are encoded in a step: a millisecond's work. */
+const STEP_BYTES = 512 * 1024;
+
+/** Joins texts into one buffer, in UTF-8, in steps. */
+async function toBytes(parts: readonly string[]): Promise<Buffer> {
+  const bytes = Buffer.allocUnsafe(parts.reduce((sum, part) => sum + Buffer.byteLength(part), 0));
+  let at = 0;
+  let stepEnd = STEP_BYTES;
+  for (const part of parts) {
+    at += bytes.write(part, at);
+    if (at < stepEnd) continue;
+    stepEnd = at + STEP_BYTES;
+    await nextImmediate();
+  }
+  return bytes;
+}
+
+function sumBytes(rows: readonly Sized[]): number {
+  return rows.reduce((sum, { bytes }) => sum + (bytes ?? 0), 0);
+}
+
+/** The limits of the responses of a process. */
+export interface ResponseLimits {
+  /** The size of one response, as JSON text. */
+  readonly maxBytes: number;
+  /** The large responses that are read at once, by user. */
+  readonly largeResponses: FairLimit;
+}
+
+/** The part of a request's context that limits its response. */
+export interface ResponseContext {
+  readonly services: { readonly responseLimits: ResponseLimits };
+  /** The budget that all lists of the request share. */
+  openResponseBudget(): ResponseBudget;
+  /** The budget, or null if no list has opened it. */
+  findResponseBudget(): ResponseBudget | null;
+  /** The JSON text of the response. A large response is serialized in steps, with other work in between. */
+  serializeResponse(body: unknown): string | Promise<Buffer>;
+}
+
+/** The reader for the rows of a field: it reads the heavy fields only if one of them is selected. */
+export function openReader(context: ResponseContext, info: GraphQLResolveInfo, heavyFields: ReadonlySet<string>): FieldReader {
+  if (!selectsAny(info, heavyFields)) return readWithoutHeavyFields;
+  return openHeavyReader(context, info.path);
+}
+
+/** The reader for rows with heavy columns; a list that exceeds the budget is named by the path. */
+export function openHeavyReader(context: ResponseContext, path: GraphQLResolveInfo['path']): FieldReader {
+  const read = <Row extends Sized>(load: (bytesLeft: number | null) => Promise<Row[]>) => context.openResponseBudget().read(path, load);
+  return Object.assign(read, { toJSON: () => 'with heavy fields' });
+}
+
+/** The limit that a response exceeds, and the place where it does. */
+interface LimitExceeded {
+  readonly maxBytes: number;
+  /** The response names that lead to the list or field; empty if no single place exceeds the limit. */
+  readonly path: readonly string[];
+}
+
+/** Checks, before a response is serialized, whether it is too large; null if it is not. */
+export function findResponseOverflow(result: unknown, context: ResponseContext): LimitExceeded | null {
+  const { maxBytes } = context.services.responseLimits;
+  const exceeded = context.findResponseBudget()?.exceeded;
+  if (exceeded) return exceeded;
+  if (!exceedsBytes(result, maxBytes)) return null;
+  const [, ...path] = findOverflow(result, maxBytes) ?? [];
+  const end = path.findIndex((key) => typeof key === 'number');
+  return { maxBytes, path: (end < 0 ? path : path.slice(0, end)).map(String) };
+}
+
+/** The `invalid_request` for a response that is too large, with advice on what to request less of. */
+export function responseTooLarge({ maxBytes, path }: LimitExceeded, advice = adviseOn(path)): Fault {
+  return Fault.invalidRequest(`The answer would take more than ${maxBytes} bytes: ${advice}.`);
+}
+
+const MAX_PLACE_LENGTH = 200;
+
+function adviseOn(path: readonly string[]): string {
+  const names = path.join('.');
+  // An alias is chosen by the client and may itself be long.
+  const place = names.length > MAX_PLACE_LENGTH ? `${names.slice(0, MAX_PLACE_LENGTH)}…` : names;
+  return place === '' ? 'ask for less at once' : `ask for fewer items of \`${place}\`, or for fewer of their fields`;
+}
+
+function namesOf(path: GraphQLResolveInfo['path']): string[] {
+  return responsePathAsArray(path).filter((key) => typeof key === 'string');
+}

@@ -1,0 +1,93 @@
+import DataLoader from 'dataloader';
+import { Fault } from './fault.ts';
+import { getOrInsert } from './map.ts';
+
+/** After this time a batch is loaded a second time, and the next batch no longer waits for it. */
+const LATE_MS = 250;
+/** After this time a batch fails. */
+const DEADLINE_MS = 3_000;
+/** Concurrent loads of one owner: more would slow down a slow database further. */
+const MAX_LOADS = 3;
+
+/**
+ * Batches loads by owner: calls within one iteration of the event loop, or while the previous batch is being loaded, are loaded
+ * together, whichever request they belong to. Nothing is cached: each call is served by a load that began after it. `loadMany`
+ * returns the values in the order of the keys.
+ *
+ * `loadMany` only reads. A late batch is loaded again, on another connection, and the first result counts, so that one silent
+ * connection holds nobody up. Without a result in time the call throws `service_unavailable`.
+ */
+export function createBatchLoader<Owner extends object, Key, Value>(
+  loadMany: (owner: Owner, keys: readonly Key[]) => Promise<readonly Value[]>,
+): (owner: Owner, key: Key) => Promise<Value> {
+  const loaders = new WeakMap<Owner, DataLoader<Key, Value>>();
+  return (owner, key) => getOrInsert(loaders, owner, () => createLoader((keys: readonly Key[]) => loadMany(owner, keys))).load(key);
+}
+
+function createLoader<Key, Value>(loadMany: (keys: readonly Key[]) => Promise<readonly Value[]>): DataLoader<Key, Value> {
+  let activeLoads = 0;
+  /** Whether the newest batch is being loaded and is not late yet. */
+  let isLoading = false;
+  let waitingDispatch: (() => void) | null = null;
+  const mustWait = () => isLoading || activeLoads >= MAX_LOADS;
+  const dispatchWaiting = () => {
+    if (mustWait()) return;
+    const dispatch = waitingDispatch;
+    waitingDispatch = null;
+    dispatch?.();
+  };
+  const attempt = async (keys: readonly Key[]) => {
+    activeLoads += 1;
+    try {
+      return await loadMany(keys);
+    } finally {
+      activeLoads -= 1;
+      dispatchWaiting();
+    }
+  };
+  const load = async (keys: readonly Key[]) => {
+    isLoading = true;
+    const first = attempt(keys);
+    const isLate = await isPendingAfter(first, LATE_MS);
+    isLoading = false;
+    const attempts = isLate && activeLoads < MAX_LOADS ? [first, attempt(keys)] : [first];
+    dispatchWaiting();
+    if (!isLate) return first;
+    const values = firstValue(attempts);
+    if (await isPendingAfter(values, DEADLINE_MS - LATE_MS)) {
+      throw Fault.unavailable(new Error(`no answer within ${DEADLINE_MS} ms`));
+    }
+    return values;
+  };
+  const schedule = (dispatch: () => void) => {
+    if (mustWait()) waitingDispatch = dispatch;
+    else setImmediate(dispatch);
+  };
+  return new DataLoader<Key, Value>(load, { cache: false, batchScheduleFn: schedule });
+}
+
+/**
+ * Whether a promise is pending after a time. I/O events that arrived while the process was busy are handled first: the result
+ * may be among them.
+ */
+async function isPendingAfter(promise: Promise<unknown>, milliseconds: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const elapsed = new Promise<true>((resolve) => {
+    timer = setTimeout(() => setImmediate(resolve, true), milliseconds);
+  });
+  const isSettled = () => false;
+  try {
+    return await Promise.race([promise.then(isSettled, isSettled), elapsed]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** The value of the first attempt that succeeds; if all fail, the failure of the first. */
+async function firstValue<Value>(attempts: ReadonlyArray<Promise<Value>>): Promise<Value> {
+  try {
+    return await Promise.any(attempts);
+  } catch (failures) {
+    throw (failures as AggregateError).errors[0];
+  }
+}

@@ -1,0 +1,70 @@
+import { setImmediate as nextImmediate } from 'node:timers/promises';
+import { type ExecutionArgs, type ExecutionResult, GraphQLError } from 'graphql';
+import { isAsyncIterable, type Plugin } from 'graphql-yoga';
+import { findResponseOverflow, responseTooLarge } from '../graph/response.ts';
+import { Fault } from '../kernel/fault.ts';
+import { exceedsBytes } from '../kernel/size.ts';
+import { toFault } from '../platform/errors.ts';
+import type { OperationContext } from './enveloped.ts';
+import { toGraphqlError } from './mask.ts';
+
+/** The largest event that is delivered: a client can select the same field under many aliases. */
+const MAX_EVENT_BYTES = 4 * 1024 * 1024;
+
+/** Runs the `onResult` callbacks before a result is sent, such as the one that stores the response of an idempotency key. */
+export function finishResponses(): Plugin {
+  return {
+    onExecute: ({ args }: { args: ExecutionArgs }) => ({
+      onExecuteDone({ result, setResult }) {
+        if (isAsyncIterable(result)) return undefined;
+        const finished = (args.contextValue as OperationContext).finishResult(result);
+        // Whether the response was stored is unknown: the client has to send the request again.
+        return finished?.catch((failure) => setResult({ errors: [toError(toFault(failure))] }));
+      },
+    }),
+  };
+}
+
+/** Rejects a result that is too large before it is serialized; of a stream, only the event that is. */
+export function limitResponses(): Plugin {
+  return {
+    onExecute: ({ args }: { args: ExecutionArgs }) => ({
+      onExecuteDone({ result, setResult }) {
+        const context = args.contextValue as OperationContext;
+        const check = () => {
+          // By then the result is serialized, or its serialization has begun.
+          setImmediate(() => context.findResponseBudget()?.close());
+          if (isAsyncIterable(result)) return;
+          const exceeded = findResponseOverflow(result, context);
+          if (exceeded) setResult({ errors: [toError(responseTooLarge(exceeded, context.advice))] });
+        };
+        // Measuring a large result takes a while, as its execution did: other work runs first.
+        return context.findResponseBudget()?.isLarge ? nextImmediate().then(check) : check();
+      },
+    }),
+    onSubscribe: () => ({
+      onSubscribeResult: ({ result: events }) => ({
+        onNext({ result, setResult }) {
+          try {
+            checkEventSize(result as ExecutionResult);
+          } catch (failure) {
+            setResult({ errors: [toError(toFault(failure))] });
+            if (Symbol.asyncIterator in events) events.return?.();
+          }
+        },
+      }),
+    }),
+  };
+}
+
+/** Throws `invalid_request` for an event that is too large to be serialized. */
+export function checkEventSize(result: ExecutionResult): void {
+  if (!exceedsBytes(result.data, MAX_EVENT_BYTES)) return;
+  throw Fault.invalidRequest(`An event would be larger than ${MAX_EVENT_BYTES} bytes: select fewer fields of it.`);
+}
+
+/** A GraphQL error that carries its fault, which v1 formats itself. */
+function toError(fault: Fault): GraphQLError {
+  const { message, extensions } = toGraphqlError(fault);
+  return new GraphQLError(message, { originalError: fault, extensions });
+}

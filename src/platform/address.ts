@@ -1,0 +1,79 @@
+/** The parameters that may be in DATABASE_URL, with a pattern for the values that the driver takes. */
+const parameters: Readonly<Record<string, RegExp>> = {
+  host: /./,
+  port: /^\d{1,5}$/,
+  user: /./,
+  password: /./,
+  options: /./,
+  sslmode: /^(disable|prefer|require|verify-ca|verify-full|no-verify)$/,
+  sslrootcert: /./,
+  sslcert: /./,
+  sslkey: /./,
+  sslnegotiation: /^(postgres|direct)$/,
+  ssl: /^(true|1|0|no-verify)$/,
+  uselibpqcompat: /^(true|false)$/,
+  schema: /^public$/,
+};
+
+const TIMEOUTS = 'the timeouts are fixed';
+const PRIMARY = 'the one host has to lead to the primary';
+const POOLER = 'a pooler has to support prepared statements';
+
+/** What to do instead of some parameters that are not supported. */
+const advice: Readonly<Record<string, string>> = {
+  application_name: 'connections are named portico',
+  connect_timeout: TIMEOUTS,
+  connection_limit: 'set DATABASE_POOL',
+  dbname: 'name the database in the path',
+  hostaddr: 'name the host alone',
+  idle_in_transaction_session_timeout: TIMEOUTS,
+  load_balance_hosts: PRIMARY,
+  lock_timeout: TIMEOUTS,
+  pgbouncer: POOLER,
+  pool_timeout: TIMEOUTS,
+  query_timeout: TIMEOUTS,
+  socket_timeout: TIMEOUTS,
+  sslaccept: 'use sslmode',
+  sslidentity: 'use sslcert and sslkey',
+  statement_cache_size: POOLER,
+  statement_timeout: TIMEOUTS,
+  target_session_attrs: PRIMARY,
+};
+
+/** The other parameters of libpq, Prisma and the driver, which are not supported either. */
+const others = `
+  binary channel_binding client_encoding encoding fallback_application_name gssdelegation gssencmode gsslib keepalives
+  keepalives_count keepalives_idle keepalives_interval krbsrvname max_connection_lifetime max_idle_connection_lifetime
+  max_protocol_version min_protocol_version passfile replication require_auth requirepeer requiressl scram_client_key
+  scram_server_key service servicefile single_use_connections ssl_max_protocol_version ssl_min_protocol_version sslcertmode
+  sslcompression sslcrl sslcrldir sslkeylogfile sslpassword sslsni tcp_user_timeout`
+  .trim()
+  .split(/\s+/);
+
+/** Adds a host to an address that has a user and none: libpq allows that beside the parameter `host`, the standard of URLs does not. */
+export function completeAddress(text: string): string {
+  return text.replace(/^(postgres(?:ql)?:\/\/[^/?#]*@)(?=[/?]|$)/, '$1localhost');
+}
+
+/** What DATABASE_URL says without effect, or with another one. No problem repeats what may be a part of a password. */
+export function findAddressProblems(address: URL): string[] {
+  const problems = [...address.searchParams.keys()].map((name) => findParameterProblem(name, address.searchParams.getAll(name)));
+  if (address.hash !== '') problems.push('A # must be written as %23');
+  // The driver does not decode these two, which cannot be written in another way.
+  if (/%(3f|23)/i.test(address.pathname)) problems.push('A database with a ? or a # in its name is not supported');
+  return [...new Set(problems)].filter((problem) => problem !== null);
+}
+
+function findParameterProblem(name: string, [value = '', ...more]: string[]): string | null {
+  const pattern = Object.hasOwn(parameters, name) ? parameters[name] : undefined;
+  if (!pattern && Object.hasOwn(advice, name)) return `The parameter ${name} is not supported: ${advice[name]}`;
+  if (!pattern && others.includes(name)) return `The parameter ${name} is not supported: leave it out`;
+  if (!pattern) return `A parameter is none of ${Object.keys(parameters).join(', ')}`;
+  if (more.length > 0) return `The parameter ${name} is set twice`;
+  return pattern.test(value) ? null : `The parameter ${name} has a value that is not supported`;
+}
+
+/** Writes the name of the database as the driver reads it, which decodes `%20`, but not `%2F` and others that have a meaning in URLs. */
+export function writeDatabaseName(address: URL): void {
+  address.pathname = encodeURI(decodeURIComponent(address.pathname));
+}

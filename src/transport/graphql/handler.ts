@@ -1,0 +1,152 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type ExecutionResult, GraphQLError, type GraphQLSchema, getOperationAST, OperationTypeNode } from 'graphql';
+import { processRegularResult } from 'graphql-yoga';
+import type { ProjectIds } from '../../access/scope.ts';
+import { findProjectIds } from '../../graph/accesscheck.ts';
+import type { Context, Services } from '../../graph/context.ts';
+import { inheritExactJson } from '../../kernel/exactjson.ts';
+import { Fault } from '../../kernel/fault.ts';
+import type { Enveloped } from '../../pipeline/enveloped.ts';
+import { maskResult, withText } from '../../pipeline/mask.ts';
+import type { Pipeline } from '../../pipeline/pipeline.ts';
+import { findText, type TrustedDocuments } from '../../pipeline/trusted.ts';
+import { type Accepted, readAccept } from '../http/accept.ts';
+import { isSmallBody } from '../http/body.ts';
+import { sendCompressed } from '../http/compress.ts';
+import { type ContextDependencies, openContext } from '../http/context.ts';
+import type { EventStreams } from '../http/eventstreams.ts';
+import { exchangeOf, type Middleware } from '../http/exchange.ts';
+import { withPermit } from '../http/permit.ts';
+import { setHeaders } from '../http/send.ts';
+import { readQueryString } from '../http/url.ts';
+import { checkParameters, type OperationRequest, readOperation } from './request.ts';
+
+type ProjectReaderDependencies = Pick<Pipeline, 'documents' | 'trusted'> & Pick<Services, 'semaphore'> & { readonly schema: GraphQLSchema };
+
+/**
+ * Reads the project that a request names, before its viewer is known and its budget charged. To be cheap, it reads only small
+ * bodies, and documents that are cached as valid; and nothing of a request that has to wait, as it is admitted again afterwards.
+ * Never rejects: the handler reports an invalid body.
+ */
+export function createProjectReader({ documents, trusted, semaphore, schema }: ProjectReaderDependencies): ReadProject {
+  return async (request, userId) => {
+    if (semaphore.isBusy(userId)) return null;
+    if (request.method !== 'POST' || request.url !== '/graphql' || !isSmallBody(request)) return null;
+    const body = await exchangeOf(request)
+      .readBody()
+      .catch(() => null);
+    const requested = body && readOperation(body);
+    if (!requested) return null;
+    const { query, hash, operationName, variables } = requested;
+    const document = documents.get(hash === null ? query : (trusted.texts.get(hash) ?? ''));
+    const operation = document && getOperationAST(document, operationName);
+    return operation ? findProjectIds({ schema, document, operation, variables }) : null;
+  };
+}
+
+/** Reads the project that a request names; null where it names none. Never rejects. */
+export type ReadProject = (request: IncomingMessage, userId: string) => ProjectIds | null | Promise<ProjectIds | null>;
+
+/**
+ * GraphQL over HTTP. A POST with JSON, as nearly every request is, passes through the same plugins by `getEnveloped`, without Yoga's
+ * HTTP handler, which takes more CPU than all the rest; that serves all others.
+ */
+export function createGraphqlHandler(dependencies: ContextDependencies & { pipeline: Pipeline; streams: EventStreams }): Middleware {
+  const { yoga, getEnveloped, trusted } = dependencies.pipeline;
+  const serve = withPermit(dependencies, async (request, response) => {
+    const exchange = exchangeOf(request);
+    const accepted = readAccept(request);
+    const context = openContext(dependencies, exchange);
+    if (request.method === 'POST') {
+      if (await answerPost(request, response, accepted, context)) return;
+    } else checkParameters(readQueryString(request.url ?? ''));
+    setHeaders(response);
+    const { mediaType, canStream } = accepted;
+    const isHead = request.method === 'HEAD';
+    // Yoga does not support HEAD, which is GET without the body: Node omits that.
+    if (isHead) request.method = 'GET';
+    const delivery = canStream && !isHead ? 'results' : 'whole';
+    if (delivery === 'results') dependencies.streams.add(response);
+    await yoga(request, response, { exchange, delivery, mediaType, openContext: () => context });
+    if (isHead) request.method = 'HEAD';
+  });
+  return (request, response, next) => {
+    const exchange = exchangeOf(request);
+    exchange.operation = 'graphql';
+    // Any response may contain a ticket or a new key.
+    exchange.headers.push('Cache-Control', 'no-store');
+    return serve(request, response, next);
+  };
+
+  /** Answers a POST without Yoga's HTTP handler, if there is nothing unusual about it; returns whether it has. */
+  async function answerPost(
+    request: IncomingMessage,
+    response: ServerResponse,
+    { mediaType, canStream }: Accepted,
+    context: Context,
+  ): Promise<boolean> {
+    const exchange = exchangeOf(request);
+    const body = await exchange.readBody();
+    inheritExactJson(body, 'variables');
+    if (Object.keys(body).length === 0) throw Fault.invalidRequest('The body must name a `query`.');
+    const operation = request.url === '/graphql' ? readOperation(body) : null;
+    if (operation && mediaType) {
+      const enveloped = getEnveloped({ exchange, delivery: 'whole', openContext: () => context });
+      const result = await runOperation(enveloped, operation, { canStream, trusted });
+      if (result) {
+        await sendResult(response, result, { mediaType, context });
+        return true;
+      }
+    }
+    Object.assign(request, { body });
+    return false;
+  }
+
+  /** Serializes and sends a result of `runOperation`. */
+  async function sendResult(response: ServerResponse, result: ExecutionResult, { mediaType, context }: SendOptions): Promise<void> {
+    if (!result.errors) return sendCompressed(response, 200, await context.serializeResponse(result), `${mediaType}; charset=utf-8`);
+    // Yoga determines the status and headers of errors.
+    const processed = processRegularResult(withText(maskResult(result, context.openLogger)), yoga.fetchAPI, mediaType);
+    const { 'content-type': type = mediaType, 'content-length': _length, ...headers } = readHeaders(processed);
+    sendCompressed(response, processed.status, await processed.text(), type, headers);
+  }
+}
+
+interface SendOptions {
+  readonly mediaType: string;
+  readonly context: Context;
+}
+
+function readHeaders({ headers }: Response): Record<string, string> {
+  return Object.fromEntries([...headers].map(([name, value]) => [name.toLowerCase(), value]));
+}
+
+interface RunOptions {
+  readonly canStream: boolean;
+  readonly trusted: TrustedDocuments;
+}
+
+/**
+ * Runs one operation through the pipeline. Null for requests that Yoga answers: no operation of that name, or a subscription
+ * for a client that accepts a stream.
+ */
+async function runOperation(
+  enveloped: Enveloped,
+  request: OperationRequest,
+  { canStream, trusted }: RunOptions,
+): Promise<ExecutionResult | null> {
+  const { schema } = enveloped;
+  const { query, hash, operationName, variables: variableValues } = request;
+  try {
+    const document = enveloped.parse(hash === null ? query : findText(trusted, hash));
+    const operation = getOperationAST(document, operationName);
+    const isSubscription = operation?.operation === OperationTypeNode.SUBSCRIPTION;
+    if (!operation || (isSubscription && canStream)) return null;
+    const errors = enveloped.validate(schema, document);
+    if (errors.length > 0) return { errors };
+    const args = { schema, document, operationName, variableValues, contextValue: await enveloped.contextFactory() };
+    return await (isSubscription ? (enveloped.subscribe(args) as Promise<ExecutionResult>) : enveloped.execute(args));
+  } catch (failure) {
+    return { errors: [failure instanceof GraphQLError ? failure : new GraphQLError('', { originalError: failure as Error })] };
+  }
+}

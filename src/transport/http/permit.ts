@@ -1,0 +1,45 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { refreshViewer } from '../../access/viewer.ts';
+import { recordDuration } from '../../kernel/duration.ts';
+import { isSmallBody } from './body.ts';
+import type { ContextDependencies } from './context.ts';
+import { type Exchange, exchangeOf, type Middleware } from './exchange.ts';
+
+/**
+ * Serves a request when the semaphore of its user, or without a user of its address, has a permit for it. The permit is held
+ * until the handler has ended, even if the client has gone: its work would go on.
+ */
+export function withPermit(
+  dependencies: ContextDependencies,
+  handle: (request: IncomingMessage, response: ServerResponse) => Promise<void>,
+): Middleware {
+  return async (request, response) => {
+    const exchange = exchangeOf(request);
+    const { semaphore } = dependencies.services;
+    const owner = exchange.viewer?.userId ?? exchange.clientAddress;
+    // A small body that comes slowly holds no permit. A larger one is read with the permit: a request that waits does not have it
+    // in memory.
+    const readsEarly = request.method !== 'GET' && isSmallBody(request);
+    if (readsEarly) await exchange.readBody().catch(() => null);
+    const permit = semaphore.acquire(owner, () => (readsEarly ? Number(request.headers['content-length'] ?? 0) : 0));
+    exchange.releasePermit = permit.release;
+    try {
+      if (permit.acquired) {
+        response.once('close', permit.release);
+        if (exchange.isAbandoned) permit.release();
+        await recordDuration(permit.acquired, (milliseconds) => exchange.recordWait(milliseconds));
+        response.off('close', permit.release);
+        await admitAgain(exchange, dependencies);
+      }
+      await handle(request, response);
+    } finally {
+      permit.release();
+    }
+  };
+}
+
+/** The credential, and access to the project, may have been revoked while the request waited. */
+async function admitAgain(exchange: Exchange, { database }: ContextDependencies): Promise<void> {
+  exchange.viewer &&= await refreshViewer(database, exchange.viewer);
+  exchange.prefetched = null;
+}

@@ -1,0 +1,70 @@
+import { randomUUID } from 'node:crypto';
+import { type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { Fault, statusByCode } from '../../kernel/fault.ts';
+import { readRequestId } from './exchange.ts';
+import { faultHeaders, restBody } from './faults.ts';
+import { standardHeaders } from './headers.ts';
+import { requestQueueOf } from './pipelining.ts';
+
+/** How long an answered socket stays open, so that the client can read the response. */
+const LINGER_MS = 1_000;
+
+const details: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: 'The request line and headers are too large.',
+  ERR_HTTP_REQUEST_TIMEOUT: 'The request did not arrive in time.',
+};
+
+export const invalidHttp = (detail = 'The request is not valid HTTP.'): Fault => Fault.invalidRequest(detail);
+
+/** Answers bytes that are not a valid HTTP request, for which Node has no response object. */
+export function answerClientError(failure: NodeJS.ErrnoException, stream: Duplex): void {
+  const socket = stream as Socket & { _httpMessage?: ServerResponse | null };
+  const queue = requestQueueOf(socket);
+  const { last = null } = queue ?? {};
+  const answer = () => answerRaw(socket, invalidHttp(details[failure.code ?? '']));
+  // The client has gone.
+  if (!socket.writable || failure.code === 'ECONNRESET') socket.destroy();
+  // Complete requests that came before it are answered first.
+  else if (queue && last?.complete) queue.enqueueLast(last, answer);
+  // It is in the body of a waiting request: the requests before that one are answered first.
+  else if (queue?.replaceLast(answer)) return;
+  // It is in the body of a request whose response has already begun.
+  else if (socket._httpMessage?.headersSent) socket.destroy();
+  else answer();
+}
+
+/** Rejects a request before it reaches the handler. */
+export function rejectRequest(response: ServerResponse, fault: Fault, isLast = false): void {
+  const body = JSON.stringify(restBody(fault));
+  response.writeHead(statusByCode[fault.code], [
+    ...headersOf(readRequestId(response.req), fault),
+    ...['Content-Length', String(Buffer.byteLength(body))],
+    ...(isLast ? ['Connection', 'close'] : []),
+  ]);
+  response.end(response.req.method === 'HEAD' ? undefined : body);
+}
+
+/** The headers of a fault that is answered without an exchange: name, value, name, value. */
+function headersOf(requestId: string, fault: Fault): string[] {
+  return ['X-Request-Id', requestId, ...standardHeaders, 'Content-Type', 'application/json', ...Object.entries(faultHeaders(fault)).flat()];
+}
+
+interface RawOptions {
+  readonly requestId?: string;
+  /** More headers: name, value, name, value. */
+  readonly headers?: readonly string[];
+}
+
+/** Writes a fault to a socket that has no response object, and closes the connection. */
+export function answerRaw(socket: Duplex, fault: Fault, { requestId = randomUUID(), headers = [] }: RawOptions = {}): void {
+  if (!socket.writable) return;
+  const status = statusByCode[fault.code];
+  const body = JSON.stringify(restBody(fault));
+  const fields = [...headersOf(requestId, fault), ...headers, 'Content-Length', String(Buffer.byteLength(body)), 'Connection', 'close'];
+  const lines = fields.map((text, index) => (index % 2 === 0 ? `${text}: ` : `${text}\r\n`));
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
+  // A socket that is destroyed at once loses what its client has not read yet; one that is not is closed when its client likes.
+  setTimeout(() => socket.destroy(), LINGER_MS).unref();
+}

@@ -1,0 +1,123 @@
+import type { GraphQLResolveInfo } from 'graphql';
+import pLimit from 'p-limit';
+import { expect, it } from 'vitest';
+import { ResponseBudget } from '../src/graph/response.ts';
+
+const MAX_BYTES = 8 * 2 ** 20;
+const SMALL_BYTES = 256 * 1024;
+const path = { prev: undefined, key: 'list', typename: 'Query' } as GraphQLResolveInfo['path'];
+
+/** A page of `count` rows of 100,000 bytes; `asked` records the bytes left at each read. */
+const pageOf = (count: number, asked: number[]) => async (bytesLeft: number) => {
+  asked.push(bytesLeft);
+  await new Promise((resolve) => setImmediate(resolve));
+  return Array.from({ length: count }, () => ({ bytes: 100_000 }));
+};
+
+it('a small page is read at once, whoever reads a large one', async () => {
+  const largeResponseSlots = pLimit(1);
+  const [large, small] = [new ResponseBudget(MAX_BYTES, largeResponseSlots), new ResponseBudget(MAX_BYTES, largeResponseSlots)];
+  const asked: number[] = [];
+  await large.read(path, pageOf(50, []));
+  expect(await small.read(path, pageOf(2, asked))).toHaveLength(2);
+  expect(asked).toEqual([SMALL_BYTES]);
+  large.close();
+});
+
+it('a large page is read when the large response before it has been worded', async () => {
+  const largeResponseSlots = pLimit(1);
+  const budgets = Array.from({ length: 5 }, () => new ResponseBudget(MAX_BYTES, largeResponseSlots));
+  const done: number[] = [];
+  const reading = budgets.map((budget, index) => budget.read(path, pageOf(50, [])).then(() => done.push(index)));
+  for (const [index, budget] of budgets.entries()) {
+    await reading[index];
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(done).toEqual(budgets.slice(0, index + 1).map((_, position) => position));
+    budget.close();
+  }
+  expect(largeResponseSlots.pendingCount).toBe(0);
+});
+
+it('a response keeps its turn for all its lists, and asks for each of them at most twice', async () => {
+  const largeResponseSlots = pLimit(1);
+  const budget = new ResponseBudget(MAX_BYTES, largeResponseSlots);
+  const asked: number[] = [];
+  await budget.read(path, pageOf(2, asked));
+  await budget.read(path, pageOf(20, asked));
+  await budget.read(path, pageOf(20, asked));
+  expect(asked).toEqual([SMALL_BYTES, SMALL_BYTES, MAX_BYTES - 200_000, MAX_BYTES - 2_200_000]);
+  expect(largeResponseSlots.activeCount).toBe(1);
+  budget.close();
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(largeResponseSlots.activeCount).toBe(0);
+});
+
+it('what is too large is refused by its size, without a turn', async () => {
+  const largeResponseSlots = pLimit(1);
+  const budget = new ResponseBudget(MAX_BYTES, largeResponseSlots);
+  const asked: number[] = [];
+  await expect(budget.read(path, pageOf(100, asked))).rejects.toThrow('The answer would take more than 8388608 bytes');
+  expect({ asked, active: largeResponseSlots.activeCount }).toEqual({ asked: [SMALL_BYTES], active: 0 });
+});
+
+it('a response that is refused later gives its turn back', async () => {
+  const largeResponseSlots = pLimit(1);
+  const budget = new ResponseBudget(MAX_BYTES, largeResponseSlots);
+  await budget.read(path, pageOf(50, []));
+  await expect(budget.read(path, pageOf(50, []))).rejects.toThrow('The answer would take more than 8388608 bytes');
+  await expect(budget.read(path, pageOf(1, []))).rejects.toThrow('The answer would take more than');
+  budget.close();
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(largeResponseSlots.activeCount).toBe(0);
+});
+
+it('a response that is given before its lists have been read takes no turn for them, and reads no more', async () => {
+  const largeResponseSlots = pLimit(1);
+  const [before, waiting, reading] = Array.from({ length: 3 }, () => new ResponseBudget(MAX_BYTES, largeResponseSlots)) as [
+    ResponseBudget,
+    ResponseBudget,
+    ResponseBudget,
+  ];
+  const asked: number[] = [];
+  await before.read(path, pageOf(50, []));
+  const lists = [waiting.read(path, pageOf(50, asked)), waiting.read(path, pageOf(50, asked))];
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  // Each of these responses has a failed field.
+  waiting.close();
+  lists.push(reading.read(path, pageOf(50, asked)));
+  reading.close();
+  before.close();
+  expect(await Promise.all(lists)).toEqual([[], [], []]);
+  expect(asked).toEqual([SMALL_BYTES, SMALL_BYTES]);
+  await new Promise((resolve) => setImmediate(resolve));
+  expect([largeResponseSlots.activeCount, largeResponseSlots.pendingCount]).toEqual([0, 0]);
+});
+
+it('a large response keeps its turn until its text is made, and others work in between', async () => {
+  const largeResponseSlots = pLimit(1);
+  const budget = new ResponseBudget(MAX_BYTES, largeResponseSlots);
+  await budget.read(path, pageOf(50, []));
+  expect(budget.isLarge).toBe(true);
+  let rounds = 0;
+  const goAround = () => {
+    rounds += 1;
+    if (budget.isLarge) setImmediate(goAround);
+  };
+  setImmediate(goAround);
+  const body = { text: 'ä"'.repeat(10) };
+  const wording = budget.serialize(body);
+  // The pipeline closes the budget right after the execution.
+  budget.close();
+  expect(budget.isLarge).toBe(true);
+  expect(String(await wording)).toBe(JSON.stringify(body));
+  expect(budget.isLarge).toBe(false);
+  expect(rounds).toBeGreaterThanOrEqual(2);
+});
+
+it('a text that cannot be made gives the turn back', async () => {
+  const largeResponseSlots = pLimit(1);
+  const budget = new ResponseBudget(MAX_BYTES, largeResponseSlots);
+  await budget.read(path, pageOf(50, []));
+  await expect(budget.serialize({ count: 1n })).rejects.toThrow(TypeError);
+  expect(budget.isLarge).toBe(false);
+});

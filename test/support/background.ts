@@ -1,0 +1,84 @@
+import { randomUUID } from 'node:crypto';
+import { hashSecret } from '../../src/access/apikey.ts';
+import { deleteEndedApiKeys } from '../../src/accounts/service.ts';
+import { deleteOldTaskCounters } from '../../src/compute/overview.ts';
+import {
+  claimSession,
+  deleteOldRecords,
+  endSilentSessions,
+  findInstance,
+  insertSession,
+  isSessionRunning,
+  readHandover,
+  readSnapshots,
+  recordAttachment,
+  saveEnds,
+  saveHandover,
+  saveSessions,
+  takeSession,
+} from '../../src/consoles/store.ts';
+import { deleteOldStoredResponses } from '../../src/graph/storedresponse.ts';
+import { readEntries } from '../../src/notifications/entries.ts';
+import {
+  countReads,
+  findFork,
+  findReplaced,
+  listReads,
+  readEnd,
+  readLastSequence,
+  readPositions,
+  readState,
+  readVersionBefore,
+} from '../../src/notifications/log.ts';
+import { pruneNotifications } from '../../src/notifications/retention.ts';
+import type { Database } from '../../src/platform/database.ts';
+import { consumeTicket, deleteOldTickets, redeemTicket } from '../../src/tickets/service.ts';
+
+type Work = readonly [name: string, run: () => Promise<unknown>];
+
+/** The statements of feeds, tickets and periodic jobs, which no operation of the API sends. */
+export function listBackgroundWork(database: Database, reader: { readonly projectId: string; readonly userId: string }): Work[] {
+  const { projectId } = reader;
+  const marks = [{ projectId, sequence: 20, id: randomUUID() }];
+  return [
+    ['readLastSequence', () => readLastSequence(database, projectId)],
+    ['readEnd', () => readEnd(database, projectId)],
+    ['findReplaced', () => findReplaced(database, marks)],
+    ['findFork', () => findFork(database, projectId, marks)],
+    ['readEntries', () => readEntries(database, projectId, { after: 20, limit: 50, maxBytes: 500_000 })],
+    ['readState', () => readState(database, { ...reader, sinceVersion: 0 })],
+    ['countReads', () => countReads(database, { ...reader, sinceVersion: 0, upToVersion: 9 })],
+    ['readVersionBefore', () => readVersionBefore(database, { ...reader, position: 9, sinceVersion: 9 })],
+    ['listReads', () => listReads(database, { ...reader, sinceVersion: 0, upToVersion: 9, after: 0 })],
+    ['readPositions', () => readPositions(database, [projectId], [reader])],
+    ['redeemTicket', () => redeemTicket({ database, userDatabases: { of: () => database } }, randomUUID())],
+    ['consumeTicket', () => consumeTicket(database, hashSecret(randomUUID()))],
+    ['deleteEndedApiKeys', () => deleteEndedApiKeys(database)],
+    ['deleteOldTickets', () => deleteOldTickets(database)],
+    ['deleteOldStoredResponses', () => deleteOldStoredResponses(database)],
+    ['deleteOldTaskCounters', () => deleteOldTaskCounters(database)],
+    ['pruneNotifications', () => pruneNotifications(database, 36_500)],
+  ];
+}
+
+/** The statements of consoles, with those of their jobs. */
+export function listConsoleWork(database: Database, place: { projectId: string; userId: string; instanceId: string }): Work[] {
+  const [id, owner] = [randomUUID(), randomUUID()];
+  const session = { ...place, id, owner, instanceName: 'x', userEmail: 'x', kind: 'serial', clientAddress: 'x' } as const;
+  const tally = { id, bytesIn: 1, bytesOut: 2 };
+  return [
+    ['findInstance', () => findInstance(database, place.projectId, place.instanceId)],
+    ['insertSession', () => insertSession(database, session, 10)],
+    ['claimSession', () => claimSession(database, session)],
+    ['recordAttachment', () => recordAttachment(database, session, 10)],
+    ['saveSessions', () => saveSessions(database, owner, [{ ...tally, isDetached: false }])],
+    ['readSnapshots', () => readSnapshots(database, [id])],
+    ['saveHandover', () => saveHandover(database, owner, tally, { position: 2, scrollback: Buffer.alloc(32) })],
+    ['readHandover', () => readHandover(database, id, [owner])],
+    ['isSessionRunning', () => isSessionRunning(database, session)],
+    ['takeSession', () => takeSession(database, owner, id)],
+    ['saveEnds', () => saveEnds(database, owner, [{ ...tally, reason: 'idle', secondsAgo: 1 }])],
+    ['deleteOldRecords', () => deleteOldRecords(database, 365)],
+    ['endSilentSessions', () => endSilentSessions(database)],
+  ];
+}
