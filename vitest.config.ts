@@ -75,10 +75,10 @@ const slow = project('slow', { globalSetup, include: ['test/slow/*.test.ts'], ma
 const inServices = (names: readonly string[]) => names.map((name) => `test/services/${name}.test.ts`);
 
 /** Tests that break their own services, or work for a time and count: they mostly wait. */
-const enduring = inServices(['memory', 'nemesis', 'outages', 'rolling']);
+const enduring = inServices(['memory', 'nemesis', 'rolling']);
 
 /** Tests that measure, so nothing else runs at the same time. */
-const measuring = inServices(['console-volume', 'consoles', 'redis-faults', 'revocation', 'silence', 'wakeups']);
+const measuring = inServices(['console-volume', 'consoles', 'outages', 'redis-faults', 'revocation', 'silence', 'wakeups']);
 
 /** Tests that need PostgreSQL and Redis. */
 const services = project('services', {
