@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type DeskTest, findBarriers, type Page, startDesk } from './support.ts';
 
 let desk: DeskTest;
@@ -30,33 +30,35 @@ const pages = (): [string, string][] => {
   ];
 };
 
-describe.each(['light', 'dark'] as const)('%s', (colorScheme) => {
-  describe.each([1280, 390])('%i px', (width) => {
-    let page: Page;
-    beforeAll(async () => {
-      page = await desk.open({ colorScheme, viewport: { width, height: 800 } });
-      await page.goto(`${desk.baseUrl}/signin`);
-      await page.getByRole('heading', { name: 'Portico' }).waitFor();
-      expect(await findBarriers(page)).toEqual([]);
-      await desk.look(page, `signin-${colorScheme}-${width}`);
-      await desk.signIn(page, 'owner');
-    });
-    afterAll(() => page?.context().close());
+/** Each page is loaded once: colours and the width are the browser's, which a person changes at any time. */
+const screens = [1280, 390].flatMap((width) => (['light', 'dark'] as const).map((colorScheme) => ({ width, colorScheme })));
 
-    it('no page has a serious or critical barrier, or is wider than the screen', async () => {
-      const barriers: Record<string, string[]> = {};
-      const wide: string[] = [];
-      for (const [name, path] of pages()) {
-        await page.goto(desk.baseUrl + path);
-        await page.locator('main :is(h1, h2)').first().waitFor();
-        await page.waitForFunction(() => !document.querySelector('.loading'));
-        const found = await findBarriers(page);
-        if (found.length > 0) barriers[name] = found;
-        if (await page.evaluate(() => document.documentElement.scrollWidth > innerWidth)) wide.push(name);
-        await desk.look(page, `${name}-${colorScheme}-${width}`);
-      }
-      expect(barriers).toEqual({});
-      expect(wide).toEqual([]);
-    });
-  });
+/** The barriers of a page, and whether it is wider than the screen, on each kind of screen that has one. */
+async function examine(page: Page, name: string): Promise<string[]> {
+  const problems: string[] = [];
+  for (const { width, colorScheme } of screens) {
+    await page.setViewportSize({ width, height: 800 });
+    await page.emulateMedia({ colorScheme });
+    const screen = `${name}-${colorScheme}-${width}`;
+    problems.push(...(await findBarriers(page)).map((barrier) => `${screen}: ${barrier}`));
+    if (await page.evaluate(() => document.documentElement.scrollWidth > innerWidth)) problems.push(`${screen} is wider than the screen`);
+    await desk.look(page, screen);
+  }
+  return problems;
+}
+
+it('no page has a serious or critical barrier, or is wider than the screen', async () => {
+  const page = await desk.open({ reducedMotion: 'reduce' });
+  await page.goto(`${desk.baseUrl}/signin`);
+  await page.getByRole('heading', { name: 'Portico' }).waitFor();
+  const problems = await examine(page, 'signin');
+  await desk.signIn(page, 'owner');
+  for (const [name, path] of pages()) {
+    await page.goto(desk.baseUrl + path);
+    await page.locator('main :is(h1, h2)').first().waitFor();
+    await page.waitForFunction(() => !document.querySelector('.loading'));
+    problems.push(...(await examine(page, name)));
+  }
+  expect(problems).toEqual([]);
+  await page.context().close();
 });
