@@ -31,6 +31,22 @@ describe('health', () => {
     expect([response.status, response.json.status, response.json.checks.database]).toEqual([200, 'ready', 'up']);
   });
 
+  it('that begins to fail has its cause in the log, in one line each time', async () => {
+    app.logLines.length = 0;
+    const message = 'timeout exceeded when trying to connect';
+    for (let outage = 0; outage < 2; outage += 1) {
+      const query = vi.spyOn(app.app.database, 'query').mockRejectedValue(new Error(message));
+      const statuses = [];
+      for (const isLast of [false, false, true]) {
+        if (isLast) query.mockRestore();
+        statuses.push((await app.ask('GET', '/health/ready', { as: null })).json.status);
+      }
+      expect(statuses).toEqual(['unavailable', 'unavailable', 'ready']);
+    }
+    const lines = app.logLines.map((line) => JSON.parse(line)).map(({ msg, check, err }) => ({ msg, check, cause: err.message }));
+    expect(lines).toEqual(Array(2).fill({ msg: 'unavailable', check: 'ready', cause: message }));
+  });
+
   it('HEAD has the same headers and no body', async () => {
     for (const path of ['/health/live', '/health/ready', '/metrics']) {
       const response = await app.ask('HEAD', path, { as: null });

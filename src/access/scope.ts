@@ -1,7 +1,9 @@
+import { isDeepStrictEqual } from 'node:util';
 import { LRUCache } from 'lru-cache';
 import type { OrganizationRole, ProjectRole } from '../generated/prisma/enums.ts';
 import { createBatchLoader } from '../kernel/batchloader.ts';
 import { Fault } from '../kernel/fault.ts';
+import type { IdRange } from '../kernel/page.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import type { Database, SqlClient } from '../platform/database.ts';
 import type { UserRow, Viewer } from './viewer.ts';
@@ -11,7 +13,7 @@ const rank: Readonly<Record<ProjectRole, number>> = { viewer: 0, member: 1, admi
 declare const proof: unique symbol;
 
 /**
- * The proof that the viewer may see a project, and the access to its data. Only `openProject` and `listProjects` make one, so
+ * The proof that the viewer may see a project, and the access to its data. Only `openProject` and `openProjects` make one, so
  * that a read without access does not compile. Functions that write take a `ProjectScope<SqlClient>`, which may be within a
  * transaction.
  */
@@ -99,18 +101,8 @@ export function rebindScope<Executor extends SqlClient>(scope: ProjectScope, dat
   return { ...scope, database };
 }
 
-/** The rows of a list with an id between two others (exclusive), at most `limit`, in ascending or descending order of id. */
-export interface IdRange {
-  readonly above: string;
-  readonly below: string;
-  readonly limit: number;
-  readonly isAscending: boolean;
-  /** The number of rows to skip; 0 by default. */
-  readonly offset?: number;
-}
-
 /** For each organization, the projects in the range that the viewer may see, as scopes: one statement, however many organizations. */
-export async function listProjects(
+export async function openProjects(
   database: Database,
   viewer: Viewer,
   organizationIds: readonly string[],
@@ -160,18 +152,11 @@ const descriptions = new LRUCache<string, Description>({ max: 1_000 });
 
 function describe(row: ProjectRow): Description {
   const { id: projectId, organization_id: organizationId } = row;
-  const cached = descriptions.get(projectId);
-  if (
-    cached?.organizationId === organizationId &&
-    cached.project.name === row.name &&
-    cached.project.created.getTime() === row.created.getTime() &&
-    cached.organization.name === row.organization_name &&
-    cached.organization.currency === row.currency
-  )
-    return cached;
   const project = { name: row.name, created: row.created };
   const organization = { name: row.organization_name, currency: row.currency };
   const description = { organizationId, projectId, project, organization };
+  const cached = descriptions.get(projectId);
+  if (isDeepStrictEqual(cached, description)) return cached as Description;
   descriptions.set(projectId, description);
   return description;
 }

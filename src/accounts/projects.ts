@@ -1,7 +1,7 @@
-import { type IdRange, listProjects as listProjectsByOrganization, type ProjectScope } from '../access/scope.ts';
+import { openProjects, type ProjectScope } from '../access/scope.ts';
 import type { Context } from '../graph/context.ts';
 import { boundsOfPage } from '../graph/keyset.ts';
-import { makePage, type Page, type PageRequest, pageOffset, readPage } from '../kernel/page.ts';
+import { type IdRange, makePage, type Page, type PageRequest, pageOffset, readPage } from '../kernel/page.ts';
 import { pickCounts } from '../kernel/rows.ts';
 
 // The projects of an organization that the viewer may see. Those of several organizations in one document are read together.
@@ -16,7 +16,7 @@ export function listProjects({ loadBatched }: Context, organizationId: string, r
 }
 
 async function openByOrganization({ database, requireViewer, registerProjects }: Context, ids: readonly string[], range: IdRange) {
-  const lists = await listProjectsByOrganization(database, requireViewer(), ids, range);
+  const lists = await openProjects(database, requireViewer(), ids, range);
   registerProjects(lists.flat());
   return lists;
 }

@@ -1,8 +1,8 @@
-import { hasRole, type IdRange, type ProjectScope } from '../access/scope.ts';
+import { hasRole, type ProjectScope } from '../access/scope.ts';
 import { boundsOf, boundsOfPage, type Slice } from '../graph/keyset.ts';
 import type { ReadWithinBudget, Sized } from '../graph/response.ts';
 import { Fault } from '../kernel/fault.ts';
-import { makePage, type Page, type PageRequest, pageOffset, readPage } from '../kernel/page.ts';
+import { type IdRange, makePage, type Page, type PageRequest, pageOffset, readPage } from '../kernel/page.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 
 /** A row of the table `dashboards`. */

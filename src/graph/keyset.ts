@@ -1,6 +1,6 @@
 import { resolveCursorConnection } from '@pothos/plugin-relay';
-import type { IdRange } from '../access/scope.ts';
 import { Fault } from '../kernel/fault.ts';
+import type { IdRange } from '../kernel/page.ts';
 import { NOT_A_CURSOR } from './variables.ts';
 
 /** The input of a keyset query: the keys that bound it (exclusive), the number of rows, and the direction. */

@@ -1,5 +1,15 @@
 import { Fault } from './fault.ts';
 
+/** The rows of a list with an id between two others (exclusive), at most `limit`, in ascending or descending order of id. */
+export interface IdRange {
+  readonly above: string;
+  readonly below: string;
+  readonly limit: number;
+  readonly isAscending: boolean;
+  /** The number of rows to skip; 0 by default. */
+  readonly offset?: number;
+}
+
 export interface PageRequest {
   readonly page: number;
   readonly pageSize: number;

@@ -4,6 +4,8 @@ import { coalesceCalls } from '../../kernel/coalesce.ts';
 import type { Lifecycle } from '../../kernel/lifecycle.ts';
 import type { Database } from '../../platform/database.ts';
 import type { PoolState } from '../../platform/driver.ts';
+import { logCause, toFault } from '../../platform/errors.ts';
+import type { Logger } from '../../platform/logger.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import type { Redis } from '../../platform/redis.ts';
 import { exchangeOf } from './exchange.ts';
@@ -16,6 +18,7 @@ export interface HealthDependencies {
   readonly redis: Redis | null;
   readonly tokens: Tokens;
   readonly metrics: Metrics;
+  readonly log: Logger;
 }
 
 type State = 'up' | 'down';
@@ -60,14 +63,15 @@ function readinessOf({ isClosing, isStarting }: Lifecycle, checks: Readonly<Reco
   return Object.values(checks).includes('down') ? 'degraded' : 'ready';
 }
 
-/** Queries the database; concurrent requests share one query. */
-function createDatabaseCheck({ database }: HealthDependencies): () => Promise<State> {
+/** Queries the database; concurrent requests share one query. Of several failures in a row the first one is logged. */
+function createDatabaseCheck({ database, log }: HealthDependencies): () => Promise<State> {
   let state: State = 'up';
   const query = coalesceCalls(async () => {
     try {
       await database.query<{ alive: number }>`SELECT 1 AS alive`;
       state = 'up';
-    } catch {
+    } catch (failure) {
+      if (state === 'up') logCause(toFault(failure), { log: log.child({ check: 'ready' }) });
       state = 'down';
     }
   });
