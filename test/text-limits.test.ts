@@ -123,6 +123,17 @@ describe('the database', () => {
     await expect(execute(insert(limit + 1))).rejects.toThrow(`${column} takes at most ${limit}`);
   });
 
+  it('limits every text, but those that only the gateway writes, from limited ones', async () => {
+    const rows = await app.app.database.$queryRawUnsafe<Array<{ name: string }>>(`
+      SELECT relname || '.' || attname AS name FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+      WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND relname !~ '^_' AND attnum > 0 AND NOT attisdropped
+        AND atttypid IN ('text'::regtype, 'json'::regtype, 'jsonb'::regtype)
+        AND (SELECT count(*) FROM pg_trigger WHERE tgrelid = attrelid
+          AND tgname IN ('limit_' || attname || '_insert', 'limit_' || attname || '_update')) <> 2
+      ORDER BY 1`);
+    expect(rows.map(({ name }) => name)).toEqual(['api_keys.hint', 'console_sessions.instance_name', 'console_sessions.user_email']);
+  });
+
   it('leaves the log without a gap where it refuses', async () => {
     const last = async () =>
       (
