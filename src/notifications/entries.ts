@@ -1,7 +1,7 @@
 import type { Database } from '../platform/database.ts';
 import type { Notification } from './log.ts';
 
-export interface BatchLimits {
+interface BatchLimits {
   readonly limit: number;
   readonly maxBytes: number;
 }

@@ -25,7 +25,7 @@ export interface NotificationList extends NotificationFilter {
 }
 
 /** A part of a list: the entries with sequences between two bounds, both exclusive, the newest first unless `isAscending`. */
-export interface ListPart extends NotificationList {
+interface ListPart extends NotificationList {
   readonly above: number;
   readonly below: number;
   readonly limit: number;
