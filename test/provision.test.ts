@@ -21,7 +21,12 @@ test.each<[string, () => Promise<unknown>]>([
   ['Give either --tcp or --unix.', () => endpoint(instance, { kind: 'vnc', tcp: 'host:1', unix: '/x' })],
   ['host:65536 is no host and port.', () => endpoint(instance, { kind: 'vnc', tcp: 'host:65536' })],
   ['fd00::17:4555 is no host and port.', () => endpoint(instance, { kind: 'vnc', tcp: 'fd00::17:4555' })],
-  ['vm.sock is no absolute path.', () => endpoint(instance, { kind: 'vnc', unix: 'vm.sock' })],
+  ['vm.sock is no absolute path of at most 255 characters.', () => endpoint(instance, { kind: 'vnc', unix: 'vm.sock' })],
+  [
+    `/${'v'.repeat(255)} is no absolute path of at most 255 characters.`,
+    () => endpoint(instance, { kind: 'vnc', unix: `/${'v'.repeat(255)}` }),
+  ],
+  [`${'h'.repeat(256)}:1 is no host and port.`, () => endpoint(instance, { kind: 'vnc', tcp: `${'h'.repeat(256)}:1` })],
 ])('%s', async (complaint, run) => {
   const failure: unknown = await run().catch((thrown: unknown) => thrown);
   expect(failure).toBeInstanceOf(OperatorError);

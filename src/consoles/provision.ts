@@ -1,5 +1,5 @@
 import { ConsoleKind } from '../generated/prisma/enums.ts';
-import { textProblem } from '../kernel/text.ts';
+import { lengthProblem, textProblem } from '../kernel/text.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import type { Database } from '../platform/database.ts';
 import { OperatorError } from '../platform/operatorerror.ts';
@@ -36,14 +36,19 @@ function parseInstanceId(text: string): string {
   return id;
 }
 
+/** Of a host or a path, as the database limits them. */
+const MAX_LENGTH = 255;
+const isUnusable = (text: string) => (textProblem(text) ?? lengthProblem(text, MAX_LENGTH)) !== null;
+
 function parseAddress(tcp: string | undefined, unix: string | undefined): Omit<Endpoint, 'kind'> {
   if ((tcp === undefined) === (unix === undefined)) throw new OperatorError('Give either --tcp or --unix.');
   if (unix !== undefined) {
-    if (!unix.startsWith('/') || textProblem(unix)) throw new OperatorError(`${unix} is no absolute path.`);
+    if (!unix.startsWith('/') || isUnusable(unix))
+      throw new OperatorError(`${unix} is no absolute path of at most ${MAX_LENGTH} characters.`);
     return { host: null, port: null, socketPath: unix };
   }
   const [, ipv6, name, digits] = /^(?:\[([^\]]+)\]|([^:\s]+)):(\d{1,5})$/.exec(tcp ?? '') ?? [];
   const [host, port] = [ipv6 ?? name, Number(digits)];
-  if (host === undefined || textProblem(host) || port < 1 || port > 65_535) throw new OperatorError(`${tcp} is no host and port.`);
+  if (host === undefined || isUnusable(host) || port < 1 || port > 65_535) throw new OperatorError(`${tcp} is no host and port.`);
   return { host, port, socketPath: null };
 }
