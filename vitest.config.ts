@@ -35,6 +35,7 @@ const withoutDatabase = [
   'pipelining',
   'provision',
   'response-turns',
+  'roll',
   'scale',
   'signing-key',
   'structure',
