@@ -100,12 +100,25 @@ test('deploy/nginx.conf makes JSON of v1 of its own errors, with a status of v1'
   ]);
   for (const [, { detail, error }] of answers) expect([detail, error]).toEqual([expect.stringMatching(/\.$/), detail]);
   expect(config.match(/error_page .*;/g)).toEqual([
+    'error_page 418 = @sockets;',
     'error_page 400 405 413 414 494 501 505 =400 /-/invalid;',
     'error_page 404 /-/missing;',
     'error_page 500 502 503 504 =503 /-/unavailable;',
   ]);
   // By HTTP/2 the length of a body is compared in this location, too: the page of nginx for 413 would take its place.
   expect(config).toMatch(/location = \/-\/invalid \{[^}]*client_max_body_size 0;/);
+});
+
+test('deploy/nginx.conf offers a new WebSocket to the next replica if one refuses it as it is about to stop', () => {
+  const config = read('deploy/nginx.conf');
+  expect(config).toMatch(/\n {4}if \(\$http_upgrade ~\* \^websocket\$\) \{\n {6}return 418;/);
+  const [, sockets] = /\n {2}location @sockets \{([^}]*)\}/.exec(config) ?? [];
+  expect(sockets).toMatch(/proxy_next_upstream error timeout http_503;\n {4}proxy_pass http:\/\/portico_sockets;/);
+  // A replica is not taken out for a 503 to one client.
+  const [, upstream] = /\nupstream portico_sockets \{([^}]*)\}/.exec(config) ?? [];
+  expect(upstream?.match(/server .*;/g)).toEqual(['server 10.0.0.11:4000 max_fails=0;', 'server 10.0.0.12:4000 max_fails=0;']);
+  // Other requests are repeated only where no response came.
+  expect(config.match(/proxy_next_upstream/g)?.length).toBe(1);
 });
 
 test('deploy/haproxy.cfg sends requests to replicas of which none passes its check, rather than to none', () => {
