@@ -142,6 +142,11 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
       buffers,
       config,
       onRejectedConnection: () => metrics.connectionRejections.inc(),
+      onUntrustedProxy: (address) =>
+        log.warn(
+          { address },
+          'X-Forwarded-For of a peer that TRUST_PROXY does not name: if it is your proxy, all its clients count as one',
+        ),
     });
     lifecycle.onClose(() => closeServer(server));
     // Closers run in reverse order: streamed responses must have ended before the server waits for its responses.

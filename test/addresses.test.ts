@@ -53,6 +53,17 @@ test('behind a chain of trusted proxies, the client is charged, also where each 
   expect(await statusFor('192.0.2.3:4714, 10.0.0.8:4715')).toBe(429);
 });
 
+test('a proxy that is not trusted is named in the log, once', async () => {
+  const app = await startApp({ TRUST_PROXY: '192.0.2.1', REDIS_URL: '' });
+  onTestFinished(() => app.close());
+  const warnings = () => app.logLines.filter((line) => line.includes('TRUST_PROXY')).map((line) => JSON.parse(line));
+  await app.ask('GET', '/v1/x');
+  expect(warnings()).toEqual([]);
+  for (const address of ['203.0.113.1', '203.0.113.2'])
+    await app.ask('GET', '/v1/x', { as: null, headers: { 'x-forwarded-for': address } });
+  expect(warnings()).toMatchObject([{ level: 'warn', address: '127.0.0.1' }]);
+});
+
 test.each([
   ['75 seconds', []],
   ['longer than proxies keep it behind one', ['loopback']],

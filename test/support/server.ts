@@ -30,6 +30,7 @@ export async function openServer({ handler, upgrade = () => {}, unread, trustedP
     buffers,
     config: { maxConnections: 1_000, maxConnectionsPerAddress: options.maxConnectionsPerAddress ?? 1_000, trustedProxies },
     onRejectedConnection: () => (counts.refused += 1),
+    onUntrustedProxy: () => {},
     ...(options.patienceMs !== undefined && { stallTimeoutMs: options.patienceMs }),
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

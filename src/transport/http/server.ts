@@ -52,6 +52,8 @@ interface ServerDependencies {
     readonly trustedProxies: readonly string[];
   };
   readonly onRejectedConnection: () => void;
+  /** Called once, at the first request that a proxy has forwarded which is not trusted. */
+  readonly onUntrustedProxy: (address: string) => void;
   readonly stallTimeoutMs?: number;
 }
 
@@ -60,8 +62,18 @@ interface ServerDependencies {
  * formats the errors that Node would answer itself as the contract requires (§7).
  */
 export function createHttpServer(dependencies: ServerDependencies): Server {
-  const { handler, upgrade, addresses, buffers, config, onRejectedConnection, stallTimeoutMs = STALL_TIMEOUT_MS } = dependencies;
+  const {
+    handler,
+    upgrade,
+    addresses,
+    buffers,
+    config,
+    onRejectedConnection,
+    onUntrustedProxy,
+    stallTimeoutMs = STALL_TIMEOUT_MS,
+  } = dependencies;
   const connections = new ConcurrencyLimit(config.maxConnectionsPerAddress);
+  let hasUntrustedProxy = false;
   const server = createServer({
     ...timeouts,
     keepAliveTimeout: config.trustedProxies.length > 0 ? KEEP_ALIVE_BEHIND_PROXIES_MS : KEEP_ALIVE_MS,
@@ -93,7 +105,13 @@ export function createHttpServer(dependencies: ServerDependencies): Server {
    * counted; returns whether the client is within the limit.
    */
   const admit = (request: IncomingMessage, source: { once(event: 'close', listener: () => void): unknown }): boolean => {
-    if (!requestQueueOf(request.socket)?.isProxied) return true;
+    if (!requestQueueOf(request.socket)?.isProxied) {
+      if (!hasUntrustedProxy && request.headers['x-forwarded-for'] !== undefined) {
+        hasUntrustedProxy = true;
+        onUntrustedProxy(normalizeAddress(request.socket.remoteAddress ?? ''));
+      }
+      return true;
+    }
     const address = addresses.of(request);
     source.once('close', () => connections.delete(address));
     const isAccepted = connections.add(address);
