@@ -81,6 +81,17 @@ describe('a response that is not read', () => {
     expect(counts.ended).toBe(0);
   });
 
+  it('waits as long as proxies do for a client that pauses', { timeout: 120_000 }, async () => {
+    const { call, counts, buffers } = await open();
+    const socket = call();
+    await expect.poll(() => buffers.bytes).toBeGreaterThan(0);
+    await sleep(45_000);
+    expect(counts.ended).toBe(0);
+    let size = 0;
+    socket.on('data', (bytes: Buffer) => (size += bytes.length)).resume();
+    await expect.poll(() => size, { timeout: 60_000 }).toBeGreaterThanOrEqual(large.length);
+  });
+
   it('gives way to others of its address, and of all: whoever has stood still longest goes first', { timeout: 60_000 }, async () => {
     const { call, counts, buffers } = await open({ unread: { perAddress: 100 * MEBIBYTE, inAll: 110 * MEBIBYTE } });
     const sockets: Socket[] = [];

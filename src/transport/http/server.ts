@@ -37,8 +37,11 @@ const KEEP_ALIVE_BEHIND_PROXIES_MS = 620_000;
 /** The rejected connections of one address that are answered at the same time: any more are closed without a response. */
 const MAX_REJECTIONS = 50;
 
-/** How long a response waits for its peer to read more of it. */
-const STALL_TIMEOUT_MS = 30_000;
+/**
+ * How long a response waits for its peer to read more of it: as long as nginx and HAProxy do. The kernel takes more only when a
+ * third of what it holds has been read, which is over a megabyte where it holds four: 30 s were too short for 30 KB/s.
+ */
+const STALL_TIMEOUT_MS = 60_000;
 
 interface ServerDependencies {
   readonly handler: RequestListener;
