@@ -1,4 +1,4 @@
-// npm run generate: writes src/generated (Prisma's client and Pothos' types) if schema.prisma has changed. It calls the
+// npm run generate: writes src/generated (Prisma's client, Pothos' types, and the names of the tables) if schema.prisma has changed. It calls the
 // generators of `prisma generate` without Prisma's CLI, which would install another 230 MB.
 import { createHash } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -25,6 +25,7 @@ export async function generate() {
   cpSync(join(root, 'prisma/schema.prisma'), join(draft, 'prisma/schema.prisma'));
   try {
     await runGenerators(join(draft, 'prisma/schema.prisma'));
+    writeFileSync(join(draft, 'src/generated/tables.ts'), `export const tables = ${JSON.stringify(readTables())};\n`);
     writeFileSync(join(draft, 'src/generated/.made-of'), madeOf);
     if (existsSync(generated)) renameSync(generated, join(draft, 'old'));
     renameSync(join(draft, 'src/generated'), generated);
@@ -34,6 +35,12 @@ export async function generate() {
   } finally {
     rmSync(draft, { recursive: true, force: true });
   }
+}
+
+/** The names of all tables. */
+function readTables() {
+  const schema = readFileSync(join(root, 'prisma/schema.prisma'), 'utf8');
+  return [...schema.matchAll(/^model .*?^ {2}@@map\("(\w+)"\)/gms)].map(([, name]) => name);
 }
 
 /** @param {string} schema the path of the schema */

@@ -119,6 +119,10 @@ function openPoolDriver(pool: Pool): Driver {
       get isAway() {
         return pool.breaker.isOpen;
       },
+      get lacksTables() {
+        return pool.lacksTables;
+      },
+      checkTables: () => pool.checkTables(),
       count: () => ({ busy: pool.totalCount - pool.idleCount, idle: pool.idleCount, waiting: pool.waitingCount }),
     },
   };

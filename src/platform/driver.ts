@@ -14,5 +14,9 @@ export interface Driver {
 /** The state of the connections to PostgreSQL, for health checks and metrics. */
 export interface PoolState {
   readonly isAway: boolean;
+  /** Whether PostgreSQL answers, but tables are missing. */
+  readonly lacksTables: boolean;
+  /** Looks for the tables; while some are missing, the database is away. */
+  checkTables(): Promise<void>;
   count(): { busy: number; idle: number; waiting: number };
 }

@@ -1,7 +1,8 @@
 import pg from 'pg';
+import { tables } from '../generated/tables.ts';
 import { Breaker, withTimeout } from './breaker.ts';
 import { DeadConnectionDetector, pidOf } from './deadconnections.ts';
-import { DATABASE_AWAY, READ_TIMEOUT, toConnectionFailure } from './errors.ts';
+import { DATABASE_AWAY, hasCode, READ_TIMEOUT, toConnectionFailure } from './errors.ts';
 import type { Logger } from './logger.ts';
 import { PreparedQuery, type Row } from './prepared.ts';
 import { isReply, PROBE_DEADLINE_MS, Probe } from './probe.ts';
@@ -27,6 +28,18 @@ const TERMINATION = `
   SELECT pg_terminate_backend(pid) FROM pg_stat_activity
   WHERE pid = $1 AND usename = current_user AND datname = current_database() AND application_name = 'portico' AND state = 'active'`;
 
+/**
+ * The tables that are missing, or that have no triggers yet: pg_restore makes these, and the foreign keys, after the rows, and every
+ * table of ours has some.
+ */
+const MISSING_TABLES = `
+  SELECT name FROM unnest($1::text[]) AS name
+  WHERE NOT EXISTS (
+    SELECT FROM pg_class WHERE relnamespace = to_regnamespace('public') AND relname = name AND relhastriggers)`;
+
+/** SQLSTATEs of a statement that names what is missing: a table, schema, type, function, key, a right, or the cached entry of one. */
+export const missingStates = new Set(['42P01', '3F000', '42704', '42883', '42P10', '42501', 'XX000']);
+
 type Release = (failure?: Error | boolean) => void;
 type ConnectCallback = (failure: Error | undefined, client: pg.PoolClient | undefined, release: Release) => void;
 
@@ -49,6 +62,7 @@ export class Pool extends pg.Pool {
   readonly #busy = new Set<pg.Client>();
   readonly #deadConnections: DeadConnectionDetector;
   readonly #watchTimer: NodeJS.Timeout;
+  #missingTables: readonly unknown[] = [];
   #lastReplyAt = performance.now();
   /** The last reply, or the last moment at which none was due. */
   #lastActiveAt = performance.now();
@@ -144,7 +158,9 @@ export class Pool extends pg.Pool {
       const rows = super.query(query) as unknown as Promise<Row[]>;
       return rows.finally(() => this.slowLog.reportStatement(statement.text, query.sentAt));
     };
-    return run().catch((failure) => retryRead(failure, statement.text, run));
+    return run()
+      .catch((failure) => retryRead(failure, statement.text, run))
+      .catch((failure) => this.rejectAs(failure));
   }
 
   /** Called by Prisma's adapter, with a statement and its values. A wait for a connection is part of its duration. */
@@ -153,8 +169,32 @@ export class Pool extends pg.Pool {
     const query = super.query.bind(this) as unknown as (...args: readonly unknown[]) => Promise<unknown>;
     const { text } = args[0] as { text: string };
     const startedAt = performance.now();
-    const rows = query(...args).catch((failure) => retryRead(failure, text, () => query(...args)));
+    const rows = query(...args)
+      .catch((failure) => retryRead(failure, text, () => query(...args)))
+      .catch((failure) => this.rejectAs(failure));
     return rows.finally(() => this.slowLog.reportStatement(text, startedAt)) as never;
+  }
+
+  /** Whether tables were missing when they were last looked for. */
+  get lacksTables(): boolean {
+    return this.#missingTables.length > 0;
+  }
+
+  /** Looks for the tables, which are missing in a database that is empty, or that is being restored: that is an outage. */
+  async checkTables(): Promise<void> {
+    await this.#findMissingTables().catch(() => {});
+    if (this.lacksTables) this.breaker.startProbing();
+  }
+
+  /** Rejects with the failure of a statement; where it names what is missing along with our tables, as in an outage. */
+  async rejectAs(failure: unknown): Promise<never> {
+    if (!hasCode(failure, missingStates)) throw failure;
+    await this.checkTables();
+    throw this.lacksTables ? createAwayError() : failure;
+  }
+
+  async #findMissingTables(): Promise<void> {
+    this.#missingTables = await withTimeout(this.#probe.query(MISSING_TABLES, [tables]), PROBE_DEADLINE_MS);
   }
 
   override async end(): Promise<void> {
@@ -185,11 +225,12 @@ export class Pool extends pg.Pool {
   async #probeServer(): Promise<void> {
     const startedAt = performance.now();
     try {
-      await withTimeout(this.#probe.query('SELECT'), PROBE_DEADLINE_MS);
+      await this.#findMissingTables();
     } catch (failure) {
       if (this.#lastReplyAt <= startedAt) throw failure;
     }
     this.#recordReply();
+    if (this.lacksTables) throw createMissingError(this.#missingTables.length);
   }
 
   #watch(): void {
@@ -219,4 +260,10 @@ function retryRead<Result>(failure: unknown, text: string, run: () => Promise<Re
 /** Not a Fault: Prisma takes any error with a `code` for one of its own. */
 function createAwayError(): Error {
   return new Error(DATABASE_AWAY);
+}
+
+/** The code makes it a cause of its own in the log. */
+function createMissingError(count: number): Error {
+  const message = `the database lacks ${count} tables of Portico, or their triggers: it is being restored, or it is empty; \`npm run portico -- migrate\` makes them anew`;
+  return Object.assign(new Error(message), { code: 'TABLES_MISSING' });
 }

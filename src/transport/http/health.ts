@@ -21,7 +21,8 @@ export interface HealthDependencies {
   readonly log: Logger;
 }
 
-type State = 'up' | 'down';
+/** `incomplete`: PostgreSQL answers, but tables are missing. */
+type State = 'up' | 'down' | 'incomplete';
 
 const noStore = { 'Cache-Control': 'no-store' };
 
@@ -58,21 +59,22 @@ export function addHealth(router: Router, dependencies: HealthDependencies): voi
 
 function readinessOf({ isClosing, isStarting }: Lifecycle, checks: Readonly<Record<string, State>>): string {
   if (isClosing) return 'draining';
-  if (checks.database === 'down') return 'unavailable';
+  if (checks.database !== 'up') return 'unavailable';
   if (isStarting) return 'starting';
   return Object.values(checks).includes('down') ? 'degraded' : 'ready';
 }
 
 /** Queries the database; concurrent requests share one query. Of several failures in a row the first one is logged. */
-function createDatabaseCheck({ database, log }: HealthDependencies): () => Promise<State> {
+function createDatabaseCheck({ database, connections, log }: HealthDependencies): () => Promise<State> {
   let state: State = 'up';
   const query = coalesceCalls(async () => {
     try {
       await database.query<{ alive: number }>`SELECT 1 AS alive`;
-      state = 'up';
+      await connections?.checkTables();
+      state = connections?.lacksTables ? 'incomplete' : 'up';
     } catch (failure) {
       if (state === 'up') logCause(toFault(failure), { log: log.child({ check: 'ready' }) });
-      state = 'down';
+      state = connections?.lacksTables ? 'incomplete' : 'down';
     }
   });
   return async () => {

@@ -1,0 +1,100 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { startApp, type TestApp } from '../support/app.ts';
+import { execute } from '../support/database.ts';
+
+const run = promisify(execFile);
+
+let app: TestApp;
+let url: string;
+beforeAll(async () => {
+  app = await startApp();
+  url = app.databaseUrl ?? '';
+});
+afterAll(() => app.close());
+
+const tasks = 'query ($id: ID!) { project(id: $id) { name tasks(first: 1) { nodes { id } } } }';
+const requests = {
+  v1: () => app.ask('GET', `${app.projectPath}/compute/overview`),
+  'a write of v1': () => app.ask('POST', `${app.projectPath}/notifications/read`, { body: {} }),
+  GraphQL: () => app.graphql(tasks, { id: app.demo.project_id }),
+};
+
+async function expectOutage(): Promise<void> {
+  for (const [name, send] of Object.entries(requests)) {
+    const { status, headers, text } = await send();
+    expect([name, status, headers['retry-after'], text]).toEqual([name, 503, '1', expect.stringContaining('service_unavailable')]);
+  }
+  const { status, headers, json } = await readiness();
+  expect([status, headers['retry-after'], json.status, json.checks.database]).toEqual([503, '1', 'unavailable', 'incomplete']);
+}
+
+const readiness = () => app.ask('GET', '/health/ready', { as: null });
+const logged = (message: string) => app.logLines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === message);
+
+async function expectService(): Promise<void> {
+  await expect.poll(async () => (await readiness()).json.status, { timeout: 20_000 }).toBe('ready');
+  for (const [name, send] of Object.entries(requests)) {
+    const { status, json } = await send();
+    expect([name, status, json.errors]).toEqual([name, 200, undefined]);
+  }
+}
+
+it('a database without tables is an outage, which the log explains once, and which ends when they are back', async () => {
+  await expectService();
+  app.logLines.length = 0;
+  await execute(url, 'ALTER SCHEMA public RENAME TO kept; CREATE SCHEMA public');
+  await expectOutage();
+  expect(logged('internal error')).toEqual([]);
+  expect(logged('a dependency is away')).toMatchObject([{ dependency: 'database', err: { message: expect.stringContaining('lacks 31') } }]);
+  await execute(url, 'DROP SCHEMA public; ALTER SCHEMA kept RENAME TO public');
+  await expectService();
+  expect(logged('a dependency is back')).toHaveLength(1);
+});
+
+it('tables that are still being filled are an outage too, and no user is told that their key is unknown', async () => {
+  const names = (await execute(url, `SELECT tablename FROM pg_tables WHERE schemaname = 'public'`)).map(({ tablename }) => tablename);
+  const copies = names.map((name) => `CREATE TABLE public.${name} (LIKE kept.${name})`).join(';');
+  await execute(url, `ALTER SCHEMA public RENAME TO kept; CREATE SCHEMA public; ${copies}`);
+  // A balancer polls the readiness.
+  await readiness();
+  await expectOutage();
+  await execute(url, 'DROP SCHEMA public CASCADE; ALTER SCHEMA kept RENAME TO public');
+  await expectService();
+});
+
+it('pg_restore --clean, beside requests: nothing is an internal error, and all is there again', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'portico-test-'));
+  const file = join(folder, 'dump');
+  await run('pg_dump', ['--format=custom', `--file=${file}`, url]);
+  let isRestoring = true;
+  const statuses = new Set<string>();
+  const traffic = (async () => {
+    while (isRestoring) {
+      const responses = await Promise.all(Object.values(requests).map((send) => send()));
+      for (const { status, json } of responses) statuses.add(`${status} ${json?.errors?.[0]?.extensions.code ?? json?.code ?? ''}`);
+    }
+  })();
+  await run('pg_restore', ['--clean', '--if-exists', `--dbname=${url}`, file]);
+  isRestoring = false;
+  await traffic;
+  rmSync(folder, { recursive: true });
+  expect([...statuses].sort()).toEqual(['200 ', '503 service_unavailable']);
+  await expectService();
+});
+
+it('a statement that names a table or a column which was never there stays a defect, and the server ready', async () => {
+  await execute(url, 'ALTER TABLE tasks RENAME COLUMN created TO made');
+  app.logLines.length = 0;
+  const { status, json } = await requests.GraphQL();
+  expect([status, json.errors?.[0]?.extensions.code]).toEqual([200, 'internal_error']);
+  expect(logged('internal error')).toHaveLength(1);
+  const failure = await app.app.database.query`SELECT 1 FROM unknown_table`.catch((thrown: unknown) => thrown);
+  expect(failure).toMatchObject({ code: '42P01' });
+  expect((await readiness()).json.status).toBe('ready');
+  await execute(url, 'ALTER TABLE tasks RENAME COLUMN made TO created');
+});
