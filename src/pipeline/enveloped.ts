@@ -48,4 +48,6 @@ export type GetEnveloped = (context: ServerContext) => Enveloped;
 export interface HttpServerContext extends ServerContext {
   /** The media type of a response that is not a stream; null if the client accepts only a stream. */
   readonly mediaType: string | null;
+  /** The streams of the server, of which none may begin once they are closed. */
+  readonly streams: { readonly isClosed: boolean };
 }

@@ -74,8 +74,14 @@ export function withText<Result extends ExecutionResult>(result: Result): Result
 /** Masks and formats the results of Yoga's own HTTP handler: each result of a stream, or a single one in the chosen media type. */
 export function formatResults(): Plugin<OperationContext, HttpServerContext> {
   return {
-    onResultProcess({ result, setResult, setResultProcessor, serverContext: { openContext, mediaType } }) {
+    onResultProcess({ result, setResult, setResultProcessor, serverContext: { openContext, mediaType, streams } }) {
       const mask = (one: ExecutionResult) => withText(maskResult(one, () => openContext().openLogger()));
+      if (streams.isClosed && (isAsyncIterable(result) || !mediaType)) {
+        if (isAsyncIterable(result)) void result[Symbol.asyncIterator]().return?.();
+        // Clients try again after its status; the event `complete` of a stream would say that nothing follows.
+        setResult(mask({ errors: [new GraphQLError('', { originalError: Fault.unavailable('the streams are closed') })] }));
+        return setResultProcessor(processRegularResult, 'application/json');
+      }
       if (isAsyncIterable(result)) return setResult(mapAsyncIterator(result, mask));
       if (!Array.isArray(result)) setResult(mask(result as ExecutionResult));
       if (mediaType) setResultProcessor(processRegularResult, mediaType);

@@ -67,7 +67,7 @@ export function createGraphqlHandler(dependencies: ContextDependencies & { pipel
     if (isHead) request.method = 'GET';
     const delivery = canStream && !isHead ? 'results' : 'whole';
     if (delivery === 'results') dependencies.streams.add(response);
-    await yoga(request, response, { exchange, delivery, mediaType, openContext: () => context });
+    await yoga(request, response, { exchange, delivery, mediaType, streams: dependencies.streams, openContext: () => context });
     if (isHead) request.method = 'HEAD';
   });
   return (request, response, next) => {

@@ -1,8 +1,15 @@
 import type { ServerResponse } from 'node:http';
+import { setImmediate as nextIteration } from 'node:timers/promises';
 
 /** The responses that may stream events. */
 export class EventStreams {
   readonly #responses = new Set<ServerResponse>();
+  #isClosed = false;
+
+  /** Whether the streams have ended, so that none may begin. */
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
 
   add(response: ServerResponse): void {
     this.#responses.add(response);
@@ -10,7 +17,10 @@ export class EventStreams {
   }
 
   /** Ends the streams without their last event `complete`: it would say that nothing follows, and clients would not reconnect. */
-  close(): void {
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    // A stream that was about to begin has its headers by then.
+    await nextIteration();
     for (const response of this.#responses) {
       if (response.getHeader('Content-Type') !== 'text/event-stream') continue;
       // An event that is written before Yoga notices the end is dropped.
