@@ -17,6 +17,8 @@ describe('a client address is charged as', () => {
     ['192.0.2.7:4711', '192.0.2.7'],
     ['[2001:db8:1:2::9]:4711', '2001:db8:1:2::/64'],
     ['[2001:db8:1:2::9]', '2001:db8:1:2::/64'],
+    ['[fe80::1%eth0]:4711', 'fe80:0:0:0::/64'],
+    ['[fe80::1%eth0]', 'fe80:0:0:0::/64'],
     ['not an address', 'unknown'],
   ])('%s → %s', (given, charged) => {
     expect(normalizeAddress(given)).toBe(charged);

@@ -22,8 +22,8 @@ export function createClientAddresses(trustedProxies: readonly string[]): Client
   };
 }
 
-/** Some proxies include the client's port: `203.0.113.1:4711`, `[2001:db8::1]:4711`. */
-const withPort = /^(?:([\d.]+):\d+|\[([\da-f:.]+)\](?::\d+)?)$/i;
+/** Some proxies include the client's port: `203.0.113.1:4711`, `[2001:db8::1]:4711`, with a zone `[fe80::1%eth0]:4711`. */
+const withPort = /^(?:([\d.]+):\d+|\[([\da-f:.]+)(?:%[^\]]+)?\](?::\d+)?)$/i;
 
 const withoutPort = (address: string): string => withPort.exec(address)?.slice(1).find(Boolean) ?? address;
 
