@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import pg from 'pg';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { ConfigError, demoFilePath, environment, readConfig } from '../src/config.ts';
 import { withSession } from '../src/platform/sessionoptions.ts';
 
@@ -242,11 +242,18 @@ describe('DATABASE_URL', () => {
     ['postgresql://u@[::1]/a%20b%2Fc%40d%26e%3Df%25g%2Bh%3Bi%2Cj%24k%C3%BC', { host: '::1', database: 'a b/c@d&e=f%g+h;i,j$kü' }],
     ['postgresql://u@[::1]/a b/c@d&e=f%25', { host: '::1', database: 'a b/c@d&e=f%' }],
     ['postgresql://u@[::1]/a%2F?options=-c%20work_mem%3D8MB', { host: '::1', database: 'a/' }],
-  ])('%s leads where it says', (text, expected) => {
+    ['postgresql://u@127.0.0.1/p?sslmode=require', { host: '127.0.0.1', ssl: {} }],
+    ['postgresql://u@127.0.0.1/p?sslmode=prefer', { host: '127.0.0.1', ssl: {} }],
+    ['postgresql://u@127.0.0.1/p?sslmode=no-verify', { host: '127.0.0.1', ssl: { rejectUnauthorized: false } }],
+    ['postgresql://u@127.0.0.1/p?sslmode=require&uselibpqcompat=true', { host: '127.0.0.1', ssl: { rejectUnauthorized: false } }],
+  ])('%s leads where it says, without a warning of the driver', (text, expected) => {
+    const warn = vi.spyOn(process, 'emitWarning');
     const { host, port, user, password, database, ssl } = new pg.Client(
       withSession(readConfig({ DATABASE_URL: text }).database?.url ?? '', ''),
     );
     expect({ host, port, user, password, database, ssl }).toEqual({ ...defaults, ...expected });
+    expect(warn).not.toHaveBeenCalled();
+    warn.mockRestore();
   });
 });
 

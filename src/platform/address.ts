@@ -73,6 +73,15 @@ function findParameterProblem(name: string, [value = '', ...more]: string[]): st
   return pattern.test(value) ? null : `The parameter ${name} has a value that is not supported`;
 }
 
+/**
+ * Writes out as `verify-full` what the driver takes for it, and warns about: it verifies the certificate in every mode but `disable`
+ * and `no-verify`, unless it is to be compatible with libpq.
+ */
+export function writeSslMode({ searchParams }: URL): void {
+  const isStrict = searchParams.get('uselibpqcompat') !== 'true';
+  if (isStrict && /^(prefer|require|verify-ca)$/.test(searchParams.get('sslmode') ?? '')) searchParams.set('sslmode', 'verify-full');
+}
+
 /** Writes the name of the database as the driver reads it, which decodes `%20`, but not `%2F` and others that have a meaning in URLs. */
 export function writeDatabaseName(address: URL): void {
   address.pathname = encodeURI(decodeURIComponent(address.pathname));

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { writeDatabaseName } from './address.ts';
+import { writeDatabaseName, writeSslMode } from './address.ts';
 
 /**
  * The settings of every session, which a database or a role may have other defaults for; the backslash keeps a space. By the
@@ -20,5 +20,6 @@ export function withSession(url: string, session: string): Pick<pg.ClientConfig,
   const options = address.searchParams.get('options');
   address.searchParams.delete('options');
   writeDatabaseName(address);
+  writeSslMode(address);
   return { connectionString: address.href, options: options === null ? session : `${options} ${session}` };
 }
