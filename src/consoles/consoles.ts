@@ -6,11 +6,13 @@ import { Fault } from '../kernel/fault.ts';
 import { getOrInsert } from '../kernel/map.ts';
 import { makeUuid, parseUuid } from '../kernel/uuid.ts';
 import type { Database } from '../platform/database.ts';
+import { toFault } from '../platform/errors.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { Endpoint } from './endpoint.ts';
 import type { ConsoleClient, LiveSession, SessionIdentity } from './session.ts';
 import { inactiveStatuses, Sessions } from './sessions.ts';
 import {
+  type ByteCounts,
   claimSession,
   findInstance,
   type Handover,
@@ -209,13 +211,25 @@ export class Consoles {
     const formerOwners = await claimSession(database, { ...facts, owner });
     if (!formerOwners) return null;
     const handover = await this.#awaitHandover(database, facts.id, formerOwners);
-    const taken = await takeSession(database, owner, facts.id);
+    const taken = await this.#take(database, facts.id);
     // Its client may have come back to the process that runs it, which has taken it back.
     if (!taken) return null;
     const { bytesIn, bytesOut } = taken;
     // The former owner has died, and its last output is lost: the session continues at a position that no client can have.
     const withoutOutput = { position: Math.max(bytesOut, after ?? 0) + 1, scrollback: new Uint8Array() };
     return this.#sessions.open(facts, { ...(handover ?? withoutOutput), bytesIn, bytesOut });
+  }
+
+  /** Takes a session, again where the answer is lost: then it may be taken, and the stored output deleted, which only this process has. */
+  async #take(database: Database, id: string): Promise<ByteCounts | null> {
+    for (const deadline = performance.now() + HANDOVER_TIMEOUT_MS; ; ) {
+      try {
+        return await takeSession(database, this.#sessions.owner, id);
+      } catch (failure) {
+        if (toFault(failure).code !== 'service_unavailable' || performance.now() > deadline) throw failure;
+      }
+      await sleep(HANDOVER_POLL_INTERVAL_MS);
+    }
   }
 
   async #awaitHandover(database: Database, id: string, formerOwners: readonly string[]): Promise<Handover | null> {

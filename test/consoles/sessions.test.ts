@@ -8,11 +8,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { connect } from 'portico-client';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { openProject, rebindScope } from '../../src/access/scope.ts';
+import { openProject, type ProjectScope, rebindScope } from '../../src/access/scope.ts';
 import { Consoles } from '../../src/consoles/consoles.ts';
 import { Sessions } from '../../src/consoles/sessions.ts';
 import { endSilentSessions, recordAttachment } from '../../src/consoles/store.ts';
 import { makeUuid } from '../../src/kernel/uuid.ts';
+import type { Database } from '../../src/platform/database.ts';
 import { createLogger } from '../../src/platform/logger.ts';
 import { packageRoot } from '../../src/platform/packageroot.ts';
 import { isPostgres, startApp, type TestApp } from '../support/app.ts';
@@ -470,21 +471,21 @@ it('keeps the last twenty addresses of its clients, each once', async () => {
   expect(row?.kept).toEqual([...last.filter((address) => address !== '203.0.113.10'), '203.0.113.10']);
 });
 
-it('goes on with its client where another attachment to it has failed', async () => {
+/** The scope of an admin, on a database that replaces methods of the app's own. */
+async function openScope(methods: Partial<Pick<Database, 'transact' | 'query'>>): Promise<ProjectScope> {
   const { organization_id: organizationId, project_id: projectId, users } = app.demo;
   const session = { kind: 'session', expires: new Date(Date.now() + 3_600_000) } as const;
   const viewer = { userId: users.admin.id, email: '', name: '', created: new Date(), credential: session };
   const admitted = await openProject(app.app.database, viewer, { organizationId, projectId });
-  let isAway = false;
-  const database = Object.create(app.app.database, {
-    transact: {
-      value: (...work: Parameters<typeof admitted.database.transact>) =>
-        isAway ? Promise.reject(new Error('the connection was lost')) : app.app.database.transact(...work),
-    },
-  });
-  const scope = rebindScope(admitted, database);
+  // An assignment would reach the app's own database.
+  return rebindScope(admitted, Object.create(app.app.database, Object.getOwnPropertyDescriptors(methods)));
+}
+
+/** The consoles of a process, and what a client of one gets. */
+function openConsoles(scope: ProjectScope) {
   const watch = { add: () => ({ stop: () => {} }) } as never;
-  const consoles = new Consoles({ database, watch, log: createLogger('silent'), limits: { perUser: 3, idleMs: 60_000 } });
+  const log = createLogger('silent');
+  const consoles = new Consoles({ database: scope.database, watch, log, limits: { perUser: 3, idleMs: 60_000 } });
   const request = { instanceId: instance, sessionId: null, after: null, clientAddress: '127.0.0.1' };
   const prepare = async (sessionId: string | null) => {
     const opening = await consoles.prepare(scope, { ...request, sessionId });
@@ -502,6 +503,15 @@ it('goes on with its client where another attachment to it has failed', async ()
     resume: () => {},
     close: () => {},
   };
+  return { consoles, prepare, client, output: () => output };
+}
+
+it('goes on with its client where another attachment to it has failed', async () => {
+  let isAway = false;
+  const scope = await openScope({
+    transact: (work) => (isAway ? Promise.reject(new Error('the connection was lost')) : app.app.database.transact(work)),
+  });
+  const { consoles, prepare, client, output } = openConsoles(scope);
   const opening = await prepare(null);
   await opening.attach(client);
   await guest.called();
@@ -509,9 +519,30 @@ it('goes on with its client where another attachment to it has failed', async ()
   isAway = true;
   await expect(again.attach({ ...client })).rejects.toThrow('the connection was lost');
   guest.say('still here');
-  await expect.poll(() => output).toBe('still here');
+  await expect.poll(output).toBe('still here');
   isAway = false;
   await consoles.close();
+});
+
+it('keeps its output where a process took it over and the answer of the database was lost', async () => {
+  const former = openConsoles(await openScope({}));
+  const opening = await former.prepare(null);
+  await opening.attach(former.client);
+  await guest.called();
+  guest.say('before');
+  await expect.poll(former.output).toBe('before');
+  await former.consoles.close();
+  let lost = 0;
+  const loseAnswer: Database['query'] = async (texts, ...values) => {
+    const rows = await app.app.database.query(texts, ...values);
+    if (lost > 0 || !texts.join('').includes('DELETE FROM console_handovers WHERE session_id')) return rows as never;
+    lost += 1;
+    throw new Error('Connection terminated unexpectedly');
+  };
+  const latter = openConsoles(await openScope({ query: loseAnswer }));
+  await (await latter.prepare(opening.sessionId)).attach(latter.client);
+  expect([lost, latter.output()]).toEqual([1, 'before']);
+  await latter.consoles.close();
 });
 
 it('stays in its project where the instance goes to another', async () => {
