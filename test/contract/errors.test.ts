@@ -111,7 +111,8 @@ describe('the GraphQL API', () => {
   it('refuses a body that cannot be read with the same words', async () => {
     for (const [body, detail] of [
       ['{"query"', 'The body is not valid JSON.'],
-      ['[]', 'The body must be a JSON object.'],
+      ['5', 'The body must be a JSON object.'],
+      ['[]', 'Batches are not supported: send each operation, a JSON object, in a request of its own.'],
       ['', 'The body must name a `query`.'],
     ]) {
       const response = await send(body);

@@ -60,11 +60,18 @@ describe('a POST', () => {
   ])('taken: %s', async (body) => expectGraphql(await ask(body), 200, typename));
 
   it('of a batch is refused whole', async () => {
-    expectGraphql(
-      await ask('[{"query":"{ __typename }"},{"query":"{ __typename }"}]'),
-      400,
-      graphqlInvalid('The body must be a JSON object.'),
+    const refused = graphqlInvalid('Batches are not supported: send each operation, a JSON object, in a request of its own.');
+    for (const body of ['[{"query":"{ __typename }"},{"query":"{ __typename }"}]', '[{"query":"{ __typename }"}]', '[]'])
+      expectGraphql(await ask(body), 400, refused);
+  });
+
+  it('of a persisted document of the draft of GraphQL over HTTP is told what to send', async () => {
+    const refused = graphqlInvalid(
+      'A `documentId` is not supported: send the document as `query`, or its hash in `extensions.persistedQuery`.',
     );
+    const id = `sha256:${'a'.repeat(64)}`;
+    for (const more of ['', ',"variables":{}', `,${Q}`]) expectGraphql(await ask(`{"documentId":"${id}"${more}}`), 400, refused);
+    expectGraphql(await app.ask('GET', `/graphql?documentId=${id}`), 400, refused);
   });
 
   it.each([

@@ -15,6 +15,21 @@ afterAll(() => app.close());
 
 const viewerQuery = 'query=%7Bviewer%7Bemail%7D%7D';
 
+describe('Content-Type', () => {
+  it.each([
+    ['application/json', 'text/plain'],
+    ['text/plain', 'application/json'],
+    ['application/json', 'application/json'],
+  ])('twice (%s, %s): 400', async (...types) => {
+    const credential = ['Host', 'x', 'Authorization', `Bearer ${app.demo.users.owner.token}`];
+    const headers = [...credential, ...types.flatMap((type) => ['Content-Type', type])];
+    const detail = 'The header Content-Type is given more than once.';
+    expectRest(await app.ask('POST', `${notifications}/read`, { headers, body: '{}' }), 400, invalid(detail));
+    const response = await app.ask('POST', '/graphql', { headers, body: '{"query":"{ viewer { id } }"}' });
+    expectGraphql(response, 400, graphqlRefusal('invalid_request', detail));
+  });
+});
+
 describe('Authorization', () => {
   /** Headers as they are, several of one name too. */
   const raw = (...values: string[]) => ['Host', 'x', ...values.flatMap((value) => ['Authorization', value])];

@@ -19,7 +19,7 @@ import { exchangeOf, type Middleware } from '../http/exchange.ts';
 import { withPermit } from '../http/permit.ts';
 import { setHeaders } from '../http/send.ts';
 import { readQueryString } from '../http/url.ts';
-import { checkParameters, type OperationRequest, readOperation } from './request.ts';
+import { checkParameters, type OperationRequest, readOperation, rejectDocumentId } from './request.ts';
 
 type ProjectReaderDependencies = Pick<Pipeline, 'documents' | 'trusted'> & Pick<Services, 'semaphore'> & { readonly schema: GraphQLSchema };
 
@@ -89,6 +89,7 @@ export function createGraphqlHandler(dependencies: ContextDependencies & { pipel
     const body = await exchange.readBody();
     inheritExactJson(body, 'variables');
     if (Object.keys(body).length === 0) throw Fault.invalidRequest('The body must name a `query`.');
+    rejectDocumentId(Object.hasOwn(body, 'documentId'));
     const operation = request.url === '/graphql' ? readOperation(body) : null;
     if (operation && mediaType) {
       const enveloped = getEnveloped({ exchange, delivery: 'whole', openContext: () => context });

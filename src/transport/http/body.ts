@@ -7,6 +7,7 @@ import { FairLimit } from '../../kernel/fairlimit.ts';
 import { Fault } from '../../kernel/fault.ts';
 import { countParts } from '../../kernel/jsonscan.ts';
 import { requestQueueOf } from './pipelining.ts';
+import { readPath } from './url.ts';
 
 const MAX_BODY_BYTES = 1024 * 1024;
 /** Each list, object and field takes many times the bytes of its text. */
@@ -50,10 +51,15 @@ export async function readJsonObject(request: IncomingMessage, response: ServerR
   });
 }
 
-function parseObject({ headers }: IncomingMessage, bytes: Buffer): JsonObject {
+function parseObject({ headersDistinct, url = '' }: IncomingMessage, bytes: Buffer): JsonObject {
   if (bytes.length === 0) return {};
-  if (!isJson(headers['content-type'])) throw Fault.invalidRequest('The media type must be application/json.');
+  // `headers` has only the first of several; a proxy may have read another one.
+  const [mediaType, ...more] = headersDistinct['content-type'] ?? [];
+  if (more.length > 0) throw Fault.invalidRequest('The header Content-Type is given more than once.');
+  if (!isJson(mediaType)) throw Fault.invalidRequest('The media type must be application/json.');
   const value = parseBytes(bytes);
+  if (Array.isArray(value) && readPath(url) === '/graphql')
+    throw Fault.invalidRequest('Batches are not supported: send each operation, a JSON object, in a request of its own.');
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw Fault.invalidRequest('The body must be a JSON object.');
   return value as JsonObject;
 }
