@@ -32,6 +32,12 @@ export class Breaker {
     return this.#outage.isAway;
   }
 
+  /** Opens at once, after a failure that is an outage. */
+  open(failure: unknown): void {
+    this.#open(failure);
+    this.startProbing();
+  }
+
   /** Starts probing, after a failure that may mean an outage. Without effect while it is probing. */
   startProbing(): void {
     if (!this.#isProbing && !this.#isStopped) void this.#probeUntilSuccess();

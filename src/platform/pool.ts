@@ -30,12 +30,13 @@ const TERMINATION = `
 
 /**
  * The tables that are missing, or that have no triggers yet: pg_restore makes these, and the foreign keys, after the rows, and every
- * table of ours has some.
+ * table of ours has some. Last it grants the rights, which of `users` every request needs.
  */
 const MISSING_TABLES = `
   SELECT name FROM unnest($1::text[]) AS name
   WHERE NOT EXISTS (
-    SELECT FROM pg_class WHERE relnamespace = to_regnamespace('public') AND relname = name AND relhastriggers)`;
+    SELECT FROM pg_class WHERE relnamespace = to_regnamespace('public') AND relname = name AND relhastriggers
+      AND (name <> 'users' OR has_table_privilege(pg_class.oid, 'SELECT')))`;
 
 /** SQLSTATEs of a statement that names what is missing: a table, schema, type, function, key, a right, or the cached entry of one. */
 export const missingStates = new Set(['42P01', '3F000', '42704', '42883', '42P10', '42501', 'XX000']);
@@ -183,7 +184,7 @@ export class Pool extends pg.Pool {
   /** Looks for the tables, which are missing in a database that is empty, or that is being restored: that is an outage. */
   async checkTables(): Promise<void> {
     await this.#findMissingTables().catch(() => {});
-    if (this.lacksTables) this.breaker.startProbing();
+    if (this.lacksTables) this.breaker.open(createMissingError(this.#missingTables.length));
   }
 
   /** Rejects with the failure of a statement; where it names what is missing along with our tables, as in an outage. */
@@ -264,6 +265,6 @@ function createAwayError(): Error {
 
 /** The code makes it a cause of its own in the log. */
 function createMissingError(count: number): Error {
-  const message = `the database lacks ${count} tables of Portico, or their triggers: it is being restored, or it is empty; \`npm run portico -- migrate\` makes them anew`;
+  const message = `the database lacks ${count} tables of Portico, or their triggers or rights: it is being restored, or it is empty; \`npm run portico -- migrate\` makes them anew`;
   return Object.assign(new Error(message), { code: 'TABLES_MISSING' });
 }

@@ -74,7 +74,10 @@ export class Probe {
   }
 }
 
-/** Whether an error is a reply of a PostgreSQL that serves: not of one that stops, of a pooler that has lost it, or of the socket. */
+/**
+ * Whether an error is a reply of a PostgreSQL that serves: not of one that stops or has no such database, of a pooler that has lost it,
+ * or of the socket.
+ */
 export function isReply(failure: unknown): boolean {
-  return failure instanceof pg.DatabaseError && !/^(57P|08)/.test(failure.code ?? '');
+  return failure instanceof pg.DatabaseError && !/^(57P|08|3D000)/.test(failure.code ?? '');
 }
