@@ -68,7 +68,9 @@ it('a database without tables is an outage, which the log explains once, and whi
   await execute(url, 'ALTER SCHEMA public RENAME TO kept; CREATE SCHEMA public');
   await expectOutage();
   expect(logged('internal error')).toEqual([]);
-  expect(logged('a dependency is away')).toMatchObject([{ dependency: 'database', err: { message: expect.stringContaining('the database lacks') } }]);
+  expect(logged('a dependency is away')).toMatchObject([
+    { dependency: 'database', err: { message: expect.stringContaining('the database lacks') } },
+  ]);
   await execute(url, 'DROP SCHEMA public; ALTER SCHEMA kept RENAME TO public');
   await expectService();
   expect(logged('a dependency is back')).toHaveLength(1);
