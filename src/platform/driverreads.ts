@@ -6,21 +6,36 @@ interface ConnectionInternals {
   attachListeners(stream: Duplex): void;
 }
 
+/** The most that is read of a connection, give or take what Node reads at once, before everything else has its turn. */
+const SLICE_BYTES = 64 * 1024;
+
 const connection = pg.Connection.prototype as unknown as ConnectionInternals;
 const { attachListeners } = connection;
 
 /**
  * The driver throws at a message that it cannot read, such as the request for GSSAPI of a `pg_hba.conf`, where nothing catches
  * it: here that fails the connection, and not the process.
+ *
+ * A large result is read in slices, one per iteration of the event loop: Node would read two megabytes of a connection that has
+ * them, and decode their rows, before it looked at another one.
  */
 connection.attachListeners = function (stream) {
   attachListeners.call(this, stream);
   const read = stream.listeners('data').at(-1) as (bytes: Buffer) => void;
-  stream.off('data', read).on('data', (bytes) => {
+  let sliceBytes = 0;
+  const readNextSlice = () => {
+    sliceBytes = 0;
+    stream.resume();
+  };
+  stream.off('data', read).on('data', (bytes: Buffer) => {
     try {
       read(bytes);
     } catch (failure) {
       stream.destroy(failure as Error);
     }
+    sliceBytes += bytes.length;
+    if (sliceBytes < SLICE_BYTES) return;
+    stream.pause();
+    setImmediate(readNextSlice);
   });
 };
