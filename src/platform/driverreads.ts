@@ -1,4 +1,5 @@
 import type { Duplex } from 'node:stream';
+import { TLSSocket } from 'node:tls';
 import pg from 'pg';
 
 /** The method of pg's Connection that has the messages of the server read. */
@@ -6,8 +7,10 @@ interface ConnectionInternals {
   attachListeners(stream: Duplex): void;
 }
 
-/** The most that is read of a connection, give or take what Node reads at once, before everything else has its turn. */
+/** The most that is read of a connection before everything else has its turn: what Node reads at once. */
 const SLICE_BYTES = 64 * 1024;
+/** What Node reads at once of a connection with TLS: a record. */
+const RECORD_BYTES = 16 * 1024;
 
 const connection = pg.Connection.prototype as unknown as ConnectionInternals;
 const { attachListeners } = connection;
@@ -22,6 +25,7 @@ const { attachListeners } = connection;
 connection.attachListeners = function (stream) {
   attachListeners.call(this, stream);
   const read = stream.listeners('data').at(-1) as (bytes: Buffer) => void;
+  const fullBytes = stream instanceof TLSSocket ? RECORD_BYTES : SLICE_BYTES;
   let sliceBytes = 0;
   const readNextSlice = () => {
     sliceBytes = 0;
@@ -33,7 +37,8 @@ connection.attachListeners = function (stream) {
     } catch (failure) {
       stream.destroy(failure as Error);
     }
-    sliceBytes += bytes.length;
+    // A read that is not full has left nothing behind, as most have.
+    sliceBytes = bytes.length < fullBytes ? 0 : sliceBytes + bytes.length;
     if (sliceBytes < SLICE_BYTES) return;
     stream.pause();
     setImmediate(readNextSlice);
