@@ -1,5 +1,5 @@
-// npm run generate: writes src/generated (Prisma's client, Pothos' types, and the names of the tables) if schema.prisma has changed. It calls the
-// generators of `prisma generate` without Prisma's CLI, which would install another 230 MB.
+// npm run generate: writes src/generated (Prisma's client, Pothos' types, and the names of the tables) if schema.prisma has
+// changed. It calls the generators of `prisma generate` without Prisma's CLI, which would install another 230 MB.
 import { createHash } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';

@@ -58,6 +58,9 @@ let internalErrors = 0;
 
 /** The codes of a PostgreSQL, a database or a role that has all the connections that it may have: SQLSTATE and Prisma's. */
 const exhaustedCodes = new Set(['53300', 'P2037']);
+
+/** SQLSTATEs of a statement that names what is missing: a table, schema, type, function, key, a right, or the cached entry of one. */
+export const missingCodes = new Set(['42P01', '3F000', '42704', '42883', '42P10', '42501', 'XX000']);
 const EXHAUSTED_LINES_INTERVAL_MS = 10_000;
 /** The requests that failed for want of a connection since the last line about them. */
 const exhausted = { count: 0, loggedAt: Number.NEGATIVE_INFINITY };

@@ -2,7 +2,7 @@ import pg from 'pg';
 import { tables } from '../generated/tables.ts';
 import { Breaker, withTimeout } from './breaker.ts';
 import { DeadConnectionDetector, pidOf } from './deadconnections.ts';
-import { DATABASE_AWAY, hasCode, READ_TIMEOUT, toConnectionFailure } from './errors.ts';
+import { DATABASE_AWAY, hasCode, missingCodes, READ_TIMEOUT, toConnectionFailure } from './errors.ts';
 import type { Logger } from './logger.ts';
 import { PreparedQuery, type Row } from './prepared.ts';
 import { isReply, PROBE_DEADLINE_MS, Probe } from './probe.ts';
@@ -37,9 +37,6 @@ const MISSING_TABLES = `
   WHERE NOT EXISTS (
     SELECT FROM pg_class WHERE relnamespace = to_regnamespace('public') AND relname = name AND relhastriggers
       AND (name <> 'users' OR has_table_privilege(pg_class.oid, 'SELECT')))`;
-
-/** SQLSTATEs of a statement that names what is missing: a table, schema, type, function, key, a right, or the cached entry of one. */
-export const missingStates = new Set(['42P01', '3F000', '42704', '42883', '42P10', '42501', 'XX000']);
 
 type Release = (failure?: Error | boolean) => void;
 type ConnectCallback = (failure: Error | undefined, client: pg.PoolClient | undefined, release: Release) => void;
@@ -189,7 +186,7 @@ export class Pool extends pg.Pool {
 
   /** Rejects with the failure of a statement; where it names what is missing along with our tables, as in an outage. */
   async rejectAs(failure: unknown): Promise<never> {
-    if (!hasCode(failure, missingStates)) throw failure;
+    if (!hasCode(failure, missingCodes)) throw failure;
     await this.checkTables();
     throw this.lacksTables ? createAwayError() : failure;
   }

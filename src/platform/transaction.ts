@@ -1,6 +1,6 @@
 import type pg from 'pg';
-import { hasCode, READ_TIMEOUT } from './errors.ts';
-import { missingStates, type Pool } from './pool.ts';
+import { hasCode, missingCodes, READ_TIMEOUT } from './errors.ts';
+import type { Pool } from './pool.ts';
 import { PreparedQuery, type Row } from './prepared.ts';
 import type { RunStatement } from './query.ts';
 
@@ -33,7 +33,7 @@ export async function runTransaction<Result>(pool: Pool, work: (run: RunStatemen
       });
     // A server that has become read-only may have a successor, which a new connection finds.
     // What was prepared for tables that are made anew is of no use.
-    if ((failure as { code?: unknown }).code === READ_ONLY || hasCode(failure, missingStates)) broken = failure as Error;
+    if ((failure as { code?: unknown }).code === READ_ONLY || hasCode(failure, missingCodes)) broken = failure as Error;
     return await pool.rejectAs(failure);
   } finally {
     client.removeListener('error', ignore);
