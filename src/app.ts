@@ -69,9 +69,13 @@ export interface App {
  * are kept, notifications and the records of consoles.
  */
 const CLEANUP_INTERVAL_MS = 600_000;
-/** How long a replica warms up before it collects the garbage of its start, and afterwards. */
-const WARM_UP_MS = 750;
-const WARM_AGAIN_MS = 250;
+/** A replica opens its connections to the database by concurrent reads: in a single round some would miss a statement. */
+const OPENING = { rounds: 4, patienceMs: 750 };
+/**
+ * Then it collects the garbage of its start, and with it compiled code, and reads again: until V8 has compiled what it would
+ * otherwise compile beside the first requests of clients. Reads that overlap as those of clients do need fewer rounds than single ones.
+ */
+const REPEATING = { rounds: 40, atOnce: 4, patienceMs: 1_500 };
 /** The operations of a user that are executed at the same time. */
 const OPERATIONS_AT_ONCE = 8;
 /** Those of them that cost much. */
@@ -164,12 +168,11 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
       metrics,
       count: () => ({ executing: semaphore.executing, sockets: sockets.count(), ...hubs.count(), watched: watch.size }),
       warmUp: () => {
-        const warmFor = (patienceMs: number) => warmUp(rest, { ...dependencies, connections: config.database?.pool ?? 1, patienceMs });
-        // V8 also collects compiled code: a second run compiles again what is needed.
+        const opening = { ...OPENING, atOnce: config.database?.pool ?? 1 };
         return lifecycle.runStartup(
-          warmFor(WARM_UP_MS)
+          warmUp(rest, { ...dependencies, ...opening })
             .then(collectGarbage)
-            .then(() => warmFor(WARM_AGAIN_MS)),
+            .then(() => warmUp(rest, { ...dependencies, ...REPEATING })),
         );
       },
       offerDemo: (offer) => {

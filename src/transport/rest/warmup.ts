@@ -12,16 +12,15 @@ import { createExecutor } from './router.ts';
 interface WarmUpDependencies extends ContextDependencies {
   readonly pipeline: Pipeline;
   readonly log: Logger;
-  /** The number of concurrent requests: it makes every connection to the database open and prepare the statements. */
-  readonly connections: number;
+  /** How often each route is read, and by how many requests at once. */
+  readonly rounds: number;
+  readonly atOnce: number;
   /** The time limit: a replica that is slow to warm up serves nevertheless. */
   readonly patienceMs: number;
 }
 
 /** The validity of the warm-up's session. */
 const SESSION_MS = 60_000;
-/** The rounds in which each route is read on all connections: in a single round some connections would miss it. */
-const CONCURRENT_ROUNDS = 4;
 
 /** The ids of a project, one of its members, and an instance and a dashboard that the member can read. */
 interface Sample {
@@ -38,16 +37,15 @@ interface Sample {
  * what is wrong.
  */
 export async function warmUp(bound: readonly BoundRoute[], dependencies: WarmUpDependencies): Promise<void> {
-  const deadline = performance.now() + dependencies.patienceMs;
+  const { rounds, atOnce, patienceMs } = dependencies;
+  const deadline = performance.now() + patienceMs;
   try {
     const sample = await findSample(dependencies);
     if (!sample) return;
     const reads = bound.filter(({ route, pathNames }) => route.method === 'get' && pathNames.every((name) => sample[name as keyof Sample]));
     // Where only the operator's documents are accepted, clients send none like these.
     if (!dependencies.pipeline.trusted.isOnly) for (const { route } of reads) validateAsClient(dependencies, route.operation);
-    // Concurrent reads warm up the connections; then single reads warm up V8, and leave time to the rest of the machine.
-    for (let index = 0; reads.length > 0 && performance.now() < deadline; index += 1) {
-      const atOnce = index < CONCURRENT_ROUNDS * reads.length ? dependencies.connections : 1;
+    for (let index = 0; index < rounds * reads.length && performance.now() < deadline; index += 1) {
       const route = reads[index % reads.length] as BoundRoute;
       await Promise.all(Array.from({ length: atOnce }, () => read(route, sample, dependencies)));
       await setImmediate();
