@@ -176,7 +176,7 @@ function describeStream(schemas: NamedSchemas, schema: GraphQLSchema, stream: St
   );
   const inPath = [...stream.path.matchAll(/:(\w+)/g)].map(([, name = '']) => name);
   const inQuery = [...bindings].filter(([name]) => !inPath.includes(name));
-  const query = Object.fromEntries(inQuery.map(([name, { type, position }]) => [name, inputSchema(schemas, type, position, false)]));
+  const query = Object.fromEntries(inQuery.map(([name, { type, inputValue }]) => [name, inputSchema(schemas, type, inputValue, false)]));
   return {
     title: title.charAt(0).toUpperCase() + title.slice(1),
     description: field.description ?? title,
@@ -185,7 +185,7 @@ function describeStream(schemas: NamedSchemas, schema: GraphQLSchema, stream: St
       address: stream.path.replace(/:(\w+)/g, '{$1}'),
       title: title.charAt(0).toUpperCase() + title.slice(1),
       description: field.description ?? title,
-      parameters: Object.fromEntries(inPath.map((name) => [name, { description: bindings.get(name)?.position?.description ?? name }])),
+      parameters: Object.fromEntries(inPath.map((name) => [name, { description: bindings.get(name)?.inputValue?.description ?? name }])),
       bindings: {
         ws: {
           method: 'GET',

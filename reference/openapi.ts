@@ -271,7 +271,7 @@ function describeParameters(
   const parameters = [...inPath, ...inQuery].map(({ name, place }) => {
     const binding = bindings.get(name);
     if (!binding) throw new Error(`${route.path}: no variable takes ${name}`);
-    const { description, ...schema } = inputSchema(document.schemas, binding.type, binding.position, false);
+    const { description, ...schema } = inputSchema(document.schemas, binding.type, binding.inputValue, false);
     return document.referParameter(operation, name, {
       name,
       in: place,
@@ -339,14 +339,14 @@ function bodySchema(schemas: NamedSchemas, fields: readonly BodyField[]): JsonSc
   return {
     type: 'object',
     ...(required.length > 0 && { required: required.sort() }),
-    properties: Object.fromEntries(fields.map(({ name, type, position }) => [name, inputSchema(schemas, type, position, true)])),
+    properties: Object.fromEntries(fields.map(({ name, type, inputValue }) => [name, inputSchema(schemas, type, inputValue, true)])),
   };
 }
 
 /** Where a choice of one field requires another field: a schema for each choice. Null where there is no such field. */
 function chooseBody(schemas: NamedSchemas, title: string, fields: readonly BodyField[]): JsonSchema | null {
-  const constraint = ({ position }: BodyField) => (position?.extensions as FieldConstraints | undefined)?.requiredFor;
-  const chooser = fields.find(({ position }) => position && fields.some((field) => constraint(field)?.field === position.name));
+  const constraint = ({ inputValue }: BodyField) => (inputValue?.extensions as FieldConstraints | undefined)?.requiredFor;
+  const chooser = fields.find(({ inputValue }) => inputValue && fields.some((field) => constraint(field)?.field === inputValue.name));
   const type = chooser && getNullableType(chooser.type);
   if (!isEnumType(type)) return null;
   const mapping = type.getValues().map(({ name: choice }) => {
@@ -362,7 +362,7 @@ function chooseBody(schemas: NamedSchemas, title: string, fields: readonly BodyF
       schemas,
       rest.map((field) => needed.find(({ name }) => name === field.name) ?? field),
     ) as { required?: string[]; properties: object };
-    const fixed = { type: 'string', description: chooser?.position?.description, const: choice };
+    const fixed = { type: 'string', description: chooser?.inputValue?.description, const: choice };
     const name = chooser?.name ?? '';
     return [
       choice,

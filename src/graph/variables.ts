@@ -41,14 +41,14 @@ export interface FieldConstraints {
   readonly requiredFor?: { readonly field: string; readonly value: string; readonly message: string };
 }
 
-/** A variable of an operation: its type and its positions. */
+/** A variable of an operation: its type and what takes it. */
 export interface VariableBinding {
   readonly type: GraphQLInputType;
   readonly isRequired: boolean;
   /** The input fields and arguments that take it. */
-  readonly positions: readonly Position[];
+  readonly inputValues: readonly InputValue[];
   /** The last of them, which field errors of services name. */
-  readonly position: Position | null;
+  readonly inputValue: InputValue | null;
   /** The variables beside it, each with the value that makes this one required. */
   readonly requirements: readonly Requirement[];
 }
@@ -59,39 +59,38 @@ interface Requirement {
   readonly message: string;
 }
 
-export type Position = GraphQLInputField | GraphQLArgument;
+/** What takes a value in the schema, as `__InputValue` of an introspection. */
+export type InputValue = GraphQLInputField | GraphQLArgument;
 
 /** The variables of an operation, by name; read once for each document. */
 export type VariableBindings = ReadonlyMap<string, VariableBinding>;
 
 export function readBindings(schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode): VariableBindings {
-  const positions = readPositions(schema, document, operation);
+  const inputValues = readInputValues(schema, document, operation);
   const bindings = new Map<string, VariableBinding>();
   for (const { variable, type: typeNode, defaultValue } of operation.variableDefinitions ?? []) {
     const type = typeFromAST(schema, typeNode) as GraphQLInputType | undefined;
     const name = variable.name.value;
     if (!type) continue;
     const isRequired = isNonNullType(type) && !defaultValue;
-    const ownPositions = positions.get(name) ?? [];
-    const requirements = ownPositions.some(({ extensions }) => extensions.requiredFor)
-      ? readRequirements(operation, name, ownPositions)
-      : [];
-    bindings.set(name, { type, isRequired, positions: ownPositions, position: ownPositions.at(-1) ?? null, requirements });
+    const own = inputValues.get(name) ?? [];
+    const requirements = own.some(({ extensions }) => extensions.requiredFor) ? readRequirements(operation, name, own) : [];
+    bindings.set(name, { type, isRequired, inputValues: own, inputValue: own.at(-1) ?? null, requirements });
   }
   return bindings;
 }
 
-/** The positions of an operation's variables, by name, in the operation and the fragments that it uses. */
-export function readPositions(
+/** What takes each of an operation's variables, by its name, in the operation and the fragments that it uses. */
+export function readInputValues(
   schema: GraphQLSchema,
   document: DocumentNode,
   operation: OperationDefinitionNode,
-): ReadonlyMap<string, readonly Position[]> {
-  const positions = new Map<string, Position[]>();
-  const collect = (value: ValueNode, position: Position | null | undefined) => {
-    if (value.kind !== Kind.VARIABLE || !position) return;
+): ReadonlyMap<string, readonly InputValue[]> {
+  const inputValues = new Map<string, InputValue[]>();
+  const collect = (value: ValueNode, inputValue: InputValue | null | undefined) => {
+    if (value.kind !== Kind.VARIABLE || !inputValue) return;
     const name = value.name.value;
-    positions.set(name, [...(positions.get(name) ?? []), position]);
+    inputValues.set(name, [...(inputValues.get(name) ?? []), inputValue]);
   };
   const definitions: DefinitionNode[] = [operation];
   for (const definition of definitions) {
@@ -108,18 +107,18 @@ export function readPositions(
       }),
     );
   }
-  return positions;
+  return inputValues;
 }
 
 /** What the input objects of an operation require of a variable that stands beside others in one. Of a fragment the service checks it. */
-function readRequirements(operation: OperationDefinitionNode, name: string, positions: readonly Position[]): Requirement[] {
+function readRequirements(operation: OperationDefinitionNode, name: string, inputValues: readonly InputValue[]): Requirement[] {
   const requirements: Requirement[] = [];
   visit(operation, {
     ObjectValue({ fields }) {
       const variables = new Map(
         fields.map(({ name: field, value }) => [field.value, value.kind === Kind.VARIABLE ? value.name.value : null]),
       );
-      for (const { name: field, extensions } of positions) {
+      for (const { name: field, extensions } of inputValues) {
         const { requiredFor } = extensions as FieldConstraints;
         const variable = requiredFor && variables.get(field) === name ? variables.get(requiredFor.field) : null;
         if (requiredFor && variable) requirements.push({ variable, value: requiredFor.value, message: requiredFor.message });
@@ -172,27 +171,27 @@ export function variableErrors(bindings: VariableBindings, values: Readonly<Reco
 
 function reportErrors(bindings: VariableBindings, values: Readonly<Record<string, unknown>>, report: Report): void {
   const readValue = (name: string) => (Object.hasOwn(values, name) ? values[name] : undefined);
-  for (const [name, { type, isRequired, positions, requirements }] of bindings) {
+  for (const [name, { type, isRequired, inputValues, requirements }] of bindings) {
     const value = readValue(name);
     const requirement = requirements.find((one) => readValue(one.variable) === one.value)?.message;
     const hasFields = isInputObjectType(getNullableType(type)) && typeof value === 'object' && value !== null && !Array.isArray(value);
-    checkGiven({ type, isRequired, positions, requirement, value }, [name], report, hasFields ? [] : [name]);
+    checkGiven({ type, isRequired, inputValues, requirement, value }, [name], report, hasFields ? [] : [name]);
   }
 }
 
 /** A variable, or a field of an input object, with its value; undefined if it is absent. */
-interface Given extends Pick<VariableBinding, 'type' | 'isRequired' | 'positions'> {
+interface Given extends Pick<VariableBinding, 'type' | 'isRequired' | 'inputValues'> {
   readonly value: unknown;
   /** What a request without it is told, if another value requires it. */
   readonly requirement: string | undefined;
 }
 
 /** Reports the errors of the value itself below `prefix`. */
-function checkGiven({ type, isRequired, positions, requirement, value }: Given, path: Path, report: Report, prefix = path): void {
+function checkGiven({ type, isRequired, inputValues, requirement, value }: Given, path: Path, report: Report, prefix = path): void {
   const isMissing = value === undefined || value === null;
   if (isMissing && requirement) return report(path, requirement);
   if (value === undefined) return isRequired ? report(path, 'This field is required.') : undefined;
-  const constraint = findConstraintError(positions, value);
+  const constraint = findConstraintError(inputValues, value);
   if (constraint) report(prefix, constraint);
   else checkValue(type, value, prefix, report);
 }
@@ -225,14 +224,14 @@ function checkObject(fields: Readonly<Record<string, GraphQLInputField>>, value:
     const requirement = requiredFor && value[requiredFor.field] === requiredFor.value ? requiredFor.message : undefined;
     const isRequired = isNonNullType(field.type) && field.defaultValue === undefined;
     const part = Object.hasOwn(value, name) ? value[name] : undefined;
-    checkGiven({ type: field.type, isRequired, positions: [field], requirement, value: part }, [...prefix, name], report);
+    checkGiven({ type: field.type, isRequired, inputValues: [field], requirement, value: part }, [...prefix, name], report);
   }
 }
 
-/** The first violation among the constraints of a value's positions; null if there is none. */
-export function findConstraintError(positions: readonly Position[], value: unknown): string | null {
-  for (const position of positions) {
-    const problem = constraintError(position, value);
+/** The first violation among the constraints of what takes a value; null if there is none. */
+export function findConstraintError(inputValues: readonly InputValue[], value: unknown): string | null {
+  for (const inputValue of inputValues) {
+    const problem = constraintError(inputValue, value);
     if (problem) return problem;
   }
   return null;

@@ -12,7 +12,7 @@ import {
   visit,
 } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
-import { findConstraintError, inputFieldOf, type Position, readPositions } from '../graph/variables.ts';
+import { findConstraintError, type InputValue, inputFieldOf, readInputValues } from '../graph/variables.ts';
 import { Fault, type FieldErrors, statusByCode } from '../kernel/fault.ts';
 import { findConditionalRoots } from './conditionalroots.ts';
 import { toGraphqlError } from './mask.ts';
@@ -41,8 +41,8 @@ function setHttpStatus({ result }: { result: unknown }): void {
 
 /** Checks literals and defaults of variables against the constraints of their fields. (Values of variables are checked before execution.) */
 function constraintRule(context: ValidationContext): ASTVisitor {
-  const check = (positions: readonly Position[], node: ValueNode) => {
-    const problem = findConstraintError(positions, literalOf(node));
+  const check = (inputValues: readonly InputValue[], node: ValueNode) => {
+    const problem = findConstraintError(inputValues, literalOf(node));
     if (problem) context.reportError(new GraphQLError(problem, { nodes: node, extensions: { code: 'validation_failed' } }));
   };
   return {
@@ -57,8 +57,8 @@ function constraintRule(context: ValidationContext): ASTVisitor {
     OperationDefinition(operation) {
       const defaults = (operation.variableDefinitions ?? []).filter(({ defaultValue }) => defaultValue);
       if (defaults.length === 0) return;
-      const positions = readPositions(context.getSchema(), context.getDocument(), operation);
-      for (const { variable, defaultValue } of defaults) if (defaultValue) check(positions.get(variable.name.value) ?? [], defaultValue);
+      const inputValues = readInputValues(context.getSchema(), context.getDocument(), operation);
+      for (const { variable, defaultValue } of defaults) if (defaultValue) check(inputValues.get(variable.name.value) ?? [], defaultValue);
     },
   };
 }

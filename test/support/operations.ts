@@ -165,8 +165,8 @@ function readDocument(text: string, name: string): Omit<Operation, 'route'> {
   const document = parse(text);
   const operation = getOperationAST(document);
   if (!operation) throw new Error(`${name} has no operation`);
-  const variables = [...readBindings(schema, document, operation)].map(([variable, { type, isRequired, position }]) => {
-    const mayBeAbsent = position && ('defaultValue' in position ? position.defaultValue !== undefined : false);
+  const variables = [...readBindings(schema, document, operation)].map(([variable, { type, isRequired, inputValue }]) => {
+    const mayBeAbsent = inputValue && ('defaultValue' in inputValue ? inputValue.defaultValue !== undefined : false);
     const isId = ['ID', 'UUID'].includes(getNamedType(type).name);
     const model = isId ? variable.replace(/_ids?$/, '') : null;
     return { name: variable, type, isRequired: isRequired && !mayBeAbsent, model };

@@ -150,7 +150,7 @@ export function faultOf({ errors }: ExecutionResult, bindings: VariableBindings)
 
 /** Renames the fields from the names of the GraphQL input to v1's: the names of the variables that the document passes there. */
 function renameFields(bindings: VariableBindings, fields: FieldErrors): FieldErrors {
-  const names = new Map([...bindings].map(([variable, { position }]) => [position?.name, variable]));
+  const names = new Map([...bindings].map(([variable, { inputValue }]) => [inputValue?.name, variable]));
   return Object.fromEntries(Object.entries(fields).map(([name, messages]) => [names.get(name) ?? name, messages]));
 }
 
