@@ -186,12 +186,31 @@ it.each([
 
 it('a page of another origin spends nothing of the budget of whoever looks at it', async () => {
   const cookie = `Cookie: session=${app.demo.users.owner.token}`;
-  const ask = async (origin: string) => {
-    const [response] = await exchange(lines('GET /v1/nowhere HTTP/1.1', 'Host: x', cookie, `Origin: ${origin}`, ...socketOffer));
+  const ask = async (origin: string, path = '/v1/nowhere') => {
+    const [response] = await exchange(lines(`GET ${path} HTTP/1.1`, 'Host: x', cookie, `Origin: ${origin}`, ...socketOffer));
     return [response?.status, /^"(\w+)"/.exec(response?.headers['ratelimit-policy'] ?? '')?.[1]];
   };
   expect(await ask('http://evil.example')).toEqual([401, 'anonymous']);
   expect(await ask('http://x')).toEqual([404, 'user']);
+  for (const path of [`${app.projectPath}/notifications/ws`, '/graphql', `${app.projectPath}/notifications/ws?ticket=unknown`])
+    expect(await ask('http://evil.example', path)).toEqual([403, 'anonymous']);
+});
+
+it('each attempt of another origin counts for the client’s address', async () => {
+  const limited = await startApp({ RATE_LIMIT_ANONYMOUS: '2', REDIS_URL: '' });
+  const ask = async () => {
+    const wire = await openWire(limited.baseUrl);
+    wire.write(lines(`GET ${limited.projectPath}/notifications/ws HTTP/1.1`, 'Host: x', 'Origin: http://evil.example', ...socketOffer));
+    const [response] = await wire.receive(1);
+    wire.socket.destroy();
+    return [response?.status, response?.headers.ratelimit?.split(';')[1], Number(response?.headers['retry-after'] ?? 0) > 0];
+  };
+  expect([await ask(), await ask(), await ask()]).toEqual([
+    [403, 'r=1', false],
+    [403, 'r=0', false],
+    [429, 'r=0', true],
+  ]);
+  await limited.close();
 });
 
 it('bytes that are no HTTP are answered with the headers of every response', async () => {

@@ -66,8 +66,8 @@ export async function patchDashboard(scope: ProjectScope<SqlClient>, change: Das
   const { query } = scope.database;
   const target = change.project && change.project !== scope.projectId ? change.project : null;
   const moves = target !== null;
-  // Only a viewer who may edit the dashboard learns whether the target project exists.
-  if (moves) await findEditable(scope, change.id, query);
+  // The order of the checks: 404 for the dashboard, then the fields, of which the target project is one, then the role.
+  if (moves) await findVisible(scope, change.id, query);
   const projectId = moves ? await findTarget(scope, target) : scope.projectId;
   const { name = null, description = null, isPublic = null, widgets } = change;
   const isDefault = change.isDefault ?? (moves ? false : null);
@@ -110,18 +110,29 @@ export async function deleteDashboard(
   return { deletedId: deleted.id };
 }
 
-/** Throws `not_found` for a dashboard that the viewer may not see, `permission_denied` for one they may not edit. */
-async function findEditable(scope: ProjectScope<SqlClient>, id: string, query: Query): Promise<{ readonly version: number }> {
+interface VisibleDashboard {
+  readonly createdById: string;
+  readonly version: number;
+}
+
+/** Throws `not_found` for a dashboard that the viewer may not see. */
+async function findVisible(scope: ProjectScope<SqlClient>, id: string, query: Query): Promise<VisibleDashboard> {
   const dashboardId = parseUuid(id);
   if (!dashboardId) throw Fault.notFound();
   const seesAll = hasRole(scope, 'admin');
-  const [row] = await query<{ createdById: string; version: number }>`
+  const [row] = await query<VisibleDashboard>`
     SELECT created_by AS "createdById", version FROM dashboards
     WHERE id = ${dashboardId}::uuid AND project_id = ${scope.projectId}::uuid
       AND (${seesAll}::boolean OR is_public OR created_by = ${scope.viewer.userId}::uuid)`;
   if (!row) throw Fault.notFound();
-  requireRole(scope, row.createdById === scope.viewer.userId ? 'member' : 'admin');
   return row;
+}
+
+/** Throws `permission_denied`, too, for a dashboard that the viewer may see and not edit. */
+async function findEditable(scope: ProjectScope<SqlClient>, id: string, query: Query): Promise<VisibleDashboard> {
+  const dashboard = await findVisible(scope, id, query);
+  requireRole(scope, dashboard.createdById === scope.viewer.userId ? 'member' : 'admin');
+  return dashboard;
 }
 
 /** The id of a project to move to. Throws a field error unless it is in the same organization and the viewer may edit dashboards there. */

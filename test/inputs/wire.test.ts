@@ -123,6 +123,20 @@ describe('what is an unusual HTTP request', () => {
     },
   );
 
+  it('with more headers than Node passes on: the last of them would be dropped', async () => {
+    const padded = (count: number, ...last: string[]) => [...Array<string>(count - last.length).fill('a:'), ...last];
+    const tooMany = invalid('The request has too many headers.');
+    // Host and the credential are two of them.
+    const [most] = await exchange(get(overview, ...padded(998, 'X-Request-Id: the-last')));
+    expect({ status: most?.status, id: most?.headers['x-request-id'] }).toEqual({ status: 200, id: 'the-last' });
+    for (const count of [999, 1_030, 5_000]) expectResponses(await exchange(get(overview, ...padded(count))), [400, tooMany]);
+    expectResponses(await exchange(get(overview, ...padded(999, 'Host: y'))), [400, tooMany]);
+    expectResponses(await exchange(get('/graphql', ...handshake, ...padded(995))), [400, tooMany]);
+    const dashboard = `${dashboards}/${app.demo.dashboards.private}`;
+    const change = lines(`DELETE ${dashboard} HTTP/1.1`, 'Host: x', credential, ...padded(999, 'If-Match: "99"'));
+    expectResponses(await exchange(change), [400, tooMany]);
+  });
+
   it('with two hosts', async () => {
     const twice = invalid('The header Host is given more than once.');
     expectResponses(await exchange(get(overview, 'Host: y')), [400, twice]);

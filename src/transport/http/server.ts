@@ -6,13 +6,14 @@ import { type ClientAddresses, normalizeAddress } from './addresses.ts';
 import { ConcurrencyLimit } from './concurrency.ts';
 import type { ConnectionBuffers } from './connectionbuffers.ts';
 import { attachRequestQueue, QueuedRequest, RequestQueue, requestQueueOf } from './pipelining.ts';
-import { answerClientError, answerRaw, invalidHttp, rejectRequest } from './rawresponse.ts';
+import { answerClientError, answerRaw, rejectRequest } from './rawresponse.ts';
 import { createResponseClass } from './response.ts';
 import {
   checkHead,
-  hasInvalidName,
+  findHeadersFault,
   isOfferIgnored,
   isWebSocket,
+  MAX_HEADERS,
   replayWithoutUpgrade,
   type Upgrade,
   upgradeOptions,
@@ -85,6 +86,7 @@ export function createHttpServer(dependencies: ServerDependencies): Server {
     IncomingMessage: QueuedRequest as typeof IncomingMessage,
     ServerResponse: createResponseClass({ buffers, addresses, stallTimeoutMs }),
   });
+  server.maxHeadersCount = MAX_HEADERS;
   server.maxConnections = config.maxConnections;
   // Node closes a connection beyond them without a response.
   server.on('drop', onRejectedConnection);
@@ -124,7 +126,8 @@ export function createHttpServer(dependencies: ServerDependencies): Server {
   const serve: RequestListener = (request, response) => {
     requestQueueOf(request.socket)?.start(request, response);
     if (isOfferIgnored(request)) response.shouldKeepAlive = false;
-    if (hasInvalidName(request)) rejectRequest(response, invalidHttp(), true);
+    const fault = findHeadersFault(request);
+    if (fault) rejectRequest(response, fault, true);
     else if (admit(request, response)) handler(request, response);
     else rejectRequest(response, tooMany());
   };
@@ -144,7 +147,7 @@ export function createHttpServer(dependencies: ServerDependencies): Server {
   server.on('clientError', answerClientError);
 
   const startUpgrade = (request: IncomingMessage, socket: Socket, head: Buffer): void => {
-    const fault = hasInvalidName(request) ? invalidHttp() : checkHead(request);
+    const fault = findHeadersFault(request) ?? checkHead(request);
     if (fault) return answerRaw(socket, fault);
     if (isWebSocket(request) && !admit(request, socket)) return answerRaw(socket, tooMany());
     // The upgrade listens for errors itself.

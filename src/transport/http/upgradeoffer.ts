@@ -20,8 +20,17 @@ export function checkHead(request: IncomingMessage): Fault | null {
 const isParserLenient = Number.parseInt(process.versions.llhttp ?? '', 10) < 9;
 
 /** Whether a header has a name that another parser might read differently, so that nothing behind it can be trusted. */
-export const hasInvalidName = ({ rawHeaders }: IncomingMessage): boolean =>
+const hasInvalidName = ({ rawHeaders }: IncomingMessage): boolean =>
   isParserLenient && rawHeaders.some((name, index) => index % 2 === 0 && (name === '' || name.includes(' ')));
+
+/** The headers of a request that Node passes on: it drops any more, which may be a condition, or the address that a proxy has added. */
+export const MAX_HEADERS = 1000;
+
+/** The fault of headers that cannot be trusted, or not all of which are known; null for all others. */
+export function findHeadersFault(request: IncomingMessage): Fault | null {
+  if (request.rawHeaders.length > 2 * MAX_HEADERS) return Fault.invalidRequest('The request has too many headers.');
+  return hasInvalidName(request) ? Fault.invalidRequest('The request is not valid HTTP.') : null;
+}
 
 const parseTokens = (header: string) => header.split(',').map((token) => token.trim().toLowerCase());
 

@@ -80,7 +80,7 @@ export async function admitUpgrade(
 ): Promise<SocketAdmission | Rejection> {
   const { request, url } = upgrade;
   const { origin } = request.headers;
-  if (origin !== undefined && !dependencies.isAllowedOrigin(origin, request)) throw Fault.permissionDenied('The origin is not allowed.');
+  if (origin !== undefined && !dependencies.isAllowedOrigin(origin, request)) throw await rejectOrigin(dependencies, upgrade);
   const tickets = url.searchParams.getAll('ticket');
   if (tickets.length > 0) return admitTicket(dependencies, request, tickets, target);
   const viewer = await admitCredential(dependencies, upgrade);
@@ -89,6 +89,13 @@ export async function admitUpgrade(
   if (!viewer && (target.kind === 'console' || !offersGraphql(request))) throw Fault.notAuthenticated();
   const scope = viewer && (await openProject(dependencies.database, viewer, { organizationId, projectId }));
   return { viewer, onlyProject: { organizationId, projectId }, scope, ticket: null };
+}
+
+/** The fault of an origin that is not allowed. Its page spends nothing of the user whose cookie or ticket came with it. */
+async function rejectOrigin({ rateLimits, addresses }: UpgradeDependencies, { request, headers }: UpgradeRequest): Promise<Fault> {
+  const allowance = await rateLimits.spendAnonymous(addresses.of(request));
+  headers.push(...Object.entries(rateLimitHeaders(allowance)).flat());
+  return Fault.permissionDenied('The origin is not allowed.');
 }
 
 /** The `not_found` of a path without sockets, which is answered as a request of that path would be: below /v1 after the credential. */

@@ -92,7 +92,7 @@ const invalid = Object.entries(invalidContents).flatMap(([name, attempt]): Case[
 
 const otherOwn = async (app: TestApp) => ({ ...(await inProject()(app)), other: await makeProject(app, { member: 'member' }) });
 const cannotMove = { project: ['Not a project that the dashboard can be moved to.'] };
-const refusedMove = (name: string, target: (app: TestApp) => Promise<string>): Case => ({
+const refusedMove = (name: string, target: (app: TestApp) => Promise<string>, rest: Partial<Case> = {}): Case => ({
   name: `a move to ${name}`,
   operation: 'update_dashboard',
   status: 400,
@@ -102,6 +102,7 @@ const refusedMove = (name: string, target: (app: TestApp) => Promise<string>): C
     const { place } = await inProject()(app);
     return { place, input: { name: 'Moved', project: await target(app) } };
   },
+  ...rest,
 });
 
 /** A project with as many dashboards as it may have. */
@@ -223,6 +224,8 @@ export const dashboardChangeCases: readonly Case[] = [
   refusedMove('a project that does not exist', async () => ABSENT_ID),
   refusedMove('a project that does not list the caller', async () => ids.emptyProject.id),
   refusedMove('a project in which the caller may only read', (app) => makeProject(app, { member: 'viewer' })),
+  refusedMove('a project that does not exist: the fields before the role', async () => ABSENT_ID, { as: 'viewer' }),
+  refusedMove('a project that does not exist: the fields before the version', async () => ABSENT_ID, { version: 4 }),
   ...(['update_dashboard', 'delete_dashboard'] as const).flatMap((operation): Case[] => {
     const input = operation === 'update_dashboard' ? { name: 'Refused' } : undefined;
     const refused = (name: string, status: 403 | 404 | 409, as: Who, rest: Partial<Case>): Case => ({
@@ -254,6 +257,20 @@ export const dashboardChangeCases: readonly Case[] = [
       refused('a private one of another, by a member', 404, 'member', { prepare: inProject({ ...byAdmin, isPublic: false }) }),
       refused('a private one of another, by a viewer', 404, 'viewer', { prepare: inProject({ isPublic: false }) }),
       refused('the role before the version', 403, 'viewer', { version: 4 }),
+      ...(operation === 'delete_dashboard'
+        ? []
+        : [
+            refused('a private one, to a project that does not exist', 404, 'viewer', {
+              input: { name: 'Refused', project: ABSENT_ID },
+              prepare: inProject({ isPublic: false }),
+            }),
+            refused('another’s, to a project in which the caller may edit', 403, 'member', {
+              async prepare(app) {
+                const { place } = await inProject(byAdmin)(app);
+                return { place, input: { name: 'Refused', project: await makeProject(app, { member: 'member' }) } };
+              },
+            }),
+          ]),
       refused('a version that has passed', 409, 'member', { version: 4, ...stale }),
       refused('a version that has not come', 409, 'owner', { version: 6, ...stale }),
     ];
