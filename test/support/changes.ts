@@ -85,7 +85,7 @@ export const change = (ground: Ground) => (ground.random.chance(0.6) ? changeIns
 
 const taskStatuses = ['pending', 'running', 'succeeded', 'failed', 'cancelled'];
 /** Ages on both sides of the overview's time windows, well away from their boundaries. */
-const ages = ['0 hours', '3 hours', '20 hours', '30 hours'];
+const ages = ['0 hours', '3 hours', '20 hours', '23 hours 40 minutes', '30 hours'];
 
 /** An expression that selects an instance of the row's project, by the hash of the row's id. */
 const anyInstance = (row: string, salt: number) =>
