@@ -1,3 +1,4 @@
+import { isIPv6 } from 'node:net';
 import { join, resolve } from 'node:path';
 import proxyAddr from 'proxy-addr';
 import { z } from 'zod';
@@ -31,7 +32,9 @@ export const environment = z.object({
     .string()
     .regex(/^[\w:.-]{1,64}$/, 'Letters, digits and _ : . - only, at most 64')
     .default('portico'),
-  PLAINTEXT_HOSTS: list.default([]),
+  PLAINTEXT_HOSTS: list
+    .pipe(z.array(z.string().refine(isHost, 'Must be names or addresses, without a scheme, a port and brackets')))
+    .default([]),
   JWT_JWKS_URL: httpUrl.optional(),
   JWT_ISSUER: z.string().min(1).optional(),
   JWT_AUDIENCE: z.string().min(1).optional(),
@@ -213,6 +216,11 @@ function isDecodable(text: string): boolean {
 /** Whether a URL of PostgreSQL names several hosts, as libpq allows; the driver would take them for one name. */
 function namesSeveralHosts(text: string): boolean {
   return URL.canParse(text) && hostOf(new URL(text)).includes(',');
+}
+
+/** Whether a text can be the host of a URL as `hostOf` returns it: another would never match, and the host count as not named. */
+function isHost(text: string): boolean {
+  return isIPv6(text) || !/[/:[\]@*]/.test(text);
 }
 
 function isRedisPath(text: string): boolean {

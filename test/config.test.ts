@@ -334,4 +334,12 @@ describe('what is unsafe is refused', () => {
     expect(problemsOf(urls)).toHaveLength(2);
     expect(problemsOf({ ...urls, PLAINTEXT_HOSTS: 'postgres, redis' })).toEqual([]);
   });
+
+  test('a host that is named with more than itself, which would never match', () => {
+    const problem = 'PLAINTEXT_HOSTS: Must be names or addresses, without a scheme, a port and brackets';
+    for (const host of ['db.example:5432', 'http://db.example', '[fd00::1]', 'fd00::1, db.example:5432', '*.example', 'u@db.example'])
+      expect([host, problemsOf({ PLAINTEXT_HOSTS: host })]).toEqual([host, [problem]]);
+    expect(problemsOf({ PLAINTEXT_HOSTS: 'fd00::1, 10.0.0.5, DB.example, postgres' })).toEqual([]);
+    expect(problemsOf({ DATABASE_URL: 'postgresql://u:pw@[fd00::1]/portico', PLAINTEXT_HOSTS: 'fd00::1' })).toEqual([]);
+  });
 });

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
@@ -9,7 +10,7 @@ import { openMetrics } from '../src/platform/metrics.ts';
 import { createClientAddresses } from '../src/transport/http/addresses.ts';
 import { logRequests } from '../src/transport/http/requestlog.ts';
 import { isPostgres, startApp, startRestingApp, type TestApp } from './support/app.ts';
-import { openPlainFeed } from './support/feed.ts';
+import { openPlainFeed, openSocket } from './support/feed.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -174,6 +175,24 @@ describe('metrics', () => {
     feed.socket.close();
     await feed.closed;
     await expect.poll(() => metricsOf(app)).toContain('portico_socket_closes_total{code="1005"} 1\n');
+  });
+
+  it('measure an operation on a socket up to its result, and a subscription up to its beginning', async () => {
+    const headers = { authorization: `Bearer ${app.demo.users.owner.token}` };
+    const socket = openSocket(app, '/graphql', { protocol: 'graphql-transport-ws', headers });
+    await once(socket.socket, 'open');
+    const { organization_id, project_id } = app.demo;
+    const feed = `subscription { notificationFeed(organizationId: "${organization_id}", projectId: "${project_id}") { __typename } }`;
+    const queries = ['{ organizations: viewer { id } }', feed, '{ unknown }'];
+    socket.socket.send(JSON.stringify({ type: 'connection_init' }));
+    await socket.until(({ type }) => type === 'connection_ack');
+    queries.forEach((query, index) => void socket.socket.send(JSON.stringify({ type: 'subscribe', id: `${index}`, payload: { query } })));
+    await Promise.all(queries.map((_, index) => socket.until(({ id }) => id === `${index}`)));
+    const text = await metricsOf(app);
+    for (const operation of ['query viewer', 'subscription notificationFeed', 'none'])
+      expect(text).toContain(`portico_socket_operation_duration_seconds_count{operation="${operation}"} 1\n`);
+    socket.socket.close();
+    await socket.closed;
   });
 
   it('count a defect, also where GraphQL answers with 200', async () => {

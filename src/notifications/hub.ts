@@ -213,6 +213,14 @@ export class Hub implements Evictable {
     if (!reader.isRefreshing) this.#refresh(reader).catch(this.dependencies.onFailure);
   }
 
+  /** Ends a user's feeds where the database no longer has the read state that they were told: their clients come back. */
+  forget(userId: string): void {
+    const reader = this.#readers.get(userId);
+    if (!reader) return;
+    this.#readers.delete(userId);
+    for (const { subscriber } of [...reader.followers]) subscriber.goBack(Number.MAX_SAFE_INTEGER);
+  }
+
   /** The entry at the position; null where there is none. */
   end(): LogCheckpoint | null {
     return this.#lastId === null ? null : { projectId: this.projectId, sequence: this.position, id: this.#lastId };

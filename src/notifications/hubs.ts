@@ -145,9 +145,17 @@ export class Hubs {
     );
     for (const position of positions) {
       const hub = this.#hubs.get(position.projectId);
-      if (!hub) continue;
-      if (position.position < (before.get(hub)?.get(position.userId) ?? 0)) await this.#abandon(hub);
+      const known = hub && before.get(hub);
+      if (!known) continue;
+      const last = known.get(position.userId) ?? 0;
+      known.delete(position.userId);
+      if (position.position < last) await this.#abandon(hub);
       else hub.catchUp(position);
+    }
+    // What is left was not found. Of a project that is gone the log is not found either: its feeds lose their access.
+    for (const [hub, unseen] of before) {
+      if (unseen.has(null) || this.#hubs.get(hub.projectId) !== hub) continue;
+      for (const [userId, version] of unseen) if (userId !== null && version > 0) hub.forget(userId);
     }
   }
 

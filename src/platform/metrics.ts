@@ -30,6 +30,13 @@ export function openMetrics() {
       registers,
     }),
     socketOperations: openCounter('portico_socket_operations_total', 'GraphQL operations begun on WebSockets.', 'operation'),
+    socketOperationDuration: new Histogram({
+      name: 'portico_socket_operation_duration_seconds',
+      help: 'From the message of a GraphQL operation on a WebSocket to its result, by operation; of a subscription to its beginning.',
+      labelNames: ['operation'],
+      buckets: LATENCY_BUCKETS,
+      registers,
+    }),
     socketCloses: openCounter(
       'portico_socket_closes_total',
       'WebSockets closed, by closing code; other: a code of the client’s own.',

@@ -167,3 +167,49 @@ it('a read state that is older than what was read ends the feeds of its user', a
   expect((await again.next()).value).toMatchObject({ type: 'read', unreadCount: 0 });
   await again.return();
 });
+
+it('a read state that is gone, as before the first mark, ends the feeds of its user, and of nobody else', async () => {
+  const { projectId, viewer } = scope;
+  const other = openFeed(
+    { ...scope, viewer: { ...viewer, userId: app.demo.users.admin.id } },
+    { hubs, watchAccess: () => ({ stop: () => {} }) as never },
+    null,
+  );
+  await other.next();
+  const feed = open();
+  await feed.next();
+  const mark = () =>
+    scope.database.query`SELECT marked FROM mark_notifications_read(${projectId}::uuid, ${viewer.userId}::uuid, NULL, NULL)`;
+  await publish(scope.database.query, 1);
+  expect((await feed.next()).value).toMatchObject({ type: 'notification' });
+  expect((await other.next()).value).toMatchObject({ type: 'notification' });
+  await mark();
+  expect((await feed.next()).value).toMatchObject({ type: 'read', unreadCount: 0 });
+  const failure = feed.next().catch((reason) => reason);
+  await scope.database.query`DELETE FROM notification_states WHERE project_id = ${projectId}::uuid AND user_id = ${viewer.userId}::uuid`;
+  expect(await failure).toMatchObject({ code: 'service_unavailable' });
+  const again = open();
+  expect((await again.next()).value).toMatchObject({ type: 'ready', readThrough: 0 });
+  await mark();
+  expect((await again.next()).value).toMatchObject({ type: 'read', unreadCount: 0 });
+  await publish(scope.database.query, 1);
+  expect((await other.next()).value).toMatchObject({ type: 'notification' });
+  await Promise.all([again.return(), other.return()]);
+});
+
+it('a log and a read state that both went back: the feed is told from where on the log is another one', async () => {
+  const { feed, last } = await openAtEnd();
+  const { projectId, viewer } = scope;
+  await publish(scope.database.query, 2);
+  await expectEntries(feed, last + 1, last + 2);
+  await scope.database.query`SELECT marked FROM mark_notifications_read(${projectId}::uuid, ${viewer.userId}::uuid, NULL, NULL)`;
+  expect((await feed.next()).value).toMatchObject({ type: 'read', unreadCount: 0 });
+  await scope.database.transact(async (query) => {
+    await query`SET LOCAL session_replication_role = replica`;
+    await query`DELETE FROM notification_states WHERE project_id = ${projectId}::uuid AND user_id = ${viewer.userId}::uuid`;
+    await query`DELETE FROM notifications WHERE project_id = ${projectId}::uuid AND sequence > ${last}`;
+    await query`UPDATE notification_logs SET last_sequence = ${last} WHERE project_id = ${projectId}::uuid`;
+  });
+  await expect.poll(() => hubs.count().hubs).toBe(0);
+  await expectBack(feed, last, last + 2);
+});

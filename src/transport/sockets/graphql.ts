@@ -248,15 +248,17 @@ class GraphqlSocket implements Protocol, GraphqlWs {
     operation.releasePermit = () => {
       operation.releasePermit = noop;
       permit.release();
-      this.#logSlow(operation);
+      this.#recordDuration(operation);
     };
   }
 
-  /** Logs an operation that has taken long. Of a subscription this is its beginning. */
-  #logSlow({ label: operation, startedAt, waitedMs }: SocketOperation): void {
+  /** Measures an operation, and logs it if it has taken long. Of a subscription this is its beginning. */
+  #recordDuration({ label: operation, startedAt, waitedMs }: SocketOperation): void {
     const { logFields, viewer } = this.connection;
+    const duration = performance.now() - startedAt;
+    this.dependencies.metrics.socketOperationDuration.observe({ operation }, duration / 1000);
     const describe = () => ({ ...logFields, operation, waited_ms: Math.round(waitedMs) || undefined, user_id: viewer?.userId });
-    this.dependencies.slowLog.report(performance.now() - startedAt, describe, 'a slow operation', 'info');
+    this.dependencies.slowLog.report(duration, describe, 'a slow operation', 'info');
   }
 
   /** Lets the user's next operation begin, before the response of this one is sent: its peer may not read. */
