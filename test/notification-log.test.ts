@@ -267,6 +267,27 @@ describe('at the edges', () => {
     expect(await stateOf(connection.run(`UPDATE projects SET id = '${random.uuid()}' WHERE id = '${projectId}'`))).toBe('23000');
   });
 
+  test('pruning removes from the beginning, up to the first entry that is young, and the single reads of what it removes', async () => {
+    const projectId = await createProject();
+    for (const year of [2018, 2018, 2018, 2020, 2018, 2020]) await insertAt(projectId, `${year}-01-01`);
+    const [, second, , , fifth] = await readLog(projectId);
+    const { id: userId } = portico.demo.users.owner;
+    await connection.run(`SELECT * FROM mark_notifications_read('${projectId}', '${userId}', '{${second?.id},${fifth?.id}}', NULL)`);
+    const prune = async (before: string, most: number) => {
+      const removed = await connection.run(`SELECT prune_notification_log('${projectId}', '${before}', ${most})::int AS count`);
+      const logs = await connection.run(`SELECT pruned_through::int AS through FROM notification_logs WHERE project_id = '${projectId}'`);
+      const reads = await connection.run(`SELECT sequence::int FROM notification_reads WHERE project_id = '${projectId}' ORDER BY 1`);
+      const left = (await readLog(projectId)).map(({ sequence }) => sequence);
+      return [removed[0]?.count, logs[0]?.through, left, reads.map(({ sequence }) => sequence)];
+    };
+    expect(await prune('2018-01-01', 10)).toEqual([0, 0, [1, 2, 3, 4, 5, 6], [2, 5]]);
+    expect(await prune('2019-01-01', 1)).toEqual([1, 1, [2, 3, 4, 5, 6], [2, 5]]);
+    expect(await prune('2019-01-01', 10)).toEqual([2, 3, [4, 5, 6], [5]]);
+    expect(await prune('2019-01-01', 10)).toEqual([0, 3, [4, 5, 6], [5]]);
+    expect(await prune('2021-01-01', 10)).toEqual([3, 6, [], []]);
+    expect(await prune('2021-01-01', 10)).toEqual([0, 6, [], []]);
+  });
+
   test('a log that cannot be pruned keeps no other', async () => {
     const [stuck, free] = [await createProject(), await createProject()].sort() as [string, string];
     for (const projectId of [stuck, free]) await insertAt(projectId, '2020-01-01');
