@@ -30,6 +30,7 @@ const withoutDatabase = [
   'fingerprint',
   'jobs',
   'json-text',
+  'logger',
   'outage-log',
   'ownership',
   'pipelining',

@@ -248,6 +248,30 @@ test('a hundred nodes take as many statements as one, of each type and of all', 
   }
 });
 
+test('an instance that has moved to another project is no longer that of a console session in the first', async () => {
+  const { project_id: projectId, empty_project_id: emptyProjectId } = app.demo;
+  const [instance] = await world.query('SELECT id FROM instances WHERE project_id = $1::uuid ORDER BY id LIMIT 1', projectId);
+  const id = String(instance?.id);
+  const session = randomUUID();
+  await world.query(
+    `INSERT INTO console_sessions (id, project_id, instance_id, instance_name, user_id, user_email, kind, owner, ended, end_reason)
+    VALUES ($1::uuid, $2::uuid, $3::uuid, 'moved', $4::uuid, 'owner@acme.example', 'serial', $1::uuid, now(), 'ended')`,
+    session,
+    projectId,
+    id,
+    app.demo.users.owner.id,
+  );
+  const readInstance = async () => {
+    const document = 'query ($id: ID!) { node(id: $id) { ... on ConsoleSession { instance { id } } } }';
+    return (await app.graphql(document, { id: session })).json.data.node;
+  };
+  expect(await readInstance()).toEqual({ instance: { id } });
+  await world.query('UPDATE instances SET project_id = $2::uuid WHERE id = $1::uuid', id, emptyProjectId);
+  expect(await readInstance()).toEqual({ instance: null });
+  await world.query('UPDATE instances SET project_id = $2::uuid WHERE id = $1::uuid', id, projectId);
+  await world.query('DELETE FROM console_sessions WHERE id = $1::uuid', session);
+});
+
 describe('the schema', () => {
   test('has an id in every node, and a node in whatever has an id', () => {
     const things = Object.values(schema.getTypeMap()).filter(

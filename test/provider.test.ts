@@ -140,6 +140,13 @@ describe('a provider that does not answer as it should, and no key is known', ()
     ['sends a page', (_request, response) => void response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Sign in</h1>')],
     ['sends half of it', (_request, response) => void response.writeHead(200, { 'content-length': '500' }).end('{"keys":[')],
     ['sends no key set', (_request, response) => void response.writeHead(200, { 'content-type': 'application/json' }).end('{"keys":5}')],
+    [
+      'sends more than a megabyte',
+      (_request, response) =>
+        void response
+          .writeHead(200, { 'content-type': 'application/json' })
+          .end(JSON.stringify({ keys: Object.values(keys).map(({ jwk }) => jwk), padding: 'x'.repeat(1024 * 1024) })),
+    ],
     ['never answers', () => {}],
   ];
 
@@ -163,7 +170,7 @@ describe('a provider that does not answer as it should, and no key is known', ()
     await expectTaken(app, app.demo.users.owner.api_key);
   });
 
-  it.each(faults.filter(([label]) => ['sends a page', 'sends no key set'].includes(label)))(
+  it.each(faults.filter(([label]) => ['sends a page', 'sends no key set', 'sends more than a megabyte'].includes(label)))(
     '%s: it is away all the time, which the log says once',
     async (_label, listener) => {
       provider.answer(listener);

@@ -94,11 +94,11 @@ function openProvider(provider: Provider, lifecycle: Lifecycle, log: Logger): To
     [customFetch]: async (...request: Parameters<typeof fetch>) => {
       try {
         const response = await fetch(...request);
-        const text = response.status === 200 ? await response.clone().text() : '';
+        const text = response.status === 200 ? await readKeySet(response) : '';
         const problem = findProblem(response, text);
         if (problem) recordAway(problem);
         else recordKeySet(text);
-        return response;
+        return response.status === 200 ? new Response(text) : response;
       } catch (failure) {
         recordAway(failure);
         throw failure;
@@ -141,6 +141,22 @@ function openProvider(provider: Provider, lifecycle: Lifecycle, log: Logger): To
       return outage.isAway;
     },
   };
+}
+
+/** The largest key set: a provider has a few keys, of a kilobyte or less. */
+const MAX_KEY_SET_BYTES = 1024 * 1024;
+
+/** The text of a key set. Throws JWKSInvalid for one that is too large, of which no more is read. */
+async function readKeySet({ body }: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of body ?? []) {
+    bytes += chunk.length;
+    if (bytes > MAX_KEY_SET_BYTES)
+      throw new joseErrors.JWKSInvalid(`the identity provider answers with more than ${MAX_KEY_SET_BYTES} bytes`);
+    chunks.push(chunk);
+  }
+  return new TextDecoder().decode(Buffer.concat(chunks));
 }
 
 /** Why the provider's response is no key set, with a code by which the log tells it from other causes; null where it is one. */

@@ -136,6 +136,12 @@ export function inputFieldOf(parent: GraphQLInputType | null | undefined, name: 
 /** The message for a cursor that is malformed, or of another list. */
 export const NOT_A_CURSOR = 'Not a valid cursor.';
 
+/**
+ * The most characters of a cursor. That of a name of 255 characters of four bytes has some 1,400; and a document may have thousands
+ * of lists that each decode the same variable.
+ */
+const MAX_CURSOR_LENGTH = 2_000;
+
 /** The most messages that a request is answered with: a list may have hundreds of thousands of items. */
 const MAX_MESSAGES = 1_000;
 
@@ -242,16 +248,16 @@ function constraintError(field: { readonly extensions: FieldConstraints }, value
   if (rejectsNull && value === null) return 'This field may not be null.';
   if (minimum !== undefined && typeof value === 'number' && value < minimum)
     return `Ensure this value is greater than or equal to ${minimum}.`;
-  if (isCursor && typeof value === 'string' && !isBase64url(value)) return NOT_A_CURSOR;
+  if (isCursor && typeof value === 'string' && !isCursorText(value)) return NOT_A_CURSOR;
   if (maxLength !== undefined && typeof value === 'string') return lengthProblem(value, maxLength);
   if (maxItems !== undefined && Array.isArray(value) && value.length > maxItems)
     return `Ensure this field has no more than ${maxItems} items.`;
   return null;
 }
 
-/** Whether a text is what its bytes are written as, without padding. */
-function isBase64url(text: string): boolean {
-  return text !== '' && Buffer.from(text, 'base64url').toString('base64url') === text;
+/** Whether a text may be a cursor: it is what its bytes are written as, without padding. */
+function isCursorText(text: string): boolean {
+  return text !== '' && text.length <= MAX_CURSOR_LENGTH && Buffer.from(text, 'base64url').toString('base64url') === text;
 }
 
 function explainInvalid(type: GraphQLInputType, path: Path, invalid: unknown, error: GraphQLError): string {

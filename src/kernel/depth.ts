@@ -3,11 +3,15 @@
  * depth cannot exhaust the stack.
  */
 export function exceedsDepth(value: unknown, maxDepth: number): boolean {
-  const pending: Array<{ value: unknown; depth: number }> = [{ value, depth: 0 }];
+  const pending: Array<{ parts: object; depth: number }> = [];
+  const add = (part: unknown, depth: number) => {
+    // Not for a leaf, of which a list may have hundreds of thousands.
+    if (typeof part === 'object' && part !== null) pending.push({ parts: part, depth });
+  };
+  add(value, 1);
   for (let next = pending.pop(); next; next = pending.pop()) {
-    if (typeof next.value !== 'object' || next.value === null) continue;
-    if (next.depth === maxDepth) return true;
-    for (const item of Object.values(next.value)) pending.push({ value: item, depth: next.depth + 1 });
+    if (next.depth > maxDepth) return true;
+    for (const part of Array.isArray(next.parts) ? next.parts : Object.values(next.parts)) add(part, next.depth + 1);
   }
   return false;
 }

@@ -1,4 +1,4 @@
-import { BRACE, BRACKET, closers, endOfString, hasEscapedKey, QUOTE, separators } from './jsonscan.ts';
+import { BRACE, BRACKET, closers, endOfString, hasEscapedKey, isDigit, MINUS, QUOTE, separators } from './jsonscan.ts';
 
 /** A JSON value as it is spelled: a leaf is its text, an object a map with its keys in their order. */
 export type ExactJson = string | readonly ExactJson[] | ReadonlyMap<string, ExactJson>;
@@ -16,10 +16,37 @@ export function readValue(text: string): unknown {
 }
 
 function toValue(exact: ExactJson): unknown {
-  if (typeof exact === 'string') return JSON.parse(exact);
+  if (typeof exact === 'string') return toLeaf(exact);
   if (exact instanceof Map) return Object.fromEntries([...exact].map(([key, item]) => [key, toValue(item)]));
   return (exact as readonly ExactJson[]).map(toValue);
 }
+
+/** The value of a leaf. `JSON.parse` takes several times as long for a string or a number, of which a text may have hundreds of thousands. */
+function toLeaf(leaf: string): unknown {
+  const unit = leaf.charCodeAt(0);
+  if (unit === QUOTE) return readString(leaf);
+  return unit === MINUS || isDigit(unit) ? Number(leaf) : JSON.parse(leaf);
+}
+
+/** The value of a string. A part of up to twelve characters is a copy, a longer one would keep the whole text in memory. */
+function readString(leaf: string): string {
+  return leaf.length <= MAX_COPIED + 2 && isPlainString(leaf) ? leaf.slice(1, -1) : JSON.parse(leaf);
+}
+
+const MAX_COPIED = 12;
+
+/** Whether a leaf is a string that is spelled as its value is. */
+function isPlainString(leaf: string): boolean {
+  return leaf.charCodeAt(0) === QUOTE && !respelled.test(leaf);
+}
+
+/** A string as `JSON.stringify` spells it. */
+function respell(leaf: string): string {
+  return isPlainString(leaf) ? leaf : JSON.stringify(JSON.parse(leaf));
+}
+
+/** A backslash, and the surrogates, of which `JSON.stringify` escapes a lone one. */
+const respelled = /[\\\ud800-\udfff]/;
 
 /** Reads a text that `JSON.parse` has accepted, so that it needs no validation. */
 export function readExact(text: string): ExactJson {
@@ -36,10 +63,10 @@ export function readExact(text: string): ExactJson {
       at = unit === QUOTE ? endOfString(text, at) : at + 1;
     } while (depth > 0);
   };
-  const readString = () => {
+  const takeString = () => {
     const start = at;
     at = endOfString(text, at);
-    return JSON.stringify(JSON.parse(text.slice(start, at)));
+    return text.slice(start, at);
   };
   const skipLeaf = () => {
     while (at < text.length && !separators.has(text.charCodeAt(at)) && !closers.has(text.charCodeAt(at))) at += 1;
@@ -50,7 +77,7 @@ export function readExact(text: string): ExactJson {
     const members = new Map<string, ExactJson>();
     for (skipSeparators(); !closers.has(text.charCodeAt(at)); skipSeparators()) {
       if (isList) items.push(read(depth));
-      else members.set(JSON.parse(readString()), read(depth));
+      else members.set(readString(takeString()), read(depth));
     }
     at += 1;
     return isList ? items : members;
@@ -59,7 +86,7 @@ export function readExact(text: string): ExactJson {
     skipSeparators();
     const start = at;
     const unit = text.charCodeAt(at);
-    if (unit === QUOTE) return readString();
+    if (unit === QUOTE) return respell(takeString());
     const hasParts = unit === BRACKET || unit === BRACE;
     if (hasParts && depth <= MAX_DEPTH) return readParts(unit === BRACKET, depth + 1);
     if (hasParts) skipValue();

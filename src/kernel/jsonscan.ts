@@ -1,7 +1,7 @@
 // Scans of JSON texts by their UTF-16 units, without parsing them. `JSON.parse` has accepted a text, or will reject it.
 
-export const [QUOTE, BRACKET, BRACE] = [0x22, 0x5b, 0x7b] as const;
-const [MINUS, COLON, BACKSLASH] = [0x2d, 0x3a, 0x5c] as const;
+export const [QUOTE, BRACKET, BRACE, MINUS] = [0x22, 0x5b, 0x7b, 0x2d] as const;
+const [COLON, BACKSLASH] = [0x3a, 0x5c] as const;
 const codeUnits = (text: string): ReadonlySet<number> => new Set([...text].map((character) => character.charCodeAt(0)));
 export const separators = codeUnits(' \t\r\n,:');
 export const closers = codeUnits(']}');
@@ -89,6 +89,6 @@ export function endOfString(text: string, start: number): number {
   return text.length;
 }
 
-function isDigit(unit: number): boolean {
+export function isDigit(unit: number): boolean {
   return unit >= 0x30 && unit <= 0x39;
 }

@@ -10,6 +10,8 @@ const MAX_TOKENS = 2_000;
 const MAX_ALIASES = 50;
 /** The location of each error is computed by counting the lines before it. */
 const MAX_LINES = 5_000;
+/** In characters: each of a hundred errors may repeat the name of the operation. */
+const MAX_NAME_LENGTH = 255;
 export const MAX_VARIABLE_DEPTH = 520;
 const MAX_DOCUMENT_DEPTH = 520;
 
@@ -26,9 +28,8 @@ export function limitDocuments(): Plugin[] {
       onParse({ parseFn, setParseFn }) {
         setParseFn((source: string | Source, options) => {
           const text = typeof source === 'string' ? source : source.body;
-          if (exceedsLines(text)) throw toGraphqlError(Fault.invalidRequest(`The document has more than ${MAX_LINES} lines.`));
-          if (exceedsNesting(text))
-            throw toGraphqlError(Fault.invalidRequest(`The document is nested deeper than ${MAX_DOCUMENT_DEPTH} levels.`));
+          const excess = exceedsLines(text) ? `The document has more than ${MAX_LINES} lines.` : findExcess(text);
+          if (excess) throw toGraphqlError(Fault.invalidRequest(excess));
           return parseFn(source, options);
         });
       },
@@ -57,18 +58,23 @@ const brackets: Readonly<Record<string, number>> = {
   [TokenKind.PAREN_R]: -1,
 };
 
-/** Whether brackets are nested too deeply for the recursive parser. A syntax error is left to the parser. */
-function exceedsNesting(text: string): boolean {
+/**
+ * The message for brackets that are nested too deeply for the recursive parser, and for a name that is too long; null for neither.
+ * A syntax error, and too many tokens, are left to the parser.
+ */
+function findExcess(text: string): string | null {
   const lexer = new Lexer(new Source(text));
   let depth = 0;
   try {
-    for (let tokens = 0; tokens <= MAX_TOKENS && depth <= MAX_DOCUMENT_DEPTH; tokens += 1) {
-      const { kind } = lexer.advance();
-      if (kind === TokenKind.EOF) return false;
+    for (let tokens = 0; tokens <= MAX_TOKENS; tokens += 1) {
+      const { kind, start, end } = lexer.advance();
+      if (kind === TokenKind.EOF) return null;
+      if (kind === TokenKind.NAME && end - start > MAX_NAME_LENGTH) return `A name has more than ${MAX_NAME_LENGTH} characters.`;
       depth += brackets[kind] ?? 0;
+      if (depth > MAX_DOCUMENT_DEPTH) return `The document is nested deeper than ${MAX_DOCUMENT_DEPTH} levels.`;
     }
   } catch {
-    return false;
+    // The parser reports it.
   }
-  return depth > MAX_DOCUMENT_DEPTH;
+  return null;
 }

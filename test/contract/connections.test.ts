@@ -172,7 +172,7 @@ for (const list of Object.keys(lists)) {
     it('refuses malformed cursors and negative sizes, all at once, as field errors', async () => {
       const malformed = ['Not a valid cursor.'];
       const negative = ['Ensure this value is greater than or equal to 0.'];
-      for (const cursor of ['', 'x', '¿?', 'MTI=']) {
+      for (const cursor of ['', 'x', '¿?', 'MTI=', 'MTIz'.repeat(501)]) {
         const { json } = await send(list, { after: cursor, before: cursor, first: -1, last: -1 });
         expect(json.errors, cursor).toHaveLength(1);
         expect(json.errors[0].extensions).toEqual({

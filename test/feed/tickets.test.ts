@@ -119,6 +119,9 @@ it.each([undefined, graphql])('is refused so that a browser sees it, with the su
   expect(await redeem(elsewhere, ticket, protocol)).toEqual({ code: 4403, reason: 'ticket_target_mismatch' });
   expect(await redeem(path, ticket, protocol)).toEqual({ code: 4401, reason: 'ticket_used' });
   expect(await redeem(path, console.json.ticket, protocol)).toEqual({ code: 4403, reason: 'ticket_target_mismatch' });
+  const third = await takeTicket(app);
+  const otherOrganization = path.replace(app.demo.organization_id, randomUUID());
+  expect(await redeem(otherOrganization, third.ticket, protocol)).toEqual({ code: 4403, reason: 'ticket_target_mismatch' });
   expect(await redeem(path, `${twice.ticket}&ticket=${twice.ticket}`, protocol)).toEqual({ code: 4401, reason: 'ticket_unknown' });
 });
 

@@ -24,6 +24,7 @@ const repeat = (count: number, part: (index: number) => string) => Array.from({ 
 
 describe('a document beyond a limit', () => {
   const tooDeep = graphqlInvalid('The document is nested deeper than 520 levels.');
+  const tooLong = graphqlInvalid('A name has more than 255 characters.');
   const tooMany = graphqlInvalid('Syntax Error: Token limit of 2000 exceeded.');
 
   it.each<[string, () => string, unknown]>([
@@ -40,6 +41,13 @@ describe('a document beyond a limit', () => {
     ['inline fragments of 5,000 levels', () => `{ ${'... { '.repeat(5_000)} __typename ${'}'.repeat(5_000)} }`, tooDeep],
     ['a type of 5,000 levels', () => `query($a: ${'['.repeat(5_000)}Int${']'.repeat(5_000)}) { __typename }`, tooDeep],
     ['5,000 braces within a megabyte', () => '{'.repeat(5_000) + ' '.repeat(900_000), tooDeep],
+    ['a name of 256 letters', () => `{ ${'a'.repeat(256)} }`, tooLong],
+    ['an alias of 256 letters', () => `{ ${'a'.repeat(256)}: viewer { id } }`, tooLong],
+    [
+      'a name of 900,000 letters, which a hundred errors would repeat',
+      () => `query ${'a'.repeat(900_000)}(${repeat(100, (index) => `$v${index}: Int`)}) { viewer { id } }`,
+      tooLong,
+    ],
     ['3,000 aliases', () => `{ ${repeat(3_000, (index) => `a${index}: viewer { id }`)} }`, tooMany],
     ['2,001 tokens', () => `{ ${repeat(1_999, () => '__typename')} }`, tooMany],
     ['100,000 tokens', () => `{ ${repeat(80_000, () => '__typename')} }`, tooMany],
