@@ -251,7 +251,6 @@ describe('cursors', () => {
       ['name', made('name', 'x', 'id')],
       ['name', made('name', 'x').slice(0, -3)],
       ['name', Buffer.from([...Buffer.from(`name ${id} `), 0xff, 0xfe]).toString('base64url')],
-      ['name', 'A'.repeat(100_000)],
       ['created', made('created', '2026-02-30T00:00:00.000Z')],
       ['created', made('created', '2026-02-01')],
       ['created', made('created', '+275760-09-13T00:00:00.000Z')],
@@ -263,10 +262,11 @@ describe('cursors', () => {
     ];
     for (const [field, cursor] of bad)
       expect(await problemsOf('instances', { field, direction: 'asc' }, cursor), `${field} ${text(cursor).slice(0, 60)}`).toEqual(refused);
-    expect(await problemsOf('instances', { field: 'name', direction: 'asc' }, `${made('name', 'x')}=`)).toEqual({
-      code: 'validation_failed',
-      fields: { after: ['Not a valid cursor.'] },
-    });
+    for (const cursor of [`${made('name', 'x')}=`, 'A'.repeat(100_000)])
+      expect(await problemsOf('instances', { field: 'name', direction: 'asc' }, cursor)).toEqual({
+        code: 'validation_failed',
+        fields: { after: ['Not a valid cursor.'] },
+      });
     const places: Array<[OrderBy['field'], string]> = [
       ['name', made('name', '')],
       ['name', made('name', '\u{10ffff}'.repeat(255))],
