@@ -33,6 +33,7 @@ import { schema } from './schema.ts';
 import { deleteOldTickets } from './tickets/service.ts';
 import { createGraphqlHandler } from './transport/graphql/handler.ts';
 import { createClientAddresses, createOriginCheck } from './transport/http/addresses.ts';
+import { ConcurrencyLimit } from './transport/http/concurrency.ts';
 import { ConnectionBuffers } from './transport/http/connectionbuffers.ts';
 import type { DemoOffer } from './transport/http/desk.ts';
 import { EventStreams } from './transport/http/eventstreams.ts';
@@ -135,10 +136,11 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     const health = { lifecycle, connections, redis, metrics };
     const dependencies = { schema, pipeline, database, services, watch, tokens, rateLimits, log, config, addresses, buffers, ...health };
     let demo: DemoOffer | null = null;
-    const streams = new EventStreams();
+    const quota = new ConcurrencyLimit(config.socketsPerUser);
+    const streams = new EventStreams(quota);
     const graphql = createGraphqlHandler({ ...dependencies, streams });
     const rest = routes.map((route) => bindRoute(schema, route));
-    const sockets = createSocketEndpoint({ ...dependencies, ...pipeline, isAllowedOrigin: createOriginCheck(dependencies) });
+    const sockets = createSocketEndpoint({ ...dependencies, ...pipeline, quota, isAllowedOrigin: createOriginCheck(dependencies) });
     const server = createHttpServer({
       handler: createHttpHandler({ ...dependencies, graphql, rest, demoOffer: () => demo }),
       upgrade: sockets.upgrade,

@@ -313,4 +313,49 @@ describe('the sockets of a user', () => {
       await small.close();
     }
   });
+
+  it('are counted with their event streams', async () => {
+    const small = await startApp({ RATE_LIMIT_USER: '100000000', SOCKETS_PER_USER: '2', LOG_LEVEL: 'error' });
+    try {
+      const path = `${small.projectPath}/notifications/ws`;
+      const bearer = (user: 'owner' | 'viewer') => ({ authorization: `Bearer ${small.demo.users[user].token}` });
+      const stream = async (user: 'owner' | 'viewer') => {
+        const abort = new AbortController();
+        const headers = { ...bearer(user), 'content-type': 'application/json', accept: 'text/event-stream' };
+        const response = await fetch(`${small.baseUrl}/graphql`, {
+          method: 'POST',
+          headers,
+          body: JSON.stringify(subscription()),
+          signal: abort.signal,
+        });
+        return { response, end: () => abort.abort() };
+      };
+      const first = await stream('owner');
+      const feed = openSocket(small, path, { headers: bearer('owner') });
+      await feed.until(({ type }) => type === 'ready');
+      const refused = await stream('owner');
+      expect([first.response.status, refused.response.status]).toEqual([200, 409]);
+      const { errors } = (await refused.response.json()) as { errors: unknown[] };
+      expect(errors).toMatchObject([{ extensions: { code: 'conflict', context: { quota: 'sockets_per_user', limit: 2 } } }]);
+      expect((await small.graphql('{ viewer { id } }')).status).toBe(200);
+      const other = await stream('viewer');
+      expect(other.response.status).toBe(200);
+
+      first.end();
+      const again = openSocket(small, path, { headers: bearer('owner') });
+      const isReady = (socket: typeof again) =>
+        socket
+          .until(({ type }) => type === 'ready')
+          .then(
+            () => true,
+            () => false,
+          );
+      let isOpen = await isReady(again);
+      while (!isOpen) isOpen = await isReady(openSocket(small, path, { headers: bearer('owner') }));
+      expect((await stream('owner')).response.status).toBe(409);
+      other.end();
+    } finally {
+      await small.close();
+    }
+  });
 });

@@ -66,7 +66,7 @@ export function createGraphqlHandler(dependencies: ContextDependencies & { pipel
     // Yoga does not support HEAD, which is GET without the body: Node omits that.
     if (isHead) request.method = 'GET';
     const delivery = canStream && !isHead ? 'results' : 'whole';
-    if (delivery === 'results') dependencies.streams.add(response);
+    if (delivery === 'results') dependencies.streams.add(response, exchange.viewer?.userId ?? null);
     await yoga(request, response, { exchange, delivery, mediaType, streams: dependencies.streams, openContext: () => context });
     if (isHead) request.method = 'HEAD';
   });

@@ -1,3 +1,5 @@
+import { Fault } from '../../kernel/fault.ts';
+
 /** Counts what each key, a client address or a user, has open at the same time in this process, against a limit for each. */
 export class ConcurrencyLimit {
   readonly #open = new Map<string, number>();
@@ -24,4 +26,9 @@ export class ConcurrencyLimit {
   isFull(key: string): boolean {
     return this.count(key) >= this.max;
   }
+}
+
+/** The fault of a user who has as many WebSockets and event streams open as they may. */
+export function tooManySockets({ max }: ConcurrencyLimit): Fault {
+  return Fault.quotaReached(`A user may have ${max} WebSockets and event streams open at once.`, { quota: 'sockets_per_user', limit: max });
 }

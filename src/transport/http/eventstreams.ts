@@ -1,19 +1,35 @@
 import type { ServerResponse } from 'node:http';
 import { setImmediate as nextIteration } from 'node:timers/promises';
+import { type ConcurrencyLimit, tooManySockets } from './concurrency.ts';
 
 /** The responses that may stream events. */
 export class EventStreams {
   readonly #responses = new Set<ServerResponse>();
   #isClosed = false;
 
+  constructor(
+    /** The quota of each user, in which WebSockets count too. */
+    private readonly quota: ConcurrencyLimit,
+  ) {}
+
   /** Whether the streams have ended, so that none may begin. */
   get isClosed(): boolean {
     return this.#isClosed;
   }
 
-  add(response: ServerResponse): void {
+  /** Counts a response until it is closed. Throws `conflict` beyond the quota of its user; without a user there is nothing to stream. */
+  add(response: ServerResponse, userId: string | null): void {
+    // A client may have gone while its request waited.
+    if (response.closed) return;
+    if (userId !== null) {
+      if (this.quota.isFull(userId)) throw tooManySockets(this.quota);
+      this.quota.add(userId);
+    }
     this.#responses.add(response);
-    response.once('close', () => this.#responses.delete(response));
+    response.once('close', () => {
+      this.#responses.delete(response);
+      if (userId !== null) this.quota.delete(userId);
+    });
   }
 
   /** Ends the streams without their last event `complete`: it would say that nothing follows, and clients would not reconnect. */

@@ -39,6 +39,7 @@ export interface ConnectionDependencies extends ContextDependencies {
   readonly log: Logger;
   readonly metrics: Metrics;
   readonly keepAlive: KeepAlive<SocketConnection>;
+  /** The quota of each user, in which event streams count too. */
   readonly quota: ConcurrencyLimit;
   /** Bounds the bytes buffered for the peers of an address, and for all peers. */
   readonly buffers: ConnectionBuffers;

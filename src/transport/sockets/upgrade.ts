@@ -12,7 +12,7 @@ import type { TrustedDocuments } from '../../pipeline/trusted.ts';
 import { logCause, toFault } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { Metrics } from '../../platform/metrics.ts';
-import { ConcurrencyLimit } from '../http/concurrency.ts';
+import { type ConcurrencyLimit, tooManySockets } from '../http/concurrency.ts';
 import { readRequestId } from '../http/exchange.ts';
 import { answerRaw } from '../http/rawresponse.ts';
 import { readTrace } from '../http/trace.ts';
@@ -39,11 +39,10 @@ import { acceptUpgrade, createSocketServer, type ServerSocket } from './socket.t
 /** The share of a drain's window before the first close: by then the load balancer sends no reconnecting client here again. */
 const DRAIN_DELAY_RATIO = 0.2;
 
-interface SocketEndpointDependencies extends Omit<ConnectionDependencies, 'keepAlive' | 'quota'>, UpgradeDependencies {
+interface SocketEndpointDependencies extends Omit<ConnectionDependencies, 'keepAlive'>, UpgradeDependencies {
   readonly schema: GraphQLSchema;
   readonly getEnveloped: GetEnveloped;
   readonly trusted: TrustedDocuments;
-  readonly config: { readonly socketsPerUser: number };
 }
 
 export interface SocketEndpoint {
@@ -63,9 +62,8 @@ interface PreparedUpgrade {
 
 export function createSocketEndpoint(injected: SocketEndpointDependencies): SocketEndpoint {
   const keepAlive = new KeepAlive<SocketConnection>();
-  const quota = new ConcurrencyLimit(injected.config.socketsPerUser);
-  const dependencies = { ...injected, keepAlive, quota };
-  const { addresses, metrics, schema } = dependencies;
+  const dependencies = { ...injected, keepAlive };
+  const { addresses, metrics, quota, schema } = dependencies;
   // From the start, so that Prometheus also sees the first of a code as an increase.
   for (const code of metricCodes) metrics.socketCloses.inc({ code }, 0);
   metrics.upgradeRejections.inc({ code: 'console_unreachable' }, 0);
@@ -176,7 +174,7 @@ function limitSockets(quota: ConcurrencyLimit, prepared: PreparedUpgrade | Rejec
   const { viewer, ticket } = prepared.admission;
   if (!viewer || !quota.isFull(viewer.userId)) return prepared;
   if (ticket) return new Rejection(closeCodes.tryAgainLater, 'too_many_sockets');
-  throw Fault.quotaReached(`A user may have ${quota.max} WebSockets open at once.`, { quota: 'sockets_per_user', limit: quota.max });
+  throw tooManySockets(quota);
 }
 
 /** Closes a socket with the reason of its rejection, for a browser, which cannot read the response to an upgrade. */
