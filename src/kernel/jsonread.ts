@@ -28,25 +28,21 @@ function toLeaf(leaf: string): unknown {
   return unit === MINUS || isDigit(unit) ? Number(leaf) : JSON.parse(leaf);
 }
 
-/** The value of a string. A part of up to twelve characters is a copy, a longer one would keep the whole text in memory. */
-function readString(leaf: string): string {
-  return leaf.length <= MAX_COPIED + 2 && isPlainString(leaf) ? leaf.slice(1, -1) : JSON.parse(leaf);
-}
-
+/** The longest part of a string that V8 copies: a longer one would keep the whole text in memory. */
 const MAX_COPIED = 12;
 
-/** Whether a leaf is a string that is spelled as its value is. */
-function isPlainString(leaf: string): boolean {
-  return leaf.charCodeAt(0) === QUOTE && !respelled.test(leaf);
+/** A backslash, and the surrogates, of which `JSON.stringify` escapes a lone one. A string without them is spelled as its value is. */
+const respelled = /[\\\ud800-\udfff]/;
+
+/** The value of a string. */
+function readString(leaf: string): string {
+  return leaf.length > MAX_COPIED + 2 || respelled.test(leaf) ? JSON.parse(leaf) : leaf.slice(1, -1);
 }
 
 /** A string as `JSON.stringify` spells it. */
 function respell(leaf: string): string {
-  return isPlainString(leaf) ? leaf : JSON.stringify(JSON.parse(leaf));
+  return respelled.test(leaf) ? JSON.stringify(JSON.parse(leaf)) : leaf;
 }
-
-/** A backslash, and the surrogates, of which `JSON.stringify` escapes a lone one. */
-const respelled = /[\\\ud800-\udfff]/;
 
 /** Reads a text that `JSON.parse` has accepted, so that it needs no validation. */
 export function readExact(text: string): ExactJson {

@@ -84,7 +84,7 @@ function changeResources(ground: Ground): string {
 export const change = (ground: Ground) => (ground.random.chance(0.6) ? changeInstances(ground) : changeResources(ground));
 
 const taskStatuses = ['pending', 'running', 'succeeded', 'failed', 'cancelled'];
-/** Ages on both sides of the overview's time windows, well away from their boundaries. */
+/** Ages on both sides of the overview's time windows, away from their boundaries by more than a test takes. */
 const ages = ['0 hours', '3 hours', '20 hours', '23 hours 40 minutes', '30 hours'];
 
 /** An expression that selects an instance of the row's project, by the hash of the row's id. */

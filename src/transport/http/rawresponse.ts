@@ -16,7 +16,7 @@ const details: Readonly<Record<string, string>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 'The request did not arrive in time.',
 };
 
-const invalidHttp = (detail = 'The request is not valid HTTP.'): Fault => Fault.invalidRequest(detail);
+export const invalidHttp = (detail = 'The request is not valid HTTP.'): Fault => Fault.invalidRequest(detail);
 
 /** Answers bytes that are not a valid HTTP request, for which Node has no response object. */
 export function answerClientError(failure: NodeJS.ErrnoException, stream: Duplex): void {

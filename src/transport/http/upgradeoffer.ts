@@ -2,6 +2,7 @@ import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { Fault } from '../../kernel/fault.ts';
 import { isHost } from './addresses.ts';
+import { invalidHttp } from './rawresponse.ts';
 
 export type Upgrade = (request: IncomingMessage, socket: Socket, head: Buffer) => void;
 
@@ -29,7 +30,7 @@ export const MAX_HEADERS = 1000;
 /** The fault of headers that cannot be trusted, or not all of which are known; null for all others. */
 export function findHeadersFault(request: IncomingMessage): Fault | null {
   if (request.rawHeaders.length > 2 * MAX_HEADERS) return Fault.invalidRequest('The request has too many headers.');
-  return hasInvalidName(request) ? Fault.invalidRequest('The request is not valid HTTP.') : null;
+  return hasInvalidName(request) ? invalidHttp() : null;
 }
 
 const parseTokens = (header: string) => header.split(',').map((token) => token.trim().toLowerCase());
