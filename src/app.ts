@@ -95,7 +95,7 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
   try {
     await mkdir(config.dataDir, { recursive: true, mode: 0o700 });
     const log = overrides.log ?? createLogger(config.logLevel);
-    const pipeline = await openPipeline(config.trusted);
+    const pipeline = await openPipeline(config);
     const metrics = openMetrics();
     const { database, connections } = await openDatabase(config, lifecycle, { log, ...overrides.database });
     const redis = config.redis && (await import('./platform/redis.ts')).openRedis(config.redis, lifecycle, log);
@@ -190,11 +190,11 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
 }
 
 /** Opens the pipeline, with the trusted documents of a file if one is configured. Throws an OperatorError for an unusable file. */
-async function openPipeline(trusted: Config['trusted']): Promise<Pipeline> {
-  if (!trusted) return createPipeline(schema);
+async function openPipeline({ trusted, subscriptionsPerUser }: Config): Promise<Pipeline> {
+  if (!trusted) return createPipeline(schema, { subscriptionsPerUser });
   try {
     const texts = readTrusted(await readFile(trusted.path, 'utf8'));
-    return createPipeline(schema, { texts, isOnly: trusted.isOnly });
+    return createPipeline(schema, { trusted: { texts, isOnly: trusted.isOnly }, subscriptionsPerUser });
   } catch (failure) {
     const { message } = failure as Error;
     throw new OperatorError(`TRUSTED_DOCUMENTS: ${trusted.path} cannot be used. ${message}`);

@@ -55,6 +55,7 @@ export const environment = z.object({
   KEYS_PER_USER: positive.max(1000000).default(100),
   IDEMPOTENCY_KEYS_PER_USER: positive.max(1000000).default(10000),
   SOCKETS_PER_USER: positive.default(1000),
+  SUBSCRIPTIONS_PER_USER: positive.default(5000),
   RATE_LIMIT_ANONYMOUS: positive.default(60),
   RATE_LIMIT_USER: positive.default(5000),
   RATE_LIMIT_PAGES: positive.default(600),
@@ -110,8 +111,9 @@ function toConfig(settings: z.output<typeof environment>) {
       keysPerUser: settings.KEYS_PER_USER,
       idempotencyKeysPerUser: settings.IDEMPOTENCY_KEYS_PER_USER,
     },
-    /** How many WebSockets a user may have open at once, in this process. */
+    /** How many WebSockets and event streams a user may have open at once, in this process, and how many subscriptions over them. */
     socketsPerUser: settings.SOCKETS_PER_USER,
+    subscriptionsPerUser: settings.SUBSCRIPTIONS_PER_USER,
     /** The file of trusted GraphQL documents, and whether all others are rejected; null: no file. */
     trusted: settings.TRUSTED_DOCUMENTS ? { path: resolve(settings.TRUSTED_DOCUMENTS), isOnly: settings.TRUSTED_ONLY === 'true' } : null,
     logLevel: settings.LOG_LEVEL as string,

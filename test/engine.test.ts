@@ -22,7 +22,7 @@ const USES = 4;
 const AT_ONCE = 16;
 
 const schema = makeProbe(served);
-const { getEnveloped } = createPipeline(schema);
+const { getEnveloped } = createPipeline(schema, { subscriptionsPerUser: 1 });
 const services = { responseLimits: { maxBytes: 2 ** 30, largeResponses: new FairLimit(1) }, costlySemaphore: new KeyedSemaphore(1) };
 const log = createLogger('silent');
 const nowhere = async () => {

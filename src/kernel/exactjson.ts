@@ -23,11 +23,18 @@ export function readExactJson(value: object): ExactJson | undefined {
   return exactForms.get(value)?.();
 }
 
-/** Makes `readExactJson` work for a member of a parsed value on its own. */
-export function inheritExactJson(parent: object, name: string): void {
-  const member: unknown = (parent as Readonly<Record<string, unknown>>)[name];
-  const readParent = exactForms.get(parent);
-  if (readParent && typeof member === 'object' && member !== null) exactForms.set(member, () => exactMember(readParent(), name));
+/**
+ * Makes `readExactJson` work for a member of a parsed value on its own, found by the keys of the path to it, and no longer for the
+ * whole value: whoever holds that does not hold the text.
+ */
+export function moveExactJson(root: object, ...path: readonly string[]): void {
+  const readRoot = exactForms.get(root);
+  if (!readRoot) return;
+  exactForms.delete(root);
+  let member: unknown = root;
+  for (const key of path) member = (member as Readonly<Record<string, unknown>> | null | undefined)?.[key];
+  if (typeof member === 'object' && member !== null)
+    exactForms.set(member, () => path.reduce<ExactJson | undefined>(exactMember, readRoot()));
 }
 
 export function exactMember(exact: ExactJson | undefined, key: string | number): ExactJson | undefined {

@@ -17,6 +17,8 @@ export class ValidDocuments {
   readonly #usage = new DocumentUsage(MAX_OPEN_CHARACTERS);
   readonly #usageByUser = new Map<string, DocumentUsage>();
 
+  constructor(private readonly maxSubscriptionsOfUser: number) {}
+
   get(text: string): DocumentNode | undefined {
     return this.#recent.get(text) ?? this.#open.get(text);
   }
@@ -27,12 +29,16 @@ export class ValidDocuments {
   }
 
   /**
-   * Reserves the document of a user's subscription until the returned function is called. A document counts once, however many
-   * subscriptions use it. Throws `conflict` if the documents of the user's open subscriptions, or of all, exceed their limit.
+   * Counts a user's subscription, and reserves its document, until the returned function is called. A document counts once,
+   * however many subscriptions use it. Throws `conflict` if the user has too many subscriptions open, or if the documents of the
+   * user's open subscriptions, or of all, exceed their limit.
    */
   reserve(userId: string, document: DocumentNode): () => void {
     const text = textOf(document);
     const ofUser = getOrInsert<string, DocumentUsage>(this.#usageByUser, userId, () => new DocumentUsage(MAX_OPEN_CHARACTERS_OF_USER));
+    const most = this.maxSubscriptionsOfUser;
+    if (ofUser.subscriptions >= most)
+      throw Fault.quotaReached(`A user may have ${most} subscriptions open at once.`, { quota: 'subscriptions_per_user', limit: most });
     if (!ofUser.hasRoom(document) || !this.#usage.hasRoom(document)) {
       const [quota, { maxCharacters: limit }] = ofUser.hasRoom(document)
         ? ['subscription_documents', this.#usage]
@@ -56,8 +62,13 @@ export class ValidDocuments {
 class DocumentUsage {
   readonly #counts = new Map<DocumentNode, number>();
   #characters = 0;
+  #subscriptions = 0;
 
   constructor(readonly maxCharacters: number) {}
+
+  get subscriptions(): number {
+    return this.#subscriptions;
+  }
 
   get isEmpty(): boolean {
     return this.#counts.size === 0;
@@ -71,11 +82,13 @@ class DocumentUsage {
     const count = this.#counts.get(document) ?? 0;
     if (count === 0) this.#characters += textOf(document).length;
     this.#counts.set(document, count + 1);
+    this.#subscriptions += 1;
   }
 
   /** Returns whether no subscription of the document is left. */
   remove(document: DocumentNode): boolean {
     const count = this.#counts.get(document) ?? 0;
+    this.#subscriptions -= 1;
     if (count > 1) this.#counts.set(document, count - 1);
     else if (this.#counts.delete(document)) this.#characters -= textOf(document).length;
     return count <= 1;

@@ -8,6 +8,8 @@ interface OperationExchange {
   operationName: string | null;
   /** Whether the client asks what the operation costs. */
   readonly asksForCost: boolean;
+  /** The size of its body, in bytes. */
+  readonly bodyBytes: number;
   /** Lets the user's next request begin, as it may take long to send the response. */
   readonly releasePermit: () => void;
 }

@@ -21,12 +21,17 @@ export interface Pipeline {
   readonly yoga: YogaServerInstance<HttpServerContext, Context>;
 }
 
+interface PipelineOptions {
+  readonly trusted?: TrustedDocuments;
+  readonly subscriptionsPerUser: number;
+}
+
 /**
  * The one way to run an operation, whatever the transport: parse, validate, context, execute or subscribe. Throws for a trusted
  * document that is not valid.
  */
-export function createPipeline(schema: GraphQLSchema, trusted: TrustedDocuments = trustsNone): Pipeline {
-  const documents = new ValidDocuments();
+export function createPipeline(schema: GraphQLSchema, { trusted = trustsNone, subscriptionsPerUser }: PipelineOptions): Pipeline {
+  const documents = new ValidDocuments(subscriptionsPerUser);
   const yoga = createYoga<HttpServerContext, Context>({
     schema,
     graphqlEndpoint: '/graphql',

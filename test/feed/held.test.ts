@@ -1,6 +1,7 @@
 import { parse } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ValidDocuments } from '../../src/pipeline/documents.ts';
+import { collectGarbage } from '../../src/platform/garbage.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 import { openSocket } from '../support/feed.ts';
 
@@ -8,7 +9,7 @@ describe('the documents of open subscriptions', () => {
   const documentOf = (length: number, name: string) => parse(`{ ${name.padEnd(length - 4)} }`);
 
   it('count once for all that have the same, until the last of them ends', () => {
-    const documents = new ValidDocuments();
+    const documents = new ValidDocuments(1_000);
     const large = documentOf(60_000, 'a');
     const releases = Array.from({ length: 100 }, () => documents.reserve('one', large));
     const other = documentOf(10_000, 'b');
@@ -23,7 +24,7 @@ describe('the documents of open subscriptions', () => {
   });
 
   it('are bounded over all users, and a document that is open already costs nothing more', () => {
-    const documents = new ValidDocuments();
+    const documents = new ValidDocuments(1_000);
     const held = Array.from({ length: 16 }, (_, number) => documentOf(60_000, `a${number}`));
     const releases = held.map((document, number) => documents.reserve(`user ${number}`, document));
     const last = documentOf(60_000, 'b');
@@ -36,7 +37,7 @@ describe('the documents of open subscriptions', () => {
   });
 
   it('are found for as long as they are open, whatever else is asked meanwhile', () => {
-    const documents = new ValidDocuments();
+    const documents = new ValidDocuments(1_000);
     const kept = documentOf(1_000, 'a');
     const text = kept.loc?.source.body ?? '';
     documents.set(text, kept);
@@ -48,11 +49,13 @@ describe('the documents of open subscriptions', () => {
   });
 });
 
+const SUBSCRIPTIONS = 53;
+
 describe('over the transports', () => {
   let app: TestApp;
   let project: { o: string; p: string };
   beforeAll(async () => {
-    app = await startApp({ RATE_LIMIT_USER: '100000000', LOG_LEVEL: 'error' });
+    app = await startApp({ RATE_LIMIT_USER: '100000000', SUBSCRIPTIONS_PER_USER: `${SUBSCRIPTIONS}`, LOG_LEVEL: 'error' });
     project = { o: app.demo.organization_id, p: app.demo.project_id };
   });
   afterAll(() => app.close());
@@ -60,10 +63,10 @@ describe('over the transports', () => {
   const documentOf = (name: string, characters: number) =>
     `subscription ${name}($o: ID!, $p: ID!) { notificationFeed(organizationId: $o, projectId: $p) { __typename } }${' '.repeat(characters)}`;
 
-  async function openGraphqlSocket() {
+  async function openGraphqlSocket(as: 'owner' | 'viewer' = 'owner') {
     const socket = openSocket(app, '/graphql', {
       protocol: 'graphql-transport-ws',
-      headers: { authorization: `Bearer ${app.demo.users.owner.token}` },
+      headers: { authorization: `Bearer ${app.demo.users[as].token}` },
     });
     await new Promise((resolve) => socket.socket.once('open', resolve));
     socket.socket.send(JSON.stringify({ type: 'connection_init' }));
@@ -78,17 +81,21 @@ describe('over the transports', () => {
     };
   }
 
-  async function openStream(query: string, variables: object = project, others: object = {}) {
+  async function openStream(
+    query: string,
+    variables: object = project,
+    { as = 'owner' as 'owner' | 'viewer', others = {}, blanks = 0 } = {},
+  ) {
     const leaving = new AbortController();
     const response = await fetch(`${app.baseUrl}/graphql`, {
       method: 'POST',
       signal: leaving.signal,
       headers: {
-        authorization: `Bearer ${app.demo.users.owner.token}`,
+        authorization: `Bearer ${app.demo.users[as].token}`,
         'content-type': 'application/json',
         accept: 'text/event-stream, application/json',
       },
-      body: JSON.stringify({ query, variables, ...others }),
+      body: JSON.stringify({ query, variables, ...others }) + ' '.repeat(blanks),
     });
     const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
     let text = '';
@@ -119,6 +126,52 @@ describe('over the transports', () => {
     await expect.poll(async () => (await openStream(documentOf('G', 60_000))).text).toContain('FeedReady');
   });
 
+  it('a user has so many subscriptions open, on sockets and as streams together', async () => {
+    const query = documentOf('S', 0);
+    const [one, two, other] = [await openGraphqlSocket('viewer'), await openGraphqlSocket('viewer'), await openGraphqlSocket()];
+    for (let number = 1; number < SUBSCRIPTIONS; number += 1)
+      expect(await (number <= 50 ? one : two).subscribe(`${number}`, query)).toBe('FeedReady');
+    const stream = await openStream(query, project, { as: 'viewer' });
+    expect(stream.text).toContain('FeedReady');
+    const beyond = expect.objectContaining({
+      message: `A user may have ${SUBSCRIPTIONS} subscriptions open at once.`,
+      extensions: { code: 'conflict', context: { quota: 'subscriptions_per_user', limit: SUBSCRIPTIONS } },
+    });
+    expect(await two.subscribe('beyond', query)).toEqual([beyond]);
+    expect((await openStream(query, project, { as: 'viewer' })).text).toContain('"quota":"subscriptions_per_user"');
+    // Another user has subscriptions of their own, and one that ends makes room.
+    expect(await other.subscribe('a', query)).toBe('FeedReady');
+    stream.close();
+    await expect.poll(() => two.subscribe(crypto.randomUUID(), query)).toBe('FeedReady');
+    for (const { socket } of [one, two, other]) socket.terminate();
+  });
+
+  it.each([
+    ['white space', (query: string) => `"variables":{"e":1.0${' '.repeat(60_000)}},"query":${JSON.stringify(query)}`],
+    [
+      'members that have no meaning',
+      (query: string) => `"other":[1.0,"${'x'.repeat(60_000)}"],"variables":{"e":1},"query":${JSON.stringify(query)}`,
+    ],
+  ])('a subscription does not keep its message: %s', async (_label, payloadOf) => {
+    const { o, p } = project;
+    const payload = payloadOf(`subscription { notificationFeed(organizationId: "${o}", projectId: "${p}") { __typename } }`);
+    const socket = await openGraphqlSocket();
+    const subscribe = async (id: string) => {
+      socket.socket.send(`{"id":"${id}","type":"subscribe","payload":{${payload}}}`);
+      return (await socket.until((frame) => frame.id === id)).type;
+    };
+    expect(await subscribe('first')).toBe('next');
+    // What is measured is not mixed with what sockets of other tests leave behind.
+    await expect.poll(() => app.app.count().sockets).toBe(1);
+    await collectGarbage();
+    const before = process.memoryUsage().heapUsed;
+    for (let number = 1; number < 50; number += 1) expect(await subscribe(`${number}`)).toBe('next');
+    await collectGarbage();
+    const growth = process.memoryUsage().heapUsed - before;
+    socket.socket.terminate();
+    expect(growth).toBeLessThan(1_500_000);
+  });
+
   it('a subscription’s variables, and a request for a stream, are bounded', async () => {
     const variables = { ...project, undeclared: 'x'.repeat(1_000) };
     const socket = await openGraphqlSocket();
@@ -126,9 +179,8 @@ describe('over the transports', () => {
     expect(await socket.subscribe('a', documentOf('H', 0), variables)).toEqual([expect.objectContaining(refused[0])]);
     expect(await socket.subscribe('b', documentOf('H', 0))).toBe('FeedReady');
     expect((await openStream(documentOf('H', 0), variables)).text).toContain('at most 1000 characters');
-    expect((await openStream(documentOf('H', 0), project, { extensions: { x: 'x'.repeat(70_000) } })).text).toContain(
-      'takes at most 65536 characters',
-    );
+    for (const padding of [{ others: { extensions: { x: 'x'.repeat(70_000) } } }, { blanks: 70_000 }])
+      expect((await openStream(documentOf('H', 0), project, padding)).text).toContain('takes at most 65536 bytes');
     socket.socket.terminate();
   });
 });

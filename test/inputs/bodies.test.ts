@@ -1,9 +1,10 @@
 import { once } from 'node:events';
-import { createServer, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { brotliCompressSync, constants, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { collectGarbage } from '../../src/platform/garbage.ts';
 import { readJsonObject } from '../../src/transport/http/body.ts';
 import { startApp, type TestApp, type TestResponse } from '../support/app.ts';
 import { expectDashboard, expectGraphql, expectRest, expectUnharmed, graphqlInvalid, invalid } from '../support/inputs.ts';
@@ -177,7 +178,7 @@ it.each([
   const closed = new Promise((resolve) => request.socket.on('error', () => {}).once('close', resolve));
   client.destroy();
   await closed;
-  await expect(readJsonObject(request, response, () => '')).rejects.toMatchObject({ code: 'invalid_request' });
+  await expect(readJsonObject(request, response, { clientAddress: '', bodyBytes: 0 })).rejects.toMatchObject({ code: 'invalid_request' });
   server.close();
 });
 
@@ -213,7 +214,7 @@ it('keeps at most eight large bodies in memory, until they are answered', async 
   const waiting: ServerResponse[] = [];
   const server = createServer(
     (request, response) =>
-      void readJsonObject(request, response, () => '').then(
+      void readJsonObject(request, response, { clientAddress: '', bodyBytes: 0 }).then(
         () => waiting.push(response),
         () => response.end('refused'),
       ),
@@ -240,11 +241,30 @@ it('keeps at most eight large bodies in memory, until they are answered', async 
   server.close();
 });
 
+it('a request that goes on, as a stream does, does not keep the bytes of its body', async () => {
+  const held: IncomingMessage[] = [];
+  const server = createServer((request, response) => {
+    held.push(request);
+    void readJsonObject(request, response, { clientAddress: '', bodyBytes: 0 }).then(() => response.end('done'));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const before = process.memoryUsage().arrayBuffers;
+  for (let sent = 0; sent < 40; sent += 1) {
+    const response = await fetch(url, { method: 'POST', headers: json, body: `{}${' '.repeat(MIB - 2)}` });
+    expect(await response.text()).toBe('done');
+  }
+  await collectGarbage();
+  expect(held.length).toBe(40);
+  expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(10 * MIB);
+  server.close();
+});
+
 it('a client address with many large bodies waits for itself, and others for few of them', async () => {
   const begun: Array<{ from: string; response: ServerResponse }> = [];
   const server = createServer((request, response) => {
     const from = String(request.headers['x-from']);
-    void readJsonObject(request, response, () => from).then(() => begun.push({ from, response }));
+    void readJsonObject(request, response, { clientAddress: from, bodyBytes: 0 }).then(() => begun.push({ from, response }));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;

@@ -4,7 +4,7 @@ import { processRegularResult } from 'graphql-yoga';
 import type { ProjectIds } from '../../access/scope.ts';
 import { findProjectIds } from '../../graph/accesscheck.ts';
 import type { Context, Services } from '../../graph/context.ts';
-import { inheritExactJson } from '../../kernel/exactjson.ts';
+import { moveExactJson } from '../../kernel/exactjson.ts';
 import { Fault } from '../../kernel/fault.ts';
 import type { Enveloped } from '../../pipeline/enveloped.ts';
 import { maskResult, withText } from '../../pipeline/mask.ts';
@@ -87,7 +87,7 @@ export function createGraphqlHandler(dependencies: ContextDependencies & { pipel
   ): Promise<boolean> {
     const exchange = exchangeOf(request);
     const body = await exchange.readBody();
-    inheritExactJson(body, 'variables');
+    moveExactJson(body, 'variables');
     if (Object.keys(body).length === 0) throw Fault.invalidRequest('The body must name a `query`.');
     rejectDocumentId(Object.hasOwn(body, 'documentId'));
     const operation = request.url === '/graphql' ? readOperation(body) : null;

@@ -21,25 +21,32 @@ const largeBodies = new FairLimit(LARGE_BODIES_AT_ONCE);
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
+/** Whose body is read. */
+interface BodyOwner {
+  readonly clientAddress: string;
+  /** The size of the decompressed body, in bytes, once it has been read. */
+  bodyBytes: number;
+}
+
 /**
  * The body as a JSON object; an empty body is an empty object. Throws `invalid_request` for what is too large, not
  * JSON, not an object, of another media type, or not UTF-8: nothing is repaired on the way in. A large body, or a compressed
  * one, waits until few others are in memory, and behind others of its client address; what was parsed is in memory until the
  * response is written.
  */
-export async function readJsonObject(request: IncomingMessage, response: ServerResponse, findAddress: () => string): Promise<JsonObject> {
+export async function readJsonObject(request: IncomingMessage, response: ServerResponse, owner: BodyOwner): Promise<JsonObject> {
   const { 'transfer-encoding': coding = 'chunked', 'content-encoding': given } = request.headers;
   if (coding.toLowerCase() !== 'chunked') throw Fault.invalidRequest('The transfer coding is not supported.');
   const encoding = given?.toLowerCase() || 'identity';
   if (encoding !== 'identity' && !decoders.has(encoding)) throw Fault.invalidRequest('The content encoding is not supported.');
   const body = await readBody(request);
-  if (encoding === 'identity' && body.bytes.length <= SMALL_BYTES) return parseObject(request, body.bytes);
+  if (encoding === 'identity' && body.bytes.length <= SMALL_BYTES) return parseObject(request, body.bytes, owner);
   return new Promise((resolve, reject) => {
-    void largeBodies.run(findAddress(), async () => {
+    void largeBodies.run(owner.clientAddress, async () => {
       try {
         if (response.destroyed) throw explainFailure(false);
         const bytes = await decode(encoding, body.bytes);
-        resolve(parseObject(request, bytes));
+        resolve(parseObject(request, bytes, owner));
         if (bytes.length <= SMALL_BYTES) return;
       } catch (failure) {
         return reject(failure);
@@ -51,7 +58,8 @@ export async function readJsonObject(request: IncomingMessage, response: ServerR
   });
 }
 
-function parseObject({ headersDistinct, url = '' }: IncomingMessage, bytes: Buffer): JsonObject {
+function parseObject({ headersDistinct, url = '' }: IncomingMessage, bytes: Buffer, owner: BodyOwner): JsonObject {
+  owner.bodyBytes = bytes.length;
   if (bytes.length === 0) return {};
   // `headers` has only the first of several; a proxy may have read another one.
   const [mediaType, ...more] = headersDistinct['content-type'] ?? [];
@@ -149,7 +157,7 @@ function readBody(request: IncomingMessage): Promise<Body> {
     const failUnread = () => fail(false);
     request.on('data', add).once('error', failUnread).once('close', failUnread);
     request.once('end', () => {
-      request.off('error', failUnread).off('close', failUnread);
+      request.off('data', add).off('error', failUnread).off('close', failUnread);
       resolve({ bytes: held.subarray(0, length), release });
     });
   });

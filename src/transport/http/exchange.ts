@@ -37,6 +37,8 @@ export class Exchange {
   releasePermit: () => void = noop;
   /** How long the request waited for others of its user, in milliseconds; null if it did not. */
   waitedMs: number | null = null;
+  /** The size of the body, in bytes; 0 until it has been read. */
+  bodyBytes = 0;
   /** Whether the log and the metrics omit the request, as a monitor sends it every second. */
   isQuiet = false;
   #log: Logger | null = null;
@@ -64,7 +66,7 @@ export class Exchange {
 
   /** The body as a JSON object, read once. Throws as `readJsonObject` does. */
   readBody(): Promise<JsonObject> {
-    this.#body ??= readJsonObject(this.request, this.response, () => this.clientAddress);
+    this.#body ??= readJsonObject(this.request, this.response, this);
     return this.#body;
   }
 

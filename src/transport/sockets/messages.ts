@@ -1,7 +1,7 @@
 import type { GraphQLFormattedError } from 'graphql';
 import { type Message, MessageType, validateMessage } from 'graphql-ws';
 import { exceedsDepth } from '../../kernel/depth.ts';
-import { inheritExactJson, parseJson } from '../../kernel/exactjson.ts';
+import { moveExactJson, parseJson } from '../../kernel/exactjson.ts';
 import { toJsonText } from '../../kernel/jsontext.ts';
 import { maskError } from '../../pipeline/mask.ts';
 import type { Logger } from '../../platform/logger.ts';
@@ -27,10 +27,7 @@ export function readMessage(text: string): Message | null {
   try {
     const message = validateMessage(parseJson(text));
     if (!clientMessages.has(message.type) || isTooLong(message, text) || exceedsDepth(message, MAX_DEPTH)) return null;
-    if (message.type === MessageType.Subscribe) {
-      inheritExactJson(message, 'payload');
-      inheritExactJson(message.payload, 'variables');
-    }
+    if (message.type === MessageType.Subscribe) moveExactJson(message, 'payload', 'variables');
     return message;
   } catch {
     return null;
