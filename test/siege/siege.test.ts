@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs';
+import { request } from 'node:http';
 import { constants, setPriority } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -18,6 +19,9 @@ const CALM_SECONDS = Math.min(30, SIEGE_SECONDS / 2);
 const HONEST_CLIENTS = 50;
 /** Each honest client asks so often. */
 const INTERVAL_MS = 500;
+/** One reads a large response so often. */
+const READ_INTERVAL_MS = 4_000;
+const LARGE_BYTES = 8_000_000;
 const MAX_RESIDENT_MIB = 450;
 const LIMIT_BYTES = 512 * 2 ** 20;
 
@@ -31,12 +35,14 @@ let fleet: Fleet;
 let crowds: Crowd[];
 let honest: Person[];
 let members: Person[];
+let reader: Person;
 const cage = openCage();
 
 beforeAll(async () => {
   databaseUrl = await copyTemplate();
   honest = await makePeople('honest', HONEST_CLIENTS, organization.id, project.id);
   members = await makePeople('besieger', 10, foreignOrganization.id, foreignProject.id);
+  [reader] = (await makePeople('reader', 1, foreignOrganization.id, foreignProject.id)) as [Person];
   await fillProject();
   // The budgets are the default ones: what is asked here is within them.
   // Its connections are its own: through the fleet's proxy, all that it reads would pass through the clients' process.
@@ -81,8 +87,10 @@ function openCage(): { confine(pid: number): void; remove(): void } | null {
   return null;
 }
 
+const networks = { honest: '127.1.0', besieger: '127.2.0', reader: '127.4.0' };
+
 /** People with a key each, who are admins of an organization. */
-async function makePeople(name: string, count: number, organizationId: string, projectId: string): Promise<Person[]> {
+async function makePeople(name: keyof typeof networks, count: number, organizationId: string, projectId: string): Promise<Person[]> {
   const people: Person[] = [];
   for (let index = 0; index < count; index += 1) {
     const { key, secretHash, hint } = generateKey();
@@ -93,7 +101,7 @@ async function makePeople(name: string, count: number, organizationId: string, p
         member AS (INSERT INTO organization_members (organization_id, user_id, role) SELECT '${organizationId}', id, 'admin' FROM person)
       INSERT INTO api_keys (user_id, name, hint, secret_hash) SELECT id, 'siege', '${hint}', decode('${hex}', 'hex') FROM person`,
     );
-    people.push({ address: name === 'honest' ? `127.1.0.${index + 1}` : `127.2.0.${index + 1}`, key });
+    people.push({ address: `${networks[name]}.${index + 1}`, key });
   }
   expect(projectId).toMatch(/^[0-9a-f-]{36}$/);
   return people;
@@ -157,6 +165,27 @@ async function work(seconds: number): Promise<Outcome[]> {
   return outcomes;
 }
 
+/** Has an honest client ask for nearly as much as a response holds, and read it; the sizes of the responses. */
+async function readMuch(seconds: number): Promise<number[]> {
+  const place = `project(organizationId: "${foreignOrganization.id}", id: "${foreignProject.id}")`;
+  const body = JSON.stringify({ query: `{ ${place} { notifications(first: 100) { nodes { title body data } } } }` });
+  const headers = { authorization: `Bearer ${reader.key}`, 'content-type': 'application/json', connection: 'close' };
+  const options = { method: 'POST', path: '/graphql', port: replica().port, localAddress: reader.address, headers };
+  const sizes: number[] = [];
+  for (const deadline = Date.now() + seconds * 1000; Date.now() < deadline; await sleep(READ_INTERVAL_MS)) {
+    let size = 0;
+    await new Promise<void>((resolve) => {
+      const asking = request({ host: '127.0.0.1', ...options }, (response) => {
+        response.on('data', (bytes: Buffer) => (size += bytes.length));
+      });
+      asking.on('error', () => {}).once('close', resolve);
+      asking.end(body);
+    });
+    sizes.push(size);
+  }
+  return sizes;
+}
+
 /** An honest feed: every number in order. */
 function follow({ key, address }: Person): { readonly sequences: number[]; readonly closes: number[]; close(): void } {
   const sequences: number[] = [];
@@ -203,7 +232,7 @@ it(`serves honest clients through ${SIEGE_SECONDS} s of those who ask for much a
     questions.map((question) => signed(honest[0] as Person, question)),
   );
   const pid = replica().pid;
-  const calm = await work(CALM_SECONDS);
+  const [calm] = await Promise.all([work(CALM_SECONDS), readMuch(CALM_SECONDS)]);
   const before = replica().memory();
   const feeds = honest.map(follow);
   let peak = before;
@@ -224,7 +253,7 @@ it(`serves honest clients through ${SIEGE_SECONDS} s of those who ask for much a
   // The first seconds are the besiegers' alone: what is measured is a siege under way.
   const besieging = besiege(SIEGE_SECONDS + 5);
   await sleep(5_000);
-  const siege = await work(SIEGE_SECONDS);
+  const [siege, sizes] = await Promise.all([work(SIEGE_SECONDS), readMuch(SIEGE_SECONDS)]);
   clearInterval(publishing);
   const counts = await besieging;
   clearInterval(watching);
@@ -242,10 +271,11 @@ it(`serves honest clients through ${SIEGE_SECONDS} s of those who ask for much a
   console.log(
     `resident ${before.toFixed(0)} → at most ${peak.toFixed(0)} MiB; honest requests ${calm.length} calm, ${siege.length} besieged; ` +
       `median ${p50(calm).toFixed(1)} → ${p50(siege).toFixed(1)} ms, p99 ${p99(calm).toFixed(1)} → ${p99(siege).toFixed(1)} ms; ` +
-      `besiegers: ${JSON.stringify(counts)}; ${cage ? 'confined to 512 MiB' : 'not confined: no control group'}`,
+      `${sizes.length} large responses; besiegers: ${JSON.stringify(counts)}; ${cage ? 'confined to 512 MiB' : 'not confined: no control group'}`,
   );
   expect({ isGone, pid: replica().pid }).toEqual({ isGone: false, pid });
   expect(siege.filter((outcome) => !isGood(outcome)).map(describeOutcome)).toEqual([]);
+  expect(sizes.filter((size) => size < LARGE_BYTES)).toEqual([]);
   expect(findInternalErrors(fleet)).toEqual([]);
   for (const { sequences, closes } of feeds) {
     expect(closes).toEqual([]);

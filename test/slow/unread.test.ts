@@ -118,6 +118,28 @@ describe('a response that is not read', () => {
   });
 });
 
+it('a large response to a client that reads is not ended for many small ones that nobody reads', { timeout: 60_000 }, async () => {
+  const sizes: Readonly<Record<string, number>> = { '/small': 6 * MEBIBYTE, '/large': 12 * MEBIBYTE };
+  const opened = await openServer({
+    unread: { perAddress: 16 * MEBIBYTE, inAll: 32 * MEBIBYTE },
+    handler: ({ url = '' }, response) => void response.end(Buffer.alloc(sizes[url] ?? 0, 'x')),
+  });
+  closing.push(opened.close);
+  const request = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`;
+  for (let number = 1; number <= 20; number += 1) {
+    const socket = callWithoutReading(opened.baseUrl, request('/small'), `127.0.1.${number}`);
+    closing.push(() => socket.destroy());
+  }
+  await expect.poll(() => opened.counts.ended).toBeGreaterThan(0);
+  await sleep(1_500);
+  expect(opened.buffers.bytes).toBeGreaterThan(24 * MEBIBYTE);
+  const reader = callWithoutReading(opened.baseUrl, request('/large'), '127.0.2.1');
+  let size = 0;
+  reader.on('data', (bytes: Buffer) => (size += bytes.length)).resume();
+  await new Promise((resolve) => reader.once('close', resolve));
+  expect(size).toBeGreaterThan(12 * MEBIBYTE);
+});
+
 it('bodies that come slowly are counted like responses that go slowly', { timeout: 60_000 }, async () => {
   const opened = await openServer({
     unread: { perAddress: 2 * MEBIBYTE, inAll: 64 * MEBIBYTE },

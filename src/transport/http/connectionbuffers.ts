@@ -2,6 +2,8 @@ import type { Socket } from 'node:net';
 import { getOrInsert } from '../../kernel/map.ts';
 
 const SWEEP_INTERVAL_MS = 1_000;
+/** A connection without progress for so long has stalled. */
+const STALLED_MS = 1_000;
 
 interface BufferDependencies {
   /** The bytes that may wait for one client address, and for all together. */
@@ -39,8 +41,9 @@ type TrackedSocket = Socket & { [key]?: Entry };
 
 /**
  * The bytes that wait in memory for peers that do not read. Beyond the limit of an address, its connection that has stalled
- * longest is ended; beyond the limit of all, such a connection of the address with the largest buffers. So clients that read
- * keep their connections, whatever others do.
+ * longest is ended. Beyond the limit of all, connections that have stalled are ended first, those of the address with the largest
+ * buffers before others, then those whose last progress is longest ago. So clients that read keep their connections, whatever
+ * others do.
  */
 export class ConnectionBuffers {
   readonly #dependencies: BufferDependencies;
@@ -141,13 +144,18 @@ export class ConnectionBuffers {
     }
     if (this.#bytes <= inAll) return;
     for (const { entries } of this.#groups.values()) for (const entry of entries) this.#recount(entry);
-    while (this.#bytes > inAll && this.#endLongestStalled(this.#findLargest(group)));
+    for (const entry of this.#rankEntries()) {
+      if (this.#bytes <= inAll) return;
+      this.#end(entry);
+    }
   }
 
-  #findLargest(group: Group): Group {
-    let largest = group;
-    for (const other of this.#groups.values()) if (other.bytes > largest.bytes) largest = other;
-    return largest;
+  /** All entries, in the order in which they are to be ended. */
+  #rankEntries(): Entry[] {
+    const stalledSince = performance.now() - STALLED_MS;
+    const stalledBytes = ({ progressedAt, group }: Entry) => (progressedAt <= stalledSince ? group.bytes : 0);
+    const entries = [...this.#groups.values()].flatMap((group) => [...group.entries]);
+    return entries.sort((a, b) => stalledBytes(b) - stalledBytes(a) || a.progressedAt - b.progressedAt);
   }
 
   /** Ends the connection that has stalled longest; returns whether there was one. */
