@@ -81,6 +81,8 @@ const REPEATING = { rounds: 40, atOnce: 4, patienceMs: 1_500 };
 const OPERATIONS_AT_ONCE = 8;
 /** Those of them that cost much. */
 const COSTLY_OPERATIONS_AT_ONCE = 1;
+/** Of so many connections, one may be an event stream. */
+const CONNECTIONS_PER_STREAM = 8;
 /** Large responses are read and serialized one at a time, so that memory and the database remain available to the others. */
 const LARGE_RESPONSES_AT_ONCE = 1;
 
@@ -137,7 +139,7 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     const dependencies = { schema, pipeline, database, services, watch, tokens, rateLimits, log, config, addresses, buffers, ...health };
     let demo: DemoOffer | null = null;
     const quota = new ConcurrencyLimit(config.socketsPerUser);
-    const streams = new EventStreams(quota);
+    const streams = new EventStreams(quota, Math.ceil(config.maxConnections / CONNECTIONS_PER_STREAM));
     const graphql = createGraphqlHandler({ ...dependencies, streams });
     const rest = routes.map((route) => bindRoute(schema, route));
     const sockets = createSocketEndpoint({ ...dependencies, ...pipeline, quota, isAllowedOrigin: createOriginCheck(dependencies) });

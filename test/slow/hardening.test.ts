@@ -55,6 +55,35 @@ describe('who is slow', () => {
   });
 });
 
+it('event streams take an eighth of the connections, and others are told to come back', async () => {
+  const { o, p } = { o: app.demo.organization_id, p: app.demo.project_id };
+  const query = `subscription { notificationFeed(organizationId: "${o}", projectId: "${p}") { __typename } }`;
+  const follow = async (as: 'owner' | 'viewer') => {
+    const leaving = new AbortController();
+    const headers = {
+      authorization: `Bearer ${app.demo.users[as].token}`,
+      'content-type': 'application/json',
+      accept: 'text/event-stream',
+    };
+    const options = { method: 'POST', signal: leaving.signal, headers, body: JSON.stringify({ query }) };
+    const response = await fetch(`${app.baseUrl}/graphql`, options);
+    return { response, retryAfter: response.headers.get('retry-after'), close: () => leaving.abort() };
+  };
+  const first = await follow('owner');
+  expect(first.response.headers.get('content-type')).toBe('text/event-stream');
+  const second = await follow('viewer');
+  expect({ status: second.response.status, retryAfter: second.retryAfter }).toEqual({ status: 503, retryAfter: '1' });
+  expect(await second.response.text()).toContain('"code":"service_unavailable"');
+  first.close();
+  await expect
+    .poll(async () => {
+      const { response, close } = await follow('viewer');
+      close();
+      return response.status;
+    })
+    .toBe(200);
+});
+
 describe('connections', () => {
   it('beyond the cap are hung up on, and those that are open go on', async () => {
     const request = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';

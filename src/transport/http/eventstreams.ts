@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { setImmediate as nextIteration } from 'node:timers/promises';
+import { Fault } from '../../kernel/fault.ts';
 import { type ConcurrencyLimit, tooManySockets } from './concurrency.ts';
 
 /** The responses that may stream events. */
@@ -10,6 +11,8 @@ export class EventStreams {
   constructor(
     /** The quota of each user, in which WebSockets count too. */
     private readonly quota: ConcurrencyLimit,
+    /** How many there may be: each takes several times the memory of a WebSocket. */
+    private readonly max: number,
   ) {}
 
   /** Whether the streams have ended, so that none may begin. */
@@ -17,10 +20,14 @@ export class EventStreams {
     return this.#isClosed;
   }
 
-  /** Counts a response until it is closed. Throws `conflict` beyond the quota of its user; without a user there is nothing to stream. */
+  /**
+   * Counts a response until it is closed. Throws `conflict` beyond the quota of its user, and `service_unavailable` where there are
+   * too many. Without a user there is nothing to stream.
+   */
   add(response: ServerResponse, userId: string | null): void {
     // A client may have gone while its request waited.
     if (response.closed) return;
+    if (this.#responses.size >= this.max) throw Fault.unavailable('there are too many event streams');
     if (userId !== null) {
       if (this.quota.isFull(userId)) throw tooManySockets(this.quota);
       this.quota.add(userId);

@@ -24,8 +24,11 @@ const isParserLenient = Number.parseInt(process.versions.llhttp ?? '', 10) < 9;
 const hasInvalidName = ({ rawHeaders }: IncomingMessage): boolean =>
   isParserLenient && rawHeaders.some((name, index) => index % 2 === 0 && (name === '' || name.includes(' ')));
 
-/** The headers of a request that Node passes on: it drops any more, which may be a condition, or the address that a proxy has added. */
-export const MAX_HEADERS = 1000;
+/**
+ * The headers of a request that Node passes on: it drops any more, which may be a condition, or the address that a proxy has added.
+ * Each takes some 200 bytes, for as long as an event stream is open.
+ */
+export const MAX_HEADERS = 200;
 
 /** The fault of headers that cannot be trusted, or not all of which are known; null for all others. */
 export function findHeadersFault(request: IncomingMessage): Fault | null {

@@ -230,9 +230,7 @@ class GraphqlSocket implements Protocol, GraphqlWs {
       const contextValue = await pipeline.contextFactory();
       const rootValue: OperationRun = { pipeline, operation };
       // graphql-ws holds the payload as long as the operation runs: the cached document's text is shared by all operations.
-      const query = document.loc?.source.body ?? payload.query;
-      for (const name of Object.keys(payload)) Reflect.deleteProperty(payload, name);
-      Object.assign(payload, { query, operationName });
+      Object.assign(payload, { query: document.loc?.source.body ?? payload.query, variables: undefined, extensions: undefined });
       return { schema: pipeline.schema, document, operationName, variableValues, contextValue, rootValue };
     } catch (failure) {
       return [maskError(failure, connection.log)];

@@ -27,8 +27,12 @@ export function readMessage(text: string): Message | null {
   try {
     const message = validateMessage(parseJson(text));
     if (!clientMessages.has(message.type) || isTooLong(message, text) || exceedsDepth(message, MAX_DEPTH)) return null;
-    if (message.type === MessageType.Subscribe) moveExactJson(message, 'payload', 'variables');
-    return message;
+    if (message.type !== MessageType.Subscribe) return message;
+    moveExactJson(message, 'payload', 'variables');
+    const { id, type, payload } = message;
+    const { query, operationName, variables, extensions } = payload;
+    // graphql-ws holds the message as long as the operation runs: members without a meaning are left out.
+    return { id, type, payload: { query, operationName, variables, extensions } };
   } catch {
     return null;
   }
