@@ -119,6 +119,36 @@ it('a user with many connections waits for themselves, and others for a few of t
   expect(meanwhile).toBeLessThan(CONNECTIONS / 4);
 });
 
+it.each([
+  ['long documents', (unique: number) => ({ query: `query q${unique} { ${'viewer { id } '.repeat(240)} }` })],
+  ['large bodies', () => ({ query: '{ viewer { id } }', variables: { unused: Array.from({ length: 90_000 }, (_, index) => index) } })],
+])('%s of one user take turns: others wait for few of them', async (_label, makeBody) => {
+  const crowd = openCrowd(portico.baseUrl, '127.0.3.2', AT_ONCE);
+  closers.push(crowd.close);
+  const headers = { ...json, authorization: `Bearer ${portico.demo.users.owner.token}` };
+  let sent = 0;
+  let answered = 0;
+  let isOver = false;
+  const sending = Array.from({ length: AT_ONCE }, async () => {
+    while (!isOver) {
+      sent += 1;
+      const { text } = await crowd.send({ method: 'POST', path: '/graphql', headers, body: JSON.stringify(makeBody(sent)) });
+      expect(text).toMatch(/^{"data"/);
+      answered += 1;
+    }
+  });
+  await until(() => answered >= AT_ONCE);
+  const before = answered;
+  for (let asked = 0; asked < 4; asked += 1) {
+    const { status } = await portico.ask('GET', `${portico.projectPath}/compute/overview`, { as: 'viewer' });
+    expect(status).toBe(200);
+  }
+  const meanwhile = answered - before;
+  isOver = true;
+  await Promise.all(sending);
+  expect(meanwhile).toBeLessThan(AT_ONCE);
+});
+
 it('a credential that was revoked while its request waited is refused, over every transport', async () => {
   const create = 'mutation { createApiKey(input: { name: "waits" }) { key apiKey { id } } }';
   const { key, apiKey } = (await portico.graphql(create, {}, { as: 'viewer' })).json.data.createApiKey;

@@ -1,6 +1,7 @@
 import { setImmediate as nextImmediate } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { runInNextIteration } from '../src/kernel/iteration.ts';
+import { Turns } from '../src/kernel/turns.ts';
 
 it('one piece runs each time that the event loop goes around, with all that follows from it', async () => {
   const seen: string[] = [];
@@ -28,4 +29,25 @@ it('a piece that asks for another waits for it behind those who came before', as
   await nextImmediate();
   await nextImmediate();
   expect(seen).toEqual(['first', 'second', 'again', 'later']);
+});
+
+it('an owner has one turn at a time, and others have theirs in between', async () => {
+  const turns = new Turns();
+  const seen: string[] = [];
+  const take = (owner: string, name: string) => turns.take(owner).then(() => void seen.push(name));
+  const many = ['a', 'b', 'c'].map((name) => take('many', name));
+  await take('one', 'one');
+  expect(seen).toEqual(['a', 'one']);
+  await take('another', 'another');
+  await Promise.all(many);
+  expect(seen).toEqual(['a', 'one', 'another', 'b', 'c']);
+});
+
+it('a turn that took long is followed by a pause as long', async () => {
+  const turns = new Turns();
+  await turns.take('one');
+  const startedAt = performance.now();
+  while (performance.now() - startedAt < 50);
+  await turns.take('one');
+  expect(performance.now() - startedAt).toBeGreaterThanOrEqual(95);
 });

@@ -8,8 +8,8 @@ interface Own {
 }
 
 /**
- * Runs at most `max` tasks at once, in the order in which they came; of each owner at most as many have a place in that order, so
- * that an owner of many tasks waits for themselves, and everybody else for `max` tasks of each other owner.
+ * Runs at most `max` tasks at once, in the order in which they came. Of each owner at most half as many run or have a place in
+ * that order: an owner of many tasks waits for themselves, and others have the other half.
  */
 export class FairLimit {
   readonly #max: number;
@@ -28,7 +28,7 @@ export class FairLimit {
   }
 
   async run<Result>(owner: string, task: () => Promise<Result>): Promise<Result> {
-    const own = getOrInsert(this.#owners, owner, () => ({ limit: pLimit(this.#max), count: 0 }));
+    const own = getOrInsert(this.#owners, owner, () => ({ limit: pLimit(Math.ceil(this.#max / 2)), count: 0 }));
     own.count += 1;
     this.#count += 1;
     try {

@@ -3,12 +3,15 @@ import type { Plugin } from 'graphql-yoga';
 import { createTextCache } from '../kernel/cache.ts';
 import { Fault } from '../kernel/fault.ts';
 import { getOrInsert } from '../kernel/map.ts';
+import { turns } from '../kernel/turns.ts';
 
 /** The characters of the documents of open subscriptions: a parsed document takes up to forty times as many bytes. */
 const MAX_OPEN_CHARACTERS = 1_000_000;
 const MAX_OPEN_CHARACTERS_OF_USER = 64 * 1024;
 
 const MAX_RECENT_CHARACTERS = 32 * 1024;
+/** A document up to this size is parsed and validated within a few milliseconds. */
+const SHORT_CHARACTERS = 1_000;
 
 /** A cache of valid documents by their text: those used most recently, and those of open subscriptions. */
 export class ValidDocuments {
@@ -21,6 +24,11 @@ export class ValidDocuments {
 
   get(text: string): DocumentNode | undefined {
     return this.#recent.get(text) ?? this.#open.get(text);
+  }
+
+  /** The turn of an owner to parse and validate a long document; null for one that is short, or cached. */
+  takeTurn(owner: string, text: string): Promise<void> | null {
+    return text.length > SHORT_CHARACTERS && !this.get(text) ? turns.take(owner) : null;
   }
 
   /** Adds a document, unless it is so long that it would take the place of many others. */

@@ -52,14 +52,18 @@ export type ReadProject = (request: IncomingMessage, userId: string) => ProjectI
  * HTTP handler, which takes more CPU than all the rest; that serves all others.
  */
 export function createGraphqlHandler(dependencies: ContextDependencies & { pipeline: Pipeline; streams: EventStreams }): Middleware {
-  const { yoga, getEnveloped, trusted } = dependencies.pipeline;
+  const { yoga, getEnveloped, trusted, documents } = dependencies.pipeline;
   const serve = withPermit(dependencies, async (request, response) => {
     const exchange = exchangeOf(request);
     const accepted = readAccept(request);
     const context = openContext(dependencies, exchange);
     if (request.method === 'POST') {
       if (await answerPost(request, response, accepted, context)) return;
-    } else checkParameters(readQueryString(request.url ?? ''));
+    } else {
+      const parameters = readQueryString(request.url ?? '');
+      checkParameters(parameters);
+      await documents.takeTurn(exchange.owner, parameters.get('query') ?? '');
+    }
     setHeaders(response);
     const { mediaType, canStream } = accepted;
     const isHead = request.method === 'HEAD';
@@ -90,6 +94,7 @@ export function createGraphqlHandler(dependencies: ContextDependencies & { pipel
     moveExactJson(body, 'variables');
     if (Object.keys(body).length === 0) throw Fault.invalidRequest('The body must name a `query`.');
     rejectDocumentId(Object.hasOwn(body, 'documentId'));
+    await documents.takeTurn(exchange.owner, String(body.query ?? ''));
     const operation = request.url === '/graphql' ? readOperation(body) : null;
     if (operation && mediaType) {
       const enveloped = getEnveloped({ exchange, delivery: 'whole', openContext: () => context });

@@ -6,6 +6,7 @@ import { parseJson } from '../../kernel/exactjson.ts';
 import { FairLimit } from '../../kernel/fairlimit.ts';
 import { Fault } from '../../kernel/fault.ts';
 import { countParts } from '../../kernel/jsonscan.ts';
+import { turns } from '../../kernel/turns.ts';
 import { requestQueueOf } from './pipelining.ts';
 import { readPath } from './url.ts';
 
@@ -23,7 +24,8 @@ export type JsonObject = Readonly<Record<string, unknown>>;
 
 /** Whose body is read. */
 interface BodyOwner {
-  readonly clientAddress: string;
+  /** The user, or without one the client address. */
+  readonly owner: string;
   /** The size of the decompressed body, in bytes, once it has been read. */
   bodyBytes: number;
 }
@@ -31,7 +33,7 @@ interface BodyOwner {
 /**
  * The body as a JSON object; an empty body is an empty object. Throws `invalid_request` for what is too large, not
  * JSON, not an object, of another media type, or not UTF-8: nothing is repaired on the way in. A large body, or a compressed
- * one, waits until few others are in memory, and behind others of its client address; what was parsed is in memory until the
+ * one, waits until few others are in memory, and behind others of its owner; what was parsed is in memory until the
  * response is written.
  */
 export async function readJsonObject(request: IncomingMessage, response: ServerResponse, owner: BodyOwner): Promise<JsonObject> {
@@ -42,10 +44,11 @@ export async function readJsonObject(request: IncomingMessage, response: ServerR
   const body = await readBody(request);
   if (encoding === 'identity' && body.bytes.length <= SMALL_BYTES) return parseObject(request, body.bytes, owner);
   return new Promise((resolve, reject) => {
-    void largeBodies.run(owner.clientAddress, async () => {
+    void largeBodies.run(owner.owner, async () => {
       try {
         if (response.destroyed) throw explainFailure(false);
         const bytes = await decode(encoding, body.bytes);
+        await turns.take(owner.owner);
         resolve(parseObject(request, bytes, owner));
         if (bytes.length <= SMALL_BYTES) return;
       } catch (failure) {

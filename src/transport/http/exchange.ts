@@ -94,6 +94,11 @@ export class Exchange {
     return this.dependencies.addresses.of(this.request);
   }
 
+  /** Who shares the limits of concurrent work with the request: its user, or without one the client address. */
+  get owner(): string {
+    return this.viewer?.userId ?? this.clientAddress;
+  }
+
   /** Scheme, host and port as the client knows them. */
   get origin(): string {
     return this.dependencies.config.publicUrl ?? requestOrigin(this.request, this.dependencies.addresses);

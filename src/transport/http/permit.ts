@@ -16,12 +16,11 @@ export function withPermit(
   return async (request, response) => {
     const exchange = exchangeOf(request);
     const { semaphore } = dependencies.services;
-    const owner = exchange.viewer?.userId ?? exchange.clientAddress;
     // A small body that comes slowly holds no permit. A larger one is read with the permit: a request that waits does not have it
     // in memory.
     const readsEarly = request.method !== 'GET' && isSmallBody(request);
     if (readsEarly) await exchange.readBody().catch(() => null);
-    const permit = semaphore.acquire(owner, () => (readsEarly ? Number(request.headers['content-length'] ?? 0) : 0));
+    const permit = semaphore.acquire(exchange.owner, () => (readsEarly ? Number(request.headers['content-length'] ?? 0) : 0));
     exchange.releasePermit = permit.release;
     try {
       if (permit.acquired) {

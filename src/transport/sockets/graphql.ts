@@ -25,6 +25,7 @@ import { Source } from '../../graph/source.ts';
 import { recordDuration } from '../../kernel/duration.ts';
 import { Fault } from '../../kernel/fault.ts';
 import { spliceTexts, toJsonText } from '../../kernel/jsontext.ts';
+import type { ValidDocuments } from '../../pipeline/documents.ts';
 import type { Enveloped, GetEnveloped } from '../../pipeline/enveloped.ts';
 import { maskError } from '../../pipeline/mask.ts';
 import { labelOperation } from '../../pipeline/naming.ts';
@@ -46,6 +47,7 @@ interface GraphqlSocketDependencies extends ConnectionDependencies {
   readonly rateLimits: RateLimits;
   readonly getEnveloped: GetEnveloped;
   readonly trusted: TrustedDocuments;
+  readonly documents: ValidDocuments;
 }
 
 type Dependencies = GraphqlSocketDependencies & { readonly renderers: RendererCache; readonly slowLog: SlowLog };
@@ -200,7 +202,7 @@ class GraphqlSocket implements Protocol, GraphqlWs {
   /** Counts, authorizes, parses and validates an operation, and creates its context; or returns the errors that reject it. */
   async prepare(id: string, payload: SubscribePayload): Promise<ExecutionArgs | GraphQLError[]> {
     const connection = this.connection;
-    const { rateLimits, getEnveloped, trusted, metrics } = this.dependencies;
+    const { rateLimits, getEnveloped, trusted, documents, metrics } = this.dependencies;
     const operation = this.#operations.find((one) => one.id === id);
     try {
       if (!operation) throw new Error('the operation is not known');
@@ -212,6 +214,9 @@ class GraphqlSocket implements Protocol, GraphqlWs {
       if (connection.viewer) await rateLimits.spendUser(connection.viewer.userId);
       await this.#acquirePermit(operation, payload);
       await connection.authorize();
+      const hash = readHash(payload);
+      const text = hash === null ? payload.query : findText(trusted, hash);
+      await documents.takeTurn(connection.viewer?.userId ?? connection.address, text);
       connection.requireOpen();
       if (operation.isCompleted) throw Fault.invalidRequest('The operation was completed before it began.');
       const pipeline = getEnveloped({
@@ -219,8 +224,7 @@ class GraphqlSocket implements Protocol, GraphqlWs {
         subscribe: (args) => this.#subscribe(operation, args),
       });
       const { operationName, variables: variableValues } = payload;
-      const hash = readHash(payload);
-      const document = pipeline.parse(hash === null ? payload.query : findText(trusted, hash));
+      const document = pipeline.parse(text);
       const errors = pipeline.validate(pipeline.schema, document);
       if (errors.length > 0) return [...errors];
       const node = getOperationAST(document, operationName);

@@ -7,6 +7,7 @@ import { GRAPHQL_TRANSPORT_WS_PROTOCOL } from 'graphql-ws';
 import type { WebSocket } from 'ws';
 import { RateLimitFault, rateLimitHeaders } from '../../access/ratelimits.ts';
 import { Fault } from '../../kernel/fault.ts';
+import type { ValidDocuments } from '../../pipeline/documents.ts';
 import type { GetEnveloped } from '../../pipeline/enveloped.ts';
 import type { TrustedDocuments } from '../../pipeline/trusted.ts';
 import { logCause, toFault } from '../../platform/errors.ts';
@@ -43,6 +44,7 @@ interface SocketEndpointDependencies extends Omit<ConnectionDependencies, 'keepA
   readonly schema: GraphQLSchema;
   readonly getEnveloped: GetEnveloped;
   readonly trusted: TrustedDocuments;
+  readonly documents: ValidDocuments;
 }
 
 export interface SocketEndpoint {
