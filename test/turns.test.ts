@@ -1,7 +1,9 @@
 import { setImmediate as nextImmediate } from 'node:timers/promises';
 import { expect, it } from 'vitest';
+import { Source } from '../src/graph/source.ts';
 import { runInNextIteration } from '../src/kernel/iteration.ts';
 import { Turns } from '../src/kernel/turns.ts';
+import { Delivery } from '../src/transport/delivery/delivery.ts';
 
 it('one piece runs each time that the event loop goes around, with all that follows from it', async () => {
   const seen: string[] = [];
@@ -50,4 +52,47 @@ it('a turn that took long is followed by a pause as long', async () => {
   while (performance.now() - startedAt < 50);
   await turns.take('one');
   expect(performance.now() - startedAt).toBeGreaterThanOrEqual(95);
+});
+
+/** A source that has one event. */
+class OneEvent extends Source {
+  #events = [{}];
+
+  constructor(readonly owner: string) {
+    super();
+  }
+
+  override read(): object | null {
+    return this.#events.pop() ?? null;
+  }
+}
+
+/** Runs tasks, and records which of them were done each time that the event loop has gone around. */
+async function recordRounds(tasks: Readonly<Record<string, () => Promise<unknown>>>): Promise<string[]> {
+  const rounds: string[] = [];
+  let done = '';
+  const running = Object.entries(tasks).map(([name, run]) => run().then(() => (done += name)));
+  for (let left = running.length, round = 0; left > 0 && round < 10_000; left -= done.length, round += 1) {
+    done = '';
+    await nextImmediate();
+    if (done) rounds.push(done);
+  }
+  return rounds;
+}
+
+it('the streams of a user get their events one after another, beside those of others', async () => {
+  const next = (owner: string) => () => new OneEvent(owner).next();
+  expect(await recordRounds({ a: next('many'), b: next('many'), c: next('many'), d: next('one') })).toEqual(['ad', 'b', 'c']);
+});
+
+it.each([
+  { isSlow: true, rounds: ['a', 'b', 'c'] },
+  { isSlow: false, rounds: ['abc'] },
+])('the sockets of a user get events that are rendered slowly one after another: $isSlow', async ({ isSlow, rounds }) => {
+  const connection = { isOpen: true, hasPendingBytes: false, write: () => true };
+  const renderer = { isSlow, render: () => Buffer.from('{}') };
+  const envelope = { head: () => '', tail: '' };
+  const write = () => () =>
+    new Delivery(connection as never, new OneEvent('sockets'), renderer as never, envelope as never, '', null).writeNext();
+  expect(await recordRounds({ a: write(), b: write(), c: write() })).toEqual(rounds);
 });

@@ -1,3 +1,5 @@
+import { turns } from '../kernel/turns.ts';
+
 /** The reader of a source. */
 export interface Consumer {
   /** Runs when there may be an event to read, and when the source has ended. */
@@ -20,6 +22,9 @@ export abstract class Source<Event extends object = object> implements AsyncIter
   #onEnd: (() => void) | null = null;
   #failure: unknown = null;
   #hasThrown = false;
+
+  /** Whose events these are: the user. */
+  abstract readonly owner: string;
 
   /** The next event in memory; null while there is none, and after the end. */
   abstract read(): Event | null;
@@ -70,7 +75,11 @@ export abstract class Source<Event extends object = object> implements AsyncIter
   async next(): Promise<IteratorResult<Event, undefined>> {
     for (;;) {
       const value = this.read();
-      if (value) return { done: false, value };
+      if (value) {
+        // The consumer renders the event when it has it: with many streams that takes long.
+        await turns.take(this.owner);
+        if (!this.#isEnded) return { done: false, value };
+      }
       if (this.#failure && !this.#hasThrown) {
         this.#hasThrown = true;
         throw this.#failure;

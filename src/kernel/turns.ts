@@ -22,7 +22,8 @@ export class Turns {
 async function pauseAfterStep(): Promise<void> {
   const startedAt = performance.now();
   await nextImmediate();
-  await sleep(performance.now() - startedAt);
+  const tookMs = performance.now() - startedAt;
+  if (tookMs >= 1) await sleep(tookMs);
 }
 
 /** The turns of this process, by user, or by client address without one. */

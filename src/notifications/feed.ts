@@ -121,6 +121,10 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
     return entry.event;
   }
 
+  get owner(): string {
+    return this.#scope.viewer.userId;
+  }
+
   override get needsFetch(): boolean {
     if (this.isEnded) return false;
     // Events under way are not readable yet, even where they have arrived.

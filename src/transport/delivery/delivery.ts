@@ -1,4 +1,5 @@
 import type { Consumer, Source } from '../../graph/source.ts';
+import { turns } from '../../kernel/turns.ts';
 import type { SocketConnection } from '../sockets/connection.ts';
 import { type Envelope, frameTexts, holdFrames } from './frames.ts';
 import { type QueuedDelivery, WriteQueue } from './queue.ts';
@@ -44,6 +45,7 @@ export class Delivery implements Consumer, QueuedDelivery {
 
   async writeNext(): Promise<void> {
     if (this.source.needsFetch && !this.connection.hasPendingBytes) await this.source.fetch();
+    if (this.renderer.isSlow) await turns.take(this.source.owner);
     this.#isQueued = false;
     if (!this.source.isEnded) this.#deliver();
   }
