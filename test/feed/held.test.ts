@@ -1,3 +1,4 @@
+import { connect } from 'node:net';
 import { parse } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ValidDocuments } from '../../src/pipeline/documents.ts';
@@ -169,6 +170,37 @@ describe('over the transports', () => {
     const growth = process.memoryUsage().heapUsed - before;
     socket.socket.terminate();
     expect(growth).toBeLessThan(1_500_000);
+  });
+
+  it('a stream does not keep a body that has no meaning', async () => {
+    const { o, p } = project;
+    const query = encodeURIComponent(`subscription { notificationFeed(organizationId: "${o}", projectId: "${p}") { __typename } }`);
+    const { hostname, port } = new URL(app.baseUrl);
+    const head = [
+      `GET /graphql?query=${query} HTTP/1.1`,
+      'Host: x',
+      `Authorization: Bearer ${app.demo.users.owner.token}`,
+      'Accept: text/event-stream',
+      'Transfer-Encoding: chunked',
+    ];
+    const open = async () => {
+      const socket = connect(Number(port), hostname);
+      let text = '';
+      socket.setEncoding('utf8').on('data', (part: string) => {
+        text += part;
+      });
+      socket.write(`${head.join('\r\n')}\r\n\r\n${'1\r\nx\r\n'.repeat(5_000)}0\r\n\r\n`);
+      await expect.poll(() => text).toContain('FeedReady');
+      return socket;
+    };
+    const sockets = [await open()];
+    await collectGarbage();
+    const before = process.memoryUsage().heapUsed;
+    for (let number = 0; number < 10; number += 1) sockets.push(await open());
+    await collectGarbage();
+    const growth = process.memoryUsage().heapUsed - before;
+    for (const socket of sockets) socket.destroy();
+    expect(growth).toBeLessThan(3_000_000);
   });
 
   it('a subscription’s variables, and a request for a stream, are bounded', async () => {
