@@ -1,5 +1,6 @@
-import { connect } from 'node:net';
-import { parse } from 'graphql';
+import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { getIntrospectionQuery, parse } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ValidDocuments } from '../../src/pipeline/documents.ts';
 import { collectGarbage } from '../../src/platform/garbage.ts';
@@ -201,6 +202,36 @@ describe('over the transports', () => {
     const growth = process.memoryUsage().heapUsed - before;
     for (const socket of sockets) socket.destroy();
     expect(growth).toBeLessThan(3_000_000);
+  });
+
+  it('what is sent to a client that does not read counts with what each message takes', async () => {
+    const socket = await openGraphqlSocket();
+    const readUnread = async () => (await app.app.metrics.registry.getSingleMetric('portico_unread_bytes')?.get())?.values[0]?.value ?? 0;
+    const query = getIntrospectionQuery();
+    socket.socket.pause();
+    // A little more than the kernel takes.
+    for (let number = 0; (await readUnread()) === 0; number += 1) {
+      socket.socket.send(JSON.stringify({ id: `${number}`, type: 'subscribe', payload: { query } }));
+      await sleep(50);
+    }
+    const before = await readUnread();
+    await collectGarbage();
+    const { arrayBuffers } = process.memoryUsage();
+    const stream: Socket = Reflect.get(socket.socket, '_socket');
+    for (let number = 0; number < 50; number += 1) {
+      // A pong does not keep what came with its ping.
+      stream.cork();
+      socket.socket.ping('x');
+      socket.socket.send(JSON.stringify({ id: 'none', type: 'complete', padding: 'x'.repeat(60_000) }));
+      stream.uncork();
+      socket.socket.send('{"type":"ping"}');
+    }
+    await expect.poll(readUnread).toBeGreaterThan(before + 100 * 2_000);
+    await collectGarbage();
+    expect(process.memoryUsage().arrayBuffers - arrayBuffers).toBeLessThan(1_500_000);
+    socket.socket.resume();
+    await expect.poll(readUnread).toBe(0);
+    socket.socket.terminate();
   });
 
   it('a subscription’s variables, and a request for a stream, are bounded', async () => {

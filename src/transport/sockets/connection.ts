@@ -25,7 +25,10 @@ const MAX_BURST_MS = 4_000;
 const HALF_CLOSED_TIMEOUT_S = 2;
 /** The maximum of bytes of pongs and errors that are buffered for a peer that does not read, before it is dropped. */
 const MAX_BUFFERED_BYTES = 1024 * 1024;
+/** The memory that each of them takes besides its bytes. */
+const REPLY_BYTES = 2 * 1024;
 const emptyBuffer = Buffer.alloc(0);
+const noop = () => {};
 
 export interface SocketAccess {
   /** Null when the credential comes with the first message. */
@@ -214,9 +217,27 @@ export class SocketConnection implements Principal {
   send(text: string): Promise<void> {
     return new Promise((resolve, reject) => {
       if (!this.isOpen) return resolve();
-      this.socket.send(text, (failure) => (failure ? reject(failure) : resolve()));
+      const release = this.#reserveReply();
+      this.socket.send(text, (failure) => {
+        release();
+        if (failure) reject(failure);
+        else resolve();
+      });
       this.recordBuffered();
     });
+  }
+
+  /** Answers a ping, with a copy of its payload: that is a part of all that was received with it, which may be 64 KiB. */
+  receivePing(payload: Buffer): void {
+    if (this.isOpen && this.countMessage()) this.socket.pong(new Uint8Array(payload), false, this.#reserveReply());
+  }
+
+  /** Counts the memory of a message that is about to be sent, if others wait before it; returns the function that releases it. */
+  #reserveReply(): () => void {
+    if (!this.hasPendingBytes) return noop;
+    const reserve = (bytes: number) => this.dependencies.buffers.reserve(this.stream, this.address, bytes);
+    reserve(REPLY_BYTES);
+    return () => reserve(-REPLY_BYTES);
   }
 
   /**
