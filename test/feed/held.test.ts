@@ -97,7 +97,7 @@ describe('over the transports', () => {
         'content-type': 'application/json',
         accept: 'text/event-stream, application/json',
       },
-      body: JSON.stringify({ query, variables, ...others }) + ' '.repeat(blanks),
+      body: JSON.stringify({ query, variables, ...others }).replace('"lossy"', '1.0') + ' '.repeat(blanks),
     });
     const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
     let text = '';
@@ -202,6 +202,22 @@ describe('over the transports', () => {
     const growth = process.memoryUsage().heapUsed - before;
     for (const socket of sockets) socket.destroy();
     expect(growth).toBeLessThan(3_000_000);
+  });
+
+  it.each([
+    ['', {}],
+    [' with numbers that JavaScript spells differently', { n: 'lossy' }],
+  ])('a stream does not keep the extensions of its request%s', async (_label, more) => {
+    const extensions = { x: Array.from({ length: 5_000 }, () => ({})), ...more };
+    const open = () => openStream(documentOf('X', 0), project, { others: { extensions } });
+    const streams = [await open()];
+    await collectGarbage();
+    const before = process.memoryUsage().heapUsed;
+    for (let number = 0; number < 20; number += 1) streams.push(await open());
+    await collectGarbage();
+    const growth = process.memoryUsage().heapUsed - before;
+    for (const stream of streams) stream.close();
+    expect(growth).toBeLessThan(5_000_000);
   });
 
   it('what is sent to a client that does not read counts with what each message takes', async () => {
