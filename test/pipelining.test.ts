@@ -45,6 +45,29 @@ it('requests that come at once are worked at one after the other, and answered i
   expect(await wire.receive(403)).toHaveLength(403);
 });
 
+it.each([
+  ['while its request waits', `${requests(1)}`],
+  ['while nobody reads it', ''],
+])('a body in many small chunks counts for its connection %s', async (_when, first) => {
+  const going: Array<() => void> = [];
+  const { wire, buffers } = await open({
+    handler(request, response) {
+      going.push(() => {
+        request.resume();
+        answer(response, 'read');
+      });
+    },
+  });
+  const chunks = 5_000;
+  wire.write(`${first}POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n${'1\r\nx\r\n'.repeat(chunks)}0\r\n\r\n`);
+  await expect.poll(() => buffers.bytes).toBeGreaterThan(chunks * 350);
+  for (let number = first ? 2 : 1; number > 0; number -= 1) {
+    await expect.poll(() => going.length).toBe(1);
+    going.pop()?.();
+  }
+  await expect.poll(() => buffers.bytes).toBe(0);
+});
+
 it('bodies are read in their turn', async () => {
   const { wire } = await open({
     async handler(request, response) {

@@ -23,6 +23,11 @@ export function readExactJson(value: object): ExactJson | undefined {
   return exactForms.get(value)?.();
 }
 
+/** Forgets the exact form of a value, which is in memory as long as the value. */
+export function forgetExactJson(value: object): void {
+  exactForms.delete(value);
+}
+
 /**
  * Makes `readExactJson` work for a member of a parsed value on its own, found by the keys of the path to it, and no longer for the
  * whole value: whoever holds that does not hold the text.

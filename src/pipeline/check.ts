@@ -14,6 +14,7 @@ import { findInaccessibleFields, listRootFields, type ParsedOperation, responseN
 import { type CheckCost, createCostCheck, MAX_COST } from '../graph/cost.ts';
 import { keepTexts } from '../graph/exact.ts';
 import { readBindings, type VariableBindings, variableErrors } from '../graph/variables.ts';
+import { forgetExactJson } from '../kernel/exactjson.ts';
 import { Fault, type FieldErrors } from '../kernel/fault.ts';
 import { getOrInsert } from '../kernel/map.ts';
 import type { OperationContext } from './enveloped.ts';
@@ -78,7 +79,11 @@ export function checkOperation(args: ExecutionArgs): ExecutionResult | Promise<E
   if (!operation) return null;
   const { bindings, checkCost, literalErrors } = getOrInsert(policies, operation, () => readPolicy(schema, document, operation));
   const variables = keepTexts(bindings, variableValues ?? {});
-  if (variables !== variableValues && variableValues) Object.assign(args, { variableValues: variables });
+  if (variables !== variableValues && variableValues) {
+    Object.assign(args, { variableValues: variables });
+    // It may take 70 times the text of its request, which is in memory as long as a stream.
+    forgetExactJson(variableValues);
+  }
   const errors = variableErrors(bindings, variables);
   if (errors || literalErrors) return rejectFields({ schema, document, operation, variables }, args, { ...literalErrors, ...errors });
   const { exceeded } = checkCost(variables);

@@ -22,8 +22,6 @@ export function limitSubscriptions(documents: ValidDocuments): Plugin<OperationC
           ? `The variables of a subscription take at most ${MAX_VARIABLES_CHARACTERS} characters of JSON.`
           : (context.exchange?.bodyBytes ?? 0) > MAX_BODY_BYTES && `The body of a subscription takes at most ${MAX_BODY_BYTES} bytes.`;
       if (tooLong) setResultAndStopExecution({ errors: [toGraphqlError(Fault.invalidRequest(tooLong))] });
-      // A request with a number that JavaScript spells differently is in memory as long as its variables.
-      else Object.assign(args, { variableValues: { ...variableValues } });
       context.reserveDocument = () => documents.reserve(context.requireViewer().userId, document);
     },
   };

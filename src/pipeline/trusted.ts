@@ -91,6 +91,8 @@ export function trustDocuments(trusted: TrustedDocuments): Plugin {
   return {
     onParams({ params, setParams }) {
       const hash = readHash(params);
+      // A request is in memory as long as its stream: 60 KB of extensions may take over a megabyte. What is no object, Yoga rejects.
+      if (typeof params.extensions === 'object' && !Array.isArray(params.extensions)) Object.assign(params, { extensions: undefined });
       if (hash !== null) setParams({ ...params, query: findText(trusted, hash) });
     },
     onParse({ parseFn, setParseFn }) {

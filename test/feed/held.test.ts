@@ -1,4 +1,6 @@
-import { parse } from 'graphql';
+import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { getIntrospectionQuery, parse } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ValidDocuments } from '../../src/pipeline/documents.ts';
 import { collectGarbage } from '../../src/platform/garbage.ts';
@@ -95,7 +97,7 @@ describe('over the transports', () => {
         'content-type': 'application/json',
         accept: 'text/event-stream, application/json',
       },
-      body: JSON.stringify({ query, variables, ...others }) + ' '.repeat(blanks),
+      body: JSON.stringify({ query, variables, ...others }).replace('"lossy"', '1.0') + ' '.repeat(blanks),
     });
     const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
     let text = '';
@@ -169,6 +171,83 @@ describe('over the transports', () => {
     const growth = process.memoryUsage().heapUsed - before;
     socket.socket.terminate();
     expect(growth).toBeLessThan(1_500_000);
+  });
+
+  it('a stream does not keep a body that has no meaning', async () => {
+    const { o, p } = project;
+    const query = encodeURIComponent(`subscription { notificationFeed(organizationId: "${o}", projectId: "${p}") { __typename } }`);
+    const { hostname, port } = new URL(app.baseUrl);
+    const head = [
+      `GET /graphql?query=${query} HTTP/1.1`,
+      'Host: x',
+      `Authorization: Bearer ${app.demo.users.owner.token}`,
+      'Accept: text/event-stream',
+      'Transfer-Encoding: chunked',
+    ];
+    const open = async () => {
+      const socket = connect(Number(port), hostname);
+      let text = '';
+      socket.setEncoding('utf8').on('data', (part: string) => {
+        text += part;
+      });
+      socket.write(`${head.join('\r\n')}\r\n\r\n${'1\r\nx\r\n'.repeat(5_000)}0\r\n\r\n`);
+      await expect.poll(() => text).toContain('FeedReady');
+      return socket;
+    };
+    const sockets = [await open()];
+    await collectGarbage();
+    const before = process.memoryUsage().heapUsed;
+    for (let number = 0; number < 10; number += 1) sockets.push(await open());
+    await collectGarbage();
+    const growth = process.memoryUsage().heapUsed - before;
+    for (const socket of sockets) socket.destroy();
+    expect(growth).toBeLessThan(3_000_000);
+  });
+
+  it.each([
+    ['', {}],
+    [' with numbers that JavaScript spells differently', { n: 'lossy' }],
+  ])('a stream does not keep the extensions of its request%s', async (_label, more) => {
+    const extensions = { x: Array.from({ length: 5_000 }, () => ({})), ...more };
+    const open = () => openStream(documentOf('X', 0), project, { others: { extensions } });
+    const streams = [await open()];
+    await collectGarbage();
+    const before = process.memoryUsage().heapUsed;
+    for (let number = 0; number < 20; number += 1) streams.push(await open());
+    await collectGarbage();
+    const growth = process.memoryUsage().heapUsed - before;
+    for (const stream of streams) stream.close();
+    expect(growth).toBeLessThan(5_000_000);
+  });
+
+  it('what is sent to a client that does not read counts with what each message takes', async () => {
+    const socket = await openGraphqlSocket();
+    const readUnread = async () => (await app.app.metrics.registry.getSingleMetric('portico_unread_bytes')?.get())?.values[0]?.value ?? 0;
+    const query = getIntrospectionQuery();
+    socket.socket.pause();
+    // A little more than the kernel takes.
+    for (let number = 0; (await readUnread()) === 0; number += 1) {
+      socket.socket.send(JSON.stringify({ id: `${number}`, type: 'subscribe', payload: { query } }));
+      await sleep(50);
+    }
+    const before = await readUnread();
+    await collectGarbage();
+    const { arrayBuffers } = process.memoryUsage();
+    const stream: Socket = Reflect.get(socket.socket, '_socket');
+    for (let number = 0; number < 14; number += 1) {
+      // A pong does not keep what came with its ping.
+      stream.cork();
+      socket.socket.ping('x');
+      socket.socket.send(JSON.stringify({ id: 'none', type: 'complete', padding: 'x'.repeat(60_000) }));
+      stream.uncork();
+      socket.socket.send('{"type":"ping"}');
+    }
+    await expect.poll(readUnread).toBeGreaterThan(before + 28 * 2_000);
+    await collectGarbage();
+    expect(process.memoryUsage().arrayBuffers - arrayBuffers).toBeLessThan(400_000);
+    socket.socket.resume();
+    await expect.poll(readUnread).toBe(0);
+    socket.socket.terminate();
   });
 
   it('a subscription’s variables, and a request for a stream, are bounded', async () => {

@@ -33,6 +33,8 @@ export class EventStreams {
       this.quota.add(userId);
     }
     this.#responses.add(response);
+    // What has not been read of the request, such as the body of a GET request, would stay in memory.
+    response.req.resume();
     response.once('close', () => {
       this.#responses.delete(response);
       if (userId !== null) this.quota.delete(userId);

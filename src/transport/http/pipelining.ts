@@ -6,13 +6,42 @@ import { runInNextIteration } from '../../kernel/iteration.ts';
 const MAX_WAITING = 1_000;
 /** The memory that Node needs for a request besides its text. */
 const REQUEST_BYTES = 4_096;
+/** The memory that Node needs for a chunk of a body besides its bytes. */
+const CHUNK_BYTES = 400;
+/** The unread chunks of a request that are not counted: nearly all bodies have fewer. */
+const MAX_UNCOUNTED_CHUNKS = 16;
 
 /**
  * The class of all requests. When a connection closes, Node destroys each of its pipelined requests with an error, hundreds at
  * once: one that has not started has no listener for it, and skips that.
+ *
+ * Node stops reading a body that nobody takes, but not within what it has received: that may be thousands of chunks of one byte,
+ * which are counted until somebody takes the body.
  */
 export class QueuedRequest extends IncomingMessage {
   isWaiting = false;
+  #chunks = 0;
+  #reserved = 0;
+
+  override push(chunk: unknown, encoding?: BufferEncoding): boolean {
+    const hasRoom = super.push(chunk, encoding);
+    if (chunk !== null && !this.readableFlowing) this.#countChunk(chunk as Buffer);
+    return hasRoom;
+  }
+
+  override resume(): this {
+    if (this.#reserved > 0) requestQueueOf(this.socket)?.reserve(this, -this.#reserved);
+    this.#reserved = 0;
+    return super.resume();
+  }
+
+  #countChunk({ length }: Buffer): void {
+    this.#chunks += 1;
+    const bytes = (this.isWaiting ? length : 0) + (this.#chunks > MAX_UNCOUNTED_CHUNKS ? CHUNK_BYTES : 0);
+    if (bytes === 0) return;
+    this.#reserved += bytes;
+    requestQueueOf(this.socket)?.reserve(this, bytes);
+  }
 
   override destroy(failure?: Error): this {
     return this.isWaiting ? this : super.destroy(failure);

@@ -21,11 +21,16 @@ const MAX_UNREAD_PINGS = 20;
 /** The rate limit of messages: 50 a second, in bursts of up to 200. */
 const MESSAGE_INTERVAL_MS = 20;
 const MAX_BURST_MS = 4_000;
+/** A ping or a pong counts as several messages: what comes with them stays in memory as long as a message is fragmented. */
+const CONTROL_INTERVAL_MS = 10 * MESSAGE_INTERVAL_MS;
 /** A half-closed connection is dropped after this long: ws has no timeout for its closing. */
 const HALF_CLOSED_TIMEOUT_S = 2;
 /** The maximum of bytes of pongs and errors that are buffered for a peer that does not read, before it is dropped. */
 const MAX_BUFFERED_BYTES = 1024 * 1024;
+/** The memory that each of them takes besides its bytes. */
+const REPLY_BYTES = 2 * 1024;
 const emptyBuffer = Buffer.alloc(0);
+const noop = () => {};
 
 export interface SocketAccess {
   /** Null when the credential comes with the first message. */
@@ -103,7 +108,7 @@ export class SocketConnection implements Principal {
     if (!this.isOpen) return;
     const protocol = this.#protocol;
     if (protocol?.receiveBytes) protocol.receiveBytes(bytes, isBinary);
-    else if (this.countMessage()) protocol?.receive(isBinary ? null : String(bytes));
+    else if (this.#countMessage(MESSAGE_INTERVAL_MS)) protocol?.receive(isBinary ? null : String(bytes));
   }
 
   /** Ends the lease and all operations of a socket that is no longer open. */
@@ -214,9 +219,27 @@ export class SocketConnection implements Principal {
   send(text: string): Promise<void> {
     return new Promise((resolve, reject) => {
       if (!this.isOpen) return resolve();
-      this.socket.send(text, (failure) => (failure ? reject(failure) : resolve()));
+      const release = this.#reserveReply();
+      this.socket.send(text, (failure) => {
+        release();
+        if (failure) reject(failure);
+        else resolve();
+      });
       this.recordBuffered();
     });
+  }
+
+  /** Answers a ping, with a copy of its payload: that is a part of all that was received with it, which may be 64 KiB. */
+  receivePing(payload: Buffer): void {
+    if (this.isOpen && this.#countMessage(CONTROL_INTERVAL_MS)) this.socket.pong(new Uint8Array(payload), false, this.#reserveReply());
+  }
+
+  /** Counts the memory of a message that is about to be sent, if others wait before it; returns the function that releases it. */
+  #reserveReply(): () => void {
+    if (!this.hasPendingBytes) return noop;
+    const reserve = (bytes: number) => this.dependencies.buffers.reserve(this.stream, this.address, bytes);
+    reserve(REPLY_BYTES);
+    return () => reserve(-REPLY_BYTES);
   }
 
   /**
@@ -251,24 +274,24 @@ export class SocketConnection implements Principal {
   }
 
   /** Counts a message; returns whether it may be handled. Closes the socket of a peer that sends too fast or does not read. */
-  countMessage(): boolean {
-    if (this.socket.bufferedAmount <= MAX_BUFFERED_BYTES) return this.#countArrival();
+  #countMessage(intervalMs: number): boolean {
+    if (this.socket.bufferedAmount <= MAX_BUFFERED_BYTES) return this.#countArrival(intervalMs);
     this.socket.terminate();
     return false;
   }
 
   /** Returns whether a message comes within the rate; otherwise closes the socket. */
-  #countArrival(): boolean {
+  #countArrival(intervalMs: number): boolean {
     const now = Math.round(performance.now());
-    this.#nextArrivalMs = Math.max(this.#nextArrivalMs, now) + MESSAGE_INTERVAL_MS;
+    this.#nextArrivalMs = Math.max(this.#nextArrivalMs, now) + intervalMs;
     if (this.#nextArrivalMs <= now + MAX_BURST_MS) return true;
     this.close(closeCodes.tooManyMessages, 'too_many_messages');
     return false;
   }
 
-  /** A pong counts as a message: a peer may send as many as it likes. */
+  /** A pong counts too: a peer may send as many as it likes. */
   countPong(): void {
-    if (this.#countArrival()) this.#unansweredPings = 0;
+    if (this.#countArrival(CONTROL_INTERVAL_MS)) this.#unansweredPings = 0;
   }
 
   /** Called every second: pings the peer when it is due, and drops a peer that has not answered. */

@@ -10,7 +10,7 @@ const CLOSE_TIMEOUT_MS = 1_000;
 interface SocketListener {
   readonly log: Logger;
   receive(bytes: Buffer, isBinary: boolean): void;
-  countMessage(): void;
+  receivePing(payload: Buffer): void;
   countPong(): void;
   /** Runs when the socket is no longer open. */
   stop(): void;
@@ -40,8 +40,8 @@ function onError(this: WebSocket, failure: Error): void {
   connection?.stop();
 }
 
-function onPing(this: WebSocket): void {
-  connectionOf(this)?.countMessage();
+function onPing(this: WebSocket, payload: Buffer): void {
+  connectionOf(this)?.receivePing(payload);
 }
 
 function onPong(this: WebSocket): void {
@@ -65,6 +65,7 @@ export function createSocketServer(options: Pick<ServerOptions, 'maxPayload' | '
     noServer: true,
     WebSocket: ServerSocket,
     clientTracking: false,
+    autoPong: false,
     perMessageDeflate: false,
     maxFragments: 16,
     maxBufferedChunks: 1024,
