@@ -106,6 +106,10 @@ describe('the demo’s sessions', () => {
     ['a page without an origin', { origin: 'null' }],
     ['a proxy of this machine', { 'x-forwarded-for': '192.0.2.7' }],
     ['a proxy that says so otherwise', { forwarded: 'for=192.0.2.7' }],
+    ['a proxy that tells its own name', { via: '1.1 proxy' }],
+    ['a proxy that tells the host', { 'x-forwarded-host': 'localhost' }],
+    ['a proxy that tells the scheme', { 'x-forwarded-proto': 'https' }],
+    ['a proxy that tells the address alone', { 'x-real-ip': '192.0.2.7' }],
   ])('are not for %s', async (_name, headers) => {
     expect((await settings({ headers })).json.demo).toBeNull();
     const { status, json } = await enter({ user_id: users.owner.id }, { headers: { ...headers, 'content-type': 'application/json' } });
