@@ -157,9 +157,12 @@ it('closes with 4400 for a malformed cursor, and tells a gap for one beyond the 
   feed.socket.terminate();
 });
 
-it('reaches its feed and the renewal of the credential, and nothing else', async () => {
+it.each(['a ticket', 'a header'])('reaches its feed and the renewal of the credential, and nothing else, with %s', async (by) => {
   const { path, ticket } = await takeTicket(app);
-  const feed = openSocket(app, `${path}?ticket=${ticket}`, { protocol: graphql });
+  const feed =
+    by === 'a ticket'
+      ? openSocket(app, `${path}?ticket=${ticket}`, { protocol: graphql })
+      : openSocket(app, path, { protocol: graphql, headers: { authorization: `Bearer ${app.demo.users.owner.token}` } });
   const say = (message: unknown) => feed.socket.send(JSON.stringify(message));
   feed.socket.on('open', () => say({ type: 'connection_init' }));
   await feed.until(({ type }) => type === 'connection_ack');
