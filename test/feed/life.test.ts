@@ -106,6 +106,8 @@ it('closes when the session expires, and not when it was renewed in time', async
   const query = 'mutation ($token: Text!) { renewCredential(input: { token: $token }) { expires } }';
   renewed.say({ id: 'other', type: 'subscribe', payload: { query, variables: { token: await signFor('member', 3600) } } });
   expect((await renewed.until(({ id }) => id === 'other')).payload.errors[0].extensions.code).toBe('permission_denied');
+  renewed.say({ id: 'key', type: 'subscribe', payload: { query, variables: { token: app.demo.users.viewer.api_key } } });
+  expect((await renewed.until(({ id }) => id === 'key')).payload.errors[0].extensions.code).toBe('session_required');
   renewed.say({ id: 'renew', type: 'subscribe', payload: { query, variables: { token } } });
   expect((await renewed.until(({ id }) => id === 'renew')).payload.data.renewCredential.expires).toEqual(expect.any(String));
   passSeconds(61);
@@ -170,6 +172,21 @@ it('closes the sockets of keys that have expired, or have been deleted', async (
   await apiKey.delete({ where: deleted.where });
   const lost = { code: 4403, reason: 'access_lost' };
   expect(await Promise.all([expiring.closed, deleted.closed])).toEqual([lost, lost]);
+});
+
+it('closes the socket of a project that has moved to another organization, even one of its user', async () => {
+  const { organization, organizationMember, project } = app.app.database;
+  const { id } = await organization.create({ data: { name: 'Another', currency: 'EUR' } });
+  await organizationMember.create({ data: { organizationId: id, userId: app.demo.users.owner.id, role: 'owner' } });
+  const feed = openPlainFeed(app);
+  await feed.until(isReady);
+  const move = (organizationId: string) => project.update({ where: { id: app.demo.project_id }, data: { organizationId } });
+  await move(id);
+  try {
+    expect(await feed.closed).toEqual({ code: 4403, reason: 'access_lost' });
+  } finally {
+    await move(app.demo.organization_id);
+  }
 });
 
 it('tells a gap for what retention has removed, and keeps the unread counts right', async () => {
