@@ -100,6 +100,10 @@ it('tells what was read through any API, to every socket of that user and to no 
 it('closes when the session expires, and not when it was renewed in time', async () => {
   const expiring = await openGraphql(await signFor('viewer', 60));
   const renewed = await openGraphql(await signFor('viewer', 60));
+  const as = { bearer: await signFor('viewer', 60) };
+  const { json } = await app.ask('POST', `${app.projectPath}/websocket-tickets`, { as, body: { target: 'notifications' } });
+  const ticketed = openSocket(app, `${json.path}?ticket=${json.ticket}`);
+  await ticketed.until(isReady);
   expiring.subscribe('feed');
   renewed.subscribe('feed');
   const token = await signFor('viewer', 3600);
@@ -111,7 +115,8 @@ it('closes when the session expires, and not when it was renewed in time', async
   renewed.say({ id: 'renew', type: 'subscribe', payload: { query, variables: { token } } });
   expect((await renewed.until(({ id }) => id === 'renew')).payload.data.renewCredential.expires).toEqual(expect.any(String));
   passSeconds(61);
-  expect(await expiring.closed).toEqual({ code: 4403, reason: 'credential_expired' });
+  const expired = { code: 4403, reason: 'credential_expired' };
+  expect(await Promise.all([expiring.closed, ticketed.closed])).toEqual([expired, expired]);
   const sequence = await publish(app, 'after the renewal');
   await renewed.until((frame) => frame.payload?.data?.notificationFeed?.sequence === sequence);
   renewed.socket.terminate();
