@@ -122,6 +122,19 @@ it('closes when the session expires, and not when it was renewed in time', async
   renewed.socket.terminate();
 });
 
+it('closes the socket of who has left the organization, although the project still lists them', async () => {
+  const { organizationMember } = app.app.database;
+  const organizationId_userId = { organizationId: app.demo.organization_id, userId: app.demo.users.member.id };
+  const feed = openPlainFeed(app, { as: 'member' });
+  await feed.until(isReady);
+  await organizationMember.delete({ where: { organizationId_userId } });
+  try {
+    expect(await feed.closed).toEqual({ code: 4403, reason: 'access_lost' });
+  } finally {
+    await organizationMember.create({ data: { ...organizationId_userId, role: 'member' } });
+  }
+});
+
 it.each([
   [
     'a member who is removed',
