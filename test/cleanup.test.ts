@@ -124,19 +124,25 @@ test('the record of a session that has not ended is kept, however old it is', as
 
 test('of the keys of a user that have ended, 10,000 are kept as new ones are made', async () => {
   await run('DELETE FROM api_keys');
+  const { owner, member } = app.demo.users;
+  await run(
+    `INSERT INTO api_keys (user_id, name, hint, secret_hash, revoked)
+     SELECT '${member.id}'::uuid, 'Key of another ' || i, 'hint', sha256(('other ' || i)::bytea), now() FROM generate_series(1, 12) AS i`,
+  );
   await run(
     `INSERT INTO api_keys (user_id, name, hint, secret_hash, revoked, expires)
-     SELECT '${app.demo.users.owner.id}'::uuid, 'Key ' || i, 'hint', sha256(i::text::bytea), CASE WHEN i % 2 = 0 THEN now() END,
+     SELECT '${owner.id}'::uuid, 'Key ' || i, 'hint', sha256(i::text::bytea), CASE WHEN i % 2 = 0 THEN now() END,
        CASE WHEN i % 2 = 1 THEN now() END
      FROM generate_series(1, 10012) AS i ORDER BY i`,
   );
   const create = 'mutation { createApiKey(input: { name: "new" }) { apiKey { id } } }';
-  const oldest = await app.app.database.apiKey.findMany({ orderBy: { id: 'asc' }, take: 12 });
+  const oldest = await app.app.database.apiKey.findMany({ where: { userId: owner.id }, orderBy: { id: 'asc' }, take: 12 });
   const left: Array<number | undefined> = [];
   for (let time = 0; time < 3; time += 1) {
     expect((await app.graphql(create)).json.errors).toBeUndefined();
-    left.push(await count('api_keys'));
+    left.push(await app.app.database.apiKey.count({ where: { userId: owner.id } }));
   }
   expect(left).toEqual([10_003, 10_002, 10_003]);
   expect(await app.app.database.apiKey.count({ where: { id: { in: oldest.map(({ id }) => id) } } })).toBe(0);
+  expect(await app.app.database.apiKey.count({ where: { userId: member.id } })).toBe(12);
 });

@@ -1,4 +1,6 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { readdirSync } from 'node:fs';
+import type { Socket } from 'node:net';
 import { brotliDecompressSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { project, users } from '../demo/people.ts';
@@ -94,6 +96,9 @@ describe('the demo’s sessions', () => {
     const lasts = Date.parse(session.expires) - Date.now();
     expect(lasts).toBeGreaterThan(3_500_000);
     expect(lasts).toBeLessThanOrEqual(3_600_000);
+    const [, claims = ''] = session.token.split('.');
+    const { exp } = JSON.parse(Buffer.from(claims, 'base64url').toString());
+    expect(Math.abs(exp * 1000 - Date.parse(session.expires))).toBeLessThanOrEqual(1_000);
     const who = await app.graphql('{ viewer { email } }', {}, { as: { bearer: session.token } });
     expect(who.json.data.viewer.email).toBe(users.member.email);
   });
@@ -106,10 +111,30 @@ describe('the demo’s sessions', () => {
     ['a page without an origin', { origin: 'null' }],
     ['a proxy of this machine', { 'x-forwarded-for': '192.0.2.7' }],
     ['a proxy that says so otherwise', { forwarded: 'for=192.0.2.7' }],
+    ['a proxy that tells its own name', { via: '1.1 proxy' }],
+    ['a proxy that tells the host', { 'x-forwarded-host': 'localhost' }],
+    ['a proxy that tells the scheme', { 'x-forwarded-proto': 'https' }],
+    ['a proxy that tells the address alone', { 'x-real-ip': '192.0.2.7' }],
   ])('are not for %s', async (_name, headers) => {
     expect((await settings({ headers })).json.demo).toBeNull();
     const { status, json } = await enter({ user_id: users.owner.id }, { headers: { ...headers, 'content-type': 'application/json' } });
     expect([status, json.code]).toEqual([404, 'not_found']);
+  });
+
+  it('are not for another machine, whatever it calls this one', async () => {
+    let from = '';
+    const move = (event: unknown) =>
+      Object.defineProperty((event as { socket: Socket }).socket, 'remoteAddress', { get: () => from || '127.0.0.1', configurable: true });
+    subscribe('http.server.request.start', move);
+    try {
+      for (from of ['192.0.2.7', '::ffff:192.0.2.7', '2001:db8::1']) {
+        expect((await settings()).json.demo, from).toBeNull();
+        expect((await enter({ user_id: users.owner.id })).status, from).toBe(404);
+      }
+    } finally {
+      from = '';
+      unsubscribe('http.server.request.start', move);
+    }
   });
 
   it('are for loopback by any of its names', async () => {

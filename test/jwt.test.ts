@@ -1,7 +1,8 @@
 import { createHash, generateKeyPairSync, randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { generateKey } from '../src/access/apikey.ts';
 import { startApp, type TestApp } from './support/app.ts';
+import { passSeconds } from './support/clock.ts';
 import { encode, type Forge, openForge } from './support/forgery.ts';
 import { expectGraphql, expectRest, expectUnharmed, graphqlRefusal, invalid, notValid } from './support/inputs.ts';
 
@@ -14,6 +15,7 @@ beforeAll(async () => {
   path = `${app.projectPath}/compute/overview`;
 });
 afterAll(() => app.close());
+afterEach(() => void vi.useRealTimers());
 
 const now = () => Math.floor(Date.now() / 1000);
 
@@ -67,6 +69,13 @@ describe('a token that is taken', () => {
     await app.ask('POST', `${app.projectPath}/websocket-tickets`, { as, body: { target: 'notifications' } });
     const { sessionExpires } = await app.app.database.websocketTicket.findFirstOrThrow({ orderBy: { created: 'desc' } });
     expect(Math.abs((sessionExpires?.getTime() ?? 0) - (Date.now() + 86_400_000))).toBeLessThan(60_000);
+  });
+
+  it('is taken until it expires, and not after, however often it was used before', async () => {
+    const token = forge.sign({ claims: { exp: now() + 60 } });
+    await expectTaken(token);
+    passSeconds(61);
+    await expectRefused(token);
   });
 });
 

@@ -38,8 +38,8 @@ async function closeProcesses(): Promise<void> {
   await expect.poll(() => guest.lines.size).toBe(0);
 }
 
-function admit(as: 'admin' | 'member'): Promise<ProjectScope> {
-  const { organization_id: organizationId, project_id: projectId, users } = app.demo;
+function admit(as: 'admin' | 'member', projectId = app.demo.project_id): Promise<ProjectScope> {
+  const { organization_id: organizationId, users } = app.demo;
   const credential = { kind: 'session', expires: new Date(Date.now() + 3_600_000) } as const;
   return openProject(
     app.app.database,
@@ -104,6 +104,21 @@ it('a session is claimed at its own instance alone', async () => {
   const client = createClient();
   await attach(consoles, member, id, client);
   await expect.poll(client.output).toBe('before');
+});
+
+it.each(['the same process', 'another process'])('a session is entered in its own project alone, in %s', async (where) => {
+  const other = await admit('admin', app.demo.empty_project_id);
+  const former = openProcess();
+  const id = await begin(former, await admit('admin'));
+  const consoles = where === 'the same process' ? former : openProcess();
+  if (consoles !== former) await former.close();
+  const move = (projectId: string) => app.app.database.instance.update({ where: { id: instance }, data: { projectId } });
+  await move(other.projectId);
+  try {
+    expect(await consoles.prepare(other, { ...request, instanceId: instance, sessionId: id })).toBe('session_gone');
+  } finally {
+    await move(app.demo.project_id);
+  }
 });
 
 it('what a client sends that is no longer attached does not reach the console', async () => {

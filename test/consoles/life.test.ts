@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { isPostgres, startApp, type TestApp } from '../support/app.ts';
 import { passSeconds } from '../support/clock.ts';
 import { type ConsoleSocket, type Guest, openConsole, openConsoleSocket, openGuest, setEndpoint } from '../support/console.ts';
+import { openPlainFeed } from '../support/feed.ts';
 
 /** What takes two seconds where nothing else runs. */
 const SOON_MS = 30_000;
@@ -67,10 +68,16 @@ describe('who loses the access is out soon', () => {
 
   it('a member who is removed from the project, or made a viewer', async () => {
     const projectId_userId = membership();
-    const demoted = await endBy(await openConsole(app, instance), () =>
-      app.app.database.projectMember.update({ where: { projectId_userId }, data: { role: 'viewer' } }),
-    );
+    const console = await openConsole(app, instance);
+    // A viewer may follow the feed, so this socket stays open.
+    const feed = openPlainFeed(app, { as: 'member' });
+    const demoted = await endBy(console, async () => {
+      await feed.until(({ type }) => type === 'ready');
+      await app.app.database.projectMember.update({ where: { projectId_userId }, data: { role: 'viewer' } });
+    });
     expect(demoted).toMatchObject(lost);
+    expect(feed.socket.readyState).toBe(feed.socket.OPEN);
+    feed.socket.terminate();
     await app.app.database.projectMember.update({ where: { projectId_userId }, data: { role: 'member' } });
     const removed = await endBy(await openConsole(app, instance), () =>
       app.app.database.projectMember.delete({ where: { projectId_userId } }),

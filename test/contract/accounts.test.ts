@@ -74,6 +74,14 @@ describe('viewer', () => {
     }
   }
 
+  it('has their own role in an organization, also where a project leads to it', async () => {
+    const linked = 'query ($id: ID!) { project(id: $id) { organization { id role } } }';
+    for (const role of ['owner', 'admin', 'member', 'viewer'] as const) {
+      const { json } = await ask(linked, role, { id: production.id });
+      expect(json.data.project.organization).toEqual({ id: acme.id, role: expected[role][0].role });
+    }
+  });
+
   it('shows the user as they are now, to a token that was used before', async () => {
     for (const data of [{ email: 'renamed@acme.example' }, { name: 'Renamed' }]) {
       const { id, email, name } = (await ask('{ viewer { id email name } }', 'owner')).json.data.viewer;

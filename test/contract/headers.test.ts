@@ -195,6 +195,14 @@ describe('credentials', () => {
 });
 
 describe('PUBLIC_URL', () => {
+  it('is the server’s own origin, and no host is that a request names: a name of a stranger may lead here', async () => {
+    const { host } = new URL(app.baseUrl);
+    for (const name of [host, 'evil.example']) {
+      const response = await overview({ headers: { host: name, origin: `http://${name}` } });
+      expect([response.status, corsHeaders(response)]).toEqual([200, []]);
+    }
+  });
+
   it('is what page links are made on, whatever the request calls its host', async () => {
     for (const host of ['localhost', 'evil.example', 'api.portico.example']) {
       const headers = { host, 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'http' };

@@ -18,6 +18,17 @@ it('makes page links on the origin that the client used: its Host, and the schem
   expect(await nextOf({ host: 'api.example', 'x-forwarded-proto': 'javascript' })).toBe('http://api.example');
 });
 
+it('takes no scheme from a client that is no trusted proxy', async () => {
+  const other = await startApp();
+  try {
+    const headers = { host: 'api.example', 'x-forwarded-proto': 'https' };
+    const { json } = await other.ask('GET', `${other.projectPath}/notifications`, { headers });
+    expect(json.next).toMatch(/^http:\/\/api\.example\//);
+  } finally {
+    await other.close();
+  }
+});
+
 it('makes none on a host that is malformed, and those without a host on localhost', async () => {
   const headers = ['Authorization', `Bearer ${app.demo.users.owner.token}`, 'Host', ''];
   const { json } = await app.ask('GET', `${app.projectPath}/notifications`, { headers });

@@ -100,19 +100,39 @@ it('tells what was read through any API, to every socket of that user and to no 
 it('closes when the session expires, and not when it was renewed in time', async () => {
   const expiring = await openGraphql(await signFor('viewer', 60));
   const renewed = await openGraphql(await signFor('viewer', 60));
+  const as = { bearer: await signFor('viewer', 60) };
+  const { json } = await app.ask('POST', `${app.projectPath}/websocket-tickets`, { as, body: { target: 'notifications' } });
+  const ticketed = openSocket(app, `${json.path}?ticket=${json.ticket}`);
+  await ticketed.until(isReady);
   expiring.subscribe('feed');
   renewed.subscribe('feed');
   const token = await signFor('viewer', 3600);
   const query = 'mutation ($token: Text!) { renewCredential(input: { token: $token }) { expires } }';
   renewed.say({ id: 'other', type: 'subscribe', payload: { query, variables: { token: await signFor('member', 3600) } } });
   expect((await renewed.until(({ id }) => id === 'other')).payload.errors[0].extensions.code).toBe('permission_denied');
+  renewed.say({ id: 'key', type: 'subscribe', payload: { query, variables: { token: app.demo.users.viewer.api_key } } });
+  expect((await renewed.until(({ id }) => id === 'key')).payload.errors[0].extensions.code).toBe('session_required');
   renewed.say({ id: 'renew', type: 'subscribe', payload: { query, variables: { token } } });
   expect((await renewed.until(({ id }) => id === 'renew')).payload.data.renewCredential.expires).toEqual(expect.any(String));
   passSeconds(61);
-  expect(await expiring.closed).toEqual({ code: 4403, reason: 'credential_expired' });
+  const expired = { code: 4403, reason: 'credential_expired' };
+  expect(await Promise.all([expiring.closed, ticketed.closed])).toEqual([expired, expired]);
   const sequence = await publish(app, 'after the renewal');
   await renewed.until((frame) => frame.payload?.data?.notificationFeed?.sequence === sequence);
   renewed.socket.terminate();
+});
+
+it('closes the socket of who has left the organization, although the project still lists them', async () => {
+  const { organizationMember } = app.app.database;
+  const organizationId_userId = { organizationId: app.demo.organization_id, userId: app.demo.users.member.id };
+  const feed = openPlainFeed(app, { as: 'member' });
+  await feed.until(isReady);
+  await organizationMember.delete({ where: { organizationId_userId } });
+  try {
+    expect(await feed.closed).toEqual({ code: 4403, reason: 'access_lost' });
+  } finally {
+    await organizationMember.create({ data: { ...organizationId_userId, role: 'member' } });
+  }
 });
 
 it.each([
@@ -170,6 +190,21 @@ it('closes the sockets of keys that have expired, or have been deleted', async (
   await apiKey.delete({ where: deleted.where });
   const lost = { code: 4403, reason: 'access_lost' };
   expect(await Promise.all([expiring.closed, deleted.closed])).toEqual([lost, lost]);
+});
+
+it('closes the socket of a project that has moved to another organization, even one of its user', async () => {
+  const { organization, organizationMember, project } = app.app.database;
+  const { id } = await organization.create({ data: { name: 'Another', currency: 'EUR' } });
+  await organizationMember.create({ data: { organizationId: id, userId: app.demo.users.owner.id, role: 'owner' } });
+  const feed = openPlainFeed(app);
+  await feed.until(isReady);
+  const move = (organizationId: string) => project.update({ where: { id: app.demo.project_id }, data: { organizationId } });
+  await move(id);
+  try {
+    expect(await feed.closed).toEqual({ code: 4403, reason: 'access_lost' });
+  } finally {
+    await move(app.demo.organization_id);
+  }
 });
 
 it('tells a gap for what retention has removed, and keeps the unread counts right', async () => {

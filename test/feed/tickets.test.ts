@@ -157,9 +157,12 @@ it('closes with 4400 for a malformed cursor, and tells a gap for one beyond the 
   feed.socket.terminate();
 });
 
-it('reaches its feed and the renewal of the credential, and nothing else', async () => {
+it.each(['a ticket', 'a header'])('reaches its feed and the renewal of the credential, and nothing else, with %s', async (by) => {
   const { path, ticket } = await takeTicket(app);
-  const feed = openSocket(app, `${path}?ticket=${ticket}`, { protocol: graphql });
+  const feed =
+    by === 'a ticket'
+      ? openSocket(app, `${path}?ticket=${ticket}`, { protocol: graphql })
+      : openSocket(app, path, { protocol: graphql, headers: { authorization: `Bearer ${app.demo.users.owner.token}` } });
   const say = (message: unknown) => feed.socket.send(JSON.stringify(message));
   feed.socket.on('open', () => say({ type: 'connection_init' }));
   await feed.until(({ type }) => type === 'connection_ack');
@@ -175,12 +178,17 @@ it('reaches its feed and the renewal of the credential, and nothing else', async
   expect(await run('{ viewer { name } }')).toBe('permission_denied');
   expect(await run('mutation { revokeApiKey(input: { id: "x" }) { apiKey { id } } }')).toBe('permission_denied');
   expect(await run('query { ...Root } fragment Root on Query { viewer { name } }')).toBe('permission_denied');
+  const token = await app.app.tokens.local?.sign(app.demo.users.owner.id, 7200);
+  const renew = 'renewCredential(input: { token: $token }) { expires }';
+  for (const query of [
+    '{ __typename viewer { name } }',
+    `mutation ($token: Text!) { ${renew} revokeApiKey(input: { id: "x" }) { apiKey { id } } }`,
+  ])
+    expect(await run(query, { token })).toBe('permission_denied');
   const { organization_id, project_id, empty_project_id } = app.demo;
   expect(await run(subscription(organization_id, empty_project_id))).toBe('not_found');
   expect(await run(subscription(organization_id, project_id))).toEqual({ data: { notificationFeed: { __typename: 'FeedReady' } } });
-  const renewed = await run('mutation ($token: Text!) { renewCredential(input: { token: $token }) { expires } }', {
-    token: await app.app.tokens.local?.sign(app.demo.users.owner.id, 7200),
-  });
+  const renewed = await run(`mutation ($token: Text!) { ${renew} }`, { token });
   expect(Date.parse(renewed.data.renewCredential.expires)).toBeGreaterThan(Date.now() + 7_000_000);
   feed.socket.terminate();
 });
