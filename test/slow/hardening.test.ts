@@ -55,6 +55,20 @@ describe('who is slow', () => {
   });
 });
 
+describe('connections', () => {
+  it('beyond the cap are hung up on, and those that are open go on', async () => {
+    const request = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
+    const open = Array.from({ length: 8 }, () => call(request));
+    await Promise.all(open.map(({ socket }) => new Promise((resolve) => socket.once('data', resolve))));
+    expect((await call(request).ended).text).toBe('');
+    const again = open.map(({ socket }) => new Promise((resolve) => socket.once('data', resolve)));
+    for (const { socket } of open) socket.write(request);
+    for (const text of await Promise.all(again)) expect(text).toContain('200 OK');
+    for (const { socket } of open) socket.destroy();
+    await expect.poll(async () => (await app.ask('GET', '/', { as: null }).catch(() => null))?.status).toBe(200);
+  });
+});
+
 it('event streams take an eighth of the connections, and others are told to come back', async () => {
   const { o, p } = { o: app.demo.organization_id, p: app.demo.project_id };
   const query = `subscription { notificationFeed(organizationId: "${o}", projectId: "${p}") { __typename } }`;
@@ -64,6 +78,7 @@ it('event streams take an eighth of the connections, and others are told to come
       authorization: `Bearer ${app.demo.users[as].token}`,
       'content-type': 'application/json',
       accept: 'text/event-stream',
+      connection: 'close',
     };
     const options = { method: 'POST', signal: leaving.signal, headers, body: JSON.stringify({ query }) };
     const response = await fetch(`${app.baseUrl}/graphql`, options);
@@ -82,18 +97,4 @@ it('event streams take an eighth of the connections, and others are told to come
       return response.status;
     })
     .toBe(200);
-});
-
-describe('connections', () => {
-  it('beyond the cap are hung up on, and those that are open go on', async () => {
-    const request = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
-    const open = Array.from({ length: 8 }, () => call(request));
-    await Promise.all(open.map(({ socket }) => new Promise((resolve) => socket.once('data', resolve))));
-    expect((await call(request).ended).text).toBe('');
-    const again = open.map(({ socket }) => new Promise((resolve) => socket.once('data', resolve)));
-    for (const { socket } of open) socket.write(request);
-    for (const text of await Promise.all(again)) expect(text).toContain('200 OK');
-    for (const { socket } of open) socket.destroy();
-    await expect.poll(async () => (await app.ask('GET', '/', { as: null }).catch(() => null))?.status).toBe(200);
-  });
 });
