@@ -53,6 +53,15 @@ describe('the documents of open subscriptions', () => {
 
 const SUBSCRIPTIONS = 53;
 
+/** The bytes that the heap has grown by when everything that nothing holds has been collected. */
+async function measureGrowth(act: () => Promise<void>): Promise<number> {
+  await collectGarbage();
+  const before = process.memoryUsage().heapUsed;
+  await act();
+  await collectGarbage();
+  return process.memoryUsage().heapUsed - before;
+}
+
 describe('over the transports', () => {
   let app: TestApp;
   let project: { o: string; p: string };
@@ -164,11 +173,9 @@ describe('over the transports', () => {
     expect(await subscribe('first')).toBe('next');
     // What is measured is not mixed with what sockets of other tests leave behind.
     await expect.poll(() => app.app.count().sockets).toBe(1);
-    await collectGarbage();
-    const before = process.memoryUsage().heapUsed;
-    for (let number = 1; number < 50; number += 1) expect(await subscribe(`${number}`)).toBe('next');
-    await collectGarbage();
-    const growth = process.memoryUsage().heapUsed - before;
+    const growth = await measureGrowth(async () => {
+      for (let number = 1; number < 50; number += 1) expect(await subscribe(`${number}`)).toBe('next');
+    });
     socket.socket.terminate();
     expect(growth).toBeLessThan(1_500_000);
   });
@@ -195,11 +202,9 @@ describe('over the transports', () => {
       return socket;
     };
     const sockets = [await open()];
-    await collectGarbage();
-    const before = process.memoryUsage().heapUsed;
-    for (let number = 0; number < 10; number += 1) sockets.push(await open());
-    await collectGarbage();
-    const growth = process.memoryUsage().heapUsed - before;
+    const growth = await measureGrowth(async () => {
+      for (let number = 0; number < 10; number += 1) sockets.push(await open());
+    });
     for (const socket of sockets) socket.destroy();
     expect(growth).toBeLessThan(3_000_000);
   });
@@ -211,11 +216,9 @@ describe('over the transports', () => {
     const extensions = { x: Array.from({ length: 5_000 }, () => ({})), ...more };
     const open = () => openStream(documentOf('X', 0), project, { others: { extensions } });
     const streams = [await open()];
-    await collectGarbage();
-    const before = process.memoryUsage().heapUsed;
-    for (let number = 0; number < 20; number += 1) streams.push(await open());
-    await collectGarbage();
-    const growth = process.memoryUsage().heapUsed - before;
+    const growth = await measureGrowth(async () => {
+      for (let number = 0; number < 20; number += 1) streams.push(await open());
+    });
     for (const stream of streams) stream.close();
     expect(growth).toBeLessThan(5_000_000);
   });

@@ -229,6 +229,11 @@ export class SocketConnection implements Principal {
     });
   }
 
+  /** Who shares the limits of concurrent work with the operations: the user, or before there is one the client address. */
+  get owner(): string {
+    return this.viewer?.userId ?? this.address;
+  }
+
   /** Answers a ping, with a copy of its payload: that is a part of all that was received with it, which may be 64 KiB. */
   receivePing(payload: Buffer): void {
     if (this.isOpen && this.#countMessage(CONTROL_INTERVAL_MS)) this.socket.pong(new Uint8Array(payload), false, this.#reserveReply());

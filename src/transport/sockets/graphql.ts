@@ -213,10 +213,9 @@ class GraphqlSocket implements Protocol, GraphqlWs {
       }
       if (connection.viewer) await rateLimits.spendUser(connection.viewer.userId);
       await this.#acquirePermit(operation, payload);
-      await connection.authorize();
       const hash = readHash(payload);
-      const text = hash === null ? payload.query : findText(trusted, hash);
-      await documents.takeTurn(connection.viewer?.userId ?? connection.address, text);
+      if (hash === null) await documents.takeTurn(connection.owner, payload.query);
+      await connection.authorize();
       connection.requireOpen();
       if (operation.isCompleted) throw Fault.invalidRequest('The operation was completed before it began.');
       const pipeline = getEnveloped({
@@ -224,7 +223,7 @@ class GraphqlSocket implements Protocol, GraphqlWs {
         subscribe: (args) => this.#subscribe(operation, args),
       });
       const { operationName, variables: variableValues } = payload;
-      const document = pipeline.parse(text);
+      const document = pipeline.parse(hash === null ? payload.query : findText(trusted, hash));
       const errors = pipeline.validate(pipeline.schema, document);
       if (errors.length > 0) return [...errors];
       const node = getOperationAST(document, operationName);
@@ -243,8 +242,7 @@ class GraphqlSocket implements Protocol, GraphqlWs {
 
   /** Waits for a permit of the user's semaphore. The credential is checked afterwards. */
   async #acquirePermit(operation: SocketOperation, payload: SubscribePayload): Promise<void> {
-    const { viewer, address } = this.connection;
-    const permit = this.dependencies.services.semaphore.acquire(viewer?.userId ?? address, () => Buffer.byteLength(toJsonText(payload)));
+    const permit = this.dependencies.services.semaphore.acquire(this.connection.owner, () => Buffer.byteLength(toJsonText(payload)));
     operation.withdraw = permit.release;
     if (operation.isCompleted || !this.connection.isOpen) permit.release();
     if (permit.acquired) await recordDuration(permit.acquired, (milliseconds) => (operation.waitedMs += milliseconds));
