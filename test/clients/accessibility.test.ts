@@ -4,6 +4,7 @@ import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { guides } from '../../src/transport/http/guides.ts';
 import { startApp, type TestApp } from '../support/app.ts';
+import { selectTab } from './graphiql.ts';
 import { folder } from './tools.ts';
 
 const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
@@ -81,8 +82,7 @@ describe.each(['light', 'dark'] as const)('in %s colours', (colorScheme) => {
     await page.locator('.graphiql-query-editor .view-lines').waitFor();
     await expect.poll(() => page.locator('.graphiql-tab button[aria-current=true]').innerText()).toBe('WhoAmI');
     expect(await audit(page)).toEqual([]);
-    await page.locator('.graphiql-tab', { hasText: 'Overview' }).click();
-    await expect.poll(() => page.locator('.graphiql-tab button[aria-current=true]').innerText()).toBe('Overview');
+    await selectTab(page, 'Overview');
     await page.locator('.graphiql-execute-button').click();
     await expect.poll(() => page.locator('.result-window').innerText()).toContain('not_authenticated');
     await page.getByRole('button', { name: 'Show Documentation Explorer' }).click();

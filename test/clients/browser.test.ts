@@ -5,6 +5,7 @@ import { type BrowserContext, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startApp, type TestApp } from '../support/app.ts';
 import { publish } from '../support/feed.ts';
+import { readTab, selectTab } from './graphiql.ts';
 import { folder } from './tools.ts';
 
 const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
@@ -100,7 +101,7 @@ describe('/docs', () => {
 describe('GraphiQL', () => {
   async function open(tab: string) {
     await page.goto(`${app.baseUrl}/graphql`);
-    await page.locator('.graphiql-tab', { hasText: tab }).click();
+    await selectTab(page, tab);
     await page.getByRole('button', { name: 'Headers', exact: true }).click();
     const editor = page.locator('.graphiql-editor-tool .graphiql-editor:not(.hidden) .monaco-editor').last();
     await expect.poll(() => editor.innerText()).toContain('Authorization');
@@ -110,6 +111,7 @@ describe('GraphiQL', () => {
     await page.keyboard.insertText(`{"Authorization": "Bearer ${app.demo.users.owner.token}`);
     await page.locator('.graphiql-execute-button').click();
   }
+  const stored = () => page.evaluate('localStorage.getItem("graphiql:tabState")');
   const shown = async () => (await page.locator('.result-window').innerText()).replace(/\s+/g, ' ');
 
   it('explains the header, and runs a query', async () => {
@@ -122,7 +124,6 @@ describe('GraphiQL', () => {
     await page.locator('.graphiql-query-editor .view-lines').click();
     await page.keyboard.press('Control+Home');
     await page.keyboard.insertText('# Mine\n');
-    const stored = () => page.evaluate('localStorage.getItem("graphiql:tabState")');
     await expect.poll(stored).toContain('Mine');
     await page.reload();
     await expect.poll(() => page.locator('.graphiql-query-editor').innerText()).toMatch(/Mine/);
@@ -146,15 +147,13 @@ describe('GraphiQL', () => {
     await page.waitForTimeout(300);
     await page.mouse.up();
     await expect.poll(() => page.locator('.graphiql-query-editor').innerText()).toMatch(/What.needs.attention/);
-    // It reads the operations of the tab a moment later.
-    await page.waitForTimeout(1_000);
+    await readTab(page, 'Overview');
     await page.locator('.graphiql-execute-button').click();
     await expect.poll(shown).toContain('not_authenticated');
     await open('WhoAmI');
     await expect.poll(shown).toContain(`"email": "${app.demo.users.owner.email}"`);
-    await page.waitForTimeout(1_000);
-    await page.locator('.graphiql-tab', { hasText: 'Overview' }).click();
-    await page.waitForTimeout(1_000);
+    await expect.poll(stored).toContain(app.demo.users.owner.token);
+    await selectTab(page, 'Overview');
     await page.locator('.graphiql-execute-button').click();
     await expect.poll(shown).toContain('"name": "Production"');
   });
