@@ -42,7 +42,7 @@ const script = (stdout ?? '').trim();
 if (script && !script.includes('This is an empty migration')) {
   console.log(script);
   console.error(
-    'The migrations lead to another schema than prisma/schema.prisma: either a migration with this SQL is missing, or the file lacks what it drops.',
+    'The migrations lead to another schema than prisma/schema.prisma. Either put this SQL into a new migration (CONTRIBUTING.md, “Add a field”), or add to schema.prisma what it drops.',
   );
   process.exitCode = 2;
 }

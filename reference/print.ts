@@ -29,11 +29,25 @@ function replaceTable(page: string): string {
   );
 }
 
+function report(message: string): void {
+  console.error(message);
+  process.exitCode = 1;
+}
+
+let isStale = false;
 for (const [name, print] of Object.entries(printed)) {
   const path = new URL(name, packageRoot);
-  if (!process.argv.includes('--check')) writeFileSync(path, print());
-  else if (readFileSync(path, 'utf8') !== print()) {
-    console.error(`${name} is stale: npm run schema writes it anew`);
-    process.exitCode = 1;
+  try {
+    const text = print();
+    if (!process.argv.includes('--check')) writeFileSync(path, text);
+    else if (readFileSync(path, 'utf8') !== text) {
+      isStale = true;
+      report(`${name} is stale`);
+    }
+  } catch (failure) {
+    // `bindRoute` throws it for a route that does not fit the schema. Its message says all: a stack trace would hide it.
+    if (!(failure instanceof AggregateError)) throw failure;
+    report(`${name} cannot be printed: a route of src/transport/rest/routes.ts does not fit the schema.\n${failure.message}`);
   }
 }
+if (isStale) report('`npm run documents` writes these files anew, and all that is generated from them.');

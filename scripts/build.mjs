@@ -21,7 +21,7 @@ import {
   utimesSync,
 } from 'node:fs';
 import module from 'node:module';
-import { basename, join } from 'node:path';
+import { basename, dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { checkBuildPrerequisites, end } from './prerequisites.mjs';
 
@@ -109,7 +109,7 @@ async function compile(client) {
     await generate();
     desk = join(dist, `.desk-${hashFiles(['web', 'clients/typescript', 'tsconfig.json', 'package-lock.json'])}`);
     const deskBuilt = existsSync(desk) ? null : client.then(() => buildDesk(join(draft, 'desk')));
-    await Promise.all([build({ ...config, cwd: root, output: { ...config.output, dir } }), deskBuilt]);
+    await Promise.all([build({ ...config, cwd: root, output: { ...config.output, dir, sourcemapPathTransform } }), deskBuilt]);
   }
   if (existsSync(join(draft, 'desk'))) moveInPlace(join(draft, 'desk'), desk);
   link(join('..', basename(desk)), join(dir, 'web'));
@@ -120,6 +120,14 @@ async function compile(client) {
   // Fills the compile cache of Node.js (from 22.8 on) for the server and for the commands, of npm and of the image, which is
   // read-only: it saves a fifth of the start time, and takes 3 MB for each.
   if (module.enableCompileCache) await Promise.all([SERVER_OPTIONS, COMMAND_OPTIONS, []].map((options) => runCommand(['--help'], options)));
+}
+
+/**
+ * Source maps name the sources by paths from where the build will be, which is another depth than where it is made: with others a
+ * stack trace would name files that do not exist. @param {string} source @param {string} map the path of the map
+ */
+function sourcemapPathTransform(source, map) {
+  return relative(output, resolve(dirname(map), source));
 }
 
 /** Builds the desk in its own process, to use the second core and to release its memory afterwards. @param {string} dir */

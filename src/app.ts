@@ -70,18 +70,22 @@ export interface App {
  * are kept, notifications and the records of consoles.
  */
 const CLEANUP_INTERVAL_MS = 600_000;
-/** A replica opens its connections to the database by concurrent reads: in a single round some would miss a statement. */
+/**
+ * The first part of the warm-up. Each round sends as many concurrent reads as the pool has connections, so that all of them are
+ * opened. A connection prepares only the statements that it has run: after a single round some would lack a statement.
+ */
 const OPENING = { rounds: 4, patienceMs: 750 };
 /**
- * Then it collects the garbage of its start, and with it compiled code, and reads again: until V8 has compiled what it would
- * otherwise compile beside the first requests of clients. Reads that overlap as those of clients do need fewer rounds than single ones.
+ * The second part of the warm-up, after a garbage collection, which also discards compiled code. It reads until V8 has compiled
+ * what the first requests of clients need. Four reads at once, because concurrent reads, as clients send them, reach that in fewer
+ * rounds than single ones.
  */
 const REPEATING = { rounds: 40, atOnce: 4, patienceMs: 1_500 };
 /** The operations of a user that are executed at the same time. */
 const OPERATIONS_AT_ONCE = 8;
-/** Those of them that cost much. */
+/** Of those operations, the ones whose cost is high (`COSTLY`). */
 const COSTLY_OPERATIONS_AT_ONCE = 1;
-/** Of so many connections, one may be an event stream. */
+/** One connection in this number may be an event stream. */
 const CONNECTIONS_PER_STREAM = 8;
 /** Large responses are read and serialized one at a time, so that memory and the database remain available to the others. */
 const LARGE_RESPONSES_AT_ONCE = 1;

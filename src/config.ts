@@ -220,7 +220,10 @@ function namesSeveralHosts(text: string): boolean {
   return URL.canParse(text) && hostOf(new URL(text)).includes(',');
 }
 
-/** Whether a text can be the host of a URL as `hostOf` returns it: another would never match, and the host count as not named. */
+/**
+ * Whether `hostOf` could return the text. A text with a scheme, a port or brackets would never equal the host of a URL, so that
+ * PLAINTEXT_HOSTS would silently have no effect.
+ */
 function isHost(text: string): boolean {
   return isIPv6(text) || !/[/:[\]@*]/.test(text);
 }
@@ -230,7 +233,7 @@ function isRedisPath(text: string): boolean {
 }
 
 function isProxy(text: string): boolean {
-  // A number would be an address to it: 1 is 0.0.0.1, and elsewhere a number of proxies.
+  // proxy-addr reads the number 1 as the address 0.0.0.1; in Express' `trust proxy` it is the number of proxies. Neither is meant.
   if (/^\d+$/.test(text)) return false;
   try {
     proxyAddr.compile(text);

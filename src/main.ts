@@ -13,7 +13,7 @@ import { endOnSignals } from './platform/signals.ts';
 /** Ctrl-C reaches the server twice under npm: from the terminal, and forwarded by npm. A repeat within this time is no second signal. */
 const REPEATED_SIGNAL_MS = 2_000;
 
-/** When the first signal came, by `performance.now()`. */
+/** When the first signal arrived, by `performance.now()`; null before that. */
 let stoppingSince: number | null = null;
 
 /** Environment → config → app → demo → signals → listen. */
@@ -39,7 +39,7 @@ async function main(): Promise<void> {
   };
   // The file is written before the port opens, unless the system chooses the port.
   const written = config.port === 0 ? null : await writeDemo(config.port);
-  // In this order: a signal is lost that has come while there is no listener.
+  // The new listeners come first: a signal that arrives between the two calls would otherwise be lost.
   closeOnSignals(app);
   stopEnding();
   // With replicas, a balancer polls the readiness.

@@ -34,7 +34,7 @@ test('every v1 route takes the number of statements that is written down here', 
   for (const operation of routeOperations()) {
     const dashboardId = await addDashboard(app.demo.project_id);
     const { response, statements } = await count(() => sendRoute(operation, dashboardId));
-    expect(response.status, operation.name).toBe(operation.route?.status);
+    expect(response.status, `${operation.name}: does sendRoute know the ids of its path? ${response.text}`).toBe(operation.route?.status);
     counted[operation.name.replace('/v1/organizations/:organization_id/projects/:project_id', '…')] = statements;
   }
   expect(counted).toEqual({

@@ -217,7 +217,8 @@ describe('the table of routes', () => {
 
   it('is the contract: these operations at these addresses, and no others', () => {
     const expected = Object.entries(operations).map(([name, { method, path }]) => ({ name, method, path }));
-    expect(bound.map(({ name, method, path }) => ({ name, method, path }))).toEqual(expected);
+    const found = bound.map(({ name, method, path }) => ({ name, method, path }));
+    expect(found, 'test/support/contract.ts has the routes of src/transport/rest/routes.ts, in the same order').toEqual(expected);
   });
 
   it('is what the tables of docs/v1.md list', () => {
@@ -229,7 +230,8 @@ describe('the table of routes', () => {
         const address = below + path.replace(/\{(\w+)\}/g, ':$1');
         return (methods.match(/[A-Z]+/g) ?? []).map((method, index) => `${method} ${address} ${statuses.split(', ')[index]}`);
       });
-    expect(listed.sort()).toEqual(bound.map(({ method, path, status }) => `${method.toUpperCase()} ${path} ${status}`).sort());
+    const served = bound.map(({ method, path, status }) => `${method.toUpperCase()} ${path} ${status}`);
+    expect(listed.sort(), 'the tables of docs/v1.md have a row for each route').toEqual(served.sort());
   });
 
   it('answers the statuses of the contract alone', () => {
@@ -246,7 +248,7 @@ describe('the table of routes', () => {
         return [name, [...new Set(statuses)].sort((a, b) => a - b)];
       }),
     );
-    expect(covered).toEqual(statusesOf);
+    expect(covered, 'test/contract/cases/ has a case for each status in statusesOf').toEqual(statusesOf);
     for (const { name, status } of bound)
       expect(
         statusesOf[name as OperationName].filter((one) => one < 300),

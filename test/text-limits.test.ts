@@ -131,7 +131,10 @@ describe('the database', () => {
         AND (SELECT count(*) FROM pg_trigger WHERE tgrelid = attrelid
           AND tgname IN ('limit_' || attname || '_insert', 'limit_' || attname || '_update')) <> 2
       ORDER BY 1`);
-    expect(rows.map(({ name }) => name)).toEqual(['api_keys.hint', 'console_sessions.instance_name', 'console_sessions.user_email']);
+    expect(
+      rows.map(({ name }) => name),
+      'a column of text or JSON needs a limit: two triggers in its migration (CONTRIBUTING.md, “Add a field”)',
+    ).toEqual(['api_keys.hint', 'console_sessions.instance_name', 'console_sessions.user_email']);
   });
 
   it('leaves the log without a gap where it refuses', async () => {

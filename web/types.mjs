@@ -12,6 +12,6 @@ const text = outputIntrospectionFile(introspection, { fileType: '.d.ts', shouldP
 if (!process.argv.includes('--check')) {
   writeFileSync(target, text);
 } else if (readFileSync(target, 'utf8') !== text) {
-  console.error('web/src/graphql/schema.d.ts is not of schema.graphql: npm run web:types prints it.');
+  console.error('web/src/graphql/schema.d.ts does not agree with schema.graphql: `npm run web:types` writes it anew.');
   process.exit(1);
 }

@@ -107,7 +107,10 @@ function openProvider(provider: Provider, lifecycle: Lifecycle, log: Logger): To
   });
   const verifier = new TokenVerifier(keys, provider, () => !keys.reloading);
   let keySet: string | null = null;
-  /** Anyone can have the keys fetched: only a key set that has changed ends what is known of tokens. */
+  /**
+   * Any client can cause a fetch, by a token that names an unknown key. So the cached claims are dropped only if the key set has
+   * changed: otherwise such a client would have every token verified again.
+   */
   const recordKeySet = (text: string) => {
     outage.recordReply();
     if (text !== keySet) verifier.clear();
@@ -126,7 +129,7 @@ function openProvider(provider: Provider, lifecycle: Lifecycle, log: Logger): To
   };
   const refresh = async () => {
     schedule(REFRESH_INTERVAL_MS);
-    // The fetch has recorded a failure.
+    // A failure needs no handling here: `customFetch` has recorded it.
     await keys.reload().catch(() => {});
   };
   schedule(0);
@@ -211,7 +214,7 @@ class TokenVerifier {
   }
 }
 
-/** How far the clock of who signs may be ahead of ours: by as much `iat` and `nbf` may be in the future. */
+/** How far the clock of the signer may be ahead of ours: `iat` and `nbf` may be this far in the future. */
 const AHEAD_SECONDS = 60;
 
 /** The last second of the year 9999: PostgreSQL cannot read an `exp` beyond it as a date. */
@@ -225,7 +228,7 @@ async function readClaims(token: string, keys: JWTVerifyGetKey, { issuer, audien
   const { sub, exp, iat } = payload;
   const userId = parseUuid(sub);
   if (!userId || !Number.isFinite(exp) || Number(exp) > LAST_SECOND) throw invalidCredential();
-  // The tolerance of jose is for an expired token, too.
+  // `clockTolerance` applies to `exp` as well: by jose alone, a token would stay valid for a minute after its expiry.
   if (Number(exp) * 1000 <= Date.now()) throw invalidCredential();
   if (iat !== undefined && iat > Date.now() / 1000 + AHEAD_SECONDS) throw invalidCredential();
   return { userId, expires: new Date(Math.min(Number(exp) * 1000, Date.now() + MAX_SESSION_MS)) };

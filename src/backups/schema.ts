@@ -1,8 +1,8 @@
 import { builder } from '../graph/builder.ts';
 import { describeValues } from '../graph/enums.ts';
+import { ownInstance } from '../graph/instance.ts';
 import { NodeRef, registerNode } from '../graph/node.ts';
 import { ownProject } from '../graph/project.ts';
-import { ownInstance } from '../graph/refs.ts';
 import { type Reason, reasons } from './eligibility.ts';
 import { type BackupTrial, type BackupTrialState, findTrials, readTrialState } from './service.ts';
 

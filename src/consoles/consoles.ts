@@ -204,7 +204,10 @@ export class Consoles {
     return getOrInsert(this.#claims, key, () => this.#claim(database, facts, after).finally(() => this.#claims.delete(key)));
   }
 
-  /** A claim that fails half-way leaves the output where it is: the next one finds it, in this process or in another. */
+  /**
+   * Claims a session, waits for the output that its former owner stores, and takes both. If this fails half-way, the output stays
+   * stored: the next claim finds it, in any process.
+   */
   async #claim(database: Database, facts: SessionIdentity, after: number | null): Promise<LiveSession | null> {
     if (this.#isClosed) throw Fault.unavailable(new Error('this process is closing'));
     const { owner } = this.#sessions;
@@ -212,7 +215,7 @@ export class Consoles {
     if (!formerOwners) return null;
     const handover = await this.#awaitHandover(database, facts.id, formerOwners);
     const taken = await this.#take(database, facts.id);
-    // Its client may have come back to the process that runs it, which has taken it back.
+    // The client may have reconnected to the process that ran the session, which then has become its owner again.
     if (!taken) return null;
     const { bytesIn, bytesOut } = taken;
     // The former owner has died, and its last output is lost: the session continues at a position that no client can have.
@@ -220,7 +223,10 @@ export class Consoles {
     return this.#sessions.open(facts, { ...(handover ?? withoutOutput), bytesIn, bytesOut });
   }
 
-  /** Takes a session, again where the answer is lost: then it may be taken, and the stored output deleted, which only this process has. */
+  /**
+   * Takes a session. Repeats the statement if its result is lost in an outage: it may have been carried out, and has then deleted the
+   * stored output, of which only this process has a copy.
+   */
   async #take(database: Database, id: string): Promise<ByteCounts | null> {
     for (const deadline = performance.now() + HANDOVER_TIMEOUT_MS; ; ) {
       try {

@@ -4,9 +4,9 @@ import { byId, implementConnection, resolveList } from '../graph/connection.ts';
 import { pageCost } from '../graph/cost.ts';
 import { describeValues } from '../graph/enums.ts';
 import { idempotencyKey, runIdempotently } from '../graph/idempotency.ts';
+import { ownInstance } from '../graph/instance.ts';
 import { NodeRef, registerNode } from '../graph/node.ts';
 import { ownProject, ProjectRef, projectFields } from '../graph/project.ts';
-import { ownInstance } from '../graph/refs.ts';
 import { loadMember, UserRef } from '../graph/user.ts';
 import type { Consoles } from './consoles.ts';
 import {

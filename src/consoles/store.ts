@@ -80,9 +80,9 @@ export function insertSession(database: Database, session: NewSession, max: numb
 }
 
 /**
- * Makes `owner` the owner process of a running session and returns the processes that may run it, of which that finds out at its
- * next poll: the former owner, and another where the claim of that one failed. Null where the user has no such running session.
- * It is no heartbeat: only a process that runs the session sends those.
+ * Makes the process `owner` the owner of a running session. The process that runs it notices that at its next poll, and stores its
+ * output. Returns the processes that may be running it: the former owner, and the runner, which is another one if the former owner
+ * had claimed the session in vain. Null if the user has no such running session. Not a heartbeat: only the runner sends those.
  */
 export async function claimSession(
   database: Database,
@@ -98,8 +98,8 @@ export async function claimSession(
 }
 
 /**
- * Makes the owner of a session the process that runs it, and deletes the stored output. From now on a process that ran it before
- * stores none, and does not end it. Returns the session's byte counts; null where it has ended or has another owner.
+ * Makes the owner of a session its runner too, and deletes the stored output. From now on the former runner neither stores output
+ * nor ends the session. Returns the session's byte counts; null if it has ended or has another owner.
  */
 export async function takeSession(database: Database, owner: string, id: string): Promise<ByteCounts | null> {
   const [taken] = await database.query<ByteCounts>`
@@ -114,8 +114,9 @@ export async function takeSession(database: Database, owner: string, id: string)
 }
 
 /**
- * Records that the user is attached to a session from an address, in the process `owner`, which another may have claimed it
- * from meanwhile; unless it has ended, another process runs it, or they have `max` others attached.
+ * Records that the user is attached, from an address, to a session that the process `owner` runs. That process becomes its owner
+ * again, if another one has claimed the session meanwhile. `lost` if the session has ended or another process runs it;
+ * `too_many_consoles` if the user has `max` others attached.
  */
 export function recordAttachment(
   database: Database,

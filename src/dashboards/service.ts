@@ -57,10 +57,9 @@ type DashboardPatch = Pick<DashboardChange, 'id' | 'project' | 'expectedVersion'
 
 /**
  * Changes a dashboard; without a field to change, its version stays. One that moves is not the default of its new project,
- * unless `isDefault` says so. Throws `not_found`
- * where the viewer may not see it, `permission_denied` where they may not edit it, a field error for a project it cannot move
- * to, and `conflict`: with the current version where that is not the expected one, or with the quota where the new project
- * has reached it.
+ * unless `isDefault` says so. Throws `not_found` if the viewer may not see it, `permission_denied` if they may not edit it, a field
+ * error for a project that it cannot move to, and `conflict`: with the current version if that is not the expected one, or with the
+ * quota if the new project has reached it.
  */
 export async function patchDashboard(scope: ProjectScope<SqlClient>, change: DashboardPatch, quota: number): Promise<Dashboard> {
   const { query } = scope.database;

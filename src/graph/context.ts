@@ -23,9 +23,9 @@ interface Quotas {
 
 /** The process-wide state of the domains; a domain declares its own part by declaration merging. */
 export interface Services {
-  /** The operations of each user. */
+  /** Limits the operations that a user runs at the same time. */
   readonly semaphore: KeyedSemaphore;
-  /** Those that cost much. */
+  /** The same for operations with a high cost, of which a user runs one at a time. */
   readonly costlySemaphore: KeyedSemaphore;
   /** The database for each user. */
   readonly userDatabases: UserDatabases;

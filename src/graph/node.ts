@@ -75,7 +75,10 @@ export function listNodeNames(): NodeName[] {
   return [...loaders.keys()];
 }
 
-/** An object of a project by its id; null if there is none in this project that the viewer may see. */
+/**
+ * An object of a project by its id; null if there is none in this project that the viewer may see. The id is one that the database
+ * returned: a client's id may be malformed, and has to pass `parseUuid` first.
+ */
 export function loadInProject<Row extends object>(
   context: Context,
   name: NodeName,

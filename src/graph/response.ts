@@ -17,7 +17,10 @@ export interface Sized {
  */
 export type ReadWithinBudget = <Row extends Sized>(load: (bytesLeft: number | null) => Promise<Row[]>) => Promise<Row[]>;
 
-/** The reader of a field, as an argument of a batch: its JSON says whether it reads heavy columns, all within the request's one budget. */
+/**
+ * The reader of a field, which is an argument of `loadBatched`. Arguments are told apart by their JSON, so `toJSON` says whether the
+ * reader reads heavy columns; all readers of a request that do share its budget.
+ */
 interface FieldReader extends ReadWithinBudget {
   toJSON(): string;
 }
@@ -28,7 +31,7 @@ export const readWithoutHeavyFields: FieldReader = Object.assign(
   { toJSON: () => 'without heavy fields' },
 );
 
-/** Runs a task once a large response may be read. */
+/** Runs a task when one of the slots for large responses is free; the slot is taken until the task has ended. */
 type RunInSlot = (task: () => Promise<void>) => Promise<void>;
 
 /** A list up to this size is read at once; a larger one first waits for a slot among the large responses of the process. */
@@ -102,7 +105,7 @@ export class ResponseBudget {
     let rows = await load(hasSlot ? this.#bytesLeft : Math.min(this.#bytesLeft, SMALL_BYTES));
     let bytes = sumBytes(rows);
     if (!hasSlot && bytes > SMALL_BYTES && bytes <= this.#bytesLeft) {
-      // Many responses may wait: they hold no rows meanwhile.
+      // The rows are dropped while the response waits, as many responses may wait, and read again when it has a slot.
       rows = [];
       await this.#acquireSlot();
       if (this.#isClosed) {

@@ -76,7 +76,7 @@ export abstract class Source<Event extends object = object> implements AsyncIter
     for (;;) {
       const value = this.read();
       if (value) {
-        // The consumer renders the event when it has it: with many streams that takes long.
+        // The consumer renders the event as soon as it gets it, so the events of one user's many streams are handed out in turns.
         await turns.take(this.owner);
         if (!this.#isEnded) return { done: false, value };
       }

@@ -1,20 +1,20 @@
 import pLimit, { type LimitFunction } from 'p-limit';
 import { getOrInsert } from './map.ts';
 
-/** The tasks of one owner. */
-interface Own {
+/** The tasks of one owner, running or waiting. */
+interface OwnedTasks {
   readonly limit: LimitFunction;
   count: number;
 }
 
 /**
- * Runs at most `max` tasks at once, in the order in which they came. Of each owner at most half as many run or have a place in
- * that order: an owner of many tasks waits for themselves, and others have the other half.
+ * Runs at most `max` tasks at once, first in, first out. At most half as many tasks of one owner run or are in this shared queue; the
+ * owner's other tasks wait in a queue of their own. So an owner of many tasks holds up themselves, and leaves the other half to others.
  */
 export class FairLimit {
   readonly #max: number;
   readonly #limit: LimitFunction;
-  readonly #owners = new Map<string, Own>();
+  readonly #owners = new Map<string, OwnedTasks>();
   #count = 0;
 
   constructor(max: number) {

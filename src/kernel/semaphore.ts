@@ -40,13 +40,13 @@ interface Executing {
 }
 
 /** The operations of one user: those under way, the oldest first, and those that wait. */
-interface Own {
+interface UserOperations {
   readonly executing: Executing[];
   waiting: Set<Waiter> | null;
   waitingBytes: number;
 }
 
-const createOwn = (): Own => ({ executing: [], waiting: null, waitingBytes: 0 });
+const createUserOperations = (): UserOperations => ({ executing: [], waiting: null, waitingBytes: 0 });
 
 /**
  * A semaphore for each user: `max` operations of a user are executed at the same time, the others wait for those of their own
@@ -54,7 +54,7 @@ const createOwn = (): Own => ({ executing: [], waiting: null, waitingBytes: 0 })
  * no more of the event loop and of the database than a user with a few.
  */
 export class KeyedSemaphore {
-  readonly #users = new Map<string, Own>();
+  readonly #users = new Map<string, UserOperations>();
   #executing = 0;
   #waiting = 0;
 
@@ -85,7 +85,7 @@ export class KeyedSemaphore {
    */
   acquire(userId: string, measure: () => number): Permit {
     this.#releaseExpired(userId);
-    const own = getOrInsert(this.#users, userId, createOwn);
+    const own = getOrInsert(this.#users, userId, createUserOperations);
     if (own.executing.length < this.max) return { acquired: null, release: this.#begin(userId, own) };
     const bytes = OPERATION_BYTES + measure();
     if (own.waitingBytes + bytes > this.maxWaitingBytes) throw Fault.unavailable(new Error('too many operations of the user wait'));
@@ -112,14 +112,14 @@ export class KeyedSemaphore {
   }
 
   /** Counts an operation that begins; returns the function that releases its permit. */
-  #begin(userId: string, own: Own): () => void {
+  #begin(userId: string, own: UserOperations): () => void {
     const begun = { begunAt: performance.now(), release: () => this.#release(userId, own, begun) };
     own.executing.push(begun);
     this.#executing += 1;
     return begun.release;
   }
 
-  #release(userId: string, own: Own, ended: Executing): void {
+  #release(userId: string, own: UserOperations, ended: Executing): void {
     const at = own.executing.indexOf(ended);
     if (at < 0) return;
     own.executing.splice(at, 1);
@@ -137,7 +137,7 @@ export class KeyedSemaphore {
     for (const { begunAt, release } of this.#users.get(userId)?.executing.slice() ?? []) if (begunAt <= latest) release();
   }
 
-  #dequeue(own: Own, waiter: Waiter): void {
+  #dequeue(own: UserOperations, waiter: Waiter): void {
     if (!own.waiting?.delete(waiter)) return;
     clearTimeout(waiter.deadline);
     own.waitingBytes -= waiter.bytes;

@@ -1,9 +1,9 @@
 import { setImmediate as nextImmediate, setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * Work that blocks the event loop for long, in turns: what an owner begins in a turn runs to its first wait for anything outside
- * of the process, and the owner's next turn comes after a pause as long as that took. An owner of many requests thus blocks the
- * event loop for one step at a time, and leaves half of it to everybody else.
+ * Spreads out work that blocks the event loop, by owner. Whoever is about to do such work waits for `take`, and then does it without
+ * another wait. The owner's next turn begins after a pause that is as long as the work took. So an owner of many requests blocks the
+ * event loop for one piece of work at a time, and leaves half of its time to everybody else.
  */
 export class Turns {
   readonly #lastEnds = new Map<string, Promise<void>>();

@@ -99,7 +99,7 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
   #limit: number = FIRST_LIMIT;
   /** Retention's watermark in the last delivered state. */
   #prunedThrough = 0;
-  /** Where the log went back: the sequence after which it is another one. */
+  /** The last sequence that the log still has in common with what was delivered, after it went back; null if it has not. */
   #fork: number | null = null;
 
   constructor(scope: ProjectScope, { hubs, watchAccess }: FeedDependencies, after: number | null) {
@@ -220,7 +220,7 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
 
   /** Stores fetched events. `replayBytes`: the size of a replay; null for events that cannot be fetched again. */
   #setBatch(events: FeedEvent[], replayBytes: number | null, readReplay: ReadReplay | null = null): void {
-    // Events of the log that went back may be under way.
+    // A batch that was requested before the log went back is out of date.
     if (this.isEnded || this.#fork !== null) return;
     this.#batch = { events, count: events.length, isReplay: replayBytes !== null, readReplay };
     if (replayBytes !== null) this.#hubs.replays.reserve(this, replayBytes);
@@ -275,7 +275,7 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
     this.#setBatch([{ type: 'ready', sequence: position, readThrough: state.readThrough, unreadCount: state.unread }], null);
   }
 
-  /** Fetches what leads the client's cursor back to the fork; after that the feed ends, and the client comes back with this cursor. */
+  /** Fetches the events that reset the client's cursor to the fork. Then the feed ends, and the client reconnects with this cursor. */
   async #fetchFork(follower: Follower, fork: number): Promise<void> {
     const { position } = follower;
     if (position <= fork) throw Fault.unavailable('the log went back');

@@ -12,7 +12,10 @@ import { BATCH, type LiveEntry, Window } from './window.ts';
 /** A broadcast yields to the event loop after this time. */
 const BROADCAST_SLICE_MS = 0.5;
 
-/** The distance of the older entries by which a hub finds where the log went back, and their number: 8,000 entries in all. */
+/**
+ * Of the entries that have left the window, a hub remembers one in so many, and so many of them, to find out how far the log went
+ * back: some 8,000 entries in all.
+ */
 const CHECKPOINT_INTERVAL = 128;
 const MAX_CHECKPOINTS = 64;
 
@@ -30,7 +33,10 @@ interface Reader {
 /** A subscriber. `onReadable` runs when entries are available, `end` at shutdown. */
 export interface Subscriber extends Consumer {
   end(): void;
-  /** Runs where the log went back: what was read after the sequence `fork` is no longer in it, or has other numbers. */
+  /**
+   * Called when the log went back: the database was restored from a backup, or a standby that lacked entries was promoted. The entries
+   * after the sequence `fork` are no longer in the log, or have other numbers.
+   */
   goBack(fork: number): void;
 }
 
@@ -213,7 +219,7 @@ export class Hub implements Evictable {
     if (!reader.isRefreshing) this.#refresh(reader).catch(this.dependencies.onFailure);
   }
 
-  /** Ends a user's feeds where the database no longer has the read state that they were told: their clients come back. */
+  /** Ends a user's feeds whose last read state the database no longer has, as it went back. Their clients reconnect. */
   forget(userId: string): void {
     const reader = this.#readers.get(userId);
     if (!reader) return;

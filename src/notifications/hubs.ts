@@ -31,7 +31,7 @@ export class Hubs {
   readonly #stopListening: () => void;
   readonly #stopPolling: () => void;
   #isClosed = false;
-  /** Whether the database may be another one than before, so that a log may have gone back and grown again. */
+  /** Whether the database may have been replaced since: a log may have gone back and grown again, which its last sequence does not show. */
   #mustVerify = false;
   /** The queries that serve a single feed, by user. */
   readonly reads = new FairLimit(READS_AT_ONCE);
@@ -112,7 +112,10 @@ export class Hubs {
     else hub?.requestBatch();
   }
 
-  /** After an outage the database may be a standby, or be restored: what was read from it is compared once. */
+  /**
+   * Polls, and after a failed poll compares the last entry of each hub with the log: after an outage the database may be a former
+   * standby, or a restored one, which may lack entries.
+   */
   async #pollAndVerify(): Promise<void> {
     try {
       await this.#poll();
@@ -152,7 +155,8 @@ export class Hubs {
       if (position.position < last) await this.#abandon(hub);
       else hub.catchUp(position);
     }
-    // What is left was not found. Of a project that is gone the log is not found either: its feeds lose their access.
+    // What is left in `before` was not found in the database. If even the log was not found (null), the project is gone, and its feeds
+    // end as their access is revoked. A read state that was not found has gone back.
     for (const [hub, unseen] of before) {
       if (unseen.has(null) || this.#hubs.get(hub.projectId) !== hub) continue;
       for (const [userId, version] of unseen) if (userId !== null && version > 0) hub.forget(userId);
@@ -160,8 +164,8 @@ export class Hubs {
   }
 
   /**
-   * Ends the feeds of a log that went back: the database was restored, or its successor lacks the last transactions. They are
-   * told from where on the log is another one, and their clients come back with that cursor.
+   * Ends the feeds of a log that went back: the database was restored, or its successor lacks the last transactions. Before that,
+   * each feed delivers the last sequence that the log still has in common with it, and its client reconnects with that cursor.
    */
   async #abandon(hub: Hub): Promise<void> {
     const fork = await findFork(this.dependencies.database, hub.projectId, hub.checkpoints());

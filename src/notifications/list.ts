@@ -47,7 +47,7 @@ export const MAX_SEQUENCE = Number.MAX_SAFE_INTEGER;
  * plan, which is right for every part. Where two indexes could be needed, the statement has a branch for each: one of them
  * finds the sequences, then the rows are read. A value on which the plan would depend is in a subselect, which the planner
  * does not evaluate. The lower bound is compared as a row: for two plain bounds the planner would expect few rows, read all of
- * them and sort. No read notification is newer than the last one that was read: a list of those ends there.
+ * them and sort. A list of read notifications begins at the last one that was read, instead of at the end of the log.
  */
 export function readListPart(database: Database, part: ListPart): Promise<Row[]> {
   const query = part.isAscending ? database.queryAscending : database.query;

@@ -8,9 +8,9 @@ import { toGraphqlError } from './mask.ts';
 
 const MAX_TOKENS = 2_000;
 const MAX_ALIASES = 50;
-/** The location of each error is computed by counting the lines before it. */
+/** graphql-js counts the lines before each error to compute its location, so many errors in many lines would take long. */
 const MAX_LINES = 5_000;
-/** In characters: each of a hundred errors may repeat the name of the operation. */
+/** In characters. A hundred errors, the most that are reported, may each repeat a name. */
 const MAX_NAME_LENGTH = 255;
 export const MAX_VARIABLE_DEPTH = 520;
 const MAX_DOCUMENT_DEPTH = 520;

@@ -26,7 +26,7 @@ export function executeWithGraphqlJs(): Plugin<OperationContext> {
   };
 }
 
-/** The cost above which the operations of a user are executed one by one: each takes the event loop for long. */
+/** The cost above which a user's operations run one at a time, because each of them blocks the event loop for long. */
 const COSTLY = 1_000;
 
 async function executeWithPermit(args: ExecutionArgs): Promise<ExecutionResult> {

@@ -3,7 +3,10 @@ import type { Logger } from './logger.ts';
 
 /** How long a connection may be silent, while a statement runs on it, before PostgreSQL is asked about it. */
 const CONNECTION_SILENCE_MS = 250;
-/** The least silence of a dead connection, as a multiple of the duration of that query: a server short of CPU may not have begun yet. */
+/**
+ * How many times as long as that query took a connection must have been silent to be dead: if PostgreSQL answers the query slowly,
+ * it is short of CPU, and may not have begun with the connection's statement yet.
+ */
 const MIN_SILENCE_RATIO = 20;
 
 /** The properties of pg's Client that its types omit. */
@@ -18,7 +21,7 @@ interface Traffic {
   readonly read: number;
   readonly written: number;
   readonly since: number;
-  /** Since then PostgreSQL has reported once that it is not working on this connection. */
+  /** Whether PostgreSQL has reported since then, once, that it is not working on this connection. */
   isSuspect: boolean;
 }
 

@@ -1,13 +1,19 @@
 import { Fault } from '../kernel/fault.ts';
 import type { Logger } from './logger.ts';
 
-/** Prisma's codes: cannot reach, timed out, pool exhausted, transaction could not start, write conflict, too many clients. */
+/**
+ * Prisma's codes of an outage: the server cannot be reached (P1001), does not answer in time (P1002, P1008) or has closed the
+ * connection (P1017), the pool is exhausted (P2024), a transaction could not start (P2028) or conflicts with another (P2034), too
+ * many clients (P2037).
+ */
 const outageCodes = new Set(['P1001', 'P1002', 'P1008', 'P1017', 'P2024', 'P2028', 'P2034', 'P2037']);
 /**
- * SQLSTATEs: shutdown, startup, idle session timeout, insufficient resources (disk, memory, clients), I/O error, object not in
- * prerequisite state, lock timeout, statement timeout, serialization failure, deadlock, transaction timeouts, a server that is
- * read-only, connection failure, a role or database that is rejected, and what is not supported: of our statements only one that
- * was prepared before a column changed its type, which the next connection prepares anew.
+ * SQLSTATEs of an outage, after which the same request may succeed, in the order of the pattern: shutdown, startup and idle session
+ * timeout (57P01 to 57P05), insufficient resources such as disk, memory and connections (53), I/O error (58030), object not in
+ * prerequisite state (55000), lock timeout (55P03), statement timeout (57014), serialization failure (40001), deadlock (40P01),
+ * transaction timeouts (25P03, 25P04), a read-only server (25006), connection failure (08), a rejected role (28) or database
+ * (3D000). 0A000, feature not supported, occurs only for a statement that was prepared before a column changed its type: a new
+ * connection prepares it again.
  */
 const outageStates = /^(57P0[1-5]|53...|58030|55000|55P03|57014|40001|40P01|25P0[34]|25006|08...|28...|3D000|0A000)$/;
 const outageErrnos = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
@@ -19,16 +25,19 @@ export const READ_TIMEOUT = 'Query read timeout';
 /** The driver's message where PostgreSQL has no TLS, though it is asked for. */
 export const WITHOUT_TLS = 'server does not support SSL connections';
 
-/** The driver's messages, which have no code. It sends nothing more on a connection that broke, or is being closed, between two statements. */
+/**
+ * The messages of driver errors without a code. `is not queryable` is the one for a statement on a connection that broke, or was
+ * being closed, since the statement before.
+ */
 const outageMessages = new RegExp(
   'timeout exceeded when trying to connect|Connection terminated|DriverAdapterError: Timed out|is not queryable|' +
     `error establishing an SSL connection|${READ_TIMEOUT}|${WITHOUT_TLS}`,
 );
 
-/** The message of the error for a statement that was not sent, as the breaker is open. */
+/** The message of the error for a statement that was not sent because the breaker is open. */
 export const DATABASE_AWAY = 'the database is away';
 
-/** The message of the error for a connection that could not be opened, for a cause that is not known as an outage. */
+/** The message of the error for a connection that could not be opened for a cause that none of these lists names. */
 export const NO_CONNECTION = 'no connection to the database can be opened';
 
 /** An error of the database, from any layer: Prisma's client, its adapter, the driver, the socket. */
@@ -56,18 +65,22 @@ export function toConnectionFailure(failure: Error): Error {
 
 let internalErrors = 0;
 
-/** The codes of a PostgreSQL, a database or a role that has all the connections that it may have: SQLSTATE and Prisma's. */
+/** The codes for a server, a database or a role that has reached its maximum of connections: PostgreSQL's SQLSTATE, and Prisma's. */
 const exhaustedCodes = new Set(['53300', 'P2037']);
 
-/** SQLSTATEs of a statement that names what is missing: a table, schema, type, function, key, a right, or the cached entry of one. */
+/**
+ * SQLSTATEs of a statement that refers to what does not exist: a table, schema, type, function or unique key, or a right to one.
+ * XX000, internal error, occurs where PostgreSQL has the table in its cache, but no longer in its catalogue.
+ */
 export const missingCodes = new Set(['42P01', '3F000', '42704', '42883', '42P10', '42501', 'XX000']);
 const EXHAUSTED_LINES_INTERVAL_MS = 10_000;
 /** The requests that failed for want of a connection since the last line about them. */
 const exhausted = { count: 0, loggedAt: Number.NEGATIVE_INFINITY };
 
 /**
- * Logs the cause of a fault that the client does not see, and counts an `internal_error`. The breaker has logged once why the
- * database is away: a line for each request would say nothing more. Nor would it while PostgreSQL has no connection left.
+ * Logs the cause of a fault, which the client does not see, and counts an `internal_error`. In an outage of the database there is no
+ * line for each request, as the breaker has logged the cause once. While PostgreSQL has no connection left, there is a line every
+ * ten seconds at most.
  */
 export function logCause(fault: Fault, context: { readonly log: Logger }): void {
   const { code, cause } = fault;

@@ -1,11 +1,11 @@
 import type { Logger } from './logger.ts';
 
-/** Causes that take turns, as those of two servers, have a line each in this time. */
+/** The least time between two lines about the same cause: the causes of two servers may alternate. */
 const LINES_INTERVAL_MS = 60_000;
 
 /**
- * What the log says of the outages of a dependency: one line when an outage begins, one for each cause that takes the place of the
- * one before, and one when it ends. Two attempts in a row have to fail by a new cause: of several addresses each may have its own.
+ * Logs the outages of a dependency: one line when an outage begins, one when its cause changes, and one when it ends. A new cause
+ * counts only after two attempts in a row have failed for it, because each of several addresses may fail for a cause of its own.
  */
 export class OutageLog {
   /** The cause of the last line; null while there is no outage. */

@@ -23,14 +23,15 @@ const timeouts = {
   idle_in_transaction_session_timeout: 5_000,
 };
 
-/** Only a session of ours: behind a pooler its number is another one's, or nobody's. */
+/** Ends a backend by its number, if it is a session of ours: behind a pooler the number may be that of another session, or of none. */
 const TERMINATION = `
   SELECT pg_terminate_backend(pid) FROM pg_stat_activity
   WHERE pid = $1 AND usename = current_user AND datname = current_database() AND application_name = 'portico' AND state = 'active'`;
 
 /**
- * The tables that are missing, or that have no triggers yet: pg_restore makes these, and the foreign keys, after the rows, and every
- * table of ours has some. Last it grants the rights, which of `users` every request needs.
+ * The tables that are missing or not restored yet. pg_restore creates the tables first, then their rows, then triggers and foreign
+ * keys, and grants the rights last. Every table of ours has a trigger, so one without is being restored; and while `users`, which
+ * every request reads, may not be read, the rights are missing.
  */
 const MISSING_TABLES = `
   SELECT name FROM unnest($1::text[]) AS name
@@ -184,7 +185,7 @@ export class Pool extends pg.Pool {
     if (this.lacksTables) this.breaker.open(createMissingError(this.#missingTables.length));
   }
 
-  /** Rejects with the failure of a statement; where it names what is missing along with our tables, as in an outage. */
+  /** Rejects with the failure of a statement; as in an outage, if it failed for something missing and our tables are missing too. */
   async rejectAs(failure: unknown): Promise<never> {
     if (!hasCode(failure, missingCodes)) throw failure;
     await this.checkTables();
@@ -210,8 +211,8 @@ export class Pool extends pg.Pool {
   }
 
   /**
-   * Ends the backend of a connection that is closed while its statement runs. One that waits for a synchronous standby does not
-   * notice that nobody listens any more: all that were given up would take every connection that PostgreSQL has.
+   * Ends the backend of a connection that this side closes while its statement runs. A backend that waits for a synchronous standby
+   * does not notice that its client has gone: in time such backends would take every connection that PostgreSQL has.
    */
   #terminate(client: pg.PoolClient): void {
     this.#silenceProbe.query(TERMINATION, [pidOf(client)]).catch((failure) => {
@@ -260,7 +261,7 @@ function createAwayError(): Error {
   return new Error(DATABASE_AWAY);
 }
 
-/** The code makes it a cause of its own in the log. */
+/** `OutageLog` tells causes apart by their code, so this one has its own. */
 function createMissingError(count: number): Error {
   const message = `the database lacks ${count} tables of Portico, or their triggers or rights: it is being restored, or it is empty; \`npm run portico -- migrate\` makes them anew`;
   return Object.assign(new Error(message), { code: 'TABLES_MISSING' });

@@ -35,24 +35,25 @@ export function openRedis({ url, prefix }: { url: string; prefix: string }, life
     // A connection that leaves a command unanswered for so long is considered dead, and replaced.
     socketTimeout: 5_000,
     keepAlive: 10_000,
-    // A primary that has become a replica: its name may lead to the new one.
+    // A server that answers READONLY has become a replica. Its name may lead to the new primary by now, so connect again.
     reconnectOnError: (failure: Error) => failure.message.startsWith('READONLY'),
     connectionName: 'portico',
   };
   const commands = new RedisClient(url, settings);
-  // By itself the driver subscribes again without anybody to hear that it may not.
+  // The driver's own resubscription drops an error, such as a missing right to the channel: `ready` subscribes below instead.
   const subscriber = new RedisClient(url, { ...settings, autoResubscribe: false });
   const channel = `${prefix}:wakeups`;
-  /** Counts as the budgets do. */
+  /** A rate limiter as the budgets use it, for the probe. */
   const counter = new RateLimiterRedis({ points: 2 ** 31, duration: 60, keyPrefix: prefix, storeClient: commands });
-  /** Why there is no connection: a failed ping does not tell. */
+  /** Why there is no connection. The error of a probe does not say it. */
   let connectionError: Error | null = null;
   /** A connection that the server has closed has no error until the next one fails. */
   const causeOf = (failure: unknown) =>
     connectionError ?? (failure instanceof ReplyError ? failure : new Error('the connection was closed'));
   /**
-   * Selects the database that the URL names: where there is none, the driver would go on in database 0. And does what replicas do
-   * with it: a server that has become a replica, is out of memory or disk, or gives the user too few rights would answer the rest.
+   * Selects the database that the URL names, because the driver would silently use database 0 if that does not exist. Then sends
+   * every kind of command that Portico uses: a server that is read-only, out of memory or disk, or that denies the user a right would
+   * still answer a mere PING.
    */
   const probe = async () => {
     await commands.select(commands.options.db ?? 0);
@@ -70,7 +71,7 @@ export function openRedis({ url, prefix }: { url: string; prefix: string }, life
     intervalMs: PROBE_INTERVAL_MS,
     log,
   });
-  /** The first attempt to connect; null when it has ended. What a start asks meanwhile waits for it, as long as for a reply. */
+  /** The first attempt to connect; null when it has ended. Commands of the start wait for it, within their own timeout. */
   let connecting: Promise<void> | null = new Promise((resolve) => {
     for (const event of ['ready', 'close'] as const) commands.once(event, resolve);
   });

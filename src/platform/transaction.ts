@@ -31,8 +31,8 @@ export async function runTransaction<Result>(pool: Pool, work: (run: RunStatemen
       await client.query('ROLLBACK').catch((thrown: Error) => {
         broken = thrown;
       });
-    // A server that has become read-only may have a successor, which a new connection finds.
-    // What was prepared for tables that are made anew is of no use.
+    // The connection is closed rather than reused in two cases. A read-only server may have been replaced as the primary: a new
+    // connection leads to its successor. And the connection's prepared statements are useless if tables were dropped and created anew.
     if ((failure as { code?: unknown }).code === READ_ONLY || hasCode(failure, missingCodes)) broken = failure as Error;
     return await pool.rejectAs(failure);
   } finally {

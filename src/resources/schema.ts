@@ -6,11 +6,11 @@ import { builder } from '../graph/builder.ts';
 import { implementConnection, resolveList } from '../graph/connection.ts';
 import type { Context, LoadByProject, LoadInScope } from '../graph/context.ts';
 import { pageCost } from '../graph/cost.ts';
+import { ownInstance } from '../graph/instance.ts';
 import type { Slice } from '../graph/keyset.ts';
 import { type NodeName, NodeRef, registerNode } from '../graph/node.ts';
 import { implementOrder, type Order, type Ordered, orderedKeyset } from '../graph/order.ts';
 import { ownProject, ProjectRef } from '../graph/project.ts';
-import { ownInstance } from '../graph/refs.ts';
 import { createTextLoader } from '../graph/textloader.ts';
 import {
   countInstanceResources,

@@ -14,7 +14,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { DemoFile } from '../../demo/file.ts';
 import { command, copyCheckout, launch, type Started, start } from '../support/launch.ts';
@@ -91,6 +91,15 @@ describe('npm start', () => {
     expect(readlinkSync(join(checkout, 'dist/current'))).not.toBe(build);
     expect(readDesk()).toEqual(desk);
   }, 60_000);
+
+  test('has source maps that lead to the sources, so that a stack trace names files that exist', () => {
+    const build = realpathSync(join(checkout, 'dist/current'));
+    const maps = readdirSync(build).filter((name) => name.endsWith('.js.map'));
+    const sources = maps.flatMap((name) => JSON.parse(readFileSync(join(build, name), 'utf8')).sources as string[]);
+    const own = sources.filter((source) => source.includes('/src/') && !source.includes('node_modules'));
+    expect(own.map((source) => resolve(build, source))).toContain(realpathSync(join(checkout, 'src/main.ts')));
+    expect(own.filter((source) => !existsSync(resolve(build, source)))).toEqual([]);
+  });
 
   test('names the command that installs what is missing', async () => {
     const packages = join(checkout, 'node_modules');

@@ -32,7 +32,7 @@ const check = () => command(checkout, ['schema', '--check'], {});
 const stale = (...names: string[]) => ({
   code: 1,
   out: '',
-  err: names.map((name) => `${name} is stale: npm run schema writes it anew\n`).join(''),
+  err: `${names.map((name) => `${name} is stale\n`).join('')}\`npm run documents\` writes these files anew, and all that is generated from them.\n`,
 });
 
 it('nothing is stale as it is checked in', async () => {
@@ -58,7 +58,18 @@ it('a field that is renamed in the schema, but not in the table, stops the start
   const field = ["trialDays: t.exposeInt('trialDays'", "daysOfTrial: t.exposeInt('trialDays'"] as const;
   const { code, out, err } = await withChange('src/backups/schema.ts', field, attempt);
   expect([code, out]).toEqual([1, '']);
-  expect(err).toContain('/backup-trial: Cannot query field "trialDays" on type "BackupTrialState".');
+  const message = '/backup-trial: Cannot query field "trialDays" on type "BackupTrialState".';
+  expect(err).toContain(message);
+  const checked = await withChange('src/backups/schema.ts', field, check);
+  expect(checked.code).toBe(1);
+  // The message, without a stack trace around it.
+  expect(checked.err.split('\n')).toEqual([
+    'schema.graphql is stale',
+    'openapi.json cannot be printed: a route of src/transport/rest/routes.ts does not fit the schema.',
+    expect.stringContaining(message),
+    '`npm run documents` writes these files anew, and all that is generated from them.',
+    '',
+  ]);
 }, 120_000);
 
 it('one flag deprecates a route, and one a field: in the SDL, in the document, and in the headers of every response', async () => {

@@ -1,5 +1,5 @@
 /** Runs a statement on the database of the server under test. */
-export type RunSql = (sql: string, values?: readonly unknown[]) => Promise<unknown>;
+type RunSql = (sql: string, values?: readonly unknown[]) => Promise<unknown>;
 
 /** Removes the limits on notifications, because rows may be older than the limits. */
 const liftLimits = `

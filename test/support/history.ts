@@ -1,5 +1,5 @@
 /** The notifications that a subscriber should have received, and those that it did receive. */
-export interface History {
+interface History {
   /** The committed log of the subscriber's project, in order. */
   readonly committed: readonly Entry[];
   /** The cursor at which the subscriber began. */

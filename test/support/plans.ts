@@ -39,7 +39,7 @@ class Undo extends Error {}
  * The reads of a statement under two plans: the custom plan for its own values, with PostgreSQL's default settings, and the
  * generic plan, with the settings of the gateway's connections. Which one the gateway uses depends on the database.
  */
-export interface Explained {
+interface Explained {
   /** The tables that either plan scans from end to end. */
   readonly scanned: string[];
   /** The reads under the plan that the gateway uses: on PostgreSQL the generic plan. */

@@ -45,7 +45,7 @@ export interface Fleet {
   close(): Promise<void>;
 }
 
-export interface FleetOptions {
+interface FleetOptions {
   readonly count: number;
   /** A database that holds the demo. */
   readonly databaseUrl: string;

@@ -23,7 +23,7 @@ export interface Subscriber {
   end(): void;
 }
 
-export interface SubscriberOptions {
+interface SubscriberOptions {
   readonly name: string;
   readonly client: 'plain' | 'graphql';
   readonly baseUrl: string;

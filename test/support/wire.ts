@@ -10,7 +10,7 @@ export interface WireResponse {
 }
 
 /** A TCP connection to the server, on which a test writes arbitrary bytes. */
-export interface Wire {
+interface Wire {
   readonly socket: Socket;
   write(data: string | Buffer): void;
   /** Waits until `count` responses have arrived or the server has closed; returns all responses so far. */

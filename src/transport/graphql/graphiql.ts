@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { deskSession, signedInStyle } from '../http/desk-session.ts';
+import { deskSession, signedInStyle } from '../http/desksession.ts';
 import { contentPolicy } from '../http/pages.ts';
 
 /** The page has all its assets inline. */

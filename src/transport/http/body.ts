@@ -15,7 +15,10 @@ const MAX_BODY_BYTES = 1024 * 1024;
 const MAX_BODY_PARTS = 100_000;
 /** Bodies larger than `SMALL_BYTES` that are decoded, parsed and kept at the same time, in a process. */
 const LARGE_BODIES_AT_ONCE = 8;
-/** A request that is answered later, or in a stream, no longer makes others wait: within its budget nobody can keep all slots. */
+/**
+ * How long the request of a large body keeps its slot at most, also if its response is still to be written or is a stream. So no
+ * client can hold the slots for long, within its request budget.
+ */
 const MAX_SLOT_MS = 2_000;
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 const largeBodies = new FairLimit(LARGE_BODIES_AT_ONCE);
@@ -123,15 +126,15 @@ const emptyBody: Body = { bytes: Buffer.alloc(0), release: () => {} };
 const FIRST_BYTES = 4 * 1024;
 
 /**
- * Reads a body into one buffer: its chunks may be so many that each of them is much larger than what it carries. A large body is
- * counted while it arrives, as a slow client keeps it in memory for long. One that turns out to be too large is only read to its end.
+ * Reads a body into one buffer, because a client may send tiny chunks, each of which takes much more memory than its bytes. A large
+ * body is counted while it arrives, as a slow client keeps it in memory for long. The rest of one that is too large is read and dropped.
  */
 function readBody(request: IncomingMessage): Promise<Body> {
   return new Promise((resolve, reject) => {
     const declared = Number(request.headers['content-length'] ?? 0);
     if (declared > MAX_BODY_BYTES) return reject(explainFailure(true));
     if (!declaresBody(request)) return resolve(emptyBody);
-    // Nothing more comes of a client that has gone: an empty body may mean everything.
+    // The client has gone. Its body must not be taken for an empty one, which for some routes means everything (mark all as read).
     if (request.destroyed) return reject(explainFailure(false));
     const queue = isSmallBody(request) ? null : requestQueueOf(request.socket);
     let held = emptyBody.bytes;

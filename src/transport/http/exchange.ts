@@ -94,7 +94,7 @@ export class Exchange {
     return this.dependencies.addresses.of(this.request);
   }
 
-  /** Who shares the limits of concurrent work with the request: its user, or without one the client address. */
+  /** The owner that limits of concurrent work are counted by: the user, or the client address without one. */
   get owner(): string {
     return this.viewer?.userId ?? this.clientAddress;
   }

@@ -16,8 +16,8 @@ export function withPermit(
   return async (request, response) => {
     const exchange = exchangeOf(request);
     const { semaphore } = dependencies.services;
-    // A small body that comes slowly holds no permit. A larger one is read with the permit: a request that waits does not have it
-    // in memory.
+    // A small body is read before the request asks for a permit, so that a slow client holds none. A larger one is read with the
+    // permit, so that it is not in memory while the request waits.
     const readsEarly = request.method !== 'GET' && isSmallBody(request);
     if (readsEarly) await exchange.readBody().catch(() => null);
     const permit = semaphore.acquire(exchange.owner, () => (readsEarly ? Number(request.headers['content-length'] ?? 0) : 0));

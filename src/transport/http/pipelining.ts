@@ -13,10 +13,10 @@ const MAX_UNCOUNTED_CHUNKS = 16;
 
 /**
  * The class of all requests. When a connection closes, Node destroys each of its pipelined requests with an error, hundreds at
- * once: one that has not started has no listener for it, and skips that.
+ * once. A request that has not started skips that, as nobody listens for its error yet.
  *
- * Node stops reading a body that nobody takes, but not within what it has received: that may be thousands of chunks of one byte,
- * which are counted until somebody takes the body.
+ * Node stops reading from the network when nobody takes a body, but parses all that it has received: that may be thousands of chunks
+ * of one byte, which are counted until somebody takes the body.
  */
 export class QueuedRequest extends IncomingMessage {
   isWaiting = false;

@@ -26,11 +26,11 @@ export function answerClientError(failure: NodeJS.ErrnoException, stream: Duplex
   const answer = () => answerRaw(socket, invalidHttp(details[failure.code ?? '']));
   // The client has gone.
   if (!socket.writable || failure.code === 'ECONNRESET') socket.destroy();
-  // Complete requests that came before it are answered first.
+  // The malformed bytes follow complete requests, which are answered first.
   else if (queue && last?.complete) queue.enqueueLast(last, answer);
-  // It is in the body of a waiting request: the requests before that one are answered first.
+  // The malformed bytes are in the body of a waiting request. The requests before it are answered first.
   else if (queue?.replaceLast(answer)) return;
-  // It is in the body of a request whose response has already begun.
+  // The malformed bytes are in the body of a request whose response has already begun.
   else if (socket._httpMessage?.headersSent) socket.destroy();
   else answer();
 }
@@ -65,6 +65,7 @@ export function answerRaw(socket: Duplex, fault: Fault, { requestId = randomUUID
   const fields = [...headersOf(requestId, fault), ...headers, 'Content-Length', String(Buffer.byteLength(body)), 'Connection', 'close'];
   const lines = fields.map((text, index) => (index % 2 === 0 ? `${text}: ` : `${text}\r\n`));
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
-  // A socket that is destroyed at once loses what its client has not read yet; one that is not is closed when its client likes.
+  // If the socket were destroyed now, the client would lose what it has not read yet. Without a deadline, the client would decide when
+  // it is closed.
   setTimeout(() => socket.destroy(), LINGER_MS).unref();
 }

@@ -35,12 +35,12 @@ const KEEP_ALIVE_MS = 75_000;
  */
 const KEEP_ALIVE_BEHIND_PROXIES_MS = 620_000;
 
-/** The rejected connections of one address that are answered at the same time: any more are closed without a response. */
+/** How many connections of one address are rejected with a response at the same time; any more are closed without one. */
 const MAX_REJECTIONS = 50;
 
 /**
- * How long a response waits for its peer to read more of it: as long as nginx and HAProxy do. The kernel takes more only when a
- * third of what it holds has been read, which is over a megabyte where it holds four: 30 s were too short for 30 KB/s.
+ * How long a response waits for its peer to read more of it: as long as nginx and HAProxy wait. The kernel accepts more only after the
+ * peer has read a third of its send buffer, of up to four megabytes. A peer that reads 30 KB/s needs more than 30 s for that.
  */
 const STALL_TIMEOUT_MS = 60_000;
 

@@ -1,4 +1,4 @@
-import { deskSession, signedInStyle } from './desk-session.ts';
+import { deskSession, signedInStyle } from './desksession.ts';
 import { contentPolicy } from './pages.ts';
 
 /** Replacements for those of Swagger UI's colours that have a contrast below 4.5:1. */

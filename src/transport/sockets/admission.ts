@@ -91,14 +91,14 @@ export async function admitUpgrade(
   return { viewer, onlyProject: { organizationId, projectId }, scope, ticket: null };
 }
 
-/** The fault of an origin that is not allowed. Its page spends nothing of the user whose cookie or ticket came with it. */
+/** The fault of an origin that is not allowed. The client's address is charged, not the user whose cookie or ticket the attempt has. */
 async function rejectOrigin({ rateLimits, addresses }: UpgradeDependencies, { request, headers }: UpgradeRequest): Promise<Fault> {
   const allowance = await rateLimits.spendAnonymous(addresses.of(request));
   headers.push(...Object.entries(rateLimitHeaders(allowance)).flat());
   return Fault.permissionDenied('The origin is not allowed.');
 }
 
-/** The `not_found` of a path without sockets, which is answered as a request of that path would be: below /v1 after the credential. */
+/** Throws `not_found` for a path without sockets; below /v1 only after the credential was checked, as for any request there. */
 export async function rejectPath(dependencies: UpgradeDependencies, upgrade: UpgradeRequest): Promise<never> {
   const viewer = await admitCredential(dependencies, upgrade);
   if (!viewer && isBelowV1(upgrade.url.pathname)) throw Fault.notAuthenticated();
@@ -143,7 +143,8 @@ function isTargetOf({ target, organizationId, projectId, instanceId }: RedeemedT
 /** The viewer by the header or the cookie; null without either. */
 async function admitCredential(dependencies: UpgradeDependencies, { request, headers }: UpgradeRequest): Promise<Viewer | null> {
   const { origin } = request.headers;
-  // Without an Origin the client is no browser; from another one a page would spend the budget of whoever looks at it.
+  // The cookie counts only with an allowed Origin: a client without one is no browser, and has no cookie; a page of another origin
+  // could spend the budget of whoever looks at it.
   const takesCookie = origin !== undefined && dependencies.isAllowedOrigin(origin, request);
   const { viewer, fault, allowance } = await admit(dependencies, {
     readCredential: () => readBearer(request) ?? (takesCookie ? readSessionCookie(request) : null),

@@ -21,13 +21,16 @@ const MAX_UNREAD_PINGS = 20;
 /** The rate limit of messages: 50 a second, in bursts of up to 200. */
 const MESSAGE_INTERVAL_MS = 20;
 const MAX_BURST_MS = 4_000;
-/** A ping or a pong counts as several messages: what comes with them stays in memory as long as a message is fragmented. */
+/**
+ * A ping or a pong counts as ten messages: while a fragmented message is incomplete, ws keeps the network chunks of its fragments in
+ * memory, and with them all control frames that arrived in the same chunks.
+ */
 const CONTROL_INTERVAL_MS = 10 * MESSAGE_INTERVAL_MS;
 /** A half-closed connection is dropped after this long: ws has no timeout for its closing. */
 const HALF_CLOSED_TIMEOUT_S = 2;
 /** The maximum of bytes of pongs and errors that are buffered for a peer that does not read, before it is dropped. */
 const MAX_BUFFERED_BYTES = 1024 * 1024;
-/** The memory that each of them takes besides its bytes. */
+/** The memory that each pong or error takes besides its bytes. */
 const REPLY_BYTES = 2 * 1024;
 const emptyBuffer = Buffer.alloc(0);
 const noop = () => {};
@@ -121,7 +124,7 @@ export class SocketConnection implements Principal {
 
   /** Releases everything when the network connection is closed. */
   onClosed(receivedCode: number): void {
-    // A peer that does not answer the close is 1006 to ws, whatever it was told.
+    // If this side closed the socket, its own code counts: ws reports 1006 when the peer does not answer the close frame.
     const { code, reason } = this.#closing ?? { code: receivedCode, reason: undefined };
     const { keepAlive, metrics, quota } = this.dependencies;
     this.stop();
@@ -229,12 +232,12 @@ export class SocketConnection implements Principal {
     });
   }
 
-  /** Who shares the limits of concurrent work with the operations: the user, or before there is one the client address. */
+  /** The owner that limits of concurrent work are counted by: the user, or the client address before the user is known. */
   get owner(): string {
     return this.viewer?.userId ?? this.address;
   }
 
-  /** Answers a ping, with a copy of its payload: that is a part of all that was received with it, which may be 64 KiB. */
+  /** Answers a ping with a copy of its payload, which is a view into a chunk of up to 64 KiB, and would keep that in memory. */
   receivePing(payload: Buffer): void {
     if (this.isOpen && this.#countMessage(CONTROL_INTERVAL_MS)) this.socket.pong(new Uint8Array(payload), false, this.#reserveReply());
   }

@@ -37,7 +37,7 @@ import { KeepAlive } from './keepalive.ts';
 import { servePlain } from './plain.ts';
 import { acceptUpgrade, createSocketServer, type ServerSocket } from './socket.ts';
 
-/** The share of a drain's window before the first close: by then the load balancer sends no reconnecting client here again. */
+/** The share of a drain's window before the first close. Until then the load balancer might send a reconnecting client here again. */
 const DRAIN_DELAY_RATIO = 0.2;
 
 interface SocketEndpointDependencies extends Omit<ConnectionDependencies, 'keepAlive'>, UpgradeDependencies {

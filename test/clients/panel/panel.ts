@@ -23,7 +23,7 @@ export interface ShownNotification {
   readonly read: boolean;
 }
 
-export interface ShownPage {
+interface ShownPage {
   readonly items: readonly ShownNotification[];
   readonly hasNextPage: boolean;
   readonly hasPreviousPage: boolean;
