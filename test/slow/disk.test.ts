@@ -8,7 +8,8 @@ import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { DemoFile } from '../../demo/file.ts';
 import { createLogger, openOutput } from '../../src/platform/logger.ts';
 import { type Disk, openDisk } from '../support/disk.ts';
-import { findFreePort, launch, type Started, start } from '../support/launch.ts';
+import { launch, type Started, start } from '../support/launch.ts';
+import { findLowPort } from '../support/ports.ts';
 
 const checkout = fileURLToPath(new URL('../..', import.meta.url));
 const MIB = 2 ** 20;
@@ -168,7 +169,7 @@ describe('a log whose disk is full', () => {
     const log = openSync(join(disk.folder, 'log'), 'a');
     disk.fill(0);
     const dataDir = mkdtempSync(join(tmpdir(), 'portico-log-'));
-    const port = await findFreePort();
+    const port = await findLowPort();
     const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', 'dist/current/main.js'], {
       cwd: checkout,
       env: { DATA_DIR: dataDir, HOST: '127.0.0.1', PORT: String(port) },

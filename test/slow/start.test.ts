@@ -22,8 +22,9 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import type { DemoFile } from '../../demo/file.ts';
 import { copyTemplate } from '../support/app.ts';
-import { command, copyCheckout, findFreePort, launch, type Started, start } from '../support/launch.ts';
+import { command, copyCheckout, launch, type Started, start } from '../support/launch.ts';
 import { startProgram } from '../support/portico.ts';
+import { findLowPort } from '../support/ports.ts';
 
 // Processes: each start takes seconds, so few are made, and the tests go on with what the ones before them left.
 const run = promisify(execFile);
@@ -47,7 +48,7 @@ async function begin(env: Record<string, string>): Promise<Started> {
 
 beforeAll(async () => {
   checkout = copyCheckout();
-  port = await findFreePort();
+  port = await findLowPort();
   const opening = watchOpening();
   const [first, other] = await Promise.all([begin({ DATA_DIR: dataDir, PORT: String(port) }), begin({ DATA_DIR: otherDir })]);
   fileAtOpening = await opening;
