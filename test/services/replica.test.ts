@@ -34,7 +34,7 @@ beforeAll(async () => {
   demo = written;
   standby = await openStandby(cluster);
   there = await openGateway(standby.url);
-}, 60_000);
+});
 afterEach(async () => {
   await standby.resume();
   expect(await standby.reaches(await positionOf(cluster.url), 10_000)).toBe(true);
@@ -45,7 +45,7 @@ afterAll(async () => {
   await here?.app.close();
   await cluster?.close();
   rmSync(dataDir, { recursive: true, force: true });
-}, 60_000);
+});
 
 async function openGateway(databaseUrl: string): Promise<Gateway> {
   const config = readConfig({ DATA_DIR: dataDir, DATABASE_URL: databaseUrl, DRAIN_SECONDS: '0' });

@@ -148,7 +148,7 @@ describe('an embedded database whose disk is full', () => {
     expect((await server?.exit)?.code).toBe(0);
   });
 
-  test('a folder that is read-only is named in a sentence', { timeout: 120_000 }, async () => {
+  test('a folder that is read-only is named in a sentence', async () => {
     disk = openDisk(10 * MIB);
     disk.protect();
     for (const entry of [['start'], ['portico', 'migrate']]) {
@@ -164,7 +164,7 @@ describe('an embedded database whose disk is full', () => {
 describe('a log whose disk is full', () => {
   const readLines = () => readFileSync(join(disk.folder, 'log'), 'utf8').trimEnd().split('\n');
 
-  test('the server goes on, writes the lines once there is space, and ends when it is told to', { timeout: 120_000 }, async () => {
+  test('the server goes on, writes the lines once there is space, and ends when it is told to', async () => {
     disk = openDisk(MIB);
     const log = openSync(join(disk.folder, 'log'), 'a');
     disk.fill(0);

@@ -57,7 +57,7 @@ it.each(Object.entries(paths))('%s whose client answers nothing is dropped with 
   expect(await pass(61, socket)).toBe(30);
 });
 
-it('a client that waits for its console is not taken for one that is gone', { timeout: 60_000 }, async () => {
+it('a client that waits for its console is not taken for one that is gone', async () => {
   const before = guest.connections();
   const socket = await open(paths['a console'](), true);
   await expect.poll(() => guest.connections()).toBe(before + 1);

@@ -14,7 +14,6 @@ beforeAll(async () => {
   await desk.signIn(page, 'owner', desk.toPage('notifications'));
   other = await desk.openTab(page, desk.toPage('notifications'));
   for (const tab of tabs()) {
-    tab.setDefaultTimeout(15_000);
     await waitForLive(tab);
   }
   // What is drawn of a tab behind another one is drawn late.
