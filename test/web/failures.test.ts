@@ -98,6 +98,22 @@ describe('the search', () => {
     await stop();
   });
 
+  it('opens nothing of what was found for the text before, however soon Enter follows the last letter', async () => {
+    await open('tasks');
+    await search().fill('web');
+    await found().getByRole('option', { name: /^web-/ }).first().waitFor();
+    await expect.poll(() => search().getAttribute('aria-activedescendant')).toBeTruthy();
+    await search().evaluate(async (field: HTMLInputElement) => {
+      Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value')?.set?.call(field, 'storage');
+      field.dispatchEvent(new InputEvent('input', { bubbles: true, inputType: 'insertText' }));
+      // The text has been rendered then, and its results have not.
+      await null;
+      field.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true, cancelable: true }));
+    });
+    await page.waitForURL(/\/(storage|instances\/.*)$/);
+    expect(page.url()).toBe(desk.baseUrl + desk.toPage('storage'));
+  });
+
   it('says that it failed, and tries again', async () => {
     const stop = await intercept('Search', (route) => route.abort());
     await search().fill('web-');
