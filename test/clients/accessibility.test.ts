@@ -68,7 +68,7 @@ describe.each(['light', 'dark'] as const)('in %s colours', (colorScheme) => {
     for (const id of ['list_dashboards', 'create_dashboard', 'update_dashboard', 'delete_dashboard']) {
       const operation = page.locator(`#operations-Projects-${id}`);
       await operation.locator('.opblock-summary-control').click();
-      expect(page.url()).toContain(id);
+      await expect.poll(() => page.url()).toContain(id);
       await operation.locator('.execute').click();
       await operation.locator('.live-responses-table').waitFor();
       expect(await audit(page)).toEqual([]);

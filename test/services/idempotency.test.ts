@@ -66,7 +66,7 @@ const countWaiting = (type: 'advisory' | 'transactionid') =>
   );
 
 async function until(isSo: () => Promise<boolean>): Promise<void> {
-  for (const deadline = Date.now() + 4_000; !(await isSo()); await sleep(10)) {
+  for (const deadline = Date.now() + 60_000; !(await isSo()); await sleep(10)) {
     if (Date.now() > deadline) throw new Error('it did not come to that');
   }
 }

@@ -169,9 +169,13 @@ describe('the first start', () => {
       { marked: 50, unread_count: 0 },
     ]);
     // In the project's folder; it greets at once, and what is typed is answered.
-    const typed = `(sleep 1; printf 'uname -a\\r'; sleep 1; printf 'exit\\r'; sleep 5) | ${commands[3]?.trim()}`;
-    const shown = await run('bash', ['-c', typed], { cwd: fileURLToPath(new URL('../..', import.meta.url)) });
-    expect(shown.stdout).toMatch(/This is web-02[\s\S]*root@web-02:~# uname -a\r\nLinux web-02 [\s\S]*logout\r\n$/);
+    const project = fileURLToPath(new URL('../..', import.meta.url));
+    const terminal = startProgram('bash', ['-c', `exec ${commands[3]?.trim()}`], { cwd: project });
+    await terminal.until(/This is web-02[\s\S]*root@web-02:~# /);
+    terminal.type('uname -a\r');
+    await terminal.until(/Linux web-02 [\s\S]*root@web-02:~# /);
+    terminal.type('exit\r');
+    expect((await terminal.exit).out).toMatch(/This is web-02[\s\S]*root@web-02:~# uname -a\r\nLinux web-02 [\s\S]*logout\r\n$/);
   });
 });
 
