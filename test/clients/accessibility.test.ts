@@ -44,6 +44,7 @@ describe.each(['light', 'dark'] as const)('in %s colours', (colorScheme) => {
   const open = async (path: string, size: keyof typeof sizes = 'wide') => {
     // Colours on their way from one to another are none that stay.
     const page = await browser.newPage({ viewport: sizes[size], colorScheme, reducedMotion: 'reduce' });
+    page.setDefaultTimeout(60_000);
     await page.goto(app.baseUrl + path);
     return page;
   };

@@ -136,6 +136,7 @@ it('is at most 15 KiB in a browser, where it reads v1 and follows a feed', async
 
   const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox'] });
   const page = await browser.newPage();
+  page.setDefaultTimeout(60_000);
   await page.goto(pageUrl);
   await page.addScriptTag({ url: '/page.js', type: 'module' });
   const use = (url: string, mostStates: number) =>

@@ -43,6 +43,7 @@ beforeAll(async () => {
       '--no-first-run',
     ],
   });
+  browser.setDefaultTimeout(60_000);
   page = browser.pages()[0] ?? (await browser.newPage());
   page.on('pageerror', (failure) => void complaints.push(failure.message));
 });
