@@ -312,7 +312,7 @@ describe('v1', () => {
     expect(say).toThrow(new TypeError('The address of a server holds no user name and no password.'));
   });
 
-  it('ends with the signal while there is no credential yet', { timeout: 60_000 }, async () => {
+  it('ends with the signal while there is no credential yet', async () => {
     const client = connect({ url, credential: () => new Promise<string>(() => {}) });
     const signal = AbortSignal.timeout(200);
     await expect(client.v1.GET('/v1/organizations', { signal })).rejects.toMatchObject({ name: 'TimeoutError' });
@@ -909,7 +909,7 @@ describe('console', () => {
     await guest.close();
   });
 
-  it('stays open through the ends of several tokens while nothing is said', { timeout: 60_000 }, async () => {
+  it('stays open through the ends of several tokens while nothing is said', async () => {
     const guest = await openGuest();
     const instance = app.demo.instances.eligible;
     await setEndpoint(app, instance, { port: guest.port });

@@ -187,7 +187,7 @@ describe(`authenticated: ${HOURLY} an hour for a user`, () => {
       404,
       { name: 'user', limit: HOURLY, window: 3_600, left: HOURLY - 1, reset: 3_600 },
     ]);
-  }, 120_000);
+  });
 });
 
 describe('the headers', () => {

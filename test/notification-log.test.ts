@@ -301,7 +301,7 @@ describe('at the edges', () => {
     expect([(await readLog(stuck)).length, (await readLog(free)).length]).toEqual([1, 0]);
   });
 
-  test('what was pruned, and stays in the index until it is vacuumed, is not read again', { timeout: 60_000 }, async () => {
+  test('what was pruned, and stays in the index until it is vacuumed, is not read again', async () => {
     const projectId = await createProject();
     await connection.run('ALTER TABLE notifications SET (autovacuum_enabled = off)');
     await connection.run(

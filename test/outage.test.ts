@@ -29,7 +29,7 @@ describe.each(onPostgres)('a PostgreSQL %s', () => {
     rmSync(dataDir, { recursive: true, force: true });
   });
 
-  it('is 503 with Retry-After within 1.5 s over every transport, loses no socket, and is over by itself', { timeout: 60_000 }, async () => {
+  it('is 503 with Retry-After within 1.5 s over every transport, loses no socket, and is over by itself', async () => {
     const feed = openPlainFeed(app);
     await feed.until(({ type }) => type === 'ready');
     const graphql = openSocket(app, '/graphql', {
@@ -79,7 +79,7 @@ describe.each(onPostgres)('a PostgreSQL %s', () => {
     feed.socket.terminate();
   });
 
-  it('is away as long as it is silent, whether anybody asks or not', { timeout: 60_000 }, async () => {
+  it('is away as long as it is silent, whether anybody asks or not', async () => {
     const overview = () => app.ask('GET', `${app.projectPath}/compute/overview`);
     expect((await overview()).status).toBe(200);
     const lines = app.logLines.length;

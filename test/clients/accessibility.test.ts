@@ -44,6 +44,7 @@ describe.each(['light', 'dark'] as const)('in %s colours', (colorScheme) => {
   const open = async (path: string, size: keyof typeof sizes = 'wide') => {
     // Colours on their way from one to another are none that stay.
     const page = await browser.newPage({ viewport: sizes[size], colorScheme, reducedMotion: 'reduce' });
+    page.setDefaultTimeout(60_000);
     await page.goto(app.baseUrl + path);
     return page;
   };
@@ -68,7 +69,7 @@ describe.each(['light', 'dark'] as const)('in %s colours', (colorScheme) => {
     for (const id of ['list_dashboards', 'create_dashboard', 'update_dashboard', 'delete_dashboard']) {
       const operation = page.locator(`#operations-Projects-${id}`);
       await operation.locator('.opblock-summary-control').click();
-      expect(page.url()).toContain(id);
+      await expect.poll(() => page.url()).toContain(id);
       await operation.locator('.execute').click();
       await operation.locator('.live-responses-table').waitFor();
       expect(await audit(page)).toEqual([]);

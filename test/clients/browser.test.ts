@@ -29,6 +29,7 @@ beforeAll(async () => {
     // No name is resolved: whatever is not on this machine would fail, and be seen below.
     args: ['--no-sandbox', '--disable-gpu', '--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1', ...quiet],
   });
+  browser.setDefaultTimeout(60_000);
   page = browser.pages()[0] ?? (await browser.newPage());
   browser.on('request', (request) => {
     const { protocol, origin } = new URL(request.url());

@@ -1,6 +1,5 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { buildSchema, getIntrospectionQuery, type IntrospectionQuery } from 'graphql';
 import { fetchQuery } from 'relay-runtime';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, type MockInstance, vi } from 'vitest';
@@ -98,17 +97,8 @@ async function markElsewhere(ids: readonly string[]): Promise<void> {
   expect(status).toBe(200);
 }
 
-async function eventually(check: () => Promise<void>): Promise<void> {
-  const until = Date.now() + 5_000;
-  for (;;) {
-    try {
-      return await check();
-    } catch (failure) {
-      if (Date.now() > until) throw failure;
-      await sleep(20);
-    }
-  }
-}
+/** Checks until it holds: what a client shows and what the server says change at different moments. */
+const eventually = (check: () => Promise<void>) => vi.waitFor(check, { timeout: 60_000 });
 
 describe.each(openings)('the panel in %s', (client, open) => {
   let panel: Panel;
@@ -178,14 +168,14 @@ describe.each(openings)('the panel in %s', (client, open) => {
     const leave = await panel.follow();
     for (const title of ['first live', 'second live', 'third live']) await publish(`${title} in ${client}`);
     await eventually(async () => expect(panel.notifications().items).toEqual((await readNotifications()).slice(0, 8)));
-    expect(panel.shown()).toEqual(await readPanel());
+    await eventually(async () => expect(panel.shown()).toEqual(await readPanel()));
     const [, second] = panel.notifications().items;
     await markElsewhere([second?.id ?? '']);
     await eventually(async () => expect(panel.notifications().items).toEqual((await readNotifications()).slice(0, 8)));
     await eventually(async () => expect(panel.shown()).toEqual(await readPanel()));
     await markElsewhere([]);
     await eventually(async () => expect(panel.shown()).toEqual(await readPanel()));
-    expect(panel.notifications().items.every(({ read }) => read)).toBe(true);
+    await expect.poll(() => panel.notifications().items.every(({ read }) => read)).toBe(true);
     leave();
   });
 });

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { TestResponse } from '../support/app.ts';
 import { operations } from '../support/contract.ts';
-import { findFreePort } from '../support/launch.ts';
+import { findLowPort } from '../support/ports.ts';
 import { checkout, commandOf, run } from './tools.ts';
 
 interface Exchange extends Pick<TestResponse, 'status' | 'headers' | 'text'> {
@@ -73,7 +73,7 @@ async function judge(exchange: Exchange): Promise<void> {
 
 /** Prism before the upstream; returns its address. */
 async function openPrism(validatesRequests: boolean): Promise<string> {
-  const port = String(await findFreePort());
+  const port = String(await findLowPort());
   const document = join(checkout, 'openapi.json');
   const args = ['proxy', document, addressOf(upstream), '--errors', '--validate-request', String(validatesRequests)];
   const prism = spawn(process.execPath, [commandOf('@stoplight/prism-cli'), ...args, '--cors', 'false', '--port', port]);

@@ -93,7 +93,7 @@ const lastOf = (events: readonly Frame[]) => entriesOf(events).at(-1)?.sequence;
 const endOfLog = async () => (await readLog(app)).at(-1)?.sequence;
 
 describe('the plain client in Python', () => {
-  it('tells each notification once and in order through 30 cuts', { timeout: 120_000 }, async () => {
+  it('tells each notification once and in order through 30 cuts', async () => {
     const from = 145;
     const client = follow(['--after', String(from)]);
     for (let cut = 0; cut < 30; cut += 1) {
@@ -115,9 +115,7 @@ describe('the plain client in Python', () => {
     expect(client.said().filter((line) => !/^waiting \d+\.\d s: (no connection|closed with)/.test(line))).toEqual([]);
   });
 
-  it('goes on behind the cursor in its file when it was killed: what it tells twice is the last one at most', {
-    timeout: 120_000,
-  }, async () => {
+  it('goes on behind the cursor in its file when it was killed: what it tells twice is the last one at most', async () => {
     const from = Number(await endOfLog());
     const file = join(folder, 'cursor');
     const received: Entry[] = [];

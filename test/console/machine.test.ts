@@ -43,6 +43,7 @@ beforeAll(async () => {
       '--no-first-run',
     ],
   });
+  browser.setDefaultTimeout(60_000);
   page = browser.pages()[0] ?? (await browser.newPage());
   page.on('pageerror', (failure) => void complaints.push(failure.message));
 });
@@ -80,7 +81,7 @@ describe('the serial console of a real machine', () => {
   it('is shown by xterm.js, as it is published', async () => {
     await openPage();
     await page.evaluate(`window.openTerminal(${JSON.stringify(await urlOf(app.demo.instances.eligible))})`);
-    await expect.poll(readTerminal, { timeout: 60_000 }).toMatch(/SeaBIOS \(version [\s\S]*No bootable device\./);
+    await expect.poll(readTerminal).toMatch(/SeaBIOS \(version [\s\S]*No bootable device\./);
     await page.screenshot({ path: join(screenshots, 'serial.png') });
   });
 });
@@ -107,13 +108,10 @@ it('the screen of a real machine is shown by noVNC, as it is published: a handsh
   // The firmware writes in grey on black, at 720 by 400. Before that, and again each time the machine begins anew, the screen is another.
   const read = () => page.evaluate('window.readScreen()') as Promise<{ width: number; height: number; lit: number }>;
   await expect
-    .poll(
-      async () => {
-        const { width, height, lit } = await read();
-        return { width, height, isLit: lit > 500 };
-      },
-      { timeout: 60_000 },
-    )
+    .poll(async () => {
+      const { width, height, lit } = await read();
+      return { width, height, isLit: lit > 500 };
+    })
     .toEqual({ width: 720, height: 400, isLit: true });
   await page.screenshot({ path: join(screenshots, 'screen.png') });
   // It begins again every second: the picture goes on changing.

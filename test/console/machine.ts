@@ -40,7 +40,7 @@ export async function startMachine(): Promise<Machine> {
   });
   const exit = new Promise<void>((resolve) => child.once('exit', () => resolve()));
   for (let tries = 0; !(await isOpen(vncPort)); tries += 1) {
-    if (child.exitCode !== null || tries > 200) throw new Error(`the machine does not start: ${complaints}`);
+    if (child.exitCode !== null || tries > 1_200) throw new Error(`the machine does not start: ${complaints}`);
     await sleep(50);
   }
   return {

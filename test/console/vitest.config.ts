@@ -11,8 +11,6 @@ export default defineConfig({
     ...test,
     globalSetup: 'test/support/database.ts',
     include: ['test/console/*.test.ts'],
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
     maxWorkers: 1,
   },
 });

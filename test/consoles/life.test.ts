@@ -213,7 +213,7 @@ describe('an instance of which nothing is to be had', () => {
 });
 
 describe('a console', () => {
-  it('leaves nothing behind, at whatever moment its client goes', { timeout: 60_000 }, async () => {
+  it('leaves nothing behind, at whatever moment its client goes', async () => {
     const runs = isPostgres ? 120 : 30;
     const ids = new Set<string>();
     const comeAndGo = async (run: number) => {

@@ -247,53 +247,47 @@ describe('attached to again', () => {
   it.each([
     ['a session token', () => app.demo.users.member.token ?? ''],
     ['an API key', () => app.demo.users.member.api_key],
-  ])(
-    'by the client package with %s, loses and doubles nothing through cuts in the middle of output',
-    {
-      timeout: 120_000,
-    },
-    async (_what, credential) => {
-      const cuts = isPostgres ? 25 : 5;
-      const proxy = await openProxy({ host: '127.0.0.1', port: Number(new URL(app.baseUrl).port) });
-      const hash = createHash('sha256');
-      let said = 0;
-      let received = 0;
-      const speak = setInterval(() => {
-        const bytes = randomBytes(1 + Math.floor(Math.random() * 4_000));
-        // A machine that is slow, and a client that comes back late, are not to find more than is kept for them.
-        if (guest.lines.size === 0 || said - received > SCROLLBACK_BYTES / 2) return;
-        hash.update(bytes);
-        said += bytes.length;
-        guest.say(bytes);
-      }, 2);
-      const heard = createHash('sha256');
-      const console = connect({ url: `http://127.0.0.1:${proxy.port}`, credential: credential() }).console({ instance });
-      const read = async () => {
-        for await (const bytes of console.readable) {
-          received += bytes.length;
-          heard.update(bytes);
-        }
-      };
-      const reading = read();
-      for (let cut = 0; cut < cuts; cut += 1) {
-        const before = received;
-        await expect.poll(() => received, { interval: 5 }).toBeGreaterThan(before + 5_000);
-        proxy.cut();
-        await sleep(Math.random() * 50);
-        await proxy.mend();
+  ])('by the client package with %s, loses and doubles nothing through cuts in the middle of output', async (_what, credential) => {
+    const cuts = isPostgres ? 25 : 5;
+    const proxy = await openProxy({ host: '127.0.0.1', port: Number(new URL(app.baseUrl).port) });
+    const hash = createHash('sha256');
+    let said = 0;
+    let received = 0;
+    const speak = setInterval(() => {
+      const bytes = randomBytes(1 + Math.floor(Math.random() * 4_000));
+      // A machine that is slow, and a client that comes back late, are not to find more than is kept for them.
+      if (guest.lines.size === 0 || said - received > SCROLLBACK_BYTES / 2) return;
+      hash.update(bytes);
+      said += bytes.length;
+      guest.say(bytes);
+    }, 2);
+    const heard = createHash('sha256');
+    const console = connect({ url: `http://127.0.0.1:${proxy.port}`, credential: credential() }).console({ instance });
+    const read = async () => {
+      for await (const bytes of console.readable) {
+        received += bytes.length;
+        heard.update(bytes);
       }
-      clearInterval(speak);
-      await expect.poll(() => received).toBe(said);
-      expect(heard.digest('hex')).toBe(hash.digest('hex'));
-      expect([console.state.name, guest.connections()]).toEqual(['live', 1]);
-      const typing = console.writable.getWriter();
-      await typing.write(Buffer.from('typed'));
-      await expect.poll(() => guest.heard().toString()).toBe('typed');
-      console.close();
-      await reading;
-      await proxy.close();
-    },
-  );
+    };
+    const reading = read();
+    for (let cut = 0; cut < cuts; cut += 1) {
+      const before = received;
+      await expect.poll(() => received, { interval: 5 }).toBeGreaterThan(before + 5_000);
+      proxy.cut();
+      await sleep(Math.random() * 50);
+      await proxy.mend();
+    }
+    clearInterval(speak);
+    await expect.poll(() => received).toBe(said);
+    expect(heard.digest('hex')).toBe(hash.digest('hex'));
+    expect([console.state.name, guest.connections()]).toEqual(['live', 1]);
+    const typing = console.writable.getWriter();
+    await typing.write(Buffer.from('typed'));
+    await expect.poll(() => guest.heard().toString()).toBe('typed');
+    console.close();
+    await reading;
+    await proxy.close();
+  });
 
   it.runIf(isPostgres)('by the client package, takes no session from before for its own, which is entered late', async () => {
     const before = await open(instance);

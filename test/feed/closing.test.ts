@@ -106,9 +106,9 @@ describe('a socket that has been refused is not listened to, and is hung up on',
     await socket.until(({ type }) => type === 'ready');
     await revoke(key);
     await expectDeaf(socket, 'after a plain feed', { code: 4403, reason: 'access_lost' });
-    await vi.waitFor(() => expect(app.app.count()).toMatchObject({ sockets: 0, followers: 0, watched: 0 }));
-    const closed = app.logLines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'socket closed');
-    expect(closed.at(-1)).toMatchObject({ code: 4403, reason: 'access_lost', user_id: app.demo.users.owner.id });
+    await expect.poll(() => app.app.count()).toMatchObject({ sockets: 0, followers: 0, watched: 0 });
+    const closed = () => app.logLines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'socket closed');
+    await expect.poll(() => closed().at(-1)).toMatchObject({ code: 4403, reason: 'access_lost', user_id: app.demo.users.owner.id });
   });
 
   it('one that was opened only to be told why there is nothing for it', async () => {

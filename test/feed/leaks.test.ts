@@ -53,14 +53,14 @@ it('leaves nothing behind when sockets close at any moment of their subscribing'
   };
   await Promise.all(Array.from({ length: 16 }, lane));
   // A subscription that was being looked up when its socket closed ends with its statement.
-  for (let tries = 0; tries < 100 && app.app.count().watched > 2; tries += 1) await sleep(50);
+  for (let tries = 0; tries < 1_000 && app.app.count().watched > 2; tries += 1) await sleep(50);
   const idle = () => ({ ...app.app.count(), timers: countTimers() });
-  for (let tries = 0; tries < 100 && idle().timers > mostTimers; tries += 1) await sleep(100);
+  for (let tries = 0; tries < 1_000 && idle().timers > mostTimers; tries += 1) await sleep(100);
   const { timers, ...counts } = idle();
   expect(counts).toEqual({ executing: 0, sockets: 1, hubs: 1, followers: 1, watched: 2 });
   expect(timers).toBeLessThanOrEqual(mostTimers);
   keeper.socket.terminate();
   // Also an upgrade that was still being looked at, for a client that had gone.
-  for (let tries = 0; tries < 100 && app.app.count().watched > 0; tries += 1) await sleep(50);
+  for (let tries = 0; tries < 1_000 && app.app.count().watched > 0; tries += 1) await sleep(50);
   expect(app.app.count()).toEqual({ executing: 0, sockets: 0, hubs: 0, followers: 0, watched: 0 });
 });

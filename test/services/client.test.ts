@@ -32,14 +32,14 @@ beforeAll(async () => {
   balancer = await openBalancer(fleet.replicas);
   database = new pg.Client(databaseUrl);
   await database.connect();
-}, 120_000);
+});
 afterAll(async () => {
   await database?.end();
   await balancer?.close();
   await fleet?.close();
   await redis?.close();
   rmSync(folder, { recursive: true, force: true });
-}, 60_000);
+});
 
 const insert = `INSERT INTO notifications (project_id, kind, severity, title, body, data)
   SELECT $1::uuid, 'test.client', 'info', 'Something', '', '{}' FROM generate_series(1, $2::int)`;

@@ -29,4 +29,4 @@ it('a PostgreSQL without a connection left has one line in the log, and not one 
   await app.close();
   await execute(url.href.replace(`${role}@`, 'postgres@'), `DROP OWNED BY ${role}`);
   await execute(origin.server, `DROP ROLE ${role}`);
-}, 60_000);
+});

@@ -17,12 +17,12 @@ beforeAll(async () => {
   const env = { LOG_LEVEL: 'error', RATE_LIMIT_USER: '5000', RATE_LIMIT_ANONYMOUS: '60' };
   fleet = await openFleet({ count: 2, databaseUrl: await copyTemplate(), redisUrl: redis.url, env });
   crowds = fleet.replicas.map(({ baseUrl }) => openCrowd(baseUrl, '127.0.7.1', 32));
-}, 120_000);
+});
 afterAll(async () => {
   for (const crowd of crowds ?? []) crowd.close();
   await fleet?.close();
   await redis?.close();
-}, 60_000);
+});
 
 /** Sends all requests concurrently, alternating between the replicas. */
 async function sendToBoth(count: number, kinds: readonly Sending[]): Promise<Reply[]> {
@@ -45,7 +45,7 @@ function expectExactly(limit: number, windowSeconds: number, replies: readonly R
   }
 }
 
-it('of 6,000 requests of one user, over 64 connections to two replicas, exactly 5,000 are admitted', { timeout: 120_000 }, async () => {
+it('of 6,000 requests of one user, over 64 connections to two replicas, exactly 5,000 are admitted', async () => {
   const { token, api_key } = fleet.demo.users.member;
   const json = { 'content-type': 'application/json' };
   const kinds: Sending[] = [
@@ -65,7 +65,7 @@ it('of 200 anonymous requests from one address to two replicas, exactly 60 are a
   expectExactly(60, 60, await sendToBoth(200, kinds));
 });
 
-it('a budget outlives the replicas: who has none left has none after their restart', { timeout: 120_000 }, async () => {
+it('a budget outlives the replicas: who has none left has none after their restart', async () => {
   const headers = { authorization: `Bearer ${fleet.demo.users.outsider.token}` };
   const [first] = await sendToBoth(1, [{ path: '/v1/nothing', headers }]);
   expect(leftOf(first as Reply)).toBe(4_999);

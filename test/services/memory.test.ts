@@ -21,12 +21,12 @@ beforeAll(async () => {
   const env = { LOG_LEVEL: 'error', NODE_OPTIONS: '--inspect=127.0.0.1:0' };
   fleet = await openFleet({ count: 1, databaseUrl: await copyTemplate(), redisUrl: redis.url, env });
   crowd = openCrowd(replica().baseUrl, '127.0.0.1', 16);
-}, 120_000);
+});
 afterAll(async () => {
   crowd?.close();
   await fleet?.close();
   await redis?.close();
-}, 60_000);
+});
 
 function replica(): Replica {
   return fleet.replicas[0] as Replica;

@@ -31,14 +31,14 @@ beforeAll(async () => {
   fleet = await openFleet({ count: 3, databaseUrl: cluster.url, redisUrl: redis.url, env: { LOG_LEVEL: 'warn' } });
   balancer = await openBalancer(fleet.replicas);
   crowd = openCrowd(balancer.baseUrl, '127.0.0.1', WRITERS);
-}, 120_000);
+});
 afterAll(async () => {
   crowd?.close();
   await balancer?.close();
   await fleet?.close();
   await redis?.close();
   await cluster?.close();
-}, 60_000);
+});
 
 interface Publication {
   readonly title: string;

@@ -28,14 +28,14 @@ beforeAll(async () => {
   crowds = fleet.replicas.map(({ baseUrl }) => openCrowd(baseUrl, '127.0.0.1', 1_000));
   feeds = await openFeeds();
   await warmUp(crowds, sendings());
-}, 120_000);
+});
 afterAll(async () => {
   for (const { socket } of feeds ?? []) socket.terminate();
   for (const crowd of crowds ?? []) crowd.close();
   await fleet?.close();
   await redis?.close();
   await cluster?.close();
-}, 60_000);
+});
 
 async function openFeeds(): Promise<FeedSocket[]> {
   const { demo, projectPath, replicas } = fleet;
@@ -175,7 +175,7 @@ const outages: Outage[] = [
   { name: 'terminating its backends in mid-query, again and again', begin: terminateBackends, end: terminateBackends, isTotal: false },
 ];
 
-it.each(outages)('a PostgreSQL that is $name: 503 in time, no socket lost, and over by itself', { timeout: 90_000 }, async (outage) => {
+it.each(outages)('a PostgreSQL that is $name: 503 in time, no socket lost, and over by itself', async (outage) => {
   const loop = monitorEventLoopDelay({ resolution: 5 });
   loop.enable();
   const traffic = startTraffic();

@@ -82,7 +82,7 @@ describe.each(Object.entries(proxies))('%s, as docs/operations.md configures it'
         ({ status }) => status === 200,
         () => false,
       );
-    await vi.waitUntil(isServing, { timeout: 15_000 });
+    await vi.waitUntil(isServing, { timeout: 60_000 });
   });
   afterAll(async () => {
     if (proxy?.pid && proxy.exitCode === null) {

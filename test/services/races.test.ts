@@ -20,12 +20,12 @@ beforeAll(async () => {
   redis = await openRedis();
   fleet = await openFleet({ count: 2, databaseUrl, redisUrl: redis.url, env: { LOG_LEVEL: 'error' } });
   crowds = fleet.replicas.map(({ baseUrl }) => openCrowd(baseUrl, '127.0.0.1', WRITERS));
-}, 120_000);
+});
 afterAll(async () => {
   for (const crowd of crowds ?? []) crowd.close();
   await fleet?.close();
   await redis?.close();
-}, 60_000);
+});
 
 /** Internal failures in any race: 5xx responses, and deadlocks that aborted a transaction. */
 const surfaced: string[] = [];
@@ -85,9 +85,7 @@ function tally(responses: readonly TestResponse[]): Record<number, number> {
   return counts;
 }
 
-it(`${WRITERS} writers of one dashboard who read, add their mark and write with If-Match: no mark is lost`, {
-  timeout: 120_000,
-}, async () => {
+it(`${WRITERS} writers of one dashboard who read, add their mark and write with If-Match: no mark is lost`, async () => {
   const id = await createDashboard({ description: '' });
   const path = `${dashboards()}/${id}`;
   let conflicts = 0;
@@ -122,9 +120,7 @@ it(`${WRITERS} writers with and without If-Match at once: each that succeeds cou
   expect(versions.sort((a, b) => a - b)).toEqual(Array.from({ length: written }, (_, index) => index + 2));
 });
 
-it(`${WRITERS} who set, create and delete defaults at once: one default at most, and the last one who stays`, {
-  timeout: 120_000,
-}, async () => {
+it(`${WRITERS} who set, create and delete defaults at once: one default at most, and the last one who stays`, async () => {
   const random = seededRandom(seed);
   for (let round = 0; round < 3; round += 1) {
     const ids = await atOnce(20, () => createDashboard());
@@ -149,7 +145,7 @@ it(`${WRITERS} who set, create and delete defaults at once: one default at most,
   }
 });
 
-it('marking as read against publishing, at two replicas: each notification is marked once', { timeout: 120_000 }, async () => {
+it('marking as read against publishing, at two replicas: each notification is marked once', async () => {
   const { demo, projectPath } = fleet;
   const [{ unread: before } = { unread: 0 }] = (await execute(
     databaseUrl,
@@ -185,7 +181,7 @@ it('marking as read against publishing, at two replicas: each notification is ma
   expect((sequences.at(-1) ?? 0) - (sequences[0] ?? 0)).toBe(199);
 });
 
-it('the overview against writers: what it shows adds up at every moment, and is right at the end', { timeout: 120_000 }, async () => {
+it('the overview against writers: what it shows adds up at every moment, and is right at the end', async () => {
   const { demo, projectPath } = fleet;
   const random = seededRandom(seed);
   let isOver = false;

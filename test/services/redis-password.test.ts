@@ -33,7 +33,7 @@ it('the Redis of compose.yaml asks for its password, which no list of processes 
         return '';
       }
     };
-    for (let tries = 0; tries < 200 && known() !== 'PONG'; tries += 1) await sleep(100);
+    for (let tries = 0; tries < 600 && known() !== 'PONG'; tries += 1) await sleep(100);
     expect(known()).toBe('PONG');
     expect(ping({})).toContain('NOAUTH');
     expect(readFileSync(`/proc/${server.pid}/cmdline`, 'utf8')).toContain('redis-server');

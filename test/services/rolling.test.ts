@@ -33,13 +33,13 @@ beforeAll(async () => {
   fleet = await openFleet({ count: REPLICAS, databaseUrl, redisUrl: redis.url, env });
   balancer = await openBalancer(fleet.replicas);
   crowd = openCrowd(balancer.baseUrl, '127.0.0.1', 20);
-}, 120_000);
+});
 afterAll(async () => {
   crowd?.close();
   await balancer?.close();
   await fleet?.close();
   await redis?.close();
-}, 60_000);
+});
 
 interface Close {
   readonly code: number;

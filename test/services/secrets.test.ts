@@ -18,12 +18,12 @@ beforeAll(async () => {
   const env = { LOG_LEVEL: 'trace', ALLOWED_ORIGINS: 'https://console.example' };
   fleet = await openFleet({ count: 2, databaseUrl, redisUrl: redis.url, env });
   crowds = fleet.replicas.map(({ baseUrl }) => openCrowd(baseUrl, '127.0.0.1', 20));
-}, 120_000);
+});
 afterAll(async () => {
   for (const crowd of crowds ?? []) crowd.close();
   await fleet?.close();
   await redis?.close();
-}, 60_000);
+});
 
 /** Every secret used, by a description of it. */
 const secrets = new Map<string, string>();

@@ -81,7 +81,7 @@ describe('npm start', () => {
     expect(readFileSync(join(checkout, 'clients/typescript/dist/wait.js'), 'utf8')).toContain('later');
     const program = `import { connect } from ${JSON.stringify(compiled)}; console.log(typeof connect({ url: 'http://localhost', credential: 'x' }).feed)`;
     expect(execFileSync(process.execPath, ['--input-type=module', '--eval', program], { encoding: 'utf8' })).toBe('function\n');
-  }, 60_000);
+  });
 
   test('does not build the desk again for a change of the server', async () => {
     const [build, desk] = [readlinkSync(join(checkout, 'dist/current')), readDesk()];
@@ -90,7 +90,7 @@ describe('npm start', () => {
     expect((await command(checkout, ['build'], {})).err).toBe('');
     expect(readlinkSync(join(checkout, 'dist/current'))).not.toBe(build);
     expect(readDesk()).toEqual(desk);
-  }, 60_000);
+  });
 
   test('has source maps that lead to the sources, so that a stack trace names files that exist', () => {
     const build = realpathSync(join(checkout, 'dist/current'));
@@ -247,7 +247,7 @@ test('the build leaves a compile cache for the options of the server and for tho
     const tag = execFileSync(process.execPath, print, { encoding: 'utf8' }).trim();
     expect(made).toEqual(expect.arrayContaining([expect.stringContaining(`-${tag}`)]));
   }
-}, 120_000);
+});
 
 test('the image starts the server as npm start does', () => {
   const { scripts } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startApp, type TestApp } from '../support/app.ts';
 import { openGuest, setEndpoint } from '../support/console.ts';
-import { findFreePort } from '../support/launch.ts';
 import { portico, program, startOnTerminal, startPortico, startProgram } from '../support/portico.ts';
+import { findLowPort } from '../support/ports.ts';
 
 let app: TestApp;
 let folder: string;
@@ -154,7 +154,7 @@ describe('who has logged in', () => {
       [login(), '', 1, /^That is no key and no token\.\n$/],
       [['login'], wrong, 1, /^There is no profile default: log in with “portico login --url <address>”\.\n$/],
       [['login', '--url', 'localhost'], wrong, 2, /^localhost is no address of a server/],
-      [['login', '--url', `http://127.0.0.1:${await findFreePort()}`], wrong, 1, /^127\.0\.0\.1:\d+ does not answer: ECONNREFUSED\.\n$/],
+      [['login', '--url', `http://127.0.0.1:${await findLowPort()}`], wrong, 1, /^127\.0\.0\.1:\d+ does not answer: ECONNREFUSED\.\n$/],
     ];
     const results = await Promise.all(cases.map(([args, input]) => fail(args, mine(), input)));
     for (const [index, [, , code, sentence]] of cases.entries()) expect(results[index]).toEqual([code, expect.stringMatching(sentence)]);

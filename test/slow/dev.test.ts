@@ -2,7 +2,8 @@ import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { copyCheckout, findFreePort, type Launched, launch } from '../support/launch.ts';
+import { copyCheckout, type Launched, launch } from '../support/launch.ts';
+import { findLowPort } from '../support/ports.ts';
 
 const dataDir = mkdtempSync(join(tmpdir(), 'portico-dev-'));
 let checkout: string;
@@ -11,7 +12,7 @@ let dev: Launched;
 
 beforeAll(async () => {
   checkout = copyCheckout({ isBuilt: true });
-  port = await findFreePort();
+  port = await findLowPort();
   dev = launch(checkout, ['dev'], { DATA_DIR: dataDir, HOST: '127.0.0.1', PORT: String(port), LOG_LEVEL: 'error' });
 });
 

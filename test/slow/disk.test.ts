@@ -8,7 +8,8 @@ import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { DemoFile } from '../../demo/file.ts';
 import { createLogger, openOutput } from '../../src/platform/logger.ts';
 import { type Disk, openDisk } from '../support/disk.ts';
-import { findFreePort, launch, type Started, start } from '../support/launch.ts';
+import { launch, type Started, start } from '../support/launch.ts';
+import { findLowPort } from '../support/ports.ts';
 
 const checkout = fileURLToPath(new URL('../..', import.meta.url));
 const MIB = 2 ** 20;
@@ -147,7 +148,7 @@ describe('an embedded database whose disk is full', () => {
     expect((await server?.exit)?.code).toBe(0);
   });
 
-  test('a folder that is read-only is named in a sentence', { timeout: 120_000 }, async () => {
+  test('a folder that is read-only is named in a sentence', async () => {
     disk = openDisk(10 * MIB);
     disk.protect();
     for (const entry of [['start'], ['portico', 'migrate']]) {
@@ -163,12 +164,12 @@ describe('an embedded database whose disk is full', () => {
 describe('a log whose disk is full', () => {
   const readLines = () => readFileSync(join(disk.folder, 'log'), 'utf8').trimEnd().split('\n');
 
-  test('the server goes on, writes the lines once there is space, and ends when it is told to', { timeout: 120_000 }, async () => {
+  test('the server goes on, writes the lines once there is space, and ends when it is told to', async () => {
     disk = openDisk(MIB);
     const log = openSync(join(disk.folder, 'log'), 'a');
     disk.fill(0);
     const dataDir = mkdtempSync(join(tmpdir(), 'portico-log-'));
-    const port = await findFreePort();
+    const port = await findLowPort();
     const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', 'dist/current/main.js'], {
       cwd: checkout,
       env: { DATA_DIR: dataDir, HOST: '127.0.0.1', PORT: String(port) },

@@ -24,7 +24,7 @@ const last = () => readLastSequence(app.app.database, project());
 const numbers = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => from + index + 1);
 
 describe('a batch of the log', () => {
-  it('ends where its bytes do, has one entry at least, and says whether there is more', { timeout: 120_000 }, async () => {
+  it('ends where its bytes do, has one entry at least, and says whether there is more', async () => {
     const from = await last();
     await insert(6, 20_000);
     const read = (after: number, limit: number, maxBytes: number) => readEntries(app.app.database, project(), { after, limit, maxBytes });
@@ -46,7 +46,7 @@ describe('a batch of the log', () => {
   });
 });
 
-it('keeps a window of the newest entries that is bounded in entries and in bytes', { timeout: 120_000 }, async () => {
+it('keeps a window of the newest entries that is bounded in entries and in bytes', async () => {
   const after = (await last()) - 6;
   const { entries } = await readEntries(app.app.database, project(), { after, limit: 6, maxBytes: 1_000_000 });
   const [entry] = entries;
@@ -155,7 +155,7 @@ it('reads nothing for a socket that does not read, and for each of its subscript
   socket.terminate();
 });
 
-it('ends a subscription whose events would be too large, with an error that says so, and no other', { timeout: 120_000 }, async () => {
+it('ends a subscription whose events would be too large, with an error that says so, and no other', async () => {
   const after = await last();
   await insert(1, 500_000);
   const aliases = Array.from({ length: 10 }, (_, index) => `d${index}: data`).join(' ');
@@ -184,7 +184,7 @@ it('ends a subscription whose events would be too large, with an error that says
   expect(JSON.parse(events[0]?.slice(6) ?? '')).toMatchObject({ errors: [{ extensions: { code: 'invalid_request' } }] });
 });
 
-it('delivers plain JSON whatever the size of a row', { timeout: 120_000 }, async () => {
+it('delivers plain JSON whatever the size of a row', async () => {
   const after = await last();
   const feed = openPlainFeed(app, { after });
   await feed.until(({ type }) => type === 'ready');

@@ -37,7 +37,7 @@ const stale = (...names: string[]) => ({
 
 it('nothing is stale as it is checked in', async () => {
   expect(await check()).toEqual({ code: 0, out: '', err: '' });
-}, 120_000);
+});
 
 it('a route, a description or a fault that changes makes what is printed stale', async () => {
   const route = ["summary: 'Compute overview'", "summary: 'Overview'"] as const;
@@ -70,7 +70,7 @@ it('a field that is renamed in the schema, but not in the table, stops the start
     '`npm run documents` writes these files anew, and all that is generated from them.',
     '',
   ]);
-}, 120_000);
+});
 
 it('one flag deprecates a route, and one a field: in the SDL, in the document, and in the headers of every response', async () => {
   const flag = "{ since: '2026-11-01', sunset: '2027-05-01', reason: 'Use the other.' }";
@@ -106,4 +106,4 @@ it('one flag deprecates a route, and one a field: in the SDL, in the document, a
   } finally {
     await server.kill();
   }
-}, 120_000);
+});

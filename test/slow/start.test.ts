@@ -22,8 +22,9 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import type { DemoFile } from '../../demo/file.ts';
 import { copyTemplate } from '../support/app.ts';
-import { command, copyCheckout, findFreePort, launch, type Started, start } from '../support/launch.ts';
+import { command, copyCheckout, launch, type Started, start } from '../support/launch.ts';
 import { startProgram } from '../support/portico.ts';
+import { findLowPort } from '../support/ports.ts';
 
 // Processes: each start takes seconds, so few are made, and the tests go on with what the ones before them left.
 const run = promisify(execFile);
@@ -47,7 +48,7 @@ async function begin(env: Record<string, string>): Promise<Started> {
 
 beforeAll(async () => {
   checkout = copyCheckout();
-  port = await findFreePort();
+  port = await findLowPort();
   const opening = watchOpening();
   const [first, other] = await Promise.all([begin({ DATA_DIR: dataDir, PORT: String(port) }), begin({ DATA_DIR: otherDir })]);
   fileAtOpening = await opening;
@@ -168,9 +169,13 @@ describe('the first start', () => {
       { marked: 50, unread_count: 0 },
     ]);
     // In the project's folder; it greets at once, and what is typed is answered.
-    const typed = `(sleep 1; printf 'uname -a\\r'; sleep 1; printf 'exit\\r'; sleep 5) | ${commands[3]?.trim()}`;
-    const shown = await run('bash', ['-c', typed], { cwd: fileURLToPath(new URL('../..', import.meta.url)) });
-    expect(shown.stdout).toMatch(/This is web-02[\s\S]*root@web-02:~# uname -a\r\nLinux web-02 [\s\S]*logout\r\n$/);
+    const project = fileURLToPath(new URL('../..', import.meta.url));
+    const terminal = startProgram('bash', ['-c', `exec ${commands[3]?.trim()}`], { cwd: project });
+    await terminal.until(/This is web-02[\s\S]*root@web-02:~# /);
+    terminal.type('uname -a\r');
+    await terminal.until(/Linux web-02 [\s\S]*root@web-02:~# /);
+    terminal.type('exit\r');
+    expect((await terminal.exit).out).toMatch(/This is web-02[\s\S]*root@web-02:~# uname -a\r\nLinux web-02 [\s\S]*logout\r\n$/);
   });
 });
 
@@ -244,7 +249,7 @@ describe('the folder has one owner', () => {
   test('where a first start was killed while it made the database, of two starts at once exactly one serves', async () => {
     const env = { DATA_DIR: join(folder, 'contended') };
     const broken = launch(checkout, ['start'], { ...env, PORT: '0' });
-    await expect.poll(() => findFiles(env.DATA_DIR, 'PG_VERSION'), { interval: 1, timeout: 60_000 }).not.toEqual([]);
+    await expect.poll(() => findFiles(env.DATA_DIR, 'PG_VERSION'), { interval: 1 }).not.toEqual([]);
     broken.process.kill('SIGKILL');
     expect(await broken.exit).toEqual({ code: null, signal: 'SIGKILL' });
     const outcomes = await Promise.allSettled([begin(env), begin(env)]);
@@ -253,7 +258,7 @@ describe('the folder has one owner', () => {
     const [winner] = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []));
     expect((await fetch(winner?.baseUrl ?? '')).status).toBe(200);
     await winner?.kill();
-  }, 120_000);
+  });
 });
 
 /** The files of that name in a folder that may not be there yet, and in the folders right below it. */
@@ -298,7 +303,7 @@ describe('the data stay', () => {
     expect(Object.values(readDemo().users).map(({ api_key }) => api_key)).toEqual(keys);
     const renewed = Object.values(readDemo().users).map(({ token }) => token);
     expect(renewed.filter((token) => tokens.includes(token))).toEqual([]);
-  }, 120_000);
+  });
 
   test('SIGTERM ends it with 0, though a client keeps its connection', async () => {
     const agent = new Agent({ keepAlive: true });
@@ -314,7 +319,7 @@ describe('the data stay', () => {
     expect((await ask('GET', `${projectPath()}/compute/overview`)).json[0].instances_total).toBe(51);
     server.process.kill('SIGINT');
     expect(await server.exit).toEqual({ code: 0, signal: null });
-  }, 120_000);
+  });
 });
 
 test('a signal that comes as the start is over, and its handlers are replaced, ends it', async () => {
@@ -332,7 +337,7 @@ test('a signal that comes as the start is over, and its handlers are replaced, e
   const timer = setTimeout(() => child.kill('SIGKILL'), 60_000);
   expect(await exit).toEqual({ code: 0, signal: null });
   clearTimeout(timer);
-}, 120_000);
+});
 
 test('DEBUG, which packages obey, has no effect: nothing prints DATABASE_URL, and the embedded database starts', async () => {
   const origin = inject('origin');
@@ -343,7 +348,7 @@ test('DEBUG, which packages obey, has no effect: nothing prints DATABASE_URL, an
     await kill();
     expect(printed.err).toBe('');
   }
-}, 60_000);
+});
 
 test('another user than the builder may start it, and is told where DATA_DIR belongs to somebody else', async () => {
   await command(checkout, ['build'], {});
@@ -381,7 +386,7 @@ test('another user than the builder may start it, and is told where DATA_DIR bel
     chmodSync(mine, mode);
     expect(await run(mine).exit).toEqual({ code: 1, out: '', err: `${path} cannot be used (EACCES): ${sentence}\n` });
   }
-}, 120_000);
+});
 
 test('a bad environment: every problem is named at once, and nothing is made', async () => {
   const bad = { DATA_DIR: join(folder, 'never'), PORT: 'http', LOG_LEVEL: 'loud', TRUST_PROXY: 'everyone', JWT_ISSUER: 'me' };
@@ -397,7 +402,7 @@ test('a bad environment: every problem is named at once, and nothing is made', a
     ]);
   }
   expect(existsSync(bad.DATA_DIR)).toBe(false);
-}, 60_000);
+});
 
 test('a folder that it cannot use is named in one sentence, whatever is wrong with it', async () => {
   const file = join(folder, 'file');

@@ -131,7 +131,7 @@ export async function startApp(env: Record<string, string> = {}): Promise<TestAp
     ask,
     graphql: (query, variables, rest) => ask('POST', '/graphql', { ...rest, body: { query, variables } }),
     async close() {
-      const isIdle = await vi.waitUntil(() => app.count().executing === 0, { timeout: 15_000 }).catch(() => false);
+      const isIdle = await vi.waitUntil(() => app.count().executing === 0, { timeout: 60_000 }).catch(() => false);
       await app.close();
       rmSync(dataDir, { recursive: true, force: true });
       if (url && 'server' in origin) await execute(origin.server, `DROP DATABASE ${new URL(url).pathname.slice(1)} WITH (FORCE)`);

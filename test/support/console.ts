@@ -47,7 +47,7 @@ export async function openGuest(
       for (const line of lines) line.write(bytes);
     },
     async called() {
-      for (let tries = 0; tries < 200; tries += 1) {
+      for (let tries = 0; tries < 6_000; tries += 1) {
         const [line] = lines;
         if (line) return line;
         await new Promise((resolve) => setTimeout(resolve, 10));

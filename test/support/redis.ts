@@ -51,7 +51,7 @@ export async function openRedis(): Promise<RedisServer> {
     for (let tries = 0; ; tries += 1) {
       const [reply] = await run('PING').catch(() => []);
       if (reply === 'PONG') return;
-      if (tries === 100) throw new Error('redis-server does not answer');
+      if (tries === 1_200) throw new Error('redis-server does not answer');
       await sleep(50);
     }
   };

@@ -101,7 +101,7 @@ async function proxyTo(target: string, usualPort: number): Promise<{ proxy: TcpP
   return { proxy, url: url.href };
 }
 
-const READY_WITHIN_MS = 60_000;
+const READY_WITHIN_MS = 150_000;
 
 async function openReplica(name: string, database: TcpProxy, redis: TcpProxy | null, env: Record<string, string>): Promise<Replica> {
   const port = await findLowPort();

@@ -9,7 +9,6 @@ let page: Page;
 let serial: Guest;
 let screen: Guest;
 const keys: number[] = [];
-const LONG_MS = 30_000;
 
 beforeAll(async () => {
   desk = await startDesk();
@@ -27,7 +26,7 @@ afterAll(async () => {
 
 const toConsole = (tab = 'console', id = desk.demo.instances.console) => desk.toPage(`instances/${id}/${tab}`);
 const readTerminal = (which = page) => which.locator('.xterm-rows').innerText();
-const isLive = (which = page) => which.locator('.console .connection[data-state="live"]').waitFor({ timeout: LONG_MS });
+const isLive = (which = page) => which.locator('.console .connection[data-state="live"]').waitFor();
 
 interface Session {
   readonly kind: string;
@@ -45,9 +44,9 @@ async function readSessions(instanceId = desk.demo.instances.console): Promise<r
 
 it('types into the serial console and reads its reply', async () => {
   await isLive();
-  await expect.poll(readTerminal, { timeout: LONG_MS }).toContain('root@web-02:~#');
+  await expect.poll(readTerminal).toContain('root@web-02:~#');
   await page.keyboard.type('help\n');
-  await expect.poll(readTerminal, { timeout: LONG_MS }).toMatch(/lists the commands/);
+  await expect.poll(readTerminal).toMatch(/lists the commands/);
   await desk.look(page, 'console');
   expect(await findBarriers(page)).toEqual([]);
 });
@@ -65,22 +64,22 @@ it('asks before it takes the wire from somebody', async () => {
   expect(await readSessions()).toMatchObject([{ state: 'attached' }]);
   await other.getByRole('button', { name: 'Take it over' }).click();
   await isLive(other);
-  await page.getByText('Somebody has opened this console elsewhere.').waitFor({ timeout: LONG_MS });
+  await page.getByText('Somebody has opened this console elsewhere.').waitFor();
   await other.close();
 });
 
 it('connects again', async () => {
   await page.getByRole('button', { name: 'Connect again' }).click();
   await isLive();
-  await expect.poll(readTerminal, { timeout: LONG_MS }).toContain('root@web-02:~#');
+  await expect.poll(readTerminal).toContain('root@web-02:~#');
   await page.locator('.serial').click();
   await page.keyboard.type('uname\n');
-  await expect.poll(readTerminal, { timeout: LONG_MS }).toMatch(/^Linux$/m);
+  await expect.poll(readTerminal).toMatch(/^Linux$/m);
 });
 
 it('says that the shell was left', async () => {
   await page.keyboard.type('exit\n');
-  await page.getByText('The console has hung up').waitFor({ timeout: LONG_MS });
+  await page.getByText('The console has hung up').waitFor();
   await page.getByRole('button', { name: 'Connect again' }).click();
   await isLive();
 });
@@ -88,15 +87,13 @@ it('says that the shell was left', async () => {
 it('closes its socket when the tab of the page is left', async () => {
   await expect.poll(async () => (await readSessions())[0]?.state).toBe('attached');
   await page.getByRole('link', { name: 'Facts', exact: true }).click();
-  await expect.poll(async () => (await readSessions())[0]?.state, { timeout: LONG_MS }).toBe('detached');
+  await expect.poll(async () => (await readSessions())[0]?.state).toBe('detached');
 });
 
 it('the sessions are listed, with who, how much and why they ended', async () => {
   await page.getByRole('link', { name: 'Console sessions', exact: true }).click();
   const rows = page.getByRole('grid').getByRole('row');
-  await expect
-    .poll(() => rows.allInnerTexts(), { timeout: LONG_MS })
-    .toContainEqual(expect.stringMatching(/over[\s\S]*Olivia[\s\S]*the console hung up/));
+  await expect.poll(() => rows.allInnerTexts()).toContainEqual(expect.stringMatching(/over[\s\S]*Olivia[\s\S]*the console hung up/));
   expect((await rows.allInnerTexts()).join('\n')).toMatch(/another session of this console began/);
   await desk.look(page, 'console-sessions');
 });
@@ -110,7 +107,7 @@ it('a running session is ended after a question, by the name of its user', async
   await row.getByRole('button', { name: 'End' }).click();
   await page.getByRole('heading', { name: /End the session of/ }).waitFor();
   await page.getByRole('button', { name: 'End the session' }).click();
-  await own.getByText('Somebody has ended this session.').waitFor({ timeout: LONG_MS });
+  await own.getByText('Somebody has ended this session.').waitFor();
   await expect.poll(async () => (await readSessions())[0]?.endReason).toBe('ended');
   await own.close();
 });
@@ -136,7 +133,7 @@ it('shows a screen, which no one said it would be, and sends it keys', async () 
 
 it('says in words why there is no console: none behind it, a role too low, a key', async () => {
   await page.goto(desk.baseUrl + toConsole('console', desk.demo.instances.trial_already_open));
-  await page.getByText('There is no console behind this instance').waitFor({ timeout: LONG_MS });
+  await page.getByText('There is no console behind this instance').waitFor();
   const viewer = await desk.open();
   await desk.signIn(viewer, 'viewer', toConsole());
   await viewer.getByRole('heading', { name: 'Your role opens no console' }).waitFor();

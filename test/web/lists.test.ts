@@ -163,7 +163,7 @@ describe('instances', () => {
     await page.locator('.table.stale').waitFor();
     expect((await readNames()).length).toBeGreaterThan(10);
     await page.unroute('**/graphql');
-    await page.locator('.table:not(.stale)').waitFor({ timeout: 20_000 });
+    await page.locator('.table:not(.stale)').waitFor();
     await expect.poll(() => page.locator('[data-code]').count()).toBe(0);
   });
 

@@ -98,6 +98,7 @@ export async function startDesk(env: Record<string, string> = {}): Promise<DeskT
     complaints: complaints ?? [],
     async open(options = {}) {
       const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+      context.setDefaultTimeout(60_000);
       watch(context);
       return context.newPage();
     },

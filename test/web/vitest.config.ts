@@ -11,8 +11,7 @@ export default defineConfig({
     ...test,
     globalSetup: 'test/support/database.ts',
     include: ['test/web/*.test.ts'],
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    testTimeout: 300_000,
     maxWorkers: 2,
   },
 });

@@ -39,7 +39,7 @@ export function Search({ projectId }: { projectId: string | null }) {
   const failure = error && !loading ? toFailure(error) : null;
   useEnded(failure?.code);
   const combobox = useComboboxStore({ value: text, setValue: setText });
-  // Enter pressed before there is a result opens the first one once it has arrived.
+  // Enter pressed before there is a result for the text opens the first one once it has arrived.
   const [isAwaited, setAwaited] = useState(false);
   useSlash(input);
   const instances = (prefix && data?.project?.instances.nodes) || [];
@@ -51,14 +51,18 @@ export function Search({ projectId }: { projectId: string | null }) {
     input.current?.blur();
     navigate(address);
   };
-  const first = prefix === text.trim() ? addresses[0] : undefined;
+  const isUpToDate = prefix === text.trim();
+  const first = isUpToDate ? addresses[0] : undefined;
   useEffect(() => {
     if (isAwaited && first) open(first);
   });
   if (!projectId) return <span className="search" />;
-  const onKeyDown = ({ key }: KeyboardEvent) => {
+  const onKeyDownCapture = (event: KeyboardEvent) => {
     const { activeId } = combobox.getState();
-    setAwaited(key === 'Enter' && !(activeId && combobox.item(activeId)));
+    const isAhead = event.key === 'Enter' && !(isUpToDate && activeId && combobox.item(activeId));
+    // The active item may be one that the text before had found.
+    if (isAhead) event.preventDefault();
+    setAwaited(isAhead);
   };
   return (
     <search className="search">
@@ -69,7 +73,7 @@ export function Search({ projectId }: { projectId: string | null }) {
           placeholder="Search ( / )"
           aria-label="Search instances and pages"
           autoSelect
-          onKeyDown={onKeyDown}
+          onKeyDownCapture={onKeyDownCapture}
           onBlur={() => setAwaited(false)}
         />
         {prefix !== '' && (
