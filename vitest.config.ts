@@ -23,6 +23,7 @@ const withoutDatabase = [
   'coalesce',
   'compose',
   'config',
+  'connection-buffers',
   'docs',
   'fair-limit',
   'failure',

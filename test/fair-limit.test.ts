@@ -17,7 +17,7 @@ function recordTasks(max: number) {
     ends.shift()?.();
     await settle();
   };
-  return { begun, run, endNext };
+  return { limit, begun, run, endNext };
 }
 
 it('an owner of many tasks waits for themselves, others for one of each', async () => {
@@ -30,13 +30,15 @@ it('an owner of many tasks waits for themselves, others for one of each', async 
 });
 
 it('one owner has half of the places, and others the rest', async () => {
-  const { begun, run, endNext } = recordTasks(4);
+  const { limit, begun, run, endNext } = recordTasks(4);
   for (let index = 1; index <= 8; index += 1) void run('many', String(index));
   for (let index = 1; index <= 3; index += 1) void run(`other ${index}`);
   await settle();
   expect(begun).toEqual(['1', '2', 'other 1', 'other 2']);
+  expect(limit.waiting).toBe(7);
   for (let ended = 0; ended < 2; ended += 1) await endNext();
   expect(begun.slice(4)).toEqual(['other 3', '3']);
+  expect(limit.waiting).toBe(5);
 });
 
 it('a task that fails makes room for the next, also of the same owner', async () => {

@@ -2,6 +2,7 @@ import { IncomingMessage, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, it, vi } from 'vitest';
+import { runInNextIteration } from '../src/kernel/iteration.ts';
 import { QueuedRequest } from '../src/transport/http/pipelining.ts';
 import { numberOf, openServer } from './support/server.ts';
 import { openWire } from './support/wire.ts';
@@ -66,6 +67,20 @@ it.each([
     going.pop()?.();
   }
   await expect.poll(() => buffers.bytes).toBe(0);
+});
+
+it('a body that is read as it comes counts for nothing', async () => {
+  const { wire, buffers } = await open({
+    handler(request, response) {
+      request.on('end', () => answer(response, 'read')).resume();
+    },
+  });
+  wire.write('POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n');
+  for (let part = 0; part < 5; part += 1) wire.write('1\r\nx\r\n'.repeat(1_000));
+  wire.write('0\r\n\r\n');
+  expect(await wire.receive(1)).toHaveLength(1);
+  await expect.poll(() => buffers.bytes).toBe(0);
+  expect(wire.socket.destroyed).toBe(false);
 });
 
 it('bodies are read in their turn', async () => {
@@ -164,6 +179,31 @@ it('an upgrade waits for its turn', async () => {
   expect(events).toEqual(['0', '1', '2', 'upgrade first']);
 });
 
+it('what comes after an upgrade waits with it', async () => {
+  const { wire } = await open({
+    async handler(request, response) {
+      await sleep(100);
+      // Others have pieces of work that come first.
+      for (let piece = 0; piece < 5; piece += 1) runInNextIteration(() => {});
+      answer(response, String(numberOf(request)));
+    },
+    upgrade(_request, socket, head) {
+      let text = String(head);
+      socket.on('data', (bytes) => {
+        text += bytes;
+        if (text.endsWith('.')) socket.end(`HTTP/1.1 200 OK\r\nContent-Length: ${text.length}\r\n\r\n${text}`);
+      });
+    },
+  });
+  wire.write(`${requests(1)}GET /1 HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`);
+  await sleep(20);
+  wire.write('later');
+  expect(await wire.receive(1)).toHaveLength(1);
+  await sleep(20);
+  wire.write('.');
+  expect((await wire.receive(2)).map(({ body }) => body)).toEqual(['0', 'later.']);
+});
+
 it('clients that go in the middle leave nothing behind', async () => {
   const { baseUrl, buffers, server } = await open({
     async handler(request, response) {
@@ -188,8 +228,10 @@ it('of a connection that goes, only the request that is being answered hears', a
   const told = vi.spyOn(QueuedRequest.prototype, 'destroy');
   closing.push(() => vi.restoreAllMocks());
   let aborted = 0;
+  const begun: number[] = [];
   const { wire, buffers } = await open({
     handler(request, response) {
+      begun.push(numberOf(request));
       if (numberOf(request) === 0) answer(response, 'x');
       else request.on('aborted', () => (aborted += 1));
     },
@@ -202,6 +244,8 @@ it('of a connection that goes, only the request that is being answered hears', a
   wire.socket.resetAndDestroy();
   await expect.poll(() => aborted).toBe(1);
   await expect.poll(() => buffers.bytes).toBe(0);
+  await sleep(50);
+  expect(begun).toEqual([0, 1]);
   expect(destroyed.mock.calls.length).toBeLessThan(5);
   // Hundreds of stack traces would hold up everybody.
   const failures = told.mock.calls.map(([failure]) => failure?.stack ?? '');

@@ -45,6 +45,19 @@ it('an owner has one turn at a time, and others have theirs in between', async (
   expect(seen).toEqual(['a', 'one', 'another', 'b', 'c']);
 });
 
+it('a turn that is asked for while another of its owner has begun comes behind that', async () => {
+  const turns = new Turns();
+  const seen: string[] = [];
+  const take = (name: string) => turns.take('one').then(() => void seen.push(name));
+  void take('a');
+  await take('b');
+  const last = take('c');
+  for (let step = 0; step < 10; step += 1) await Promise.resolve();
+  expect(seen).toEqual(['a', 'b']);
+  await last;
+  expect(seen).toEqual(['a', 'b', 'c']);
+});
+
 it('a turn that took long is followed by a pause as long', async () => {
   const turns = new Turns();
   await turns.take('one');
