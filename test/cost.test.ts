@@ -26,6 +26,29 @@ it('an honest page of a panel passes, and a hostile document does not', async ()
   });
 });
 
+it('a document may cost as much, be as broad and as deep as the limits say, and no more', async () => {
+  const fields = (count: number) => 'id '.repeat(count);
+  const dear = (more: string) =>
+    `{ viewer { ${more} organizations(first: 78) { nodes { ${fields(39)} projects(first: 100) { nodes { ${fields(5)} } } } } } }`;
+  const { json } = await ask(dear(''));
+  expect([Object.keys(json), json.extensions]).toEqual([['data', 'extensions'], costOf(50_000)]);
+  const deep = (last: string) => {
+    let selection = last;
+    for (let level = 0; level < 5; level += 1) selection = `{ nodes { organization { projects(first: 1) ${selection} } } }`;
+    return `{ viewer { organizations(first: 1) { nodes { projects(first: 1) ${selection} } } } }`;
+  };
+  for (const document of [`{ viewer { ${fields(499)} } }`, deep('{ totalCount }')])
+    expect((await ask(document, {}, {})).json).not.toHaveProperty('errors');
+  for (const [document, excess] of [
+    [dear('id'), 'complexity 50001, at most 50000'],
+    [`{ viewer { ${fields(500)} } }`, 'breadth 501, at most 500'],
+    [deep('{ nodes { id } }'), 'depth 21, at most 20'],
+  ] as const) {
+    const message = `The document is too large: ${excess}.`;
+    expect((await ask(document, {}, {})).json).toEqual({ errors: [{ message, extensions: { code: 'invalid_request' } }] });
+  }
+});
+
 it('introspection is not repeated under other names', async () => {
   const { json } = await ask(getIntrospectionQuery(), {}, {});
   expect(json.data.__schema.types.length).toBeGreaterThan(50);

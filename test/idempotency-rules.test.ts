@@ -383,6 +383,27 @@ describe('what is kept', () => {
     expect((await post(key, { name: 'undone' })).status).toBe(201);
   });
 
+  test('is no response with an error in it: the request may be answered better the next time', async () => {
+    const instance = randomUUID();
+    const document = `mutation($input: CreateDashboardInput!) { createDashboard(input: $input) {
+      dashboard { id project { instance(id: "${instance}") { name } } } } }`;
+    const ask = (key: string) => mutate(key, { name: 'answered better' }, document);
+    const key = randomUUID();
+    const first = await ask(key);
+    expect([codeOf(first), first.json.data.createDashboard.dashboard.project]).toEqual(['not_found', { instance: null }]);
+    expect(bytesOf(await ask(key))).toEqual(bytesOf(first));
+    await run(
+      `INSERT INTO instances (id, project_id, name, status, plan, region, vcpu, ram_mb, storage_gb)
+       VALUES ($1::uuid, $2::uuid, 'late', 'active', 'vps-s', 'eu-test-1', 1, 1024, 10)`,
+      instance,
+      app.demo.project_id,
+    );
+    const { json } = await ask(key);
+    const { id } = first.json.data.createDashboard.dashboard;
+    expect(json).toEqual({ data: { createDashboard: { dashboard: { id, project: { instance: { name: 'late' } } } } } });
+    expect(await named('answered better')).toBe(1);
+  });
+
   test('is forgotten after 24 hours, and deleted an hour later', async () => {
     const key = randomUUID();
     const first = await post(key, { name: 'forgotten' });

@@ -100,9 +100,25 @@ it('a session is claimed at its own instance alone', async () => {
   const consoles = openProcess();
   const elsewhere = app.demo.instances.console;
   await setEndpoint(app, elsewhere, { port: guest.port });
-  expect(await consoles.prepare(member, { ...request, instanceId: elsewhere, sessionId: id })).toBe('session_gone');
+  const asked = consoles.prepare(member, { ...request, instanceId: elsewhere, sessionId: id });
   const client = createClient();
-  await attach(consoles, member, id, client);
+  // At that moment the same user asks for it where it is.
+  await Promise.all([expect(asked).resolves.toBe('session_gone'), attach(consoles, member, id, client)]);
+  await expect.poll(client.output).toBe('before');
+});
+
+it('a process that closes claims none: the session is there for the next', async () => {
+  const member = await admit('member');
+  const former = openProcess();
+  const id = await begin(former, member);
+  await former.close();
+  const closed = openProcess();
+  await closed.close();
+  await expect(closed.prepare(member, { ...request, instanceId: instance, sessionId: id })).rejects.toMatchObject({
+    code: 'service_unavailable',
+  });
+  const client = createClient();
+  await attach(openProcess(), member, id, client);
   await expect.poll(client.output).toBe('before');
 });
 

@@ -147,6 +147,36 @@ describe('a session', () => {
     expect(await mine.closed).toEqual({ code: 4410, reason: 'ended' });
   });
 
+  it('is listed as running or as over', async () => {
+    const [over, running] = [await open(other), await open(instance)];
+    await expect.poll(() => guest.lines.size).toBe(2);
+    await end(over.sessionId(), 'member');
+    const ask = async (filter: string) => {
+      const query = `{ project(id: "${app.demo.project_id}") { consoleSessions(first: 100, filter: ${filter}) { totalCount nodes { id } } } }`;
+      const { totalCount, nodes } = (await app.graphql(query, {}, { as: 'member' })).json.data.project.consoleSessions;
+      expect(nodes).toHaveLength(totalCount);
+      return nodes.map(({ id }: { id: string }) => id);
+    };
+    expect(await ask('{ running: true }')).toEqual([running.sessionId()]);
+    const ended = await ask('{ running: false }');
+    expect([ended.includes(over.sessionId()), ended.includes(running.sessionId())]).toEqual([true, false]);
+    expect(await ask('{ running: null }')).toEqual([running.sessionId(), ...ended]);
+  });
+
+  it('is not for a viewer to end, be it one of their own from before', async () => {
+    const mine = await open(instance);
+    await guest.called();
+    await end(mine.sessionId(), 'member');
+    const projectId_userId = { projectId: app.demo.project_id, userId: app.demo.users.member.id };
+    const setRole = (role: 'viewer' | 'member') => app.app.database.projectMember.update({ where: { projectId_userId }, data: { role } });
+    await setRole('viewer');
+    try {
+      expect(await end(mine.sessionId(), 'member')).toBe('permission_denied');
+    } finally {
+      await setRole('member');
+    }
+  });
+
   it('is one of so many that a user may have', async () => {
     await setEndpoint(app, instance, { kind: 'vnc', port: guest.port });
     const consoles = [await open(instance), await open(instance), await open(instance)];

@@ -1,0 +1,282 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { type Endpoint, isSameEndpoint } from '../../src/consoles/endpoint.ts';
+import {
+  claimSession,
+  findInstance,
+  insertSession,
+  isSessionRunning,
+  readHandover,
+  recordAttachment,
+  saveEnds,
+  saveHandover,
+  saveSessions,
+  takeSession,
+} from '../../src/consoles/store.ts';
+import { makeUuid } from '../../src/kernel/uuid.ts';
+import type { Database } from '../../src/platform/database.ts';
+import { startApp, type TestApp } from '../support/app.ts';
+
+let app: TestApp;
+let database: Database;
+/** What a session is asked for by. */
+let facts: { readonly projectId: string; readonly instanceId: string; readonly userId: string };
+beforeAll(async () => {
+  app = await startApp();
+  database = app.app.database;
+  const { project_id: projectId, instances, users } = app.demo;
+  facts = { projectId, instanceId: instances.console, userId: users.member.id };
+});
+afterAll(() => app.close());
+
+const [owner, another] = [randomUUID(), randomUUID()];
+const ended = new Date('2026-01-02T03:04:05.000Z');
+const over = { ended, endReason: 'idle' } as const;
+let id: string;
+beforeEach(() => {
+  id = makeUuid();
+});
+
+/** A session that runs in the process `owner`, with what a test says of it. */
+async function add(rest: object = {}): Promise<string> {
+  const row = { id: makeUuid(), ...facts, instanceName: 'web', userEmail: '', kind: 'serial' as const, owner, runner: owner };
+  await database.consoleSession.create({ data: { ...row, ...rest } });
+  return 'id' in rest ? String(rest.id) : row.id;
+}
+
+const read = () => database.consoleSession.findUniqueOrThrow({ where: { id } });
+const counts = (bytes: number) => ({ id, bytesIn: bytes, bytesOut: bytes });
+const countHandovers = () => database.consoleHandover.count({ where: { sessionId: id } });
+const handover = { position: 5, scrollback: Buffer.from('hello') };
+
+/** From here on the user has no running session but those of the test. */
+const endOthers = () => database.consoleSession.updateMany({ where: { userId: facts.userId, ended: null, id: { not: id } }, data: over });
+
+/** The sessions that are not the one that is meant, each for one reason. */
+const others = () => [
+  { what: 'of another user', given: { userId: app.demo.users.admin.id } },
+  { what: 'of another instance', given: { instanceId: app.demo.instances.eligible } },
+  { what: 'of another project', given: { projectId: app.demo.empty_project_id } },
+];
+
+it('an instance is found in its own project alone', async () => {
+  expect(await findInstance(database, facts.projectId, facts.instanceId)).not.toBeNull();
+  expect(await findInstance(database, app.demo.empty_project_id, facts.instanceId)).toBeNull();
+});
+
+it('an endpoint is another one where any part of it is', () => {
+  const line: Endpoint = { kind: 'serial', host: '127.0.0.1', port: 1, socketPath: null };
+  const path: Endpoint = { kind: 'serial', host: null, port: null, socketPath: '/run/one' };
+  for (const one of [line, path]) expect(isSameEndpoint(one, { ...one })).toBe(true);
+  const others: Array<[Endpoint, Partial<Endpoint>]> = [
+    [line, { kind: 'vnc' }],
+    [line, { host: '127.0.0.2' }],
+    [line, { port: 2 }],
+    [path, { socketPath: '/run/two' }],
+  ];
+  for (const [one, part] of others) expect(isSameEndpoint(one, { ...one, ...part }), JSON.stringify(part)).toBe(false);
+});
+
+describe('a new session', () => {
+  const start = (max: number, rest: object = {}) => {
+    const session = { id, ...facts, instanceName: 'web', userEmail: '', kind: 'serial' as const, clientAddress: '192.0.2.1', owner };
+    return insertSession(database, { ...session, ...rest }, max);
+  };
+
+  it('is one of so many that have a client, and whose process lives', async () => {
+    await endOthers();
+    const rest = { instanceId: app.demo.instances.eligible };
+    await add({ ...rest, detachedAt: ended });
+    await add({ ...rest, ...over });
+    await add({ ...rest, userId: app.demo.users.admin.id });
+    await add({ ...rest, seen: new Date(Date.now() - 25_000) });
+    expect(await start(1)).toEqual([]);
+    expect(await read()).toMatchObject({ owner, runner: owner, clientAddresses: ['192.0.2.1'], ended: null });
+    id = makeUuid();
+    expect(await start(1, { kind: 'vnc' })).toBeNull();
+    expect(await database.consoleSession.findUnique({ where: { id } })).toBeNull();
+    expect(await start(2, { kind: 'vnc' })).toEqual([]);
+  });
+
+  it('of a serial console ends the others there, whose places it takes, and no other session', async () => {
+    await endOthers();
+    const elsewhere = await add({ instanceId: app.demo.instances.eligible });
+    const screen = await add({ kind: 'vnc' });
+    const taken = [await add(), await add({ userId: app.demo.users.admin.id })];
+    expect(await start(2)).toBeNull();
+    const started = await start(3);
+    // Some are those of other tests.
+    expect(started).toEqual(expect.arrayContaining(taken));
+    expect(started).not.toContain(screen);
+    const find = async (ids: string[]) => {
+      const rows = await database.consoleSession.findMany({ where: { id: { in: ids } } });
+      return rows.map(({ endReason }) => endReason);
+    };
+    expect([await find(taken), await find([elsewhere, screen, id])]).toEqual([
+      ['taken_over', 'taken_over'],
+      [null, null, null],
+    ]);
+    await add({ id: (id = makeUuid()) });
+    expect(await start(10, { id: makeUuid(), kind: 'vnc' })).toEqual([]);
+    expect((await read()).ended).toBeNull();
+  });
+});
+
+describe('a claim', () => {
+  it('makes the process the owner, and tells who may run the session', async () => {
+    await add({ id });
+    const [second, third] = [randomUUID(), randomUUID()];
+    expect(await claimSession(database, { id, ...facts, owner: second })).toEqual([owner, owner]);
+    expect(await claimSession(database, { id, ...facts, owner: third })).toEqual([second, owner]);
+    expect(await read()).toMatchObject({ owner: third, runner: owner });
+  });
+
+  it('of a session from before there was a runner is of that of its owner', async () => {
+    await add({ id, runner: null });
+    expect(await claimSession(database, { id, ...facts, owner: another })).toEqual([owner, owner]);
+    expect(await read()).toMatchObject({ owner: another, runner: owner });
+  });
+
+  it('is for the session of a user, an instance and a project, and while it runs', async () => {
+    await add({ id });
+    for (const { what, given } of others()) {
+      expect(await claimSession(database, { id, ...facts, ...given, owner: another }), what).toBeNull();
+      expect(await isSessionRunning(database, { id, ...facts, ...given }), what).toBe(false);
+    }
+    expect(await isSessionRunning(database, { id, ...facts })).toBe(true);
+    await database.consoleSession.update({ where: { id }, data: over });
+    expect(await claimSession(database, { id, ...facts, owner: another })).toBeNull();
+    expect(await isSessionRunning(database, { id, ...facts })).toBe(false);
+    expect(await read()).toMatchObject({ owner, runner: owner });
+  });
+});
+
+describe('a session is taken', () => {
+  it('by its owner, with what was stored of it', async () => {
+    await add({ id, owner: another, bytesIn: 3, bytesOut: 4 });
+    await saveHandover(database, owner, counts(7), handover);
+    expect(await takeSession(database, another, id)).toEqual({ id, bytesIn: 7, bytesOut: 7 });
+    expect(await read()).toMatchObject({ owner: another, runner: another });
+    expect(await countHandovers()).toBe(0);
+  });
+
+  it.each([
+    ['by a process that has not claimed it', {}],
+    ['after it has ended', { owner: another, ...over }],
+  ])('not %s, and what was stored stays', async (_when, rest) => {
+    await add({ id, ...rest });
+    await database.consoleHandover.create({ data: { sessionId: id, owner, ...handover } });
+    expect(await takeSession(database, another, id)).toBeNull();
+    expect(await read()).toMatchObject({ runner: owner });
+    expect(await countHandovers()).toBe(1);
+  });
+});
+
+describe('what a process stores of a session for the next', () => {
+  it('is read as of the processes that may have stored it, the newest first', async () => {
+    await add({ id });
+    await saveHandover(database, owner, counts(1), handover);
+    await database.consoleHandover.create({
+      data: { sessionId: id, owner: another, position: 1, scrollback: Buffer.from('x'), created: new Date(0) },
+    });
+    expect(await readHandover(database, id, [randomUUID()])).toBeNull();
+    expect(await readHandover(database, id, [another])).toMatchObject({ position: 1 });
+    expect(await readHandover(database, id, [owner, another])).toMatchObject({ position: 5 });
+    await saveHandover(database, owner, counts(1), { position: 9, scrollback: Buffer.from('x') });
+    expect(await readHandover(database, id, [owner])).toMatchObject({ position: 9 });
+  });
+
+  it('is its last heartbeat, without a client', async () => {
+    await add({ id, seen: ended });
+    await saveHandover(database, owner, counts(6), handover);
+    const { seen, detachedAt } = await read();
+    expect([seen > ended, detachedAt !== null, await countHandovers()]).toEqual([true, true, 1]);
+    await database.consoleSession.update({ where: { id }, data: { detachedAt: ended } });
+    await saveHandover(database, owner, counts(8), handover);
+    expect(await read()).toMatchObject({ bytesIn: 8n, bytesOut: 8n, detachedAt: ended });
+  });
+
+  it.each([
+    ['that another process runs', { runner: another }],
+    ['that has ended', over],
+  ])('is nothing of one %s', async (_which, rest) => {
+    await add({ id, ...rest });
+    await saveHandover(database, owner, counts(6), handover);
+    expect([await read(), await countHandovers()]).toMatchObject([{ bytesIn: 0n, bytesOut: 0n, detachedAt: null }, 0]);
+  });
+});
+
+describe('a heartbeat', () => {
+  it('says since when there is no client, until there is one', async () => {
+    await add({ id, seen: ended, detachedAt: ended });
+    await saveSessions(database, owner, [{ ...counts(2), isDetached: true }]);
+    const { seen, ...saved } = await read();
+    expect([seen > ended, saved]).toMatchObject([true, { detachedAt: ended, bytesIn: 2n, bytesOut: 2n }]);
+    await saveSessions(database, owner, [{ ...counts(2), isDetached: false }]);
+    expect((await read()).detachedAt).toBeNull();
+    await saveSessions(database, owner, [{ ...counts(2), isDetached: true }]);
+    expect((await read()).detachedAt).not.toBeNull();
+  });
+
+  it.each([
+    ['that another process has claimed', { owner: another }],
+    ['that has ended', over],
+  ])('changes nothing of a session %s', async (_which, rest) => {
+    await add({ id, seen: ended, ...rest });
+    const before = await read();
+    await saveSessions(database, owner, [{ ...counts(2), isDetached: true }]);
+    expect(await read()).toEqual(before);
+  });
+});
+
+describe('an end', () => {
+  const end = () => saveEnds(database, owner, [{ ...counts(9), reason: 'console_closed', secondsAgo: 0 }]);
+
+  it('is saved once: a later one brings the last counts, and no other reason or time', async () => {
+    await add({ id });
+    await end();
+    expect(await read()).toMatchObject({ endReason: 'console_closed', ended: expect.any(Date), bytesIn: 9n });
+    await database.consoleSession.update({ where: { id }, data: { ...over, bytesIn: 0 } });
+    await end();
+    expect(await read()).toMatchObject({ ...over, bytesIn: 9n, bytesOut: 9n });
+  });
+
+  it('is not saved by a process that runs the session no longer', async () => {
+    await add({ id, runner: another });
+    await end();
+    expect(await read()).toMatchObject({ ended: null, endReason: null, bytesIn: 0n });
+  });
+});
+
+describe('an attachment', () => {
+  const attach = (max = 100) => recordAttachment(database, { id, userId: facts.userId, clientAddress: '192.0.2.1', owner }, max);
+
+  it('is that of the process that runs the session, also where another has claimed it', async () => {
+    await add({ id, owner: another, detachedAt: ended, seen: ended });
+    expect(await attach()).toBe('entered');
+    const { seen, ...saved } = await read();
+    expect([seen > ended, saved]).toMatchObject([true, { owner, detachedAt: null, clientAddresses: ['192.0.2.1'] }]);
+  });
+
+  it.each([
+    ['has ended', over],
+    ['runs in another process', { runner: another }],
+  ])('is lost where the session %s', async (_which, rest) => {
+    await add({ id, ...rest });
+    expect(await attach()).toBe('lost');
+    expect((await read()).clientAddresses).toEqual([]);
+  });
+
+  it('counts the other sessions of the user that have a client, and whose process lives', async () => {
+    await add({ id });
+    await endOthers();
+    await add({ detachedAt: ended });
+    await add(over);
+    await add({ userId: app.demo.users.admin.id });
+    await add({ seen: new Date(Date.now() - 25_000) });
+    expect(await attach(1)).toBe('entered');
+    await add({ seen: new Date(Date.now() - 10_000) });
+    expect(await attach(1)).toBe('too_many_consoles');
+    expect(await attach(2)).toBe('entered');
+  });
+});
