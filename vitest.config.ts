@@ -72,28 +72,36 @@ const app = project('app', {
   ...asserting,
 });
 
-/** Tests that build, start programs, measure, or wait for more than ten seconds; only `npm run test:services` runs them. */
-const slow = project('slow', { globalSetup, include: ['test/slow/*.test.ts'], maxWorkers });
-
 const inServices = (names: readonly string[]) => names.map((name) => `test/services/${name}.test.ts`);
 
-/** Tests that break their own services, or work for a time and count: they mostly wait. */
-const enduring = inServices(['memory', 'nemesis', 'rolling']);
+/** Tests that break their own services, work for a time and count, or wait for a minute: they all run at the same time. */
+const enduring = [
+  ...inServices(['memory', 'nemesis', 'rolling']),
+  ...['consoles', 'hardening', 'unread'].map((name) => `test/slow/${name}.test.ts`),
+];
+
+/** Tests of outages and their deadlines: they measure, but mostly wait, and leave a part of two cores idle even together. */
+const waiting = inServices(['consoles', 'outages', 'redis-faults', 'silence']);
 
 /** Tests that measure, or count what is exact only while Redis answers in time: nothing else runs at the same time. */
-const measuring = inServices(['console-volume', 'consoles', 'limits', 'outages', 'redis-faults', 'revocation', 'silence', 'wakeups']);
+const measuring = inServices(['console-volume', 'limits', 'revocation', 'wakeups']);
+
+/** Tests that build, start programs, measure, or wait for more than ten seconds; only `npm run test:services` runs them. */
+const slow = project('slow', { globalSetup, include: ['test/slow/*.test.ts'], exclude: enduring, maxWorkers });
 
 /** Tests that need PostgreSQL and Redis. */
 const services = project('services', {
   globalSetup,
   include: ['test/services/*.test.ts'],
-  exclude: [...enduring, ...measuring],
-  maxWorkers,
+  exclude: [...enduring, ...waiting, ...measuring],
+  ...shared,
 });
 
-const faults = project('faults', { globalSetup, include: enduring, maxWorkers: 3, sequence: { groupOrder: 1 } });
+const faults = project('faults', { globalSetup, include: enduring, maxWorkers: enduring.length, sequence: { groupOrder: 1 } });
 
-const alone = project('alone', { globalSetup, include: measuring, maxWorkers: 1, sequence: { groupOrder: 2 } });
+const patient = project('patient', { globalSetup, include: waiting, maxWorkers: 2, sequence: { groupOrder: 2 } });
+
+const alone = project('alone', { globalSetup, include: measuring, maxWorkers: 1, sequence: { groupOrder: 3 } });
 
 /** Run by hand: it measures for minutes, and needs an otherwise idle machine. */
 const siege = project('siege', { globalSetup, include: ['test/siege/*.test.ts'], maxWorkers: 1 });
@@ -107,6 +115,8 @@ export default defineConfig({
     hookTimeout: 180_000,
     expect: { poll: { timeout: 60_000 } },
     execArgv,
-    projects: process.env.SIEGE_SECONDS ? [siege] : [pure, app, slow, ...(process.env.TEST_DATABASE_URL ? [services, faults, alone] : [])],
+    projects: process.env.SIEGE_SECONDS
+      ? [siege]
+      : [pure, app, slow, ...(process.env.TEST_DATABASE_URL ? [services, faults, patient, alone] : [])],
   },
 });
