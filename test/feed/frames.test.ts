@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import WebSocket from 'ws';
 import { startApp, type TestApp } from '../support/app.ts';
 import { countCases } from '../support/cases.ts';
-import { type FeedSocket, openSocket } from '../support/feed.ts';
+import { type FeedSocket, openSocket, publish } from '../support/feed.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -160,6 +160,24 @@ it('carries fifty operations, and refuses the 51st; an id like __proto__ is an i
   say(feed, { id: 's1', type: 'complete' });
   say(feed, { id: 's52', type: 'subscribe', payload: subscription() });
   expect(await feed.until(({ id }) => id === 's52')).toMatchObject({ type: 'next' });
+  feed.socket.terminate();
+});
+
+it('does not execute what is completed before it begins, nor what waits for its id and is completed too', async () => {
+  const feed = await open();
+  const inProject = { organizationId: app.demo.organization_id, projectId: app.demo.project_id };
+  const publishing = (title: string) => ({
+    query: 'mutation ($input: PublishNotificationInput!) { publishNotification(input: $input) { notification { title sequence } } }',
+    variables: { input: { ...inProject, kind: 'test.frames', severity: 'info', title } },
+  });
+  const before = await publish(app, 'before');
+  for (const title of ['at once', 'waiting']) {
+    say(feed, { id: '1', type: 'subscribe', payload: publishing(title) });
+    say(feed, { id: '1', type: 'complete' });
+  }
+  say(feed, { id: '1', type: 'subscribe', payload: publishing('last') });
+  const { payload } = await feed.until(({ id, type }) => id === '1' && type === 'next');
+  expect(payload.data.publishNotification.notification).toEqual({ title: 'last', sequence: before + 1 });
   feed.socket.terminate();
 });
 
