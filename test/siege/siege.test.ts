@@ -165,25 +165,37 @@ async function work(seconds: number): Promise<Outcome[]> {
   return outcomes;
 }
 
-/** Has an honest client ask for nearly as much as a response holds, and read it; the sizes of the responses. */
-async function readMuch(seconds: number): Promise<number[]> {
+interface Reading {
+  readonly at: string;
+  readonly ms: number;
+  readonly size: number;
+  readonly status: number | undefined;
+  readonly failure: string | undefined;
+}
+
+/** Has an honest client ask for nearly as much as a response holds, and read it. */
+async function readMuch(seconds: number): Promise<Reading[]> {
   const place = `project(organizationId: "${foreignOrganization.id}", id: "${foreignProject.id}")`;
   const body = JSON.stringify({ query: `{ ${place} { notifications(first: 100) { nodes { title body data } } } }` });
   const headers = { authorization: `Bearer ${reader.key}`, 'content-type': 'application/json', connection: 'close' };
   const options = { method: 'POST', path: '/graphql', port: replica().port, localAddress: reader.address, headers };
-  const sizes: number[] = [];
+  const readings: Reading[] = [];
   for (const deadline = Date.now() + seconds * 1000; Date.now() < deadline; await sleep(READ_INTERVAL_MS)) {
     let size = 0;
+    let status: number | undefined;
+    let failure: string | undefined;
+    const began = performance.now();
     await new Promise<void>((resolve) => {
       const asking = request({ host: '127.0.0.1', ...options }, (response) => {
+        status = response.statusCode;
         response.on('data', (bytes: Buffer) => (size += bytes.length));
       });
-      asking.on('error', () => {}).once('close', resolve);
+      asking.on('error', ({ message }) => (failure = message)).once('close', resolve);
       asking.end(body);
     });
-    sizes.push(size);
+    readings.push({ at: new Date().toISOString(), ms: performance.now() - began, size, status, failure });
   }
-  return sizes;
+  return readings;
 }
 
 /** An honest feed: every number in order. */
@@ -253,7 +265,7 @@ it(`serves honest clients through ${SIEGE_SECONDS} s of those who ask for much a
   // The first seconds are the besiegers' alone: what is measured is a siege under way.
   const besieging = besiege(SIEGE_SECONDS + 5);
   await sleep(5_000);
-  const [siege, sizes] = await Promise.all([work(SIEGE_SECONDS), readMuch(SIEGE_SECONDS)]);
+  const [siege, readings] = await Promise.all([work(SIEGE_SECONDS), readMuch(SIEGE_SECONDS)]);
   clearInterval(publishing);
   const counts = await besieging;
   clearInterval(watching);
@@ -271,11 +283,11 @@ it(`serves honest clients through ${SIEGE_SECONDS} s of those who ask for much a
   console.log(
     `resident ${before.toFixed(0)} → at most ${peak.toFixed(0)} MiB; honest requests ${calm.length} calm, ${siege.length} besieged; ` +
       `median ${p50(calm).toFixed(1)} → ${p50(siege).toFixed(1)} ms, p99 ${p99(calm).toFixed(1)} → ${p99(siege).toFixed(1)} ms; ` +
-      `${sizes.length} large responses; besiegers: ${JSON.stringify(counts)}; ${cage ? 'confined to 512 MiB' : 'not confined: no control group'}`,
+      `${readings.length} large responses; besiegers: ${JSON.stringify(counts)}; ${cage ? 'confined to 512 MiB' : 'not confined: no control group'}`,
   );
   expect({ isGone, pid: replica().pid }).toEqual({ isGone: false, pid });
   expect(siege.filter((outcome) => !isGood(outcome)).map(describeOutcome)).toEqual([]);
-  expect(sizes.filter((size) => size < LARGE_BYTES)).toEqual([]);
+  expect(readings.filter(({ size }) => size < LARGE_BYTES)).toEqual([]);
   expect(findInternalErrors(fleet)).toEqual([]);
   for (const { sequences, closes } of feeds) {
     expect(closes).toEqual([]);
