@@ -44,8 +44,10 @@ async function expectUnavailable(app: TestApp, token: string): Promise<void> {
 describe('tokens of the provider', () => {
   let app: TestApp;
   let owner: string;
+  let otherKeys: Record<'PS256' | 'RS512' | 'ES384', ProviderKey>;
   beforeAll(async () => {
-    provider.show(...Object.values(keys));
+    otherKeys = { PS256: await makeKey('PS256', 'ps'), RS512: await makeKey('RS512', 'rs'), ES384: await makeKey('ES384', 'es') };
+    provider.show(...Object.values(keys), ...Object.values(otherKeys));
     app = await startWith(provider);
     owner = app.demo.users.owner.id;
   });
@@ -53,6 +55,10 @@ describe('tokens of the provider', () => {
 
   it.each(['RS256', 'ES256', 'EdDSA'] as const)('in %s are taken', async (algorithm) => {
     await expectTaken(app, await provider.sign(keys[algorithm], owner));
+  });
+
+  it.each(['PS256', 'RS512', 'ES384'] as const)('in %s are refused, although the provider serves their key', async (algorithm) => {
+    await expectRefused(app, await provider.sign(otherKeys[algorithm], owner));
   });
 
   it('can be exchanged for a ticket', async () => {
