@@ -108,6 +108,17 @@ it('beyond the limit of all the stalled end first, of the address with the most,
   expect([ended, buffers.bytes]).toEqual([3, 351]);
 });
 
+it('a response that has just begun is not ended before one that is only then found to have been read from', async () => {
+  const [slow, begun] = await openCorked(2);
+  vi.useRealTimers();
+  const buffers = openBuffers(1_000, 100);
+  hold(buffers, slow, 'slow', 90);
+  await read(slow);
+  slow?.write(Buffer.alloc(90));
+  if (begun) buffers.reserve(begun, 'begun', 90);
+  expect(destroyed(sockets)).toEqual([true, false]);
+});
+
 it('a connection counts for the address of its last request, and what is released is no less than nothing', async () => {
   const [proxied, other] = await openCorked(2);
   const buffers = openBuffers(100);

@@ -61,19 +61,21 @@ export class ConnectionBuffers {
    */
   record(socket: Socket, address: string, stallTimeoutMs = Number.POSITIVE_INFINITY): void {
     if (socket.writableLength === 0 && !(socket as TrackedSocket)[key]) return;
-    const entry = this.#track(socket, address);
+    const now = performance.now();
+    const entry = this.#track(socket, address, now);
     entry.stallTimeoutMs = stallTimeoutMs;
-    this.#recount(entry);
-    this.#enforceLimits(entry.group);
+    this.#recount(entry, now);
+    this.#enforceLimits(entry.group, now);
   }
 
   /** Counts bytes in memory for a connection besides its stream's; a negative number releases them. */
   reserve(socket: Socket, address: string, bytes: number): void {
     if (bytes < 0 && !(socket as TrackedSocket)[key]) return;
-    const entry = this.#track(socket, address);
+    const now = performance.now();
+    const entry = this.#track(socket, address, now);
     entry.reserved = Math.max(0, entry.reserved + bytes);
-    this.#recount(entry);
-    if (bytes > 0) this.#enforceLimits(entry.group);
+    this.#recount(entry, now);
+    if (bytes > 0) this.#enforceLimits(entry.group, now);
   }
 
   /** The bytes that wait now. */
@@ -81,11 +83,11 @@ export class ConnectionBuffers {
     return this.#bytes;
   }
 
-  #track(socket: TrackedSocket, address: string): Entry {
+  #track(socket: TrackedSocket, address: string, now: number): Entry {
     const known = socket[key];
     if (!known) {
       const group = this.#groupOf(address);
-      const entry: Entry = { socket, group, ...emptyCounts, accepted: acceptedBytes(socket), progressedAt: performance.now() };
+      const entry: Entry = { socket, group, ...emptyCounts, accepted: acceptedBytes(socket), progressedAt: now };
       socket[key] = entry;
       group.entries.add(entry);
       this.#timer ??= setInterval(() => this.#sweep(), SWEEP_INTERVAL_MS).unref();
@@ -121,12 +123,12 @@ export class ConnectionBuffers {
     this.#timer = null;
   }
 
-  #recount(entry: Entry): void {
+  #recount(entry: Entry, now: number): void {
     const { socket, group } = entry;
     const accepted = acceptedBytes(socket);
     if (accepted !== entry.accepted) {
       entry.accepted = accepted;
-      entry.progressedAt = performance.now();
+      entry.progressedAt = now;
     }
     const bytes = socket.destroyed ? 0 : socket.writableLength + entry.reserved;
     group.bytes += bytes - entry.bytes;
@@ -135,24 +137,27 @@ export class ConnectionBuffers {
     if (bytes === 0) this.#untrack(entry);
   }
 
-  /** The totals are as of the last counts: entries are counted again before a connection is ended. */
-  #enforceLimits(group: Group): void {
+  /**
+   * The totals are as of the last counts: entries are counted again before a connection is ended. One time is taken for all of them,
+   * or a response that has just begun would be behind everything that is only now found to have been read from.
+   */
+  #enforceLimits(group: Group, now: number): void {
     const { perAddress, inAll } = this.#dependencies.limits;
     if (group.bytes > perAddress) {
-      for (const entry of group.entries) this.#recount(entry);
+      for (const entry of group.entries) this.#recount(entry, now);
       while (group.bytes > perAddress && this.#endLongestStalled(group));
     }
     if (this.#bytes <= inAll) return;
-    for (const { entries } of this.#groups.values()) for (const entry of entries) this.#recount(entry);
-    for (const entry of this.#rankEntries()) {
+    for (const { entries } of this.#groups.values()) for (const entry of entries) this.#recount(entry, now);
+    for (const entry of this.#rankEntries(now)) {
       if (this.#bytes <= inAll) return;
       this.#end(entry);
     }
   }
 
   /** All entries, in the order in which they are to be ended. */
-  #rankEntries(): Entry[] {
-    const stalledSince = performance.now() - STALLED_MS;
+  #rankEntries(now: number): Entry[] {
+    const stalledSince = now - STALLED_MS;
     const stalledBytes = ({ progressedAt, group }: Entry) => (progressedAt <= stalledSince ? group.bytes : 0);
     const entries = [...this.#groups.values()].flatMap((group) => [...group.entries]);
     return entries.sort((a, b) => stalledBytes(b) - stalledBytes(a) || a.progressedAt - b.progressedAt);
@@ -176,7 +181,7 @@ export class ConnectionBuffers {
     const now = performance.now();
     for (const { entries } of [...this.#groups.values()]) {
       for (const entry of [...entries]) {
-        this.#recount(entry);
+        this.#recount(entry, now);
         const isStalled = now - entry.progressedAt > entry.stallTimeoutMs;
         if (entry.bytes > 0 && entry.socket.writableLength > 0 && isStalled) this.#end(entry);
       }
