@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import WebSocket from 'ws';
@@ -55,6 +56,28 @@ it.each(Object.entries(paths))('%s whose client answers pings stays open', async
 it.each(Object.entries(paths))('%s whose client answers nothing is dropped with the second ping', async (_name, path) => {
   const socket = await open(path(), false);
   expect(await pass(29, socket)).toBeNull();
+  vi.advanceTimersByTime(1_000);
+  await expect.poll(() => socket.readyState).toBe(WebSocket.CLOSED);
+});
+
+it('a feed whose client reads on just before its pong is due has time to answer', async () => {
+  const socket = await open(paths['a feed'](), false);
+  const { _socket: transport } = socket as unknown as { _socket: Socket };
+  const count = 1_000;
+  const seen = { pings: 0, messages: 0 };
+  socket.on('ping', () => void (seen.pings += 1)).on('message', () => void (seen.messages += 1));
+  await expect.poll(() => seen.messages).toBe(1);
+  transport.pause();
+  // More than the kernel takes for a client that reads nothing: the ping waits behind it.
+  await app.app.database.$executeRaw`INSERT INTO notifications (project_id, kind, severity, title, body)
+    SELECT ${app.demo.project_id}::uuid, 'test.load', 'info', 'load', repeat('x', 20000) FROM generate_series(1, ${count}::int)`;
+  expect(await pass(2, socket)).toBeNull();
+  await expect.poll(() => app.app.metrics.registry.getSingleMetricAsString('portico_unread_bytes')).toMatch(/ [1-9]\d*$/);
+  expect(await pass(27, socket)).toBeNull();
+  transport.resume();
+  await expect.poll(() => seen).toEqual({ pings: 1, messages: 1 + count });
+  expect(await pass(15, socket)).toBeNull();
+  // It has had its time.
   vi.advanceTimersByTime(1_000);
   await expect.poll(() => socket.readyState).toBe(WebSocket.CLOSED);
 });

@@ -81,6 +81,8 @@ export class SocketConnection implements Principal {
   #secondsSincePing = 0;
   #secondsClosing = 0;
   #unansweredPings = 0;
+  /** Whether bytes were pending in a second since the last ping was due: pings wait behind them. */
+  #hadPendingBytes = false;
   /** The state of the rate limit (GCRA): the theoretical arrival time of the next message, in whole milliseconds. */
   #nextArrivalMs = 0;
 
@@ -305,6 +307,8 @@ export class SocketConnection implements Principal {
   /** Called every second: pings the peer when it is due, and drops a peer that has not answered. */
   keepAlive(): void {
     if (!this.isOpen) return this.#endClosing();
+    const isReading = !this.hasPendingBytes;
+    this.#hadPendingBytes ||= !isReading;
     this.#secondsSincePing = (this.#secondsSincePing + 1) % PING_INTERVAL_S;
     if (this.#secondsSincePing > 0) return;
     // While input is paused, no pong can arrive.
@@ -312,9 +316,9 @@ export class SocketConnection implements Principal {
       this.#unansweredPings = 0;
       return;
     }
-    const isReading = this.socket.bufferedAmount === 0;
     // The peer has just read the pending bytes: its pong is on the way.
-    if (isReading && this.#unansweredPings > 1) this.#unansweredPings = 0;
+    if (isReading && this.#hadPendingBytes) this.#unansweredPings = 0;
+    this.#hadPendingBytes = !isReading;
     if (this.#unansweredPings > (isReading ? 0 : MAX_UNREAD_PINGS)) return this.socket.terminate();
     // One ping is enough in the queue of a peer that does not read.
     if (this.#unansweredPings === 0) this.socket.ping();
