@@ -15,16 +15,30 @@ const MEBIBYTE = 2 ** 20;
 const url = (protocol: RegExp, schemes: string) =>
   z.url({ protocol, error: `Must be a URL that begins with ${schemes}` }).refine(isDecodable, 'A % must be written as %25');
 const httpUrl = url(/^https?$/, 'https: or http:');
-const positive = z.coerce.number().int().positive();
+/** An origin as a browser sends it, but in any case. */
+const origin = httpUrl.pipe(
+  z.string().refine((text) => /^https?:\/\/[^/?#@\\]+$/i.test(text), {
+    error: ({ input }) => `Write ${new URL(String(input)).origin}: an origin has no user, no path, no query, and no slash at the end`,
+  }),
+);
+/** Digits: `Number` would also accept `0x10`, `1e3` and blanks. */
+const whole = (min: number, max = Number.MAX_SAFE_INTEGER) =>
+  z.string().regex(/^\d+$/, 'Must be a whole number in decimal digits').transform(Number).pipe(z.number().min(min).max(max));
+const positive = (max?: number) => whole(1, max);
+const decimal = z
+  .string()
+  .regex(/^\d+(\.\d+)?$/, 'Must be a number in decimal digits')
+  .transform(Number);
+const days = decimal.pipe(z.number().positive().max(36_500));
 
 /** Every setting with its default: the rows of the table in README.md. */
 export const environment = z.object({
-  PORT: z.coerce.number().int().min(0).max(65535).default(4000),
+  PORT: whole(0, 65535).default(4000),
   HOST: z.string().min(1).default('0.0.0.0'),
   PUBLIC_URL: httpUrl.refine((text) => !/[?#]/.test(text), 'Must have no query and no fragment').optional(),
   DATA_DIR: z.string().min(1).default('.portico'),
   DATABASE_URL: url(/^postgres(ql)?$/, 'postgresql: and has one host').optional(),
-  DATABASE_POOL: positive.max(1000).default(10),
+  DATABASE_POOL: positive(1000).default(10),
   REDIS_URL: url(/^rediss?$/, 'redis: or rediss:')
     .refine(isRedisPath, 'The path must be the number of a database, or empty')
     .optional(),
@@ -39,26 +53,26 @@ export const environment = z.object({
   JWT_ISSUER: z.string().min(1).optional(),
   JWT_AUDIENCE: z.string().min(1).optional(),
   OIDC_CLIENT_ID: z.string().min(1).optional(),
-  ALLOWED_ORIGINS: list.pipe(z.array(httpUrl)).default([]),
+  ALLOWED_ORIGINS: list.pipe(z.array(origin)).default([]),
   TRUST_PROXY: list.pipe(z.array(z.string().refine(isProxy, 'Not an address, a subnet, loopback, linklocal or uniquelocal'))).default([]),
-  NOTIFICATION_RETENTION_DAYS: z.coerce.number().positive().max(36_500).optional(),
-  CONSOLES_PER_USER: positive.max(1000).default(10),
-  CONSOLE_IDLE_SECONDS: positive.max(604_800).default(1800),
-  CONSOLE_RECORD_DAYS: z.coerce.number().positive().max(36_500).optional(),
-  DRAIN_SECONDS: z.coerce.number().min(0).max(600).default(10),
-  MAX_CONNECTIONS: positive.default(20000),
-  MAX_CONNECTIONS_PER_ADDRESS: positive.default(1000),
-  MAX_UNREAD_MIB: positive.max(65_536).default(32),
-  MAX_UNREAD_MIB_PER_ADDRESS: positive.max(65_536).default(16),
-  MAX_ANSWER_BYTES: z.coerce.number().int().min(65536).max(268435456).default(8388608),
-  DASHBOARDS_PER_PROJECT: positive.max(1000000).default(1000),
-  KEYS_PER_USER: positive.max(1000000).default(100),
-  IDEMPOTENCY_KEYS_PER_USER: positive.max(1000000).default(10000),
-  SOCKETS_PER_USER: positive.default(1000),
-  SUBSCRIPTIONS_PER_USER: positive.default(5000),
-  RATE_LIMIT_ANONYMOUS: positive.default(60),
-  RATE_LIMIT_USER: positive.default(5000),
-  RATE_LIMIT_PAGES: positive.default(600),
+  NOTIFICATION_RETENTION_DAYS: days.optional(),
+  CONSOLES_PER_USER: positive(1000).default(10),
+  CONSOLE_IDLE_SECONDS: positive(604_800).default(1800),
+  CONSOLE_RECORD_DAYS: days.optional(),
+  DRAIN_SECONDS: decimal.pipe(z.number().max(600)).default(10),
+  MAX_CONNECTIONS: positive().default(20000),
+  MAX_CONNECTIONS_PER_ADDRESS: positive().default(1000),
+  MAX_UNREAD_MIB: positive(65_536).default(32),
+  MAX_UNREAD_MIB_PER_ADDRESS: positive(65_536).default(16),
+  MAX_ANSWER_BYTES: whole(65536, 268435456).default(8388608),
+  DASHBOARDS_PER_PROJECT: positive(1000000).default(1000),
+  KEYS_PER_USER: positive(1000000).default(100),
+  IDEMPOTENCY_KEYS_PER_USER: positive(1000000).default(10000),
+  SOCKETS_PER_USER: positive().default(1000),
+  SUBSCRIPTIONS_PER_USER: positive().default(5000),
+  RATE_LIMIT_ANONYMOUS: positive().default(60),
+  RATE_LIMIT_USER: positive().default(5000),
+  RATE_LIMIT_PAGES: positive().default(600),
   COMPRESS: z.enum(['true', 'false']).default('true'),
   TRUSTED_DOCUMENTS: z.string().min(1).optional(),
   TRUSTED_ONLY: z.enum(['true', 'false']).default('false'),

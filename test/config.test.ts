@@ -5,6 +5,11 @@ import { describe, expect, test, vi } from 'vitest';
 import { ConfigError, demoFilePath, environment, readConfig } from '../src/config.ts';
 import { withSession } from '../src/platform/sessionoptions.ts';
 
+/** The settings that are numbers. */
+const numeric = Object.keys(environment.shape).filter((name) =>
+  ['500', '70000'].some((text) => typeof environment.safeParse({ [name]: text }).data?.[name as 'PORT'] === 'number'),
+);
+
 /** The lines of the error message. */
 function problemsOf(env: Record<string, string>): string[] {
   try {
@@ -60,7 +65,7 @@ describe('what is set', () => {
       REDIS_PREFIX: 'staging',
       ...provider,
       OIDC_CLIENT_ID: 'portico-desk',
-      ALLOWED_ORIGINS: ' https://panel.example/, http://localhost:3000 ,',
+      ALLOWED_ORIGINS: ' HTTPS://Panel.example:443, http://localhost:3000 ,',
       TRUST_PROXY: 'loopback, 10.0.0.0/8,2001:db8::1',
       NOTIFICATION_RETENTION_DAYS: '30.5',
       CONSOLES_PER_USER: '3',
@@ -163,6 +168,24 @@ describe('what is wrong', () => {
   ])('%s=%s is named in one line', (name, value) => {
     const problems = problemsOf({ [name]: value });
     expect(problems).toEqual([expect.stringMatching(new RegExp(`^${name}: .+`))]);
+  });
+
+  test.each(numeric)('%s in anything but decimal digits', (name) => {
+    const values = ['0x10', '0b11', '1e3', '+5', '-5', ' 5', '5 ', '5.', '.5', '5,5', '\u0665', 'Infinity', 'NaN', 'true', '9'.repeat(400)];
+    for (const value of values) {
+      const problems = problemsOf({ [name]: value });
+      expect([value, problems]).toEqual([value, [expect.stringMatching(new RegExp(`^${name}: .+`))]]);
+    }
+  });
+
+  test('all settings that are numbers are known to be such', () => {
+    expect(numeric).toEqual(expect.arrayContaining(['PORT', 'DRAIN_SECONDS', 'MAX_ANSWER_BYTES', 'CONSOLE_RECORD_DAYS']));
+  });
+
+  test.each(['/', '/app', '?', '?a=b', '#a', '\\'])('an origin that ends with %s is named as it has to be written', (end) => {
+    const problem = 'ALLOWED_ORIGINS: Write https://panel.example: an origin has no user, no path, no query, and no slash at the end';
+    expect(problemsOf({ ALLOWED_ORIGINS: `http://localhost:3000, https://panel.example${end}` })).toEqual([problem]);
+    expect(problemsOf({ ALLOWED_ORIGINS: `https://user:hunter2@panel.example${end}` })).toEqual([problem]);
   });
 
   test('every problem at once', () => {
