@@ -150,14 +150,36 @@ describe('what is an unusual HTTP request', () => {
   });
 
   it('with a whole URL, as to a proxy', async () => {
-    const [page] = await exchange(get(`http://other.example${app.projectPath}/notifications?page_size=50&page=2`));
+    const [page] = await exchange(get(`HTTP://X:80${app.projectPath}/notifications?page_size=50&page=2`));
     const links = `http://x${app.projectPath}/notifications?page_size=50&page=`;
     expect(JSON.parse(page?.body ?? '')).toMatchObject({ page: 2, next: `${links}3`, previous: `${links}1` });
-    const [graphql] = await exchange(get('http://other.example/graphql?query={__typename}'));
+    const [graphql] = await exchange(get('https://x:443/graphql?query={__typename}'));
     expect(graphql).toMatchObject({ status: 200, body: '{"data":{"__typename":"Query"}}' });
-    expectResponses(await exchange(get('http://other.example/graphql?query=%ff')), [400, graphqlInvalid('The query string is not valid.')]);
-    expectResponses(await exchange(get('http://other.example/v1/nothing')), [404, notFound]);
-    expectResponses(await exchange(get('http://other.example/v1/nothing').replace(credential, 'A: b')), [401, notProvided]);
+    expectResponses(await exchange(get('http://x/graphql?query=%ff')), [400, graphqlInvalid('The query string is not valid.')]);
+    expectResponses(await exchange(get('http://x/v1/nothing')), [404, notFound]);
+    expectResponses(await exchange(get('http://x/v1/nothing').replace(credential, 'A: b')), [401, notProvided]);
+    expectResponses(await exchange(get('http://x/v1/nothing').replace('1.1', '1.0').replace('Host: x\r\n', '')), [404, notFound]);
+  });
+
+  it.each([
+    'http://other.example',
+    'http://x:81',
+    'http://x.',
+    'http://user@x',
+    'http://x@other.example',
+    'http://',
+    'http://[',
+    'file://x:81',
+    'a:///',
+    'a://%ff',
+  ])('with a whole URL of another host than the header: %s', async (origin) => {
+    const other = invalid('The header Host is not the host of the target.');
+    expectResponses(await exchange(get(`${origin}${overview}`)), [400, other]);
+    expectResponses(await exchange(get(`${origin}/graphql?query={__typename}`)), [400, other]);
+    expectResponses(await exchange(get(`${origin}/graphql`, ...handshake)), [400, other]);
+    expectResponses(await exchange(get(`${origin}/graphql`, 'Connection: upgrade', 'Upgrade: h2c')), [400, other]);
+    expectResponses(await exchange(get(`${origin}/desk/settings`)), [400, other]);
+    expectResponses(await exchange(get(`${origin}/`).replace('GET', 'OPTIONS')), [400, other]);
   });
 
   it('with an asterisk', async () => {
@@ -186,7 +208,7 @@ describe('what is an unusual HTTP request', () => {
     expect([first?.status, second?.status]).toEqual([200, 200]);
   });
 
-  it.each(['/v1/nothing', '/', '//', '///', 'http://', 'http://[', '//x:99999/graphql', '*', '/%ff', '/v1/%ff'])(
+  it.each(['/v1/nothing', '/', '//', '///', 'http://x', '//x:99999/graphql', '*', '/%ff', '/v1/%ff'])(
     'that asks for a socket where there is none: %s',
     async (target) => {
       const [response] = await exchange(get(target, ...handshake));

@@ -25,6 +25,19 @@ const hasInvalidName = ({ rawHeaders }: IncomingMessage): boolean =>
   isParserLenient && rawHeaders.some((name, index) => index % 2 === 0 && (name === '' || name.includes(' ')));
 
 /**
+ * Whether the target is a URL (RFC 9112, §3.2.2) of another host than the header Host. A proxy may have judged the request by either
+ * of them, so neither can be trusted to say which pages are the server's own.
+ */
+function hasOtherHost({ url = '', headers: { host } }: IncomingMessage): boolean {
+  const [, scheme, authority = ''] = /^([a-z][a-z0-9+.-]*):\/\/([^/?#]*)/i.exec(url) ?? [];
+  if (scheme === undefined || host === undefined) return false;
+  // A scheme decides the default port; `file:` and others would also have a syntax of their own.
+  const protocol = /^(https|wss)$/i.test(scheme) ? 'https' : 'http';
+  const [named, given] = [authority, host].map((text) => (isHost(text) ? new URL(`${protocol}://${text}`).host : null));
+  return named === null || named !== given;
+}
+
+/**
  * The headers of a request that Node passes on: it drops any more, which may be a condition, or the address that a proxy has added.
  * Each takes some 200 bytes, for as long as an event stream is open.
  */
@@ -33,7 +46,8 @@ export const MAX_HEADERS = 200;
 /** The fault of headers that cannot be trusted, or not all of which are known; null for all others. */
 export function findHeadersFault(request: IncomingMessage): Fault | null {
   if (request.rawHeaders.length > 2 * MAX_HEADERS) return Fault.invalidRequest('The request has too many headers.');
-  return hasInvalidName(request) ? invalidHttp() : null;
+  if (hasInvalidName(request)) return invalidHttp();
+  return hasOtherHost(request) ? Fault.invalidRequest('The header Host is not the host of the target.') : null;
 }
 
 const parseTokens = (header: string) => header.split(',').map((token) => token.trim().toLowerCase());
