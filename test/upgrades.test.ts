@@ -3,6 +3,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startApp, type TestApp } from './support/app.ts';
 import { expectSecurityHeaders } from './support/doors.ts';
+import { takeTicket } from './support/feed.ts';
 import { offer, openWire, type WireResponse } from './support/wire.ts';
 
 let app: TestApp;
@@ -211,6 +212,42 @@ it('each attempt of another origin counts for the client’s address', async () 
     [429, 'r=0', true],
   ]);
   await limited.close();
+});
+
+it.each<[label: string, name: string, value?: string]>([
+  ['no key', 'Sec-WebSocket-Key'],
+  ['no version', 'Sec-WebSocket-Version'],
+  ['a malformed key', 'Sec-WebSocket-Key', 'x'],
+  ['another version', 'Sec-WebSocket-Version', '12'],
+  ['a malformed subprotocol', 'Sec-WebSocket-Protocol', 'a,,b'],
+])('a handshake with %s is refused, logged and counted as any other upgrade', async (_label, name, value) => {
+  const count = async () => {
+    const { values = [] } = (await app.app.metrics.registry.getSingleMetric('portico_upgrade_refusals_total')?.get()) ?? {};
+    return values.find(({ labels }) => labels.code === 'invalid_request')?.value ?? 0;
+  };
+  const headers = socketOffer.filter((line) => !line.startsWith(name)).concat(value === undefined ? [] : `${name}: ${value}`);
+  const ticket = async () => (await takeTicket(app)).ticket;
+  const feed = `${app.projectPath}/notifications/ws`;
+  const attempts: Array<[path: string, policy: string, ...headers: string[]]> = [
+    [feed, 'user', bearer],
+    ['/graphql', 'user', bearer],
+    ['/graphql', 'anonymous'],
+    [`${feed}?ticket=${await ticket()}`, 'user'],
+    [`${feed}?ticket=unknown`, 'anonymous'],
+  ];
+  for (const [index, [path, policy, ...credentials]] of attempts.entries()) {
+    const id = `malformed-${name}-${value?.length}-${index}`;
+    const before = await count();
+    const [response] = await exchange(lines(`GET ${path} HTTP/1.1`, 'Host: x', `X-Request-Id: ${id}`, ...credentials, ...headers));
+    expect(response, path).toMatchObject({ status: 400, headers: { 'x-request-id': id, connection: 'close' } });
+    expect(JSON.parse(response?.body ?? '').code).toBe('invalid_request');
+    expect(response?.headers['ratelimit-policy'], path).toMatch(new RegExp(`^"${policy}";`));
+    expect(response?.headers.ratelimit, path).toMatch(/;r=\d+;/);
+    expectSecurityHeaders(response?.headers ?? {});
+    expect((await count()) - before, path).toBe(1);
+    const logged = app.logLines.map((line) => JSON.parse(line)).filter(({ request_id }) => request_id === id);
+    expect(logged, path).toContainEqual(expect.objectContaining({ msg: 'upgrade refused', code: 'invalid_request' }));
+  }
 });
 
 it('bytes that are no HTTP are answered with the headers of every response', async () => {

@@ -3,7 +3,7 @@ import { Kind, type OperationDefinitionNode } from 'graphql';
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL } from 'graphql-ws';
 import { type AdmissionDependencies, admit } from '../../access/admission.ts';
 import { readBearer, readSessionCookie } from '../../access/credential.ts';
-import { rateLimitHeaders } from '../../access/ratelimits.ts';
+import { type Allowance, rateLimitHeaders } from '../../access/ratelimits.ts';
 import { openProject, type ProjectScope } from '../../access/scope.ts';
 import type { Viewer } from '../../access/viewer.ts';
 import type { Services } from '../../graph/context.ts';
@@ -30,7 +30,7 @@ export interface UpgradeDependencies extends AdmissionDependencies {
 export interface UpgradeRequest {
   readonly request: IncomingMessage;
   readonly url: URL;
-  /** The headers of its response if it is rejected: name, value, name, value. */
+  /** The headers of its response if it is refused: name, value, name, value. */
   readonly headers: string[];
 }
 
@@ -82,7 +82,7 @@ export async function admitUpgrade(
   const { origin } = request.headers;
   if (origin !== undefined && !dependencies.isAllowedOrigin(origin, request)) throw await rejectOrigin(dependencies, upgrade);
   const tickets = url.searchParams.getAll('ticket');
-  if (tickets.length > 0) return admitTicket(dependencies, request, tickets, target);
+  if (tickets.length > 0) return admitTicket(dependencies, upgrade, tickets, target);
   const viewer = await admitCredential(dependencies, upgrade);
   const { organization_id: organizationId, project_id: projectId } = target.path;
   if (!organizationId || !projectId) return { viewer, onlyProject: null, scope: null, ticket: null };
@@ -91,10 +91,13 @@ export async function admitUpgrade(
   return { viewer, onlyProject: { organizationId, projectId }, scope, ticket: null };
 }
 
+export function addRateLimit(headers: string[], allowance: Allowance): void {
+  headers.push(...Object.entries(rateLimitHeaders(allowance)).flat());
+}
+
 /** The fault of an origin that is not allowed. The client's address is charged, not the user whose cookie or ticket the attempt has. */
 async function rejectOrigin({ rateLimits, addresses }: UpgradeDependencies, { request, headers }: UpgradeRequest): Promise<Fault> {
-  const allowance = await rateLimits.spendAnonymous(addresses.of(request));
-  headers.push(...Object.entries(rateLimitHeaders(allowance)).flat());
+  addRateLimit(headers, await rateLimits.spendAnonymous(addresses.of(request)));
   return Fault.permissionDenied('The origin is not allowed.');
 }
 
@@ -107,7 +110,7 @@ export async function rejectPath(dependencies: UpgradeDependencies, upgrade: Upg
 
 async function admitTicket(
   dependencies: UpgradeDependencies,
-  request: IncomingMessage,
+  { request, headers }: UpgradeRequest,
   tickets: readonly string[],
   target: UpgradeTarget,
 ): Promise<SocketAdmission | Rejection> {
@@ -117,12 +120,12 @@ async function admitTicket(
     const redeemed =
       tickets.length === 1 ? await redeemTicket({ database, userDatabases: services.userDatabases }, ticket) : 'ticket_unknown';
     if (typeof redeemed === 'string') {
-      await rateLimits.spendAnonymous(addresses.of(request));
+      addRateLimit(headers, await rateLimits.spendAnonymous(addresses.of(request)));
       const code = redeemed === 'ticket_expired' ? closeCodes.forbidden : closeCodes.unauthorized;
       return new Rejection(code, redeemed);
     }
     const { viewer, organizationId, projectId, sessionId } = redeemed;
-    await rateLimits.spendUser(viewer.userId);
+    addRateLimit(headers, await rateLimits.spendUser(viewer.userId));
     if (!isTargetOf(redeemed, target)) return new Rejection(closeCodes.forbidden, 'ticket_target_mismatch');
     const scope = await openProject(database, viewer, { organizationId, projectId });
     return { viewer, onlyProject: { organizationId, projectId }, scope, ticket: { sessionId } };
@@ -150,7 +153,7 @@ async function admitCredential(dependencies: UpgradeDependencies, { request, hea
     readCredential: () => readBearer(request) ?? (takesCookie ? readSessionCookie(request) : null),
     readAddress: () => dependencies.addresses.of(request),
   });
-  headers.push(...Object.entries(rateLimitHeaders(allowance)).flat());
+  addRateLimit(headers, allowance);
   if (fault) throw fault;
   return viewer;
 }

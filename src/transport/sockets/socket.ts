@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type RawData, type Server, type ServerOptions, WebSocket, WebSocketServer } from 'ws';
+import { Fault } from '../../kernel/fault.ts';
 import type { Logger } from '../../platform/logger.ts';
 
 /** How long the peer of a closing socket may leave the connection open. */
@@ -75,7 +76,10 @@ export function createSocketServer(options: Pick<ServerOptions, 'maxPayload' | '
   return new WebSocketServer(serverOptions);
 }
 
-/** Accepts an upgrade; resolves with the result of `establish`, which runs before any event of the socket. */
+/**
+ * Accepts an upgrade; resolves with the result of `establish`, which runs before any event of the socket. Throws `invalid_request`
+ * for a malformed handshake.
+ */
 export function acceptUpgrade<Established>(
   server: SocketServer,
   request: IncomingMessage,
@@ -83,5 +87,11 @@ export function acceptUpgrade<Established>(
   head: Buffer,
   establish: (peer: ServerSocket) => Established,
 ): Promise<Established> {
-  return new Promise((resolve) => server.handleUpgrade(request, stream, head, (peer) => resolve(establish(peer))));
+  return new Promise((resolve, reject) => {
+    const refuse = (failure: Error) => reject(Fault.invalidRequest(`${failure.message}.`));
+    // Without a listener, ws would answer in a format of its own. It calls this one before `handleUpgrade` returns.
+    server.once('wsClientError', refuse);
+    server.handleUpgrade(request, stream, head, (peer) => resolve(establish(peer)));
+    server.off('wsClientError', refuse);
+  });
 }

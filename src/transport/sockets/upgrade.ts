@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { GraphQLSchema } from 'graphql';
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL } from 'graphql-ws';
 import type { WebSocket } from 'ws';
-import { RateLimitFault, rateLimitHeaders } from '../../access/ratelimits.ts';
+import { RateLimitFault } from '../../access/ratelimits.ts';
 import { Fault } from '../../kernel/fault.ts';
 import type { ValidDocuments } from '../../pipeline/documents.ts';
 import type { GetEnveloped } from '../../pipeline/enveloped.ts';
@@ -21,6 +21,7 @@ import { pathPattern } from '../http/url.ts';
 import { bindStream } from '../rest/stream.ts';
 import { streams } from '../rest/streams.ts';
 import {
+  addRateLimit,
   admitUpgrade,
   findTarget,
   rejectPath,
@@ -76,9 +77,6 @@ export function createSocketEndpoint(injected: SocketEndpointDependencies): Sock
       protocols.has(GRAPHQL_TRANSPORT_WS_PROTOCOL) ? GRAPHQL_TRANSPORT_WS_PROTOCOL : ([...protocols][0] ?? false),
   });
   const consoles = createConsoleSockets(dependencies);
-  // Without a listener, ws would answer in a format of its own.
-  for (const server of [feeds, consoles.server])
-    server.on('wsClientError', (failure, socket) => answerRaw(socket, Fault.invalidRequest(`${failure.message}.`)));
   const bound = streams.map((stream) => ({ stream: bindStream(schema, stream), pattern: pathPattern(stream.path) }));
   const serveGraphql = createGraphqlSockets(dependencies);
   let isDraining = false;
@@ -136,7 +134,7 @@ export function createSocketEndpoint(injected: SocketEndpointDependencies): Sock
       const start = async () => open({ request, url: readUrl(request), headers }, socket, head, logFields);
       start().catch((failure: unknown) => {
         const fault = toFault(failure);
-        if (fault instanceof RateLimitFault) headers.push(...Object.entries(rateLimitHeaders(fault.allowance)).flat());
+        if (fault instanceof RateLimitFault) addRateLimit(headers, fault.allowance);
         metrics.upgradeRejections.inc({ code: fault.code });
         const log = dependencies.log.child(logFields);
         logCause(fault, { log });
