@@ -55,10 +55,9 @@ export async function startDesk(env: Record<string, string> = {}): Promise<DeskT
   const settings = { RATE_LIMIT_PAGES: '1000000', RATE_LIMIT_USER: '1000000', RATE_LIMIT_ANONYMOUS: '1000000', ...env };
   const server = isPostgres ? await startFleet(settings) : await startEmbedded(settings);
   const { baseUrl, demo } = server;
-  const browser = await chromium.launch({
-    executablePath,
-    // No name is resolved: whatever is not on this machine would fail, and be seen below.
-    args: ['--no-sandbox', '--disable-gpu', '--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost', ...quiet],
+  const browser = await launchBrowser().catch(async (failure: unknown) => {
+    await server.close();
+    throw failure;
   });
   const [elsewhere, complaints]: string[][] = [[], []];
   const watch = (context: BrowserContext) => {
@@ -135,6 +134,14 @@ export async function startDesk(env: Record<string, string> = {}): Promise<DeskT
   };
 }
 
+function launchBrowser(): Promise<Browser> {
+  return chromium.launch({
+    executablePath,
+    // No name is resolved: whatever is not on this machine would fail, and be reported in `elsewhere`.
+    args: ['--no-sandbox', '--disable-gpu', '--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost', ...quiet],
+  });
+}
+
 async function startEmbedded(env: Record<string, string>) {
   const { app, baseUrl, demo, logLines, close } = await startApp(env);
   // As main.ts does it.
@@ -146,25 +153,33 @@ async function startEmbedded(env: Record<string, string>) {
 
 async function startFleet(env: Record<string, string>) {
   const origin = needPostgres();
-  const databaseUrl = await copyTemplate();
-  const redis = await openRedis();
-  const fleet = await openFleet({ count: 2, databaseUrl, redisUrl: redis.url, env });
-  const balancer = await openBalancer(fleet.replicas);
+  const closings: Array<() => Promise<unknown>> = [];
+  /** Closes what has been opened, which is not all of it if the start fails. */
   const close = async () => {
-    await balancer.close();
-    await fleet.close();
-    await redis.close();
-    await execute(origin.server, `DROP DATABASE ${new URL(databaseUrl).pathname.slice(1)} WITH (FORCE)`);
+    for (const closing of closings) await closing();
   };
-  const setConsole: DeskTest['setConsole'] = async (instanceId, { kind, port }) => {
-    const values = `'${instanceId}', '${kind}', '127.0.0.1', ${port}`;
-    await execute(
-      databaseUrl,
-      `INSERT INTO console_endpoints (instance_id, kind, host, port) VALUES (${values})
-      ON CONFLICT (instance_id) DO UPDATE SET kind = excluded.kind, host = excluded.host, port = excluded.port, socket_path = NULL`,
-    );
-  };
-  return { baseUrl: balancer.baseUrl, demo: fleet.demo, logLines: [] as string[], fleet, setConsole, close };
+  try {
+    const databaseUrl = await copyTemplate();
+    closings.unshift(() => execute(origin.server, `DROP DATABASE ${new URL(databaseUrl).pathname.slice(1)} WITH (FORCE)`));
+    const redis = await openRedis();
+    closings.unshift(redis.close);
+    const fleet = await openFleet({ count: 2, databaseUrl, redisUrl: redis.url, env });
+    closings.unshift(fleet.close);
+    const balancer = await openBalancer(fleet.replicas);
+    closings.unshift(balancer.close);
+    const setConsole: DeskTest['setConsole'] = async (instanceId, { kind, port }) => {
+      const values = `'${instanceId}', '${kind}', '127.0.0.1', ${port}`;
+      await execute(
+        databaseUrl,
+        `INSERT INTO console_endpoints (instance_id, kind, host, port) VALUES (${values})
+        ON CONFLICT (instance_id) DO UPDATE SET kind = excluded.kind, host = excluded.host, port = excluded.port, socket_path = NULL`,
+      );
+    };
+    return { baseUrl: balancer.baseUrl, demo: fleet.demo, logLines: [] as string[], fleet, setConsole, close };
+  } catch (failure) {
+    await close();
+    throw failure;
+  }
 }
 
 function send(url: string, method: string, key: string, body?: unknown): Promise<{ status: number; json: unknown }> {
