@@ -80,12 +80,14 @@ describe('health', () => {
     const warm = warming.app.warmUp();
     const ready = await warming.ask('GET', '/health/ready', { as: null });
     expect([ready.status, ready.json.status, ready.headers['retry-after']]).toEqual([503, 'starting', '1']);
+    expect(await metricsOf(warming)).toContain('\nportico_ready 0\n');
     expect((await warming.ask('GET', '/v1/organizations')).status).toBe(200);
     const tables = ['instances', 'tasks', 'dashboards', 'notifications', 'task_counters', 'backup_trials'];
     await expect.poll(() => tables.filter((table) => ![...sent].some((sql) => sql.includes(table)))).toEqual([]);
     clock.mockRestore();
     await warm;
     expect((await warming.ask('GET', '/health/ready', { as: null })).json.status).toBe('ready');
+    expect(await metricsOf(warming)).toContain('\nportico_ready 1\n');
     expect([...sent].filter((sql) => !/^\s*(SELECT|WITH)\b/.test(sql))).toEqual([]);
     expect(warming.logLines.filter((line) => /warm up|"level":[456]0/.test(line))).toEqual([]);
     await warming.close();
@@ -107,6 +109,7 @@ describe('health', () => {
     const closing = stopping.close();
     const ready = await stopping.ask('GET', '/health/ready', { as: null });
     expect([ready.status, ready.json.status, ready.headers['retry-after']]).toEqual([503, 'draining', '1']);
+    expect(await metricsOf(stopping)).toContain('\nportico_ready 0\n');
     expect((await stopping.ask('GET', '/health/live', { as: null })).status).toBe(200);
     const overview = await stopping.ask('GET', `${stopping.projectPath}/compute/overview`);
     expect([overview.status, overview.headers.connection]).toEqual([200, 'close']);
