@@ -125,6 +125,37 @@ it.each([undefined, graphql])('is refused so that a browser sees it, with the su
   expect(await redeem(path, `${twice.ticket}&ticket=${twice.ticket}`, protocol)).toEqual({ code: 4401, reason: 'ticket_unknown' });
 });
 
+it.each(['x', '%ff', '{}', '0'.repeat(32)])(
+  'is refused on a path with the malformed id %s as on that of an absent project',
+  async (malformed) => {
+    const { organization_id, project_id, users } = app.demo;
+    const { token } = users.owner;
+    for (const own of [organization_id, project_id]) {
+      const outcomesOf = async (id: string) => {
+        const { path, ticket } = await takeTicket(app);
+        const other = path.replace(own, id);
+        const withHeader = openSocket(app, other, { headers: { authorization: `Bearer ${token}` } });
+        const anonymous = openSocket(app, other);
+        return [
+          await redeem(other, 'no-such-ticket'),
+          await redeem(other, ticket),
+          await redeem(path, ticket),
+          await redeem(path.replace(own, id).replace('/notifications/ws', '/nowhere'), ticket),
+          await withHeader.closed,
+          await anonymous.closed,
+        ];
+      };
+      const outcomes = await outcomesOf(malformed);
+      expect(outcomes.slice(0, 3)).toEqual([
+        { code: 4401, reason: 'ticket_unknown' },
+        { code: 4403, reason: 'ticket_target_mismatch' },
+        { code: 4401, reason: 'ticket_used' },
+      ]);
+      expect(outcomes).toEqual(await outcomesOf(randomUUID()));
+    }
+  },
+);
+
 it('is refused when its user has lost the project or was disabled', async () => {
   const { database } = app.app;
   const [member, viewer] = [await takeTicket(app, 'member'), await takeTicket(app, 'viewer')];

@@ -61,12 +61,11 @@ export function findTarget(bound: ReadonlyArray<{ stream: BoundStream; pattern: 
   return path && { kind: 'console', stream: null, path };
 }
 
-/** The ids in a path; null if the path does not match the pattern, or an id is malformed. */
+/** The ids in a path; null if the path does not match the pattern. A malformed id stays as it is: it is that of no object. */
 function matchPath(pattern: RegExp, pathname: string): Record<string, string> | null {
   const match = pattern.exec(pathname);
   if (!match) return null;
-  const ids = Object.entries(match.groups ?? {}).map(([name, text]) => [name, parseUuid(text)] as const);
-  return ids.every(([, id]) => id !== null) ? (Object.fromEntries(ids) as Record<string, string>) : null;
+  return Object.fromEntries(Object.entries(match.groups ?? {}).map(([name, text]) => [name, parseUuid(text) ?? text]));
 }
 
 /**
