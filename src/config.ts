@@ -15,10 +15,10 @@ const MEBIBYTE = 2 ** 20;
 const url = (protocol: RegExp, schemes: string) =>
   z.url({ protocol, error: `Must be a URL that begins with ${schemes}` }).refine(isDecodable, 'A % must be written as %25');
 const httpUrl = url(/^https?$/, 'https: or http:');
-/** An origin as a browser sends it, but in any case. */
+/** An origin, also as it is copied from an address bar: with a slash at its end, which has no meaning. */
 const origin = httpUrl.pipe(
-  z.string().refine((text) => /^https?:\/\/[^/?#@\\]+$/i.test(text), {
-    error: ({ input }) => `Write ${new URL(String(input)).origin}: an origin has no user, no path, no query, and no slash at the end`,
+  z.string().refine((text) => /^https?:\/\/[^/?#@\\]+\/?$/i.test(text), {
+    error: ({ input }) => `Write ${new URL(String(input)).origin}: an origin has no user, no path and no query`,
   }),
 );
 /** Digits: `Number` would also accept `0x10`, `1e3` and blanks. */

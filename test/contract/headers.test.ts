@@ -11,7 +11,7 @@ let app: TestApp;
 beforeAll(async () => {
   app = await startApp({
     RATE_LIMIT_ANONYMOUS: '1000',
-    ALLOWED_ORIGINS: `${PANEL}, ${ADMIN}`,
+    ALLOWED_ORIGINS: `${PANEL}, ${ADMIN}/`,
     PUBLIC_URL: 'https://api.portico.example/',
   });
 });
