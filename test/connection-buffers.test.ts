@@ -160,5 +160,9 @@ it('a connection of which nothing is read for its time ends at the next look, an
   expect(ended).toBe(1);
   vi.advanceTimersByTime(1_000);
   expect(destroyed(sockets)).toEqual([true, true, false, false]);
+  vi.advanceTimersByTime(290_000);
   expect(ended).toBe(2);
+  // Without a time of its own it has five minutes.
+  vi.advanceTimersByTime(5_000);
+  expect(destroyed(sockets)).toEqual([true, true, true, false]);
 });

@@ -1,14 +1,15 @@
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import WebSocket from 'ws';
 import { startApp, type TestApp } from '../support/app.ts';
 import { type Guest, openGuest, setEndpoint } from '../support/console.ts';
+import { openSocket } from '../support/feed.ts';
 
 let app: TestApp;
 let guest: Guest;
 beforeAll(async () => {
-  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] });
   app = await startApp({ RATE_LIMIT_USER: '100000000' });
   guest = await openGuest();
   await setEndpoint(app, app.demo.instances.eligible, { port: guest.port });
@@ -60,26 +61,125 @@ it.each(Object.entries(paths))('%s whose client answers nothing is dropped with 
   await expect.poll(() => socket.readyState).toBe(WebSocket.CLOSED);
 });
 
+/** The network connection below a client's socket. */
+const transportOf = (socket: WebSocket) => (socket as unknown as { _socket: Socket })._socket;
+
+/** Appends notifications of some 20 KB each. */
+const append = (count: number) => app.app.database.$executeRaw`INSERT INTO notifications (project_id, kind, severity, title, body)
+  SELECT ${app.demo.project_id}::uuid, 'test.load', 'info', 'load', repeat('x', 20000) FROM generate_series(1, ${count}::int)`;
+
+const readUnread = () => app.app.metrics.registry.getSingleMetricAsString('portico_unread_bytes');
+
+it('a feed whose client reads slowly what the kernels hold before a ping has the time that 4 KiB a second take', async () => {
+  const socket = await open(paths['a feed'](), false);
+  let messages = 0;
+  socket.on('message', () => void (messages += 1));
+  await expect.poll(() => messages).toBe(1);
+  const other = await open(paths['a feed'](), true);
+  let seen = 0;
+  other.on('message', () => void (seen += 1));
+  await expect.poll(() => seen).toBe(1);
+  const transport = transportOf(socket).pause();
+  await append(16);
+  expect(await pass(2, socket)).toBeNull();
+  await expect.poll(() => seen).toBe(17);
+  other.terminate();
+  expect(await readUnread()).toMatch(/ 0$/);
+  // The ping comes after more than five times the bytes of an interval.
+  expect(await pass(13 + 6 * 15 - 1, socket)).toBeNull();
+  transport.resume();
+  await expect.poll(() => messages).toBe(17);
+  socket.pong();
+  await sleep(300);
+  expect(await pass(15, socket)).toBeNull();
+  // Its next ping came after nothing else, and it has not answered that.
+  expect(await pass(15, socket)).not.toBeNull();
+});
+
+it('a feed whose client reads nothing is dropped after five minutes, whatever it sends', async () => {
+  const socket = await open(paths['a feed'](), false);
+  await new Promise((resolve) => socket.once('message', resolve));
+  transportOf(socket).pause();
+  await append(1_000);
+  expect(await pass(2, socket)).toBeNull();
+  await expect.poll(readUnread).toMatch(/ [1-9]\d*$/);
+  for (let minute = 1; minute <= 4; minute += 1) {
+    expect(await pass(60, socket)).toBeNull();
+    socket.pong();
+  }
+  expect(await pass(50, socket)).toBeNull();
+  vi.advanceTimersByTime(15_000);
+  await expect.poll(readUnread).toMatch(/ 0$/);
+  transportOf(socket).resume();
+  await expect.poll(() => socket.readyState).toBe(WebSocket.CLOSED);
+});
+
 it('a feed whose client reads on just before its pong is due has time to answer', async () => {
   const socket = await open(paths['a feed'](), false);
-  const { _socket: transport } = socket as unknown as { _socket: Socket };
+  const transport = transportOf(socket);
   const count = 1_000;
   const seen = { pings: 0, messages: 0 };
   socket.on('ping', () => void (seen.pings += 1)).on('message', () => void (seen.messages += 1));
   await expect.poll(() => seen.messages).toBe(1);
   transport.pause();
   // More than the kernel takes for a client that reads nothing: the ping waits behind it.
-  await app.app.database.$executeRaw`INSERT INTO notifications (project_id, kind, severity, title, body)
-    SELECT ${app.demo.project_id}::uuid, 'test.load', 'info', 'load', repeat('x', 20000) FROM generate_series(1, ${count}::int)`;
+  await append(count);
   expect(await pass(2, socket)).toBeNull();
-  await expect.poll(() => app.app.metrics.registry.getSingleMetricAsString('portico_unread_bytes')).toMatch(/ [1-9]\d*$/);
+  await expect.poll(readUnread).toMatch(/ [1-9]\d*$/);
   expect(await pass(27, socket)).toBeNull();
   transport.resume();
   await expect.poll(() => seen).toEqual({ pings: 1, messages: 1 + count });
   expect(await pass(15, socket)).toBeNull();
-  // It has had its time.
-  vi.advanceTimersByTime(1_000);
-  await expect.poll(() => socket.readyState).toBe(WebSocket.CLOSED);
+  // One that never answers has five minutes more at most.
+  expect(await pass(16 + 20 * 15, socket)).toBeGreaterThan(15);
+});
+
+describe('a client of GraphQL that goes on sending', () => {
+  const query = `query ($organizationId: ID!, $id: ID!) {
+    project(organizationId: $organizationId, id: $id) { notifications(first: 100) { nodes { body } } }
+  }`;
+
+  /** A socket whose client does not read, with a response of two megabytes that waits for it. */
+  async function openUnread() {
+    await append(100);
+    const headers = { authorization: `Bearer ${app.demo.users.member.token}` };
+    const feed = openSocket(app, '/graphql', { protocol: 'graphql-transport-ws', headers });
+    const say = (message: unknown) => feed.socket.send(JSON.stringify(message));
+    await new Promise((resolve) => feed.socket.once('open', resolve));
+    say({ type: 'connection_init' });
+    await feed.until(({ type }) => type === 'connection_ack');
+    transportOf(feed.socket).pause();
+    const variables = { organizationId: app.demo.organization_id, id: app.demo.project_id };
+    let count = 0;
+    for (; count < 20 && / 0$/.test(await readUnread()); await sleep(200)) {
+      say({ id: `${count}`, type: 'subscribe', payload: { query, variables } });
+      count += 1;
+    }
+    return { ...feed, say, count };
+  }
+
+  it('is answered when it has read a large response', async () => {
+    const { socket, frames, say, count } = await openUnread();
+    for (let number = 0; number < 20; number += 1) say({ type: 'ping' });
+    await sleep(300);
+    transportOf(socket).resume();
+    await expect.poll(() => frames.filter(({ type }) => type === 'pong').length).toBe(20);
+    expect(frames.filter(({ type }) => type === 'next').length).toBe(count);
+    socket.terminate();
+  });
+
+  it('is dropped when more than 512 answers wait', async () => {
+    const { socket, say } = await openUnread();
+    for (let number = 0; number <= 512; number += 1) {
+      say({ type: 'ping' });
+      if (number % 50 === 49) await pass(1, socket);
+    }
+    await sleep(300);
+    expect(await readUnread()).not.toMatch(/ 0$/);
+    say({ type: 'ping' });
+    await expect.poll(readUnread).toMatch(/ 0$/);
+    socket.terminate();
+  });
 });
 
 it('a client that waits for its console is not taken for one that is gone', async () => {

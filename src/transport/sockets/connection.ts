@@ -16,8 +16,12 @@ import type { KeepAlive } from './keepalive.ts';
 import type { ServerSocket } from './socket.ts';
 
 const PING_INTERVAL_S = 15;
-/** The maximum of unanswered pings while the peer does not read: the ping then waits behind the unread bytes. */
-const MAX_UNREAD_PINGS = 20;
+/**
+ * A ping waits behind what was sent before it and the peer has not read, of which the kernels of both sides take megabytes: the peer
+ * has another interval to answer for each so many bytes, four KiB a second, up to five minutes.
+ */
+const INTERVAL_BYTES = PING_INTERVAL_S * 4 * 1024;
+const MAX_INTERVALS = 20;
 /** The rate limit of messages: 50 a second, in bursts of up to 200. */
 const MESSAGE_INTERVAL_MS = 20;
 const MAX_BURST_MS = 4_000;
@@ -28,9 +32,9 @@ const MAX_BURST_MS = 4_000;
 const CONTROL_INTERVAL_MS = 10 * MESSAGE_INTERVAL_MS;
 /** A half-closed connection is dropped after this long: ws has no timeout for its closing. */
 const HALF_CLOSED_TIMEOUT_S = 2;
-/** The maximum of bytes of pongs and errors that are buffered for a peer that does not read, before it is dropped. */
-const MAX_BUFFERED_BYTES = 1024 * 1024;
-/** The memory that each pong or error takes besides its bytes. */
+/** How many replies may wait for a peer that goes on sending and does not read, before it is dropped. Their bytes count as pending. */
+const MAX_WAITING_REPLIES = 512;
+/** The memory that each reply takes besides its bytes. */
 const REPLY_BYTES = 2 * 1024;
 const emptyBuffer = Buffer.alloc(0);
 const noop = () => {};
@@ -80,9 +84,14 @@ export class SocketConnection implements Principal {
   #closing: { readonly code: number; readonly reason: string } | null = null;
   #secondsSincePing = 0;
   #secondsClosing = 0;
-  #unansweredPings = 0;
+  /** How many more intervals the peer has to answer the ping; null where it has answered. */
+  #intervalsLeft: number | null = null;
+  /** How many bytes had been sent before the last ping, and before the last one that was answered. */
+  #bytesBeforePing = 0;
+  #bytesBeforeAnswered = 0;
   /** Whether bytes were pending in a second since the last ping was due: pings wait behind them. */
   #hadPendingBytes = false;
+  #waitingReplies = 0;
   /** The state of the rate limit (GCRA): the theoretical arrival time of the next message, in whole milliseconds. */
   #nextArrivalMs = 0;
 
@@ -247,9 +256,12 @@ export class SocketConnection implements Principal {
   /** Counts the memory of a message that is about to be sent, if others wait before it; returns the function that releases it. */
   #reserveReply(): () => void {
     if (!this.hasPendingBytes) return noop;
-    const reserve = (bytes: number) => this.dependencies.buffers.reserve(this.stream, this.address, bytes);
-    reserve(REPLY_BYTES);
-    return () => reserve(-REPLY_BYTES);
+    const count = (replies: number) => {
+      this.#waitingReplies += replies;
+      this.dependencies.buffers.reserve(this.stream, this.address, replies * REPLY_BYTES);
+    };
+    count(1);
+    return () => count(-1);
   }
 
   /**
@@ -285,7 +297,7 @@ export class SocketConnection implements Principal {
 
   /** Counts a message; returns whether it may be handled. Closes the socket of a peer that sends too fast or does not read. */
   #countMessage(intervalMs: number): boolean {
-    if (this.socket.bufferedAmount <= MAX_BUFFERED_BYTES) return this.#countArrival(intervalMs);
+    if (this.#waitingReplies <= MAX_WAITING_REPLIES) return this.#countArrival(intervalMs);
     this.socket.terminate();
     return false;
   }
@@ -301,7 +313,9 @@ export class SocketConnection implements Principal {
 
   /** A pong counts too: a peer may send as many as it likes. */
   countPong(): void {
-    if (this.#countArrival(CONTROL_INTERVAL_MS)) this.#unansweredPings = 0;
+    if (!this.#countArrival(CONTROL_INTERVAL_MS)) return;
+    this.#intervalsLeft = null;
+    this.#bytesBeforeAnswered = this.#bytesBeforePing;
   }
 
   /** Called every second: pings the peer when it is due, and drops a peer that has not answered. */
@@ -311,18 +325,23 @@ export class SocketConnection implements Principal {
     this.#hadPendingBytes ||= !isReading;
     this.#secondsSincePing = (this.#secondsSincePing + 1) % PING_INTERVAL_S;
     if (this.#secondsSincePing > 0) return;
-    // While input is paused, no pong can arrive.
-    if (this.socket.isPaused) {
-      this.#unansweredPings = 0;
-      return;
-    }
-    // The peer has just read the pending bytes: its pong is on the way.
-    if (isReading && this.#hadPendingBytes) this.#unansweredPings = 0;
+    const hadPendingBytes = this.#hadPendingBytes;
     this.#hadPendingBytes = !isReading;
-    if (this.#unansweredPings > (isReading ? 0 : MAX_UNREAD_PINGS)) return this.socket.terminate();
-    // One ping is enough in the queue of a peer that does not read.
-    if (this.#unansweredPings === 0) this.socket.ping();
-    this.#unansweredPings += 1;
+    // While input is paused, no pong can arrive.
+    if (this.socket.isPaused) this.#intervalsLeft = null;
+    else if (this.#intervalsLeft === null) this.#ping();
+    // The ping has waited behind them; a peer that reads none of them is ended as stalled.
+    else if (hadPendingBytes) return;
+    else if (this.#intervalsLeft === 0) this.socket.terminate();
+    else this.#intervalsLeft -= 1;
+  }
+
+  #ping(): void {
+    this.#bytesBeforePing = this.stream.bytesWritten;
+    const unreadBytes = this.#bytesBeforePing - this.#bytesBeforeAnswered;
+    this.#intervalsLeft = Math.min(Math.floor(unreadBytes / INTERVAL_BYTES), MAX_INTERVALS);
+    this.socket.ping();
+    this.recordBuffered();
   }
 
   /** Waits for the closing handshake, then drops the connection. */
