@@ -5,7 +5,7 @@ const SWEEP_INTERVAL_MS = 1_000;
 /** A connection without progress for so long has stalled. */
 const STALLED_MS = 1_000;
 /** How long bytes wait for a peer that reads none of them, where nothing else is said. */
-const STALL_TIMEOUT_MS = 300_000;
+const DEFAULT_STALL_TIMEOUT_MS = 300_000;
 
 interface BufferDependencies {
   /** The bytes that may wait for one client address, and for all together. */
@@ -61,7 +61,7 @@ export class ConnectionBuffers {
    * Counts the bytes that the kernel has not accepted, nearly always none. Call it right after a write to the socket. A socket
    * whose peer reads none of them for `stallTimeoutMs` is ended.
    */
-  record(socket: Socket, address: string, stallTimeoutMs = STALL_TIMEOUT_MS): void {
+  record(socket: Socket, address: string, stallTimeoutMs = DEFAULT_STALL_TIMEOUT_MS): void {
     if (socket.writableLength === 0 && !(socket as TrackedSocket)[key]) return;
     const now = performance.now();
     const entry = this.#track(socket, address, now);

@@ -90,6 +90,7 @@ export async function admitUpgrade(
   return { viewer, onlyProject: { organizationId, projectId }, scope, ticket: null };
 }
 
+/** Appends the RateLimit headers of an allowance. */
 export function addRateLimit(headers: string[], allowance: Allowance): void {
   headers.push(...Object.entries(rateLimitHeaders(allowance)).flat());
 }

@@ -321,12 +321,11 @@ export class SocketConnection implements Principal {
   /** Called every second: pings the peer when it is due, and drops a peer that has not answered. */
   keepAlive(): void {
     if (!this.isOpen) return this.#endClosing();
-    const isReading = !this.hasPendingBytes;
-    this.#hadPendingBytes ||= !isReading;
+    this.#hadPendingBytes ||= this.hasPendingBytes;
     this.#secondsSincePing = (this.#secondsSincePing + 1) % PING_INTERVAL_S;
     if (this.#secondsSincePing > 0) return;
     const hadPendingBytes = this.#hadPendingBytes;
-    this.#hadPendingBytes = !isReading;
+    this.#hadPendingBytes = this.hasPendingBytes;
     // While input is paused, no pong can arrive.
     if (this.socket.isPaused) this.#intervalsLeft = null;
     else if (this.#intervalsLeft === null) this.#ping();
