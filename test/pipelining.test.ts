@@ -135,6 +135,38 @@ it('beyond a thousand that wait, the connection ends behind the responses that a
   next.socket.destroy();
 });
 
+it('behind a response with 429, the next requests of its connection start one a second; those of others do not wait', async () => {
+  const begun: number[] = [];
+  const { wire, baseUrl } = await open({
+    handler(request, response) {
+      begun.push(performance.now());
+      response.writeHead(numberOf(request) < 3 ? 429 : 200, { 'Content-Length': 0 }).end();
+    },
+  });
+  wire.write(requests(6));
+  expect(await wire.receive(1)).toHaveLength(1);
+  const other = await openWire(baseUrl);
+  other.write(requests(3, 10));
+  expect(await other.receive(3)).toHaveLength(3);
+  expect(begun).toHaveLength(4);
+  other.socket.destroy();
+  expect((await wire.receive(6)).map(({ status }) => status)).toEqual([429, 429, 429, 200, 200, 200]);
+  const [first = 0, , , , second = 0, third = 0, fourth = 0, , last = 0] = begun;
+  for (const pause of [second - first, third - second, fourth - third]) expect(pause).toBeGreaterThan(990);
+  expect(last - fourth).toBeLessThan(990);
+});
+
+it('a proxy’s connection does not pause: the next request is another client’s', async () => {
+  const { wire } = await open({
+    trustedProxies: ['127.0.0.1'],
+    handler: (_request, response) => void response.writeHead(429, { 'Content-Length': 0 }).end(),
+  });
+  const began = performance.now();
+  wire.write(requests(20));
+  expect(await wire.receive(20)).toHaveLength(20);
+  expect(performance.now() - began).toBeLessThan(10_000);
+});
+
 it('what waits is counted in bytes, for each address', async () => {
   const unread = { perAddress: 2 ** 20, inAll: 2 ** 30 };
   const { wire, counts, baseUrl } = await open({ unread, handler: (request, response) => void (numberOf(request) < 0 && response.end()) });

@@ -1,5 +1,6 @@
 import { IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { statusByCode } from '../../kernel/fault.ts';
 import { runInNextIteration } from '../../kernel/iteration.ts';
 
 /** The most pipelined requests that wait on one connection. */
@@ -8,6 +9,12 @@ const MAX_WAITING = 1_000;
 const REQUEST_BYTES = 4_096;
 /** The memory that Node needs for a chunk of a body besides its bytes. */
 const CHUNK_BYTES = 400;
+/**
+ * The pause after a response with 429 before the connection's next pipelined request starts. Without it, a client beyond its budget
+ * would have a thousand requests answered, only to be refused, as fast as this process can. A client that waits for each response
+ * does not notice.
+ */
+const REFUSED_PAUSE_MS = 1_000;
 /** The unread chunks of a request that are not counted: nearly all bodies have fewer. */
 const MAX_UNCOUNTED_CHUNKS = 16;
 
@@ -64,7 +71,7 @@ export class RequestQueue {
 
   constructor(
     private readonly socket: Socket,
-    /** Whether the peer is a proxy, which forwards requests of many clients. */
+    /** Whether the peer is a proxy, which forwards requests of many clients; no client waits for another one's pause. */
     readonly isProxied: boolean,
     /** Counts the bytes that a request keeps in memory; a negative number releases them. */
     readonly reserve: (request: IncomingMessage, bytes: number) => void,
@@ -111,8 +118,8 @@ export class RequestQueue {
     return true;
   }
 
-  /** Finishes the current request, and starts the next one. */
-  finish(): void {
+  /** Finishes the current request, and starts the next one; after a pause, if the current one was refused for its client's budget. */
+  finish(isOverBudget: boolean): void {
     this.#current = null;
     const next = this.#pending?.shift();
     if (!next) return;
@@ -120,12 +127,14 @@ export class RequestQueue {
     this.reserve(request, -bytes);
     this.#current = request;
     if (this.#count === 0 && isRequest) this.socket.resume();
-    runInNextIteration(() => {
+    const startNext = () => {
       this.#current = null;
       if (!this.socket.writable) return;
       (request as QueuedRequest).isWaiting = false;
       start();
-    });
+    };
+    if (isOverBudget && !this.isProxied) setTimeout(startNext, REFUSED_PAUSE_MS);
+    else runInNextIteration(startNext);
   }
 
   get #count(): number {
@@ -171,5 +180,5 @@ export function requestQueueOf(socket: Socket): RequestQueue | null {
 }
 
 function finishRequest(this: ServerResponse): void {
-  requestQueueOf(this.req.socket)?.finish();
+  requestQueueOf(this.req.socket)?.finish(this.statusCode === statusByCode.rate_limited);
 }
