@@ -11,10 +11,11 @@ const REQUEST_BYTES = 4_096;
 const CHUNK_BYTES = 400;
 /**
  * The pause after a response with 429 before the connection's next pipelined request starts. Without it, a client beyond its budget
- * would have a thousand requests answered, only to be refused, as fast as this process can. A client that waits for each response
- * does not notice.
+ * would have a thousand requests refused as fast as this process can. A client that waits for each response does not notice. The
+ * pause is longer than a connection may go without progress before it counts as stalled: when memory is short, it is ended before
+ * those whose clients read.
  */
-const REFUSED_PAUSE_MS = 1_000;
+const REFUSED_PAUSE_MS = 2_000;
 /** The unread chunks of a request that are not counted: nearly all bodies have fewer. */
 const MAX_UNCOUNTED_CHUNKS = 16;
 
