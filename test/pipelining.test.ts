@@ -156,6 +156,25 @@ it('behind a response with 429, the next requests of its connection start one ev
   expect(last - third).toBeLessThan(1_990);
 });
 
+it('a request counts while it pauses, and a connection that closes leaves no timer behind, which would keep its requests', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  closing.push(() => vi.useRealTimers());
+  let whenClosed: Promise<unknown> | undefined;
+  const { wire, buffers } = await open({
+    handler(request, response) {
+      whenClosed = new Promise((resolve) => request.socket.once('close', resolve));
+      response.writeHead(429, { 'Content-Length': 0 }).end();
+    },
+  });
+  wire.write(requests(2));
+  expect(await wire.receive(1)).toHaveLength(1);
+  expect(vi.getTimerCount()).toBe(1);
+  expect(buffers.bytes).toBeGreaterThan(4_096);
+  wire.socket.destroy();
+  await whenClosed;
+  expect(vi.getTimerCount()).toBe(0);
+});
+
 it('a proxy’s connection does not pause: the next request is another client’s', async () => {
   const { wire } = await open({
     trustedProxies: ['127.0.0.1'],

@@ -5,10 +5,6 @@ import { runInNextIteration } from '../../kernel/iteration.ts';
 
 /** The most pipelined requests that wait on one connection. */
 const MAX_WAITING = 1_000;
-/** The memory that Node needs for a request besides its text. */
-const REQUEST_BYTES = 4_096;
-/** The memory that Node needs for a chunk of a body besides its bytes. */
-const CHUNK_BYTES = 400;
 /**
  * The pause after a response with 429 before the connection's next pipelined request starts. Without it, a client beyond its budget
  * would have a thousand requests refused as fast as this process can. A client that waits for each response does not notice. The
@@ -16,6 +12,10 @@ const CHUNK_BYTES = 400;
  * those whose clients read.
  */
 const REFUSED_PAUSE_MS = 2_000;
+/** The memory that Node needs for a request besides its text. */
+const REQUEST_BYTES = 4_096;
+/** The memory that Node needs for a chunk of a body besides its bytes. */
+const CHUNK_BYTES = 400;
 /** The unread chunks of a request that are not counted: nearly all bodies have fewer. */
 const MAX_UNCOUNTED_CHUNKS = 16;
 
@@ -69,10 +69,11 @@ interface Pending {
 export class RequestQueue {
   #current: IncomingMessage | null = null;
   #pending: Pending[] | null = null;
+  #pause: NodeJS.Timeout | undefined;
 
   constructor(
     private readonly socket: Socket,
-    /** Whether the peer is a proxy, which forwards requests of many clients; no client waits for another one's pause. */
+    /** Whether the peer is a proxy, which forwards requests of many clients. */
     readonly isProxied: boolean,
     /** Counts the bytes that a request keeps in memory; a negative number releases them. */
     readonly reserve: (request: IncomingMessage, bytes: number) => void,
@@ -119,22 +120,25 @@ export class RequestQueue {
     return true;
   }
 
-  /** Finishes the current request, and starts the next one; after a pause, if the current one was refused for its client's budget. */
+  /**
+   * Finishes the current request, and starts the next one: after a pause, if the current one was refused for its client's budget.
+   * Behind a proxy there is no pause, as the next request is another client's.
+   */
   finish(isOverBudget: boolean): void {
     this.#current = null;
     const next = this.#pending?.shift();
     if (!next) return;
     const { request, bytes, start, isRequest } = next;
-    this.reserve(request, -bytes);
     this.#current = request;
-    if (this.#count === 0 && isRequest) this.socket.resume();
     const startNext = () => {
       this.#current = null;
+      this.reserve(request, -bytes);
       if (!this.socket.writable) return;
+      if (this.#count === 0 && isRequest) this.socket.resume();
       (request as QueuedRequest).isWaiting = false;
       start();
     };
-    if (isOverBudget && !this.isProxied) setTimeout(startNext, REFUSED_PAUSE_MS);
+    if (isOverBudget && !this.isProxied) this.#pause = setTimeout(startNext, REFUSED_PAUSE_MS);
     else runInNextIteration(startNext);
   }
 
@@ -144,7 +148,11 @@ export class RequestQueue {
 
   #add(request: IncomingMessage, start: () => void, isRequest: boolean): void {
     const bytes = sizeOf(request);
-    if (!this.#pending) skipStackTraces(this.socket);
+    if (!this.#pending) {
+      skipStackTraces(this.socket);
+      // The timer would keep the requests in memory, uncounted.
+      this.socket.once('close', () => clearTimeout(this.#pause));
+    }
     this.#pending ??= [];
     this.#pending.push({ request, bytes, start, isRequest });
     this.reserve(request, bytes);
