@@ -1,14 +1,14 @@
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type BrowserContext, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startApp, type TestApp } from '../support/app.ts';
+import { findBrowser } from '../support/browser.ts';
 import { publish } from '../support/feed.ts';
 import { readTab, selectTab } from './graphiql.ts';
 import { folder } from './tools.ts';
 
-const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
 const screenshots = join(folder, 'generated/screenshots');
 const profile = mkdtempSync(join(tmpdir(), 'portico-chromium-'));
 const quiet = ['--disable-background-networking', '--disable-component-update', '--disable-sync', '--disable-quic', '--no-first-run'];
@@ -20,11 +20,10 @@ const elsewhere: string[] = [];
 const complaints: string[] = [];
 
 beforeAll(async () => {
-  expect(existsSync(executablePath), `${executablePath}: apt-get install chromium`).toBe(true);
   mkdirSync(screenshots, { recursive: true });
   app = await startApp();
   browser = await chromium.launchPersistentContext(profile, {
-    executablePath,
+    executablePath: findBrowser(),
     viewport: { width: 1400, height: 1000 },
     // No name is resolved: whatever is not on this machine would fail, and be seen below.
     args: ['--no-sandbox', '--disable-gpu', '--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1', ...quiet],

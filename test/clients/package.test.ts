@@ -8,6 +8,7 @@ import { chromium } from 'playwright-core';
 import { build } from 'rolldown';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startApp, type TestApp } from '../support/app.ts';
+import { findBrowser } from '../support/browser.ts';
 import { checkout, folder, run } from './tools.ts';
 
 /** An empty project, in which the package is installed as a stranger would. */
@@ -134,7 +135,7 @@ it('is at most 15 KiB in a browser, where it reads v1 and follows a feed', async
   console.log(`${bytes} bytes compressed`);
   expect(bytes).toBeLessThanOrEqual(15 * 1024);
 
-  const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox'] });
+  const browser = await chromium.launch({ executablePath: findBrowser(), args: ['--no-sandbox'] });
   const page = await browser.newPage();
   page.setDefaultTimeout(60_000);
   await page.goto(pageUrl);

@@ -6,11 +6,11 @@ import { type BrowserContext, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openDemoConsole } from '../../demo/console.ts';
 import { startApp, type TestApp } from '../support/app.ts';
+import { findBrowser } from '../support/browser.ts';
 import { openConsole, setEndpoint, takeConsoleTicket } from '../support/console.ts';
 import { type Machine, qemu, startMachine } from './machine.ts';
 import { servePage } from './page.ts';
 
-const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
 const screenshots = fileURLToPath(new URL('generated/screenshots', import.meta.url));
 const profile = mkdtempSync(join(tmpdir(), 'portico-chromium-'));
 
@@ -23,7 +23,6 @@ const complaints: string[] = [];
 
 beforeAll(async () => {
   expect(existsSync(qemu), `${qemu}: apt-get install qemu-system-x86`).toBe(true);
-  expect(existsSync(executablePath), `${executablePath}: apt-get install chromium`).toBe(true);
   mkdirSync(screenshots, { recursive: true });
   site = await servePage();
   app = await startApp({ ALLOWED_ORIGINS: site.origin });
@@ -32,7 +31,7 @@ beforeAll(async () => {
   await setEndpoint(app, app.demo.instances.eligible, { port: machine.serialPort });
   await setEndpoint(app, app.demo.instances.trial_already_open, { kind: 'vnc', port: machine.vncPort });
   browser = await chromium.launchPersistentContext(profile, {
-    executablePath,
+    executablePath: findBrowser(),
     viewport: { width: 1000, height: 1100 },
     args: [
       '--no-sandbox',

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
 import { PGlite } from '@electric-sql/pglite';
 import pg from 'pg';
 import type { TestProject } from 'vitest/node';
@@ -22,6 +23,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
 }
 
 async function prepareSnapshot(project: TestProject) {
+  // The optimizing compiler would take longer than its code saves; Vitest's `execArgv` is for its workers alone.
+  setFlagsFromString('--liftoff-only');
   const folder = mkdtempSync(join(tmpdir(), 'portico-test-'));
   const lifecycle = new Lifecycle();
   const embedded = await PGlite.create('memory://');

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { colourRules } from '../support/barriers.ts';
 import { type DeskTest, findBarriers, type Page, startDesk } from './support.ts';
 
 let desk: DeskTest;
@@ -30,19 +31,22 @@ const pages = (): [string, string][] => {
   ];
 };
 
-/** Each page is loaded once: colours and the width are the browser's, which a person changes at any time. */
-const screens = [1280, 390].flatMap((width) => (['light', 'dark'] as const).map((colorScheme) => ({ width, colorScheme })));
-
-/** The barriers of a page, and whether it is wider than the screen, on each kind of screen that has one. */
+/**
+ * The barriers of a page, and whether it is wider than the screen, on each kind of screen that has one. The page is loaded once:
+ * colours and the width are the browser's, which a person changes at any time.
+ */
 async function examine(page: Page, name: string): Promise<string[]> {
   const problems: string[] = [];
-  for (const { width, colorScheme } of screens) {
+  for (const width of [1280, 390]) {
     await page.setViewportSize({ width, height: 800 });
-    await page.emulateMedia({ colorScheme });
-    const screen = `${name}-${colorScheme}-${width}`;
-    problems.push(...(await findBarriers(page)).map((barrier) => `${screen}: ${barrier}`));
-    if (await page.evaluate(() => document.documentElement.scrollWidth > innerWidth)) problems.push(`${screen} is wider than the screen`);
-    await desk.look(page, screen);
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      const screen = `${name}-${colorScheme}-${width}`;
+      const barriers = await findBarriers(page, colorScheme === 'dark' ? colourRules : undefined);
+      problems.push(...barriers.map((barrier) => `${screen}: ${barrier}`));
+      await desk.look(page, screen);
+    }
+    if (await page.evaluate(() => document.documentElement.scrollWidth > innerWidth)) problems.push(`${name} is wider than ${width}`);
   }
   return problems;
 }

@@ -1,19 +1,19 @@
-import { existsSync, mkdirSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { request } from 'node:http';
 import { fileURLToPath } from 'node:url';
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
-import { expect } from 'vitest';
 import { openDemoConsole } from '../../demo/console.ts';
 import type { DemoFile } from '../../demo/file.ts';
 import { type DemoRole, project, users } from '../../demo/people.ts';
 import { copyTemplate, isPostgres, needPostgres, startApp } from '../support/app.ts';
 import { openBalancer } from '../support/balancer.ts';
+import { findBarriers as findBarriersBy } from '../support/barriers.ts';
+import { findBrowser } from '../support/browser.ts';
 import { setEndpoint } from '../support/console.ts';
 import { execute } from '../support/database.ts';
 import { openRedis } from '../support/redis.ts';
 import { type Fleet, openFleet } from '../support/replicas.ts';
 
-const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
 const screenshots = fileURLToPath(new URL('generated/', import.meta.url));
 const quiet = ['--disable-background-networking', '--disable-component-update', '--disable-sync', '--disable-quic', '--no-first-run'];
 
@@ -50,7 +50,6 @@ export interface DeskTest {
 
 /** On the embedded database, or on two replicas with a PostgreSQL and a Redis behind a balancer. */
 export async function startDesk(env: Record<string, string> = {}): Promise<DeskTest> {
-  expect(existsSync(executablePath), `${executablePath}: apt-get install chromium`).toBe(true);
   mkdirSync(screenshots, { recursive: true });
   const settings = { RATE_LIMIT_PAGES: '1000000', RATE_LIMIT_USER: '1000000', RATE_LIMIT_ANONYMOUS: '1000000', ...env };
   const server = isPostgres ? await startFleet(settings) : await startEmbedded(settings);
@@ -136,7 +135,7 @@ export async function startDesk(env: Record<string, string> = {}): Promise<DeskT
 
 function launchBrowser(): Promise<Browser> {
   return chromium.launch({
-    executablePath,
+    executablePath: findBrowser(),
     // No name is resolved: whatever is not on this machine would fail, and be reported in `elsewhere`.
     args: ['--no-sandbox', '--disable-gpu', '--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost', ...quiet],
   });
@@ -195,18 +194,8 @@ function send(url: string, method: string, key: string, body?: unknown): Promise
   });
 }
 
-/** What axe finds that is serious or critical on the page as it is. */
-export async function findBarriers(page: Page): Promise<string[]> {
-  const { default: axe } = await import('axe-core');
-  // The content policy has no place for a script of the page: this one is the browser's own.
-  await page.evaluate(axe.source);
-  const found = await page.evaluate(async () => {
-    const { violations } = await (window as unknown as { axe: typeof axe }).axe.run(document, { resultTypes: ['violations'] });
-    return violations
-      .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-      .flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 200)} ${failureSummary}`));
-  });
-  return found;
-}
+/** What axe finds that is serious or critical on the page as it is, by all of its rules unless some are named. */
+export const findBarriers = async (page: Page, rules?: readonly string[]): Promise<string[]> =>
+  findBarriersBy(page, (await import('axe-core')).default.source, rules);
 
 export type { Browser, Page };
