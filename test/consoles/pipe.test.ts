@@ -48,6 +48,17 @@ describe('a console', () => {
     console.socket.terminate();
   });
 
+  it('takes one frame in an iteration of the event loop, however many arrive at once', async () => {
+    const console = await openConsole(app, instance);
+    await console.opened;
+    const sizes: number[] = [];
+    (await guest.called()).on('data', ({ length }) => sizes.push(length));
+    for (let frames = 0; frames < 5_000; frames += 1) console.socket.send('x');
+    await expect.poll(() => guest.heard().length).toBe(5_000);
+    expect(Math.max(...sizes)).toBeLessThan(100);
+    console.socket.terminate();
+  });
+
   it('refuses text frames where it is a screen', async () => {
     await setEndpoint(app, instance, { kind: 'vnc', port: guest.port });
     const console = await openConsole(app, instance);

@@ -60,7 +60,9 @@ function onClose(this: WebSocket, code: number): void {
 export type SocketServer = Server<typeof ServerSocket>;
 
 /** Creates a WebSocket server for upgraded connections, with the limits that all sockets share. */
-export function createSocketServer(options: Pick<ServerOptions, 'maxPayload' | 'handleProtocols'>): SocketServer {
+export function createSocketServer(
+  options: Pick<ServerOptions, 'maxPayload' | 'handleProtocols' | 'allowSynchronousEvents'>,
+): SocketServer {
   // A variable, as the types of ws do not know `closeTimeout`.
   const serverOptions = {
     noServer: true,
