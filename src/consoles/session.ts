@@ -128,9 +128,12 @@ export class LiveSession {
     client.resume();
   }
 
-  /** Sends a client's input to the console. Input from a client that is no longer attached is ignored. */
+  /**
+   * Sends a client's input to the console. Input from a client that is no longer attached is ignored, and so is an empty frame: while
+   * the console does not read, it would wait in memory without a byte that the backpressure could count.
+   */
   receive(client: ConsoleClient, bytes: Buffer): void {
-    if (this.#client !== client || !this.#line) return;
+    if (this.#client !== client || !this.#line || bytes.length === 0) return;
     this.bytesIn += bytes.length;
     this.#hasTraffic = true;
     if (!this.#line.write(bytes)) client.pause();

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { Socket } from 'node:net';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { startApp, type TestApp } from '../support/app.ts';
 import { type Guest, openConsole, openConsoleSocket, openGuest, setEndpoint } from '../support/console.ts';
 
@@ -56,6 +57,20 @@ describe('a console', () => {
     for (let frames = 0; frames < 5_000; frames += 1) console.socket.send('x');
     await expect.poll(() => guest.heard().length).toBe(5_000);
     expect(Math.max(...sizes)).toBeLessThan(100);
+    console.socket.terminate();
+  });
+
+  it('writes nothing for an empty frame, which no backpressure would count', async () => {
+    const console = await openConsole(app, instance);
+    await console.opened;
+    await guest.called();
+    const write = vi.spyOn(Socket.prototype, 'write');
+    for (let frames = 0; frames < 100; frames += 1) console.socket.send(Buffer.alloc(0));
+    console.socket.send('x');
+    await expect.poll(() => guest.heard().toString()).toBe('x');
+    const empty = write.mock.calls.filter(([bytes]) => bytes.length === 0);
+    write.mockRestore();
+    expect(empty).toEqual([]);
     console.socket.terminate();
   });
 
