@@ -47,7 +47,8 @@ export async function listInstances(
         instance.billing_service_id AS "billingServiceId", instance.created, instance.modified
       FROM instances AS instance
       WHERE instance.project_id = wanted.project_id AND instance.status <> 'deleted'
-        AND instance.id > ${above}::uuid AND instance.id < ${below}::uuid
+        AND (instance.project_id, instance.id) > (wanted.project_id, ${above}::uuid)
+        AND (instance.project_id, instance.id) < (wanted.project_id, ${below}::uuid)
       ORDER BY instance.id DESC LIMIT ${limit}
     ) AS listed
     ORDER BY listed.id DESC`;

@@ -13,7 +13,11 @@ type InstanceTaskFilter = StatusFilter<TaskStatus>;
 
 type InstanceTask = Omit<Task, 'instanceId'> & { readonly instanceId: string };
 
-/** The tasks of each instance in its current project, in one statement for all instances: tasks in another project are not listed. */
+/**
+ * The tasks of each instance in its current project, in one statement for all instances: tasks in another project are not listed.
+ * The bounds compare whole keys of the index: by those of ids alone, PostgreSQL takes the primary key where few instances have most
+ * of the tasks, and reads all of them for an instance that has none.
+ */
 export async function listInstanceTasks(
   database: Database,
   instances: readonly InProject[],
@@ -33,7 +37,8 @@ export async function listInstanceTasks(
         task.created, task.started, task.finished
       FROM tasks AS task
       WHERE task.instance_id = wanted.instance_id AND task.project_id = wanted.project_id
-        AND task.id > ${above}::uuid AND task.id < ${below}::uuid
+        AND (task.instance_id, task.project_id, task.id) > (wanted.instance_id, wanted.project_id, ${above}::uuid)
+        AND (task.instance_id, task.project_id, task.id) < (wanted.instance_id, wanted.project_id, ${below}::uuid)
       ORDER BY task.id DESC LIMIT ${limit}
     ) AS listed
     ORDER BY listed.id DESC`;

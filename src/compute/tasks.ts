@@ -35,8 +35,33 @@ export async function listTasks(
   const { status, attention } = filter;
   if (order !== defaultTaskOrder || filter.statuses?.length) return searchTasks(database, scopes, filter, order, slice);
   if (attention) return listAttentiveTasks(database, scopes, { status, attention }, slice);
+  if (status) return listTasksOfStatus(database, scopes, status, slice);
+  const { above, below, limit, isAscending } = boundsOf(slice, 'desc');
+  const query = isAscending ? database.queryAscending : database.query;
+  // The bounds compare whole keys of the index, as those of `listInstanceTasks` do.
+  const rows = await query<Task>`
+    SELECT listed.* FROM unnest(${projectIdsOf(scopes)}::uuid[]) AS wanted (project_id)
+    CROSS JOIN LATERAL (
+      SELECT task.id, task.project_id AS "projectId", task.instance_id AS "instanceId", task.kind, task.status, ''::text AS error,
+        task.created, task.started, task.finished
+      FROM tasks AS task
+      WHERE task.project_id = wanted.project_id
+        AND (task.project_id, task.id) > (wanted.project_id, ${above}::uuid)
+        AND (task.project_id, task.id) < (wanted.project_id, ${below}::uuid)
+      ORDER BY task.id DESC LIMIT ${limit}
+    ) AS listed
+    ORDER BY listed.id DESC`;
+  return groupRows(projectIdsOf(scopes), rows, ({ projectId }) => projectId);
+}
+
+async function listTasksOfStatus(
+  database: Database,
+  scopes: readonly ProjectScope[],
+  status: TaskStatus,
+  slice: Slice<string>,
+): Promise<Task[][]> {
   const { where, ...rest } = sliceById(slice, 'desc');
-  const tasks = { where: { status: status ?? undefined, ...where }, ...rest, omit: { error: true } };
+  const tasks = { where: { status, ...where }, ...rest, omit: { error: true } };
   const rows = await database.project.findMany({
     relationLoadStrategy: 'join',
     where: { id: { in: projectIdsOf(scopes) } },

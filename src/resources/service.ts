@@ -24,10 +24,7 @@ export async function listVolumes(
   slice: Slice<string>,
   order: Order,
 ): Promise<Volume[][]> {
-  if (order === defaultResourceOrder) {
-    const rows = await database.project.findMany({ ...whereProjects(scopes), select: { id: true, volumes: sliceById(slice) } });
-    return pickLists(projectIdsOf(scopes), rows, ({ volumes }) => volumes);
-  }
+  if (order === defaultResourceOrder) return listProjectResources(database, 'volumes', scopes, slice);
   const range = rangeOf(slice, order);
   const { nameBounds, createdBounds, limit, scanColumn, isAscending } = range;
   const query = isAscending ? database.queryAscending : database.query;
@@ -51,14 +48,46 @@ export async function listVolumes(
   return lists.map((volumes) => sortRows(volumes, order, range));
 }
 
-export async function listSnapshots(database: Database, scopes: readonly ProjectScope[], slice: Slice<string>): Promise<Snapshot[][]> {
-  const rows = await database.project.findMany({ ...whereProjects(scopes), select: { id: true, snapshots: sliceById(slice) } });
-  return pickLists(projectIdsOf(scopes), rows, ({ snapshots }) => snapshots);
+export function listSnapshots(database: Database, scopes: readonly ProjectScope[], slice: Slice<string>): Promise<Snapshot[][]> {
+  return listProjectResources(database, 'snapshots', scopes, slice);
 }
 
-export async function listBackups(database: Database, scopes: readonly ProjectScope[], slice: Slice<string>): Promise<Backup[][]> {
-  const rows = await database.project.findMany({ ...whereProjects(scopes), select: { id: true, backups: sliceById(slice) } });
-  return pickLists(projectIdsOf(scopes), rows, ({ backups }) => backups);
+export function listBackups(database: Database, scopes: readonly ProjectScope[], slice: Slice<string>): Promise<Backup[][]> {
+  return listProjectResources(database, 'backups', scopes, slice);
+}
+
+/**
+ * The resources of a kind of each project, the oldest first. The bounds compare whole keys of the index, as those of
+ * `listInstanceTasks` do.
+ */
+async function listProjectResources(
+  database: Database,
+  kind: InstanceResourceKind,
+  scopes: readonly ProjectScope[],
+  slice: Slice<string>,
+): Promise<InstanceResource[][]> {
+  const { above, below, limit, isAscending } = boundsOf(slice, 'asc');
+  const query = isAscending ? database.queryAscending : database.query;
+  const rows = await query<StoredRow>`
+    SELECT listed.* FROM unnest(${projectIdsOf(scopes)}::uuid[]) AS wanted (project_id)
+    CROSS JOIN LATERAL (
+      (SELECT id, project_id AS "projectId", instance_id AS "instanceId", name, size_gb AS "sizeGb", created FROM volumes
+      WHERE ${kind}::text = 'volumes' AND project_id = wanted.project_id
+        AND (project_id, id) > (wanted.project_id, ${above}::uuid)
+        AND (project_id, id) < (wanted.project_id, ${below}::uuid) ORDER BY id DESC LIMIT ${limit})
+      UNION ALL
+      (SELECT id, project_id, instance_id, name, size_gb, created FROM snapshots
+      WHERE ${kind}::text = 'snapshots' AND project_id = wanted.project_id
+        AND (project_id, id) > (wanted.project_id, ${above}::uuid)
+        AND (project_id, id) < (wanted.project_id, ${below}::uuid) ORDER BY id DESC LIMIT ${limit})
+      UNION ALL
+      (SELECT id, project_id, instance_id, name, size_gb, created FROM backups
+      WHERE ${kind}::text = 'backups' AND project_id = wanted.project_id
+        AND (project_id, id) > (wanted.project_id, ${above}::uuid)
+        AND (project_id, id) < (wanted.project_id, ${below}::uuid) ORDER BY id DESC LIMIT ${limit})
+    ) AS listed
+    ORDER BY listed.id DESC`;
+  return groupRows(projectIdsOf(scopes), rows as InstanceResource[], ({ projectId }) => projectId);
 }
 
 export async function listVpcs(database: Database, scopes: readonly ProjectScope[], slice: Slice<string>): Promise<Vpc[][]> {
@@ -112,7 +141,10 @@ export const findersByType = {
   },
 } satisfies Partial<Record<NodeName, (database: Database, requested: readonly InProject[]) => Promise<Array<object | null>>>>;
 
-/** The resources of a kind of each instance in its current project, the oldest first, in one statement for all instances: those in another project do not belong to it. */
+/**
+ * The resources of a kind of each instance in its current project, the oldest first, in one statement for all instances: those in
+ * another project do not belong to it. The bounds compare whole keys of the index, as those of `listInstanceTasks` do.
+ */
 export async function listInstanceResources(
   database: Database,
   kind: InstanceResourceKind,
@@ -128,15 +160,18 @@ export async function listInstanceResources(
     CROSS JOIN LATERAL (
       (SELECT id, project_id AS "projectId", instance_id AS "instanceId", name, size_gb AS "sizeGb", created FROM volumes
       WHERE ${kind}::text = 'volumes' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
-        AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id DESC LIMIT ${limit})
+        AND (instance_id, project_id, id) > (wanted.instance_id, wanted.project_id, ${above}::uuid)
+        AND (instance_id, project_id, id) < (wanted.instance_id, wanted.project_id, ${below}::uuid) ORDER BY id DESC LIMIT ${limit})
       UNION ALL
       (SELECT id, project_id, instance_id, name, size_gb, created FROM snapshots
       WHERE ${kind}::text = 'snapshots' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
-        AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id DESC LIMIT ${limit})
+        AND (instance_id, project_id, id) > (wanted.instance_id, wanted.project_id, ${above}::uuid)
+        AND (instance_id, project_id, id) < (wanted.instance_id, wanted.project_id, ${below}::uuid) ORDER BY id DESC LIMIT ${limit})
       UNION ALL
       (SELECT id, project_id, instance_id, name, size_gb, created FROM backups
       WHERE ${kind}::text = 'backups' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
-        AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id DESC LIMIT ${limit})
+        AND (instance_id, project_id, id) > (wanted.instance_id, wanted.project_id, ${above}::uuid)
+        AND (instance_id, project_id, id) < (wanted.instance_id, wanted.project_id, ${below}::uuid) ORDER BY id DESC LIMIT ${limit})
     ) AS listed
     ORDER BY listed.id DESC`;
   return groupRows(instanceIds, rows as InstanceResource[], ({ instanceId }) => instanceId);

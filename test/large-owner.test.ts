@@ -1,0 +1,57 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { startRestingApp, type TestApp } from './support/app.ts';
+import { explain, recordStatements } from './support/plans.ts';
+import { openConnection } from './support/sql.ts';
+import { makeProject } from './support/world.ts';
+
+const lists = ['tasks', 'volumes', 'snapshots', 'backups'];
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startRestingApp();
+  const { project_id: projectId, instances } = app.demo;
+  const connection = await openConnection(app);
+  for (const table of lists) {
+    const [columns, values] = table === 'tasks' ? ['kind, status', `'made', 'succeeded'`] : ['name, size_gb', `'made', 1`];
+    await connection.run(
+      `INSERT INTO ${table} (project_id, instance_id, ${columns}) SELECT $1::uuid, $2::uuid, ${values} FROM generate_series(1, 12000)`,
+      [projectId, instances.eligible],
+    );
+    await connection.run(`VACUUM ANALYZE ${table}`, []);
+  }
+  await connection.run(
+    `INSERT INTO instances (project_id, name, status, plan, region, vcpu, ram_mb, storage_gb)
+     SELECT $1::uuid, 'made', 'active', 'vps-m', 'eu-central-1', 1, 1024, 10 FROM generate_series(1, 12000)`,
+    [projectId],
+  );
+  await connection.run('VACUUM ANALYZE instances', []);
+  await connection.close();
+});
+afterAll(() => app.close());
+
+/** The most rows of a table that a statement for a query reads. */
+async function countMostRead(table: string, query: string): Promise<number> {
+  const recorded = recordStatements(app);
+  const { json } = await app.graphql(query, {}, { as: { bearer: app.demo.users.owner.api_key } });
+  expect(json.errors).toBeUndefined();
+  const read: number[] = [];
+  for (const statement of recorded.slice()) {
+    const { withAnyValues } = await explain(app, statement);
+    read.push(withAnyValues.find((reading) => reading.table === table)?.rows ?? 0);
+  }
+  return Math.max(...read);
+}
+
+it.each(lists)('what one instance has of %s is not read for the other instances', async (list) => {
+  const { organization_id: organizationId, project_id: projectId } = app.demo;
+  const query = `{ project(organizationId: "${organizationId}", id: "${projectId}") { instances(first: 40) { nodes { ${list}(first: 1) { nodes { id } } } } } }`;
+  const read = await countMostRead(list, query);
+  expect(read).toBeGreaterThan(0);
+  expect(read).toBeLessThan(300);
+});
+
+it.each(['instances', ...lists])('what one project has of %s is not read for the other projects', async (list) => {
+  await makeProject(app);
+  const query = `{ viewer { organizations(first: 5) { nodes { projects(first: 20) { nodes { ${list}(first: 1) { nodes { id } } } } } } } }`;
+  expect(await countMostRead(list, query)).toBeLessThan(300);
+});
