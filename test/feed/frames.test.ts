@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import WebSocket from 'ws';
+import { SocketConnection } from '../../src/transport/sockets/connection.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 import { countCases } from '../support/cases.ts';
 import { type FeedSocket, openSocket, publish } from '../support/feed.ts';
@@ -33,6 +34,24 @@ async function expectAlive(): Promise<void> {
   expect((await feed.until(({ type }) => type === 'next')).payload.data.notificationFeed.__typename).toBe('FeedReady');
   feed.socket.terminate();
 }
+
+it('one message of a socket is handled in an iteration of the event loop, however many arrive at once', async () => {
+  const feed = await open();
+  let iteration = 0;
+  const count = () => {
+    iteration += 1;
+    timer = setImmediate(count);
+  };
+  let timer = setImmediate(count);
+  const iterations: number[] = [];
+  const receive = vi.spyOn(SocketConnection.prototype, 'receive').mockImplementation(() => void iterations.push(iteration));
+  for (let messages = 0; messages < 500; messages += 1) say(feed, 'x');
+  await expect.poll(() => iterations.length).toBe(500);
+  clearImmediate(timer);
+  receive.mockRestore();
+  expect(new Set(iterations).size).toBeGreaterThan(450);
+  feed.socket.terminate();
+});
 
 const deep = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`;
 

@@ -67,8 +67,6 @@ interface ConsoleSockets {
 export function createConsoleSockets({ services, addresses, log }: ConsoleSocketDependencies): ConsoleSockets {
   const server = createSocketServer({
     maxPayload: MAX_FRAME_BYTES,
-    // A frame in each iteration of the event loop: nothing limits their number, and the 64 KiB of a read may be ten thousand of them.
-    allowSynchronousEvents: false,
     handleProtocols: (protocols) => (protocols.has(BINARY_PROTOCOL) ? BINARY_PROTOCOL : ([...protocols][0] ?? false)),
   });
   const openings = new WeakMap<IncomingMessage, ConsoleOpening>();

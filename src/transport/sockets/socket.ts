@@ -60,15 +60,16 @@ function onClose(this: WebSocket, code: number): void {
 export type SocketServer = Server<typeof ServerSocket>;
 
 /** Creates a WebSocket server for upgraded connections, with the limits that all sockets share. */
-export function createSocketServer(
-  options: Pick<ServerOptions, 'maxPayload' | 'handleProtocols' | 'allowSynchronousEvents'>,
-): SocketServer {
+export function createSocketServer(options: Pick<ServerOptions, 'maxPayload' | 'handleProtocols'>): SocketServer {
   // A variable, as the types of ws do not know `closeTimeout`.
   const serverOptions = {
     noServer: true,
     WebSocket: ServerSocket,
     clientTracking: false,
     autoPong: false,
+    // One message in each iteration of the event loop: the 64 KiB of a read may be ten thousand of them, and nothing limits the number
+    // of a console's, or of those that still come in while a socket closes.
+    allowSynchronousEvents: false,
     perMessageDeflate: false,
     maxFragments: 16,
     maxBufferedChunks: 1024,
