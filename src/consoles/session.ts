@@ -58,6 +58,8 @@ export class LiveSession {
   readonly #buffers = new BufferPool();
   #client: ConsoleClient | null = null;
   #line: Socket | null = null;
+  /** The frames that are about to be written to the line. */
+  #input: Buffer[] = [];
   #isLineClosed = false;
   #isLinePaused = false;
   #pauseTimer: NodeJS.Timeout | null = null;
@@ -129,15 +131,24 @@ export class LiveSession {
   }
 
   /**
-   * Sends a client's input to the console. Input from a client that is no longer attached is ignored, and so is an empty frame: while
-   * the console does not read, it would wait in memory without a byte that the backpressure could count.
+   * Sends a client's input to the console. Input from a client that is no longer attached is ignored. The frames of one read are
+   * written as one: ten thousand of a byte, or empty ones, would each take a write, and memory that no backpressure counts.
    */
   receive(client: ConsoleClient, bytes: Buffer): void {
     if (this.#client !== client || !this.#line || bytes.length === 0) return;
     this.bytesIn += bytes.length;
     this.#hasTraffic = true;
-    if (!this.#line.write(bytes)) client.pause();
+    if (this.#input.push(bytes) === 1) process.nextTick(this.#writeInput);
   }
+
+  readonly #writeInput = (): void => {
+    const input = this.#input;
+    const [first] = input;
+    if (!first) return;
+    this.#input = [];
+    const isTaken = this.#line?.write(input.length > 1 ? Buffer.concat(input) : first);
+    if (isTaken === false) this.#client?.pause();
+  };
 
   /** Detaches a client; returns whether it was attached. The line of a serial console stays open until the session ends. */
   detach(client: ConsoleClient): boolean {
@@ -164,6 +175,7 @@ export class LiveSession {
     this.#client = null;
     this.endPause();
     client?.close(closing);
+    this.#writeInput();
     const line = this.#line;
     if (!line) return;
     this.#line = null;
@@ -228,6 +240,7 @@ export class LiveSession {
   }
 
   #destroyLine(): void {
+    this.#writeInput();
     const line = this.#line;
     this.#line = null;
     line?.destroy();

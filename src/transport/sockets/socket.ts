@@ -6,6 +6,13 @@ import type { Logger } from '../../platform/logger.ts';
 
 /** How long the peer of a closing socket may leave the connection open. */
 const CLOSE_TIMEOUT_MS = 1_000;
+/**
+ * How many messages of a socket are handled in an iteration of the event loop before the peer has to wait, and for how long. The loop
+ * reads up to 2 MiB of a socket at a time, which may be 300,000 messages; those of the read that exceeds the number, of 64 KiB, are
+ * handled still.
+ */
+const MESSAGES_AT_ONCE = 1_000;
+const FLOOD_PAUSE_MS = 100;
 
 /** The handler of a WebSocket's events. */
 interface SocketListener {
@@ -25,14 +32,50 @@ interface SocketListener {
  */
 export class ServerSocket extends WebSocket {
   connection: SocketListener | null = null;
+  #messagesAtOnce = 0;
+  /** Set while the peer of too many messages has to wait. */
+  #floodTimer: NodeJS.Timeout | null = null;
+  /** Whether the user of the socket has paused it. */
+  #isHeld = false;
 
   listen(connection: SocketListener): void {
     this.connection = connection;
     this.on('error', onError).on('ping', onPing).on('pong', onPong).on('message', onMessage).on('close', onClose);
   }
+
+  override pause(): void {
+    this.#isHeld = true;
+    super.pause();
+  }
+
+  override resume(): void {
+    this.#isHeld = false;
+    if (!this.#floodTimer) super.resume();
+  }
+
+  /**
+   * Counts a message, a ping or a pong, also on a socket that is closing. Nothing else limits the number of a console's, or of what is
+   * ignored.
+   */
+  countMessage(): void {
+    this.#messagesAtOnce += 1;
+    if (this.#messagesAtOnce === 1) setImmediate(() => (this.#messagesAtOnce = 0));
+    if (this.#messagesAtOnce <= MESSAGES_AT_ONCE || this.#floodTimer) return;
+    super.pause();
+    this.#floodTimer = setTimeout(() => {
+      this.#floodTimer = null;
+      if (!this.#isHeld) super.resume();
+    }, FLOOD_PAUSE_MS);
+  }
 }
 
 const connectionOf = (socket: WebSocket) => (socket as ServerSocket).connection;
+
+/** The connection of a socket that has received something. */
+function connectionOfReceived(socket: WebSocket): SocketListener | null {
+  (socket as ServerSocket).countMessage();
+  return connectionOf(socket);
+}
 
 /** ws closes a broken connection itself. Without a listener the error would end the process. */
 function onError(this: WebSocket, failure: Error): void {
@@ -42,15 +85,15 @@ function onError(this: WebSocket, failure: Error): void {
 }
 
 function onPing(this: WebSocket, payload: Buffer): void {
-  connectionOf(this)?.receivePing(payload);
+  connectionOfReceived(this)?.receivePing(payload);
 }
 
 function onPong(this: WebSocket): void {
-  connectionOf(this)?.countPong();
+  connectionOfReceived(this)?.countPong();
 }
 
 function onMessage(this: WebSocket, data: RawData, isBinary: boolean): void {
-  connectionOf(this)?.receive(data as Buffer, isBinary);
+  connectionOfReceived(this)?.receive(data as Buffer, isBinary);
 }
 
 function onClose(this: WebSocket, code: number): void {
@@ -67,9 +110,6 @@ export function createSocketServer(options: Pick<ServerOptions, 'maxPayload' | '
     WebSocket: ServerSocket,
     clientTracking: false,
     autoPong: false,
-    // One message in each iteration of the event loop: the 64 KiB of a read may be ten thousand of them, and nothing limits the number
-    // of a console's, or of those that still come in while a socket closes.
-    allowSynchronousEvents: false,
     perMessageDeflate: false,
     maxFragments: 16,
     maxBufferedChunks: 1024,
