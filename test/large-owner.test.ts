@@ -12,9 +12,15 @@ beforeAll(async () => {
   const { project_id: projectId, instances } = app.demo;
   const connection = await openConnection(app);
   for (const table of lists) {
-    const [columns, values] = table === 'tasks' ? ['kind, status', `'made', 'succeeded'`] : ['name, size_gb', `'made', 1`];
+    const [columns, values] =
+      table === 'tasks'
+        ? [
+            'kind, status, created, finished',
+            `'made', (ARRAY['failed', 'running'])[1 + number % 2]::task_status, now() - interval '2 h', now()`,
+          ]
+        : ['name, size_gb', `'made', 1`];
     await connection.run(
-      `INSERT INTO ${table} (project_id, instance_id, ${columns}) SELECT $1::uuid, $2::uuid, ${values} FROM generate_series(1, 12000)`,
+      `INSERT INTO ${table} (project_id, instance_id, ${columns}) SELECT $1::uuid, $2::uuid, ${values} FROM generate_series(1, 12000) AS number`,
       [projectId, instances.eligible],
     );
     await connection.run(`VACUUM ANALYZE ${table}`, []);
@@ -50,8 +56,17 @@ it.each(lists)('what one instance has of %s is not read for the other instances'
   expect(read).toBeLessThan(300);
 });
 
-it.each(['instances', ...lists])('what one project has of %s is not read for the other projects', async (list) => {
-  await makeProject(app);
-  const query = `{ viewer { organizations(first: 5) { nodes { projects(first: 20) { nodes { ${list}(first: 1) { nodes { id } } } } } } } }`;
+it.each<[list: string, filter: string]>([
+  ['instances', ''],
+  ['instances', 'status: active'],
+  ['instances', 'attention: without_hypervisor'],
+  ...lists.map((list): [string, string] => [list, '']),
+  ['tasks', 'status: failed'],
+  ['tasks', 'attention: failed_24h'],
+  ['tasks', 'attention: stuck'],
+])('what one project has of %s with the filter { %s } is not read for the other projects', async (list, filter) => {
+  const id = await makeProject(app);
+  const asked = filter && `(filter: { ${filter} })`;
+  const query = `{ project(organizationId: "${app.demo.organization_id}", id: "${id}") { ${list}${asked} { nodes { id } } } }`;
   expect(await countMostRead(list, query)).toBeLessThan(300);
 });

@@ -1,10 +1,10 @@
 import { type InProject, type ProjectScope, projectIdsOf } from '../access/scope.ts';
 import type { Instance } from '../generated/prisma/client.ts';
-import { boundsOf, type Slice, sliceById } from '../graph/keyset.ts';
+import { boundsOf, type Slice } from '../graph/keyset.ts';
 import type { Order } from '../graph/order.ts';
 import { createBatchLoader } from '../kernel/batchloader.ts';
 import { Fault } from '../kernel/fault.ts';
-import { groupRows, pickCounts, pickLists, pickRows } from '../kernel/rows.ts';
+import { groupRows, pickCounts, pickRows } from '../kernel/rows.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import type { Database } from '../platform/database.ts';
 import type { InstanceAttention } from './attention.ts';
@@ -23,19 +23,9 @@ export async function listInstances(
   slice: Slice<string>,
 ): Promise<Instance[][]> {
   const { status, attention } = filter;
-  if (order !== defaultInstanceOrder || filter.statuses?.length || isSearch(filter))
-    return searchInstances(database, scopes, filter, order, slice);
+  const isOfStatus = Boolean(filter.statuses?.length || (status && !attention));
+  if (order !== defaultInstanceOrder || isOfStatus || isSearch(filter)) return searchInstances(database, scopes, filter, order, slice);
   if (attention) return listAttentiveInstances(database, scopes, { status, attention }, slice);
-  if (status) {
-    const { where, ...rest } = sliceById(slice);
-    const instances = { where: { status, ...where }, ...rest };
-    const rows = await database.project.findMany({
-      relationLoadStrategy: 'join',
-      where: { id: { in: projectIdsOf(scopes) } },
-      select: { id: true, instances },
-    });
-    return pickLists(projectIdsOf(scopes), rows, ({ instances }) => instances);
-  }
   const { above, below, limit, isAscending } = boundsOf(slice, 'asc');
   const query = isAscending ? database.queryAscending : database.query;
   const rows = await query<Instance>`
@@ -78,7 +68,8 @@ async function listAttentiveInstances(
       FROM (
         (SELECT id FROM instances WHERE ${attention}::text = 'without_hypervisor' AND project_id = wanted.project_id
           AND hypervisor IS NULL AND status <> 'deleted' AND (${status}::instance_status IS NULL OR ${status}::instance_status = status)
-          AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id DESC LIMIT ${limit})
+          AND (project_id, id) > (wanted.project_id, ${above}::uuid) AND (project_id, id) < (wanted.project_id, ${below}::uuid)
+          ORDER BY id DESC LIMIT ${limit})
         UNION ALL
         (SELECT id FROM instances WHERE ${attention}::text = 'suspended' AND project_id = wanted.project_id
           AND status = 'suspended' AND (${status}::instance_status IS NULL OR ${status}::instance_status = status)
@@ -87,11 +78,13 @@ async function listAttentiveInstances(
         UNION ALL
         (SELECT id FROM instances WHERE ${attention}::text = 'throttled' AND project_id = wanted.project_id
           AND throttled AND status <> 'deleted' AND (${status}::instance_status IS NULL OR ${status}::instance_status = status)
-          AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id DESC LIMIT ${limit})
+          AND (project_id, id) > (wanted.project_id, ${above}::uuid) AND (project_id, id) < (wanted.project_id, ${below}::uuid)
+          ORDER BY id DESC LIMIT ${limit})
         UNION ALL
         (SELECT id FROM instances WHERE ${attention}::text = 'cancellation_scheduled' AND project_id = wanted.project_id
           AND cancellation_at > ${now} AND status <> 'deleted' AND (${status}::instance_status IS NULL OR ${status}::instance_status = status)
-          AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id DESC LIMIT ${limit})
+          AND (project_id, id) > (wanted.project_id, ${above}::uuid) AND (project_id, id) < (wanted.project_id, ${below}::uuid)
+          ORDER BY id DESC LIMIT ${limit})
       ) AS found
       JOIN instances AS instance ON instance.id = found.id
     ) AS listed

@@ -1,11 +1,11 @@
 import { type InProject, type ProjectScope, projectIdsOf } from '../access/scope.ts';
 import type { Task } from '../generated/prisma/client.ts';
 import type { TaskStatus } from '../generated/prisma/enums.ts';
-import { boundsOf, type Slice, sliceById } from '../graph/keyset.ts';
+import { boundsOf, type Slice } from '../graph/keyset.ts';
 import { pickInProject } from '../graph/node.ts';
 import { type Order, rangeOf, sortRows } from '../graph/order.ts';
 import type { SizedText } from '../graph/textloader.ts';
-import { groupRows, pickCounts, pickLists } from '../kernel/rows.ts';
+import { groupRows, pickCounts } from '../kernel/rows.ts';
 import type { Database } from '../platform/database.ts';
 import { type TaskAttention, windowStarts } from './attention.ts';
 import { type StatusFilter, selectTaskStatuses, taskStatuses } from './statuses.ts';
@@ -32,10 +32,8 @@ export async function listTasks(
   order: Order,
   slice: Slice<string>,
 ): Promise<Task[][]> {
-  const { status, attention } = filter;
-  if (order !== defaultTaskOrder || filter.statuses?.length) return searchTasks(database, scopes, filter, order, slice);
-  if (attention) return listAttentiveTasks(database, scopes, { status, attention }, slice);
-  if (status) return listTasksOfStatus(database, scopes, status, slice);
+  const { status, statuses, attention } = filter;
+  if (order !== defaultTaskOrder || status || statuses?.length || attention) return searchTasks(database, scopes, filter, order, slice);
   const { above, below, limit, isAscending } = boundsOf(slice, 'desc');
   const query = isAscending ? database.queryAscending : database.query;
   // The bounds compare whole keys of the index, as those of `listInstanceTasks` do.
@@ -54,22 +52,6 @@ export async function listTasks(
   return groupRows(projectIdsOf(scopes), rows, ({ projectId }) => projectId);
 }
 
-async function listTasksOfStatus(
-  database: Database,
-  scopes: readonly ProjectScope[],
-  status: TaskStatus,
-  slice: Slice<string>,
-): Promise<Task[][]> {
-  const { where, ...rest } = sliceById(slice, 'desc');
-  const tasks = { where: { status, ...where }, ...rest, omit: { error: true } };
-  const rows = await database.project.findMany({
-    relationLoadStrategy: 'join',
-    where: { id: { in: projectIdsOf(scopes) } },
-    select: { id: true, tasks },
-  });
-  return pickLists(projectIdsOf(scopes), rows, ({ tasks }) => tasks.map(withoutError));
-}
-
 /** An error may be long: `readTaskErrors` reads it only where it is requested. */
 function withoutError(task: Omit<Task, 'error'>): Task {
   return { ...task, error: '' };
@@ -80,36 +62,6 @@ export function readTaskErrors(database: Database, ids: readonly string[], bytes
   return database.query<SizedText>`
     SELECT id, CASE WHEN sum(size) OVER (ORDER BY id) <= ${bytesLeft}::bigint THEN error ELSE '' END AS text, size AS bytes
     FROM (SELECT id, error, octet_length(error) AS size FROM tasks WHERE id = ANY (${[...ids]}::uuid[])) AS weighed`;
-}
-
-/** The tasks that a figure of `attention` counts, found as in `listAttentiveInstances`. */
-async function listAttentiveTasks(
-  database: Database,
-  scopes: readonly ProjectScope[],
-  { status = null, attention }: Pick<TaskFilter, 'status'> & { readonly attention: TaskAttention },
-  slice: Slice<string>,
-): Promise<Task[][]> {
-  const { above, below, limit, isAscending } = boundsOf(slice, 'desc');
-  const { dayAgo, hourAgo } = windowStarts(new Date());
-  const query = isAscending ? database.queryAscending : database.query;
-  const rows = await query<Task>`
-    SELECT listed.* FROM unnest(${projectIdsOf(scopes)}::uuid[]) AS wanted (project_id)
-    CROSS JOIN LATERAL (
-      SELECT task.id, task.project_id AS "projectId", task.instance_id AS "instanceId", task.kind, task.status, ''::text AS error,
-        task.created, task.started, task.finished
-      FROM (
-        (SELECT id FROM tasks WHERE ${attention}::text = 'failed_24h' AND project_id = wanted.project_id
-          AND status = 'failed' AND finished >= ${dayAgo} AND (${status}::task_status IS NULL OR ${status}::task_status = status)
-          AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id DESC LIMIT ${limit})
-        UNION ALL
-        (SELECT id FROM tasks WHERE ${attention}::text = 'stuck' AND project_id = wanted.project_id
-          AND status IN ('pending', 'running') AND created < ${hourAgo} AND (${status}::task_status IS NULL OR ${status}::task_status = status)
-          AND id > ${above}::uuid AND id < ${below}::uuid ORDER BY id DESC LIMIT ${limit})
-      ) AS found
-      JOIN tasks AS task ON task.id = found.id
-    ) AS listed
-    ORDER BY listed.id DESC`;
-  return groupRows(projectIdsOf(scopes), rows, ({ projectId }) => projectId);
 }
 
 /**
