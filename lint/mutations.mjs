@@ -62,9 +62,9 @@ const mutations = [
   },
   {
     name: 'a cast is missing where nothing else tells the type',
-    file: 'compute/tasks.ts',
-    at: 'query<Task>',
-    from: '::task_status IS NULL',
+    file: 'compute/instances.ts',
+    at: 'async function listAttentiveInstances',
+    from: '::instance_status IS NULL',
     to: ' IS NULL',
   },
   {
