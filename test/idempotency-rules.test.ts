@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { deleteOldStoredResponses } from '../src/graph/storedresponse.ts';
 import { type Ask, countStatements, isPostgres, startApp, type TestApp, type TestResponse } from './support/app.ts';
 import { openSocket } from './support/feed.ts';
+import { openConnection } from './support/sql.ts';
 
 const KEYS = 400;
 
@@ -443,12 +444,16 @@ describe('what is kept', () => {
 
 describe('a user', () => {
   const quota = { quota: 'idempotency_keys_per_user', limit: KEYS };
-  const fill = (user: string, rows: number, content: string) =>
-    run(
+  const fill = async (user: string, rows: number, content: string) => {
+    // The gateway's own connections would end the statement after five seconds.
+    const connection = await openConnection(app);
+    await connection.run(
       `INSERT INTO kept_answers (user_id, key_hash, request_hash, content)
        SELECT $1::uuid, sha256(convert_to('filled ' || number, 'UTF8')), '\\x00', ${content} FROM generate_series(1, ${rows}) AS number`,
-      user,
+      [user],
     );
+    await connection.close();
+  };
   const empty = (user: string) => run(`DELETE FROM kept_answers WHERE user_id = $1::uuid AND request_hash = '\\x00'`, user);
 
   const quotas: Array<[string, number, string]> = [

@@ -33,8 +33,8 @@ interface SocketListener {
 export class ServerSocket extends WebSocket {
   connection: SocketListener | null = null;
   #messagesAtOnce = 0;
-  /** Set while the peer of too many messages has to wait. */
-  #floodTimer: NodeJS.Timeout | null = null;
+  /** Whether the peer of too many messages has to wait. */
+  #isFlooded = false;
   /** Whether the user of the socket has paused it. */
   #isHeld = false;
 
@@ -50,7 +50,7 @@ export class ServerSocket extends WebSocket {
 
   override resume(): void {
     this.#isHeld = false;
-    if (!this.#floodTimer) super.resume();
+    if (!this.#isFlooded) super.resume();
   }
 
   /**
@@ -58,12 +58,20 @@ export class ServerSocket extends WebSocket {
    * ignored.
    */
   countMessage(): void {
+    if (this.#isFlooded) return;
     this.#messagesAtOnce += 1;
-    if (this.#messagesAtOnce === 1) setImmediate(() => (this.#messagesAtOnce = 0));
-    if (this.#messagesAtOnce <= MESSAGES_AT_ONCE || this.#floodTimer) return;
+    if (this.#messagesAtOnce === 1) setImmediate(() => this.#endIteration());
+    if (this.#messagesAtOnce <= MESSAGES_AT_ONCE) return;
+    this.#isFlooded = true;
     super.pause();
-    this.#floodTimer = setTimeout(() => {
-      this.#floodTimer = null;
+  }
+
+  /** The pause begins when the messages have been handled, which may take longer than the pause. */
+  #endIteration(): void {
+    this.#messagesAtOnce = 0;
+    if (!this.#isFlooded) return;
+    setTimeout(() => {
+      this.#isFlooded = false;
       if (!this.#isHeld) super.resume();
     }, FLOOD_PAUSE_MS);
   }
