@@ -24,6 +24,7 @@ const withoutDatabase = [
   'compose',
   'config',
   'connection-buffers',
+  'consoles/backpressure',
   'docs',
   'fair-limit',
   'failure',

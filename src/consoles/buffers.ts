@@ -1,7 +1,7 @@
 const SMALL_BYTES = 4 * 1024;
 const LARGE_BYTES = 64 * 1024;
-/** The number of buffers kept for reuse: as many as may be on their way to a client. */
-const MAX_FREE = 10;
+/** The number of buffers kept for reuse: one that is read into, and one on its way to a client. */
+const MAX_FREE = 2;
 
 /**
  * A pool of the read buffers of one console, so that a stream does not leave as much garbage as it has bytes. A console with

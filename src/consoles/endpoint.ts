@@ -19,12 +19,11 @@ export function isSameEndpoint(one: Endpoint, other: Endpoint): boolean {
 
 /**
  * Starts to connect and returns the socket at once: writes are buffered until it is connected. The socket emits `error` when
- * the connection fails or times out. `onread.callback` owns the buffer that it is given; `writableHighWaterMark` is in bytes.
+ * the connection fails or times out. `onread.callback` owns the buffer that it is given.
  */
-export function connectEndpoint({ host, port, socketPath }: Endpoint, onread: OnReadOpts, writableHighWaterMark: number): Socket {
+export function connectEndpoint({ host, port, socketPath }: Endpoint, onread: OnReadOpts): Socket {
   const address = socketPath === null ? { host: host ?? '', port: port ?? 0 } : { path: socketPath };
-  const options = { ...address, onread, writableHighWaterMark };
-  const line = connect(options);
+  const line = connect({ ...address, onread });
   line.setNoDelay(true);
   line.setKeepAlive(true, KEEP_ALIVE_MS);
   line.setTimeout(CONNECT_TIMEOUT_MS, () => line.destroy(new Error('the console does not answer')));

@@ -7,11 +7,6 @@ import type { Handover } from './store.ts';
 
 /** The output of a serial console that is stored for a client that reconnects. */
 const SCROLLBACK_BYTES = 256 * 1024;
-/** Backpressure on a console: it is paused above the high watermark of output buffered for its client, resumed at the low one. */
-const OUTPUT_HIGH_WATERMARK_BYTES = 512 * 1024;
-const OUTPUT_LOW_WATERMARK_BYTES = 128 * 1024;
-/** Backpressure on a client: it is paused above this number of input bytes buffered for its console. */
-const INPUT_HIGH_WATERMARK_BYTES = 64 * 1024;
 /** How long a console may still send after its line is half-closed. */
 const HANG_UP_MS = 500;
 /** How long the output of a console is paused for a client that is about to be attached. */
@@ -47,7 +42,8 @@ export interface Continuation extends Handover {
 
 /**
  * A running session: one line (the connection to a console), and at most one attached client. Bytes pass unchanged, with
- * backpressure in both directions.
+ * backpressure in both directions: neither side is read while what it sent before waits for the other. The kernels have buffers
+ * enough for a stream; here, a byte that waits would keep the whole buffer that it was read into.
  */
 export class LiveSession {
   readonly scrollback: Scrollback;
@@ -61,7 +57,9 @@ export class LiveSession {
   /** The frames that are about to be written to the line. */
   #input: Buffer[] = [];
   #isLineClosed = false;
+  /** Whether the line, or the client, is paused for the other's sake. */
   #isLinePaused = false;
+  #isClientPaused = false;
   #pauseTimer: NodeJS.Timeout | null = null;
   #hasTraffic = true;
   #lastTrafficAt = 0;
@@ -146,8 +144,17 @@ export class LiveSession {
     const [first] = input;
     if (!first) return;
     this.#input = [];
-    const isTaken = this.#line?.write(input.length > 1 ? Buffer.concat(input) : first);
-    if (isTaken === false) this.#client?.pause();
+    const line = this.#line;
+    line?.write(input.length > 1 ? Buffer.concat(input) : first, this.#onInputWritten);
+    if (!line || line.writableLength === 0) return;
+    this.#isClientPaused = true;
+    this.#client?.pause();
+  };
+
+  readonly #onInputWritten = (): void => {
+    if (!this.#isClientPaused || this.#line?.writableLength) return;
+    this.#isClientPaused = false;
+    this.#client?.resume();
   };
 
   /** Detaches a client; returns whether it was attached. The line of a serial console stays open until the session ends. */
@@ -194,12 +201,11 @@ export class LiveSession {
       buffer: () => this.#buffers.acquire(),
       callback: (length: number, buffer: Uint8Array) => line.destroyed || this.#onOutput(length, buffer),
     };
-    const line: Socket = connectEndpoint(this.facts.endpoint, reader, INPUT_HIGH_WATERMARK_BYTES);
+    const line: Socket = connectEndpoint(this.facts.endpoint, reader);
     let failure: Error | null = null;
     line.on('error', (error) => {
       failure = error;
     });
-    line.on('drain', () => this.#client?.resume());
     line.on('close', () => {
       // The session has closed this line itself.
       if (this.#line !== line) return;
@@ -225,13 +231,13 @@ export class LiveSession {
       this.#buffers.release(buffer, length);
       this.#onSent();
     });
-    if (client.bufferedAmount <= OUTPUT_HIGH_WATERMARK_BYTES) return !this.#pauseTimer;
+    if (client.bufferedAmount === 0) return !this.#pauseTimer;
     this.#isLinePaused = true;
     return false;
   }
 
   readonly #onSent = (): void => {
-    if (this.#isLinePaused && (this.#client?.bufferedAmount ?? 0) <= OUTPUT_LOW_WATERMARK_BYTES) this.#resumeLine();
+    if (this.#isLinePaused && !this.#client?.bufferedAmount) this.#resumeLine();
   };
 
   #resumeLine(): void {

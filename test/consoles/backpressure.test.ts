@@ -1,0 +1,90 @@
+import { Socket } from 'node:net';
+import { setImmediate as turn } from 'node:timers/promises';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { type ConsoleClient, LiveSession } from '../../src/consoles/session.ts';
+import { type Guest, openGuest } from '../support/console.ts';
+
+const READ_BYTES = 64 * 1024;
+
+let guest: Guest;
+let session: LiveSession;
+beforeEach(async () => {
+  guest = await openGuest();
+  const endpoint = { kind: 'serial', host: '127.0.0.1', port: guest.port, socketPath: null } as const;
+  session = new LiveSession({ id: 'session', projectId: 'project', instanceId: 'instance', userId: 'user', endpoint }, () => {});
+});
+afterEach(async () => {
+  session.stop('idle');
+  await guest.close();
+});
+
+/** A client whose connection takes no byte until `read`. */
+function attachClient() {
+  let isPaused = false;
+  const waiting: Array<{ bytes: Buffer; onSent: () => void }> = [];
+  const client: ConsoleClient = {
+    get bufferedAmount() {
+      return waiting.reduce((sum, { bytes }) => sum + bytes.length, 0);
+    },
+    send: (bytes, onSent) => void waiting.push({ bytes, onSent }),
+    pause: () => {
+      isPaused = true;
+    },
+    resume: () => {
+      isPaused = false;
+    },
+    close: () => {},
+  };
+  session.attach(client, 0);
+  return {
+    client,
+    waiting,
+    isPaused: () => isPaused,
+    read: () => {
+      for (const { onSent } of waiting.splice(0)) onSent();
+    },
+  };
+}
+
+it('holds one buffer of output for a client that does not read, however little of it is used', async () => {
+  const { waiting, read } = attachClient();
+  const line = await guest.called();
+  const bytes = 300;
+  for (let said = 0; said < bytes; said += 1) {
+    line.write('x');
+    for (let turns = 0; turns < 10; turns += 1) await turn();
+  }
+  const held = new Set(waiting.map(({ bytes: { buffer } }) => buffer));
+  expect([...held].reduce((sum, { byteLength }) => sum + byteLength, 0)).toBeLessThanOrEqual(READ_BYTES);
+  let heard = '';
+  await expect
+    .poll(() => {
+      heard += Buffer.concat(waiting.map(({ bytes }) => bytes)).toString();
+      read();
+      return heard;
+    })
+    .toBe('x'.repeat(bytes));
+});
+
+it('reads nothing from a client while its console has not taken what came before', async () => {
+  const write = vi.spyOn(Socket.prototype, 'write');
+  const { client, isPaused } = attachClient();
+  const line = await guest.called();
+  line.pause();
+  const waiting: number[] = [];
+  let typed = 0;
+  // Each read of the client's connection may bring little input, and is kept as a whole.
+  while (!isPaused() && typed < 64 * 2 ** 20) {
+    typed += 1_000;
+    session.receive(client, Buffer.alloc(READ_BYTES, 'x').subarray(0, 1_000));
+    await turn();
+    const [socket] = write.mock.contexts as Socket[];
+    if (!isPaused()) waiting.push(socket?.writableLength ?? -1);
+  }
+  write.mockRestore();
+  expect(isPaused()).toBe(true);
+  expect(Math.max(...waiting)).toBe(0);
+  line.resume();
+  await expect.poll(() => guest.heard().length).toBe(typed);
+  expect(isPaused()).toBe(false);
+});
