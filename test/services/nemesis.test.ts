@@ -12,7 +12,7 @@ import { type Fleet, openFleet, type Replica } from '../support/replicas.ts';
 import { openSubscriber, type Subscriber } from '../support/subscribers.ts';
 import { ask } from '../support/traffic.ts';
 
-const seconds = countCases(240, 'NEMESIS_SECONDS');
+const seconds = countCases(480, 'NEMESIS_SECONDS');
 const seed = Number(process.env.NEMESIS_SEED ?? Date.now() % 1_000_000);
 const WRITERS = 20;
 const SUBSCRIBERS = 100;

@@ -12,7 +12,7 @@ import { type Fleet, openFleet, type Replica } from '../support/replicas.ts';
 import { openSubscriber, type Subscriber } from '../support/subscribers.ts';
 import { ask, describeOutcome, drive, isGood } from '../support/traffic.ts';
 
-const ROUNDS = countCases(16, 'ROLLING_ROUNDS');
+const ROUNDS = countCases(32, 'ROLLING_ROUNDS');
 const DRAIN_SECONDS = 2;
 const REPLICAS = 2;
 const SUBSCRIBERS = 40;

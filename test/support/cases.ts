@@ -1,7 +1,7 @@
 /** `npm test` runs the brief depth, `npm run test:services` the normal one, and `npm run test:full` the full one. */
 const depth = process.env.TEST_DEPTH === 'full' ? 'full' : process.env.TEST_DATABASE_URL ? 'normal' : 'brief';
 
-const divisor = { brief: 20, normal: 4, full: 1 }[depth];
+const divisor = { brief: 20, normal: 8, full: 1 }[depth];
 const stride = { brief: 7, normal: 3, full: 1 }[depth];
 
 /** The number of cases that a generated suite runs: a share of `full` by depth, or the value of the environment variable if it is set. */
