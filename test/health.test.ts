@@ -131,6 +131,33 @@ it('docs/operations.md names every metric of ours, and no other', () => {
 });
 
 describe('metrics', () => {
+  it('take a tenth of the time at most, however many ask for them, and each gets what was true after it asked', async () => {
+    const { registry } = app.app.metrics;
+    const render = registry.metrics.bind(registry);
+    const renderingMs = 20;
+    let renderings = 0;
+    const rendering = vi.spyOn(registry, 'metrics').mockImplementation(() => {
+      renderings += 1;
+      const until = performance.now() + renderingMs;
+      while (performance.now() < until);
+      return render();
+    });
+    const began = performance.now();
+    let asked = 0;
+    const readers = Array.from({ length: 10 }, async () => {
+      for (; performance.now() - began < 1_500; asked += 1) {
+        const before = renderings;
+        expect(await metricsOf(app)).toContain('\nportico_ready 1\n');
+        expect(renderings).toBeGreaterThan(before);
+      }
+    });
+    await Promise.all(readers);
+    rendering.mockRestore();
+    expect(asked).toBeGreaterThanOrEqual(readers.length);
+    // The first, and the last, which was waited for.
+    expect((renderings - 2) * renderingMs).toBeLessThan((performance.now() - began) / 10);
+  });
+
   it('count by operation and status, and by nothing that a client chooses', async () => {
     await app.ask('GET', `${app.projectPath}/compute/overview`);
     await app.ask('GET', '/v1/chosen-by-the-client');

@@ -56,7 +56,8 @@ async function keepBusy(token = portico.demo.users.owner.token): Promise<() => v
     probe.destroy();
     if (isAnswered) continue;
     await waitsFor(0);
-    expect(await readGauge('operations_executing')).toBe(AT_ONCE);
+    // One of another test may take a moment more.
+    await executesOnly(AT_ONCE);
     return () => sockets.forEach((socket) => void socket.write(body.slice(1_000)));
   }
   throw new Error('no request waits');

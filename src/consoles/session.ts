@@ -7,6 +7,11 @@ import type { Handover } from './store.ts';
 
 /** The output of a serial console that is stored for a client that reconnects. */
 const SCROLLBACK_BYTES = 256 * 1024;
+/**
+ * How long a console without a client waits after each read of its output, of up to 64 KiB, most of which nobody will see: what it
+ * prints without end would take a core.
+ */
+const DETACHED_READ_INTERVAL_MS = 100;
 /** How long a console may still send after its line is half-closed. */
 const HANG_UP_MS = 500;
 /** How long the output of a console is paused for a client that is about to be attached. */
@@ -60,6 +65,8 @@ export class LiveSession {
   /** Whether the line, or the client, is paused for the other's sake. */
   #isLinePaused = false;
   #isClientPaused = false;
+  /** Set while a line without a client is paused between two reads. */
+  #readTimer: NodeJS.Timeout | null = null;
   #pauseTimer: NodeJS.Timeout | null = null;
   #hasTraffic = true;
   #lastTrafficAt = 0;
@@ -225,27 +232,41 @@ export class LiveSession {
     const client = this.#client;
     if (!client) {
       this.#buffers.release(buffer, length);
-      return !this.#pauseTimer;
+      // The line is about to be closed.
+      if (!this.#line) return true;
+      this.#readTimer ??= setTimeout(() => this.#resumeLine(), DETACHED_READ_INTERVAL_MS);
+      return false;
     }
     client.send(bytes, () => {
       this.#buffers.release(buffer, length);
       this.#onSent();
     });
-    if (client.bufferedAmount === 0) return !this.#pauseTimer;
-    this.#isLinePaused = true;
+    this.#isLinePaused = client.bufferedAmount > 0;
+    if (this.#isLinePaused || this.#pauseTimer) return false;
+    // A read that fills its buffer may be one of many, and others have their turn in between.
+    if (length < buffer.length) return true;
+    setImmediate(this.#continue);
     return false;
   }
+
+  readonly #continue = (): void => {
+    if (!this.#isLinePaused && !this.#readTimer) this.#resumeLine();
+  };
 
   readonly #onSent = (): void => {
     if (this.#isLinePaused && !this.#client?.bufferedAmount) this.#resumeLine();
   };
 
   #resumeLine(): void {
+    if (this.#readTimer) clearTimeout(this.#readTimer);
+    this.#readTimer = null;
     this.#isLinePaused = false;
     if (!this.#pauseTimer) this.#line?.resume();
   }
 
   #destroyLine(): void {
+    if (this.#readTimer) clearTimeout(this.#readTimer);
+    this.#readTimer = null;
     this.#writeInput();
     const line = this.#line;
     this.#line = null;

@@ -54,7 +54,8 @@ function lockConsoles(query: Query, kind: 'user' | 'instance', id: string): Prom
 
 /**
  * Inserts a new session; returns null if its user already has `max` attached sessions. A serial console has one session at a
- * time: the new session ends the others, whose ids are returned.
+ * time: the new session ends the others, whose ids are returned. Of the user's sessions without a client, each of which keeps some
+ * output in memory, the `max` that were left last stay.
  */
 export function insertSession(database: Database, session: NewSession, max: number): Promise<string[] | null> {
   const { id, projectId, instanceId, instanceName, userId, userEmail, kind, clientAddress, owner } = session;
@@ -75,6 +76,11 @@ export function insertSession(database: Database, session: NewSession, max: numb
       INSERT INTO console_sessions (id, project_id, instance_id, instance_name, user_id, user_email, kind, client_addresses, owner, runner)
       VALUES (${id}::uuid, ${projectId}::uuid, ${instanceId}::uuid, ${instanceName}, ${userId}::uuid, ${userEmail}, ${kind}::console_kind,
         ARRAY[${clientAddress}], ${owner}::uuid, ${owner}::uuid)`;
+    await query`
+      UPDATE console_sessions SET ended = now(), end_reason = 'detached' WHERE id IN (
+        SELECT id FROM console_sessions WHERE user_id = ${userId}::uuid AND ended IS NULL AND detached_at IS NOT NULL
+        ORDER BY detached_at DESC OFFSET ${max}
+      )`;
     return takenOver.map((row) => row.id);
   });
 }

@@ -1,5 +1,5 @@
 import { Socket } from 'node:net';
-import { setImmediate as turn } from 'node:timers/promises';
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { type ConsoleClient, LiveSession } from '../../src/consoles/session.ts';
 import { type Guest, openGuest } from '../support/console.ts';
@@ -87,4 +87,52 @@ it('reads nothing from a client while its console has not taken what came before
   line.resume();
   await expect.poll(() => guest.heard().length).toBe(typed);
   expect(isPaused()).toBe(false);
+});
+
+/** Makes a console print without end. */
+function flood(line: Socket): void {
+  const print = () => {
+    while (!line.destroyed && line.write(Buffer.alloc(READ_BYTES, 'y')));
+  };
+  line.on('drain', print);
+  print();
+}
+
+it('reads ten times a second from a console without a client', async () => {
+  const { client } = attachClient();
+  const line = await guest.called();
+  session.detach(client);
+  flood(line);
+  const [began, before] = [performance.now(), session.bytesOut];
+  await sleep(1_000);
+  const reads = (performance.now() - began) / 100 + 2;
+  expect(session.bytesOut - before).toBeGreaterThan(0);
+  expect(session.bytesOut - before).toBeLessThanOrEqual(reads * READ_BYTES);
+  // A client that comes back is sent what was kept, and what is printed from now on, as fast as it reads.
+  const sent: number[] = [];
+  session.attach(
+    { ...client, bufferedAmount: 0, send: (bytes, onSent) => process.nextTick(onSent, sent.push(bytes.length)) },
+    session.scrollback.start,
+  );
+  session.endPause();
+  await expect.poll(() => sent.length).toBeGreaterThan(100);
+});
+
+it('reads at most one buffer of output in an iteration of the event loop', async () => {
+  let iteration = 0;
+  const count = () => {
+    iteration += 1;
+    timer = setImmediate(count);
+  };
+  let timer = setImmediate(count);
+  const read = new Map<number, number>();
+  const send: ConsoleClient['send'] = (bytes, onSent) => {
+    read.set(iteration, (read.get(iteration) ?? 0) + bytes.length);
+    process.nextTick(onSent);
+  };
+  session.attach({ bufferedAmount: 0, send, pause: () => {}, resume: () => {}, close: () => {} }, 0);
+  flood(await guest.called());
+  await expect.poll(() => read.size).toBeGreaterThan(100);
+  clearImmediate(timer);
+  expect(Math.max(...read.values())).toBeLessThanOrEqual(READ_BYTES);
 });

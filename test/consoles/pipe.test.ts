@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { Socket } from 'node:net';
+import { setImmediate as turn } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { SocketConnection } from '../../src/transport/sockets/connection.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 import { type Guest, openConsole, openConsoleSocket, openGuest, setEndpoint } from '../support/console.ts';
 
@@ -19,6 +21,11 @@ beforeEach(async () => {
 afterEach(() => guest.close());
 
 const everyByte = Buffer.from(Array.from({ length: 256 }, (_, value) => value));
+
+async function countAttached(): Promise<number> {
+  const { text } = await app.ask('GET', '/metrics', { as: null });
+  return Number(/^portico_consoles\{state="attached"\} (\d+)$/m.exec(text)?.[1]);
+}
 
 describe('a console', () => {
   it.each([[[]], [['binary']], [['something', 'binary']]])(
@@ -75,6 +82,29 @@ describe('a console', () => {
     for (let index = 0; index < 100; index += 1) console.socket.send(Buffer.from('x'));
     console.socket.close();
     await expect.poll(() => guest.heard().toString()).toBe('x'.repeat(100));
+  });
+
+  it('is left by a client that has gone while its input waits', async () => {
+    const console = await openConsole(app, instance);
+    await console.opened;
+    (await guest.called()).pause();
+    const keepAlive = vi.spyOn(SocketConnection.prototype, 'keepAlive');
+    const { _socket: stream } = console.socket as unknown as { _socket: Socket };
+    while (stream.writableLength < 1024 * 1024) {
+      console.socket.send(Buffer.alloc(64 * 1024));
+      await turn();
+    }
+    await expect.poll(() => keepAlive.mock.contexts.length).toBeGreaterThan(0);
+    const [connection] = keepAlive.mock.contexts as SocketConnection[];
+    keepAlive.mockRestore();
+    expect(await countAttached()).toBe(1);
+    stream.resetAndDestroy();
+    // Two intervals of its pings.
+    for (let second = 0; second < 30; second += 1) {
+      connection?.keepAlive();
+      await turn();
+    }
+    await expect.poll(countAttached, { timeout: 5_000 }).toBe(0);
   });
 
   it('refuses text frames where it is a screen', async () => {

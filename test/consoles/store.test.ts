@@ -98,6 +98,28 @@ describe('a new session', () => {
     expect(await start(2, { kind: 'vnc' })).toEqual([]);
   });
 
+  it('ends those that its user left first, so that no more are without a client than may be with one', async () => {
+    await endOthers();
+    const rest = { instanceId: app.demo.instances.eligible, kind: 'vnc' as const };
+    const secondsAgo = (seconds: number) => new Date(Date.now() - seconds * 1_000);
+    const left = [await add({ ...rest, detachedAt: secondsAgo(30) }), await add({ ...rest, detachedAt: secondsAgo(20) })];
+    const attached = await add(rest);
+    const of = await add({ ...rest, userId: app.demo.users.admin.id, detachedAt: secondsAgo(40) });
+    expect(await start(2)).toEqual([]);
+    const reasons = async () => {
+      const rows = await database.consoleSession.findMany({
+        where: { id: { in: [...left, attached, of, id] } },
+        orderBy: { detachedAt: 'asc' },
+      });
+      return rows.map(({ endReason }) => endReason);
+    };
+    expect(await reasons()).toEqual([null, null, null, null, null]);
+    await database.consoleSession.update({ where: { id: attached }, data: { detachedAt: secondsAgo(10) } });
+    expect(await start(2, { id: makeUuid(), instanceId: app.demo.instances.eligible, kind: 'vnc' })).toEqual([]);
+    // That of the other user, the three that were left, and the one that is attached.
+    expect(await reasons()).toEqual([null, 'detached', null, null, null]);
+  });
+
   it('of a serial console ends the others there, whose places it takes, and no other session', async () => {
     await endOthers();
     const elsewhere = await add({ instanceId: app.demo.instances.eligible });

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Socket } from 'node:net';
+import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import WebSocket from 'ws';
@@ -64,6 +65,25 @@ it('a peer that sends too many messages at once has to wait, and each of them is
   receive.mockRestore();
   // The thousand are exceeded in the middle of a read, which is handled still.
   expect(Math.max(...handled.values())).toBeLessThanOrEqual(1_000 + READ_BYTES / TINY.length);
+  feed.socket.terminate();
+});
+
+it.each<[string, number, { code: number } | null]>([
+  ['as many parts as small packets make of it is taken', 120, null],
+  ['more parts than that is refused, as each takes memory', 200, { code: 1008 }],
+])('a message in %s', async (_label, parts, outcome) => {
+  const feed = await open();
+  const { _socket: stream } = feed.socket as unknown as { _socket: Socket };
+  const text = JSON.stringify({ type: 'ping', payload: { x: 'x'.repeat(600) } });
+  const frame = Buffer.concat([Buffer.from([0x81, 0x80 | 126, text.length >> 8, text.length & 255, 0, 0, 0, 0]), Buffer.from(text)]);
+  stream.setNoDelay(true);
+  const size = Math.ceil(frame.length / parts);
+  for (let sent = 0; sent < frame.length; sent += size) {
+    stream.write(frame.subarray(sent, sent + size));
+    for (let turns = 0; turns < 10; turns += 1) await turn();
+  }
+  if (!outcome) expect(await feed.until(({ type }) => type === 'pong')).toMatchObject({ payload: { x: expect.any(String) } });
+  else expect(await feed.closed).toMatchObject(outcome);
   feed.socket.terminate();
 });
 

@@ -326,9 +326,11 @@ export class SocketConnection implements Principal {
     if (this.#secondsSincePing > 0) return;
     const hadPendingBytes = this.#hadPendingBytes;
     this.#hadPendingBytes = this.hasPendingBytes;
-    // While input is paused, no pong can arrive.
-    if (this.socket.isPaused) this.#intervalsLeft = null;
-    else if (this.#intervalsLeft === null) this.#ping();
+    // While input is paused, no pong can arrive, nor is the end of the connection noticed, unless something is written.
+    if (this.socket.isPaused) {
+      this.#ping();
+      this.#intervalsLeft = null;
+    } else if (this.#intervalsLeft === null) this.#ping();
     // The ping has waited behind them; a peer that reads none of them is ended as stalled.
     else if (hadPendingBytes) return;
     else if (this.#intervalsLeft === 0) this.socket.terminate();

@@ -67,6 +67,7 @@ interface ConsoleSockets {
 export function createConsoleSockets({ services, addresses, log }: ConsoleSocketDependencies): ConsoleSockets {
   const server = createSocketServer({
     maxPayload: MAX_FRAME_BYTES,
+    maxBufferedChunks: 1024,
     handleProtocols: (protocols) => (protocols.has(BINARY_PROTOCOL) ? BINARY_PROTOCOL : ([...protocols][0] ?? false)),
   });
   const openings = new WeakMap<IncomingMessage, ConsoleOpening>();

@@ -111,7 +111,12 @@ function onClose(this: WebSocket, code: number): void {
 export type SocketServer = Server<typeof ServerSocket>;
 
 /** Creates a WebSocket server for upgraded connections, with the limits that all sockets share. */
-export function createSocketServer(options: Pick<ServerOptions, 'maxPayload' | 'handleProtocols'>): SocketServer {
+export function createSocketServer(
+  options: Pick<ServerOptions, 'maxPayload' | 'handleProtocols'> & {
+    /** How many parts, as they come from the network, a message may have. Each takes 600 bytes, however small it is. */
+    readonly maxBufferedChunks: number;
+  },
+): SocketServer {
   // A variable, as the types of ws do not know `closeTimeout`.
   const serverOptions = {
     noServer: true,
@@ -120,7 +125,6 @@ export function createSocketServer(options: Pick<ServerOptions, 'maxPayload' | '
     autoPong: false,
     perMessageDeflate: false,
     maxFragments: 16,
-    maxBufferedChunks: 1024,
     closeTimeout: CLOSE_TIMEOUT_MS,
     ...options,
   };
