@@ -12,6 +12,8 @@ const SCROLLBACK_BYTES = 256 * 1024;
  * prints without end would take a core.
  */
 const DETACHED_READ_INTERVAL_MS = 100;
+/** As much as pings and pongs may wait for a client after the output before them has gone. */
+const CONTROL_BYTES = 4 * 1024;
 /** How long a console may still send after its line is half-closed. */
 const HANG_UP_MS = 500;
 /** How long the output of a console is paused for a client that is about to be attached. */
@@ -117,7 +119,7 @@ export class LiveSession {
   endPause(): void {
     if (this.#pauseTimer) clearTimeout(this.#pauseTimer);
     this.#pauseTimer = null;
-    this.#resumeLine();
+    if (!this.#isLinePaused) this.#resumeLine();
   }
 
   /** Sends the client the stored output from a position on, then live output; closes the client that was attached before. */
@@ -131,8 +133,11 @@ export class LiveSession {
     if (!this.isSerial) this.#destroyLine();
     const missed = this.scrollback.readFrom(from);
     if (missed.length > 0) client.send(missed, this.#onSent);
+    this.#isLinePaused = client.bufferedAmount > 0;
     if (!this.#isLineClosed) this.#line ??= this.#connect();
-    client.resume();
+    // What the client before has sent may still wait.
+    this.#isClientPaused = Boolean(this.#line?.writableLength);
+    if (!this.#isClientPaused) client.resume();
   }
 
   /**
@@ -187,6 +192,7 @@ export class LiveSession {
   async hangUp(closing: Closing): Promise<void> {
     const client = this.#client;
     this.#client = null;
+    this.#isLinePaused = false;
     this.endPause();
     client?.close(closing);
     this.#writeInput();
@@ -254,7 +260,7 @@ export class LiveSession {
   };
 
   readonly #onSent = (): void => {
-    if (this.#isLinePaused && !this.#client?.bufferedAmount) this.#resumeLine();
+    if (this.#isLinePaused && (this.#client?.bufferedAmount ?? 0) <= CONTROL_BYTES) this.#resumeLine();
   };
 
   #resumeLine(): void {

@@ -79,7 +79,7 @@ export function insertSession(database: Database, session: NewSession, max: numb
     await query`
       UPDATE console_sessions SET ended = now(), end_reason = 'detached' WHERE id IN (
         SELECT id FROM console_sessions WHERE user_id = ${userId}::uuid AND ended IS NULL AND detached_at IS NOT NULL
-        ORDER BY detached_at DESC OFFSET ${max}
+        ORDER BY detached_at DESC OFFSET ${max} FOR UPDATE SKIP LOCKED
       )`;
     return takenOver.map((row) => row.id);
   });

@@ -21,6 +21,8 @@ interface ServerContext {
   readonly exchange?: OperationExchange;
   /** Whether the transport can send the results of a subscription one by one, or responses as a whole. */
   readonly delivery?: 'whole' | 'results';
+  /** Resolves when what has been sent of a subscription is no longer in memory: no event is read before that. */
+  readonly whenSent?: () => Promise<void>;
   /** How a subscription begins over a transport that delivers the events itself; without it each event is executed and yielded. */
   readonly subscribe?: Subscribe;
   /** For v1 routes: the variables have been checked, and the cost was checked when the route was bound. */

@@ -8,7 +8,7 @@ import type { GetEnveloped, HttpServerContext } from './enveloped.ts';
 import { executeWithGraphqlJs } from './execution.ts';
 import { formatResults } from './mask.ts';
 import { nameOperations } from './naming.ts';
-import { finishResponses, limitResponses } from './responses.ts';
+import { awaitClients, finishResponses, limitResponses } from './responses.ts';
 import { limitSubscriptions } from './subscriptions.ts';
 import { type TrustedDocuments, trustDocuments, trustsNone, validateTrusted } from './trusted.ts';
 import { validateDocuments } from './validation.ts';
@@ -60,6 +60,7 @@ export function createPipeline(schema: GraphQLSchema, { trusted = trustsNone, su
       limitSubscriptions(documents),
       executeWithGraphqlJs(),
       finishResponses(),
+      awaitClients(),
       limitResponses(),
       formatResults(),
     ],

@@ -25,6 +25,28 @@ export function finishResponses(): Plugin {
   };
 }
 
+/**
+ * Reads no event of a stream before the client has been sent the one before: Yoga reads one ahead, which may take megabytes that no
+ * limit would count.
+ */
+export function awaitClients(): Plugin {
+  return {
+    onSubscribe: ({ args }: { args: ExecutionArgs }) => ({
+      onSubscribeResult({ result, setResult }) {
+        const { whenSent } = args.contextValue as OperationContext;
+        if (!whenSent || !isAsyncIterable(result)) return;
+        const events = result[Symbol.asyncIterator]();
+        const stream: AsyncIterableIterator<ExecutionResult> = {
+          next: () => whenSent().then(() => events.next()),
+          return: () => events.return?.() ?? Promise.resolve({ done: true, value: undefined }),
+          [Symbol.asyncIterator]: () => stream,
+        };
+        setResult(stream);
+      },
+    }),
+  };
+}
+
 /** Rejects a result that is too large before it is serialized; of a stream, only the event that is. */
 export function limitResponses(): Plugin {
   return {

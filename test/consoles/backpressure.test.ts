@@ -89,6 +89,56 @@ it('reads nothing from a client while its console has not taken what came before
   expect(isPaused()).toBe(false);
 });
 
+it('reads nothing from the next client either, while the console has not taken what the one before has sent', async () => {
+  const { client, isPaused } = attachClient();
+  const line = await guest.called();
+  line.pause();
+  let typed = 0;
+  while (!isPaused()) {
+    session.receive(client, Buffer.alloc(2 ** 20, 'x'));
+    typed += 2 ** 20;
+    await turn();
+  }
+  session.detach(client);
+  for (let clients = 0; clients < 3; clients += 1) {
+    let isResumed = false;
+    session.pauseUntilAttached();
+    session.attach({ bufferedAmount: 0, send: () => {}, pause: () => {}, resume: () => (isResumed = true), close: () => {} }, 0);
+    session.endPause();
+    await sleep(50);
+    expect(isResumed).toBe(false);
+    if (clients < 2) continue;
+    line.resume();
+    await expect.poll(() => guest.heard().length).toBe(typed);
+    await expect.poll(() => isResumed).toBe(true);
+  }
+});
+
+it('sends a client that does not read nothing more, although another one is about to be attached', async () => {
+  const { waiting, read } = attachClient();
+  flood(await guest.called());
+  await expect.poll(() => waiting.length).toBe(1);
+  for (let attempts = 0; attempts < 5; attempts += 1) {
+    session.pauseUntilAttached();
+    session.endPause();
+    await sleep(20);
+  }
+  expect(waiting).toHaveLength(1);
+  read();
+  await expect.poll(() => waiting.length).toBe(1);
+});
+
+it('goes on with the output although a ping waits behind what was sent', async () => {
+  const { client, waiting, read } = attachClient();
+  const line = await guest.called();
+  line.write('one');
+  await expect.poll(() => waiting.length).toBe(1);
+  Object.defineProperty(client, 'bufferedAmount', { value: 2 });
+  read();
+  line.write('two');
+  await expect.poll(() => waiting.length).toBe(1);
+});
+
 /** Makes a console print without end. */
 function flood(line: Socket): void {
   const print = () => {

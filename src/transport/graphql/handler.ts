@@ -14,7 +14,7 @@ import { type Accepted, readAccept } from '../http/accept.ts';
 import { isSmallBody } from '../http/body.ts';
 import { sendCompressed } from '../http/compress.ts';
 import { type ContextDependencies, openContext } from '../http/context.ts';
-import type { EventStreams } from '../http/eventstreams.ts';
+import { type EventStreams, whenTaken } from '../http/eventstreams.ts';
 import { exchangeOf, type Middleware } from '../http/exchange.ts';
 import { withPermit } from '../http/permit.ts';
 import { setHeaders } from '../http/send.ts';
@@ -71,7 +71,8 @@ export function createGraphqlHandler(dependencies: ContextDependencies & { pipel
     if (isHead) request.method = 'GET';
     const delivery = canStream && !isHead ? 'results' : 'whole';
     if (delivery === 'results') dependencies.streams.add(response, exchange.viewer?.userId ?? null);
-    await yoga(request, response, { exchange, delivery, mediaType, streams: dependencies.streams, openContext: () => context });
+    const whenSent = () => whenTaken(response);
+    await yoga(request, response, { exchange, delivery, mediaType, streams: dependencies.streams, whenSent, openContext: () => context });
     if (isHead) request.method = 'HEAD';
   });
   return (request, response, next) => {

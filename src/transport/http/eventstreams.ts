@@ -3,6 +3,15 @@ import { setImmediate as nextIteration } from 'node:timers/promises';
 import { Fault } from '../../kernel/fault.ts';
 import { type ConcurrencyLimit, tooManySockets } from './concurrency.ts';
 
+const emptyBuffer = Buffer.alloc(0);
+
+/** Resolves when the kernel has taken what was written of a response, also in this iteration, or when its connection is closed. */
+export async function whenTaken({ socket }: ServerResponse): Promise<void> {
+  await nextIteration();
+  if (!socket?.writableLength) return;
+  await new Promise<void>((resolve) => socket.write(emptyBuffer, () => resolve()));
+}
+
 /** The responses that may stream events. */
 export class EventStreams {
   readonly #responses = new Set<ServerResponse>();
