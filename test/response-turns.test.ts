@@ -45,11 +45,21 @@ it('a response keeps its turn for all its lists, and asks for each of them at mo
   await budget.read(path, pageOf(2, asked));
   await budget.read(path, pageOf(20, asked));
   await budget.read(path, pageOf(20, asked));
-  expect(asked).toEqual([SMALL_BYTES, SMALL_BYTES, MAX_BYTES - 200_000, MAX_BYTES - 2_200_000]);
+  expect(asked).toEqual([SMALL_BYTES, SMALL_BYTES - 200_000, MAX_BYTES - 200_000, MAX_BYTES - 2_200_000]);
   expect(largeResponseSlots.activeCount).toBe(1);
   budget.close();
   await new Promise((resolve) => setImmediate(resolve));
   expect(largeResponseSlots.activeCount).toBe(0);
+});
+
+it('many small lists are a large response too', async () => {
+  const largeResponseSlots = pLimit(1);
+  const budget = new ResponseBudget(MAX_BYTES, largeResponseSlots);
+  const asked: number[] = [];
+  for (let list = 0; list < 3; list += 1) await budget.read(path, pageOf(1, asked));
+  expect(asked).toEqual([SMALL_BYTES, SMALL_BYTES - 100_000, SMALL_BYTES - 200_000, MAX_BYTES - 200_000]);
+  expect(largeResponseSlots.activeCount).toBe(1);
+  budget.close();
 });
 
 it('what is too large is refused by its size, without a turn', async () => {

@@ -102,9 +102,11 @@ export class ResponseBudget {
     if (this.#isClosed) return [];
     if (this.exceeded) throw responseTooLarge(this.exceeded);
     const hasSlot = this.isLarge;
-    let rows = await load(hasSlot ? this.#bytesLeft : Math.min(this.#bytesLeft, SMALL_BYTES));
+    // All lists together may take so much without a slot.
+    const smallLeft = Math.max(0, SMALL_BYTES - (this.#maxBytes - this.#bytesLeft));
+    let rows = await load(hasSlot ? this.#bytesLeft : Math.min(this.#bytesLeft, smallLeft));
     let bytes = sumBytes(rows);
-    if (!hasSlot && bytes > SMALL_BYTES && bytes <= this.#bytesLeft) {
+    if (!hasSlot && bytes > smallLeft && bytes <= this.#bytesLeft) {
       // The rows are dropped while the response waits, as many responses may wait, and read again when it has a slot.
       rows = [];
       await this.#acquireSlot();

@@ -320,7 +320,12 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
   }
 
   #limitedQuery<Result>(query: (database: Database) => Promise<Result>): Promise<Result> {
-    return this.#query((database) => this.#hubs.reads.run(this.#scope.viewer.userId, () => query(database)));
+    const queryIfOpen = async (database: Database) => {
+      // The feed may have ended while it waited.
+      if (this.isEnded) throw Fault.unavailable('the feed has ended');
+      return query(database);
+    };
+    return this.#query((database) => this.#hubs.reads.run(this.#scope.viewer.userId, () => queryIfOpen(database)));
   }
 
   /** A query that is retried during an outage of the database: a feed that has begun continues when the database is back. */

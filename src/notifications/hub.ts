@@ -301,17 +301,17 @@ export class Hub implements Evictable {
       this.#remember();
       this.dependencies.windows.reserve(this, this.#window.bytes);
       this.#hasMore ||= batch.hasMore;
-      await this.#broadcast();
+      await this.#notify(this.followers);
       if (this.#hasMore) this.requestBatch();
     } finally {
       this.#isReading = false;
     }
   }
 
-  /** Notifies every subscriber; those that keep up read the new entries within the call. */
-  async #broadcast(): Promise<void> {
+  /** Notifies subscribers; those that keep up read what is new within the call. Others have their turn in between. */
+  async #notify(followers: Iterable<Follower>): Promise<void> {
     let startedAt = performance.now();
-    for (const { subscriber } of this.followers) {
+    for (const { subscriber } of followers) {
       subscriber.onReadable();
       const tookMs = performance.now() - startedAt;
       if (tookMs < BROADCAST_SLICE_MS) continue;
@@ -340,7 +340,7 @@ export class Hub implements Evictable {
         reader.state = await this.#readSharedState(reader);
         // The state counts all entries of the log: those that the hub has not read yet are delivered before the state.
         if (reader.state.last > this.position) this.requestBatch();
-        for (const { subscriber } of reader.followers) subscriber.onReadable();
+        await this.#notify(reader.followers);
       }
     } catch (failure) {
       // The next poll tries again.

@@ -253,12 +253,17 @@ export class SocketConnection implements Principal {
     if (this.isOpen && this.#countMessage(CONTROL_INTERVAL_MS)) this.socket.pong(new Uint8Array(payload), false, this.#reserveReply());
   }
 
+  /** Counts memory that is held for the peer besides the bytes that wait for it; a negative number releases it. */
+  reserve(bytes: number): void {
+    this.dependencies.buffers.reserve(this.stream, this.address, bytes);
+  }
+
   /** Counts the memory of a message that is about to be sent, if others wait before it; returns the function that releases it. */
   #reserveReply(): () => void {
     if (!this.hasPendingBytes) return noop;
     const count = (replies: number) => {
       this.#waitingReplies += replies;
-      this.dependencies.buffers.reserve(this.stream, this.address, replies * REPLY_BYTES);
+      this.reserve(replies * REPLY_BYTES);
     };
     count(1);
     return () => count(-1);

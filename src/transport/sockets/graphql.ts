@@ -42,6 +42,10 @@ import { Subscription } from './subscription.ts';
 
 const INIT_TIMEOUT_MS = 5_000;
 const MAX_OPERATIONS = 50;
+/** How many operations may not have finished, also of those that were refused: a peer that does not read keeps each in memory. */
+const MAX_UNFINISHED = 4 * MAX_OPERATIONS;
+/** The memory that a parsed message may take for each character of its text. */
+const PARSED_BYTES = 20;
 
 interface GraphqlSocketDependencies extends ConnectionDependencies {
   readonly rateLimits: RateLimits;
@@ -69,12 +73,12 @@ export function createGraphqlSockets(injected: GraphqlSocketDependencies): (conn
       const { pipeline, operation } = runOf(args);
       const result = await pipeline.subscribe({ ...args, rootValue: undefined });
       operation.releasePermit();
-      // graphql-ws would hold them in memory as long as the subscription lasts, which does not use them.
-      Object.assign(args, { contextValue: undefined, rootValue: undefined, variableValues: undefined });
+      forgetInputs(args);
       return operation.subscription ?? result;
     },
-    onNext({ extra }, id, payload, _args, result) {
+    onNext({ extra }, id, payload, args, result) {
       extra.releasePermit(id);
+      forgetInputs(args);
       return extra.formatResult(result, payload);
     },
     onError({ extra }, id, payload, errors) {
@@ -96,6 +100,11 @@ interface OperationRun {
 }
 
 const noop = () => {};
+
+/** graphql-ws would hold them in memory as long as a subscription lasts, or until a result is sent, which do not use them. */
+function forgetInputs(args: ExecutionArgs): void {
+  Object.assign(args, { contextValue: undefined, rootValue: undefined, variableValues: undefined });
+}
 
 const runOf = ({ rootValue }: ExecutionArgs) => rootValue as OperationRun;
 
@@ -129,6 +138,8 @@ interface SocketOperation {
   isCompleted: boolean;
   /** A `subscribe` message with the same id, sent after `complete`: it is handled when this operation has finished. */
   next: SubscribeMessage | null;
+  /** The memory that is counted for `next`. */
+  nextBytes: number;
 }
 
 /**
@@ -157,13 +168,13 @@ class GraphqlSocket implements Protocol, GraphqlWs {
     return this.connection.send(spliceTexts(text));
   }
 
-  close(code: number): void {
-    this.connection.close(code as CloseCode, closeReasons[code] ?? '');
+  close(code: number, reason = closeReasons[code] ?? ''): void {
+    this.connection.close(code as CloseCode, reason);
   }
 
   receive(text: string | null): void {
     const message = text === null ? null : readMessage(text);
-    if (message) this.#handleMessage(message);
+    if (message) this.#handleMessage(message, text?.length ?? 0);
     else this.close(closeCodes.badRequest);
   }
 
@@ -277,6 +288,8 @@ class GraphqlSocket implements Protocol, GraphqlWs {
     const formatted = formatErrors(errors, this.connection.log);
     const isOutage = formatted.some(({ extensions }) => extensions?.code === 'service_unavailable');
     if (isOutage && this.#isSubscription(payload)) this.connection.close(closeCodes.tryAgainLater, 'service_unavailable');
+    // graphql-ws holds the payload until the errors are sent, for which they may have to wait; its objects take many times its text.
+    Object.assign(payload, { query: '', variables: undefined, extensions: undefined });
     return formatted;
   }
 
@@ -286,22 +299,31 @@ class GraphqlSocket implements Protocol, GraphqlWs {
     return open > MAX_OPERATIONS || this.#operations.length > 2 * MAX_OPERATIONS;
   }
 
-  #handleMessage(message: Message): void {
+  /** `length` is that of the message's text. */
+  #handleMessage(message: Message, length: number): void {
     const operation = 'id' in message ? this.#operations.find(({ id }) => id === message.id) : undefined;
     if (message.type === MessageType.Subscribe) {
-      if (operation?.isCompleted && operation.next === null) operation.next = message;
+      if (operation?.isCompleted && operation.next === null) this.#setNext(operation, message, length * PARSED_BYTES);
       else if (operation) this.close(closeCodes.idInUse);
+      else if (this.#operations.length >= MAX_UNFINISHED) this.close(closeCodes.tooManyMessages, 'too_many_operations');
       else this.#startOperation(message);
       return;
     }
     if (message.type === MessageType.Complete && operation?.isCompleted) {
       // A second `complete` withdraws the operation that waits for this one to finish.
-      operation.next = null;
+      this.#setNext(operation, null, 0);
       return;
     }
     if (message.type === MessageType.Complete && operation) operation.isCompleted = true;
     this.#handleFailure(this.#forward(message));
     if (operation?.isCompleted) operation.withdraw();
+  }
+
+  /** The message is kept until the operation has finished, which may have to wait for the peer to read. */
+  #setNext(operation: SocketOperation, message: SubscribeMessage | null, bytes: number): void {
+    this.connection.reserve(bytes - operation.nextBytes);
+    operation.next = message;
+    operation.nextBytes = bytes;
   }
 
   #startOperation(message: SubscribeMessage): void {
@@ -315,12 +337,15 @@ class GraphqlSocket implements Protocol, GraphqlWs {
       withdraw: noop,
       isCompleted: false,
       next: null,
+      nextBytes: 0,
     };
     this.#operations = [...this.#operations, operation];
     const finished = this.#forward(message).finally(() => {
       operation.releasePermit();
       this.#operations = this.#operations.filter((one) => one !== operation);
-      if (operation.next && this.connection.isOpen) this.#handleMessage(operation.next);
+      const { next, nextBytes } = operation;
+      this.#setNext(operation, null, 0);
+      if (next && this.connection.isOpen) this.#handleMessage(next, nextBytes / PARSED_BYTES);
     });
     this.#handleFailure(finished);
   }
