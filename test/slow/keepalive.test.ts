@@ -173,8 +173,9 @@ describe('a client of GraphQL that goes on sending', () => {
     for (let number = 0; number < 20; number += 1) say({ type: 'ping' });
     await sleep(300);
     transportOf(socket).resume();
-    await until(() => frames.filter(({ type }) => type === 'pong').length === 20);
-    expect(frames.filter(({ type }) => type === 'next').length).toBe(count);
+    const countOf = (kind: string) => frames.filter(({ type }) => type === kind).length;
+    // The last response may not have been ready when the pings came.
+    await until(() => countOf('pong') === 20 && countOf('next') === count);
     socket.terminate();
   });
 
