@@ -168,13 +168,13 @@ class GraphqlSocket implements Protocol, GraphqlWs {
     return this.connection.send(spliceTexts(text));
   }
 
-  close(code: number, reason = closeReasons[code] ?? ''): void {
-    this.connection.close(code as CloseCode, reason);
+  close(code: number): void {
+    this.connection.close(code as CloseCode, closeReasons[code] ?? '');
   }
 
   receive(text: string | null): void {
     const message = text === null ? null : readMessage(text);
-    if (message) this.#handleMessage(message, text?.length ?? 0);
+    if (message) this.#handleMessage(message, (text?.length ?? 0) * PARSED_BYTES);
     else this.close(closeCodes.badRequest);
   }
 
@@ -299,13 +299,13 @@ class GraphqlSocket implements Protocol, GraphqlWs {
     return open > MAX_OPERATIONS || this.#operations.length > 2 * MAX_OPERATIONS;
   }
 
-  /** `length` is that of the message's text. */
-  #handleMessage(message: Message, length: number): void {
+  /** `bytes` is the memory that the message may take. */
+  #handleMessage(message: Message, bytes: number): void {
     const operation = 'id' in message ? this.#operations.find(({ id }) => id === message.id) : undefined;
     if (message.type === MessageType.Subscribe) {
-      if (operation?.isCompleted && operation.next === null) this.#setNext(operation, message, length * PARSED_BYTES);
+      if (operation?.isCompleted && operation.next === null) this.#setNext(operation, message, bytes);
       else if (operation) this.close(closeCodes.idInUse);
-      else if (this.#operations.length >= MAX_UNFINISHED) this.close(closeCodes.tooManyMessages, 'too_many_operations');
+      else if (this.#operations.length >= MAX_UNFINISHED) this.connection.close(closeCodes.tooManyMessages, 'too_many_operations');
       else this.#startOperation(message);
       return;
     }
@@ -345,7 +345,7 @@ class GraphqlSocket implements Protocol, GraphqlWs {
       this.#operations = this.#operations.filter((one) => one !== operation);
       const { next, nextBytes } = operation;
       this.#setNext(operation, null, 0);
-      if (next && this.connection.isOpen) this.#handleMessage(next, nextBytes / PARSED_BYTES);
+      if (next && this.connection.isOpen) this.#handleMessage(next, nextBytes);
     });
     this.#handleFailure(finished);
   }
