@@ -30,6 +30,7 @@ const withoutDatabase = [
   'failure',
   'feed/history',
   'fingerprint',
+  'input-values',
   'jobs',
   'json-text',
   'logger',

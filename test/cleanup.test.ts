@@ -3,6 +3,7 @@ import { deleteEndedApiKeys } from '../src/accounts/service.ts';
 import { deleteOldTaskCounters } from '../src/compute/overview.ts';
 import { deleteOldRecords } from '../src/consoles/store.ts';
 import { deleteOldStoredResponses } from '../src/graph/storedresponse.ts';
+import { deleteInBatches } from '../src/platform/cleanup.ts';
 import type { Database } from '../src/platform/database.ts';
 import { deleteOldTickets } from '../src/tickets/service.ts';
 import { startRestingApp, type TestApp } from './support/app.ts';
@@ -99,6 +100,18 @@ describe.each<Cleanup>([
     await clean(app.app.database);
     expect(await count(table)).toBe(3);
   });
+});
+
+test('a job that is told to stop does not pause until it would delete the next batch', async () => {
+  const stopping = new AbortController();
+  const clock = vi.spyOn(performance, 'now').mockReturnValueOnce(0).mockReturnValueOnce(1_000_000);
+  const deleteBatch = async (count: number) => {
+    setTimeout(() => stopping.abort(), 20);
+    return [{ count }];
+  };
+  await deleteInBatches(deleteBatch, stopping.signal);
+  expect(clock).toHaveBeenCalledTimes(2);
+  clock.mockRestore();
 });
 
 test('a key that is valid is kept, however old it is', async () => {

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { KeyedSemaphore } from '../src/kernel/semaphore.ts';
+import { EventRenderer } from '../src/transport/delivery/renderer.ts';
 import { isPostgres, startApp, type TestApp } from './support/app.ts';
 import { openConsole, openConsoleSocket, openGuest, setEndpoint } from './support/console.ts';
 import { openCrowd } from './support/crowd.ts';
@@ -148,6 +149,45 @@ it.each([
   isOver = true;
   await Promise.all(sending);
   expect(meanwhile).toBeLessThan(AT_ONCE);
+});
+
+it('live events of one user that are slow to render take turns: half of the time is left to others', async () => {
+  const { organization_id: organizationId, project_id: projectId } = portico.demo;
+  const sockets = 30;
+  for (let index = 0; index < sockets; index += 1) {
+    const socket = await openReady();
+    const fields = Array.from({ length: 12 }, (_, part) => `s${index}_${part}: data`).join(' ');
+    const query = `subscription { notificationFeed(organizationId: "${organizationId}", projectId: "${projectId}") {
+      __typename ... on NotificationAdded { notification { ${fields} } } } }`;
+    socket.say({ type: 'subscribe', id: 'a', payload: { query } });
+    await socket.until(({ type }) => type === 'next');
+    // The kernel takes the events: to read them would be work of this process.
+    socket.pause();
+  }
+  const { render } = EventRenderer.prototype;
+  const spans: Array<{ startedAt: number; tookMs: number }> = [];
+  EventRenderer.prototype.render = function (...args) {
+    const startedAt = performance.now();
+    const text = render.apply(this, args);
+    spans.push({ startedAt, tookMs: performance.now() - startedAt });
+    return text;
+  };
+  closers.push(() => Object.assign(EventRenderer.prototype, { render }));
+  const publish = async () => {
+    const data = { parts: Array.from({ length: 15_000 }, () => 1) };
+    const input = { organizationId, projectId, kind: 'test', severity: 'info', title: 't', data };
+    const text = 'mutation ($input: PublishNotificationInput!) { publishNotification(input: $input) { notification { id } } }';
+    expect((await portico.graphql(text, { input })).json.errors).toBeUndefined();
+  };
+  await publish();
+  await until(() => spans.length >= sockets);
+  // It is known by now that they are slow.
+  spans.length = 0;
+  await publish();
+  await until(() => spans.length >= sockets);
+  const [first, last] = [spans[0], spans.at(-1)];
+  const renderedMs = spans.slice(0, -1).reduce((sum, { tookMs }) => sum + tookMs, 0);
+  expect(renderedMs).toBeLessThan(0.55 * ((last?.startedAt ?? 0) - (first?.startedAt ?? 0)));
 });
 
 it('a credential that was revoked while its request waited is refused, over every transport', async () => {

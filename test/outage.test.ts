@@ -1,4 +1,5 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -8,6 +9,9 @@ import { openPlainFeed, openSocket, publish } from './support/feed.ts';
 import { openProxy, type TcpProxy } from './support/proxy.ts';
 
 const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+const subscription = 'subscription ($o: ID!, $p: ID!) { notificationFeed(organizationId: $o, projectId: $p) { __typename } }';
+const hash = createHash('sha256').update(subscription).digest('hex');
 
 /** The embedded database runs in the process, so it cannot be unreachable. */
 const onPostgres = isPostgres ? ['whose connections break and are refused'] : [];
@@ -21,7 +25,9 @@ describe.each(onPostgres)('a PostgreSQL %s', () => {
     proxy = await openProxy({ host: url.hostname, port: Number(url.port || 5432) });
     url.hostname = '127.0.0.1';
     url.port = String(proxy.port);
-    app = await startApp({ DATABASE_URL: url.href, DATA_DIR: dataDir, RATE_LIMIT_USER: '100000000' });
+    const documents = join(dataDir, 'documents.json');
+    writeFileSync(documents, JSON.stringify({ [hash]: subscription }));
+    app = await startApp({ DATABASE_URL: url.href, DATA_DIR: dataDir, RATE_LIMIT_USER: '100000000', TRUSTED_DOCUMENTS: documents });
   });
   afterAll(async () => {
     await app.close();
@@ -36,8 +42,12 @@ describe.each(onPostgres)('a PostgreSQL %s', () => {
       protocol: 'graphql-transport-ws',
       headers: { authorization: `Bearer ${app.demo.users.owner.token}` },
     });
-    graphql.socket.once('open', () => graphql.socket.send('{"type":"connection_init"}'));
-    await graphql.until(({ type }) => type === 'connection_ack');
+    const persisted = openSocket(app, '/graphql', {
+      protocol: 'graphql-transport-ws',
+      headers: { authorization: `Bearer ${app.demo.users.owner.token}` },
+    });
+    for (const { socket } of [graphql, persisted]) socket.once('open', () => socket.send('{"type":"connection_init"}'));
+    for (const { until } of [graphql, persisted]) await until(({ type }) => type === 'connection_ack');
     const ask = async (question: () => Promise<TestResponse>) => {
       const began = performance.now();
       const { status, headers, json } = await question();
@@ -66,10 +76,11 @@ describe.each(onPostgres)('a PostgreSQL %s', () => {
     }
     expect(feed.socket.readyState).toBe(feed.socket.OPEN);
     // A subscription that cannot begin closes its socket, because a client would take an error as its permanent end.
-    const { organization_id, project_id } = app.demo;
-    const query = `subscription { notificationFeed(organizationId: "${organization_id}", projectId: "${project_id}") { __typename } }`;
-    graphql.socket.send(JSON.stringify({ id: '1', type: 'subscribe', payload: { query } }));
-    expect(await graphql.closed).toEqual({ code: 1013, reason: 'service_unavailable' });
+    const variables = { o: app.demo.organization_id, p: app.demo.project_id };
+    const extensions = { persistedQuery: { version: 1, sha256Hash: hash } };
+    graphql.socket.send(JSON.stringify({ id: '1', type: 'subscribe', payload: { query: subscription, variables } }));
+    persisted.socket.send(JSON.stringify({ id: '1', type: 'subscribe', payload: { query: '', extensions, variables } }));
+    for (const { closed } of [graphql, persisted]) expect(await closed).toEqual({ code: 1013, reason: 'service_unavailable' });
     proxy.mend();
     const mended = Date.now();
     while ((await app.ask('GET', `${app.projectPath}/compute/overview`)).status !== 200 && Date.now() - mended < 10_000) await sleep(50);

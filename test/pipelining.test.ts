@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { IncomingMessage, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -44,6 +45,29 @@ it('requests that come at once are worked at one after the other, and answered i
   await expect.poll(() => buffers.bytes).toBe(0);
   wire.write(requests(3));
   expect(await wire.receive(403)).toHaveLength(403);
+});
+
+it('nothing is read of a connection that is refused, whatever it sends', async () => {
+  const { server, wire, baseUrl } = await open({
+    handler: (request, response) => answer(response, request.url ?? ''),
+    maxConnectionsPerAddress: 1,
+  });
+  wire.write(requests(1));
+  await wire.receive(1);
+  let count = 0;
+  server.prependListener('request', () => {
+    count += 1;
+  });
+  const refused = await openWire(baseUrl);
+  closing.push(() => refused.socket.destroy());
+  refused.write(requests(100_000));
+  const [response] = await refused.receive(1);
+  expect(response?.status).toBe(503);
+  await once(refused.socket, 'close');
+  expect(count).toBe(0);
+  // The one that is accepted is served as before.
+  wire.write(requests(1, 1));
+  expect(await wire.receive(2)).toHaveLength(2);
 });
 
 it.each([

@@ -122,6 +122,17 @@ describe('a transaction', () => {
     expect(outside).toMatchObject([{ big: 2 ** 53 - 1, exact: '1.50', moment: new Date(5), list: ['x', 'y'], label: 'info' }]);
   });
 
+  it('stays right when the columns of its statements change', async () => {
+    await query`CREATE TABLE altered (value int)`;
+    await query`INSERT INTO altered VALUES (${7}::int)`;
+    const select = () => app.app.database.transact((run) => run`SELECT value FROM altered WHERE ${true}`);
+    expect(await select()).toEqual([{ value: 7 }]);
+    await query`ALTER TABLE altered ALTER value TYPE text USING 'now ' || value`;
+    if (isPostgres) expect(toFault(await select().catch((failure) => failure)).code).toBe('service_unavailable');
+    expect(await select()).toEqual([{ value: 'now 7' }]);
+    await query`DROP TABLE altered`;
+  });
+
   it('keeps all that it has done, or nothing', async () => {
     const { transact } = app.app.database;
     await query`CREATE TABLE kept (value int)`;

@@ -42,6 +42,26 @@ const inProject = [
   'unreadNotificationCount computeOverview { instancesTotal }',
 ];
 
+test('a mutation does not rely on the access that one before it in the document had', async () => {
+  const { database } = app.app;
+  const { member } = app.demo.users;
+  const where = { projectId_userId: { projectId: project.id, userId: member.id } };
+  await database.$executeRawUnsafe(`CREATE FUNCTION lose_access() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    DELETE FROM project_members WHERE project_id = NEW.project_id AND user_id = NEW.created_by; RETURN NEW; END $$`);
+  await database.$executeRawUnsafe('CREATE TRIGGER lose_access AFTER INSERT ON dashboards FOR EACH ROW EXECUTE FUNCTION lose_access()');
+  const create = (name: string) =>
+    `${name}: createDashboard(input: { organizationId: "${organization.id}", projectId: "${project.id}", name: "${name}", widgets: [] }) { dashboard { name } }`;
+  try {
+    const { json } = await app.graphql(`mutation { ${create('first')} ${create('second')} }`, {}, { as: 'member' });
+    expect(json.data).toEqual({ first: { dashboard: { name: 'first' } }, second: null });
+    expect(json.errors.map(({ extensions: { code } }: { extensions: { code: string } }) => code)).toEqual(['not_found']);
+  } finally {
+    await database.$executeRawUnsafe('DROP FUNCTION lose_access CASCADE');
+    await database.dashboard.deleteMany({ where: { name: 'first' } });
+    await database.projectMember.upsert({ where, create: { projectId: project.id, userId: member.id, role: 'member' }, update: {} });
+  }
+});
+
 describe.each(inProject)('%s', (fields) => {
   test.each(['owner', 'viewer'] as const)('of two projects in one document, by the %s', async (as) => {
     const alone = async (id: string) => (await ask(`{ project(id: "${id}") { ${fields} } }`, as)).project;

@@ -88,12 +88,17 @@ function isUsable({ key, startedAt }: PrefetchedProject, { userId, organizationI
   return isSame && performance.now() - startedAt < PREFETCH_MAX_AGE_MS;
 }
 
-/** Null for a malformed id. */
 function readAccessKey(userId: string, ids: ProjectIds): AccessKey | null {
+  const parsed = parseProjectIds(ids);
+  return parsed && { userId, ...parsed };
+}
+
+/** The ids in lower case; null for a malformed one. */
+export function parseProjectIds(ids: ProjectIds): Omit<AccessKey, 'userId'> | null {
   const hasOrganization = ids.organizationId !== null && ids.organizationId !== undefined;
   const organizationId = parseUuid(ids.organizationId);
   const projectId = parseUuid(ids.projectId);
-  return (hasOrganization && !organizationId) || !projectId ? null : { userId, organizationId, projectId };
+  return (hasOrganization && !organizationId) || !projectId ? null : { organizationId, projectId };
 }
 
 /** The same scope, for other statements: within a transaction, or of a user. */

@@ -1,7 +1,15 @@
 import DataLoader from 'dataloader';
 import type { ExecutionResult } from 'graphql';
 import type { Lease, Revocable } from '../access/revocation.ts';
-import { type InProject, openProject, type PrefetchedProject, type ProjectIds, type ProjectScope, rebindScope } from '../access/scope.ts';
+import {
+  type InProject,
+  openProject,
+  type PrefetchedProject,
+  type ProjectIds,
+  type ProjectScope,
+  parseProjectIds,
+  rebindScope,
+} from '../access/scope.ts';
 import { refreshViewer, requireSession, type Session, type Viewer } from '../access/viewer.ts';
 import { Fault } from '../kernel/fault.ts';
 import { toJsonText } from '../kernel/jsontext.ts';
@@ -95,7 +103,7 @@ export interface Context extends ResponseContext {
     id: string,
     ...args: Args
   ): Promise<Value>;
-  /** Forgets everything that was loaded, as a write is about to change it: a document may have several mutations. */
+  /** Forgets everything that was loaded, and each access that was checked, as a document may have several mutations. */
   clearLoaded(): void;
 }
 
@@ -187,8 +195,10 @@ export function createContext(source: ContextSource): Context {
       const requester = requireViewer();
       const only = source.onlyProject;
       if (only && !isOnly(only, ids)) throw Fault.notFound();
+      const parsed = parseProjectIds(ids);
+      if (!parsed) throw Fault.notFound();
       scopes ??= new Map();
-      const key = JSON.stringify([ids.organizationId ?? null, ids.projectId]);
+      const key = `${parsed.organizationId}/${parsed.projectId}`;
       const scope = await getOrInsert(scopes, key, async () => {
         // The look-up is shared with other requests.
         return rebindScope(await openProject(source.database, requester, ids, prefetched), database);
@@ -218,6 +228,7 @@ export function createContext(source: ContextSource): Context {
     loadBatched: (loadMany, key, ...args) => load(loadMany, args, key, (keys) => loadMany(context, keys as (typeof key)[], ...args)),
     clearLoaded() {
       loaders = null;
+      scopes = null;
     },
     loadByProject: (loadMany, scope, ...args) =>
       load(loadMany, args, scope.projectId, (ids) => loadMany(database, ids.map(findProject), ...args)),

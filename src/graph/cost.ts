@@ -9,6 +9,7 @@ import {
   visit,
   visitWithTypeInfo,
 } from 'graphql';
+import { getOrInsert } from '../kernel/map.ts';
 
 /**
  * The limits of a client's document. A field costs one; the fields below a page cost as many times as the page has items. A
@@ -42,7 +43,10 @@ interface CostResult {
 /** Checks the cost of an operation with the variables of a request, which must be valid for their types (`variableErrors`). */
 export type CheckCost = (variables: Readonly<Record<string, unknown>>) => CostResult;
 
-/** Creates the cost check of an operation of a valid document. The cost is computed once if no page size depends on a variable. */
+/**
+ * Creates the cost check of an operation of a valid document. The cost is computed once, or once for each request if a page size
+ * depends on a variable.
+ */
 export function createCostCheck(schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode): CheckCost {
   const fragments = document.definitions.filter(({ kind }) => kind === Kind.FRAGMENT_DEFINITION);
   const ownDocument: DocumentNode = { ...document, definitions: [operation, ...fragments] };
@@ -51,7 +55,10 @@ export function createCostCheck(schema: GraphQLSchema, document: DocumentNode, o
       cost: null,
       exceeded: `Introspection takes at most ${MAX_TYPE_ALIASES} aliases of \`__type\`, and ${MAX_OTHER_ALIASES} others.`,
     });
-  if (dependsOnVariables(schema, ownDocument)) return (variables) => checkCost(schema, ownDocument, variables);
+  if (dependsOnVariables(schema, ownDocument)) {
+    const results = new WeakMap<object, CostResult>();
+    return (variables) => getOrInsert(results, variables, () => checkCost(schema, ownDocument, variables));
+  }
   // The other variables do not affect the cost.
   const withoutVariables = { ...operation, variableDefinitions: [] };
   const result = checkCost(schema, { ...ownDocument, definitions: [withoutVariables, ...fragments] }, {});

@@ -2,6 +2,7 @@ import {
   coerceInputValue,
   type DefinitionNode,
   type DocumentNode,
+  type FragmentDefinitionNode,
   type GraphQLArgument,
   type GraphQLError,
   type GraphQLInputField,
@@ -25,7 +26,6 @@ import {
 import type { FieldErrors } from '../kernel/fault.ts';
 import { getOrInsert } from '../kernel/map.ts';
 import { lengthProblem } from '../kernel/text.ts';
-import { findFragment } from './selection.ts';
 
 /** The constraints that an input field or argument declares in its `extensions`, beyond its type. */
 export interface FieldConstraints {
@@ -66,7 +66,7 @@ export type InputValue = GraphQLInputField | GraphQLArgument;
 export type VariableBindings = ReadonlyMap<string, VariableBinding>;
 
 export function readBindings(schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode): VariableBindings {
-  const inputValues = readInputValues(schema, document, operation);
+  const inputValues = createInputValueReader(schema, document)(operation);
   const bindings = new Map<string, VariableBinding>();
   for (const { variable, type: typeNode, defaultValue } of operation.variableDefinitions ?? []) {
     const type = typeFromAST(schema, typeNode) as GraphQLInputType | undefined;
@@ -80,34 +80,61 @@ export function readBindings(schema: GraphQLSchema, document: DocumentNode, oper
   return bindings;
 }
 
-/** What takes each of an operation's variables, by its name, in the operation and the fragments that it uses. */
-export function readInputValues(
+/** What takes the variables of an operation or a fragment, by their names, and the fragments that it uses. */
+interface DefinitionUses {
+  readonly inputValues: ReadonlyMap<string, readonly InputValue[]>;
+  readonly fragments: readonly FragmentDefinitionNode[];
+}
+
+/**
+ * Creates a function that returns what takes each of an operation's variables, by its name, in the operation and the fragments that it
+ * uses. Each fragment is walked once, however many operations use it.
+ */
+export function createInputValueReader(
   schema: GraphQLSchema,
   document: DocumentNode,
-  operation: OperationDefinitionNode,
-): ReadonlyMap<string, readonly InputValue[]> {
-  const inputValues = new Map<string, InputValue[]>();
-  const collect = (value: ValueNode, inputValue: InputValue | null | undefined) => {
-    if (value.kind !== Kind.VARIABLE || !inputValue) return;
-    const name = value.name.value;
-    inputValues.set(name, [...(inputValues.get(name) ?? []), inputValue]);
-  };
-  const definitions: DefinitionNode[] = [operation];
-  for (const definition of definitions) {
-    const types = new TypeInfo(schema);
-    visit(
-      definition,
-      visitWithTypeInfo(types, {
-        Argument: (node) => collect(node.value, types.getArgument()),
-        ObjectField: (node) => collect(node.value, inputFieldOf(types.getParentInputType(), node.name.value)),
-        FragmentSpread({ name }) {
-          const fragment = findFragment(document, name.value);
-          if (fragment && !definitions.includes(fragment)) definitions.push(fragment);
-        },
-      }),
-    );
+): (operation: OperationDefinitionNode) => ReadonlyMap<string, readonly InputValue[]> {
+  const fragments = new Map<string, FragmentDefinitionNode>();
+  for (const definition of document.definitions) {
+    if (definition.kind === Kind.FRAGMENT_DEFINITION) fragments.set(definition.name.value, definition);
   }
-  return inputValues;
+  const known = new Map<DefinitionNode, DefinitionUses>();
+  return (operation) => {
+    const inputValues = new Map<string, InputValue[]>();
+    const reached = new Set<OperationDefinitionNode | FragmentDefinitionNode>([operation]);
+    // What is added to a set while it is iterated comes later in the iteration.
+    for (const definition of reached) {
+      const uses = getOrInsert(known, definition, () => readUses(schema, definition, fragments));
+      for (const [name, taking] of uses.inputValues) getOrInsert(inputValues, name, (): InputValue[] => []).push(...taking);
+      for (const fragment of uses.fragments) reached.add(fragment);
+    }
+    return inputValues;
+  };
+}
+
+function readUses(
+  schema: GraphQLSchema,
+  definition: OperationDefinitionNode | FragmentDefinitionNode,
+  fragments: ReadonlyMap<string, FragmentDefinitionNode>,
+): DefinitionUses {
+  const inputValues = new Map<string, InputValue[]>();
+  const used = new Set<FragmentDefinitionNode>();
+  const collect = (value: ValueNode, inputValue: InputValue | null | undefined) => {
+    if (value.kind === Kind.VARIABLE && inputValue) getOrInsert(inputValues, value.name.value, (): InputValue[] => []).push(inputValue);
+  };
+  const types = new TypeInfo(schema);
+  visit(
+    definition,
+    visitWithTypeInfo(types, {
+      Argument: (node) => collect(node.value, types.getArgument()),
+      ObjectField: (node) => collect(node.value, inputFieldOf(types.getParentInputType(), node.name.value)),
+      FragmentSpread({ name }) {
+        const fragment = fragments.get(name.value);
+        if (fragment) used.add(fragment);
+      },
+    }),
+  );
+  return { inputValues, fragments: [...used] };
 }
 
 /** What the input objects of an operation require of a variable that stands beside others in one. Of a fragment the service checks it. */

@@ -171,7 +171,8 @@ export class Hubs {
     const fork = await findFork(this.dependencies.database, hub.projectId, hub.checkpoints());
     this.dependencies.log.warn({ project_id: hub.projectId, after: fork }, 'a notification log went back: its feeds begin again');
     this.#windows.release(hub);
-    this.#hubs.delete(hub.projectId);
+    // If its last feed has left meanwhile, another hub may have taken its place.
+    if (this.#hubs.get(hub.projectId) === hub) this.#hubs.delete(hub.projectId);
     for (const { subscriber } of [...hub.followers]) subscriber.goBack(fork);
   }
 

@@ -1,6 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { FIRST_ID } from '../graph/keyset.ts';
-import { PAUSE_FACTOR } from '../platform/cleanup.ts';
+import { pauseAfterBatch } from '../platform/cleanup.ts';
 import type { Database } from '../platform/database.ts';
 
 /** The most entries that one statement removes: it blocks publishing to the project while it runs. */
@@ -11,9 +10,9 @@ const MAX_MISSES = 100;
 const LOGS_AT_ONCE = 1_000;
 
 /**
- * Removes the notifications that are older than `days`, from the beginning of every log, until it is done or told to stop. The
- * clock is PostgreSQL's: a replica whose own is ahead would remove newer ones.
- * Returns their number. A log that cannot be pruned does not keep the others: its failure is thrown at the end.
+ * Removes the notifications that are older than `days`, from the beginning of every log, until it is done or told to stop; returns
+ * how many. PostgreSQL's clock measures their age: a replica whose own is ahead would remove younger ones. A log that cannot be
+ * pruned does not stop the others: its failure is thrown at the end.
  */
 export async function pruneNotifications(database: Database, days: number, signal?: AbortSignal): Promise<number> {
   const failures: unknown[] = [];
@@ -53,7 +52,7 @@ async function pruneLog(database: Database, projectId: string, days: number, sig
     total += pruned ?? 0;
     misses = pruned === null ? misses + 1 : 0;
     if (misses > MAX_MISSES || (pruned !== null && pruned < BATCH_SIZE)) break;
-    await sleep(PAUSE_FACTOR * (performance.now() - startedAt));
+    await pauseAfterBatch(performance.now() - startedAt, signal);
   }
   return total;
 }

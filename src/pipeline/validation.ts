@@ -12,7 +12,7 @@ import {
   visit,
 } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
-import { findConstraintError, type InputValue, inputFieldOf, readInputValues } from '../graph/variables.ts';
+import { createInputValueReader, findConstraintError, type InputValue, inputFieldOf } from '../graph/variables.ts';
 import { Fault, type FieldErrors, statusByCode } from '../kernel/fault.ts';
 import { findConditionalRoots } from './conditionalroots.ts';
 import { toGraphqlError } from './mask.ts';
@@ -41,6 +41,7 @@ function setHttpStatus({ result }: { result: unknown }): void {
 
 /** Checks literals and defaults of variables against the constraints of their fields. (Values of variables are checked before execution.) */
 function constraintRule(context: ValidationContext): ASTVisitor {
+  const readInputValues = createInputValueReader(context.getSchema(), context.getDocument());
   const check = (inputValues: readonly InputValue[], node: ValueNode) => {
     const problem = findConstraintError(inputValues, literalOf(node));
     if (problem) context.reportError(new GraphQLError(problem, { nodes: node, extensions: { code: 'validation_failed' } }));
@@ -57,7 +58,7 @@ function constraintRule(context: ValidationContext): ASTVisitor {
     OperationDefinition(operation) {
       const defaults = (operation.variableDefinitions ?? []).filter(({ defaultValue }) => defaultValue);
       if (defaults.length === 0) return;
-      const inputValues = readInputValues(context.getSchema(), context.getDocument(), operation);
+      const inputValues = readInputValues(operation);
       for (const { variable, defaultValue } of defaults) if (defaultValue) check(inputValues.get(variable.name.value) ?? [], defaultValue);
     },
   };

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /** The most rows that one statement deletes: a statement that takes longer than the pool allows is undone, and would be again. */
 const BATCH_SIZE = 500;
 /** The pause after a batch, in multiples of the time that it took, so that the database has most of its time for other work. */
-export const PAUSE_FACTOR = 3;
+const PAUSE_FACTOR = 3;
 
 /**
  * Deletes rows batch by batch, until one is short or the signal is aborted. `deleteBatch` deletes at most `limit` rows, and
@@ -17,6 +17,11 @@ export async function deleteInBatches(
     const startedAt = performance.now();
     const [batch] = await deleteBatch(BATCH_SIZE);
     if (!batch || batch.count < BATCH_SIZE) return;
-    await sleep(PAUSE_FACTOR * (performance.now() - startedAt));
+    await pauseAfterBatch(performance.now() - startedAt, signal);
   }
+}
+
+/** Resolves after the pause that follows a batch, or when the signal is aborted. */
+export async function pauseAfterBatch(tookMs: number, signal?: AbortSignal): Promise<void> {
+  await sleep(PAUSE_FACTOR * tookMs, undefined, { signal }).catch(() => {});
 }

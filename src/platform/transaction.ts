@@ -4,8 +4,12 @@ import type { Pool } from './pool.ts';
 import { PreparedQuery, type Row } from './prepared.ts';
 import type { RunStatement } from './query.ts';
 
-/** The SQLSTATE of a write to a server that takes none. */
-const READ_ONLY = '25006';
+/**
+ * The SQLSTATEs after which a connection is of no more use: a write to a server that takes none (25006), which may have been replaced
+ * as the primary, so that a new connection leads to its successor; and a statement that was prepared before a column changed its type
+ * (0A000).
+ */
+const uselessCodes = new Set(['25006', '0A000']);
 
 /** Runs `work` in a transaction on one connection of the pool: commits when it returns, rolls back when it throws. */
 export async function runTransaction<Result>(pool: Pool, work: (run: RunStatement) => Promise<Result>): Promise<Result> {
@@ -31,9 +35,8 @@ export async function runTransaction<Result>(pool: Pool, work: (run: RunStatemen
       await client.query('ROLLBACK').catch((thrown: Error) => {
         broken = thrown;
       });
-    // The connection is closed rather than reused in two cases. A read-only server may have been replaced as the primary: a new
-    // connection leads to its successor. And the connection's prepared statements are useless if tables were dropped and created anew.
-    if ((failure as { code?: unknown }).code === READ_ONLY || hasCode(failure, missingCodes)) broken = failure as Error;
+    // Its prepared statements are of no use either if tables were dropped and created anew.
+    if (hasCode(failure, uselessCodes) || hasCode(failure, missingCodes)) broken = failure as Error;
     return await pool.rejectAs(failure);
   } finally {
     client.removeListener('error', ignore);

@@ -13,6 +13,8 @@ let scope: ProjectScope;
 let hubs: Hubs;
 /** Whether the hubs’ statements fail, as in an outage. */
 let isAway = false;
+/** Statements that contain the text wait for the promise. */
+let held: { readonly text: string; readonly until: Promise<void> } | null = null;
 
 beforeAll(async () => {
   app = await startApp({ LOG_LEVEL: 'error' });
@@ -20,8 +22,11 @@ beforeAll(async () => {
   const session = { kind: 'session', expires: new Date(Date.now() + 3_600_000) } as const;
   const viewer = { userId: users.owner.id, email: '', name: '', created: new Date(), credential: session };
   scope = await openProject(app.app.database, viewer, { organizationId, projectId });
-  const query = (...statement: Parameters<Database['query']>) =>
-    isAway ? Promise.reject(Object.assign(new Error('away'), { code: 'ECONNREFUSED' })) : scope.database.query(...statement);
+  const query = async (...statement: Parameters<Database['query']>) => {
+    if (held && statement[0].join('').includes(held.text)) await held.until;
+    if (isAway) throw Object.assign(new Error('away'), { code: 'ECONNREFUSED' });
+    return scope.database.query(...statement);
+  };
   const database = new Proxy(scope.database, { get: (target, name) => (name === 'query' ? query : Reflect.get(target, name)) });
   hubs = new Hubs({ database, wakeups: openLocalWakeups(), log: createLogger('silent') });
 });
@@ -103,6 +108,35 @@ it('a log that went back, and has more entries than before at the next look, los
   await expectEntries(again, last + 2, last + 6);
   expect((await again.next()).value).toMatchObject({ type: 'ready', sequence: last + 6 });
   await again.return();
+});
+
+it('a log that went back ends no feed that began while it was found out how far', async () => {
+  const { feed, last } = await openAtEnd();
+  await publish(scope.database.query, 3);
+  await expectEntries(feed, last + 1, last + 3);
+  let findOut = () => {};
+  let isFindingOut = false;
+  const until = new Promise<void>((resolve) => {
+    findOut = resolve;
+  });
+  held = {
+    text: 'AS kept',
+    get until() {
+      isFindingOut = true;
+      return until;
+    },
+  };
+  await takeBack(last + 1, 0);
+  await expect.poll(() => isFindingOut).toBe(true);
+  await feed.return();
+  const { feed: next, last: end } = await openAtEnd();
+  expect(end).toBe(last + 1);
+  held = null;
+  findOut();
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  await publish(scope.database.query, 1);
+  await expectEntries(next, last + 2, last + 2);
+  await next.return();
 });
 
 it('a log that has grown to the same length while the database was away is found to be another one', async () => {

@@ -24,6 +24,7 @@ describe('a POST', () => {
     ['{"query":5}', 400, expected('query', 'a string', 'number')],
     ['{"query":["{ __typename }"]}', 400, expected('query', 'a string', 'array')],
     ['{"query":{"a":1}}', 400, expected('query', 'a string', 'object')],
+    ['{"query":{"toString":1,"valueOf":2}}', 400, expected('query', 'a string', 'object')],
     ['{"query":true}', 400, expected('query', 'a string', 'boolean')],
     ['{"query":null}', 400, noQuery],
     ['{"variables":{}}', 400, noQuery],
@@ -58,6 +59,11 @@ describe('a POST', () => {
     '{"query":"\\ufeff{ __typename }"}',
     '{"query":"# a\\r\\n,,,{,__typename,},"}',
   ])('taken: %s', async (body) => expectGraphql(await ask(body), 200, typename));
+
+  it('whose query is a list within thousands of lists is refused', async () => {
+    const query = '['.repeat(30_000) + ']'.repeat(30_000);
+    expectGraphql(await ask(`{"query":${query}}`), 400, expected('query', 'a string', 'array'));
+  });
 
   it('of a batch is refused whole', async () => {
     const refused = graphqlInvalid('Batches are not supported: send each operation, a JSON object, in a request of its own.');
@@ -186,6 +192,13 @@ describe('Accept', () => {
     expectGraphql(await ask('{"query":"{ __typename }"}', { accept }), 200, typename);
     expectGraphql(await get('query={__typename}', { accept }), 200, typename);
     expectGraphql(await ask(failing, { accept }), 200, refused);
+  });
+
+  it('of more characters than any client needs is ignored, also where a page would be', async () => {
+    const accept = (length: number) => `text/html,${'x'.repeat(length - 10)}`;
+    const pageWith = (length: number) => app.ask('GET', '/graphql', { as: null, headers: { accept: accept(length) } });
+    expect((await pageWith(1_000)).headers['content-type']).toBe('text/html; charset=utf-8');
+    expectGraphql(await pageWith(1_001), 400, noQuery);
   });
 
   it('application/graphql-response+json has statuses', async () => {

@@ -49,7 +49,7 @@ describe('a key or a token', () => {
 
   it('leads to no other host', async () => {
     const other = await desk.open();
-    for (const to of ['https://evil.example/', '//evil.example/', '/\\evil.example', 'javascript:alert(1)']) {
+    for (const to of ['https://evil.example/', '//evil.example/', '/\\evil.example', '/.//evil.example', 'javascript:alert(1)']) {
       await other.goto(`${desk.baseUrl}/signin?to=${encodeURIComponent(to)}`);
       await other.getByLabel('API key or session token').fill(desk.demo.users.viewer.api_key);
       await other.getByRole('button', { name: 'Sign in', exact: true }).click();

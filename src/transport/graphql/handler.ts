@@ -95,7 +95,7 @@ export function createGraphqlHandler(dependencies: ContextDependencies & { pipel
     moveExactJson(body, 'variables');
     if (Object.keys(body).length === 0) throw Fault.invalidRequest('The body must name a `query`.');
     rejectDocumentId(Object.hasOwn(body, 'documentId'));
-    await documents.takeTurn(exchange.owner, String(body.query ?? ''));
+    if (typeof body.query === 'string') await documents.takeTurn(exchange.owner, body.query);
     const operation = request.url === '/graphql' ? readOperation(body) : null;
     if (operation && mediaType) {
       const enveloped = getEnveloped({ exchange, delivery: 'whole', openContext: () => context });

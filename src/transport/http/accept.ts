@@ -14,16 +14,25 @@ const charset = '; charset=utf-8';
 const mediaTypes = [json, graphqlMediaType].map((type) => type + charset);
 const anything: Accepted = { mediaType: json, canStream: true };
 
-/** Longer values of the header are ignored: the time to parse one may grow with the square of its length. */
+/** Longer values of the header are ignored: browsers send some 150 characters, and 16 KiB of them take milliseconds to parse. */
 const MAX_ACCEPT_LENGTH = 1_000;
 
 /** A client that accepts none of the forms gets JSON. */
 export function readAccept(request: IncomingMessage): Accepted {
   const { accept } = request.headers;
-  if (accept === undefined || accept === '*/*' || accept.length > MAX_ACCEPT_LENGTH) return anything;
+  if (accept === undefined || accept === '*/*' || isTooLong(accept)) return anything;
   const accepted = accepts(request);
   const mediaType = accepted.type(mediaTypes);
   const canStream = Boolean(accepted.type('text/event-stream'));
   if (typeof mediaType === 'string') return { mediaType: mediaType.slice(0, -charset.length), canStream };
   return { mediaType: canStream ? null : json, canStream };
+}
+
+/** Whether a client prefers a page to JSON, as browsers do. */
+export function wantsPage(request: IncomingMessage): boolean {
+  return !isTooLong(request.headers.accept) && accepts(request).type(['json', 'html']) === 'html';
+}
+
+function isTooLong(accept = ''): boolean {
+  return accept.length > MAX_ACCEPT_LENGTH;
 }

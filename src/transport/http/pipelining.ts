@@ -62,7 +62,7 @@ interface Pending {
   readonly bytes: number;
   readonly start: () => void;
   /** Whether more requests may be read from the connection when this one starts. */
-  readonly isRequest: boolean;
+  readonly resumesReading: boolean;
 }
 
 /** The pipelined requests of one connection (RFC 9112, §9.3.2): one is being answered, and the others wait in their order. */
@@ -98,7 +98,7 @@ export class RequestQueue {
   /** Queues a request. The first one beyond `MAX_WAITING` is rejected when it is next, which ends the connection. */
   enqueue(request: IncomingMessage, start: () => void, reject: () => void): void {
     (request as QueuedRequest).isWaiting = true;
-    // Nothing more is read until the queue is empty.
+    // The request's body is not read until the request starts. Node reads on behind a request without one: what waits is counted.
     this.socket.pause();
     const isFull = this.#count >= MAX_WAITING;
     if (this.#count > MAX_WAITING) this.reserve(request, sizeOf(request));
@@ -128,13 +128,13 @@ export class RequestQueue {
     this.#current = null;
     const next = this.#pending?.shift();
     if (!next) return;
-    const { request, bytes, start, isRequest } = next;
+    const { request, bytes, start, resumesReading } = next;
     this.#current = request;
     const startNext = () => {
       this.#current = null;
       this.reserve(request, -bytes);
       if (!this.socket.writable) return;
-      if (this.#count === 0 && isRequest) this.socket.resume();
+      if (this.#count === 0 && resumesReading) this.socket.resume();
       (request as QueuedRequest).isWaiting = false;
       start();
     };
@@ -146,7 +146,7 @@ export class RequestQueue {
     return this.#pending?.length ?? 0;
   }
 
-  #add(request: IncomingMessage, start: () => void, isRequest: boolean): void {
+  #add(request: IncomingMessage, start: () => void, resumesReading: boolean): void {
     const bytes = sizeOf(request);
     if (!this.#pending) {
       skipStackTraces(this.socket);
@@ -154,7 +154,7 @@ export class RequestQueue {
       this.socket.once('close', () => clearTimeout(this.#pause));
     }
     this.#pending ??= [];
-    this.#pending.push({ request, bytes, start, isRequest });
+    this.#pending.push({ request, bytes, start, resumesReading });
     this.reserve(request, bytes);
   }
 }

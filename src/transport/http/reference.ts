@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
-import accepts from 'accepts';
 import type { Router } from 'express';
 import { graphiqlPolicy, renderGraphiql } from '../graphql/graphiql.ts';
+import { wantsPage } from './accept.ts';
 import { type Asset, serveAsset } from './asset.ts';
 import type { Middleware } from './exchange.ts';
 import { guides, renderGuide, renderGuideIndex, renderGuideList } from './guides.ts';
@@ -57,10 +57,6 @@ export function addReference(router: Router, desk: Middleware, admit: Middleware
   // Other requests to this path are GraphQL.
   const skipOperations: Middleware = (request, _response, next) => next(wantsPage(request) && !hasQuery(request) ? undefined : 'route');
   router.get('/graphql', skipOperations, admit, serveAsset(graphiql));
-}
-
-function wantsPage(request: IncomingMessage): boolean {
-  return accepts(request).type(['json', 'html']) === 'html';
 }
 
 function hasQuery({ url = '' }: IncomingMessage): boolean {

@@ -101,8 +101,10 @@ export function createHttpServer(dependencies: ServerDependencies): Server {
     if (!isProxied) socket.once('close', () => connections.delete(address));
     if (isAccepted) return attachRequestQueue(socket, new RequestQueue(socket, isProxied, reserve));
     onRejectedConnection();
-    if (connections.count(address) > connections.max + MAX_REJECTIONS) socket.destroy();
-    else answerRaw(socket, tooMany());
+    if (connections.count(address) > connections.max + MAX_REJECTIONS) return socket.destroy();
+    answerRaw(socket, tooMany());
+    // Node would parse and keep in memory whatever the client sends. It has scheduled the first read, which must come before this.
+    process.nextTick(() => socket.pause());
   });
 
   /**

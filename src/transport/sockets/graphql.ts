@@ -42,6 +42,8 @@ import { Subscription } from './subscription.ts';
 
 const INIT_TIMEOUT_MS = 5_000;
 const MAX_OPERATIONS = 50;
+/** How many there may be together with those that the client has completed and that have not finished. */
+const MAX_WITH_COMPLETED = 2 * MAX_OPERATIONS;
 /** How many operations may not have finished, also of those that were refused: a peer that does not read keeps each in memory. */
 const MAX_UNFINISHED = 4 * MAX_OPERATIONS;
 /** The memory that a parsed message may take for each character of its text. */
@@ -225,8 +227,8 @@ class GraphqlSocket implements Protocol, GraphqlWs {
       if (connection.viewer) await rateLimits.spendUser(connection.viewer.userId);
       await this.#acquirePermit(operation, payload);
       const hash = readHash(payload);
-      if (hash === null) await documents.takeTurn(connection.owner, payload.query);
       await connection.authorize();
+      if (hash === null) await documents.takeTurn(connection.owner, payload.query);
       connection.requireOpen();
       if (operation.isCompleted) throw Fault.invalidRequest('The operation was completed before it began.');
       const pipeline = getEnveloped({
@@ -293,10 +295,9 @@ class GraphqlSocket implements Protocol, GraphqlWs {
     return formatted;
   }
 
-  /** Operations that the client has completed count until they have finished, towards a limit of their own. */
   get #hasTooManyOperations(): boolean {
     const open = this.#operations.filter(({ isCompleted }) => !isCompleted).length;
-    return open > MAX_OPERATIONS || this.#operations.length > 2 * MAX_OPERATIONS;
+    return open > MAX_OPERATIONS || this.#operations.length > MAX_WITH_COMPLETED;
   }
 
   /** `bytes` is the memory that the message may take. */
@@ -378,9 +379,13 @@ class GraphqlSocket implements Protocol, GraphqlWs {
     return subscription;
   }
 
-  #isSubscription({ query, operationName }: SubscribePayload): boolean {
+  #isSubscription(payload: SubscribePayload): boolean {
+    const { query, operationName } = payload;
+    const { getEnveloped, trusted } = this.dependencies;
     try {
-      const document = this.dependencies.getEnveloped({ openContext: () => this.connection.openContext() }).parse(query);
+      const hash = readHash(payload);
+      const text = hash === null ? query : findText(trusted, hash);
+      const document = getEnveloped({ openContext: () => this.connection.openContext() }).parse(text);
       return getOperationAST(document, operationName)?.operation === OperationTypeNode.SUBSCRIPTION;
     } catch {
       return false;

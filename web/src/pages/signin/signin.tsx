@@ -12,7 +12,9 @@ function readTarget(): string {
   const to = new URLSearchParams(location.search).get('to') ?? '/';
   // A browser drops tabs and line breaks in a URL, and reads a backslash as a slash.
   const url = URL.canParse(to, location.origin) ? new URL(to, location.origin) : null;
-  return url?.origin === location.origin ? url.pathname + url.search + url.hash : '/';
+  if (url?.origin !== location.origin) return '/';
+  // Two slashes at the beginning would name a host.
+  return url.pathname.replace(/^\/+/, '/') + url.search + url.hash;
 }
 
 export function SignIn() {
