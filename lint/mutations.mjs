@@ -91,7 +91,7 @@ const mutations = [
   {
     name: 'a branch of CASE that may be null',
     file: 'dashboards/list.ts',
-    at: '(bytesLeft) => query<DashboardRow & Sized>',
+    at: 'return query<DashboardRow & Sized>',
     from: " ELSE ''",
     to: '',
   },

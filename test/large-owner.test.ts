@@ -31,14 +31,24 @@ beforeAll(async () => {
     [projectId],
   );
   await connection.run('VACUUM ANALYZE instances', []);
+  await connection.run(
+    `INSERT INTO console_sessions (id, project_id, instance_id, instance_name, user_id, user_email, kind, ended, end_reason, owner)
+     SELECT uuid_v7(), $1::uuid, $2::uuid, 'made', $3::uuid, 'x', 'serial', now(), 'ended', uuid_v7() FROM generate_series(1, 12000)`,
+    [projectId, instances.eligible, app.demo.users.owner.id],
+  );
+  await connection.run('VACUUM ANALYZE console_sessions', []);
+  await connection.run(`INSERT INTO projects (organization_id, name) SELECT $1::uuid, 'made' FROM generate_series(1, 12000)`, [
+    app.demo.organization_id,
+  ]);
+  await connection.run('VACUUM ANALYZE projects', []);
   await connection.close();
 });
 afterAll(() => app.close());
 
 /** The most rows of a table that a statement for a query reads. */
-async function countMostRead(table: string, query: string): Promise<number> {
+async function countMostRead(table: string, query: string, as: 'owner' | 'member' = 'owner'): Promise<number> {
   const recorded = recordStatements(app);
-  const { json } = await app.graphql(query, {}, { as: { bearer: app.demo.users.owner.api_key } });
+  const { json } = await app.graphql(query, {}, { as: { bearer: app.demo.users[as].api_key } });
   expect(json.errors).toBeUndefined();
   const read: number[] = [];
   for (const statement of recorded.slice()) {
@@ -48,10 +58,10 @@ async function countMostRead(table: string, query: string): Promise<number> {
   return Math.max(...read);
 }
 
-it.each(lists)('what one instance has of %s is not read for the other instances', async (list) => {
+it.each([...lists, 'consoleSessions'])('what one instance has of %s is not read for the other instances', async (list) => {
   const { organization_id: organizationId, project_id: projectId } = app.demo;
   const query = `{ project(organizationId: "${organizationId}", id: "${projectId}") { instances(first: 40) { nodes { ${list}(first: 1) { nodes { id } } } } } }`;
-  const read = await countMostRead(list, query);
+  const read = await countMostRead(list === 'consoleSessions' ? 'console_sessions' : list, query);
   expect(read).toBeGreaterThan(0);
   expect(read).toBeLessThan(300);
 });
@@ -69,4 +79,13 @@ it.each<[list: string, filter: string]>([
   const asked = filter && `(filter: { ${filter} })`;
   const query = `{ project(organizationId: "${app.demo.organization_id}", id: "${id}") { ${list}${asked} { nodes { id } } } }`;
   expect(await countMostRead(list, query)).toBeLessThan(300);
+});
+
+it('what one organization has of projects is not read for a member of a few of them, nor for another organization', async () => {
+  const projects = (id: string) => `{ organization(id: "${id}") { projects { nodes { id } } } }`;
+  expect(await countMostRead('projects', projects(app.demo.organization_id), 'member')).toBeLessThan(300);
+  const { id } = await app.app.database.organization.create({ data: { name: 'Small' } });
+  await app.app.database.organizationMember.create({ data: { organizationId: id, userId: app.demo.users.owner.id, role: 'owner' } });
+  await app.app.database.project.create({ data: { name: 'Only', organizationId: id } });
+  expect(await countMostRead('projects', projects(id))).toBeLessThan(300);
 });

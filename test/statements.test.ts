@@ -284,6 +284,31 @@ test.each(Object.entries(lists))('%s: as many statements for 100 rows as for 1',
   expect(counted).toEqual({ 1: statements, 100: statements });
 });
 
+test('pages of notifications and dashboards of 100 projects take as many statements as those of two', async () => {
+  const document = `query($o: ID!, $n: Int!) { organization(id: $o) { projects(first: $n) { nodes {
+    notificationPage(pageSize: 2) { count results { id read } } dashboardPage(pageSize: 2) { count results { id widgets } } } } } }`;
+  for (const n of [2, 100]) {
+    const { data, statements } = await countDocument(document, { o: app.demo.organization_id, n });
+    expect(data.organization.projects.nodes).toHaveLength(n);
+    expect(statements).toBe(SESSION + 8);
+  }
+});
+
+test('one dashboard of each of 100 projects takes as many statements as of two', async () => {
+  const id = await addDashboard(app.demo.project_id);
+  const document = `query($o: ID!, $n: Int!) { organization(id: $o) { projects(first: $n) { nodes { dashboard(id: "${id}") { name } } } } }`;
+  const counted: number[] = [];
+  for (const n of [2, 100]) {
+    const ask = (as: 'owner' | null) => app.graphql(document, { o: app.demo.organization_id, n }, { as });
+    await ask(null);
+    const { response, statements } = await count(() => ask('owner'));
+    expect(response.json.errors).toHaveLength(n - 1);
+    counted.push(statements);
+  }
+  expect(counted).toEqual([SESSION + 3, SESSION + 3]);
+  await app.app.database.dashboard.delete({ where: { id } });
+});
+
 test('trials under two connections: one statement for each of them at most', async () => {
   const document = inProject(`
     active: instances(first: $n, filter: { status: active }) { nodes { id ${trial} } }

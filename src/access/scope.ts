@@ -106,7 +106,11 @@ export function rebindScope<Executor extends SqlClient>(scope: ProjectScope, dat
   return { ...scope, database };
 }
 
-/** For each organization, the projects in the range that the viewer may see, as scopes: one statement, however many organizations. */
+/**
+ * For each organization, the projects in the range that the viewer may see, as scopes: one statement, however many organizations. What a
+ * plain member may see is found from the projects that list them. The bounds compare whole keys of the index: by ids alone,
+ * PostgreSQL takes the primary key where few organizations have most projects.
+ */
 export async function openProjects(
   database: Database,
   viewer: Viewer,
@@ -121,13 +125,18 @@ export async function openProjects(
     FROM organization_members AS organization_member
     JOIN organizations AS organization ON organization.id = organization_member.organization_id
     CROSS JOIN LATERAL (
-      SELECT project.* FROM projects AS project
-      LEFT JOIN project_members AS project_member
-        ON project_member.project_id = project.id AND project_member.user_id = organization_member.user_id
-      WHERE project.organization_id = organization_member.organization_id
-        AND (organization_member.role <> 'member' OR project_member.role IS NOT NULL)
-        AND project.id > ${above}::uuid AND project.id < ${below}::uuid
-      ORDER BY project.id DESC LIMIT ${limit} OFFSET ${offset}
+      (SELECT project.* FROM projects AS project
+      WHERE organization_member.role <> 'member' AND project.organization_id = organization_member.organization_id
+        AND (project.organization_id, project.id) > (organization_member.organization_id, ${above}::uuid)
+        AND (project.organization_id, project.id) < (organization_member.organization_id, ${below}::uuid)
+      ORDER BY project.id DESC LIMIT ${limit} OFFSET ${offset})
+      UNION ALL
+      (SELECT project.* FROM project_members AS project_member
+      JOIN projects AS project ON project.id = project_member.project_id
+      WHERE organization_member.role = 'member' AND project_member.user_id = organization_member.user_id
+        AND project.organization_id = organization_member.organization_id
+        AND project_member.project_id > ${above}::uuid AND project_member.project_id < ${below}::uuid
+      ORDER BY project_member.project_id DESC LIMIT ${limit} OFFSET ${offset})
     ) AS project
     LEFT JOIN project_members AS listed ON listed.project_id = project.id AND listed.user_id = organization_member.user_id
     WHERE organization_member.user_id = ${userId}::uuid AND organization_member.organization_id = ANY (${organizationIds}::uuid[])

@@ -80,9 +80,10 @@ export async function listInstanceSessions(
         session.client_addresses AS "clientAddresses", session.created, session.ended, session.end_reason AS "endReason",
         session.bytes_in AS "bytesIn", session.bytes_out AS "bytesOut", session.detached_at AS "detachedAt"
       FROM console_sessions AS session
-      WHERE session.instance_id = wanted.instance_id AND session.project_id = wanted.project_id
+      WHERE session.instance_id = wanted.instance_id AND (session.project_id = wanted.project_id) IS TRUE
         AND (wanted.user_id IS NULL OR session.user_id = wanted.user_id)
-        AND session.id > ${above}::uuid AND session.id < ${below}::uuid
+        AND (session.instance_id, session.id) > (wanted.instance_id, ${above}::uuid)
+        AND (session.instance_id, session.id) < (wanted.instance_id, ${below}::uuid)
       ORDER BY session.id DESC LIMIT ${limit}
     ) AS listed
     ORDER BY listed.id DESC`;

@@ -1,8 +1,9 @@
 import { hasRole, type InProject, type ProjectScope, projectIdsOf } from '../access/scope.ts';
-import { boundsOf, type Slice } from '../graph/keyset.ts';
+import { boundsOfPage, type Slice } from '../graph/keyset.ts';
 import { pickInProject } from '../graph/node.ts';
 import { type Order, rangeOf, sortRows } from '../graph/order.ts';
 import type { ReadWithinBudget, Sized } from '../graph/response.ts';
+import { hasPage, type IdRange, makePage, type Page, type PageRequest, readPage } from '../kernel/page.ts';
 import { groupRows, pickCounts } from '../kernel/rows.ts';
 import type { Database } from '../platform/database.ts';
 import type { Dashboard } from './list.ts';
@@ -45,14 +46,13 @@ function selectByIds(database: Database, requested: readonly InProject[], bytesL
     ) AS weighed`;
 }
 
-/** The list of each of several projects, in two statements for all projects: the ids first, then their rows. */
+/** A range of the list of each of several projects, in two statements for all projects: the ids first, then their rows. */
 export async function listDashboardsByProject(
   database: Database,
   scopes: readonly ProjectScope[],
-  slice: Slice<string>,
+  { above, below, limit, isAscending, offset = 0 }: IdRange,
   read: ReadWithinBudget,
 ): Promise<Dashboard[][]> {
-  const { above, below, limit, isAscending } = boundsOf(slice, 'asc');
   const { projectIds, userIds, areAdmins } = describeScopes(scopes);
   const query = isAscending ? database.queryAscending : database.query;
   const rows = await query<{ id: string; projectId: string }>`
@@ -63,7 +63,7 @@ export async function listDashboardsByProject(
       WHERE dashboard.project_id = wanted.project_id
         AND (wanted.is_admin OR dashboard.is_public OR dashboard.created_by = wanted.user_id)
         AND dashboard.id > ${above}::uuid AND dashboard.id < ${below}::uuid
-      ORDER BY dashboard.id DESC LIMIT ${limit}
+      ORDER BY dashboard.id DESC LIMIT ${limit} OFFSET ${offset}
     ) AS listed
     ORDER BY listed.id DESC`;
   const scopeOf = new Map(scopes.map((scope) => [scope.projectId, scope]));
@@ -77,6 +77,25 @@ export async function listDashboardsByProject(
     found.filter((dashboard) => dashboard !== null),
     ({ projectId }) => projectId,
   );
+}
+
+/** One page of the list of each of several projects (§2.7), in three statements; null for a project whose list has no such page. */
+export async function pageDashboardsByProject(
+  database: Database,
+  scopes: readonly ProjectScope[],
+  paging: PageRequest,
+  read: ReadWithinBudget,
+): Promise<Array<Page<Dashboard> | null>> {
+  const request = readPage(paging);
+  const counts = await countDashboards(database, scopes);
+  const range = boundsOfPage(request.pageSize, (request.page - 1) * request.pageSize);
+  const withPage = scopes.filter((_scope, index) => hasPage(request, counts[index] ?? 0));
+  const lists = await listDashboardsByProject(database, withPage, range, read);
+  const results = new Map(withPage.map(({ projectId }, index) => [projectId, lists[index] ?? []]));
+  return scopes.map(({ projectId }, index) => {
+    const found = results.get(projectId);
+    return found ? makePage(request, counts[index] ?? 0, found) : null;
+  });
 }
 
 /** The default order: the oldest first. */

@@ -1,9 +1,7 @@
 import { hasRole, type ProjectScope } from '../access/scope.ts';
 import { boundsOf, boundsOfPage, type Slice } from '../graph/keyset.ts';
 import type { ReadWithinBudget, Sized } from '../graph/response.ts';
-import { Fault } from '../kernel/fault.ts';
 import { type IdRange, makePage, type Page, type PageRequest, pageOffset, readPage } from '../kernel/page.ts';
-import { parseUuid } from '../kernel/uuid.ts';
 
 /** A row of the table `dashboards`. */
 export interface DashboardRow {
@@ -72,31 +70,6 @@ function selectRange(scope: ProjectScope, range: RowRange): Promise<Array<Dashbo
       ) AS page
     ) AS dashboard
     ORDER BY id DESC`;
-}
-
-/** Throws `not_found` for a dashboard that is absent, in another project, or hidden from the viewer. */
-export async function getDashboard(scope: ProjectScope, id: string, read: ReadWithinBudget): Promise<Dashboard> {
-  const { query } = scope.database;
-  const dashboardId = parseUuid(id);
-  if (!dashboardId) throw Fault.notFound();
-  const seesAll = hasRole(scope, 'admin');
-  const [row] = await read(
-    (bytesLeft) => query<DashboardRow & Sized>`
-      SELECT id, project_id AS "projectId", created_by AS "createdById", name, CASE WHEN fits THEN description ELSE '' END AS description,
-        CASE WHEN fits THEN widgets ELSE 'null'::json END AS widgets, is_default AS "isDefault", is_public AS "isPublic", version, created, modified,
-        size AS bytes
-      FROM (
-        SELECT found.*, size <= ${bytesLeft}::bigint AS fits
-        FROM (
-          SELECT *, CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(description) + json_bytes(widgets) END AS size
-          FROM dashboards
-          WHERE id = ${dashboardId}::uuid AND project_id = ${scope.projectId}::uuid
-            AND (${seesAll}::boolean OR is_public OR created_by = ${scope.viewer.userId}::uuid)
-        ) AS found
-      ) AS dashboard`,
-  );
-  if (!row) throw Fault.notFound();
-  return withOrganization(scope, row);
 }
 
 export function withOrganization({ organizationId }: Pick<ProjectScope, 'organizationId'>, row: DashboardRow): Dashboard {

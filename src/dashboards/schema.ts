@@ -1,18 +1,29 @@
 import type { InputFieldBuilder } from '@pothos/core';
-import type { ProjectScope } from '../access/scope.ts';
+import type { InProject, ProjectScope } from '../access/scope.ts';
 import type { CheckAccess } from '../graph/accesscheck.ts';
 import { builder } from '../graph/builder.ts';
 import { implementConnection, resolveList } from '../graph/connection.ts';
+import type { Context } from '../graph/context.ts';
 import { pageCost } from '../graph/cost.ts';
 import { idempotencyKey, runIdempotently } from '../graph/idempotency.ts';
+import { boundsOf } from '../graph/keyset.ts';
 import { NodeRef, registerNode } from '../graph/node.ts';
 import { implementOrder, orderedKeyset } from '../graph/order.ts';
 import { implementPage, pageArgs } from '../graph/pagefield.ts';
 import { ProjectRef, projectFields } from '../graph/project.ts';
 import { openReader, readWithoutHeavyFields } from '../graph/response.ts';
 import { loadMember, UserRef } from '../graph/user.ts';
-import { countDashboards, defaultDashboardOrder, findDashboards, listDashboardsByProject, listOrderedDashboards } from './find.ts';
-import { type Dashboard, getDashboard, heavyFields, listDashboards, pageDashboards } from './list.ts';
+import { Fault } from '../kernel/fault.ts';
+import { parseUuid } from '../kernel/uuid.ts';
+import {
+  countDashboards,
+  defaultDashboardOrder,
+  findDashboards,
+  listDashboardsByProject,
+  listOrderedDashboards,
+  pageDashboardsByProject,
+} from './find.ts';
+import { type Dashboard, heavyFields, listDashboards, pageDashboards } from './list.ts';
 import { createDashboard, deleteDashboard, patchDashboard, updateDashboard } from './service.ts';
 
 const DashboardRef = builder.objectRef<Dashboard>('Dashboard').implement({
@@ -61,8 +72,24 @@ const DashboardPage = implementPage('DashboardPage', DashboardRef);
 const readDashboards: typeof listOrderedDashboards = async (database, scopes, order, slice, read) => {
   if (order !== defaultDashboardOrder) return listOrderedDashboards(database, scopes, order, slice, read);
   const [only] = scopes;
-  return only && scopes.length === 1 ? [await listDashboards(only, slice, read)] : listDashboardsByProject(database, scopes, slice, read);
+  if (only && scopes.length === 1) return [await listDashboards(only, slice, read)];
+  return listDashboardsByProject(database, scopes, boundsOf(slice, 'asc'), read);
 };
+
+/** One page of the dashboards of each project; that of one as above. */
+const readPages: typeof pageDashboardsByProject = async (database, scopes, paging, read) => {
+  const [only] = scopes;
+  if (only && scopes.length === 1) return [await pageDashboards(only, paging, read)];
+  return pageDashboardsByProject(database, scopes, paging, read);
+};
+
+/** Throws `not_found` for a dashboard that is absent, in another project, or hidden from the viewer. */
+async function getDashboard(context: Context, { scope, id: text }: InProject, read: typeof readWithoutHeavyFields): Promise<Dashboard> {
+  const id = parseUuid(text);
+  const dashboard = id && (await context.loadInScope(findDashboards, scope.projectId, id, read));
+  if (!dashboard) throw Fault.notFound();
+  return dashboard;
+}
 
 builder.objectFields(ProjectRef, (t) => ({
   dashboards: t.connection(
@@ -87,14 +114,18 @@ builder.objectFields(ProjectRef, (t) => ({
     description: 'The dashboards that the viewer may see, the oldest first, by page.',
     complexity: pageCost,
     args: pageArgs(t),
-    resolve: (scope, paging, context, info) => pageDashboards(scope, paging, openReader(context, info, heavyFields)),
+    async resolve(scope, paging, context, info) {
+      const page = await context.loadByProject(readPages, scope, paging, openReader(context, info, heavyFields));
+      if (!page) throw Fault.notFound();
+      return page;
+    },
   }),
   dashboard: t.field({
     type: DashboardRef,
     nullable: true,
     description: 'One dashboard; `not_found` if the viewer may not see it.',
     args: { id: t.arg.id({ required: true, description: 'The id of the dashboard.' }) },
-    resolve: (scope, { id }, context, info) => getDashboard(scope, id, openReader(context, info, heavyFields)),
+    resolve: (scope, { id }, context, info) => getDashboard(context, { scope, id }, openReader(context, info, heavyFields)),
   }),
 }));
 
@@ -219,7 +250,7 @@ const DeleteDashboardPayload = builder.objectRef<Deletion>('DeleteDashboardPaylo
 });
 
 const checkDashboardAccess: CheckAccess = async ({ organizationId = '', projectId = '', id = '' }, context) =>
-  getDashboard(await context.openProject({ organizationId, projectId }), id, readWithoutHeavyFields);
+  getDashboard(context, { scope: await context.openProject({ organizationId, projectId }), id }, readWithoutHeavyFields);
 
 builder.mutationFields((t) => ({
   createDashboard: t.field({

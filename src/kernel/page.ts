@@ -30,9 +30,14 @@ export function readPage({ page, pageSize }: PageRequest): PageRequest {
 }
 
 /** The number of rows before the page. Throws `not_found` past the end; page 1 always exists. */
-export function pageOffset({ page, pageSize }: PageRequest, count: number): number {
-  if (page > totalPages(count, pageSize)) throw Fault.notFound();
-  return (page - 1) * pageSize;
+export function pageOffset(request: PageRequest, count: number): number {
+  if (!hasPage(request, count)) throw Fault.notFound();
+  return (request.page - 1) * request.pageSize;
+}
+
+/** Whether a list of `count` rows has the page. */
+export function hasPage({ page, pageSize }: PageRequest, count: number): boolean {
+  return page <= totalPages(count, pageSize);
 }
 
 export function makePage<Item>(request: PageRequest, count: number, results: readonly Item[]): Page<Item> {

@@ -2,6 +2,7 @@ import { type InProject, type ProjectScope, projectIdsOf } from '../access/scope
 import type { Slice } from '../graph/keyset.ts';
 import { pickInProject } from '../graph/node.ts';
 import type { ReadWithinBudget, Sized } from '../graph/response.ts';
+import { hasPage, makePage, type Page, type PageRequest, readPage } from '../kernel/page.ts';
 import { groupRows, pickCounts } from '../kernel/rows.ts';
 import type { Database, SqlClient } from '../platform/database.ts';
 import { MAX_SEQUENCE, type NotificationFilter } from './list.ts';
@@ -77,7 +78,7 @@ export async function findUnread({ database, projectId, viewer }: ProjectScope<S
 export async function listNotificationsByProject(
   database: Database,
   scopes: readonly ProjectScope[],
-  { filter, slice }: { filter: NotificationFilter; slice: Slice<number> },
+  { filter, slice, offset = 0 }: { filter: NotificationFilter; slice: Slice<number>; offset?: number },
   read: ReadWithinBudget,
 ): Promise<FoundNotification[][]> {
   const { unread, severity, kind } = filter;
@@ -102,7 +103,7 @@ export async function listNotificationsByProject(
           AND notification.sequence > greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN state.read_through END) AND notification.sequence < mark.below
           AND (${unread}::boolean IS NULL
             OR ${unread}::boolean <> (single.sequence IS NOT NULL OR notification.sequence <= coalesce(state.read_through, 0)))
-        ORDER BY notification.sequence DESC LIMIT ${limit})
+        ORDER BY notification.sequence DESC LIMIT ${limit} OFFSET ${offset})
         UNION ALL
         (SELECT notification.id, notification.sequence FROM notifications AS notification
         LEFT JOIN notification_reads AS single
@@ -112,7 +113,7 @@ export async function listNotificationsByProject(
           AND notification.sequence > greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN state.read_through END) AND notification.sequence < mark.below
           AND (${unread}::boolean IS NULL
             OR ${unread}::boolean <> (single.sequence IS NOT NULL OR notification.sequence <= coalesce(state.read_through, 0)))
-        ORDER BY notification.sequence DESC LIMIT ${limit})
+        ORDER BY notification.sequence DESC LIMIT ${limit} OFFSET ${offset})
         UNION ALL
         (SELECT notification.id, notification.sequence FROM notifications AS notification
         LEFT JOIN notification_reads AS single
@@ -121,12 +122,32 @@ export async function listNotificationsByProject(
           AND notification.sequence > greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN state.read_through END) AND notification.sequence < mark.below
           AND (${unread}::boolean IS NULL
             OR ${unread}::boolean <> (single.sequence IS NOT NULL OR notification.sequence <= coalesce(state.read_through, 0)))
-        ORDER BY notification.sequence DESC LIMIT ${limit})
+        ORDER BY notification.sequence DESC LIMIT ${limit} OFFSET ${offset})
       ) AS either
     ) AS listed
     ORDER BY listed.sequence DESC`;
   const scopesById = new Map(scopes.map((scope) => [scope.projectId, scope]));
   return groupRows(projectIds, await loadListed(database, { rows, scopesById }, read), ({ projectId }) => projectId);
+}
+
+/** One page of the list of each of several projects (§2.7), in three statements; null for a project whose list has no such page. */
+export async function pageNotificationsByProject(
+  database: Database,
+  scopes: readonly ProjectScope[],
+  { filter, ...paging }: PageRequest & { readonly filter: NotificationFilter },
+  read: ReadWithinBudget,
+): Promise<Array<Page<FoundNotification> | null>> {
+  const request = readPage(paging);
+  const counts = await countNotificationsByProject(database, scopes, filter);
+  const slice = { after: undefined, before: undefined, limit: request.pageSize, backwards: false };
+  const part = { filter, slice, offset: (request.page - 1) * request.pageSize };
+  const withPage = scopes.filter((_scope, index) => hasPage(request, counts[index] ?? 0));
+  const lists = await listNotificationsByProject(database, withPage, part, read);
+  const results = new Map(withPage.map(({ projectId }, index) => [projectId, lists[index] ?? []]));
+  return scopes.map(({ projectId }, index) => {
+    const found = results.get(projectId);
+    return found ? makePage(request, counts[index] ?? 0, found) : null;
+  });
 }
 
 /** A row of the list of a parent: of a project, or of a resource. */

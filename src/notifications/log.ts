@@ -174,11 +174,13 @@ interface ReadRange extends ReaderKey {
   readonly upToVersion: number;
 }
 
+/** The number of single reads in a range, of entries that the log still has. */
 export async function countReads(database: Database, { projectId, userId, sinceVersion, upToVersion }: ReadRange): Promise<number> {
   const [row] = await database.query<{ count: number }>`
     SELECT count(*)::int AS count FROM notification_reads
     WHERE project_id = ${projectId}::uuid AND user_id = ${userId}::uuid
-      AND version > ${sinceVersion} AND version <= ${upToVersion}`;
+      AND version > ${sinceVersion} AND version <= ${upToVersion}
+      AND sequence > (SELECT pruned_through FROM notification_logs WHERE project_id = ${projectId}::uuid)`;
   return row?.count ?? 0;
 }
 

@@ -28,6 +28,7 @@ export async function pruneNotifications(database: Database, days: number, signa
       if (!isDue) continue;
       try {
         total += await pruneLog(database, projectId, days, signal);
+        await deletePrunedReads(database, projectId, signal);
       } catch (failure) {
         failures.push(failure);
       }
@@ -55,4 +56,39 @@ async function pruneLog(database: Database, projectId: string, days: number, sig
     await pauseAfterBatch(performance.now() - startedAt, signal);
   }
   return total;
+}
+
+/**
+ * Deletes the single reads of what was removed from a log, of some users at a time. They count nowhere; one that is locked, as its user
+ * marks others, is left for the next run, or goes with that mark.
+ */
+async function deletePrunedReads(database: Database, projectId: string, signal?: AbortSignal): Promise<void> {
+  let after = FIRST_ID;
+  while (!signal?.aborted) {
+    const startedAt = performance.now();
+    const [batch] = await database.query<{ count: number | null; lastUserId: string | null }>`
+      WITH reader AS (
+        SELECT user_id FROM notification_states WHERE project_id = ${projectId}::uuid AND user_id > ${after}::uuid
+        ORDER BY user_id LIMIT ${BATCH_SIZE}
+      ), pruned AS (
+        SELECT single.user_id, single.sequence
+        FROM reader
+        CROSS JOIN LATERAL (
+          SELECT user_id, sequence FROM notification_reads
+          WHERE project_id = ${projectId}::uuid AND user_id = reader.user_id
+            AND sequence <= (SELECT pruned_through FROM notification_logs WHERE project_id = ${projectId}::uuid)
+          ORDER BY sequence LIMIT ${BATCH_SIZE} FOR UPDATE SKIP LOCKED
+        ) AS single
+        LIMIT ${BATCH_SIZE}
+      ), deleted AS (
+        DELETE FROM notification_reads AS single USING pruned
+        WHERE single.project_id = ${projectId}::uuid AND single.user_id = pruned.user_id AND single.sequence = pruned.sequence
+        RETURNING 1
+      )
+      SELECT (SELECT count(*) FROM deleted)::int AS count, (SELECT user_id FROM reader ORDER BY user_id DESC LIMIT 1) AS "lastUserId"`;
+    if (!batch?.lastUserId) return;
+    // A full batch may have left some of its users.
+    if ((batch.count ?? 0) < BATCH_SIZE) after = batch.lastUserId;
+    await pauseAfterBatch(performance.now() - startedAt, signal);
+  }
 }

@@ -11,9 +11,16 @@ import { implementPage, pageArgs } from '../graph/pagefield.ts';
 import { ProjectRef, projectFields } from '../graph/project.ts';
 import { openReader, type ReadWithinBudget } from '../graph/response.ts';
 import { selectsAny } from '../graph/selection.ts';
+import { Fault } from '../kernel/fault.ts';
 import type { Database } from '../platform/database.ts';
 import { countBySubject, listBySubject } from './bysubject.ts';
-import { countNotificationsByProject, findNotifications, findUnread, listNotificationsByProject } from './find.ts';
+import {
+  countNotificationsByProject,
+  findNotifications,
+  findUnread,
+  listNotificationsByProject,
+  pageNotificationsByProject,
+} from './find.ts';
 import type { Hubs } from './hubs.ts';
 import { type NotificationFilter, readFilter } from './list.ts';
 import type { Notification } from './log.ts';
@@ -115,6 +122,15 @@ async function readNotifications(
   return [inProject(only, await listNotifications(only, part, read))];
 }
 
+/** One page of the notifications of each project; that of one as above. */
+const readPages: typeof pageNotificationsByProject = async (database, scopes, paging, read) => {
+  const [only] = scopes;
+  if (!only || scopes.length > 1) return pageNotificationsByProject(database, scopes, paging, read);
+  const { projectId } = only;
+  const page = await pageNotifications(only, paging, read);
+  return [{ ...page, results: page.results.map((row) => Object.assign(row, { projectId })) }];
+};
+
 builder.objectFields(ProjectRef, (t) => ({
   notifications: t.connection(
     {
@@ -137,9 +153,11 @@ builder.objectFields(ProjectRef, (t) => ({
     description: 'The notifications of the project, the newest first, by page.',
     complexity: pageCost,
     args: { ...pageArgs(t), filter: t.arg({ type: NotificationFilterInput, description: 'Only items that match this filter.' }) },
-    resolve: async (scope, { filter, ...paging }, context, info) => {
-      const page = await pageNotifications(scope, { filter: readFilter(filter), ...paging }, openReader(context, info, heavyFields));
-      return { ...page, results: inProject(scope, page.results) };
+    async resolve(scope, { filter, ...paging }, context, info) {
+      const read = openReader(context, info, heavyFields);
+      const page = await context.loadByProject(readPages, scope, { filter: readFilter(filter), ...paging }, read);
+      if (!page) throw Fault.notFound();
+      return page;
     },
   }),
   unreadNotificationCount: t.int({
@@ -176,7 +194,7 @@ const MarkNotificationsReadInput = builder.inputType('MarkNotificationsReadInput
     }),
     throughSequence: t.int({
       description:
-        'Marks all notifications up to this sequence, so that none is marked that the user has not been shown; with `notificationIds`, also those.',
+        'Marks all notifications up to this sequence, so that none is marked that the user has not been shown. Ignored beside `notificationIds`.',
     }),
     idempotencyKey: idempotencyKey(t),
   }),
