@@ -264,7 +264,7 @@ it('slow operations of a socket have one line a second, however many there are',
 
 it.runIf(isPostgres)('the log says whose statements waited long for others of their user', async () => {
   const { holder, observer } = await openLock('LOCK TABLE notifications');
-  const asked = askMany('notificationPage(page: 1) { count }');
+  const asked = askMany('notificationPage(pageSize: $n) { count }');
   await until(async () => (await countLocked(observer)) >= 2);
   portico.logLines.length = 0;
   await sleep(1_100);
@@ -459,7 +459,7 @@ it('small bodies of requests that wait are counted, as they are in memory', asyn
 });
 
 it.runIf(isPostgres).each([
-  { name: 'lists of one document', lock: 'LOCK TABLE notifications', ask: () => askMany('notificationPage(page: 1) { count }') },
+  { name: 'lists of one document', lock: 'LOCK TABLE notifications', ask: () => askMany('notificationPage(pageSize: $n) { count }') },
   { name: 'lists by Prisma', lock: 'LOCK TABLE tasks', ask: () => askMany('tasks(first: $n) { nodes { id } }') },
   { name: 'transactions', lock: 'LOCK TABLE dashboards', ask: askManyWrites },
   { name: 'consoles that open', lock: 'LOCK TABLE console_sessions', ask: openManyConsoles },

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startApp, type TestApp } from './support/app.ts';
 import { type Random, seededRandom } from './support/random.ts';
-import { type Connection, openConnection } from './support/sql.ts';
+import { type Connection, countBlocks, openConnection } from './support/sql.ts';
 
 const users = ['owner', 'admin'] as const;
 type User = (typeof users)[number];
@@ -172,7 +172,7 @@ describe('read state', () => {
   });
 
   test('marking all leaves unread what arrives later', async () => {
-    const random = seededRandom(11);
+    const random = seededRandom(1_127);
     const log = await openLog(random, 30);
     expect(await mark(log, 'owner')).toEqual({ marked: 30, unread_count: 0 });
     await publish(log, random, 3);
@@ -330,4 +330,37 @@ describe('marks at once', () => {
       expect([sum(results) + last.marked, last.unread_count]).toEqual([75, 0]);
     }
   });
+});
+
+test('a list of what was read ends with the first that was, however long the log is', async () => {
+  const { organization_id: organizationId } = portico.demo;
+  const { id: projectId } = await portico.app.database.project.create({ data: { name: 'long', organizationId } });
+  const path = `/v1/organizations/${organizationId}/projects/${projectId}/notifications`;
+  await connection.run(
+    `INSERT INTO notifications (project_id, kind, severity, title) SELECT '${projectId}', 'k', 'info', 't' FROM generate_series(1, 20000)`,
+  );
+  await connection.run('ANALYZE notifications');
+  const rows = await connection.run(`SELECT id FROM notifications WHERE project_id = '${projectId}' AND sequence IN (19990, 19995)`);
+  await portico.ask('POST', `${path}/read`, { body: { notification_ids: rows.map(({ id }) => id) } });
+  const expected = [19_995, 19_990];
+  const statements: Array<{ sql: string; values: readonly unknown[] }> = [];
+  portico.listen((sql, values) => void statements.push({ sql, values }));
+  const lists = [
+    `notifications(first: 20, filter: { unread: false })`,
+    `notifications(first: 20, filter: { unread: false, kind: "k" })`,
+    `notificationPage(filter: { unread: false })`,
+  ];
+  for (const list of lists) {
+    statements.length = 0;
+    const fields = list.startsWith('notificationPage') ? 'results { sequence }' : 'nodes { sequence }';
+    const { json } = await portico.graphql(`{ project(id: "${projectId}") { list: ${list} { items: ${fields} } } }`);
+    expect(json.data.project.list.items.map(({ sequence }: { sequence: number }) => sequence)).toEqual(expected);
+    const listing = statements.filter(({ sql }) => /ORDER BY sequence DESC$/.test(sql));
+    expect(listing).toHaveLength(1);
+    for (const { sql, values } of listing) expect(await countBlocks(connection, () => sql, values), list).toBeLessThan(60);
+  }
+  const { json } = await portico.graphql(
+    `{ nodes(ids: ["${projectId}", "${portico.demo.project_id}"]) { ... on Project { ${lists[0]} { nodes { sequence } } } } }`,
+  );
+  expect(json.data.nodes[0].notifications.nodes.map(({ sequence }: { sequence: number }) => sequence)).toEqual(expected);
 });

@@ -91,7 +91,8 @@ export async function listNotificationsByProject(
     FROM unnest(${projectIds}::uuid[], ${userIds}::uuid[]) AS wanted (project_id, user_id)
     LEFT JOIN notification_states AS state ON state.project_id = wanted.project_id AND state.user_id = wanted.user_id
     CROSS JOIN LATERAL (
-      SELECT least(${below}::bigint, CASE WHEN NOT ${unread}::boolean THEN greatest(coalesce(state.read_through, 0), max(sequence)) + 1 END) AS below
+      SELECT least(${below}::bigint, CASE WHEN NOT ${unread}::boolean THEN greatest(coalesce(state.read_through, 0), max(sequence)) + 1 END) AS below,
+        greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN state.read_through WHEN NOT ${unread}::boolean AND state.read_through = 0 THEN min(sequence) - 1 END) AS above
       FROM notification_reads WHERE project_id = wanted.project_id AND user_id = wanted.user_id
     ) AS mark
     CROSS JOIN LATERAL (
@@ -100,7 +101,7 @@ export async function listNotificationsByProject(
         LEFT JOIN notification_reads AS single
           ON single.project_id = notification.project_id AND single.user_id = wanted.user_id AND single.sequence = notification.sequence
         WHERE ${kind}::text IS NULL AND ${severity}::severity IS NULL AND notification.project_id = wanted.project_id
-          AND notification.sequence > greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN state.read_through END) AND notification.sequence < mark.below
+          AND notification.sequence > mark.above AND notification.sequence < mark.below
           AND (${unread}::boolean IS NULL
             OR ${unread}::boolean <> (single.sequence IS NOT NULL OR notification.sequence <= coalesce(state.read_through, 0)))
         ORDER BY notification.sequence DESC LIMIT ${limit} OFFSET ${offset})
@@ -110,7 +111,7 @@ export async function listNotificationsByProject(
           ON single.project_id = notification.project_id AND single.user_id = wanted.user_id AND single.sequence = notification.sequence
         WHERE ${kind}::text IS NOT NULL AND notification.project_id = wanted.project_id AND notification.kind = ${kind}::text
           AND (${severity}::severity IS NULL OR ${severity}::severity = notification.severity)
-          AND notification.sequence > greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN state.read_through END) AND notification.sequence < mark.below
+          AND notification.sequence > mark.above AND notification.sequence < mark.below
           AND (${unread}::boolean IS NULL
             OR ${unread}::boolean <> (single.sequence IS NOT NULL OR notification.sequence <= coalesce(state.read_through, 0)))
         ORDER BY notification.sequence DESC LIMIT ${limit} OFFSET ${offset})
@@ -119,7 +120,7 @@ export async function listNotificationsByProject(
         LEFT JOIN notification_reads AS single
           ON single.project_id = notification.project_id AND single.user_id = wanted.user_id AND single.sequence = notification.sequence
         WHERE ${kind}::text IS NULL AND ${severity}::severity IS NOT NULL AND notification.project_id = wanted.project_id AND ${severity}::severity = notification.severity
-          AND notification.sequence > greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN state.read_through END) AND notification.sequence < mark.below
+          AND notification.sequence > mark.above AND notification.sequence < mark.below
           AND (${unread}::boolean IS NULL
             OR ${unread}::boolean <> (single.sequence IS NOT NULL OR notification.sequence <= coalesce(state.read_through, 0)))
         ORDER BY notification.sequence DESC LIMIT ${limit} OFFSET ${offset})

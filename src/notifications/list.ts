@@ -47,7 +47,8 @@ export const MAX_SEQUENCE = Number.MAX_SAFE_INTEGER;
  * plan, which is right for every part. Where two indexes could be needed, the statement has a branch for each: one of them
  * finds the sequences, then the rows are read. A value on which the plan would depend is in a subselect, which the planner
  * does not evaluate. The lower bound is compared as a row: for two plain bounds the planner would expect few rows, read all of
- * them and sort. A list of read notifications begins at the last one that was read, instead of at the end of the log.
+ * them and sort. A list of read notifications begins at the last one that was read, instead of at the end of the log; where nothing but
+ * single reads was marked, it ends at the first of them.
  */
 export function readListPart(database: Database, part: ListPart): Promise<Row[]> {
   const query = part.isAscending ? database.queryAscending : database.query;
@@ -59,7 +60,9 @@ function readLog(query: Query, part: ListPart): Promise<Row[]> {
   return query<Row>`
     WITH mark AS (
       SELECT coalesce(max(read_through), 0) AS read_through,
-        greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN max(read_through) END) AS above,
+        greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN max(read_through) WHEN max(read_through) = 0 THEN (
+          SELECT min(sequence) - 1 FROM notification_reads WHERE NOT ${unread}::boolean AND project_id = ${projectId}::uuid AND user_id = ${userId}::uuid
+        ) END) AS above,
         least(${below}::bigint, CASE WHEN NOT ${unread}::boolean THEN greatest(coalesce(max(read_through), 0), (
           SELECT max(sequence) FROM notification_reads WHERE project_id = ${projectId}::uuid AND user_id = ${userId}::uuid
         )) + 1 END) AS below
@@ -95,7 +98,9 @@ function readFiltered(query: Query, part: ListPart): Promise<Row[]> {
   return query<Row>`
     WITH mark AS (
       SELECT coalesce(max(read_through), 0) AS read_through,
-        greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN max(read_through) END) AS above,
+        greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN max(read_through) WHEN max(read_through) = 0 THEN (
+          SELECT min(sequence) - 1 FROM notification_reads WHERE NOT ${unread}::boolean AND project_id = ${projectId}::uuid AND user_id = ${userId}::uuid
+        ) END) AS above,
         least(${below}::bigint, CASE WHEN NOT ${unread}::boolean THEN greatest(coalesce(max(read_through), 0), (
           SELECT max(sequence) FROM notification_reads WHERE project_id = ${projectId}::uuid AND user_id = ${userId}::uuid
         )) + 1 END) AS below

@@ -141,7 +141,7 @@ it(`${ROUNDS} rolling restarts under load: no request fails, sockets go one afte
   ];
 
   const problems: string[] = [];
-  /** Late closes by round, because a machine with other work is occasionally late. */
+  /** What was late, by round, because a machine with other work is occasionally late. */
   const untimely: string[][] = [];
   for (let round = 1; round <= ROUNDS; round += 1) {
     const replica = replicas[round % REPLICAS] as Replica;
@@ -150,11 +150,13 @@ it(`${ROUNDS} rolling restarts under load: no request fails, sockets go one afte
     const signalled = Date.now();
     watch.begin();
     const stopping = replica.stop();
-    problems.push(...(await watchDrain(round, replica)));
+    const drain = await watchDrain(round, replica).catch((failure) => `round ${round}: the drain was not seen: ${failure}`);
+    if (typeof drain !== 'string') problems.push(...drain);
     const code = await stopping;
     if (code !== 0) problems.push(`round ${round}: ${replica.name} ended with ${code}`);
     problems.push(...findCloseProblems(round, watch.closes));
-    untimely.push([...findLateCloses(round, watch.closes), ...findSpreadProblems(round, replica.lines.slice(firstLine), signalled)]);
+    const late = [...findLateCloses(round, watch.closes), ...findSpreadProblems(round, replica.lines.slice(firstLine), signalled)];
+    untimely.push(typeof drain === 'string' ? [drain, ...late] : late);
     await replica.start();
     // The balancer must see this replica as ready before the other one is stopped.
     await sleep(600);
@@ -183,7 +185,10 @@ it(`${ROUNDS} rolling restarts under load: no request fails, sockets go one afte
   expect(log.length - from).toBe(outcomes.filter(({ sending }) => sending.body?.includes('publishNotification')).length);
 });
 
-/** Checks that the replica is not ready after the signal, and that each further response closes its connection. */
+/**
+ * Checks that the replica is not ready after the signal, and that each further response closes its connection. Rejects if the replica
+ * has ended before it was asked.
+ */
 async function watchDrain(round: number, { baseUrl }: Replica): Promise<string[]> {
   await sleep(200);
   const own = openCrowd(baseUrl, '127.0.0.1', 4);
