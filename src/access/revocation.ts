@@ -1,3 +1,4 @@
+import { setImmediate as nextImmediate } from 'node:timers/promises';
 import type { ProjectRole } from '../generated/prisma/enums.ts';
 import { Fault } from '../kernel/fault.ts';
 import { getOrInsert } from '../kernel/map.ts';
@@ -41,6 +42,8 @@ export class Lease {
 }
 
 const POLL_INTERVAL_MS = 1_000;
+/** The leases that are looked at before others have their turn: a few milliseconds' work. */
+const LEASES_AT_ONCE = 5_000;
 
 /** Checks all leases against the database every second, by one statement, and revokes those that are no longer valid. */
 export class RevocationWatcher {
@@ -96,9 +99,12 @@ export class RevocationWatcher {
   /** Keeps the order of the leases. Each (user, key, project, role) is checked once, however many leases share it. */
   async #findRevoked(current: readonly Lease[], now: Date): Promise<Lease[]> {
     const byAccess = new Map<string, { readonly access: Access; readonly leases: Lease[] }>();
-    for (const lease of current) {
-      const access = accessOf(lease);
-      getOrInsert(byAccess, Object.values(access).join(), () => ({ access, leases: [] })).leases.push(lease);
+    for (let begin = 0; begin < current.length; begin += LEASES_AT_ONCE) {
+      if (begin > 0) await nextImmediate();
+      for (const lease of current.slice(begin, begin + LEASES_AT_ONCE)) {
+        const access = accessOf(lease);
+        getOrInsert(byAccess, Object.values(access).join(), () => ({ access, leases: [] })).leases.push(lease);
+      }
     }
     if (byAccess.size === 0) return [];
     const groups = [...byAccess.values()];

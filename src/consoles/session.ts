@@ -14,7 +14,7 @@ const SCROLLBACK_BYTES = 256 * 1024;
 const DETACHED_READ_INTERVAL_MS = 100;
 /** As much as pings and pongs may wait for a client after the output before them has gone. */
 const CONTROL_BYTES = 4 * 1024;
-/** How long a console may still send after its line is half-closed. */
+/** How long a console may still send after its line is half-closed, or read after it has half-closed its side. */
 const HANG_UP_MS = 500;
 /** How long the output of a console is paused for a client that is about to be attached. */
 const MAX_PAUSE_MS = 5_000;
@@ -219,6 +219,8 @@ export class LiveSession {
     line.on('error', (error) => {
       failure = error;
     });
+    // A console that sends nothing more may still read what waits for it.
+    line.on('end', () => setTimeout(() => line.destroy(), HANG_UP_MS).unref());
     line.on('close', () => {
       // The session has closed this line itself.
       if (this.#line !== line) return;

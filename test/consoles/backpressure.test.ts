@@ -8,10 +8,14 @@ const READ_BYTES = 64 * 1024;
 
 let guest: Guest;
 let session: LiveSession;
+let isLineClosed = false;
 beforeEach(async () => {
   guest = await openGuest();
+  isLineClosed = false;
   const endpoint = { kind: 'serial', host: '127.0.0.1', port: guest.port, socketPath: null } as const;
-  session = new LiveSession({ id: 'session', projectId: 'project', instanceId: 'instance', userId: 'user', endpoint }, () => {});
+  session = new LiveSession({ id: 'session', projectId: 'project', instanceId: 'instance', userId: 'user', endpoint }, () => {
+    isLineClosed = true;
+  });
 });
 afterEach(async () => {
   session.stop('idle');
@@ -87,6 +91,27 @@ it('reads nothing from a client while its console has not taken what came before
   line.resume();
   await expect.poll(() => guest.heard().length).toBe(typed);
   expect(isPaused()).toBe(false);
+});
+
+it('a console that half-closes its side ends the session, also where it does not read what waits for it', async () => {
+  const { client, isPaused, read } = attachClient();
+  const line = await guest.called();
+  line.pause();
+  while (!isPaused()) {
+    session.receive(client, Buffer.alloc(2 ** 20, 'x'));
+    await turn();
+  }
+  line.end('bye');
+  await expect
+    .poll(
+      () => {
+        read();
+        return isLineClosed;
+      },
+      { timeout: 20_000 },
+    )
+    .toBe(true);
+  expect(String(session.scrollback.readFrom(0))).toBe('bye');
 });
 
 it('reads nothing from the next client either, while the console has not taken what the one before has sent', async () => {
