@@ -6,30 +6,25 @@ import { textProblem } from './text.ts';
 
 const MAX_DEPTH = 500;
 
-/**
- * Why a JSON value cannot be stored exactly as it was sent, or null.
- * Walks without recursion: a value nested deeper than the stack must be rejected, not crash the process.
- */
+/** Why a JSON value cannot be stored exactly as it was sent, or null. */
 export function jsonProblem(input: unknown, maxBytes: number): string | null {
   const value = input instanceof JsonText ? input.value : input;
   if (exceedsDepth(value, MAX_DEPTH)) return `Nested deeper than ${MAX_DEPTH} levels.`;
-  const pending = [value];
-  while (pending.length > 0) {
-    const part = pending.pop();
-    const problem = ownProblem(part);
-    if (problem) return problem;
-    if (typeof part === 'object' && part !== null) for (const item of Object.values(part)) pending.push(item);
-  }
-  return exceedsBytes(input, maxBytes) ? sizeProblem(maxBytes) : null;
+  return contentProblem(value) ?? (exceedsBytes(input, maxBytes) ? sizeProblem(maxBytes) : null);
 }
 
-/** The problem of a number, a text, or the keys of an object. */
-function ownProblem(part: unknown): string | null {
-  if (typeof part === 'number') return Number.isFinite(part) ? null : 'A number is out of range.';
-  if (typeof part === 'string') return textProblem(part);
-  if (typeof part !== 'object' || part === null || Array.isArray(part)) return null;
-  for (const key of Object.keys(part)) {
-    const problem = textProblem(key);
+/** The problem of a number, a text or a key in a value, whose depth is limited. */
+function contentProblem(value: unknown): string | null {
+  if (typeof value === 'number') return Number.isFinite(value) ? null : 'A number is out of range.';
+  if (typeof value === 'string') return textProblem(value);
+  if (typeof value !== 'object' || value === null) return null;
+  if (Array.isArray(value)) return firstProblem(value);
+  return firstProblem(Object.keys(value)) ?? firstProblem(Object.values(value));
+}
+
+function firstProblem(parts: readonly unknown[]): string | null {
+  for (const part of parts) {
+    const problem = contentProblem(part);
     if (problem) return problem;
   }
   return null;
