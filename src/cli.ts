@@ -21,11 +21,8 @@ async function withApp(work: (app: App) => Promise<string>): Promise<void> {
 }
 
 const program = new Command('portico')
-  .description('The commands of who runs Portico: they work on the database that the environment names (see README.md).')
-  .addHelpText(
-    'after',
-    '\nThose who use a server have a program of the same name, which works with its address and a key: npx portico --help (docs/cli.md)',
-  );
+  .description("The operator's commands. They work on the database that the environment names (see README.md).")
+  .addHelpText('after', '\nThe client package has a program of the same name, for users of a server: npx portico --help (docs/cli.md)');
 
 program
   .command('token <email>')

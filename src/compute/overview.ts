@@ -119,7 +119,10 @@ export async function readOverviews(database: Database, scopes: readonly Project
   });
 }
 
-/** Deletes counters too old for any overview to read: 24 hours, plus a margin for a process whose clock is an hour behind. */
+/**
+ * Deletes the counters of quarters that began more than 26 hours ago: the triggers write those of the last 25, and an overview reads
+ * 24, by a clock that may be an hour behind.
+ */
 export function deleteOldTaskCounters(database: Database, signal?: AbortSignal): Promise<void> {
   return deleteInBatches(
     (limit) => database.query<{ count: number }>`

@@ -8,8 +8,8 @@ interface OwnedTasks {
 }
 
 /**
- * Runs at most `max` tasks at once, first in, first out. At most half as many tasks of one owner run or are in this shared queue; the
- * owner's other tasks wait in a queue of their own. So an owner of many tasks holds up themselves, and leaves the other half to others.
+ * Runs at most `max` tasks at once, first in, first out. At most half of `max`, rounded up, of one owner's tasks run or are in this
+ * shared queue; the owner's other tasks wait in a queue of their own, so an owner of many tasks delays mostly their own.
  */
 export class FairLimit {
   readonly #max: number;

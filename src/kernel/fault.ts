@@ -61,7 +61,7 @@ interface FaultOptions {
   readonly context?: Readonly<Record<string, unknown>>;
   readonly fields?: FieldErrors;
   readonly retryAfterSeconds?: number;
-  /** The cause is for the log, never for the client. */
+  /** A cause that is an Error is logged; a text only tells the reader of the code why. The client sees neither. */
   readonly cause?: unknown;
 }
 

@@ -34,6 +34,8 @@ export type FeedEvent =
 const REPLAY_BATCH = { limit: 50, maxBytes: 48 * 1024 } as const;
 const FIRST_LIMIT = 4;
 const RETRY_MS = 500;
+/** Later than every version: a read state since then has no single reads. */
+const AFTER_ALL_VERSIONS = Number.MAX_SAFE_INTEGER;
 /** The memory that an id takes. */
 const ID_BYTES = 64;
 
@@ -266,7 +268,7 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
 
   async #fetchReady(follower: Follower): Promise<void> {
     const { position } = follower;
-    const request = { ...this.#reader, sinceVersion: Number.MAX_SAFE_INTEGER, upTo: position };
+    const request = { ...this.#reader, sinceVersion: AFTER_ALL_VERSIONS, upTo: position };
     const state = await this.#query((database) => readState(database, request));
     const sinceVersion = this.#versionBefore ?? state.version;
     const version = await this.#query((database) => readDeliveredVersion(database, state, { ...this.#reader, position, sinceVersion }));
@@ -279,7 +281,7 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
   async #fetchFork(follower: Follower, fork: number): Promise<void> {
     const { position } = follower;
     if (position <= fork) throw Fault.unavailable('the log went back');
-    const request = { ...this.#reader, sinceVersion: Number.MAX_SAFE_INTEGER, upTo: fork };
+    const request = { ...this.#reader, sinceVersion: AFTER_ALL_VERSIONS, upTo: fork };
     const { readThrough, unread } = await this.#query((database) => readState(database, request));
     follower.position = fork;
     const gap = { type: 'gap', from: fork + 1, to: position } as const;

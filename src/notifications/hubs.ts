@@ -31,7 +31,10 @@ export class Hubs {
   readonly #stopListening: () => void;
   readonly #stopPolling: () => void;
   #isClosed = false;
-  /** Whether the database may have been replaced since: a log may have gone back and grown again, which its last sequence does not show. */
+  /**
+   * Whether the next poll also compares the last entry of each hub with the log: the database may have been replaced, and the last
+   * sequence does not show a log that went back and grew again.
+   */
   #mustVerify = false;
   /** The queries that serve a single feed, by user. */
   readonly reads = new FairLimit(READS_AT_ONCE);

@@ -50,7 +50,10 @@ const others = `
   .trim()
   .split(/\s+/);
 
-/** Adds a host to an address that has a user and none: libpq allows that beside the parameter `host`, the standard of URLs does not. */
+/**
+ * Adds the host `localhost` to an address that has a user but no host: libpq allows that beside the parameter `host`, the standard of
+ * URLs does not.
+ */
 export function completeAddress(text: string): string {
   return text.replace(/^(postgres(?:ql)?:\/\/[^/?#]*@)(?=[/?]|$)/, '$1localhost');
 }
@@ -74,8 +77,8 @@ function findParameterProblem(name: string, [value = '', ...more]: string[]): st
 }
 
 /**
- * Writes out as `verify-full` what the driver takes for it, and warns about: it verifies the certificate in every mode but `disable`
- * and `no-verify`, unless it is to be compatible with libpq.
+ * Replaces `prefer`, `require` and `verify-ca` by `verify-full`, unless the driver is to be compatible with libpq: it treats them so,
+ * and would warn.
  */
 export function writeSslMode({ searchParams }: URL): void {
   const isStrict = searchParams.get('uselibpqcompat') !== 'true';

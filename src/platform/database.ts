@@ -162,7 +162,8 @@ export async function vacuumEmbedded(database: Database): Promise<void> {
 
 /**
  * Migrates on a separate connection, without the pool's timeouts: a migration may take long. Returns the settings of a session,
- * as far as this version of PostgreSQL has them. Throws an OperatorError for a database that is not in UTF8.
+ * as far as this version of PostgreSQL has them. Throws an OperatorError for a database that is not in UTF8, or whose sessions run
+ * without triggers.
  */
 async function migratePostgres(url: string): Promise<string> {
   const client = await connect(url);

@@ -38,7 +38,7 @@ const LEDGER = `
 /**
  * Applies the missing migrations of prisma/migrations, each in a transaction of its own, under a lock that makes other replicas
  * wait: what `prisma migrate deploy` does, which needs an engine that is downloaded, and cannot reach PGlite. Returns the names of
- * those that this call has applied. Throws an Error where an applied migration was changed afterwards.
+ * those that this call has applied. Throws an OperatorError where an applied migration was changed afterwards.
  */
 export async function migrate(connection: MigrationConnection): Promise<string[]> {
   const migrations = await readMigrations();

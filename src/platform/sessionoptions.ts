@@ -12,8 +12,8 @@ export const sessionOptions =
   '-c idle_session_timeout=0 -c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3';
 
 /**
- * Connects to PostgreSQL with the settings of a session. The driver prefers `options` of the URL to ours: they are sent together,
- * ours last, which therefore hold.
+ * The driver's configuration for an address and the settings of a session. The driver would use `options` of the URL in place of
+ * ours, so both are sent in one value; ours come last, and therefore hold.
  */
 export function withSession(url: string, session: string): Pick<pg.ClientConfig, 'connectionString' | 'options'> {
   const address = new URL(url);

@@ -140,8 +140,9 @@ export class ConnectionBuffers {
   }
 
   /**
-   * The totals are as of the last counts: entries are counted again before a connection is ended. One time is taken for all of them,
-   * or a response that has just begun would be behind everything that is only now found to have been read from.
+   * The totals are as of the last counts: entries are counted again before a connection is ended. One time is taken for all of them:
+   * with later ones, a connection whose progress is noticed only now would seem to have moved after a response that has just begun,
+   * which would then be ended first.
    */
   #enforceLimits(group: Group, now: number): void {
     const { perAddress, inAll } = this.#dependencies.limits;

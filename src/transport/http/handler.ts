@@ -100,7 +100,7 @@ const readPathProject: ReadProject = (request) => {
   return projectId ? { organizationId, projectId } : null;
 };
 
-/** Checks the credential and spends one of its budget. */
+/** Checks the credential and spends one request of its budget. */
 function createAdmission(dependencies: HttpDependencies, readProject: ReadProject): Middleware {
   return async (request, _response, next) => {
     const exchange = exchangeOf(request);

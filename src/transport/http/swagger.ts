@@ -80,7 +80,7 @@ function complete() {
 }
 new MutationObserver(complete).observe(document.getElementById('reference'), { childList: true, subtree: true });
 
-/** The credential of the desk that the requests have, unless whoever reads this has put in their own. */
+/** The desk's credential, which the page uses for its requests until the reader enters another; null without one. */
 let given = null;
 const ui = SwaggerUIBundle({
   url: 'v1/openapi.json',

@@ -63,7 +63,10 @@ function idOf(item: ReadonlyMap<string, Exact>): string | undefined {
   return typeof id === 'string' && id !== 'null' ? id : undefined;
 }
 
-/** Their mergeOrder, unless only mine was reordered. Items only in the other list follow the item that they follow there. */
+/**
+ * The keys in the order of `theirs`, unless only `mine` was reordered: then in the order of `mine`. A key that only the other list
+ * has follows the key that it follows there.
+ */
 function mergeOrder(before: Keyed, mine: Keyed, theirs: Keyed): readonly string[] {
   const shared = (keys: Keyed) => [...keys.keys()].filter((key) => mine.has(key) && theirs.has(key) && before.has(key)).join();
   const isMineNew = shared(theirs) === shared(before) && shared(mine) !== shared(before);
