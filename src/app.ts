@@ -142,18 +142,23 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     const health = { lifecycle, connections, redis, metrics };
     const dependencies = { schema, pipeline, database, services, watch, tokens, rateLimits, log, config, addresses, buffers, ...health };
     let demo: DemoOffer | null = null;
-    const quota = new ConcurrencyLimit(config.socketsPerUser);
-    const streams = new EventStreams(quota, Math.ceil(config.maxConnections / CONNECTIONS_PER_STREAM));
+    const socketLimit = new ConcurrencyLimit(config.socketsPerUser);
+    const streams = new EventStreams(socketLimit, Math.ceil(config.maxConnections / CONNECTIONS_PER_STREAM));
     const graphql = createGraphqlHandler({ ...dependencies, streams });
     const rest = routes.map((route) => bindRoute(schema, route));
-    const sockets = createSocketEndpoint({ ...dependencies, ...pipeline, quota, isAllowedOrigin: createOriginCheck(dependencies) });
+    const sockets = createSocketEndpoint({
+      ...dependencies,
+      ...pipeline,
+      quota: socketLimit,
+      isAllowedOrigin: createOriginCheck(dependencies),
+    });
     const server = createHttpServer({
       handler: createHttpHandler({ ...dependencies, graphql, rest, demoOffer: () => demo }),
       upgrade: sockets.upgrade,
       addresses,
       buffers,
       config,
-      onRejectedConnection: () => metrics.connectionRejections.inc(),
+      onRefusedConnection: () => metrics.connectionRefusals.inc(),
       onUntrustedProxy: (address) =>
         log.warn(
           { address },

@@ -236,15 +236,13 @@ export interface SessionSnapshot {
   /** Null when the instance is no longer in the session's project. */
   readonly status: InstanceStatus | null;
   readonly endpoint: Endpoint | null;
-  readonly bytesIn: number;
-  readonly bytesOut: number;
 }
 
 /** Reads snapshots of sessions by one statement. A session without one was deleted with its project. */
 export async function readSnapshots(database: Database, ids: readonly string[]): Promise<Map<string, SessionSnapshot>> {
   const rows = await database.query<EndpointRow & Omit<SessionSnapshot, 'endpoint'>>`
     SELECT session.id, session.owner, session.end_reason AS end, instance.status,
-      endpoint.kind, endpoint.host, endpoint.port, endpoint.socket_path AS "socketPath", session.bytes_in AS "bytesIn", session.bytes_out AS "bytesOut"
+      endpoint.kind, endpoint.host, endpoint.port, endpoint.socket_path AS "socketPath"
     FROM console_sessions AS session
     LEFT JOIN instances AS instance ON instance.id = session.instance_id AND instance.project_id = session.project_id
     LEFT JOIN console_endpoints AS endpoint ON endpoint.instance_id = instance.id

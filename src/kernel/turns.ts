@@ -11,7 +11,7 @@ export class Turns {
   /** Resolves when the turn begins: at once, unless the owner has had one just now. */
   take(owner: string): Promise<void> {
     const begin = this.#lastEnds.get(owner) ?? Promise.resolve();
-    const end = begin.then(pauseAfterStep).then(() => {
+    const end = begin.then(pauseAfterTurn).then(() => {
       if (this.#lastEnds.get(owner) === end) this.#lastEnds.delete(owner);
     });
     this.#lastEnds.set(owner, end);
@@ -19,7 +19,7 @@ export class Turns {
   }
 }
 
-async function pauseAfterStep(): Promise<void> {
+async function pauseAfterTurn(): Promise<void> {
   const startedAt = performance.now();
   await nextImmediate();
   const tookMs = performance.now() - startedAt;

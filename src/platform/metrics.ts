@@ -18,13 +18,13 @@ export function openMetrics() {
     registry,
     requests: openCounter(
       'portico_requests_total',
-      'HTTP requests answered, by operation and status; status 0: the client left before the answer.',
+      'HTTP requests answered, by operation and status; status 0: the client left before the response.',
       'operation',
       'status',
     ),
     requestDuration: new Histogram({
       name: 'portico_request_duration_seconds',
-      help: 'From the first byte of a request to the last of its answer, by operation; without streams, and without answers that the client broke off.',
+      help: 'From the first byte of a request to the last of its response, by operation; without streams, and without responses that the client broke off.',
       labelNames: ['operation'],
       buckets: LATENCY_BUCKETS,
       registers,
@@ -42,14 +42,14 @@ export function openMetrics() {
       'WebSockets closed, by closing code; other: a code of the client’s own.',
       'code',
     ),
-    upgradeRejections: openCounter('portico_upgrade_refusals_total', 'WebSocket upgrades refused, by reason.', 'code'),
+    upgradeRefusals: openCounter('portico_upgrade_refusals_total', 'WebSocket upgrades refused, by reason.', 'code'),
     rateLimited: openCounter('portico_rate_limited_total', 'Requests refused for want of budget, by policy.', 'policy'),
     rateLimitFallbacks: openCounter(
       'portico_rate_limit_fallbacks_total',
       'Requests that this process counted by itself, as Redis did not.',
     ),
     unreadEnds: openCounter('portico_unread_ends_total', 'Connections ended because their peers did not read what was sent to them.'),
-    connectionRejections: openCounter(
+    connectionRefusals: openCounter(
       'portico_connection_refusals_total',
       'Connections and requests refused because their address, or all together, had too many.',
     ),

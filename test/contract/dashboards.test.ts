@@ -43,7 +43,7 @@ describe('If-Match', () => {
   for (const tag of ['5', '"05"', '"5', '""', '', '"v5"', '"5.0"', "'5'", 'w/"5"']) {
     it(`takes ${JSON.stringify(tag)} for no tag of ours`, async () => {
       const { path } = await makeOne();
-      const detail = 'If-Match must be an entity tag that an answer had, such as "2".';
+      const detail = 'If-Match must be an entity tag that a response had, such as "2".';
       for (const [method, body] of [['PUT', { name: 'After' }] as const, ['DELETE', undefined] as const]) {
         const response = await app.ask(method, path, { headers: { 'if-match': tag }, body });
         expect([response.status, response.json]).toEqual([400, expandRefusal({ detail, code: 'invalid_request' })]);

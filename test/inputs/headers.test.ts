@@ -147,7 +147,7 @@ describe('If-Match', () => {
     expect(await currentVersion()).toBe(version);
   });
 
-  const unreadable = invalid('If-Match must be an entity tag that an answer had, such as "2".');
+  const unreadable = invalid('If-Match must be an entity tag that a response had, such as "2".');
 
   it.each([
     '"0"',

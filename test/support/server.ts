@@ -29,7 +29,7 @@ export async function openServer({ handler, upgrade = () => {}, unread, trustedP
     addresses: createClientAddresses(trustedProxies),
     buffers,
     config: { maxConnections: 1_000, maxConnectionsPerAddress: options.maxConnectionsPerAddress ?? 1_000, trustedProxies },
-    onRejectedConnection: () => (counts.refused += 1),
+    onRefusedConnection: () => (counts.refused += 1),
     onUntrustedProxy: () => {},
     ...(options.patienceMs !== undefined && { stallTimeoutMs: options.patienceMs }),
   });

@@ -27,17 +27,17 @@ const withPort = /^(?:([\d.]+):\d+|\[([\da-f:.]+)(?:%[^\]]+)?\](?::\d+)?)$/i;
 
 const withoutPort = (address: string): string => withPort.exec(address)?.slice(1).find(Boolean) ?? address;
 
-const folded = createTextCache<string>();
+const normalized = createTextCache<string>();
 
 /** The address that a budget is charged to: an IPv4 address, or the network of 64 bits that an IPv6 client has for itself. */
 export function normalizeAddress(text: string): string {
-  const cached = folded.get(text);
+  const cached = normalized.get(text);
   if (cached) return cached;
   const bare = withoutPort(text);
   if (!ipaddr.isValid(bare)) return 'unknown';
   const address = ipaddr.process(bare);
   const charged = address.kind() === 'ipv4' ? address.toString() : networkOf(address as ipaddr.IPv6);
-  folded.set(text, charged);
+  normalized.set(text, charged);
   return charged;
 }
 

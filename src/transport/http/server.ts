@@ -55,7 +55,7 @@ interface ServerDependencies {
     readonly maxConnectionsPerAddress: number;
     readonly trustedProxies: readonly string[];
   };
-  readonly onRejectedConnection: () => void;
+  readonly onRefusedConnection: () => void;
   /** Called once, at the first request that a proxy has forwarded which is not trusted. */
   readonly onUntrustedProxy: (address: string) => void;
   readonly stallTimeoutMs?: number;
@@ -72,7 +72,7 @@ export function createHttpServer(dependencies: ServerDependencies): Server {
     addresses,
     buffers,
     config,
-    onRejectedConnection,
+    onRefusedConnection,
     onUntrustedProxy,
     stallTimeoutMs = STALL_TIMEOUT_MS,
   } = dependencies;
@@ -89,7 +89,7 @@ export function createHttpServer(dependencies: ServerDependencies): Server {
   server.maxHeadersCount = MAX_HEADERS;
   server.maxConnections = config.maxConnections;
   // Node closes a connection beyond them without a response.
-  server.on('drop', onRejectedConnection);
+  server.on('drop', onRefusedConnection);
 
   const reserve = (request: IncomingMessage, bytes: number) => buffers.reserve(request.socket, addresses.of(request), bytes);
   server.on('connection', (socket) => {
@@ -100,7 +100,7 @@ export function createHttpServer(dependencies: ServerDependencies): Server {
     const isAccepted = isProxied || connections.add(address);
     if (!isProxied) socket.once('close', () => connections.delete(address));
     if (isAccepted) return attachRequestQueue(socket, new RequestQueue(socket, isProxied, reserve));
-    onRejectedConnection();
+    onRefusedConnection();
     if (connections.count(address) > connections.max + MAX_REJECTIONS) return socket.destroy();
     answerRaw(socket, tooMany());
     // Node would parse and keep in memory whatever the client sends. It has scheduled the first read, which must come before this.
@@ -111,7 +111,7 @@ export function createHttpServer(dependencies: ServerDependencies): Server {
    * Counts a proxied request or WebSocket against its client's address until `source` closes, as a proxy's connections are not
    * counted; returns whether the client is within the limit.
    */
-  const admit = (request: IncomingMessage, source: { once(event: 'close', listener: () => void): unknown }): boolean => {
+  const countProxied = (request: IncomingMessage, source: { once(event: 'close', listener: () => void): unknown }): boolean => {
     if (!requestQueueOf(request.socket)?.isProxied) {
       if (!hasUntrustedProxy && request.headers['x-forwarded-for'] !== undefined) {
         hasUntrustedProxy = true;
@@ -122,7 +122,7 @@ export function createHttpServer(dependencies: ServerDependencies): Server {
     const address = addresses.of(request);
     source.once('close', () => connections.delete(address));
     const isAccepted = connections.add(address);
-    if (!isAccepted) onRejectedConnection();
+    if (!isAccepted) onRefusedConnection();
     return isAccepted;
   };
   const serve: RequestListener = (request, response) => {
@@ -130,7 +130,7 @@ export function createHttpServer(dependencies: ServerDependencies): Server {
     if (isOfferIgnored(request)) response.shouldKeepAlive = false;
     const fault = findHeadersFault(request);
     if (fault) rejectRequest(response, fault, true);
-    else if (admit(request, response)) handler(request, response);
+    else if (countProxied(request, response)) handler(request, response);
     else rejectRequest(response, tooMany());
   };
   const listener: RequestListener = (request, response) => {
@@ -151,7 +151,7 @@ export function createHttpServer(dependencies: ServerDependencies): Server {
   const startUpgrade = (request: IncomingMessage, socket: Socket, head: Buffer): void => {
     const fault = findHeadersFault(request) ?? checkHead(request);
     if (fault) return answerRaw(socket, fault);
-    if (isWebSocket(request) && !admit(request, socket)) return answerRaw(socket, tooMany());
+    if (isWebSocket(request) && !countProxied(request, socket)) return answerRaw(socket, tooMany());
     // The upgrade listens for errors itself.
     socket.off('error', destroy);
     if (isWebSocket(request)) upgrade(request, socket, head);

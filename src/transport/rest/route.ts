@@ -201,7 +201,7 @@ function readIfMatch(header: string | undefined): { if_match?: number } {
   if (header === undefined || header.trim() === '*') return {};
   if (/",.*"/.test(header)) throw Fault.invalidRequest('If-Match must name one entity tag.');
   const [, version] = /^\s*(?:W\/)?"([1-9]\d*)(?:-(?:gzip|br|zstd|deflate))?"\s*$/.exec(header) ?? [];
-  if (version === undefined) throw Fault.invalidRequest('If-Match must be an entity tag that an answer had, such as "2".');
+  if (version === undefined) throw Fault.invalidRequest('If-Match must be an entity tag that a response had, such as "2".');
   return { if_match: Number(version) > MAX_INT ? -1 : Number(version) };
 }
 

@@ -69,7 +69,7 @@ export function createSocketEndpoint(injected: SocketEndpointDependencies): Sock
   const { addresses, metrics, quota, schema } = dependencies;
   // From the start, so that Prometheus also sees the first of a code as an increase.
   for (const code of metricCodes) metrics.socketCloses.inc({ code }, 0);
-  metrics.upgradeRejections.inc({ code: 'console_unreachable' }, 0);
+  metrics.upgradeRefusals.inc({ code: 'console_unreachable' }, 0);
   const feeds = createSocketServer({
     maxPayload: 64 * 1024,
     // The smallest packets that networks carry have some 500 bytes.
@@ -137,7 +137,7 @@ export function createSocketEndpoint(injected: SocketEndpointDependencies): Sock
       start().catch((failure: unknown) => {
         const fault = toFault(failure);
         if (fault instanceof RateLimitFault) addRateLimit(headers, fault.allowance);
-        metrics.upgradeRejections.inc({ code: fault.code });
+        metrics.upgradeRefusals.inc({ code: fault.code });
         const log = dependencies.log.child(logFields);
         logCause(fault, { log });
         log.info({ code: fault.code }, 'upgrade refused');
@@ -182,7 +182,7 @@ function limitSockets(quota: ConcurrencyLimit, prepared: PreparedUpgrade | Rejec
 /** Closes a socket with the reason of its rejection, for a browser, which cannot read the response to an upgrade. */
 function closeRejected(metrics: Metrics, ws: WebSocket, { code, reason }: Rejection, log: Logger): void {
   ws.on('error', () => {});
-  metrics.upgradeRejections.inc({ code: reason });
+  metrics.upgradeRefusals.inc({ code: reason });
   log.info({ code, reason }, 'socket refused');
   ws.close(code, reason);
 }
