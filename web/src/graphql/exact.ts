@@ -1,4 +1,5 @@
 import { PorticoError } from 'portico-client';
+import { randomKey } from './key.ts';
 
 /**
  * JSON as it is spelled. The server stores a dashboard's widgets and a notification's data to the digit; JavaScript would change numbers like
@@ -7,11 +8,6 @@ import { PorticoError } from 'portico-client';
  */
 const MARK = `${randomKey()}:`;
 const MEMBER = '"jsonText":';
-
-/** An unguessable key of hex digits; unlike `crypto.randomUUID` this works on pages without TLS. */
-export function randomKey(): string {
-  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
-}
 
 /** Wraps a JSON text as the value of a variable. */
 export const fromJsonText = (text: string): unknown => MARK + text;

@@ -15,8 +15,8 @@ export interface Column<Row> {
   cell(row: Row): ReactNode;
 }
 
-export interface Sort {
-  readonly field: string;
+export interface Sort<Field extends string = string> {
+  readonly field: Field;
   readonly direction: 'asc' | 'desc';
 }
 

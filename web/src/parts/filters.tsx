@@ -9,11 +9,11 @@ export const keepKnown = <Value extends string>(values: readonly string[], known
   known.filter((value) => values.includes(value));
 
 /** The order of a list, in the URL as `sort=name` or `sort=-name`. */
-export function useSort(fields: readonly string[], initial: Sort): [Sort, (sort: Sort) => void] {
+export function useSort<Field extends string>(fields: readonly Field[], initial: Sort<Field>): [Sort<Field>, (sort: Sort) => void] {
   const { get, set } = useAddress();
   const text = get('sort') ?? '';
-  const field = text.replace(/^-/, '');
-  const sort: Sort = fields.includes(field) ? { field, direction: text.startsWith('-') ? 'desc' : 'asc' } : initial;
+  const field = fields.find((one) => one === text.replace(/^-/, ''));
+  const sort: Sort<Field> = field ? { field, direction: text.startsWith('-') ? 'desc' : 'asc' } : initial;
   return [
     sort,
     ({ field, direction }) => {

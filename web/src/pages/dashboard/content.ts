@@ -20,7 +20,7 @@ export interface Draft {
   readonly mine: Content;
 }
 
-const fields = ['name', 'description', 'isDefault', 'isPublic', 'widgets'] as const;
+export const fields = ['name', 'description', 'isDefault', 'isPublic', 'widgets'] as const;
 export type Field = (typeof fields)[number];
 
 export const titles: Readonly<Record<Field, string>> = {

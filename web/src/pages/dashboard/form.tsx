@@ -1,6 +1,6 @@
 import { type FormEvent, useEffect, useRef } from 'react';
 import type { Failure } from '../../graphql/link.ts';
-import { type Content, changedFields, type Draft, problemOf, titles } from './content.ts';
+import { type Content, changedFields, type Draft, fields, problemOf, titles } from './content.ts';
 import { JsonEditor } from './editor.tsx';
 import { FieldErrors, Refusal } from './refusal.tsx';
 
@@ -14,12 +14,10 @@ interface EditingProps {
   onDiscard(): void;
 }
 
-const names = ['name', 'description', 'isDefault', 'isPublic', 'widgets'];
-
 /** The form of a dashboard. Ctrl+S or Cmd+S saves. */
 export function Editing({ draft, isDirty, isSaving, failure, onChange, onSave, onDiscard }: EditingProps) {
   const { mine, base } = draft;
-  const fields = failure?.fields ?? {};
+  const errors = failure?.fields ?? {};
   const isJson = problemOf(mine.widgets) === null;
   const canSave = isDirty && isJson && !isSaving;
   const form = useRef<HTMLFormElement>(null);
@@ -28,14 +26,14 @@ export function Editing({ draft, isDirty, isSaving, failure, onChange, onSave, o
     event.preventDefault();
     if (canSave) onSave();
   };
-  const attributes = (name: string) => ({ 'aria-invalid': Boolean(fields[name]), 'aria-describedby': `${name}-error` });
+  const attributes = (name: string) => ({ 'aria-invalid': Boolean(errors[name]), 'aria-describedby': `${name}-error` });
   const words = changedFields(base, mine).map((field) => titles[field].toLowerCase());
   return (
     <form className="board-form" ref={form} onSubmit={submit}>
       <div className="field">
         <label htmlFor="name">Name</label>
         <input id="name" className="input" value={mine.name} {...attributes('name')} onChange={(e) => onChange({ name: e.target.value })} />
-        <FieldErrors id="name-error" messages={fields.name} />
+        <FieldErrors id="name-error" messages={errors.name} />
       </div>
       <div className="field">
         <label htmlFor="description">Description</label>
@@ -47,7 +45,7 @@ export function Editing({ draft, isDirty, isSaving, failure, onChange, onSave, o
           {...attributes('description')}
           onChange={(event) => onChange({ description: event.target.value })}
         />
-        <FieldErrors id="description-error" messages={fields.description} />
+        <FieldErrors id="description-error" messages={errors.description} />
       </div>
       <Flags content={mine} onChange={onChange} />
       <div className="field">
@@ -56,12 +54,12 @@ export function Editing({ draft, isDirty, isSaving, failure, onChange, onSave, o
           id="widgets"
           labelledBy="widgets-title"
           text={mine.widgets}
-          errors={fields.widgets}
+          errors={errors.widgets}
           onChange={(widgets) => onChange({ widgets })}
         />
       </div>
       <div className="actions save-bar">
-        <Refusal failure={failure} shown={names} />
+        <Refusal failure={failure} shown={fields} />
         <button type="submit" className="button primary" aria-disabled={!canSave}>
           {isSaving ? 'Saving …' : 'Save'}
         </button>

@@ -1,6 +1,7 @@
 import { useApolloClient } from '@apollo/client/react';
 import { useCallback, useState } from 'react';
-import { fromJsonText, randomKey } from '../../graphql/exact.ts';
+import { fromJsonText } from '../../graphql/exact.ts';
+import { randomKey } from '../../graphql/key.ts';
 import { type Failure, toFailure } from '../../graphql/link.ts';
 import { changedFields, compact, type Draft, type Field, type Saved } from './content.ts';
 import { PatchDashboard, type Place, savedOf } from './document.ts';

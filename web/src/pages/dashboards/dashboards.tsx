@@ -2,9 +2,10 @@ import { useApolloClient, useQuery } from '@apollo/client/react';
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { graphql, type ResultOf } from '../../graphql/graphql.ts';
-import { toPage, useAddress } from '../../parts/address.ts';
+import { toPage } from '../../parts/address.ts';
 import type { Column, Sort } from '../../parts/column.ts';
 import { CopyButton } from '../../parts/copy.tsx';
+import { useSort } from '../../parts/filters.tsx';
 import { useEndless } from '../../parts/pages.ts';
 import { Empty } from '../../parts/states.tsx';
 import { DataTable } from '../../parts/table.tsx';
@@ -57,11 +58,14 @@ const RoleQuery = graphql(`
 
 type Row = NonNullable<ResultOf<typeof DashboardsQuery>['project']>['dashboards']['nodes'][number];
 
+const sorts = ['name', 'created'] as const;
+const oldestFirst: Sort<'created'> = { field: 'created', direction: 'asc' };
+
 /** The dashboards of a project that the viewer may see. */
 export default function Dashboards({ projectId }: { projectId: string }) {
   const apollo = useApolloClient();
   const [, navigate] = useLocation();
-  const { sort, setSort } = useSort();
+  const [sort, setSort] = useSort(sorts, oldestFirst);
   /** Null until somebody opens or closes the dialog. */
   const [isMaking, setMaking] = useState<boolean | null>(null);
   const list = useEndless({
@@ -110,16 +114,6 @@ export default function Dashboards({ projectId }: { projectId: string }) {
       )}
     </>
   );
-}
-
-/** The order in the URL: `?sort=name`, or `?sort=-name` for descending. */
-function useSort() {
-  const address = useAddress();
-  const text = address.get('sort') ?? 'created';
-  const field = text.replace(/^-/, '') === 'name' ? ('name' as const) : ('created' as const);
-  const direction = text.startsWith('-') ? ('desc' as const) : ('asc' as const);
-  const setSort = (next: Sort) => address.set({ sort: `${next.direction === 'desc' ? '-' : ''}${next.field}` }, { replace: true });
-  return { sort: { field, direction }, setSort };
 }
 
 const columnsOf = (projectId: string): readonly Column<Row>[] => [

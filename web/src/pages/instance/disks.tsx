@@ -1,5 +1,4 @@
 import { graphql } from '../../graphql/graphql.ts';
-import type { Sort } from '../../parts/column.ts';
 import { useSort } from '../../parts/filters.tsx';
 import { useEndless } from '../../parts/pages.ts';
 import { Empty } from '../../parts/states.tsx';
@@ -86,7 +85,7 @@ export function InstanceVolumes({ project, instance }: TabProps) {
     variables: {
       projectId: project.id,
       id: instance.id,
-      orderBy: sort as { field: (typeof diskSorts)[number]; direction: Sort['direction'] },
+      orderBy: sort,
     },
     parent: { __typename: 'Instance', id: instance.id },
     field: 'volumes',

@@ -1,6 +1,5 @@
 import { graphql } from '../../graphql/graphql.ts';
 import { useAddress } from '../../parts/address.ts';
-import type { Sort } from '../../parts/column.ts';
 import { Chips, Filters, keepKnown, useSort } from '../../parts/filters.tsx';
 import { useEndless } from '../../parts/pages.ts';
 import { Empty } from '../../parts/states.tsx';
@@ -42,10 +41,9 @@ export function InstanceTasks({ project, instance }: TabProps) {
   const { all, set } = useAddress();
   const [sort, setSort] = useSort(taskSorts, newestFirst);
   const statuses = keepKnown(all('status'), taskStatuses);
-  const orderBy = sort as { field: (typeof taskSorts)[number]; direction: Sort['direction'] };
   const list = useEndless({
     document: InstanceTasksQuery,
-    variables: { projectId: project.id, id: instance.id, filter: { statuses }, orderBy },
+    variables: { projectId: project.id, id: instance.id, filter: { statuses }, orderBy: sort },
     parent: { __typename: 'Instance', id: instance.id },
     field: 'tasks',
     pick: ({ project }) => project?.instance?.tasks,

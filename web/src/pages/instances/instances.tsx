@@ -52,7 +52,7 @@ const statuses = ['active', 'provisioning', 'rebuilding', 'resizing', 'stopped',
 const attentions = ['suspended', 'throttled', 'without_hypervisor', 'cancellation_scheduled'] as const;
 const fields = ['name', 'status', 'created'] as const;
 const names = ['status', 'attention', 'name', 'region', 'plan'];
-const initialSort: Sort = { field: 'created', direction: 'asc' };
+const initialSort: Sort<'created'> = { field: 'created', direction: 'asc' };
 
 const toColumns = (projectId: string): readonly Column<Row>[] => [
   {
@@ -121,7 +121,7 @@ export default function Instances({ projectId }: { projectId: string }) {
   };
   const list = useEndless({
     document: InstancesQuery,
-    variables: { id: projectId, filter, orderBy: sort as { field: (typeof fields)[number]; direction: Sort['direction'] } },
+    variables: { id: projectId, filter, orderBy: sort },
     parent: { __typename: 'Project', id: projectId },
     field: 'instances',
     pick: ({ project }) => project?.instances,

@@ -1,7 +1,7 @@
 import { useMutation } from '@apollo/client/react';
 import { type FormEvent, useEffect, useRef, useState } from 'react';
-import { randomKey } from '../../graphql/exact.ts';
 import { graphql } from '../../graphql/graphql.ts';
+import { randomKey } from '../../graphql/key.ts';
 import { type Failure, isUncertain, toFailure } from '../../graphql/link.ts';
 import { CopyButton } from '../../parts/copy.tsx';
 import { formatExact, formatNumber } from '../../parts/format.ts';

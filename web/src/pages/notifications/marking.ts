@@ -1,6 +1,7 @@
 import { useApolloClient, useFragment } from '@apollo/client/react';
 import { useCallback, useState } from 'react';
 import { graphql, type ResultOf, type VariablesOf } from '../../graphql/graphql.ts';
+import { randomKey } from '../../graphql/key.ts';
 import { type Failure, toFailure } from '../../graphql/link.ts';
 import { markRead } from '../../live/intake.ts';
 import { formatNumber } from '../../parts/format.ts';
@@ -95,7 +96,7 @@ export function useMarking(projectId: string): Marking {
       const input = {
         organizationId,
         projectId,
-        idempotencyKey: makeKey(),
+        idempotencyKey: randomKey(),
         ...(ids.length > 0 && { notificationIds: [...ids] }),
         ...(through !== null && !isAll && { throughSequence: through }),
       };
@@ -182,6 +183,3 @@ export function useMarking(projectId: string): Marking {
 }
 
 const sum = (numbers: readonly number[]) => numbers.reduce((total, one) => total + one, 0);
-
-/** An unguessable key; `crypto.randomUUID` does not exist on pages served over plain HTTP. */
-const makeKey = () => crypto.getRandomValues(new Uint32Array(5)).join('-');

@@ -123,7 +123,7 @@ const BackupsQuery = graphql(
 export type Disk = ResultOf<typeof DiskFields.volume>;
 
 export const diskSorts = ['name', 'created'] as const;
-export const oldestFirst: Sort = { field: 'created', direction: 'asc' };
+export const oldestFirst: Sort<'created'> = { field: 'created', direction: 'asc' };
 
 /** `projectId` is null for the disks of one instance. */
 const toColumns = (projectId: string | null, isSorted: boolean): readonly Column<Disk>[] => [
@@ -193,7 +193,7 @@ export function Volumes({ projectId }: { projectId: string }) {
   const [sort, setSort] = useSort(diskSorts, oldestFirst);
   const list = useEndless({
     document: VolumesQuery,
-    variables: { id: projectId, orderBy: sort as { field: (typeof diskSorts)[number]; direction: Sort['direction'] } },
+    variables: { id: projectId, orderBy: sort },
     parent: { __typename: 'Project', id: projectId },
     field: 'volumes',
     pick: ({ project }) => project?.volumes,

@@ -23,4 +23,4 @@ export type TaskRow = ResultOf<typeof TaskFields>;
 
 export const taskStatuses = ['pending', 'running', 'succeeded', 'failed', 'cancelled'] as const;
 export const taskSorts = ['created', 'status'] as const;
-export const newestFirst: Sort = { field: 'created', direction: 'desc' };
+export const newestFirst: Sort<'created'> = { field: 'created', direction: 'desc' };

@@ -1,6 +1,5 @@
 import { graphql } from '../../graphql/graphql.ts';
 import { useAddress } from '../../parts/address.ts';
-import type { Sort } from '../../parts/column.ts';
 import { Chips, Filters, keepKnown, useSort } from '../../parts/filters.tsx';
 import { type Connection, useEndless } from '../../parts/pages.ts';
 import { useListAddress } from '../../parts/recall.ts';
@@ -49,7 +48,7 @@ export default function Tasks({ projectId }: { projectId: string }) {
   const attention = keepKnown(all('attention'), attentions)[0];
   // The server counts the tasks of the last 24 h but has no filter for them: they are the first rows, sorted newest first.
   const isOfDay = get('created') === '24h' && !attention;
-  const orderBy = (isOfDay ? newestFirst : sort) as { field: (typeof taskSorts)[number]; direction: Sort['direction'] };
+  const orderBy = isOfDay ? newestFirst : sort;
   const list = useEndless({
     document: TasksQuery,
     variables: { id: projectId, filter: { statuses, attention }, orderBy, isOfDay },
