@@ -4,6 +4,7 @@ import type { OrganizationRole, ProjectRole } from '../generated/prisma/enums.ts
 import { createBatchLoader } from '../kernel/batchloader.ts';
 import { Fault } from '../kernel/fault.ts';
 import type { IdRange } from '../kernel/page.ts';
+import { groupRows } from '../kernel/rows.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import type { Database, SqlClient } from '../platform/database.ts';
 import type { UserRow, Viewer } from './viewer.ts';
@@ -141,12 +142,8 @@ export async function openProjects(
     LEFT JOIN project_members AS listed ON listed.project_id = project.id AND listed.user_id = organization_member.user_id
     WHERE organization_member.user_id = ${userId}::uuid AND organization_member.organization_id = ANY (${organizationIds}::uuid[])
     ORDER BY project.id DESC`;
-  const lists = new Map<string, ProjectScope[]>(organizationIds.map((id) => [id, []]));
-  for (const row of rows) {
-    const scope = makeScope(database, viewer, row);
-    if (scope) lists.get(row.organization_id)?.push(scope);
-  }
-  return organizationIds.map((id) => lists.get(id) ?? []);
+  const scopes = rows.map((row) => makeScope(database, viewer, row)).filter((scope) => scope !== null);
+  return groupRows(organizationIds, scopes, ({ organizationId }) => organizationId);
 }
 
 /**

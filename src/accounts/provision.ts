@@ -2,9 +2,9 @@ import { generateKey } from '../access/apikey.ts';
 import { Prisma } from '../generated/prisma/client.ts';
 import { OrganizationRole, ProjectRole } from '../generated/prisma/enums.ts';
 import { lengthProblem, textProblem } from '../kernel/text.ts';
-import { parseUuid } from '../kernel/uuid.ts';
 import type { Database } from '../platform/database.ts';
 import { OperatorError } from '../platform/operatorerror.ts';
+import { readId } from '../platform/operatorinput.ts';
 
 const MAX_NAME_LENGTH = 255;
 
@@ -100,12 +100,6 @@ async function findOrganization(database: Database, text: string): Promise<strin
   if (!(await database.organization.findUnique({ where: { id }, select: { id: true } }))) {
     throw new OperatorError('There is no such organization.');
   }
-  return id;
-}
-
-function readId(text: string): string {
-  const id = parseUuid(text);
-  if (!id) throw new OperatorError(`${text} is no UUID.`);
   return id;
 }
 

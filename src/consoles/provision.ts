@@ -1,8 +1,8 @@
 import { ConsoleKind } from '../generated/prisma/enums.ts';
 import { lengthProblem, textProblem } from '../kernel/text.ts';
-import { parseUuid } from '../kernel/uuid.ts';
 import type { Database } from '../platform/database.ts';
 import { OperatorError } from '../platform/operatorerror.ts';
+import { readId } from '../platform/operatorinput.ts';
 import type { Endpoint } from './endpoint.ts';
 
 /** Sets the address of an instance's console; returns the message for the operator. Throws an OperatorError for bad input. */
@@ -11,7 +11,7 @@ export async function setEndpoint(
   instance: string,
   { kind, tcp, unix }: { kind: string; tcp?: string; unix?: string },
 ): Promise<string> {
-  const instanceId = parseInstanceId(instance);
+  const instanceId = readId(instance);
   const kinds = Object.values(ConsoleKind);
   const consoleKind = kinds.find((one) => one === kind);
   if (!consoleKind) throw new OperatorError(`${kind} is no kind of console: one of ${kinds.join(', ')}.`);
@@ -25,15 +25,9 @@ export async function setEndpoint(
 
 /** Removes the address of an instance's console; returns the message for the operator. Throws an OperatorError where it had none. */
 export async function removeEndpoint(database: Database, instance: string): Promise<string> {
-  const { count } = await database.consoleEndpoint.deleteMany({ where: { instanceId: parseInstanceId(instance) } });
+  const { count } = await database.consoleEndpoint.deleteMany({ where: { instanceId: readId(instance) } });
   if (count === 0) throw new OperatorError('The instance has no console.');
   return 'The instance has no console any more.';
-}
-
-function parseInstanceId(text: string): string {
-  const id = parseUuid(text);
-  if (!id) throw new OperatorError(`${text} is no UUID.`);
-  return id;
 }
 
 /** Of a host or a path, as the database limits them. */

@@ -31,11 +31,8 @@ export function pickInProject<Row extends { readonly id: string; readonly projec
   requested: readonly InProject[],
   rows: readonly Row[],
 ): Array<Row | null> {
-  const found = new Map(rows.map((row) => [row.id, row]));
-  return requested.map(({ scope, id }) => {
-    const row = found.get(id);
-    return row?.projectId === scope.projectId ? row : null;
-  });
+  const ids = requested.map(({ id }) => id);
+  return pickRows(ids, rows, ({ id }) => id).map((row, index) => (row?.projectId === requested[index]?.scope.projectId ? row : null));
 }
 
 interface InProjectLoader {

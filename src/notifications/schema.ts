@@ -13,7 +13,7 @@ import { openReader, type ReadWithinBudget } from '../graph/response.ts';
 import { selectsAny } from '../graph/selection.ts';
 import { Fault } from '../kernel/fault.ts';
 import type { Database } from '../platform/database.ts';
-import { countBySubject, listBySubject } from './bysubject.ts';
+import { countByResource, listByResource } from './byresource.ts';
 import {
   countNotificationsByProject,
   findNotifications,
@@ -174,9 +174,9 @@ builder.prismaObjectField('Instance', 'notifications', (t) =>
       complexity: pageCost,
       resolve: ({ id, projectId }, args, context, info) => {
         const read = openReader(context, info, heavyFields);
-        const count = () => context.loadInScope(countBySubject, projectId, id);
+        const count = () => context.loadInScope(countByResource, projectId, id);
         const keyset = { args, keyOf: (node: Notification) => node.sequence, parseKey: parseSequence, count };
-        return resolveList(keyset, (slice) => context.loadInScope(listBySubject, projectId, id, slice, read));
+        return resolveList(keyset, (slice) => context.loadInScope(listByResource, projectId, id, slice, read));
       },
     },
     NotificationConnection,

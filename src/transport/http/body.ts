@@ -169,7 +169,8 @@ function readBody(request: IncomingMessage): Promise<Body> {
   });
 }
 
-function declaresBody({ headers }: IncomingMessage): boolean {
+/** Whether the headers declare a body that is not empty. */
+export function declaresBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 

@@ -2,8 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import cors from 'cors';
 import { createOriginCheck } from './addresses.ts';
 import type { Middleware } from './exchange.ts';
+import { checkHead } from './requesthead.ts';
 import { sendEmpty } from './send.ts';
-import { checkHead } from './upgradeoffer.ts';
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'];
 const exposedHeaders = ['RateLimit', 'RateLimit-Policy', 'Retry-After', 'ETag', 'X-Request-Id', 'Deprecation', 'Sunset'];

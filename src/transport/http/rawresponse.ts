@@ -69,3 +69,8 @@ export function answerRaw(socket: Duplex, fault: Fault, { requestId = randomUUID
   // it is closed.
   setTimeout(() => socket.destroy(), LINGER_MS).unref();
 }
+
+/** The error listener of a connection that the HTTP server has handed over, until ws adds its own. */
+export function destroy(this: Duplex): void {
+  this.destroy();
+}

@@ -1,23 +1,14 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
 import { Fault } from '../../kernel/fault.ts';
 import { type ClientAddresses, normalizeAddress } from './addresses.ts';
 import { ConcurrencyLimit } from './concurrency.ts';
 import type { ConnectionBuffers } from './connectionbuffers.ts';
 import { attachRequestQueue, QueuedRequest, RequestQueue, requestQueueOf } from './pipelining.ts';
-import { answerClientError, answerRaw, rejectRequest } from './rawresponse.ts';
+import { answerClientError, answerRaw, destroy, rejectRequest } from './rawresponse.ts';
+import { checkHead, findHeadersFault, MAX_HEADERS } from './requesthead.ts';
 import { createResponseClass } from './response.ts';
-import {
-  checkHead,
-  findHeadersFault,
-  isOfferIgnored,
-  isWebSocket,
-  MAX_HEADERS,
-  replayWithoutUpgrade,
-  type Upgrade,
-  upgradeOptions,
-} from './upgradeoffer.ts';
+import { isOfferIgnored, isWebSocket, replayWithoutUpgrade, type Upgrade, upgradeOptions } from './upgradeoffer.ts';
 
 const timeouts = {
   /** For all headers, from the opening of the connection or its last request. */
@@ -174,8 +165,4 @@ export function createHttpServer(dependencies: ServerDependencies): Server {
 
 function tooMany(): Fault {
   return Fault.unavailable('too much is open');
-}
-
-function destroy(this: Duplex): void {
-  this.destroy();
 }

@@ -1,4 +1,4 @@
-interface Envelope {
+interface ListBody {
   readonly count: number;
   readonly page: number;
   readonly page_size: number;
@@ -6,8 +6,8 @@ interface Envelope {
   readonly results: readonly unknown[];
 }
 
-/** The list envelope of §2.7 with its links: the same absolute URL with another `page`, or null at either end. */
-export function withLinks({ count, ...rest }: Envelope, url: string) {
+/** The body of a list (§2.7) with its links: the same absolute URL with another `page`, or null at either end. */
+export function withLinks({ count, ...rest }: ListBody, url: string) {
   const link = (page: number) => {
     if (page < 1 || page > rest.total_pages) return null;
     const target = new URL(url);

@@ -15,7 +15,7 @@ import type { Logger } from '../../platform/logger.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import { type ConcurrencyLimit, tooManySockets } from '../http/concurrency.ts';
 import { readRequestId } from '../http/exchange.ts';
-import { answerRaw } from '../http/rawresponse.ts';
+import { answerRaw, destroy } from '../http/rawresponse.ts';
 import { readTrace } from '../http/trace.ts';
 import { pathPattern } from '../http/url.ts';
 import { bindStream } from '../rest/stream.ts';
@@ -163,11 +163,6 @@ function isGraphql({ socket }: SocketConnection): boolean {
 /** Closes a socket whose target does not have the subprotocol that its client has chosen. */
 function rejectProtocol(connection: SocketConnection): void {
   connection.close(closeCodes.notAcceptable, 'subprotocol_not_acceptable');
-}
-
-/** The error listener of a network connection until ws adds its own. */
-function destroy(this: Duplex): void {
-  this.destroy();
 }
 
 /** Enforces a user's quota of open sockets: a Rejection for a browser with a ticket, otherwise it throws `conflict`. */
