@@ -2,10 +2,18 @@ import pg from 'pg';
 import { readJson } from '../kernel/jsontext.ts';
 import { readTimestamp } from '../kernel/timestamp.ts';
 
-/** The decoder of a PostgreSQL type. A `bigint` becomes a number: none of ours comes near 2^53. */
-export function parserOf(type: number, format: 'text'): (text: string) => unknown {
-  const { builtins } = pg.types;
-  if (type === builtins.INT8) return Number;
-  if (type === builtins.JSON) return readJson;
-  return type === builtins.TIMESTAMPTZ ? readTimestamp : pg.types.getTypeParser(type, format);
+const { builtins } = pg.types;
+
+type Decode = (text: string) => unknown;
+
+/** Decoders by PostgreSQL type, for handwritten statements. A `bigint` becomes a number: none of ours comes near 2^53. */
+export const decoders: Readonly<Record<number, Decode>> = {
+  [builtins.INT8]: Number,
+  [builtins.JSON]: readJson,
+  [builtins.TIMESTAMPTZ]: readTimestamp,
+};
+
+/** The decoder of a PostgreSQL type: ours, or the driver's. */
+export function parserOf(type: number, format: 'text'): Decode {
+  return decoders[type] ?? pg.types.getTypeParser(type, format);
 }

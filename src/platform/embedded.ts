@@ -1,11 +1,10 @@
 import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, realpathSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { PGlite, types } from '@electric-sql/pglite';
+import { PGlite } from '@electric-sql/pglite';
 import { PrismaPGlite } from 'pglite-prisma-adapter';
-import { readJson } from '../kernel/jsontext.ts';
 import type { Lifecycle } from '../kernel/lifecycle.ts';
-import { readTimestamp } from '../kernel/timestamp.ts';
+import { decoders } from './decode.ts';
 import type { Driver } from './driver.ts';
 import { lockFolder } from './folderlock.ts';
 import { migrate } from './migrate.ts';
@@ -21,8 +20,7 @@ export async function openEmbedded(dataDir: string, lifecycle: Lifecycle, openOt
     : await openFolder(dataDir, lifecycle).catch((failure) => Promise.reject(explain(failure, dataDir)));
   lifecycle.onClose(() => embedded.close());
   // For handwritten statements; Prisma's adapter has its own. Parsers that are passed with each statement double its cost.
-  embedded.parsers[types.JSON] = readJson;
-  embedded.parsers[types.TIMESTAMPTZ] = readTimestamp;
+  Object.assign(embedded.parsers, decoders);
   if (!openOther) exitWhenEngineEnds(embedded, dataDir);
   try {
     await migrate({
