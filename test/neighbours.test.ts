@@ -151,43 +151,31 @@ it.each([
   expect(meanwhile).toBeLessThan(AT_ONCE);
 });
 
-it('live events of one user that are slow to render take turns: half of the time is left to others', async () => {
+it('live events that are slow to render leave half of the time to others', async () => {
   const { organization_id: organizationId, project_id: projectId } = portico.demo;
-  const sockets = 30;
+  const sockets = 10;
   for (let index = 0; index < sockets; index += 1) {
     const socket = await openReady();
-    const fields = Array.from({ length: 12 }, (_, part) => `s${index}_${part}: data`).join(' ');
-    const query = `subscription { notificationFeed(organizationId: "${organizationId}", projectId: "${projectId}") {
-      __typename ... on NotificationAdded { notification { ${fields} } } } }`;
+    const query = `subscription { notificationFeed(organizationId: "${organizationId}", projectId: "${projectId}") { __typename } }`;
     socket.say({ type: 'subscribe', id: 'a', payload: { query } });
     await socket.until(({ type }) => type === 'next');
-    // The kernel takes the events: to read them would be work of this process.
-    socket.pause();
   }
   const { render } = EventRenderer.prototype;
-  const spans: Array<{ startedAt: number; tookMs: number }> = [];
+  const slowMs = 10;
+  const begins: number[] = [];
   EventRenderer.prototype.render = function (...args) {
     const startedAt = performance.now();
-    const text = render.apply(this, args);
-    spans.push({ startedAt, tookMs: performance.now() - startedAt });
-    return text;
+    begins.push(startedAt);
+    while (performance.now() - startedAt < slowMs);
+    return render.apply(this, args);
   };
   closers.push(() => Object.assign(EventRenderer.prototype, { render }));
-  const publish = async () => {
-    const data = { parts: Array.from({ length: 15_000 }, () => 1) };
-    const input = { organizationId, projectId, kind: 'test', severity: 'info', title: 't', data };
-    const text = 'mutation ($input: PublishNotificationInput!) { publishNotification(input: $input) { notification { id } } }';
-    expect((await portico.graphql(text, { input })).json.errors).toBeUndefined();
-  };
-  await publish();
-  await until(() => spans.length >= sockets);
-  // It is known by now that they are slow.
-  spans.length = 0;
-  await publish();
-  await until(() => spans.length >= sockets);
-  const [first, last] = [spans[0], spans.at(-1)];
-  const renderedMs = spans.slice(0, -1).reduce((sum, { tookMs }) => sum + tookMs, 0);
-  expect(renderedMs).toBeLessThan(0.55 * ((last?.startedAt ?? 0) - (first?.startedAt ?? 0)));
+  const input = { organizationId, projectId, kind: 'test', severity: 'info', title: 't' };
+  const text = 'mutation ($input: PublishNotificationInput!) { publishNotification(input: $input) { notification { id } } }';
+  expect((await portico.graphql(text, { input })).json.errors).toBeUndefined();
+  await until(() => begins.length >= sockets);
+  const intervals = begins.slice(1, sockets).map((startedAt, index) => startedAt - (begins[index] ?? 0));
+  expect(Math.min(...intervals)).toBeGreaterThanOrEqual(2 * slowMs - 1);
 });
 
 it('a credential that was revoked while its request waited is refused, over every transport', async () => {

@@ -1,4 +1,4 @@
-import { setImmediate } from 'node:timers/promises';
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import type { Consumer } from '../graph/source.ts';
 import { coalesceCalls } from '../kernel/coalesce.ts';
 import { getOrInsert } from '../kernel/map.ts';
@@ -11,6 +11,8 @@ import { BATCH, type LiveEntry, Window } from './window.ts';
 
 /** A broadcast yields to the event loop after this time. */
 const BROADCAST_SLICE_MS = 0.5;
+/** Only events that are rendered for one subscriber alone, and are large, take as long. */
+const SLOW_SLICE_MS = 2;
 
 /**
  * Of the entries that have left the window, a hub remembers one in so many, and so many of them, to find out how far the log went
@@ -308,7 +310,10 @@ export class Hub implements Evictable {
     }
   }
 
-  /** Notifies subscribers; those that keep up read what is new within the call. Others have their turn in between. */
+  /**
+   * Notifies subscribers; those that keep up read what is new within the call. Others have their turn in between: after a subscriber
+   * that took long, for as long as it took.
+   */
   async #notify(followers: Iterable<Follower>): Promise<void> {
     let startedAt = performance.now();
     for (const { subscriber } of followers) {
@@ -316,7 +321,7 @@ export class Hub implements Evictable {
       const tookMs = performance.now() - startedAt;
       if (tookMs < BROADCAST_SLICE_MS) continue;
       this.dependencies.throttle.recordTime(tookMs);
-      await setImmediate();
+      await (tookMs < SLOW_SLICE_MS ? setImmediate() : sleep(tookMs));
       startedAt = performance.now();
     }
     this.dependencies.throttle.recordTime(performance.now() - startedAt);

@@ -16,8 +16,6 @@ const MAX_WRITE_BYTES = 64 * 1024;
 export class Delivery implements Consumer, QueuedDelivery {
   #isQueued = false;
   #isWriting = false;
-  /** Whether this delivery's last event took long to render: the next one waits for a turn of its user. */
-  #isSlow = false;
 
   constructor(
     private readonly connection: SocketConnection,
@@ -36,9 +34,7 @@ export class Delivery implements Consumer, QueuedDelivery {
   onReadable(): void {
     if (this.#isWriting) return;
     if (this.source.isEnded) this.#finish();
-    else if (this.#isQueued) return;
-    else if (this.#isSlow) this.#enqueue();
-    else this.#deliver();
+    else if (!this.#isQueued) this.#deliver();
   }
 
   /** Ends the delivery without notifying its owner. */
@@ -49,7 +45,7 @@ export class Delivery implements Consumer, QueuedDelivery {
 
   async writeNext(): Promise<void> {
     if (this.source.needsFetch && !this.connection.hasPendingBytes) await this.source.fetch();
-    if (this.#isSlow) await turns.take(this.source.owner);
+    if (this.renderer.isSlow) await turns.take(this.source.owner);
     this.#isQueued = false;
     if (!this.source.isEnded) this.#deliver();
   }
@@ -61,15 +57,11 @@ export class Delivery implements Consumer, QueuedDelivery {
     if (isDone && !this.source.needsFetch) return;
     // Fetched events would stay in memory until the peer reads; they can be fetched from the log again.
     if (this.connection.hasPendingBytes) this.source.release();
-    this.#enqueue();
-  }
-
-  #enqueue(): void {
     this.#isQueued = true;
     WriteQueue.enqueue(this.connection, this);
   }
 
-  /** Writes once. Returns whether no event is left in memory, as far as is known. */
+  /** Writes once. Returns whether no event is left in memory. */
   #write(): boolean {
     this.#isWriting = true;
     const texts: Buffer[] = [];
@@ -87,8 +79,6 @@ export class Delivery implements Consumer, QueuedDelivery {
         const text = this.renderer.render(event, () => this.connection.openContext());
         texts.push(text);
         size += text.length;
-        this.#isSlow = this.renderer.wasSlow;
-        if (this.#isSlow) break;
       }
       return false;
     } catch (failure) {

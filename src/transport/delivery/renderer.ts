@@ -43,8 +43,8 @@ export type FormatResult = (result: ExecutionResult, context: Context) => string
 export class EventRenderer {
   readonly #args: Omit<ExecutionArgs, 'contextValue' | 'rootValue'>;
   readonly #texts = new WeakMap<object, Buffer>();
-  /** Whether the last call of `render` took long: an event may repeat a text under many aliases. */
-  wasSlow = false;
+  /** Whether the last event took long: an event may repeat a text under many aliases. */
+  isSlow = false;
 
   constructor(
     { schema, document, operationName, variableValues }: ExecutionArgs,
@@ -55,7 +55,6 @@ export class EventRenderer {
 
   /** One event's text, in UTF-8. Throws what `formatResult` throws, and `invalid_request` for an event that would be too large. */
   render(event: Shareable, openContext: () => Context): Buffer {
-    this.wasSlow = false;
     const cached = this.#texts.get(event);
     if (cached) return cached;
     const startedAt = performance.now();
@@ -63,7 +62,7 @@ export class EventRenderer {
     const result = executeSync({ ...this.#args, rootValue: event, contextValue: context });
     checkEventSize(result);
     const text = Buffer.from(this.formatResult(result, context));
-    this.wasSlow = performance.now() - startedAt > SLOW_MS;
+    this.isSlow = performance.now() - startedAt > SLOW_MS;
     // An error may concern this subscriber alone.
     if (event.isShared && !result.errors) cacheText(this.#texts, event, text);
     return text;
