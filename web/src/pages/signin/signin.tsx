@@ -12,9 +12,8 @@ function readTarget(): string {
   const to = new URLSearchParams(location.search).get('to') ?? '/';
   // A browser drops tabs and line breaks in a URL, and reads a backslash as a slash.
   const url = URL.canParse(to, location.origin) ? new URL(to, location.origin) : null;
-  if (url?.origin !== location.origin) return '/';
-  // Two slashes at the beginning would name a host.
-  return url.pathname.replace(/^\/+/, '/') + url.search + url.hash;
+  // A path that begins with two slashes would name a host.
+  return url?.origin === location.origin && !url.pathname.startsWith('//') ? url.pathname + url.search + url.hash : '/';
 }
 
 export function SignIn() {
