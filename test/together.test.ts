@@ -86,6 +86,21 @@ describe.each(inProject)('%s', (fields) => {
   });
 });
 
+test('a page that one of two projects has is answered, and the other is told that it is not there', async () => {
+  for (const page of [
+    'notificationPage(page: 4, pageSize: 2) { results { id } }',
+    'dashboardPage(page: 3, pageSize: 2) { results { id } }',
+  ]) {
+    const { json } = await app.graphql(`{ nodes(ids: ["${project.id}", "${other}"]) { ... on Project { id list: ${page} } } }`);
+    const alone = await Promise.all([project.id, other].map((id) => app.graphql(`{ project(id: "${id}") { id list: ${page} } }`)));
+    const isThere = alone.map((one) => one.json.errors === undefined);
+    expect(isThere.sort()).toEqual([false, true]);
+    expect(json.errors.map(({ extensions: { code } }: { extensions: { code: string } }) => code)).toEqual(['not_found']);
+    const found = alone.map((one) => one.json.data?.project).find(Boolean);
+    expect(JSON.stringify(json.data?.nodes)).toContain(JSON.stringify(found));
+  }
+});
+
 test('an empty kind is no condition, for one project as for several, and in v1', async () => {
   const counted = async (fields: string) => (await ask(`{ project(id: "${other}") { ${fields} } }`)).project;
   const all = await counted('notifications(first: 3) { totalCount nodes { id } } notificationPage(pageSize: 3) { count results { id } }');

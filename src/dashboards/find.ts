@@ -1,9 +1,9 @@
 import { hasRole, type InProject, type ProjectScope, projectIdsOf } from '../access/scope.ts';
-import { boundsOfPage, type Slice } from '../graph/keyset.ts';
+import type { Slice } from '../graph/keyset.ts';
 import { pickInProject } from '../graph/node.ts';
 import { type Order, rangeOf, sortRows } from '../graph/order.ts';
 import type { ReadWithinBudget, Sized } from '../graph/response.ts';
-import { hasPage, type IdRange, makePage, type Page, type PageRequest, readPage } from '../kernel/page.ts';
+import type { IdRange } from '../kernel/page.ts';
 import { groupRows, pickCounts } from '../kernel/rows.ts';
 import type { Database } from '../platform/database.ts';
 import type { Dashboard } from './list.ts';
@@ -77,25 +77,6 @@ export async function listDashboardsByProject(
     found.filter((dashboard) => dashboard !== null),
     ({ projectId }) => projectId,
   );
-}
-
-/** One page of the list of each of several projects (§2.7), in three statements; null for a project whose list has no such page. */
-export async function pageDashboardsByProject(
-  database: Database,
-  scopes: readonly ProjectScope[],
-  paging: PageRequest,
-  read: ReadWithinBudget,
-): Promise<Array<Page<Dashboard> | null>> {
-  const request = readPage(paging);
-  const counts = await countDashboards(database, scopes);
-  const range = boundsOfPage(request.pageSize, (request.page - 1) * request.pageSize);
-  const withPage = scopes.filter((_scope, index) => hasPage(request, counts[index] ?? 0));
-  const lists = await listDashboardsByProject(database, withPage, range, read);
-  const results = new Map(withPage.map(({ projectId }, index) => [projectId, lists[index] ?? []]));
-  return scopes.map(({ projectId }, index) => {
-    const found = results.get(projectId);
-    return found ? makePage(request, counts[index] ?? 0, found) : null;
-  });
 }
 
 /** The default order: the oldest first. */

@@ -1,7 +1,6 @@
 import { hasRole, type ProjectScope } from '../access/scope.ts';
-import { boundsOf, boundsOfPage, type Slice } from '../graph/keyset.ts';
 import type { ReadWithinBudget, Sized } from '../graph/response.ts';
-import { type IdRange, makePage, type Page, type PageRequest, pageOffset, readPage } from '../kernel/page.ts';
+import type { IdRange } from '../kernel/page.ts';
 
 /** A row of the table `dashboards`. */
 export interface DashboardRow {
@@ -24,27 +23,13 @@ export type Dashboard = DashboardRow & { readonly organizationId: string };
 /** The fields that may be large: a list reads them only where they are requested, and only within the response's byte budget. */
 export const heavyFields: ReadonlySet<string> = new Set(['description', 'widgets']);
 
-/** The dashboards that the viewer may see in one project, the oldest first. */
-export async function listDashboards(scope: ProjectScope, slice: Slice<string>, read: ReadWithinBudget): Promise<Dashboard[]> {
-  const rows = await read((bytesLeft) => selectRange(scope, { ...boundsOf(slice, 'asc'), offset: 0, bytesLeft }));
+/** The dashboards that the viewer may see in one project, the oldest first, in a range of ids. */
+export async function listDashboards(scope: ProjectScope, range: IdRange, read: ReadWithinBudget): Promise<Dashboard[]> {
+  const rows = await read((bytesLeft) => selectRange(scope, { ...range, bytesLeft }));
   return rows.map((row) => withOrganization(scope, row));
 }
 
-/** One page of the same list (§2.7). Throws `not_found` past the end. */
-export async function pageDashboards(scope: ProjectScope, paging: PageRequest, read: ReadWithinBudget): Promise<Page<Dashboard>> {
-  const request = readPage(paging);
-  const seesAll = hasRole(scope, 'admin');
-  const [counted] = await scope.database.query<{ count: number }>`
-    SELECT count(*)::int AS count FROM dashboards
-    WHERE project_id = ${scope.projectId}::uuid AND (${seesAll}::boolean OR is_public OR created_by = ${scope.viewer.userId}::uuid)`;
-  const count = counted?.count ?? 0;
-  const bounds = boundsOfPage(request.pageSize, pageOffset(request, count));
-  const rows = await read((bytesLeft) => selectRange(scope, { ...bounds, bytesLeft }));
-  const results = rows.map((row) => withOrganization(scope, row));
-  return makePage(request, count, results);
-}
-
-interface RowRange extends Required<IdRange> {
+interface RowRange extends IdRange {
   /** Bounds the heavy columns; null where they are not read. */
   readonly bytesLeft: number | null;
 }
@@ -52,7 +37,7 @@ interface RowRange extends Required<IdRange> {
 /** Reads the heavy columns of as many of the first rows as `bytesLeft` allows. */
 function selectRange(scope: ProjectScope, range: RowRange): Promise<Array<DashboardRow & Sized>> {
   const { database, projectId, viewer } = scope;
-  const { above, below, limit, offset, bytesLeft, isAscending } = range;
+  const { above, below, limit, offset = 0, bytesLeft, isAscending } = range;
   const seesAll = hasRole(scope, 'admin');
   const query = isAscending ? database.queryAscending : database.query;
   return query<DashboardRow & Sized>`

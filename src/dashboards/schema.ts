@@ -6,7 +6,7 @@ import { implementConnection, resolveList } from '../graph/connection.ts';
 import type { Context } from '../graph/context.ts';
 import { pageCost } from '../graph/cost.ts';
 import { idempotencyKey, runIdempotently } from '../graph/idempotency.ts';
-import { boundsOf } from '../graph/keyset.ts';
+import { boundsOf, boundsOfPage } from '../graph/keyset.ts';
 import { NodeRef, registerNode } from '../graph/node.ts';
 import { implementOrder, orderedKeyset } from '../graph/order.ts';
 import { implementPage, pageArgs } from '../graph/pagefield.ts';
@@ -14,16 +14,10 @@ import { ProjectRef, projectFields } from '../graph/project.ts';
 import { openReader, readWithoutHeavyFields } from '../graph/response.ts';
 import { loadMember, UserRef } from '../graph/user.ts';
 import { Fault } from '../kernel/fault.ts';
+import { makePage, pageOffset, readPage } from '../kernel/page.ts';
 import { parseUuid } from '../kernel/uuid.ts';
-import {
-  countDashboards,
-  defaultDashboardOrder,
-  findDashboards,
-  listDashboardsByProject,
-  listOrderedDashboards,
-  pageDashboardsByProject,
-} from './find.ts';
-import { type Dashboard, heavyFields, listDashboards, pageDashboards } from './list.ts';
+import { countDashboards, defaultDashboardOrder, findDashboards, listDashboardsByProject, listOrderedDashboards } from './find.ts';
+import { type Dashboard, heavyFields, listDashboards } from './list.ts';
 import { createDashboard, deleteDashboard, patchDashboard, updateDashboard } from './service.ts';
 
 const DashboardRef = builder.objectRef<Dashboard>('Dashboard').implement({
@@ -68,20 +62,16 @@ const DashboardConnection = implementConnection('Dashboard', DashboardRef);
 const DashboardOrder = implementOrder('Dashboard', ['name', 'created']);
 const DashboardPage = implementPage('DashboardPage', DashboardRef);
 
-/** The dashboards of each project: those of one by a statement that reads ids and rows together. */
-const readDashboards: typeof listOrderedDashboards = async (database, scopes, order, slice, read) => {
-  if (order !== defaultDashboardOrder) return listOrderedDashboards(database, scopes, order, slice, read);
+/** A range of the dashboards of each project: those of one by a statement that reads ids and rows together. */
+const readRange: typeof listDashboardsByProject = async (database, scopes, range, read) => {
   const [only] = scopes;
-  if (only && scopes.length === 1) return [await listDashboards(only, slice, read)];
-  return listDashboardsByProject(database, scopes, boundsOf(slice, 'asc'), read);
+  return only && scopes.length === 1 ? [await listDashboards(only, range, read)] : listDashboardsByProject(database, scopes, range, read);
 };
 
-/** One page of the dashboards of each project; that of one as above. */
-const readPages: typeof pageDashboardsByProject = async (database, scopes, paging, read) => {
-  const [only] = scopes;
-  if (only && scopes.length === 1) return [await pageDashboards(only, paging, read)];
-  return pageDashboardsByProject(database, scopes, paging, read);
-};
+const readDashboards: typeof listOrderedDashboards = (database, scopes, order, slice, read) =>
+  order === defaultDashboardOrder
+    ? readRange(database, scopes, boundsOf(slice, 'asc'), read)
+    : listOrderedDashboards(database, scopes, order, slice, read);
 
 /** Throws `not_found` for a dashboard that is absent, in another project, or hidden from the viewer. */
 async function getDashboard(context: Context, { scope, id: text }: InProject, read: typeof readWithoutHeavyFields): Promise<Dashboard> {
@@ -115,9 +105,11 @@ builder.objectFields(ProjectRef, (t) => ({
     complexity: pageCost,
     args: pageArgs(t),
     async resolve(scope, paging, context, info) {
-      const page = await context.loadByProject(readPages, scope, paging, openReader(context, info, heavyFields));
-      if (!page) throw Fault.notFound();
-      return page;
+      const request = readPage(paging);
+      const count = await context.loadByProject(countDashboards, scope);
+      const range = boundsOfPage(request.pageSize, pageOffset(request, count));
+      const read = openReader(context, info, heavyFields);
+      return makePage(request, count, await context.loadByProject(readRange, scope, range, read));
     },
   }),
   dashboard: t.field({

@@ -143,7 +143,7 @@ export async function pageNotificationsByProject(
   const slice = { after: undefined, before: undefined, limit: request.pageSize, backwards: false };
   const part = { filter, slice, offset: (request.page - 1) * request.pageSize };
   const withPage = scopes.filter((_scope, index) => hasPage(request, counts[index] ?? 0));
-  const lists = await listNotificationsByProject(database, withPage, part, read);
+  const lists = withPage.length > 0 ? await listNotificationsByProject(database, withPage, part, read) : [];
   const results = new Map(withPage.map(({ projectId }, index) => [projectId, lists[index] ?? []]));
   return scopes.map(({ projectId }, index) => {
     const found = results.get(projectId);

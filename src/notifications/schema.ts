@@ -16,6 +16,7 @@ import type { Database } from '../platform/database.ts';
 import { countByResource, listByResource } from './byresource.ts';
 import {
   countNotificationsByProject,
+  type FoundNotification,
   findNotifications,
   findUnread,
   listNotificationsByProject,
@@ -47,7 +48,7 @@ export const SeverityEnum = builder.enumType('Severity', {
 /** A notification with its project; the events of a feed are shared, and have none. */
 export type ProjectNotification = Notification & { readonly projectId?: string };
 
-export function inProject({ projectId }: Pick<ProjectScope, 'projectId'>, rows: readonly Notification[]): ProjectNotification[] {
+export function inProject({ projectId }: Pick<ProjectScope, 'projectId'>, rows: readonly Notification[]): FoundNotification[] {
   return rows.map((row) => Object.assign(row, { projectId }));
 }
 
@@ -126,9 +127,8 @@ async function readNotifications(
 const readPages: typeof pageNotificationsByProject = async (database, scopes, paging, read) => {
   const [only] = scopes;
   if (!only || scopes.length > 1) return pageNotificationsByProject(database, scopes, paging, read);
-  const { projectId } = only;
   const page = await pageNotifications(only, paging, read);
-  return [{ ...page, results: page.results.map((row) => Object.assign(row, { projectId })) }];
+  return [{ ...page, results: inProject(only, page.results) }];
 };
 
 builder.objectFields(ProjectRef, (t) => ({
