@@ -66,6 +66,7 @@ export const environment = z.object({
   MAX_UNREAD_MIB_PER_ADDRESS: positive(65_536).default(16),
   MAX_ANSWER_BYTES: whole(65536, 268435456).default(8388608),
   DASHBOARDS_PER_PROJECT: positive(1000000).default(1000),
+  NOTIFICATION_MIB_PER_PROJECT: positive(1_048_576).default(1024),
   KEYS_PER_USER: positive(1000000).default(100),
   IDEMPOTENCY_KEYS_PER_USER: positive(1000000).default(10000),
   SOCKETS_PER_USER: positive().default(1000),
@@ -122,6 +123,7 @@ function toConfig(settings: z.output<typeof environment>) {
     compresses: settings.COMPRESS === 'true',
     quotas: {
       dashboardsPerProject: settings.DASHBOARDS_PER_PROJECT,
+      notificationBytesPerProject: settings.NOTIFICATION_MIB_PER_PROJECT * MEBIBYTE,
       keysPerUser: settings.KEYS_PER_USER,
       idempotencyKeysPerUser: settings.IDEMPOTENCY_KEYS_PER_USER,
     },

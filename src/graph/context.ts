@@ -24,6 +24,7 @@ import type { UserDatabases } from './userdatabases.ts';
 /** The maximum number of what a user or a project may have. */
 interface Quotas {
   readonly dashboardsPerProject: number;
+  readonly notificationBytesPerProject: number;
   /** Revoked and expired ones are not counted. */
   readonly keysPerUser: number;
   readonly idempotencyKeysPerUser: number;

@@ -102,7 +102,7 @@ builder.mutationFields((t) => ({
     resolve: (_root, { input }, context, info) =>
       runIdempotently({ input, context, info }, async ({ openProject, services }) => {
         const scope = await openProject(input);
-        const [notification] = inProject(scope, await publishNotifications(scope, services.hubs, [input]));
+        const [notification] = inProject(scope, await publishNotifications(scope, services, [input]));
         return { notification: notification as ProjectNotification };
       }),
   }),
@@ -115,7 +115,7 @@ builder.mutationFields((t) => ({
     resolve: async (_root, { input }, context, info) => {
       const published = await runIdempotently({ input, context, info }, async ({ openProject, services }) => {
         const scope = await openProject(input);
-        return { notifications: inProject(scope, await publishNotifications(scope, services.hubs, input.notifications)) };
+        return { notifications: inProject(scope, await publishNotifications(scope, services, input.notifications)) };
       });
       return published && { ...published, scope: await context.openProject(input) };
     },

@@ -1,5 +1,6 @@
 import { type ProjectScope, projectIdsOf, requireRole } from '../access/scope.ts';
 import type { Severity } from '../generated/prisma/enums.ts';
+import type { Services } from '../graph/context.ts';
 import type { Slice } from '../graph/keyset.ts';
 import type { ReadWithinBudget } from '../graph/response.ts';
 import { Fault } from '../kernel/fault.ts';
@@ -108,17 +109,19 @@ export const MAX_PUBLISHED_BYTES = 256 * 1024;
 
 /**
  * Appends notifications to the project's log in the given order, by one statement. Throws a field error where they exceed
- * `MAX_PUBLISHED_BYTES` together, `permission_denied` below the role `admin`.
+ * `MAX_PUBLISHED_BYTES` together, `permission_denied` below the role `admin`, and `conflict` where the log is as large as it may
+ * be: the last publication, and those that are under way with it, may exceed that by their bytes.
  */
 export async function publishNotifications(
   { database, projectId, ...scope }: ProjectScope<SqlClient>,
-  hubs: Hubs,
+  { hubs, quotas }: Pick<Services, 'hubs' | 'quotas'>,
   inputs: readonly NewNotification[],
 ): Promise<Notification[]> {
   if (exceedsBytes(inputs, MAX_PUBLISHED_BYTES))
     throw Fault.invalidFields({ notifications: [`Ensure this field takes no more than ${MAX_PUBLISHED_BYTES} bytes.`] });
   requireRole(scope, 'admin');
   if (inputs.length === 0) return [];
+  const limit = quotas.notificationBytesPerProject;
   const column = <Value>(read: (input: NewNotification) => Value) => inputs.map(read);
   // The JSON is passed as text: Prisma's own serialization would drop a key named __proto__.
   const rows = await database.query<Omit<Notification, 'read'>>`
@@ -129,8 +132,14 @@ export async function publishNotifications(
       ${column(({ body }) => body)}::text[], ${column(({ resourceType }) => resourceType ?? null)}::text[],
       ${column(({ resourceId }) => resourceId ?? null)}::text[], ${column(({ data }) => toJsonText(data ?? {}))}::text[])
       WITH ORDINALITY AS given (kind, severity, title, body, resource_type, resource_id, data, place)
+    WHERE (SELECT (notification_bytes(${projectId}::uuid) >= ${limit}::bigint) IS NOT TRUE)
     ORDER BY given.place
     RETURNING id, sequence, kind, severity, title, body, resource_type AS "resourceType", resource_id AS "resourceId", data, created`;
+  if (rows.length === 0)
+    throw Fault.quotaReached('The notifications of the project take as many bytes as they may.', {
+      quota: 'notification_bytes_per_project',
+      limit,
+    });
   database.afterCommit(() => hubs.wake({ projectId }));
   return rows.map((row) => ({ ...row, read: false })).sort((a, b) => a.sequence - b.sequence);
 }
