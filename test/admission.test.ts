@@ -197,3 +197,43 @@ it('an address that cannot be decoded needs a credential as any other does', asy
   const { status, json: found, headers } = await app.ask('GET', path);
   expect([status, found.code, typeof headers.ratelimit]).toEqual([404, 'not_found', 'string']);
 });
+
+describe('a credential that is revoked while the body arrives', () => {
+  it.each([
+    ['v1, a small body', 10, '/monitoring/dashboards'],
+    ['v1, a large body', 20_000, '/monitoring/dashboards'],
+    ['GraphQL, a small body', 10, null],
+    ['GraphQL, a large body', 20_000, null],
+  ])('is one of no right when it has come: %s', async (_label, length, path) => {
+    const made = await app.graphql('mutation { createApiKey(input: { name: "held" }) { key apiKey { id } } }');
+    const { key, apiKey } = made.json.data.createApiKey;
+    const { organization_id: organizationId, project_id: projectId } = app.demo;
+    const description = 'x'.repeat(length / 2);
+    const query = 'mutation ($input: CreateDashboardInput!) { createDashboard(input: $input) { dashboard { id } } }';
+    const input = { organizationId, projectId, name: 'held', description: 'x' };
+    const body = JSON.stringify(
+      path
+        ? { name: 'held', description: 'x', widgets: [description, description] }
+        : { query, variables: { input: { ...input, widgets: [description, description] } } },
+    );
+    const count = await app.app.database.dashboard.count();
+    const { hostname, port } = new URL(app.baseUrl);
+    const request = openRequest({
+      hostname,
+      port,
+      method: 'POST',
+      path: path ? `${app.projectPath}${path}` : '/graphql',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'content-length': body.length },
+    });
+    const responded = new Promise<number>((resolve) => {
+      request.on('response', (response) => resolve(response.resume().statusCode ?? 0));
+    });
+    request.write(body.slice(0, 5));
+    await sleep(1_200);
+    const revoke = 'mutation ($input: RevokeApiKeyInput!) { revokeApiKey(input: $input) { apiKey { id } } }';
+    expect((await app.graphql(revoke, { input: { id: apiKey.id } })).json.errors).toBeUndefined();
+    request.end(body.slice(5));
+    expect(await responded).toBe(401);
+    expect(await app.app.database.dashboard.count()).toBe(count);
+  });
+});

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { IncomingMessage, type ServerResponse } from 'node:http';
+import { IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, it, vi } from 'vitest';
@@ -105,6 +105,25 @@ it('a body that is read as it comes counts for nothing', async () => {
   expect(await wire.receive(1)).toHaveLength(1);
   await expect.poll(() => buffers.bytes).toBe(0);
   expect(wire.socket.destroyed).toBe(false);
+});
+
+it.each<[string, RequestListener, string[]]>([
+  ['that is being read', (request) => request.resume(), ['400']],
+  ['that nobody reads', () => {}, ['400']],
+  ['whose request has been answered', (_request, response) => answer(response, 'early'), ['200']],
+])('of a body %s too many chunks end the connection', async (_label, handler, statuses) => {
+  const push = vi.spyOn(IncomingMessage.prototype, 'push');
+  closing.push(() => push.mockRestore());
+  const { wire } = await open({ handler });
+  wire.write(`POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n`);
+  const closed = once(wire.socket, 'close');
+  // As much as a client may send until the connection has ended.
+  const chunks = '1\r\nx\r\n'.repeat(10_000);
+  const sender = setInterval(() => wire.write(chunks), 5);
+  await closed;
+  clearInterval(sender);
+  expect((await wire.receive(1)).map(({ status }) => String(status))).toEqual(statuses);
+  expect(push.mock.calls.length).toBeLessThanOrEqual(10_001);
 });
 
 it('bodies are read in their turn', async () => {

@@ -182,6 +182,8 @@ export class Sessions {
 
   async #sweep(): Promise<void> {
     try {
+      // If the database's clock has jumped ahead, all sessions seem to be silent: those of this process are not.
+      await this.#save();
       if (performance.now() > this.#sweepsFrom) await endSilentSessions(this.dependencies.database);
       else await this.dependencies.database.query<{ alive: number }>`SELECT 1 AS alive`;
     } catch (failure) {

@@ -1,4 +1,13 @@
-import { type GraphQLInputType, getNullableType, isInputObjectType, isListType, isScalarType, Kind, type ValueNode } from 'graphql';
+import {
+  type GraphQLInputType,
+  getNamedType,
+  getNullableType,
+  isInputObjectType,
+  isListType,
+  isScalarType,
+  Kind,
+  type ValueNode,
+} from 'graphql';
 import { exactMember, readExactJson, withExactText } from '../kernel/exactjson.ts';
 import type { ExactJson } from '../kernel/jsonread.ts';
 import { toJsonText } from '../kernel/jsontext.ts';
@@ -9,13 +18,30 @@ import type { VariableBindings } from './variables.ts';
  * sent if JavaScript would serialize it differently; elsewhere a number is what JavaScript parses.
  */
 export function keepTexts(bindings: VariableBindings, values: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-  const exact = readExactJson(values);
+  const kept = [...bindings].filter(([, { type }]) => keepsText(type));
+  const exact = kept.length > 0 ? readExactJson(values) : undefined;
   if (exact === undefined) return values;
   const result = { ...values };
-  for (const [name, { type }] of bindings) {
+  for (const [name, { type }] of kept) {
     if (Object.hasOwn(values, name)) result[name] = keepTextsOf(type, values[name], exactMember(exact, name));
   }
   return result;
+}
+
+/** Whether a value of each type may contain one whose text is kept: reading the exact form takes much longer than parsing. */
+const keptTypes = new Map<GraphQLInputType, boolean>();
+
+function keepsText(type: GraphQLInputType): boolean {
+  const known = keptTypes.get(type);
+  if (known !== undefined) return known;
+  // A type within itself adds nothing.
+  keptTypes.set(type, false);
+  const named = getNamedType(type);
+  const keeps = isInputObjectType(named)
+    ? Object.values(named.getFields()).some((field) => keepsText(field.type))
+    : isScalarType(named) && named.extensions.keepsText === true;
+  keptTypes.set(type, keeps);
+  return keeps;
 }
 
 function keepTextsOf(type: GraphQLInputType, value: unknown, exact: ExactJson | undefined): unknown {

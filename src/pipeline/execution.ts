@@ -1,3 +1,4 @@
+import { performance } from 'node:perf_hooks';
 import { type ExecutionArgs, type ExecutionResult, execute, GraphQLError, subscribe } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import { recordDuration } from '../kernel/duration.ts';
@@ -28,18 +29,24 @@ export function executeWithGraphqlJs(): Plugin<OperationContext> {
 
 /** The cost above which a user's operations run one at a time, because each of them blocks the event loop for long. */
 const COSTLY = 1_000;
+const MIN_PAUSE_MS = 5;
 
 async function executeWithPermit(args: ExecutionArgs): Promise<ExecutionResult> {
   const context = args.contextValue as OperationContext;
   const permit = context.services.costlySemaphore.acquire(context.viewer?.userId ?? '', () => 0);
+  let before = performance.eventLoopUtilization();
   try {
     if (permit.acquired) {
       await recordDuration(permit.acquired, context.recordWait);
+      before = performance.eventLoopUtilization();
       await context.admitAgain().catch(rejectRequest);
     }
     return await execute(args);
   } finally {
-    permit.release();
+    // The user's next one begins after a pause for as long as the event loop has been busy, most of it with this one.
+    const { active } = performance.eventLoopUtilization(before);
+    if (active < MIN_PAUSE_MS) permit.release();
+    else setTimeout(permit.release, active);
   }
 }
 

@@ -91,7 +91,7 @@ interface TicketRow {
 
 const findTicket = createBatchLoader(async (database: Database, hashes: ReadonlyArray<Uint8Array>) => {
   const rows = await database.query<TicketRow>`
-    SELECT ticket.ticket_hash AS hash, ticket.user_id AS "userId", ticket.expires <= now() AS "hasExpired",
+    SELECT ticket.ticket_hash AS hash, ticket.user_id AS "userId", least(ticket.expires, ticket.session_expires) <= now() AS "hasExpired",
       ticket.used_at IS NOT NULL AS "isUsed", users.disabled_at IS NULL AS "isActive"
     FROM websocket_tickets AS ticket JOIN users ON users.id = ticket.user_id WHERE ticket.ticket_hash = ANY (${hashes}::bytea[])`;
   return pickRows(hashes.map(toHex), rows, ({ hash }) => toHex(hash));
@@ -107,7 +107,7 @@ export async function consumeTicket(database: Database, ticketHash: Uint8Array):
   const [row] = await database.query<RedeemedRow>`
     UPDATE websocket_tickets AS ticket SET used_at = now()
     FROM users, projects AS project
-    WHERE ticket.ticket_hash = ${ticketHash} AND ticket.used_at IS NULL AND ticket.expires > now()
+    WHERE ticket.ticket_hash = ${ticketHash} AND ticket.used_at IS NULL AND least(ticket.expires, ticket.session_expires) > now()
       AND users.id = ticket.user_id AND users.disabled_at IS NULL AND project.id = ticket.project_id
     RETURNING ticket.target, project.organization_id AS "organizationId", ticket.project_id AS "projectId",
       ticket.instance_id AS "instanceId", ticket.session_id AS "sessionId",

@@ -5,9 +5,11 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import WebSocket from 'ws';
 import { SocketConnection } from '../../src/transport/sockets/connection.ts';
+import { ServerSocket } from '../../src/transport/sockets/socket.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 import { countCases } from '../support/cases.ts';
 import { type FeedSocket, openSocket, publish } from '../support/feed.ts';
+import { openRawSocket } from '../support/raw.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -66,6 +68,35 @@ it('a peer that sends too many messages at once has to wait, and each of them is
   // The thousand are exceeded in the middle of a read, which is handled still.
   expect(Math.max(...handled.values())).toBeLessThanOrEqual(1_000 + READ_BYTES / TINY.length);
   feed.socket.terminate();
+});
+
+it('what comes in on a socket that was refused is counted, until it is closed', async () => {
+  const counted = vi.spyOn(ServerSocket.prototype, 'countMessage');
+  const socket = await openRawSocket(app.baseUrl, `${app.projectPath}/notifications/ws?ticket=none`);
+  socket.say(...Array.from({ length: 500 }, () => 'x'));
+  await expect.poll(() => counted.mock.calls.length).toBe(500);
+  counted.mockRestore();
+  expect(await socket.refused).toMatchObject({ code: 4401 });
+  socket.destroy();
+});
+
+it.each<[string, boolean, number]>([
+  ['counts as several messages', true, 20],
+  ['counts as more of them before anybody has signed in', false, 105],
+])('a large message %s', async (_label, isAcknowledged, count) => {
+  const feed = await open(isAcknowledged);
+  const { query } = subscription();
+  const large = isAcknowledged
+    ? { id: '1', type: 'subscribe', payload: { query: `${query}${' '.repeat(60_000)}`, variables: {} } }
+    : { id: 'x', type: 'complete', padding: ' '.repeat(1_500) };
+  for (let sent = 0; sent < count; sent += 1) say(feed, { ...large, id: String(sent) });
+  expect(await feed.closed).toMatchObject({ code: 4429 });
+});
+
+it('a message that completes an operation is short', async () => {
+  const feed = await open();
+  say(feed, { id: 'x', type: 'complete', padding: Array.from({ length: 10_000 }, () => ({})) });
+  expect(await feed.closed).toMatchObject({ code: 4400 });
 });
 
 it.each<[string, number, { code: number } | null]>([

@@ -96,6 +96,13 @@ it('is good for 30 seconds', async () => {
   for (let time = 0; time < 2; time += 1) expect(await redeem(path, ticket)).toEqual({ code: 4403, reason: 'ticket_expired' });
 });
 
+it('ends with the session that has taken it', async () => {
+  const { path, ticket } = await takeTicket(app);
+  await app.app.database.$executeRaw`UPDATE websocket_tickets SET session_expires = now() - interval '1 second' WHERE used_at IS NULL`;
+  expect(await consumeTicket(app.app.database, hashSecret(ticket))).toBeNull();
+  expect(await redeem(path, ticket)).toEqual({ code: 4403, reason: 'ticket_expired' });
+});
+
 // The embedded database has the clock of its process.
 it.runIf(isPostgres)('is good by the clock of the database: one replica may be ten minutes ahead of another', async () => {
   const early = await takeTicket(app);

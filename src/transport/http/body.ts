@@ -12,7 +12,7 @@ import { readPath } from './url.ts';
 
 const MAX_BODY_BYTES = 1024 * 1024;
 /** Each list, object and field takes many times the bytes of its text. */
-const MAX_BODY_PARTS = 100_000;
+const MAX_BODY_PARTS = 25_000;
 /** Bodies larger than `SMALL_BYTES` that are decoded, parsed and kept at the same time, in a process. */
 const LARGE_BODIES_AT_ONCE = 8;
 /**

@@ -1,9 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { refreshViewer } from '../../access/viewer.ts';
 import { recordDuration } from '../../kernel/duration.ts';
-import { isSmallBody } from './body.ts';
+import { declaresBody, isSmallBody } from './body.ts';
 import type { ContextDependencies } from './context.ts';
 import { type Exchange, exchangeOf, type Middleware } from './exchange.ts';
+
+/** How long an admission counts while the body arrives: as long as the lease of a socket does, until it is polled. */
+const ADMISSION_MAX_AGE_MS = 1_000;
 
 /**
  * Serves a request when the semaphore of its user, or without a user of its address, has a permit for it. The permit is held
@@ -18,7 +21,9 @@ export function withPermit(
     const { semaphore } = dependencies.services;
     // A small body is read before the request asks for a permit, so that a slow client holds none. A larger one is read with the
     // permit, so that it is not in memory while the request waits.
-    const readsEarly = request.method !== 'GET' && isSmallBody(request);
+    const hasBody = request.method !== 'GET' && declaresBody(request);
+    const readsEarly = hasBody && isSmallBody(request);
+    const admittedAt = performance.now();
     if (readsEarly) await exchange.readBody().catch(() => null);
     const permit = semaphore.acquire(exchange.owner, () => (readsEarly ? Number(request.headers['content-length'] ?? 0) : 0));
     exchange.releasePermit = permit.release;
@@ -28,8 +33,9 @@ export function withPermit(
         if (exchange.isAbandoned) permit.release();
         await recordDuration(permit.acquired, (milliseconds) => exchange.recordWait(milliseconds));
         response.off('close', permit.release);
-        await admitAgain(exchange, dependencies);
       }
+      if (hasBody && !readsEarly) await exchange.readBody().catch(() => null);
+      if (permit.acquired || performance.now() - admittedAt > ADMISSION_MAX_AGE_MS) await admitAgain(exchange, dependencies);
       await handle(request, response);
     } finally {
       permit.release();
@@ -37,7 +43,7 @@ export function withPermit(
   };
 }
 
-/** The credential, and access to the project, may have been revoked while the request waited. */
+/** The credential, and access to the project, may have been revoked while the request waited, or its body arrived. */
 async function admitAgain(exchange: Exchange, { database }: ContextDependencies): Promise<void> {
   exchange.viewer &&= await refreshViewer(database, exchange.viewer);
   exchange.prefetched = null;

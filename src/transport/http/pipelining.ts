@@ -1,4 +1,4 @@
-import { IncomingMessage, type ServerResponse } from 'node:http';
+import { IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { statusByCode } from '../../kernel/fault.ts';
 import { runInNextIteration } from '../../kernel/iteration.ts';
@@ -18,23 +18,46 @@ const REQUEST_BYTES = 4_096;
 const CHUNK_BYTES = 400;
 /** The unread chunks of a request that are not counted: nearly all bodies have fewer. */
 const MAX_UNCOUNTED_CHUNKS = 16;
+/** The most chunks of a body: the parser takes as long for one of a byte as for hundreds of bytes. */
+const MAX_CHUNKS = 10_000;
+/** The code of the error of a body with more. */
+export const TOO_MANY_CHUNKS = 'TOO_MANY_CHUNKS';
 
 /**
  * The class of all requests. When a connection closes, Node destroys each of its pipelined requests with an error, hundreds at
  * once. A request that has not started skips that, as nobody listens for its error yet.
  *
  * Node stops reading from the network when nobody takes a body, but parses all that it has received: that may be thousands of chunks
- * of one byte, which are counted until somebody takes the body.
+ * of one byte, which are counted until somebody takes the body. A body of too many chunks is malformed, also where it is dropped
+ * because its request has been answered.
  */
 export class QueuedRequest extends IncomingMessage {
   isWaiting = false;
   #chunks = 0;
+  #unreadChunks = 0;
   #reserved = 0;
 
   override push(chunk: unknown, encoding?: BufferEncoding): boolean {
+    if (chunk === null) return super.push(chunk);
+    this.#chunks += 1;
+    if (this.#chunks > MAX_CHUNKS) return this.#rejectChunk();
     const hasRoom = super.push(chunk, encoding);
-    if (chunk !== null && !this.readableFlowing) this.#countChunk(chunk as Buffer);
+    if (!this.readableFlowing) this.#countChunk(chunk as Buffer);
     return hasRoom;
+  }
+
+  /** Node calls this when it has sent a response before the body had arrived, and would drop the rest without a call of `push`. */
+  _dump(): void {
+    this.removeAllListeners('data');
+    this.resume();
+  }
+
+  #rejectChunk(): boolean {
+    if (this.#chunks > MAX_CHUNKS + 1) return false;
+    const failure = Object.assign(new Error('The body has too many chunks.'), { code: TOO_MANY_CHUNKS });
+    (this.socket as Socket & { server?: Server }).server?.emit('clientError', failure, this.socket);
+    this.socket.pause();
+    return false;
   }
 
   override resume(): this {
@@ -44,8 +67,8 @@ export class QueuedRequest extends IncomingMessage {
   }
 
   #countChunk({ length }: Buffer): void {
-    this.#chunks += 1;
-    const bytes = (this.isWaiting ? length : 0) + (this.#chunks > MAX_UNCOUNTED_CHUNKS ? CHUNK_BYTES : 0);
+    this.#unreadChunks += 1;
+    const bytes = (this.isWaiting ? length : 0) + (this.#unreadChunks > MAX_UNCOUNTED_CHUNKS ? CHUNK_BYTES : 0);
     if (bytes === 0) return;
     this.#reserved += bytes;
     requestQueueOf(this.socket)?.reserve(this, bytes);
@@ -68,6 +91,8 @@ interface Pending {
 /** The pipelined requests of one connection (RFC 9112, §9.3.2): one is being answered, and the others wait in their order. */
 export class RequestQueue {
   #current: IncomingMessage | null = null;
+  /** The last request that was answered, if its body had not arrived. */
+  #incomplete: IncomingMessage | null = null;
   #pending: Pending[] | null = null;
   #pause: NodeJS.Timeout | undefined;
 
@@ -87,6 +112,11 @@ export class RequestQueue {
   /** Whether no request is being answered. */
   get isIdle(): boolean {
     return this.#current === null;
+  }
+
+  /** Whether what arrives is still the body of a request that has been answered. */
+  get isBodyOfAnswered(): boolean {
+    return this.isIdle && this.#incomplete !== null && !this.#incomplete.complete;
   }
 
   /** Starts a request, which is current until its response is closed. */
@@ -125,6 +155,7 @@ export class RequestQueue {
    * Behind a proxy there is no pause, as the next request is another client's.
    */
   finish(isOverBudget: boolean): void {
+    this.#incomplete = this.#current?.complete === false ? this.#current : null;
     this.#current = null;
     const next = this.#pending?.shift();
     if (!next) return;

@@ -6,7 +6,7 @@ import { Fault, statusByCode } from '../../kernel/fault.ts';
 import { readRequestId } from './exchange.ts';
 import { faultHeaders, restBody } from './faults.ts';
 import { standardHeaders } from './headers.ts';
-import { requestQueueOf } from './pipelining.ts';
+import { requestQueueOf, TOO_MANY_CHUNKS } from './pipelining.ts';
 
 /** How long an answered socket stays open, so that the client can read the response. */
 const LINGER_MS = 1_000;
@@ -14,6 +14,7 @@ const LINGER_MS = 1_000;
 const details: Readonly<Record<string, string>> = {
   HPE_HEADER_OVERFLOW: 'The request line and headers are too large.',
   ERR_HTTP_REQUEST_TIMEOUT: 'The request did not arrive in time.',
+  [TOO_MANY_CHUNKS]: 'The body has too many chunks.',
 };
 
 export const invalidHttp = (detail = 'The request is not valid HTTP.'): Fault => Fault.invalidRequest(detail);
@@ -24,8 +25,8 @@ export function answerClientError(failure: NodeJS.ErrnoException, stream: Duplex
   const queue = requestQueueOf(socket);
   const { last = null } = queue ?? {};
   const answer = () => answerRaw(socket, invalidHttp(details[failure.code ?? '']));
-  // The client has gone.
-  if (!socket.writable || failure.code === 'ECONNRESET') socket.destroy();
+  // The client has gone, or has had its response.
+  if (!socket.writable || failure.code === 'ECONNRESET' || queue?.isBodyOfAnswered) socket.destroy();
   // The malformed bytes follow complete requests, which are answered first.
   else if (queue && last?.complete) queue.enqueueLast(last, answer);
   // The malformed bytes are in the body of a waiting request. The requests before it are answered first.

@@ -26,6 +26,12 @@ const MAX_INTERVALS = 20;
 const MESSAGE_INTERVAL_MS = 20;
 const MAX_BURST_MS = 4_000;
 /**
+ * A larger message counts as several, one for each so many bytes, as the time that it takes to parse grows with its size: the second
+ * is for those of a client that has not signed in.
+ */
+const MESSAGE_BYTES = 4 * 1024;
+const ANONYMOUS_MESSAGE_BYTES = 1024;
+/**
  * A ping or a pong counts as ten messages: while a fragmented message is incomplete, ws keeps the network chunks of its fragments in
  * memory, and with them all control frames that arrived in the same chunks.
  */
@@ -122,7 +128,7 @@ export class SocketConnection implements Principal {
     if (!this.isOpen) return;
     const protocol = this.#protocol;
     if (protocol?.receiveBytes) protocol.receiveBytes(bytes, isBinary);
-    else if (this.#countMessage(MESSAGE_INTERVAL_MS)) protocol?.receive(isBinary ? null : String(bytes));
+    else if (this.#countMessage(this.#intervalOf(bytes))) protocol?.receive(isBinary ? null : String(bytes));
   }
 
   /** Ends the lease and all operations of a socket that is no longer open. */
@@ -298,6 +304,10 @@ export class SocketConnection implements Principal {
     if (this.isOpen) this.#closing = { code, reason };
     this.socket.close(code, reason);
     this.stop();
+  }
+
+  #intervalOf({ length }: Buffer): number {
+    return MESSAGE_INTERVAL_MS * Math.max(1, Math.ceil(length / (this.viewer ? MESSAGE_BYTES : ANONYMOUS_MESSAGE_BYTES)));
   }
 
   /** Counts a message; returns whether it may be handled. Closes the socket of a peer that sends too fast or does not read. */

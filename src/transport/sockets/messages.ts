@@ -13,6 +13,8 @@ const MAX_DEPTH = 520;
 const MAX_ID_LENGTH = 255;
 /** The length of a ping or pong message: the payload of a ping is sent back in the pong. */
 const MAX_PING_LENGTH = 1_000;
+/** The length of the message that completes an operation: its id, each unit of which may be escaped. */
+const MAX_COMPLETE_LENGTH = 2_000;
 
 const clientMessages = new Set<unknown>([
   MessageType.ConnectionInit,
@@ -39,8 +41,9 @@ export function readMessage(text: string): Message | null {
 }
 
 function isTooLong(message: Message, text: string): boolean {
-  if ('id' in message) return message.id.length > MAX_ID_LENGTH;
-  return message.type !== MessageType.ConnectionInit && text.length > MAX_PING_LENGTH;
+  if ('id' in message && message.id.length > MAX_ID_LENGTH) return true;
+  if (message.type === MessageType.Complete) return text.length > MAX_COMPLETE_LENGTH;
+  return (message.type === MessageType.Ping || message.type === MessageType.Pong) && text.length > MAX_PING_LENGTH;
 }
 
 /** The message around each event of a subscription. */

@@ -38,7 +38,8 @@ export class ServerSocket extends WebSocket {
   /** Whether the user of the socket has paused it. */
   #isHeld = false;
 
-  listen(connection: SocketListener): void {
+  /** Null for a socket that is closed at once: what it receives is counted, and ignored. */
+  listen(connection: SocketListener | null): void {
     this.connection = connection;
     this.on('error', onError).on('ping', onPing).on('pong', onPong).on('message', onMessage).on('close', onClose);
   }

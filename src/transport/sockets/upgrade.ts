@@ -4,7 +4,6 @@ import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { GraphQLSchema } from 'graphql';
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL } from 'graphql-ws';
-import type { WebSocket } from 'ws';
 import { RateLimitFault } from '../../access/ratelimits.ts';
 import { Fault } from '../../kernel/fault.ts';
 import type { ValidDocuments } from '../../pipeline/documents.ts';
@@ -175,8 +174,8 @@ function limitSockets(quota: ConcurrencyLimit, prepared: PreparedUpgrade | Rejec
 }
 
 /** Closes a socket with the reason of its rejection, for a browser, which cannot read the response to an upgrade. */
-function closeRejected(metrics: Metrics, ws: WebSocket, { code, reason }: Rejection, log: Logger): void {
-  ws.on('error', () => {});
+function closeRejected(metrics: Metrics, ws: ServerSocket, { code, reason }: Rejection, log: Logger): void {
+  ws.listen(null);
   metrics.upgradeRefusals.inc({ code: reason });
   log.info({ code, reason }, 'socket refused');
   ws.close(code, reason);
