@@ -33,7 +33,7 @@ import { schema } from './schema.ts';
 import { deleteOldTickets } from './tickets/service.ts';
 import { createGraphqlHandler } from './transport/graphql/handler.ts';
 import { createClientAddresses, createOriginCheck } from './transport/http/addresses.ts';
-import { ConcurrencyLimit } from './transport/http/concurrency.ts';
+import { ConcurrencyLimit } from './transport/http/concurrencylimit.ts';
 import { ConnectionBuffers } from './transport/http/connectionbuffers.ts';
 import type { DemoOffer } from './transport/http/desk.ts';
 import { EventStreams } from './transport/http/eventstreams.ts';

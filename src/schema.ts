@@ -9,7 +9,7 @@ import './consoles/schema.ts';
 import './dashboards/schema.ts';
 import './notifications/schema.ts';
 import './notifications/publishing.ts';
-import './notifications/subscription.ts';
+import './notifications/feedschema.ts';
 import './resources/schema.ts';
 import './tickets/schema.ts';
 import { builder } from './graph/builder.ts';

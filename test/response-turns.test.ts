@@ -1,7 +1,7 @@
 import type { GraphQLResolveInfo } from 'graphql';
 import pLimit from 'p-limit';
 import { expect, it } from 'vitest';
-import { ResponseBudget } from '../src/graph/response.ts';
+import { ResponseBudget } from '../src/graph/responsebudget.ts';
 
 const MAX_BYTES = 8 * 2 ** 20;
 const SMALL_BYTES = 256 * 1024;

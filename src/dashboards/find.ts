@@ -2,7 +2,7 @@ import { hasRole, type InProject, type ProjectScope, projectIdsOf } from '../acc
 import type { Slice } from '../graph/keyset.ts';
 import { pickInProject } from '../graph/node.ts';
 import { type Order, rangeOf, sortRows } from '../graph/order.ts';
-import type { ReadWithinBudget, Sized } from '../graph/response.ts';
+import type { ReadWithinBudget, Sized } from '../graph/responsebudget.ts';
 import type { IdRange } from '../kernel/page.ts';
 import { groupRows, pickCounts } from '../kernel/rows.ts';
 import type { Database } from '../platform/database.ts';

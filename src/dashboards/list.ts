@@ -1,5 +1,5 @@
 import { hasRole, type ProjectScope } from '../access/scope.ts';
-import type { ReadWithinBudget, Sized } from '../graph/response.ts';
+import type { ReadWithinBudget, Sized } from '../graph/responsebudget.ts';
 import type { IdRange } from '../kernel/page.ts';
 
 /** A row of the table `dashboards`. */

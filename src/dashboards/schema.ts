@@ -11,7 +11,7 @@ import { NodeRef, registerNode } from '../graph/node.ts';
 import { implementOrder, orderedKeyset } from '../graph/order.ts';
 import { implementPage, pageArgs } from '../graph/pagefield.ts';
 import { ProjectRef, projectFields } from '../graph/project.ts';
-import { openReader, readWithoutHeavyFields } from '../graph/response.ts';
+import { openReader, readWithoutHeavyFields } from '../graph/responsebudget.ts';
 import { loadMember, UserRef } from '../graph/user.ts';
 import { Fault } from '../kernel/fault.ts';
 import { makePage, pageOffset, readPage } from '../kernel/page.ts';

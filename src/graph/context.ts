@@ -18,7 +18,7 @@ import type { KeyedSemaphore } from '../kernel/semaphore.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import type { Database } from '../platform/database.ts';
 import type { Logger } from '../platform/logger.ts';
-import { ResponseBudget, type ResponseContext, type ResponseLimits } from './response.ts';
+import { ResponseBudget, type ResponseContext, type ResponseLimits } from './responsebudget.ts';
 import type { UserDatabases } from './userdatabases.ts';
 
 /** The maximum number of what a user or a project may have. */

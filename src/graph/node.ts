@@ -6,7 +6,7 @@ import { parseUuid } from '../kernel/uuid.ts';
 import { builder } from './builder.ts';
 import type { Context, LoadInScope, LoadMany } from './context.ts';
 import { pageCost } from './cost.ts';
-import { openReader, type ReadWithinBudget, readWithoutHeavyFields } from './response.ts';
+import { openReader, type ReadWithinBudget, readWithoutHeavyFields } from './responsebudget.ts';
 
 /** The most ids in one call of `nodes`. */
 const MAX_NODES = 100;

@@ -5,7 +5,7 @@ import { exceedsBytes } from '../kernel/size.ts';
 import { deleteInBatches } from '../platform/cleanup.ts';
 import type { Database } from '../platform/database.ts';
 import type { Query } from '../platform/query.ts';
-import type { ReadWithinBudget, Sized } from './response.ts';
+import type { ReadWithinBudget, Sized } from './responsebudget.ts';
 
 /** The size of all stored responses of a user, beyond which no further key is accepted. */
 const MAX_BYTES_PER_USER = 64 * 1024 * 1024;

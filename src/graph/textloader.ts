@@ -2,7 +2,7 @@ import type { GraphQLResolveInfo } from 'graphql';
 import { pickRows } from '../kernel/rows.ts';
 import type { Database } from '../platform/database.ts';
 import type { Context } from './context.ts';
-import { openHeavyReader, type ReadWithinBudget, type Sized } from './response.ts';
+import { openHeavyReader, type ReadWithinBudget, type Sized } from './responsebudget.ts';
 
 /** A long text, with the id of its row; empty if it does not fit in the budget. */
 export interface SizedText extends Sized {

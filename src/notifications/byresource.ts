@@ -1,6 +1,6 @@
 import type { InProject } from '../access/scope.ts';
 import type { Slice } from '../graph/keyset.ts';
-import type { ReadWithinBudget } from '../graph/response.ts';
+import type { ReadWithinBudget } from '../graph/responsebudget.ts';
 import { groupRows, pickCounts } from '../kernel/rows.ts';
 import type { Database } from '../platform/database.ts';
 import { type FoundNotification, type ListedRow, loadListed } from './find.ts';

@@ -1,7 +1,7 @@
 import { type InProject, type ProjectScope, projectIdsOf } from '../access/scope.ts';
 import type { Slice } from '../graph/keyset.ts';
 import { pickInProject } from '../graph/node.ts';
-import type { ReadWithinBudget, Sized } from '../graph/response.ts';
+import type { ReadWithinBudget, Sized } from '../graph/responsebudget.ts';
 import { hasPage, makePage, type Page, type PageRequest, readPage } from '../kernel/page.ts';
 import { groupRows, pickCounts } from '../kernel/rows.ts';
 import type { Database, SqlClient } from '../platform/database.ts';

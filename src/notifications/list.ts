@@ -1,5 +1,5 @@
 import type { Severity } from '../generated/prisma/enums.ts';
-import type { Sized } from '../graph/response.ts';
+import type { Sized } from '../graph/responsebudget.ts';
 import type { Database } from '../platform/database.ts';
 import type { Query } from '../platform/query.ts';
 import type { Notification } from './log.ts';

@@ -9,7 +9,7 @@ import type { Slice } from '../graph/keyset.ts';
 import { loadInProject, loadNodeInProject, NodeRef, registerNode } from '../graph/node.ts';
 import { implementPage, pageArgs } from '../graph/pagefield.ts';
 import { ProjectRef, projectFields } from '../graph/project.ts';
-import { openReader, type ReadWithinBudget } from '../graph/response.ts';
+import { openReader, type ReadWithinBudget } from '../graph/responsebudget.ts';
 import { selectsAny } from '../graph/selection.ts';
 import { Fault } from '../kernel/fault.ts';
 import type { Database } from '../platform/database.ts';

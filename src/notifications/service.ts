@@ -2,7 +2,7 @@ import { type ProjectScope, projectIdsOf, requireRole } from '../access/scope.ts
 import type { Severity } from '../generated/prisma/enums.ts';
 import type { Services } from '../graph/context.ts';
 import type { Slice } from '../graph/keyset.ts';
-import type { ReadWithinBudget } from '../graph/response.ts';
+import type { ReadWithinBudget } from '../graph/responsebudget.ts';
 import { Fault } from '../kernel/fault.ts';
 import { toJsonText } from '../kernel/jsontext.ts';
 import { makePage, type Page, type PageRequest, pageOffset, readPage } from '../kernel/page.ts';

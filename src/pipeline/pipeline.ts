@@ -2,14 +2,15 @@ import type { GraphQLSchema } from 'graphql';
 import { createYoga, type YogaServerInstance } from 'graphql-yoga';
 import type { Context } from '../graph/context.ts';
 import { checkOperations } from './check.ts';
+import { awaitClients, finishResponses } from './delivering.ts';
 import { limitDocuments } from './documentlimits.ts';
 import { cacheDocuments, ValidDocuments } from './documents.ts';
 import type { GetEnveloped, HttpServerContext } from './enveloped.ts';
 import { executeWithGraphqlJs } from './execution.ts';
 import { formatResults } from './mask.ts';
 import { nameOperations } from './naming.ts';
-import { awaitClients, finishResponses, limitResponses } from './responses.ts';
-import { limitSubscriptions } from './subscriptions.ts';
+import { limitResponses } from './responselimits.ts';
+import { limitSubscriptions } from './subscriptionlimits.ts';
 import { type TrustedDocuments, trustDocuments, trustsNone, validateTrusted } from './trusted.ts';
 import { validateDocuments } from './validation.ts';
 

@@ -18,7 +18,7 @@ import type { Context } from '../../graph/context.ts';
 import { type Shareable, Source } from '../../graph/source.ts';
 import { createTextCache } from '../../kernel/cache.ts';
 import { getOrInsert } from '../../kernel/map.ts';
-import { checkEventSize } from '../../pipeline/responses.ts';
+import { checkEventSize } from '../../pipeline/responselimits.ts';
 import { cacheText } from './texts.ts';
 
 /** Most events are rendered within a twentieth of it. */

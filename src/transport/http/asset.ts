@@ -3,8 +3,8 @@ import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import accepts from 'accepts';
+import { markShared } from './countedresponse.ts';
 import type { Middleware } from './exchange.ts';
-import { markShared } from './response.ts';
 import { send, sendEmpty } from './send.ts';
 
 const compress = promisify(gzip);

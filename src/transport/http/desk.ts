@@ -8,7 +8,7 @@ import { Fault } from '../../kernel/fault.ts';
 import { packageRoot } from '../../platform/packageroot.ts';
 import { serveAsset } from './asset.ts';
 import { exchangeOf, type Middleware } from './exchange.ts';
-import { contentPolicy } from './pages.ts';
+import { contentPolicy } from './pagestyle.ts';
 import { sendJson } from './send.ts';
 import { readPath } from './url.ts';
 

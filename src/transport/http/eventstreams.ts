@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import { Fault } from '../../kernel/fault.ts';
-import { type ConcurrencyLimit, tooManySockets } from './concurrency.ts';
+import { type ConcurrencyLimit, tooManySockets } from './concurrencylimit.ts';
 
 const emptyBuffer = Buffer.alloc(0);
 

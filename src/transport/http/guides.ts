@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { icon, pageStyle } from './pages.ts';
+import { icon, pageStyle } from './pagestyle.ts';
 
 interface Guide {
   readonly title: string;

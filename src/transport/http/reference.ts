@@ -6,7 +6,7 @@ import { wantsPage } from './accept.ts';
 import { type Asset, serveAsset } from './asset.ts';
 import type { Middleware } from './exchange.ts';
 import { guides, renderGuide, renderGuideIndex, renderGuideList } from './guides.ts';
-import { pagePolicy } from './pages.ts';
+import { pagePolicy } from './pagestyle.ts';
 import { sendJson } from './send.ts';
 import { referencePage, referencePolicy, referenceScript } from './swagger.ts';
 import { queryText } from './url.ts';

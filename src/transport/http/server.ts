@@ -2,12 +2,12 @@ import { createServer, type IncomingMessage, type RequestListener, type Server }
 import type { Socket } from 'node:net';
 import { Fault } from '../../kernel/fault.ts';
 import { type ClientAddresses, normalizeAddress } from './addresses.ts';
-import { ConcurrencyLimit } from './concurrency.ts';
+import { ConcurrencyLimit } from './concurrencylimit.ts';
 import type { ConnectionBuffers } from './connectionbuffers.ts';
+import { createResponseClass } from './countedresponse.ts';
 import { attachRequestQueue, QueuedRequest, RequestQueue, requestQueueOf } from './pipelining.ts';
 import { answerClientError, answerRaw, destroy, rejectRequest } from './rawresponse.ts';
 import { checkHead, findHeadersFault, MAX_HEADERS } from './requesthead.ts';
-import { createResponseClass } from './response.ts';
 import { isOfferIgnored, isWebSocket, replayWithoutUpgrade, type Upgrade, upgradeOptions } from './upgradeoffer.ts';
 
 const timeouts = {

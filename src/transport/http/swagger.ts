@@ -1,5 +1,5 @@
 import { deskSession, signedInStyle } from './desksession.ts';
-import { contentPolicy } from './pages.ts';
+import { contentPolicy } from './pagestyle.ts';
 
 /** Replacements for those of Swagger UI's colours that have a contrast below 4.5:1. */
 const colours = `

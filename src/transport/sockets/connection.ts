@@ -8,7 +8,7 @@ import { toFault } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import type { WriteQueue } from '../delivery/queue.ts';
-import type { ConcurrencyLimit } from '../http/concurrency.ts';
+import type { ConcurrencyLimit } from '../http/concurrencylimit.ts';
 import type { ConnectionBuffers } from '../http/connectionbuffers.ts';
 import type { ContextDependencies } from '../http/context.ts';
 import { type CloseCode, closeCodes, metricCodes } from './close.ts';

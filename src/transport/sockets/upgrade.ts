@@ -12,7 +12,7 @@ import type { TrustedDocuments } from '../../pipeline/trusted.ts';
 import { logCause, toFault } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { Metrics } from '../../platform/metrics.ts';
-import { type ConcurrencyLimit, tooManySockets } from '../http/concurrency.ts';
+import { type ConcurrencyLimit, tooManySockets } from '../http/concurrencylimit.ts';
 import { readRequestId } from '../http/exchange.ts';
 import { answerRaw, destroy } from '../http/rawresponse.ts';
 import { readTrace } from '../http/trace.ts';

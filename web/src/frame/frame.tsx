@@ -6,9 +6,9 @@ import type { Failure } from '../graphql/link.ts';
 import { Boundary } from '../parts/boundary.tsx';
 import { Query } from '../parts/query.tsx';
 import { Connection } from './connection.tsx';
+import { recallProject, rememberProject } from './lastproject.ts';
 import { Menu } from './menu.tsx';
 import { Person } from './person.tsx';
-import { recallProject, rememberProject } from './recall.ts';
 import { Search } from './search.tsx';
 import { Switcher } from './switcher.tsx';
 

@@ -1,6 +1,6 @@
 import { MenuButton, MenuItem, MenuItemRadio, MenuProvider, MenuSeparator, Menu as Sheet } from '@ariakit/react';
 import { useDesk } from '../session/desk.tsx';
-import { rememberProject } from './recall.ts';
+import { rememberProject } from './lastproject.ts';
 import { type Theme, useTheme } from './theme.tsx';
 
 interface PersonProps {

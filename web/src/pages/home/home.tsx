@@ -1,6 +1,6 @@
 import { Redirect } from 'wouter';
 import { Frame } from '../../frame/frame.tsx';
-import { recallProject } from '../../frame/recall.ts';
+import { recallProject } from '../../frame/lastproject.ts';
 import { graphql } from '../../graphql/graphql.ts';
 import { toProject } from '../../parts/address.ts';
 import { Query } from '../../parts/query.tsx';

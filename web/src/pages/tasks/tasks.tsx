@@ -1,8 +1,8 @@
 import { graphql } from '../../graphql/graphql.ts';
 import { useAddress } from '../../parts/address.ts';
 import { Chips, Filters, keepKnown, useSort } from '../../parts/filters.tsx';
+import { useListAddress } from '../../parts/listaddress.ts';
 import { type Connection, useEndless } from '../../parts/pages.ts';
-import { useListAddress } from '../../parts/recall.ts';
 import { Empty } from '../../parts/states.tsx';
 import { DataTable } from '../../parts/table.tsx';
 import { useUpdates } from '../../parts/updates.ts';

@@ -1,7 +1,7 @@
 import { setImmediate as nextImmediate } from 'node:timers/promises';
 import { type ExecutionArgs, type ExecutionResult, GraphQLError } from 'graphql';
 import { isAsyncIterable, type Plugin } from 'graphql-yoga';
-import { findResponseOverflow, responseTooLarge } from '../graph/response.ts';
+import { findResponseOverflow, responseTooLarge } from '../graph/responsebudget.ts';
 import { Fault } from '../kernel/fault.ts';
 import { exceedsBytes } from '../kernel/size.ts';
 import { toFault } from '../platform/errors.ts';
@@ -10,42 +10,6 @@ import { toGraphqlError } from './mask.ts';
 
 /** The largest event that is delivered: a client can select the same field under many aliases. */
 const MAX_EVENT_BYTES = 4 * 1024 * 1024;
-
-/** Runs the `onResult` callbacks before a result is sent, such as the one that stores the response of an idempotency key. */
-export function finishResponses(): Plugin {
-  return {
-    onExecute: ({ args }: { args: ExecutionArgs }) => ({
-      onExecuteDone({ result, setResult }) {
-        if (isAsyncIterable(result)) return undefined;
-        const finished = (args.contextValue as OperationContext).finishResult(result);
-        // Whether the response was stored is unknown: the client has to send the request again.
-        return finished?.catch((failure) => setResult({ errors: [toError(toFault(failure))] }));
-      },
-    }),
-  };
-}
-
-/**
- * Reads no event of a stream before the client has been sent the one before: Yoga reads one ahead, which may take megabytes that no
- * limit would count.
- */
-export function awaitClients(): Plugin {
-  return {
-    onSubscribe: ({ args }: { args: ExecutionArgs }) => ({
-      onSubscribeResult({ result, setResult }) {
-        const { whenSent } = args.contextValue as OperationContext;
-        if (!whenSent || !isAsyncIterable(result)) return;
-        const events = result[Symbol.asyncIterator]();
-        const stream: AsyncIterableIterator<ExecutionResult> = {
-          next: () => whenSent().then(() => events.next()),
-          return: () => events.return?.() ?? Promise.resolve({ done: true, value: undefined }),
-          [Symbol.asyncIterator]: () => stream,
-        };
-        setResult(stream);
-      },
-    }),
-  };
-}
 
 /** Rejects a result that is too large before it is serialized; of a stream, only the event that is. */
 export function limitResponses(): Plugin {
@@ -86,7 +50,7 @@ export function checkEventSize(result: ExecutionResult): void {
 }
 
 /** A GraphQL error that carries its fault, which v1 formats itself. */
-function toError(fault: Fault): GraphQLError {
+export function toError(fault: Fault): GraphQLError {
   const { message, extensions } = toGraphqlError(fault);
   return new GraphQLError(message, { originalError: fault, extensions });
 }
