@@ -74,7 +74,6 @@ const OrganizationRef = builder.objectRef<Membership>('Organization').implement(
       {
         type: ProjectRef,
         description: 'The projects that the viewer may see, the oldest first.',
-        complexity: pageCost,
         resolve: ({ id }, args, context) => {
           const keyOf = (scope: ProjectScope) => scope.projectId;
           return resolveList({ args, keyOf, parseKey: parseUuid, count: () => countProjects(context, id) }, (slice) =>
@@ -95,7 +94,6 @@ const OrganizationRef = builder.objectRef<Membership>('Organization').implement(
       {
         type: OrganizationMemberRef,
         description: 'The members of the organization, ordered by user id.',
-        complexity: pageCost,
         resolve: ({ id }, args, { loadBatched }) =>
           resolveList({ args, ...byUser, count: () => loadBatched(countMembers, id) }, (slice) => loadBatched(listMembers, id, slice)),
       },
@@ -137,7 +135,6 @@ const ViewerRef = builder.objectRef<Viewer>('Viewer').implement({
       {
         type: OrganizationRef,
         description: 'The organizations that the viewer belongs to, the oldest first.',
-        complexity: pageCost,
         resolve: (viewer, args, { database }) =>
           resolveList({ args, ...byId, count: () => countOrganizations(database, viewer) }, (slice) =>
             listOrganizations(database, viewer, slice),
@@ -156,7 +153,6 @@ const ViewerRef = builder.objectRef<Viewer>('Viewer').implement({
       {
         type: ApiKeyRef,
         description: 'The viewer’s API keys, the newest first; a revoked or expired one for another 90 days. Only for a user session.',
-        complexity: pageCost,
         resolve: (_viewer, args, { database, requireSession }) =>
           resolveList({ args, ...byId, count: async () => countApiKeys(database, requireSession()) }, (slice) =>
             listApiKeys(database, requireSession(), slice),
@@ -185,7 +181,6 @@ builder.objectFields(ProjectRef, (t) => ({
     {
       type: ProjectMemberRef,
       description: 'The users who may see the project, ordered by user id.',
-      complexity: pageCost,
       resolve: (scope, args, { loadByProject }) =>
         resolveList({ args, ...byUser, count: () => loadByProject(countProjectMembers, scope) }, (slice) =>
           loadByProject(listProjectMembers, scope, slice),

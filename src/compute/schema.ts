@@ -164,7 +164,6 @@ builder.objectFields(ProjectRef, (t) => ({
     {
       type: InstanceRef,
       description: 'The instances, the oldest first by default.',
-      complexity: pageCost,
       args: {
         filter: t.arg({ type: InstanceFilterInput, description: 'Only items that match this filter.' }),
         orderBy: t.arg({ type: InstanceOrder, description: 'The order of the list.' }),
@@ -191,7 +190,6 @@ builder.objectFields(ProjectRef, (t) => ({
     {
       type: TaskRef,
       description: 'The tasks, the newest first by default.',
-      complexity: pageCost,
       args: {
         filter: t.arg({ type: TaskFilterInput, description: 'Only items that match this filter.' }),
         orderBy: t.arg({ type: TaskOrder, description: 'The order of the list.' }),
@@ -214,7 +212,6 @@ builder.prismaObjectField('Instance', 'tasks', (t) =>
     {
       type: TaskRef,
       description: 'The tasks of the instance, the newest first by default.',
-      complexity: pageCost,
       args: {
         filter: t.arg({ type: InstanceTaskFilterInput, description: 'Only items that match this filter.' }),
         orderBy: t.arg({ type: TaskOrder, description: 'The order of the list.' }),

@@ -1,7 +1,6 @@
 import type { ConsoleEnd, ConsoleKind } from '../generated/prisma/enums.ts';
 import { builder } from '../graph/builder.ts';
 import { byId, implementConnection, resolveList } from '../graph/connection.ts';
-import { pageCost } from '../graph/cost.ts';
 import { describeValues } from '../graph/enums.ts';
 import { idempotencyKey, runIdempotently } from '../graph/idempotency.ts';
 import { ownInstance } from '../graph/instance.ts';
@@ -119,7 +118,6 @@ builder.objectField(ProjectRef, 'consoleSessions', (t) =>
     {
       type: ConsoleSessionRef,
       description: 'The console sessions of the project, the newest first: all of them for its admins, the viewer’s own for others.',
-      complexity: pageCost,
       args: { filter: t.arg({ type: ConsoleSessionFilterInput, description: 'Only items that match this filter.' }) },
       resolve: (scope, { filter: given, ...args }, context) => {
         const filter = given ?? {};
@@ -137,7 +135,6 @@ builder.prismaObjectField('Instance', 'consoleSessions', (t) =>
       type: ConsoleSessionRef,
       description:
         'The console sessions of the instance, the newest first: all of them for the project’s admins, the viewer’s own for others.',
-      complexity: pageCost,
       resolve: ({ id, projectId }, args, { loadInScope }) => {
         const count = () => loadInScope(countInstanceSessions, projectId, id);
         return resolveList({ args, ...byId, count }, (slice) => loadInScope(listInstanceSessions, projectId, id, slice));

@@ -86,7 +86,6 @@ builder.objectFields(ProjectRef, (t) => ({
     {
       type: DashboardRef,
       description: 'The dashboards that the viewer may see, the oldest first by default.',
-      complexity: pageCost,
       args: { orderBy: t.arg({ type: DashboardOrder, description: 'The order of the list.' }) },
       resolve: (scope, { orderBy, ...args }, context, info) => {
         const order = orderBy ?? defaultDashboardOrder;

@@ -136,7 +136,6 @@ builder.objectFields(ProjectRef, (t) => ({
     {
       type: NotificationRef,
       description: 'The notifications of the project, the newest first.',
-      complexity: pageCost,
       args: { filter: t.arg({ type: NotificationFilterInput, description: 'Only items that match this filter.' }) },
       resolve: (scope, { filter: given, ...args }, context, info) => {
         const filter = readFilter(given);
@@ -171,7 +170,6 @@ builder.prismaObjectField('Instance', 'notifications', (t) =>
     {
       type: NotificationRef,
       description: 'The notifications about the instance, the newest first.',
-      complexity: pageCost,
       resolve: ({ id, projectId }, args, context, info) => {
         const read = openReader(context, info, heavyFields);
         const count = () => context.loadInScope(countByResource, projectId, id);

@@ -5,7 +5,6 @@ import type { ResourceKind } from '../generated/prisma/enums.ts';
 import { builder } from '../graph/builder.ts';
 import { implementConnection, resolveList } from '../graph/connection.ts';
 import type { Context, LoadByProject, LoadInScope } from '../graph/context.ts';
-import { pageCost } from '../graph/cost.ts';
 import { ownInstance } from '../graph/instance.ts';
 import type { Slice } from '../graph/keyset.ts';
 import { type NodeName, NodeRef, registerNode } from '../graph/node.ts';
@@ -111,7 +110,6 @@ builder.objectFields(ProjectRef, (t) => ({
     {
       type: VolumeRef,
       description: 'The volumes, the oldest first by default.',
-      complexity: pageCost,
       args: { orderBy: t.arg({ type: VolumeOrder, description: 'The order of the list.' }) },
       resolve: resolveResources('volumes', listVolumes),
     },
@@ -121,7 +119,6 @@ builder.objectFields(ProjectRef, (t) => ({
     {
       type: SnapshotRef,
       description: 'The snapshots, the oldest first.',
-      complexity: pageCost,
       resolve: resolveResources('snapshots', listSnapshots),
     },
     SnapshotConnection,
@@ -130,7 +127,6 @@ builder.objectFields(ProjectRef, (t) => ({
     {
       type: BackupRef,
       description: 'The backups, the oldest first.',
-      complexity: pageCost,
       resolve: resolveResources('backups', listBackups),
     },
     BackupConnection,
@@ -139,7 +135,6 @@ builder.objectFields(ProjectRef, (t) => ({
     {
       type: VpcRef,
       description: 'The virtual private clouds, the oldest first.',
-      complexity: pageCost,
       resolve: resolveResources('vpcs', listVpcs),
     },
     VpcConnection,
@@ -148,7 +143,6 @@ builder.objectFields(ProjectRef, (t) => ({
     {
       type: SshKeyRef,
       description: 'The SSH keys, the oldest first.',
-      complexity: pageCost,
       resolve: resolveResources('ssh_keys', listSshKeys),
     },
     SshKeyConnection,
@@ -169,7 +163,6 @@ builder.prismaObjectFields('Instance', (t) => ({
     {
       type: VolumeRef,
       description: 'The volumes of the instance, the oldest first by default.',
-      complexity: pageCost,
       args: { orderBy: t.arg({ type: VolumeOrder, description: 'The order of the list.' }) },
       resolve: resolveInstanceResources('volumes', listInstanceVolumes),
     },
@@ -179,7 +172,6 @@ builder.prismaObjectFields('Instance', (t) => ({
     {
       type: SnapshotRef,
       description: 'The snapshots of the instance, the oldest first.',
-      complexity: pageCost,
       resolve: resolveInstanceResources('snapshots', (database, instances, slice) =>
         listInstanceResources(database, 'snapshots', instances, slice),
       ),
@@ -190,7 +182,6 @@ builder.prismaObjectFields('Instance', (t) => ({
     {
       type: BackupRef,
       description: 'The backups of the instance, the oldest first.',
-      complexity: pageCost,
       resolve: resolveInstanceResources('backups', (database, instances, slice) =>
         listInstanceResources(database, 'backups', instances, slice),
       ),
