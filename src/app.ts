@@ -1,7 +1,6 @@
 import { mkdir, readFile } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { totalmem } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openRateLimits, type RateLimits } from './access/ratelimits.ts';
 import { RevocationWatcher } from './access/revocation.ts';
@@ -11,6 +10,8 @@ import { deleteOldTaskCounters } from './compute/overview.ts';
 import type { Config } from './config.ts';
 import { Consoles } from './consoles/consoles.ts';
 import { deleteOldRecords } from './consoles/store.ts';
+import { registerGauges } from './gauges.ts';
+import type { Services } from './graph/context.ts';
 import { deleteOldStoredResponses } from './graph/storedresponse.ts';
 import { UserDatabases } from './graph/userdatabases.ts';
 import { FairLimit } from './kernel/fairlimit.ts';
@@ -21,10 +22,8 @@ import { pruneNotifications } from './notifications/retention.ts';
 import { createPipeline, type Pipeline } from './pipeline/pipeline.ts';
 import { readTrusted } from './pipeline/trusted.ts';
 import { type Database, type DatabaseOptions, openDatabase, vacuumEmbedded } from './platform/database.ts';
-import type { PoolState } from './platform/driver.ts';
-import { countInternalErrors } from './platform/errors.ts';
 import { collectGarbage } from './platform/garbage.ts';
-import { countJobFailures, scheduleJob } from './platform/jobs.ts';
+import { scheduleJob } from './platform/jobs.ts';
 import { createLogger, type Logger } from './platform/logger.ts';
 import { type Metrics, openMetrics } from './platform/metrics.ts';
 import { OperatorError } from './platform/operatorerror.ts';
@@ -37,9 +36,9 @@ import { ConcurrencyLimit } from './transport/http/concurrencylimit.ts';
 import { ConnectionBuffers } from './transport/http/connectionbuffers.ts';
 import type { DemoOffer } from './transport/http/desk.ts';
 import { EventStreams } from './transport/http/eventstreams.ts';
-import { createHttpHandler } from './transport/http/handler.ts';
+import { createHttpHandler, type HttpDependencies } from './transport/http/handler.ts';
 import { createHttpServer } from './transport/http/server.ts';
-import { bindRoute } from './transport/rest/route.ts';
+import { type BoundRoute, bindRoute } from './transport/rest/route.ts';
 import { routes } from './transport/rest/routes.ts';
 import { warmUp } from './transport/rest/warmup.ts';
 import { createSocketEndpoint, type SocketEndpoint } from './transport/sockets/upgrade.ts';
@@ -110,76 +109,24 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     const watch = new RevocationWatcher({ database, log });
     lifecycle.onClose(() => watch.close());
     const hubs = new Hubs({ database, wakeups: redis ? openSharedWakeups(redis) : openLocalWakeups(), log });
-    const { retentionDays, consoleRecordDays } = config;
-    const cleanups: Record<string, (signal: AbortSignal) => Promise<unknown>> = {
-      'delete old tickets': (signal) => deleteOldTickets(database, signal),
-      'delete old stored responses': (signal) => deleteOldStoredResponses(database, signal),
-      'delete ended API keys': (signal) => deleteEndedApiKeys(database, signal),
-      'delete old task counters': (signal) => deleteOldTaskCounters(database, signal),
-      ...(config.database === null && { 'vacuum the embedded database': () => vacuumEmbedded(database) }),
-      ...(consoleRecordDays !== null && {
-        'delete old console records': (signal) => deleteOldRecords(database, consoleRecordDays, signal),
-      }),
-      ...(retentionDays !== null && { 'prune the logs': (signal) => pruneNotifications(database, retentionDays, signal) }),
-    };
-    for (const [name, work] of Object.entries(cleanups)) lifecycle.onClose(scheduleJob(name, CLEANUP_INTERVAL_MS, work, log));
+    scheduleCleanups(config, database, lifecycle, log);
     const consoles = new Consoles({ database, watch, log, limits: config.consoles });
     lifecycle.onClose(() => consoles.close());
-    const responseLimits = { ...config.responses, largeResponses: new FairLimit(LARGE_RESPONSES_AT_ONCE) };
-    const semaphore = new KeyedSemaphore(OPERATIONS_AT_ONCE);
-    const userDatabases = new UserDatabases(database, config.database?.pool ?? 1, log);
-    const services = {
-      semaphore,
-      costlySemaphore: new KeyedSemaphore(COSTLY_OPERATIONS_AT_ONCE),
-      userDatabases,
-      hubs,
-      consoles,
-      responseLimits,
-      quotas: config.quotas,
-    };
+    const services = createServices({ config, database, hubs, consoles, log });
     const addresses = createClientAddresses(config.trustedProxies);
     const buffers = new ConnectionBuffers({ limits: config.buffers, onEnd: () => metrics.unreadEnds.inc() });
     const health = { lifecycle, connections, redis, metrics };
     const dependencies = { schema, pipeline, database, services, watch, tokens, rateLimits, log, config, addresses, buffers, ...health };
     let demo: DemoOffer | null = null;
-    const socketLimit = new ConcurrencyLimit(config.socketsPerUser);
-    const streams = new EventStreams(socketLimit, Math.ceil(config.maxConnections / CONNECTIONS_PER_STREAM));
-    const graphql = createGraphqlHandler({ ...dependencies, streams });
-    const rest = routes.map((route) => bindRoute(schema, route));
-    const sockets = createSocketEndpoint({
-      ...dependencies,
-      ...pipeline,
-      quota: socketLimit,
-      isAllowedOrigin: createOriginCheck(dependencies),
-    });
-    const server = createHttpServer({
-      handler: createHttpHandler({ ...dependencies, graphql, rest, demoOffer: () => demo }),
-      upgrade: sockets.upgrade,
-      addresses,
-      buffers,
-      config,
-      onRefusedConnection: () => metrics.connectionRefusals.inc(),
-      onUntrustedProxy: (address) =>
-        log.warn(
-          { address },
-          'X-Forwarded-For of a peer that TRUST_PROXY does not name: if it is your proxy, all its clients count as one',
-        ),
-    });
-    lifecycle.onClose(() => closeServer(server));
-    // Closers run in reverse order: streamed responses must have ended before the server waits for its responses.
-    lifecycle.onClose(() => hubs.close());
-    lifecycle.onClose(() => streams.close());
-    // A stopping replica gives its balancer time to notice; with an embedded database there is no other replica.
-    const drainMs = config.drainSeconds * 1000;
-    lifecycle.onClose(() => Promise.all([sockets.drain(drainMs), config.database && sleep(drainMs)]));
-    registerGauges({ metrics, connections, semaphore, hubs, consoles, sockets, buffers, buffersLimit: config.buffers.inAll });
+    const { server, sockets, rest } = openTransports({ ...dependencies, demoOffer: () => demo }, lifecycle);
+    registerGauges({ metrics, connections, ...services, sockets, buffers, buffersLimit: config.buffers.inAll });
     return {
       database,
       tokens,
       rateLimits,
       log,
       metrics,
-      count: () => ({ executing: semaphore.executing, sockets: sockets.count(), ...hubs.count(), watched: watch.size }),
+      count: () => ({ executing: services.semaphore.executing, sockets: sockets.count(), ...hubs.count(), watched: watch.size }),
       warmUp: () => {
         const opening = { ...OPENING, atOnce: config.database?.pool ?? 1 };
         return lifecycle.runStartup(
@@ -212,57 +159,86 @@ async function openPipeline({ trusted, subscriptionsPerUser }: Config): Promise<
   }
 }
 
-interface GaugeSources {
-  readonly metrics: Metrics;
-  readonly connections: PoolState | null;
-  readonly semaphore: KeyedSemaphore;
-  readonly hubs: Hubs;
-  readonly consoles: Consoles;
-  readonly sockets: SocketEndpoint;
-  readonly buffers: ConnectionBuffers;
-  readonly buffersLimit: number;
+/** Deletes what is old from time to time. */
+function scheduleCleanups(config: Config, database: Database, lifecycle: Lifecycle, log: Logger): void {
+  const { retentionDays, consoleRecordDays } = config;
+  const cleanups: Record<string, (signal: AbortSignal) => Promise<unknown>> = {
+    'delete old tickets': (signal) => deleteOldTickets(database, signal),
+    'delete old stored responses': (signal) => deleteOldStoredResponses(database, signal),
+    'delete ended API keys': (signal) => deleteEndedApiKeys(database, signal),
+    'delete old task counters': (signal) => deleteOldTaskCounters(database, signal),
+    ...(config.database === null && { 'vacuum the embedded database': () => vacuumEmbedded(database) }),
+    ...(consoleRecordDays !== null && {
+      'delete old console records': (signal) => deleteOldRecords(database, consoleRecordDays, signal),
+    }),
+    ...(retentionDays !== null && { 'prune the logs': (signal) => pruneNotifications(database, retentionDays, signal) }),
+  };
+  for (const [name, work] of Object.entries(cleanups)) lifecycle.onClose(scheduleJob(name, CLEANUP_INTERVAL_MS, work, log));
 }
 
-/** The memory that the process may use, in bytes: that of its container, or else of the machine. */
-const MEMORY_LIMIT = Math.min(process.constrainedMemory() || Number.POSITIVE_INFINITY, totalmem());
+interface ServiceDependencies extends Pick<Services, 'hubs' | 'consoles'> {
+  readonly config: Config;
+  readonly database: Database;
+  readonly log: Logger;
+}
 
-function registerGauges({ metrics, connections, semaphore, hubs, consoles, sockets, buffers, buffersLimit }: GaugeSources): void {
-  metrics.counter(
-    'portico_internal_errors_total',
-    'Failures that are defects, over every transport; each has a line in the log.',
-    countInternalErrors,
-  );
-  // The label is not `job`, which Prometheus sets to the name of what it scrapes.
-  metrics.counters('portico_job_failures_total', 'Runs of periodic jobs that failed.', 'name', countJobFailures);
-  metrics.gauge('portico_operations_executing', 'Operations under way, without subscriptions that have begun.', () => semaphore.executing);
-  metrics.gauge('portico_operations_waiting', 'Operations that wait for others of their user.', () => semaphore.waiting);
-  metrics.gauge('portico_sockets', 'WebSockets open.', () => sockets.count());
-  metrics.gauge('portico_unread_bytes', 'What waits in memory for peers that do not read.', () => buffers.bytes);
-  metrics.gauge('portico_unread_limit_bytes', 'How much may wait for them: MAX_UNREAD_MIB.', () => buffersLimit);
-  metrics.gauge('portico_memory_limit_bytes', 'The memory of the container, or of the machine.', () => MEMORY_LIMIT);
-  metrics.gauge('portico_feed_hubs', 'Projects whose notifications are being streamed.', () => hubs.count().hubs);
-  metrics.gauge('portico_feed_followers', 'Feeds open, over WebSockets and server-sent events.', () => hubs.count().followers);
-  metrics.gauge(
-    'portico_feed_lag_entries',
-    'Notifications in the log that this process has not read, in the worst project.',
-    () => hubs.measure().lag,
-  );
-  metrics.gauge(
-    'portico_feed_backlog_entries',
-    'How far the slowest feed is behind what this process has read.',
-    () => hubs.measure().backlog,
-  );
-  metrics.gauge(
-    'portico_feed_reads_waiting',
-    'Feeds that wait for their turn to read the log for themselves.',
-    () => hubs.measure().waiting,
-  );
-  metrics.gauges('portico_consoles', 'Console sessions open, with somebody attached and without.', 'state', () => consoles.count());
-  if (connections) {
-    metrics.gauges('portico_database_connections', 'The pool: busy and idle connections, and queries that wait for one.', 'state', () =>
-      connections.count(),
-    );
-  }
+/** What resolvers share for as long as the process lives. */
+function createServices({ config, database, hubs, consoles, log }: ServiceDependencies): Services {
+  return {
+    semaphore: new KeyedSemaphore(OPERATIONS_AT_ONCE),
+    costlySemaphore: new KeyedSemaphore(COSTLY_OPERATIONS_AT_ONCE),
+    userDatabases: new UserDatabases(database, config.database?.pool ?? 1, log),
+    hubs,
+    consoles,
+    responseLimits: { ...config.responses, largeResponses: new FairLimit(LARGE_RESPONSES_AT_ONCE) },
+    quotas: config.quotas,
+  };
+}
+
+interface TransportDependencies extends Omit<HttpDependencies, 'graphql' | 'rest'> {
+  readonly config: Config;
+  readonly metrics: Metrics;
+  readonly buffers: ConnectionBuffers;
+}
+
+interface Transports {
+  readonly server: Server;
+  readonly sockets: SocketEndpoint;
+  /** The routes of v1, which the warm-up requests too. */
+  readonly rest: readonly BoundRoute[];
+}
+
+/** Opens the server of all transports; its port is opened later. Closed, they end before what they depend on. */
+function openTransports(dependencies: TransportDependencies, lifecycle: Lifecycle): Transports {
+  const { config, pipeline, services, addresses, buffers, metrics, log } = dependencies;
+  const socketLimit = new ConcurrencyLimit(config.socketsPerUser);
+  const streams = new EventStreams(socketLimit, Math.ceil(config.maxConnections / CONNECTIONS_PER_STREAM));
+  const graphql = createGraphqlHandler({ ...dependencies, streams });
+  const rest = routes.map((route) => bindRoute(schema, route));
+  const sockets = createSocketEndpoint({
+    ...dependencies,
+    ...pipeline,
+    quota: socketLimit,
+    isAllowedOrigin: createOriginCheck(dependencies),
+  });
+  const server = createHttpServer({
+    handler: createHttpHandler({ ...dependencies, graphql, rest }),
+    upgrade: sockets.upgrade,
+    addresses,
+    buffers,
+    config,
+    onRefusedConnection: () => metrics.connectionRefusals.inc(),
+    onUntrustedProxy: (address) =>
+      log.warn({ address }, 'X-Forwarded-For of a peer that TRUST_PROXY does not name: if it is your proxy, all its clients count as one'),
+  });
+  lifecycle.onClose(() => closeServer(server));
+  // Closers run in reverse order: streamed responses must have ended before the server waits for its responses.
+  lifecycle.onClose(() => services.hubs.close());
+  lifecycle.onClose(() => streams.close());
+  // A stopping replica gives its balancer time to notice; with an embedded database there is no other replica.
+  const drainMs = config.drainSeconds * 1000;
+  lifecycle.onClose(() => Promise.all([sockets.drain(drainMs), config.database && sleep(drainMs)]));
+  return { server, sockets, rest };
 }
 
 function listen(server: Server, port: number, host: string): Promise<AddressInfo> {

@@ -23,7 +23,7 @@ import { logRequests } from './requestlog.ts';
 import { sendJson } from './send.ts';
 import { readTarget } from './url.ts';
 
-interface HttpDependencies extends ContextDependencies, HealthDependencies, Pick<DeskDependencies, 'demoOffer'> {
+export interface HttpDependencies extends ContextDependencies, HealthDependencies, Pick<DeskDependencies, 'demoOffer'> {
   readonly schema: GraphQLSchema;
   readonly addresses: ClientAddresses;
   readonly pipeline: Pipeline;
