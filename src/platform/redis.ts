@@ -23,47 +23,30 @@ export interface Redis {
   run<Result>(command: () => Promise<Result>): Promise<Result>;
 }
 
+/** The options of both connections. */
+const connectionOptions = {
+  enableOfflineQueue: false,
+  maxRetriesPerRequest: 0,
+  // An increment that may have been executed must not be repeated.
+  autoResendUnfulfilledCommands: false,
+  retryStrategy: () => RECONNECT_MS,
+  connectTimeout: 2_000,
+  // A connection that leaves a command unanswered for so long is considered dead, and replaced.
+  socketTimeout: 5_000,
+  keepAlive: 10_000,
+  // A server that answers READONLY has become a replica. Its name may lead to the new primary by now, so connect again.
+  reconnectOnError: (failure: Error) => failure.message.startsWith('READONLY'),
+  connectionName: 'portico',
+};
+
 /** Connects in the background, so that a start does not wait for Redis. */
 export function openRedis({ url, prefix }: { url: string; prefix: string }, lifecycle: Lifecycle, log: Logger): Redis {
-  const settings = {
-    enableOfflineQueue: false,
-    maxRetriesPerRequest: 0,
-    // An increment that may have been executed must not be repeated.
-    autoResendUnfulfilledCommands: false,
-    retryStrategy: () => RECONNECT_MS,
-    connectTimeout: 2_000,
-    // A connection that leaves a command unanswered for so long is considered dead, and replaced.
-    socketTimeout: 5_000,
-    keepAlive: 10_000,
-    // A server that answers READONLY has become a replica. Its name may lead to the new primary by now, so connect again.
-    reconnectOnError: (failure: Error) => failure.message.startsWith('READONLY'),
-    connectionName: 'portico',
-  };
-  const commands = new RedisClient(url, settings);
+  const commands = new RedisClient(url, connectionOptions);
   // The driver's own resubscription drops an error, such as a missing right to the channel: `ready` subscribes below instead.
-  const subscriber = new RedisClient(url, { ...settings, autoResubscribe: false });
+  const subscriber = new RedisClient(url, { ...connectionOptions, autoResubscribe: false });
   const channel = `${prefix}:wakeups`;
-  /** A rate limiter as the budgets use it, for the probe. */
-  const counter = new RateLimiterRedis({ points: 2 ** 31, duration: 60, keyPrefix: prefix, storeClient: commands });
-  /** Why there is no connection. The error of a probe does not say it. */
-  let connectionError: Error | null = null;
-  /** A connection that the server has closed has no error until the next one fails. */
-  const causeOf = (failure: unknown) =>
-    connectionError ?? (failure instanceof ReplyError ? failure : new Error('the connection was closed'));
-  /**
-   * Selects the database that the URL names, because the driver would silently use database 0 if that does not exist. Then sends
-   * every kind of command that Portico uses: a server that is read-only, out of memory or disk, or that denies the user a right would
-   * still answer a mere PING.
-   */
-  const probe = async () => {
-    await commands.select(commands.options.db ?? 0);
-    await Promise.all([
-      commands.set(`${prefix}:probe`, 0, 'EX', 60),
-      counter.consume('probe'),
-      commands.publish(channel, ''),
-      subscriber.status === 'ready' && subscriber.subscribe(channel),
-    ]);
-  };
+  const causeOf = trackConnectionError(commands);
+  const probe = createProbe({ prefix, commands, subscriber, channel });
   const breaker = new Breaker({
     name: 'redis',
     probe: () => probe().catch((failure) => Promise.reject(causeOf(failure))),
@@ -72,16 +55,10 @@ export function openRedis({ url, prefix }: { url: string; prefix: string }, life
     log,
   });
   /** The first attempt to connect; null when it has ended. Commands of the start wait for it, within their own timeout. */
-  let connecting: Promise<void> | null = new Promise((resolve) => {
-    for (const event of ['ready', 'close'] as const) commands.once(event, resolve);
-  });
+  let connecting: Promise<void> | null = whenFirstAttemptEnds(commands);
   void connecting.then(() => (connecting = null));
   commands.on('close', () => breaker.startProbing());
-  commands.on('error', (failure) => (connectionError = failure));
-  commands.on('ready', () => {
-    connectionError = null;
-    breaker.startProbing();
-  });
+  commands.on('ready', () => breaker.startProbing());
   subscriber.on('ready', () => void subscriber.subscribe(channel).catch(() => breaker.startProbing()));
   // The breaker reports the outage: a warning for every attempt to reconnect would flood the log.
   for (const connection of [commands, subscriber]) connection.on('error', (failure) => log.debug({ err: failure }, 'redis'));
@@ -108,4 +85,39 @@ export function openRedis({ url, prefix }: { url: string; prefix: string }, life
       }
     },
   };
+}
+
+/**
+ * Selects the database that the URL names, because the driver would silently use database 0 if that does not exist. Then sends
+ * every kind of command that Portico uses: a server that is read-only, out of memory or disk, or that denies the user a right would
+ * still answer a mere PING.
+ */
+function createProbe({ prefix, commands, subscriber, channel }: Omit<Redis, 'isAway' | 'run'>): () => Promise<void> {
+  /** A rate limiter as the budgets use it. */
+  const counter = new RateLimiterRedis({ points: 2 ** 31, duration: 60, keyPrefix: prefix, storeClient: commands });
+  return async () => {
+    await commands.select(commands.options.db ?? 0);
+    await Promise.all([
+      commands.set(`${prefix}:probe`, 0, 'EX', 60),
+      counter.consume('probe'),
+      commands.publish(channel, ''),
+      subscriber.status === 'ready' && subscriber.subscribe(channel),
+    ]);
+  };
+}
+
+/** Returns a function that says why a probe has failed, which its own error does not: why there is no connection. */
+function trackConnectionError(commands: RedisClient): (failure: unknown) => unknown {
+  let connectionError: Error | null = null;
+  commands.on('error', (failure) => (connectionError = failure));
+  commands.on('ready', () => (connectionError = null));
+  // A connection that the server has closed has no error until the next one fails.
+  return (failure) => connectionError ?? (failure instanceof ReplyError ? failure : new Error('the connection was closed'));
+}
+
+/** Resolves when the first attempt to connect has succeeded or failed. */
+function whenFirstAttemptEnds(commands: RedisClient): Promise<void> {
+  return new Promise((resolve) => {
+    for (const event of ['ready', 'close'] as const) commands.once(event, resolve);
+  });
 }
