@@ -5,7 +5,7 @@ import { FairLimit } from '../src/kernel/fairlimit.ts';
 import { Fault } from '../src/kernel/fault.ts';
 import { KeyedSemaphore } from '../src/kernel/semaphore.ts';
 import { checkOperation } from '../src/pipeline/check.ts';
-import type { Enveloped } from '../src/pipeline/enveloped.ts';
+import type { PipelineSteps } from '../src/pipeline/operation.ts';
 import { createPipeline } from '../src/pipeline/pipeline.ts';
 import { literalErrorsOf } from '../src/pipeline/validation.ts';
 import { createLogger } from '../src/platform/logger.ts';
@@ -59,7 +59,7 @@ async function ask({ query, operationName, variables: variableValues }: Drawn): 
   return write(await enveloped.execute({ schema, document, operationName, variableValues, contextValue }));
 }
 
-function parseAllowed(enveloped: Enveloped, query: string): DocumentNode | null {
+function parseAllowed(enveloped: PipelineSteps, query: string): DocumentNode | null {
   try {
     const document = enveloped.parse(query);
     const errors = enveloped.validate(schema, document);

@@ -17,8 +17,8 @@ import { readBindings, type VariableBindings, variableErrors } from '../graph/va
 import { forgetExactJson } from '../kernel/exactjson.ts';
 import { Fault, type FieldErrors } from '../kernel/fault.ts';
 import { getOrInsert } from '../kernel/map.ts';
-import type { OperationContext } from './enveloped.ts';
 import { maskError, toGraphqlError } from './mask.ts';
+import type { OperationContext } from './operation.ts';
 import { literalErrorsOf } from './validation.ts';
 
 /**

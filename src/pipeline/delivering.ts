@@ -1,7 +1,7 @@
 import type { ExecutionArgs, ExecutionResult } from 'graphql';
 import { isAsyncIterable, type Plugin } from 'graphql-yoga';
 import { toFault } from '../platform/errors.ts';
-import type { OperationContext } from './enveloped.ts';
+import type { OperationContext } from './operation.ts';
 import { toError } from './responselimits.ts';
 
 /** Runs the `onResult` callbacks before a result is sent, such as the one that stores the response of an idempotency key. */

@@ -5,8 +5,8 @@ import { recordDuration } from '../kernel/duration.ts';
 import { Fault, statusByCode } from '../kernel/fault.ts';
 import { toFault } from '../platform/errors.ts';
 import { findCost } from './check.ts';
-import type { OperationContext } from './enveloped.ts';
 import { graphqlExtensions, toGraphqlError } from './mask.ts';
+import type { OperationContext } from './operation.ts';
 
 /**
  * Executes by graphql-js itself, which keeps the fields of a response in the order of the document. Documents are not compiled:
@@ -19,9 +19,9 @@ export function executeWithGraphqlJs(): Plugin<OperationContext> {
       setExecuteFn(isCostly ? executeWithPermit : execute);
     },
     onSubscribe({ args, setSubscribeFn, setResultAndStopExecution }) {
-      const { delivery, subscribe: deliver } = args.contextValue as OperationContext;
+      const { responseForm, subscribe: deliver } = args.contextValue as OperationContext;
       // A stream that cannot be sent would stay open behind an empty response.
-      if (delivery === 'whole') setResultAndStopExecution({ errors: [toGraphqlError(Fault.invalidRequest(noStream))] });
+      if (responseForm === 'single') setResultAndStopExecution({ errors: [toGraphqlError(Fault.invalidRequest(noStream))] });
       setSubscribeFn(deliver ?? subscribe);
     },
   };

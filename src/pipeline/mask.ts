@@ -4,7 +4,7 @@ import { Fault, statusByCode } from '../kernel/fault.ts';
 import { toJsonText } from '../kernel/jsontext.ts';
 import { logCause, toFault } from '../platform/errors.ts';
 import type { Logger } from '../platform/logger.ts';
-import type { HttpServerContext, OperationContext } from './enveloped.ts';
+import type { HttpServerContext, OperationContext } from './operation.ts';
 
 /** A fault as GraphQL's `extensions`. */
 export function graphqlExtensions({ code, fields, context }: Fault): Record<string, unknown> {

@@ -1,6 +1,6 @@
 import { type DocumentNode, type ExecutionArgs, getOperationAST, Kind } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
-import type { OperationContext } from './enveloped.ts';
+import type { OperationContext } from './operation.ts';
 
 /** Passes the name of the operation to the transport, for its log and metrics. */
 export function nameOperations(): Plugin {

@@ -5,8 +5,8 @@ import { findResponseOverflow, responseTooLarge } from '../graph/responsebudget.
 import { Fault } from '../kernel/fault.ts';
 import { exceedsBytes } from '../kernel/size.ts';
 import { toFault } from '../platform/errors.ts';
-import type { OperationContext } from './enveloped.ts';
 import { toGraphqlError } from './mask.ts';
+import type { OperationContext } from './operation.ts';
 
 /** The largest event that is delivered: a client can select the same field under many aliases. */
 const MAX_EVENT_BYTES = 4 * 1024 * 1024;

@@ -3,8 +3,8 @@ import type { Plugin } from 'graphql-yoga';
 import { Fault } from '../kernel/fault.ts';
 import { toJsonText } from '../kernel/jsontext.ts';
 import type { ValidDocuments } from './documents.ts';
-import type { OperationContext } from './enveloped.ts';
 import { toGraphqlError } from './mask.ts';
+import type { OperationContext } from './operation.ts';
 
 /** The characters of a subscription's variables, as JSON. */
 const MAX_VARIABLES_CHARACTERS = 1_000;

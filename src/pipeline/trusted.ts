@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { GraphQLError, Source } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import { Fault, statusByCode } from '../kernel/fault.ts';
-import type { Enveloped } from './enveloped.ts';
 import { toGraphqlError } from './mask.ts';
+import type { PipelineSteps } from './operation.ts';
 
 /** The documents that the operator trusts. */
 export interface TrustedDocuments {
@@ -33,7 +33,7 @@ export function readTrusted(json: string): ReadonlyMap<string, string> {
 /** Throws an Error for the first document that is not valid against the schema or exceeds the limits of documents. */
 export function validateTrusted(
   { texts }: TrustedDocuments,
-  { schema, parse, validate }: Pick<Enveloped, 'schema' | 'parse' | 'validate'>,
+  { schema, parse, validate }: Pick<PipelineSteps, 'schema' | 'parse' | 'validate'>,
 ) {
   for (const [hash, text] of texts) {
     const [error] = findErrors(() => validate(schema, parse(text)));

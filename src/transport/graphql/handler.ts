@@ -6,8 +6,8 @@ import { findProjectIds } from '../../graph/accesscheck.ts';
 import type { Context, Services } from '../../graph/context.ts';
 import { moveExactJson } from '../../kernel/exactjson.ts';
 import { Fault } from '../../kernel/fault.ts';
-import type { Enveloped } from '../../pipeline/enveloped.ts';
 import { maskResult, withText } from '../../pipeline/mask.ts';
+import type { PipelineSteps } from '../../pipeline/operation.ts';
 import type { Pipeline } from '../../pipeline/pipeline.ts';
 import { findText, type TrustedDocuments } from '../../pipeline/trusted.ts';
 import { type Accepted, readAccept } from '../http/accept.ts';
@@ -69,10 +69,17 @@ export function createGraphqlHandler(dependencies: ContextDependencies & { pipel
     const isHead = request.method === 'HEAD';
     // Yoga does not support HEAD, which is GET without the body: Node omits that.
     if (isHead) request.method = 'GET';
-    const delivery = canStream && !isHead ? 'results' : 'whole';
-    if (delivery === 'results') dependencies.streams.add(response, exchange.viewer?.userId ?? null);
+    const responseForm = canStream && !isHead ? 'stream' : 'single';
+    if (responseForm === 'stream') dependencies.streams.add(response, exchange.viewer?.userId ?? null);
     const whenSent = () => whenTaken(response);
-    await yoga(request, response, { exchange, delivery, mediaType, streams: dependencies.streams, whenSent, openContext: () => context });
+    await yoga(request, response, {
+      exchange,
+      responseForm,
+      mediaType,
+      streams: dependencies.streams,
+      whenSent,
+      openContext: () => context,
+    });
     if (isHead) request.method = 'HEAD';
   });
   return (request, response, next) => {
@@ -98,7 +105,7 @@ export function createGraphqlHandler(dependencies: ContextDependencies & { pipel
     if (typeof body.query === 'string') await documents.takeTurn(exchange.owner, body.query);
     const operation = request.url === '/graphql' ? readOperation(body) : null;
     if (operation && mediaType) {
-      const enveloped = getEnveloped({ exchange, delivery: 'whole', openContext: () => context });
+      const enveloped = getEnveloped({ exchange, responseForm: 'single', openContext: () => context });
       const result = await runOperation(enveloped, operation, { canStream, trusted });
       if (result) {
         await sendResult(response, result, { mediaType, context });
@@ -138,7 +145,7 @@ interface RunOptions {
  * for a client that accepts a stream.
  */
 async function runOperation(
-  enveloped: Enveloped,
+  enveloped: PipelineSteps,
   request: OperationRequest,
   { canStream, trusted }: RunOptions,
 ): Promise<ExecutionResult | null> {

@@ -26,9 +26,9 @@ import { recordDuration } from '../../kernel/duration.ts';
 import { Fault } from '../../kernel/fault.ts';
 import { spliceTexts, toJsonText } from '../../kernel/jsontext.ts';
 import type { ValidDocuments } from '../../pipeline/documents.ts';
-import type { Enveloped, GetEnveloped } from '../../pipeline/enveloped.ts';
 import { maskError } from '../../pipeline/mask.ts';
 import { labelOperation } from '../../pipeline/naming.ts';
+import type { GetEnveloped, PipelineSteps } from '../../pipeline/operation.ts';
 import { findText, readHash, type TrustedDocuments } from '../../pipeline/trusted.ts';
 import { toFault } from '../../platform/errors.ts';
 import { SlowLog } from '../../platform/slowlog.ts';
@@ -97,7 +97,7 @@ export function createGraphqlSockets(injected: GraphqlSocketDependencies): (conn
 
 /** An operation and its pipeline. It is passed through graphql-ws as the root value, which no resolver reads. */
 interface OperationRun {
-  readonly pipeline: Enveloped;
+  readonly pipeline: PipelineSteps;
   readonly operation: SocketOperation;
 }
 

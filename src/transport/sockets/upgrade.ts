@@ -7,7 +7,7 @@ import { GRAPHQL_TRANSPORT_WS_PROTOCOL } from 'graphql-ws';
 import { RateLimitFault } from '../../access/ratelimits.ts';
 import { Fault } from '../../kernel/fault.ts';
 import type { ValidDocuments } from '../../pipeline/documents.ts';
-import type { GetEnveloped } from '../../pipeline/enveloped.ts';
+import type { GetEnveloped } from '../../pipeline/operation.ts';
 import type { TrustedDocuments } from '../../pipeline/trusted.ts';
 import { logCause, toFault } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/logger.ts';

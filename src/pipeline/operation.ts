@@ -19,8 +19,8 @@ interface ServerContext {
   openContext(): Context;
   /** Receives the names of the operation. */
   readonly exchange?: OperationExchange;
-  /** Whether the transport can send the results of a subscription one by one, or responses as a whole. */
-  readonly delivery?: 'whole' | 'results';
+  /** What can be sent over HTTP: a single response, or the results of a subscription one by one, as a stream. */
+  readonly responseForm?: 'single' | 'stream';
   /** Resolves when what has been sent of a subscription is no longer in memory: no event is read before that. */
   readonly whenSent?: () => Promise<void>;
   /** How a subscription begins over a transport that delivers the events itself; without it each event is executed and yielded. */
@@ -37,7 +37,7 @@ export type OperationContext = Context & Omit<ServerContext, 'openContext'>;
 type Subscribe = (args: ExecutionArgs) => Promise<AsyncIterableIterator<ExecutionResult> | ExecutionResult>;
 
 /** The steps of the pipeline for one operation. */
-export interface Enveloped {
+export interface PipelineSteps {
   readonly schema: GraphQLSchema;
   parse(source: string): DocumentNode;
   validate(schema: GraphQLSchema, document: DocumentNode): readonly GraphQLError[];
@@ -46,7 +46,7 @@ export interface Enveloped {
   readonly subscribe: Subscribe;
 }
 
-export type GetEnveloped = (context: ServerContext) => Enveloped;
+export type GetEnveloped = (context: ServerContext) => PipelineSteps;
 
 /** The server context of a request over HTTP. */
 export interface HttpServerContext extends ServerContext {
