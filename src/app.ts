@@ -128,7 +128,7 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
       metrics,
       count: () => ({ executing: services.semaphore.executing, sockets: sockets.count(), ...hubs.count(), watched: watch.size }),
       warmUp: () => {
-        const opening = { ...OPENING, atOnce: config.database?.pool ?? 1 };
+        const opening = { ...OPENING, atOnce: config.database?.poolSize ?? 1 };
         return lifecycle.runStartup(
           warmUp(rest, { ...dependencies, ...opening })
             .then(collectGarbage)
@@ -187,7 +187,7 @@ function createServices({ config, database, hubs, consoles, log }: ServiceDepend
   return {
     semaphore: new KeyedSemaphore(OPERATIONS_AT_ONCE),
     costlySemaphore: new KeyedSemaphore(COSTLY_OPERATIONS_AT_ONCE),
-    userDatabases: new UserDatabases(database, config.database?.pool ?? 1, log),
+    userDatabases: new UserDatabases(database, config.database?.poolSize ?? 1, log),
     hubs,
     consoles,
     responseLimits: { ...config.responses, largeResponses: new FairLimit(LARGE_RESPONSES_AT_ONCE) },

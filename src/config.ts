@@ -47,7 +47,7 @@ export const environment = z.object({
     .regex(/^[\w:.-]{1,64}$/, 'Letters, digits and _ : . - only, at most 64')
     .default('portico'),
   PLAINTEXT_HOSTS: list
-    .pipe(z.array(z.string().refine(isHost, 'Must be names or addresses, without a scheme, a port and brackets')))
+    .pipe(z.array(z.string().refine(isPlainHost, 'Must be names or addresses, without a scheme, a port and brackets')))
     .default([]),
   JWT_JWKS_URL: httpUrl.optional(),
   JWT_ISSUER: z.string().min(1).optional(),
@@ -91,7 +91,7 @@ function toConfig(settings: z.output<typeof environment>) {
     publicUrl: settings.PUBLIC_URL?.replace(/\/+$/, '') ?? null,
     dataDir: resolve(settings.DATA_DIR),
     /** PostgreSQL; null: the embedded database in `dataDir`. */
-    database: settings.DATABASE_URL ? { url: settings.DATABASE_URL, pool: settings.DATABASE_POOL } : null,
+    database: settings.DATABASE_URL ? { url: settings.DATABASE_URL, poolSize: settings.DATABASE_POOL } : null,
     /** Shared by the replicas: rate windows and wake-ups. Null: each process has its own. */
     redis: settings.REDIS_URL ? { url: settings.REDIS_URL, prefix: settings.REDIS_PREFIX } : null,
     /** The identity provider, and the client id of the desk; null: tokens are signed with a local key in `dataDir`. */
@@ -240,7 +240,7 @@ function namesSeveralHosts(text: string): boolean {
  * Whether `hostOf` could return the text. A text with a scheme, a port or brackets would never equal the host of a URL, so that
  * PLAINTEXT_HOSTS would silently have no effect.
  */
-function isHost(text: string): boolean {
+function isPlainHost(text: string): boolean {
   return isIPv6(text) || !/[/:[\]@*]/.test(text);
 }
 

@@ -96,7 +96,7 @@ describe('what is set', () => {
       host: '::1',
       publicUrl: 'https://api.example/portico',
       dataDir: '/var/lib/portico',
-      database: { url: 'postgresql://portico:pw@db.example:5433/portico?sslmode=require', pool: 40 },
+      database: { url: 'postgresql://portico:pw@db.example:5433/portico?sslmode=require', poolSize: 40 },
       redis: { url: 'rediss://:pw@redis.example', prefix: 'staging' },
       identityProvider: {
         jwksUrl: 'https://login.example/jwks',

@@ -22,7 +22,7 @@ import { databaseUrl, execute, fillDemo } from './support/database.ts';
 import { readList } from './support/lists.ts';
 import { makeProject } from './support/world.ts';
 
-const open = (url: string) => openDatabase({ dataDir: tmpdir(), database: { url, pool: 1 } }, new Lifecycle());
+const open = (url: string) => openDatabase({ dataDir: tmpdir(), database: { url, poolSize: 1 } }, new Lifecycle());
 
 it('a certificate that cannot be read is named, as part of DATABASE_URL', async () => {
   const opening = open('postgresql://portico:secret@127.0.0.1/portico?sslmode=verify-full&sslrootcert=/nowhere/ca.crt');
@@ -142,7 +142,7 @@ it.runIf('server' in origin)('a migration whose connection is lost while it wait
   await other.connect();
   await other.query(`SELECT pg_advisory_lock(${LOCK_KEY})`);
   const lifecycle = new Lifecycle();
-  const opening = openDatabase({ dataDir: tmpdir(), database: { url, pool: 1 } }, lifecycle, { log: createLogger('silent') });
+  const opening = openDatabase({ dataDir: tmpdir(), database: { url, poolSize: 1 } }, lifecycle, { log: createLogger('silent') });
   const cut = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}' AND wait_event = 'advisory'`;
   await expect.poll(async () => (await execute(origin.server, cut)).length).toBe(1);
   await other.end();
@@ -203,7 +203,7 @@ it.runIf('server' in origin)('settings of the database, and options of the URL, 
   for (const setting of settings as string[]) await execute(origin.server, setting);
   const lifecycle = new Lifecycle();
   const urlWithOptions = `${url}?options=${encodeURIComponent('-c search_path=elsewhere -c timezone=Asia/Tokyo -c work_mem=8MB')}`;
-  const { database } = await openDatabase({ dataDir: tmpdir(), database: { url: urlWithOptions, pool: 1 } }, lifecycle);
+  const { database } = await openDatabase({ dataDir: tmpdir(), database: { url: urlWithOptions, poolSize: 1 } }, lifecycle);
   const user = await database.user.create({ data: { email: 'olivia@acme.example', name: 'Olivia', created: new Date('2026-02-01') } });
   const rows = await database.query<Record<string, unknown>>`
     SELECT id, created, current_setting('idle_session_timeout') AS idle, current_setting('transaction_timeout', true) AS transaction,

@@ -85,15 +85,15 @@ function parseName(value: unknown): string {
   return tooLong ? reject(tooLong) : name;
 }
 
-function parseJson(value: unknown, maxBytes = MAX_JSON_BYTES): unknown {
+function checkJson(value: unknown, maxBytes = MAX_JSON_BYTES): unknown {
   const problem = jsonProblem(value, maxBytes);
   return problem ? reject(problem) : value;
 }
 
-function parseJsonObject(given: unknown): unknown {
+function checkJsonObject(given: unknown): unknown {
   const value = given instanceof JsonText ? given.value : given;
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return reject('Must be a JSON object.');
-  return parseJson(given, MAX_JSON_OBJECT_BYTES);
+  return checkJson(given, MAX_JSON_OBJECT_BYTES);
 }
 
 const isoDateTime = /^(\d{4})-(\d\d)-(\d\d)T\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/;
@@ -168,14 +168,14 @@ builder.scalarType('JSON', {
   description: `Any JSON value of up to 256 KiB, ${JSON_IS_KEPT}`,
   extensions: { jsonSchema: {}, keepsText: true } satisfies ScalarExtensions,
   serialize: (value) => value,
-  ...parsers((value) => parseJson(value), jsonOfLiteral(MAX_JSON_BYTES)),
+  ...parsers((value) => checkJson(value), jsonOfLiteral(MAX_JSON_BYTES)),
 });
 
 builder.scalarType('JSONObject', {
   description: `A JSON object of up to 64 KiB, ${JSON_IS_KEPT}`,
   extensions: { jsonSchema: { type: 'object', additionalProperties: true }, keepsText: true } satisfies ScalarExtensions,
   serialize: (value) => value,
-  ...parsers(parseJsonObject, jsonOfLiteral(MAX_JSON_OBJECT_BYTES)),
+  ...parsers(checkJsonObject, jsonOfLiteral(MAX_JSON_OBJECT_BYTES)),
 });
 
 builder.scalarType('SafeInt', {

@@ -41,7 +41,7 @@ interface OpenedDatabase {
 
 interface DatabaseSettings {
   readonly dataDir: string;
-  readonly database: { readonly url: string; readonly pool: number } | null;
+  readonly database: { readonly url: string; readonly poolSize: number } | null;
 }
 
 export interface DatabaseOptions {
@@ -128,9 +128,9 @@ function openPoolDriver(pool: Pool): Driver {
   };
 }
 
-async function openPool({ url, pool: size }: { url: string; pool: number }, lifecycle: Lifecycle, log: Logger): Promise<Pool> {
+async function openPool({ url, poolSize }: { url: string; poolSize: number }, lifecycle: Lifecycle, log: Logger): Promise<Pool> {
   const session = await retryUntilDatabaseAnswers(() => migratePostgres(url), log);
-  const pool = new Pool({ url, size, log, session });
+  const pool = new Pool({ url, size: poolSize, log, session });
   lifecycle.onClose(() => pool.end());
   return pool;
 }

@@ -79,7 +79,7 @@ const remedies: Readonly<Record<string, string>> = {
 };
 
 /** Explains an error of the file system. Null for any other error, and for one that names no file. */
-export function describeFileFailure(failure: unknown, path = readPath(failure)): string | null {
+export function describeFileFailure(failure: unknown, path = pathOfFailure(failure)): string | null {
   const { code } = failure as { code?: unknown };
   if (path === null || typeof code !== 'string') return null;
   const remedy = isForeign(path)
@@ -97,7 +97,7 @@ function isForeign(path: string): boolean {
   }
 }
 
-function readPath(failure: unknown): string | null {
+function pathOfFailure(failure: unknown): string | null {
   const { path, dest, syscall } = failure as { path?: unknown; dest?: unknown; syscall?: unknown };
   // For a Unix socket, `path` is the server's address.
   if (syscall === 'connect') return null;

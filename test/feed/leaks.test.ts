@@ -45,7 +45,7 @@ it('leaves nothing behind when sockets close at any moment of their subscribing'
   await keeper.until(({ type }) => type === 'ready');
   const before = { ...app.app.count(), timers: countTimers() };
   // Each idle connection of the pool has a timer of its own, and there may be more of them now than before.
-  const mostTimers = before.timers + (app.config.database?.pool ?? 0);
+  const mostTimers = before.timers + (app.config.database?.poolSize ?? 0);
   expect(before).toMatchObject({ sockets: 1, hubs: 1, followers: 1, watched: 2 });
   let next = 0;
   const lane = async () => {

@@ -43,7 +43,7 @@ let types: ReadonlyArray<{ readonly name: string; readonly isEnum: boolean; read
 beforeAll(async () => {
   const url = await copyTemplate();
   lifecycle = new Lifecycle();
-  ({ database } = await openDatabase({ dataDir: tmpdir(), database: { url, pool: 1 } }, lifecycle));
+  ({ database } = await openDatabase({ dataDir: tmpdir(), database: { url, poolSize: 1 } }, lifecycle));
   client = new pg.Client({ connectionString: url, options: '-c timezone=UTC' });
   await client.connect();
   const { rows } = await client.query(`

@@ -559,7 +559,7 @@ it('an empty database is made ready in the order of the guide, and the gateway t
   const open = async (role: Role) => {
     const lifecycle = new Lifecycle();
     try {
-      await openDatabase({ dataDir: tmpdir(), database: { url: urlOf(role, databaseUrl(server, emptyName)), pool: 1 } }, lifecycle);
+      await openDatabase({ dataDir: tmpdir(), database: { url: urlOf(role, databaseUrl(server, emptyName)), poolSize: 1 } }, lifecycle);
     } finally {
       await lifecycle.close();
     }

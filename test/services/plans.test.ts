@@ -63,7 +63,7 @@ afterAll(async () => {
 
 async function makeTenth(url: string): Promise<void> {
   const lifecycle = new Lifecycle();
-  await openDatabase({ dataDir: tmpdir(), database: { url, pool: 1 } }, lifecycle);
+  await openDatabase({ dataDir: tmpdir(), database: { url, poolSize: 1 } }, lifecycle);
   await lifecycle.close();
   const client = new pg.Client({ connectionString: url });
   await client.connect();

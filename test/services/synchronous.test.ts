@@ -17,7 +17,7 @@ beforeAll(async () => {
   await execute(cluster.url, "ALTER SYSTEM SET synchronous_standby_names = 'away'");
   await cluster.stop();
   await cluster.start();
-  const open = async (url: string) => (await openDatabase({ dataDir: '', database: { url, pool: 4 } }, lifecycle)).database;
+  const open = async (url: string) => (await openDatabase({ dataDir: '', database: { url, poolSize: 4 } }, lifecycle)).database;
   await execute(withoutStandby(), 'CREATE ROLE delegate LOGIN IN ROLE postgres; ALTER ROLE delegate SET role = postgres');
   database = await open(cluster.url);
   delegate = await open(cluster.url.replace('postgres@', 'delegate@'));

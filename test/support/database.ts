@@ -67,7 +67,7 @@ async function prepareTemplate(project: TestProject, server: string) {
 /** Migrates an empty PostgreSQL database, and fills it with the demo. */
 export async function fillDemo(url: string): Promise<void> {
   const lifecycle = new Lifecycle();
-  const { database } = await openDatabase({ dataDir: tmpdir(), database: { url, pool: 2 } }, lifecycle);
+  const { database } = await openDatabase({ dataDir: tmpdir(), database: { url, poolSize: 2 } }, lifecycle);
   await seedDemo(database);
   await lifecycle.close();
 }

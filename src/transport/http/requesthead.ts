@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { Fault } from '../../kernel/fault.ts';
-import { isHost } from './addresses.ts';
+import { isHostHeader } from './addresses.ts';
 import { invalidHttp } from './rawresponse.ts';
 
 /** The fault of a request's version or Host header (RFC 9112, §2.3 and §3.2); null where both are valid. */
@@ -10,7 +10,7 @@ export function checkHead(request: IncomingMessage): Fault | null {
   const [host, ...more] = request.headersDistinct.host ?? [];
   if (more.length > 0) return Fault.invalidRequest('The header Host is given more than once.');
   if (host === undefined && httpVersion === '1.1') return Fault.invalidRequest('The header Host is missing.');
-  if (host && !isHost(host)) return Fault.invalidRequest('The header Host is not a host.');
+  if (host && !isHostHeader(host)) return Fault.invalidRequest('The header Host is not a host.');
   return null;
 }
 
@@ -30,7 +30,7 @@ function hasOtherHost({ url = '', headers: { host } }: IncomingMessage): boolean
   if (scheme === undefined || host === undefined) return false;
   // A scheme decides the default port; `file:` and others would also have a syntax of their own.
   const protocol = /^(https|wss)$/i.test(scheme) ? 'https' : 'http';
-  const [named, given] = [authority, host].map((text) => (isHost(text) ? new URL(`${protocol}://${text}`).host : null));
+  const [named, given] = [authority, host].map((text) => (isHostHeader(text) ? new URL(`${protocol}://${text}`).host : null));
   return named === null || named !== given;
 }
 

@@ -104,9 +104,9 @@ export function bindRoute(schema: GraphQLSchema, route: Route): BoundRoute {
       const version = bindings.has('if_match') && readIfMatch(request.ifMatch);
       const key = bindings.has('idempotency_key') && readIdempotencyKey(request.idempotencyKey);
       // The path and the headers come last, so that no body can select another tenant.
-      const variables = { ...input, ...readPath(request.pathParameters), ...version, ...key };
+      const variables = { ...input, ...parsePathIds(request.pathParameters), ...version, ...key };
       const errors = variableErrors(bindings, variables);
-      if (errors) throw await rejectFields({ schema, document, operation, variables }, request.openContext(), errors);
+      if (errors) throw await findRejection({ schema, document, operation, variables }, request.openContext(), errors);
       const data = readData(await request.execute(document, variables, advice), bindings);
       return makeResponse(route, route.response(data), request);
     },
@@ -114,7 +114,7 @@ export function bindRoute(schema: GraphQLSchema, route: Route): BoundRoute {
 }
 
 /** Returns the failure: field errors for a caller with access to the project, `not_found` for one without. */
-async function rejectFields(parsed: ParsedOperation, context: Context, errors: FieldErrors): Promise<unknown> {
+async function findRejection(parsed: ParsedOperation, context: Context, errors: FieldErrors): Promise<unknown> {
   const [rejected] = await findInaccessibleFields(parsed, context);
   return rejected ? rejected.failure : Fault.invalidFields(errors);
 }
@@ -155,7 +155,7 @@ function renameFields(bindings: VariableBindings, fields: FieldErrors): FieldErr
 }
 
 /** Throws `not_found` for a malformed id, as for an unknown one. */
-function readPath(parameters: Readonly<Record<string, string>>): Record<string, string> {
+function parsePathIds(parameters: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(parameters).map(([name, value]) => {
       const id = parseUuid(value);

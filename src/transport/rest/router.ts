@@ -21,15 +21,16 @@ interface RestDependencies extends ContextDependencies {
 export function createRestRouter(bound: readonly BoundRoute[], dependencies: RestDependencies): express.Router {
   const router = express.Router({ caseSensitive: true, strict: true });
   const guards = [dependencies.admitRequest, requireViewer] as RequestHandler[];
-  for (const route of bound) {
-    const run = withPermit(dependencies, (request, response) => serve(route, dependencies, request as express.Request, response));
+  for (const boundRoute of bound) {
+    const { route, name, headers } = boundRoute;
+    const run = withPermit(dependencies, (request, response) => serve(boundRoute, dependencies, request as express.Request, response));
     const handler: Middleware = (request, response, next) => {
       const exchange = exchangeOf(request);
-      exchange.operation = route.name;
-      for (const [header, value] of Object.entries(route.headers)) exchange.headers.push(header, value);
+      exchange.operation = name;
+      for (const [header, value] of Object.entries(headers)) exchange.headers.push(header, value);
       return run(request, response, next);
     };
-    router[route.route.method](route.route.path, ...guards, handler as RequestHandler);
+    router[route.method](route.path, ...guards, handler as RequestHandler);
   }
   // Every path below /v1 requires a credential, even one that does not exist.
   router.use(ignoreMalformedPath);
