@@ -41,9 +41,9 @@ const mutations = [
   {
     name: 'a column is claimed that is not selected',
     file: 'consoles/store.ts',
-    at: 'query<{ formerOwner',
-    from: 'formerOwner: string',
-    to: 'formerOwner: string; kind: string',
+    at: 'query<{ formerId',
+    from: 'formerId: string',
+    to: 'formerId: string; kind: string',
   },
   {
     name: 'a name within JSON',

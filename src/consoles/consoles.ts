@@ -23,7 +23,7 @@ import {
   takeSession,
 } from './store.ts';
 
-/** How long to wait for a handover: the former owner learns of the claim at its next poll. */
+/** How long to wait for a handover: the process that ran the session learns of the claim at its next poll. */
 const HANDOVER_TIMEOUT_MS = 3_000;
 const HANDOVER_POLL_INTERVAL_MS = 100;
 
@@ -126,8 +126,8 @@ export class Consoles {
     const { limits } = this.dependencies;
     const { database, projectId, viewer } = scope;
     const { userId, email: userEmail } = viewer;
-    const { owner } = this.#sessions;
-    const row = { id, projectId, instanceId, instanceName, userId, userEmail, kind: endpoint.kind, clientAddress, owner };
+    const { processId } = this.#sessions;
+    const row = { id, projectId, instanceId, instanceName, userId, userEmail, kind: endpoint.kind, clientAddress, processId };
     const takenOver = await insertSession(database, row, limits.perUser);
     if (!takenOver) return 'too_many_consoles';
     for (const endedId of takenOver) await this.end(endedId, 'taken_over');
@@ -141,7 +141,7 @@ export class Consoles {
     endpoint: Endpoint,
   ): Promise<ConsoleOpening | ConsoleRejection> {
     const { limits } = this.dependencies;
-    const { owner } = this.#sessions;
+    const { processId } = this.#sessions;
     const { database, projectId, viewer } = scope;
     const { userId } = viewer;
     const facts = { id: sessionId, projectId, instanceId, userId, endpoint };
@@ -158,7 +158,7 @@ export class Consoles {
       position,
       attach: async (client) => {
         try {
-          const outcome = await recordAttachment(database, { id: sessionId, userId, clientAddress, owner }, limits.perUser);
+          const outcome = await recordAttachment(database, { id: sessionId, userId, clientAddress, processId }, limits.perUser);
           if (outcome === 'too_many_consoles') return outcome;
           if (outcome === 'lost' || !this.#sessions.isRunning(session)) return await this.#explainLoss(database, facts);
           // The pause has a limit: by now the scrollback may have dropped output that a slow client needs.
@@ -205,20 +205,20 @@ export class Consoles {
   }
 
   /**
-   * Claims a session, waits for the output that its former owner stores, and takes both. If this fails half-way, the output stays
+   * Claims a session, waits for the output that the process that ran it stores, and takes both. If this fails half-way, the output stays
    * stored: the next claim finds it, in any process.
    */
   async #claim(database: Database, facts: SessionIdentity, after: number | null): Promise<LiveSession | null> {
     if (this.#isClosed) throw Fault.unavailable(new Error('this process is closing'));
-    const { owner } = this.#sessions;
-    const formerOwners = await claimSession(database, { ...facts, owner });
-    if (!formerOwners) return null;
-    const handover = await this.#awaitHandover(database, facts.id, formerOwners);
+    const { processId } = this.#sessions;
+    const formerProcessIds = await claimSession(database, { ...facts, processId });
+    if (!formerProcessIds) return null;
+    const handover = await this.#awaitHandover(database, facts.id, formerProcessIds);
     const taken = await this.#take(database, facts.id);
-    // The client may have reconnected to the process that ran the session, which then has become its owner again.
+    // The client may have reconnected to the process that ran the session, which then has it again.
     if (!taken) return null;
     const { bytesIn, bytesOut } = taken;
-    // The former owner has died, and its last output is lost: the session continues at a position that no client can have.
+    // The process that ran it has died, and its last output is lost: the session continues at a position that no client can have.
     const withoutOutput = { position: Math.max(bytesOut, after ?? 0) + 1, scrollback: new Uint8Array() };
     return this.#sessions.open(facts, { ...(handover ?? withoutOutput), bytesIn, bytesOut });
   }
@@ -230,7 +230,7 @@ export class Consoles {
   async #take(database: Database, id: string): Promise<ByteCounts | null> {
     for (const deadline = performance.now() + HANDOVER_TIMEOUT_MS; ; ) {
       try {
-        return await takeSession(database, this.#sessions.owner, id);
+        return await takeSession(database, this.#sessions.processId, id);
       } catch (failure) {
         if (toFault(failure).code !== 'service_unavailable' || performance.now() > deadline) throw failure;
       }
@@ -238,9 +238,9 @@ export class Consoles {
     }
   }
 
-  async #awaitHandover(database: Database, id: string, formerOwners: readonly string[]): Promise<Handover | null> {
+  async #awaitHandover(database: Database, id: string, formerProcessIds: readonly string[]): Promise<Handover | null> {
     for (const deadline = performance.now() + HANDOVER_TIMEOUT_MS; ; ) {
-      const handover = await readHandover(database, id, formerOwners);
+      const handover = await readHandover(database, id, formerProcessIds);
       if (handover || performance.now() > deadline) return handover;
       await sleep(HANDOVER_POLL_INTERVAL_MS);
     }

@@ -33,7 +33,7 @@ interface SessionsDependencies {
 /** The sessions that run in this process. Processes learn of each other's sessions by polling the database. */
 export class Sessions {
   /** Identifies this process in the database. */
-  readonly owner = randomUUID();
+  readonly processId = randomUUID();
   readonly #running = new Map<string, LiveSession>();
   /** Ends that are not saved in the database yet; `endedAt` by `performance.now()`. */
   readonly #unsavedEnds = new Map<LiveSession, { readonly reason: ConsoleEnd; readonly endedAt: number }>();
@@ -123,7 +123,7 @@ export class Sessions {
     const ids = running.map(({ facts }) => facts.id);
     const snapshots = await readSnapshots(this.dependencies.database, ids);
     await this.#endEach(running, (session) => findEndReason(session, snapshots.get(session.facts.id)));
-    const claimed = running.filter(({ facts }) => snapshots.get(facts.id)?.owner !== this.owner);
+    const claimed = running.filter(({ facts }) => snapshots.get(facts.id)?.processId !== this.processId);
     await Promise.all(claimed.map((session) => this.#handOver(session, 'taken_over')));
   }
 
@@ -156,14 +156,14 @@ export class Sessions {
     await session.hangUp(closing);
     const { start, end } = session.scrollback;
     const handover = { position: end, scrollback: session.scrollback.readFrom(start) };
-    await saveHandover(this.dependencies.database, this.owner, countsOf(session), handover).catch((failure: unknown) =>
+    await saveHandover(this.dependencies.database, this.processId, countsOf(session), handover).catch((failure: unknown) =>
       this.dependencies.log.warn({ err: failure, session_id: session.facts.id }, 'a console session could not be handed over'),
     );
   }
 
   async #save(sessions: readonly LiveSession[] = [...this.#running.values()]): Promise<void> {
     const counts = sessions.map((session) => ({ ...countsOf(session), isDetached: session.client === null }));
-    if (counts.length > 0) await saveSessions(this.dependencies.database, this.owner, counts);
+    if (counts.length > 0) await saveSessions(this.dependencies.database, this.processId, counts);
     await this.#saveEnds();
   }
 
@@ -176,7 +176,7 @@ export class Sessions {
       reason,
       secondsAgo: (performance.now() - endedAt) / 1000,
     }));
-    await saveEnds(this.dependencies.database, this.owner, ends);
+    await saveEnds(this.dependencies.database, this.processId, ends);
     for (const [session] of unsaved) this.#unsavedEnds.delete(session);
   });
 

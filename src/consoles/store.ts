@@ -4,7 +4,7 @@ import type { Database } from '../platform/database.ts';
 import type { Query } from '../platform/query.ts';
 import type { Endpoint } from './endpoint.ts';
 
-/** A running session whose owner process has sent no heartbeat (the column `seen`) for this long is abandoned. */
+/** A running session whose process has sent no heartbeat (the column `seen`) for this long is abandoned. */
 export const SILENT_SECONDS = 60;
 /** The addresses of its clients that a session keeps: the last ones. */
 const MAX_ADDRESSES = 20;
@@ -43,7 +43,8 @@ interface NewSession {
   readonly userEmail: string;
   readonly kind: ConsoleKind;
   readonly clientAddress: string;
-  readonly owner: string;
+  /** The process that runs it. */
+  readonly processId: string;
 }
 
 /** Takes an advisory lock until the end of the transaction. To avoid deadlocks, the user is locked before the instance. */
@@ -58,7 +59,7 @@ function lockConsoles(query: Query, kind: 'user' | 'instance', id: string): Prom
  * output in memory, the `max` that were left last stay.
  */
 export function insertSession(database: Database, session: NewSession, max: number): Promise<string[] | null> {
-  const { id, projectId, instanceId, instanceName, userId, userEmail, kind, clientAddress, owner } = session;
+  const { id, projectId, instanceId, instanceName, userId, userEmail, kind, clientAddress, processId } = session;
   const isExclusive = kind === 'serial';
   return database.transact(async (query) => {
     await lockConsoles(query, 'user', userId);
@@ -75,7 +76,7 @@ export function insertSession(database: Database, session: NewSession, max: numb
     await query`
       INSERT INTO console_sessions (id, project_id, instance_id, instance_name, user_id, user_email, kind, client_addresses, owner, runner)
       VALUES (${id}::uuid, ${projectId}::uuid, ${instanceId}::uuid, ${instanceName}, ${userId}::uuid, ${userEmail}, ${kind}::console_kind,
-        ARRAY[${clientAddress}], ${owner}::uuid, ${owner}::uuid)`;
+        ARRAY[${clientAddress}], ${processId}::uuid, ${processId}::uuid)`;
     await query`
       UPDATE console_sessions SET ended = now(), end_reason = 'detached' WHERE id IN (
         SELECT id FROM console_sessions WHERE user_id = ${userId}::uuid AND ended IS NULL AND detached_at IS NOT NULL
@@ -86,31 +87,32 @@ export function insertSession(database: Database, session: NewSession, max: numb
 }
 
 /**
- * Makes the process `owner` the owner of a running session. The process that runs it notices that at its next poll, and stores its
- * output. Returns the processes that may be running it: the former owner, and the runner, which is another one if the former owner
- * had claimed the session in vain. Null if the user has no such running session. Not a heartbeat: only the runner sends those.
+ * Claims a running session for a process, which the column `owner` then names. The process that runs it notices that at its next
+ * poll, and stores its output. Returns the processes that may be running it: the one that `owner` named before, and the runner, which
+ * is another one if that had claimed the session in vain. Null if the user has no such running session. Not a heartbeat: only the
+ * runner sends those.
  */
 export async function claimSession(
   database: Database,
-  { id, projectId, instanceId, userId, owner }: Pick<NewSession, 'id' | 'projectId' | 'instanceId' | 'userId' | 'owner'>,
+  { id, projectId, instanceId, userId, processId }: Pick<NewSession, 'id' | 'projectId' | 'instanceId' | 'userId' | 'processId'>,
 ): Promise<string[] | null> {
-  const [row] = await database.query<{ formerOwner: string; runner: string | null }>`
-    UPDATE console_sessions AS session SET owner = ${owner}::uuid, runner = coalesce(session.runner, before.owner)
+  const [row] = await database.query<{ formerId: string; runner: string | null }>`
+    UPDATE console_sessions AS session SET owner = ${processId}::uuid, runner = coalesce(session.runner, before.owner)
     FROM (SELECT id, owner FROM console_sessions WHERE id = ${id}::uuid FOR UPDATE) AS before
     WHERE session.id = before.id AND session.ended IS NULL AND session.user_id = ${userId}::uuid
       AND session.instance_id = ${instanceId}::uuid AND session.project_id = ${projectId}::uuid
-    RETURNING before.owner AS "formerOwner", session.runner`;
-  return row ? [row.formerOwner, row.runner ?? row.formerOwner] : null;
+    RETURNING before.owner AS "formerId", session.runner`;
+  return row ? [row.formerId, row.runner ?? row.formerId] : null;
 }
 
 /**
- * Makes the owner of a session its runner too, and deletes the stored output. From now on the former runner neither stores output
- * nor ends the session. Returns the session's byte counts; null if it has ended or has another owner.
+ * Makes the process that has claimed a session its runner, and deletes the stored output. From now on the former runner neither
+ * stores output nor ends the session. Returns the session's byte counts; null if it has ended, or another process has claimed it.
  */
-export async function takeSession(database: Database, owner: string, id: string): Promise<ByteCounts | null> {
+export async function takeSession(database: Database, processId: string, id: string): Promise<ByteCounts | null> {
   const [taken] = await database.query<ByteCounts>`
     WITH taken AS (
-      UPDATE console_sessions SET runner = ${owner}::uuid WHERE id = ${id}::uuid AND owner = ${owner}::uuid AND ended IS NULL
+      UPDATE console_sessions SET runner = ${processId}::uuid WHERE id = ${id}::uuid AND owner = ${processId}::uuid AND ended IS NULL
       RETURNING id, bytes_in, bytes_out
     ), deleted AS (
       DELETE FROM console_handovers WHERE session_id = ${id}::uuid AND EXISTS (SELECT FROM taken)
@@ -120,13 +122,13 @@ export async function takeSession(database: Database, owner: string, id: string)
 }
 
 /**
- * Records that the user is attached, from an address, to a session that the process `owner` runs. That process becomes its owner
- * again, if another one has claimed the session meanwhile. `lost` if the session has ended or another process runs it;
- * `too_many_consoles` if the user has `max` others attached.
+ * Records that the user is attached, from an address, to a session that the process runs. It has the session again, if another
+ * process has claimed it meanwhile. `lost` if the session has ended or another process runs it; `too_many_consoles` if the user has
+ * `max` others attached.
  */
 export function recordAttachment(
   database: Database,
-  { id, userId, clientAddress, owner }: Pick<NewSession, 'id' | 'userId' | 'clientAddress' | 'owner'>,
+  { id, userId, clientAddress, processId }: Pick<NewSession, 'id' | 'userId' | 'clientAddress' | 'processId'>,
   max: number,
 ): Promise<'entered' | 'too_many_consoles' | 'lost'> {
   return database.transact(async (query) => {
@@ -137,10 +139,10 @@ export function recordAttachment(
         AND seen > now() - make_interval(secs => ${QUOTA_SECONDS}::int)`;
     if ((row?.count ?? 0) >= max) return 'too_many_consoles';
     const updated = await query<{ id: string }>`
-      UPDATE console_sessions SET detached_at = NULL, seen = now(), owner = ${owner}::uuid,
+      UPDATE console_sessions SET detached_at = NULL, seen = now(), owner = ${processId}::uuid,
         client_addresses = (array_remove(client_addresses, ${clientAddress}))
           [greatest(cardinality(array_remove(client_addresses, ${clientAddress})) - ${MAX_ADDRESSES - 2}::int, 1):] || ${clientAddress}::text
-      WHERE id = ${id}::uuid AND ended IS NULL AND runner = ${owner}::uuid RETURNING id`;
+      WHERE id = ${id}::uuid AND ended IS NULL AND runner = ${processId}::uuid RETURNING id`;
     return updated.length > 0 ? 'entered' : 'lost';
   });
 }
@@ -166,7 +168,7 @@ export interface ByteCounts {
 /** Saves the heartbeat of a process's sessions, their byte counts, and whether a client is attached. */
 export async function saveSessions(
   database: Database,
-  owner: string,
+  processId: string,
   sessions: ReadonlyArray<ByteCounts & { readonly isDetached: boolean }>,
 ): Promise<void> {
   await database.query`
@@ -175,7 +177,7 @@ export async function saveSessions(
     FROM unnest(${sessions.map(({ id }) => id)}::uuid[], ${sessions.map(({ bytesIn }) => bytesIn)}::bigint[],
       ${sessions.map(({ bytesOut }) => bytesOut)}::bigint[], ${sessions.map(({ isDetached }) => isDetached)}::boolean[])
       AS tally (id, bytes_in, bytes_out, is_detached)
-    WHERE session.id = tally.id AND session.owner = ${owner}::uuid AND session.ended IS NULL`;
+    WHERE session.id = tally.id AND session.owner = ${processId}::uuid AND session.ended IS NULL`;
 }
 
 /** The end of a session, with its final byte counts. */
@@ -185,14 +187,14 @@ interface SavedEnd extends ByteCounts {
 }
 
 /** Saves the ends of sessions that the process runs; an end that is already saved keeps its time and reason. */
-export async function saveEnds(database: Database, owner: string, ends: readonly SavedEnd[]): Promise<void> {
+export async function saveEnds(database: Database, processId: string, ends: readonly SavedEnd[]): Promise<void> {
   await database.query`
     UPDATE console_sessions AS session SET ended = coalesce(session.ended, now() - make_interval(secs => final.seconds_ago)),
       end_reason = coalesce(session.end_reason, final.reason), bytes_in = final.bytes_in, bytes_out = final.bytes_out
     FROM unnest(${ends.map(({ id }) => id)}::uuid[], ${ends.map(({ secondsAgo }) => secondsAgo)}::float8[],
       ${ends.map(({ reason }) => reason)}::console_end[], ${ends.map(({ bytesIn }) => bytesIn)}::bigint[],
       ${ends.map(({ bytesOut }) => bytesOut)}::bigint[]) AS final (id, seconds_ago, reason, bytes_in, bytes_out)
-    WHERE session.id = final.id AND session.runner = ${owner}::uuid`;
+    WHERE session.id = final.id AND session.runner = ${processId}::uuid`;
 }
 
 /** The output of a session, for the process that continues it. */
@@ -202,10 +204,10 @@ export interface Handover {
   readonly scrollback: Uint8Array;
 }
 
-/** Stores the output of a session that the process `owner` runs for the one that has claimed it, or will, as its last heartbeat. */
+/** Stores the output of a session that the process runs for the one that has claimed it, or will, as its last heartbeat. */
 export async function saveHandover(
   database: Database,
-  owner: string,
+  processId: string,
   { id, bytesIn, bytesOut }: ByteCounts,
   { position, scrollback }: Handover,
 ): Promise<void> {
@@ -213,17 +215,17 @@ export async function saveHandover(
     WITH counted AS (
       UPDATE console_sessions SET bytes_in = ${bytesIn}, bytes_out = ${bytesOut}, seen = now(),
         detached_at = coalesce(detached_at, now())
-      WHERE id = ${id}::uuid AND ended IS NULL AND runner = ${owner}::uuid RETURNING id
+      WHERE id = ${id}::uuid AND ended IS NULL AND runner = ${processId}::uuid RETURNING id
     )
     INSERT INTO console_handovers (session_id, owner, position, scrollback)
-    SELECT id, ${owner}::uuid, ${position}, ${new Uint8Array(scrollback)} FROM counted
+    SELECT id, ${processId}::uuid, ${position}, ${new Uint8Array(scrollback)} FROM counted
     ON CONFLICT (session_id, owner) DO UPDATE SET position = excluded.position, scrollback = excluded.scrollback, created = now()`;
 }
 
-/** Reads the output that one of the former owners of a session has stored; null as long as none has. */
-export async function readHandover(database: Database, id: string, formerOwners: readonly string[]): Promise<Handover | null> {
+/** Reads the output that one of the processes that may have run a session has stored; null as long as none has. */
+export async function readHandover(database: Database, id: string, formerProcessIds: readonly string[]): Promise<Handover | null> {
   const [handover] = await database.query<Handover>`
-    SELECT position, scrollback FROM console_handovers WHERE session_id = ${id}::uuid AND owner = ANY (${formerOwners}::uuid[])
+    SELECT position, scrollback FROM console_handovers WHERE session_id = ${id}::uuid AND owner = ANY (${formerProcessIds}::uuid[])
     ORDER BY created DESC LIMIT 1`;
   return handover ?? null;
 }
@@ -231,7 +233,8 @@ export async function readHandover(database: Database, id: string, formerOwners:
 /** The state of a session in the database, with the instance and endpoint that it depends on. */
 export interface SessionSnapshot {
   readonly id: string;
-  readonly owner: string;
+  /** The process that has claimed it last, or else runs it. */
+  readonly processId: string;
   readonly end: ConsoleEnd | null;
   /** Null when the instance is no longer in the session's project. */
   readonly status: InstanceStatus | null;
@@ -241,7 +244,7 @@ export interface SessionSnapshot {
 /** Reads snapshots of sessions by one statement. A session without one was deleted with its project. */
 export async function readSnapshots(database: Database, ids: readonly string[]): Promise<Map<string, SessionSnapshot>> {
   const rows = await database.query<EndpointRow & Omit<SessionSnapshot, 'endpoint'>>`
-    SELECT session.id, session.owner, session.end_reason AS end, instance.status,
+    SELECT session.id, session.owner AS "processId", session.end_reason AS end, instance.status,
       endpoint.kind, endpoint.host, endpoint.port, endpoint.socket_path AS "socketPath"
     FROM console_sessions AS session
     LEFT JOIN instances AS instance ON instance.id = session.instance_id AND instance.project_id = session.project_id
@@ -250,7 +253,7 @@ export async function readSnapshots(database: Database, ids: readonly string[]):
   return new Map(rows.map((row) => [row.id, { ...row, endpoint: endpointOf(row) }]));
 }
 
-/** Ends the sessions whose owner sends no heartbeat, or which no process has claimed; deletes stored output of that age. */
+/** Ends the sessions whose process sends no heartbeat, or which no process has claimed; deletes stored output of that age. */
 export async function endSilentSessions(database: Database): Promise<void> {
   await database.query`
     UPDATE console_sessions SET ended = seen,

@@ -6,22 +6,22 @@ import { getOrInsert } from './map.ts';
 const LATE_MS = 250;
 /** After this time a batch fails. */
 const DEADLINE_MS = 3_000;
-/** Concurrent loads of one owner: more would slow down a slow database further. */
+/** Concurrent loads of one source: more would slow down a slow database further. */
 const MAX_LOADS = 3;
 
 /**
- * Batches loads by owner: calls within one iteration of the event loop, or while the previous batch is being loaded, are loaded
- * together, whichever request they belong to. Nothing is cached: each call is served by a load that began after it. `loadMany`
- * returns the values in the order of the keys.
+ * Batches loads by source, such as the database: calls within one iteration of the event loop, or while the previous batch is being
+ * loaded, are loaded together, whichever request they belong to. Nothing is cached: each call is served by a load that began after it.
+ * `loadMany` returns the values in the order of the keys.
  *
  * `loadMany` only reads. A late batch is loaded again, on another connection, and the first result counts, so that one silent
  * connection holds nobody up. Without a result in time the call throws `service_unavailable`.
  */
-export function createBatchLoader<Owner extends object, Key, Value>(
-  loadMany: (owner: Owner, keys: readonly Key[]) => Promise<readonly Value[]>,
-): (owner: Owner, key: Key) => Promise<Value> {
-  const loaders = new WeakMap<Owner, DataLoader<Key, Value>>();
-  return (owner, key) => getOrInsert(loaders, owner, () => createLoader((keys: readonly Key[]) => loadMany(owner, keys))).load(key);
+export function createBatchLoader<Source extends object, Key, Value>(
+  loadMany: (source: Source, keys: readonly Key[]) => Promise<readonly Value[]>,
+): (source: Source, key: Key) => Promise<Value> {
+  const loaders = new WeakMap<Source, DataLoader<Key, Value>>();
+  return (source, key) => getOrInsert(loaders, source, () => createLoader((keys: readonly Key[]) => loadMany(source, keys))).load(key);
 }
 
 function createLoader<Key, Value>(loadMany: (keys: readonly Key[]) => Promise<readonly Value[]>): DataLoader<Key, Value> {

@@ -1,13 +1,13 @@
 import { Fault } from './fault.ts';
 import { getOrInsert } from './map.ts';
 
-/** What the waiting operations of a user may take, in bytes of JSON: parsed they take many times as much. */
+/** What the waiting operations of an owner may take, in bytes of JSON: parsed they take many times as much. */
 const MAX_WAITING_BYTES = 1024 * 1024;
 /** What a waiting operation takes besides its JSON. */
 const OPERATION_BYTES = 1024;
 /**
  * How long an operation counts as under way. Bodies, statements and responses have shorter timeouts; but if an operation were
- * never to end, its user would have one less for as long as the process lives.
+ * never to end, its owner would have one less for as long as the process lives.
  */
 const MAX_PERMIT_MS = 60_000;
 /** How long an operation waits. Clients and proxies give up after half a minute, and its body must have come by then, too. */
@@ -21,7 +21,7 @@ interface Permit {
    */
   readonly acquired: Promise<void> | null;
   /**
-   * Lets the user's next operation begin. To be called when the operation has ended, however it did, or is given up while it
+   * Lets the owner's next operation begin. To be called when the operation has ended, however it did, or is given up while it
    * waits; a second call has no effect.
    */
   readonly release: () => void;
@@ -39,22 +39,22 @@ interface Executing {
   readonly release: () => void;
 }
 
-/** The operations of one user: those under way, the oldest first, and those that wait. */
-interface UserOperations {
+/** The operations of one owner: those under way, the oldest first, and those that wait. */
+interface OwnedOperations {
   readonly executing: Executing[];
   waiting: Set<Waiter> | null;
   waitingBytes: number;
 }
 
-const createUserOperations = (): UserOperations => ({ executing: [], waiting: null, waitingBytes: 0 });
+const createOwnedOperations = (): OwnedOperations => ({ executing: [], waiting: null, waitingBytes: 0 });
 
 /**
- * A semaphore for each user: `max` operations of a user are executed at the same time, the others wait for those of their own
- * user, first in, first out. The queue is bounded in bytes, and a permit expires. A user with hundreds of connections then takes
- * no more of the event loop and of the database than a user with a few.
+ * A semaphore for each owner: `max` operations of an owner are executed at the same time, the others wait for those of their own
+ * owner, first in, first out. The queue is bounded in bytes, and a permit expires. An owner of hundreds of connections then takes
+ * no more of the event loop and of the database than an owner of a few.
  */
 export class KeyedSemaphore {
-  readonly #users = new Map<string, UserOperations>();
+  readonly #owners = new Map<string, OwnedOperations>();
   #executing = 0;
   #waiting = 0;
 
@@ -74,19 +74,19 @@ export class KeyedSemaphore {
     return this.#waiting;
   }
 
-  /** Whether the user's next operation has to wait. */
-  isBusy(userId: string): boolean {
-    return (this.#users.get(userId)?.executing.length ?? 0) >= this.max;
+  /** Whether the owner's next operation has to wait. */
+  isBusy(owner: string): boolean {
+    return (this.#owners.get(owner)?.executing.length ?? 0) >= this.max;
   }
 
   /**
    * `measure` returns the bytes that the operation takes while it waits. Throws `service_unavailable` if it had to wait, and too
    * much waits already.
    */
-  acquire(userId: string, measure: () => number): Permit {
-    this.#releaseExpired(userId);
-    const own = getOrInsert(this.#users, userId, createUserOperations);
-    if (own.executing.length < this.max) return { acquired: null, release: this.#begin(userId, own) };
+  acquire(owner: string, measure: () => number): Permit {
+    this.#releaseExpired(owner);
+    const own = getOrInsert(this.#owners, owner, createOwnedOperations);
+    if (own.executing.length < this.max) return { acquired: null, release: this.#begin(owner, own) };
     const bytes = OPERATION_BYTES + measure();
     if (own.waitingBytes + bytes > this.maxWaitingBytes) throw Fault.unavailable(new Error('too many operations of the user wait'));
     let release = () => {};
@@ -99,7 +99,7 @@ export class KeyedSemaphore {
         bytes,
         deadline: setTimeout(() => giveUp(Fault.unavailable(new Error('the operation waited for too long'))), this.maxWaitMs).unref(),
         begin: () => {
-          release = this.#begin(userId, own);
+          release = this.#begin(owner, own);
           resolve();
         },
       };
@@ -112,14 +112,14 @@ export class KeyedSemaphore {
   }
 
   /** Counts an operation that begins; returns the function that releases its permit. */
-  #begin(userId: string, own: UserOperations): () => void {
-    const begun = { begunAt: performance.now(), release: () => this.#release(userId, own, begun) };
+  #begin(owner: string, own: OwnedOperations): () => void {
+    const begun = { begunAt: performance.now(), release: () => this.#release(owner, own, begun) };
     own.executing.push(begun);
     this.#executing += 1;
     return begun.release;
   }
 
-  #release(userId: string, own: UserOperations, ended: Executing): void {
+  #release(owner: string, own: OwnedOperations, ended: Executing): void {
     const at = own.executing.indexOf(ended);
     if (at < 0) return;
     own.executing.splice(at, 1);
@@ -128,16 +128,16 @@ export class KeyedSemaphore {
     if (next) {
       this.#dequeue(own, next);
       next.begin();
-    } else if (own.executing.length === 0) this.#users.delete(userId);
+    } else if (own.executing.length === 0) this.#owners.delete(owner);
   }
 
   /** Releases the permits of operations that have been under way for too long. */
-  #releaseExpired(userId: string): void {
+  #releaseExpired(owner: string): void {
     const latest = performance.now() - MAX_PERMIT_MS;
-    for (const { begunAt, release } of this.#users.get(userId)?.executing.slice() ?? []) if (begunAt <= latest) release();
+    for (const { begunAt, release } of this.#owners.get(owner)?.executing.slice() ?? []) if (begunAt <= latest) release();
   }
 
-  #dequeue(own: UserOperations, waiter: Waiter): void {
+  #dequeue(own: OwnedOperations, waiter: Waiter): void {
     if (!own.waiting?.delete(waiter)) return;
     clearTimeout(waiter.deadline);
     own.waitingBytes -= waiter.bytes;

@@ -211,8 +211,8 @@ it.each(['by themselves', 'by what the poll finds'])('sessions that end at the s
   const ids = Array.from({ length: 40 }, makeUuid);
   await database.query`
     INSERT INTO console_sessions (id, project_id, instance_id, instance_name, user_id, user_email, kind, owner, runner)
-    SELECT id, ${projectId}::uuid, ${other}::uuid, 'crowded', ${userId}::uuid, ${email}, 'vnc', ${sessions.owner}::uuid,
-      ${sessions.owner}::uuid
+    SELECT id, ${projectId}::uuid, ${other}::uuid, 'crowded', ${userId}::uuid, ${email}, 'vnc', ${sessions.processId}::uuid,
+      ${sessions.processId}::uuid
     FROM unnest(${ids}::uuid[]) AS id`;
   const running = ids.map((id) => sessions.open({ ...facts, id }));
   if (how === 'by themselves') await Promise.all(running.map((session) => sessions.end(session, 'console_closed')));
@@ -484,11 +484,11 @@ it('keeps the last twenty addresses of its clients, each once', async () => {
   const console = await open(instance);
   await guest.called();
   const session = { id: console.sessionId(), userId: app.demo.users.member.id };
-  const [{ owner } = { owner: '' }] = await app.app.database.$queryRaw<Array<{ owner: string }>>`
-    SELECT owner::text FROM console_sessions WHERE id = ${session.id}::uuid`;
+  const [{ processId } = { processId: '' }] = await app.app.database.$queryRaw<Array<{ processId: string }>>`
+    SELECT owner::text AS "processId" FROM console_sessions WHERE id = ${session.id}::uuid`;
   const addresses = Array.from({ length: 25 }, (_, index) => `203.0.113.${index}`);
   for (const clientAddress of [...addresses, '203.0.113.10'])
-    await recordAttachment(app.app.database, { ...session, owner, clientAddress }, 10);
+    await recordAttachment(app.app.database, { ...session, processId, clientAddress }, 10);
   const [row] = await app.app.database.$queryRaw<Array<{ kept: string[] }>>`
     SELECT client_addresses AS kept FROM console_sessions WHERE id = ${session.id}::uuid`;
   const last = addresses.slice(-20);

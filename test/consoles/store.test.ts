@@ -29,7 +29,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-const [owner, another] = [randomUUID(), randomUUID()];
+const [processId, another] = [randomUUID(), randomUUID()];
 const ended = new Date('2026-01-02T03:04:05.000Z');
 const over = { ended, endReason: 'idle' } as const;
 let id: string;
@@ -37,9 +37,17 @@ beforeEach(() => {
   id = makeUuid();
 });
 
-/** A session that runs in the process `owner`, with what a test says of it. */
+/** A session that runs in the process `processId`, with what a test says of it. */
 async function add(rest: object = {}): Promise<string> {
-  const row = { id: makeUuid(), ...facts, instanceName: 'web', userEmail: '', kind: 'serial' as const, owner, runner: owner };
+  const row = {
+    id: makeUuid(),
+    ...facts,
+    instanceName: 'web',
+    userEmail: '',
+    kind: 'serial' as const,
+    owner: processId,
+    runner: processId,
+  };
   await database.consoleSession.create({ data: { ...row, ...rest } });
   return 'id' in rest ? String(rest.id) : row.id;
 }
@@ -79,7 +87,7 @@ it('an endpoint is another one where any part of it is', () => {
 
 describe('a new session', () => {
   const start = (max: number, rest: object = {}) => {
-    const session = { id, ...facts, instanceName: 'web', userEmail: '', kind: 'serial' as const, clientAddress: '192.0.2.1', owner };
+    const session = { id, ...facts, instanceName: 'web', userEmail: '', kind: 'serial' as const, clientAddress: '192.0.2.1', processId };
     return insertSession(database, { ...session, ...rest }, max);
   };
 
@@ -91,7 +99,7 @@ describe('a new session', () => {
     await add({ ...rest, userId: app.demo.users.admin.id });
     await add({ ...rest, seen: new Date(Date.now() - 25_000) });
     expect(await start(1)).toEqual([]);
-    expect(await read()).toMatchObject({ owner, runner: owner, clientAddresses: ['192.0.2.1'], ended: null });
+    expect(await read()).toMatchObject({ owner: processId, runner: processId, clientAddresses: ['192.0.2.1'], ended: null });
     id = makeUuid();
     expect(await start(1, { kind: 'vnc' })).toBeNull();
     expect(await database.consoleSession.findUnique({ where: { id } })).toBeNull();
@@ -148,35 +156,35 @@ describe('a claim', () => {
   it('makes the process the owner, and tells who may run the session', async () => {
     await add({ id });
     const [second, third] = [randomUUID(), randomUUID()];
-    expect(await claimSession(database, { id, ...facts, owner: second })).toEqual([owner, owner]);
-    expect(await claimSession(database, { id, ...facts, owner: third })).toEqual([second, owner]);
-    expect(await read()).toMatchObject({ owner: third, runner: owner });
+    expect(await claimSession(database, { id, ...facts, processId: second })).toEqual([processId, processId]);
+    expect(await claimSession(database, { id, ...facts, processId: third })).toEqual([second, processId]);
+    expect(await read()).toMatchObject({ owner: third, runner: processId });
   });
 
   it('of a session from before there was a runner is of that of its owner', async () => {
     await add({ id, runner: null });
-    expect(await claimSession(database, { id, ...facts, owner: another })).toEqual([owner, owner]);
-    expect(await read()).toMatchObject({ owner: another, runner: owner });
+    expect(await claimSession(database, { id, ...facts, processId: another })).toEqual([processId, processId]);
+    expect(await read()).toMatchObject({ owner: another, runner: processId });
   });
 
   it('is for the session of a user, an instance and a project, and while it runs', async () => {
     await add({ id });
     for (const { what, given } of others()) {
-      expect(await claimSession(database, { id, ...facts, ...given, owner: another }), what).toBeNull();
+      expect(await claimSession(database, { id, ...facts, ...given, processId: another }), what).toBeNull();
       expect(await isSessionRunning(database, { id, ...facts, ...given }), what).toBe(false);
     }
     expect(await isSessionRunning(database, { id, ...facts })).toBe(true);
     await database.consoleSession.update({ where: { id }, data: over });
-    expect(await claimSession(database, { id, ...facts, owner: another })).toBeNull();
+    expect(await claimSession(database, { id, ...facts, processId: another })).toBeNull();
     expect(await isSessionRunning(database, { id, ...facts })).toBe(false);
-    expect(await read()).toMatchObject({ owner, runner: owner });
+    expect(await read()).toMatchObject({ owner: processId, runner: processId });
   });
 });
 
 describe('a session is taken', () => {
   it('by its owner, with what was stored of it', async () => {
     await add({ id, owner: another, bytesIn: 3, bytesOut: 4 });
-    await saveHandover(database, owner, counts(7), handover);
+    await saveHandover(database, processId, counts(7), handover);
     expect(await takeSession(database, another, id)).toEqual({ id, bytesIn: 7, bytesOut: 7 });
     expect(await read()).toMatchObject({ owner: another, runner: another });
     expect(await countHandovers()).toBe(0);
@@ -187,9 +195,9 @@ describe('a session is taken', () => {
     ['after it has ended', { owner: another, ...over }],
   ])('not %s, and what was stored stays', async (_when, rest) => {
     await add({ id, ...rest });
-    await database.consoleHandover.create({ data: { sessionId: id, owner, ...handover } });
+    await database.consoleHandover.create({ data: { sessionId: id, owner: processId, ...handover } });
     expect(await takeSession(database, another, id)).toBeNull();
-    expect(await read()).toMatchObject({ runner: owner });
+    expect(await read()).toMatchObject({ runner: processId });
     expect(await countHandovers()).toBe(1);
   });
 });
@@ -197,24 +205,24 @@ describe('a session is taken', () => {
 describe('what a process stores of a session for the next', () => {
   it('is read as of the processes that may have stored it, the newest first', async () => {
     await add({ id });
-    await saveHandover(database, owner, counts(1), handover);
+    await saveHandover(database, processId, counts(1), handover);
     await database.consoleHandover.create({
       data: { sessionId: id, owner: another, position: 1, scrollback: Buffer.from('x'), created: new Date(0) },
     });
     expect(await readHandover(database, id, [randomUUID()])).toBeNull();
     expect(await readHandover(database, id, [another])).toMatchObject({ position: 1 });
-    expect(await readHandover(database, id, [owner, another])).toMatchObject({ position: 5 });
-    await saveHandover(database, owner, counts(1), { position: 9, scrollback: Buffer.from('x') });
-    expect(await readHandover(database, id, [owner])).toMatchObject({ position: 9 });
+    expect(await readHandover(database, id, [processId, another])).toMatchObject({ position: 5 });
+    await saveHandover(database, processId, counts(1), { position: 9, scrollback: Buffer.from('x') });
+    expect(await readHandover(database, id, [processId])).toMatchObject({ position: 9 });
   });
 
   it('is its last heartbeat, without a client', async () => {
     await add({ id, seen: ended });
-    await saveHandover(database, owner, counts(6), handover);
+    await saveHandover(database, processId, counts(6), handover);
     const { seen, detachedAt } = await read();
     expect([seen > ended, detachedAt !== null, await countHandovers()]).toEqual([true, true, 1]);
     await database.consoleSession.update({ where: { id }, data: { detachedAt: ended } });
-    await saveHandover(database, owner, counts(8), handover);
+    await saveHandover(database, processId, counts(8), handover);
     expect(await read()).toMatchObject({ bytesIn: 8n, bytesOut: 8n, detachedAt: ended });
   });
 
@@ -223,7 +231,7 @@ describe('what a process stores of a session for the next', () => {
     ['that has ended', over],
   ])('is nothing of one %s', async (_which, rest) => {
     await add({ id, ...rest });
-    await saveHandover(database, owner, counts(6), handover);
+    await saveHandover(database, processId, counts(6), handover);
     expect([await read(), await countHandovers()]).toMatchObject([{ bytesIn: 0n, bytesOut: 0n, detachedAt: null }, 0]);
   });
 });
@@ -231,12 +239,12 @@ describe('what a process stores of a session for the next', () => {
 describe('a heartbeat', () => {
   it('says since when there is no client, until there is one', async () => {
     await add({ id, seen: ended, detachedAt: ended });
-    await saveSessions(database, owner, [{ ...counts(2), isDetached: true }]);
+    await saveSessions(database, processId, [{ ...counts(2), isDetached: true }]);
     const { seen, ...saved } = await read();
     expect([seen > ended, saved]).toMatchObject([true, { detachedAt: ended, bytesIn: 2n, bytesOut: 2n }]);
-    await saveSessions(database, owner, [{ ...counts(2), isDetached: false }]);
+    await saveSessions(database, processId, [{ ...counts(2), isDetached: false }]);
     expect((await read()).detachedAt).toBeNull();
-    await saveSessions(database, owner, [{ ...counts(2), isDetached: true }]);
+    await saveSessions(database, processId, [{ ...counts(2), isDetached: true }]);
     expect((await read()).detachedAt).not.toBeNull();
   });
 
@@ -246,13 +254,13 @@ describe('a heartbeat', () => {
   ])('changes nothing of a session %s', async (_which, rest) => {
     await add({ id, seen: ended, ...rest });
     const before = await read();
-    await saveSessions(database, owner, [{ ...counts(2), isDetached: true }]);
+    await saveSessions(database, processId, [{ ...counts(2), isDetached: true }]);
     expect(await read()).toEqual(before);
   });
 });
 
 describe('an end', () => {
-  const end = () => saveEnds(database, owner, [{ ...counts(9), reason: 'console_closed', secondsAgo: 0 }]);
+  const end = () => saveEnds(database, processId, [{ ...counts(9), reason: 'console_closed', secondsAgo: 0 }]);
 
   it('is saved once: a later one brings the last counts, and no other reason or time', async () => {
     await add({ id });
@@ -271,13 +279,13 @@ describe('an end', () => {
 });
 
 describe('an attachment', () => {
-  const attach = (max = 100) => recordAttachment(database, { id, userId: facts.userId, clientAddress: '192.0.2.1', owner }, max);
+  const attach = (max = 100) => recordAttachment(database, { id, userId: facts.userId, clientAddress: '192.0.2.1', processId }, max);
 
   it('is that of the process that runs the session, also where another has claimed it', async () => {
     await add({ id, owner: another, detachedAt: ended, seen: ended });
     expect(await attach()).toBe('entered');
     const { seen, ...saved } = await read();
-    expect([seen > ended, saved]).toMatchObject([true, { owner, detachedAt: null, clientAddresses: ['192.0.2.1'] }]);
+    expect([seen > ended, saved]).toMatchObject([true, { owner: processId, detachedAt: null, clientAddresses: ['192.0.2.1'] }]);
   });
 
   it.each([

@@ -259,12 +259,12 @@ describe('the gateway, with its own role', () => {
     await left.until('hello');
     const tally = { id: left.sessionId(), bytesIn: 0, bytesOut: 5 };
     const session = await database.consoleSession.findUniqueOrThrow({ where: { id: tally.id } });
-    const owner = randomUUID();
-    const formerOwners = (await claimSession(database, { ...session, owner })) ?? [];
+    const processId = randomUUID();
+    const formerProcessIds = (await claimSession(database, { ...session, processId })) ?? [];
     await saveHandover(database, session.owner, tally, { position: 5, scrollback: Buffer.from('hello') });
-    expect(await readHandover(database, tally.id, formerOwners)).toMatchObject({ position: 5 });
-    expect(await takeSession(database, owner, tally.id)).toEqual(tally);
-    expect(await readHandover(database, tally.id, formerOwners)).toBeNull();
+    expect(await readHandover(database, tally.id, formerProcessIds)).toMatchObject({ position: 5 });
+    expect(await takeSession(database, processId, tally.id)).toEqual(tally);
+    expect(await readHandover(database, tally.id, formerProcessIds)).toBeNull();
     await endSilentSessions(database);
     const sessions = () => as(null, 'SELECT FROM console_sessions WHERE id = $1', [first.sessionId()]);
     await as(null, `UPDATE console_sessions SET ended = now() - interval '31 days' WHERE id = $1`, [first.sessionId()]);

@@ -63,21 +63,21 @@ export function listBackgroundWork(database: Database, reader: { readonly projec
 
 /** The statements of consoles, with those of their jobs. */
 export function listConsoleWork(database: Database, place: { projectId: string; userId: string; instanceId: string }): Work[] {
-  const [id, owner] = [randomUUID(), randomUUID()];
-  const session = { ...place, id, owner, instanceName: 'x', userEmail: 'x', kind: 'serial', clientAddress: 'x' } as const;
+  const [id, processId] = [randomUUID(), randomUUID()];
+  const session = { ...place, id, processId, instanceName: 'x', userEmail: 'x', kind: 'serial', clientAddress: 'x' } as const;
   const tally = { id, bytesIn: 1, bytesOut: 2 };
   return [
     ['findInstance', () => findInstance(database, place.projectId, place.instanceId)],
     ['insertSession', () => insertSession(database, session, 10)],
     ['claimSession', () => claimSession(database, session)],
     ['recordAttachment', () => recordAttachment(database, session, 10)],
-    ['saveSessions', () => saveSessions(database, owner, [{ ...tally, isDetached: false }])],
+    ['saveSessions', () => saveSessions(database, processId, [{ ...tally, isDetached: false }])],
     ['readSnapshots', () => readSnapshots(database, [id])],
-    ['saveHandover', () => saveHandover(database, owner, tally, { position: 2, scrollback: Buffer.alloc(32) })],
-    ['readHandover', () => readHandover(database, id, [owner])],
+    ['saveHandover', () => saveHandover(database, processId, tally, { position: 2, scrollback: Buffer.alloc(32) })],
+    ['readHandover', () => readHandover(database, id, [processId])],
     ['isSessionRunning', () => isSessionRunning(database, session)],
-    ['takeSession', () => takeSession(database, owner, id)],
-    ['saveEnds', () => saveEnds(database, owner, [{ ...tally, reason: 'idle', secondsAgo: 1 }])],
+    ['takeSession', () => takeSession(database, processId, id)],
+    ['saveEnds', () => saveEnds(database, processId, [{ ...tally, reason: 'idle', secondsAgo: 1 }])],
     ['deleteOldRecords', () => deleteOldRecords(database, 365)],
     ['endSilentSessions', () => endSilentSessions(database)],
   ];
