@@ -21,10 +21,11 @@ type Scalars = {
 };
 
 /**
- * The one schema builder: every domain adds its types and root fields to it. Models are `prismaObject`s, but relations and lists
- * are not `t.relation` and `prismaConnection`: those read without a `ProjectScope`, the proof of access, and for a list under each
- * of 20 parents took 7,000 and 2,100 µs of CPU, one statement for all parents 940 (`context.loadByProject`, `loadInScope`: a
- * DataLoader each). Ids are the UUIDs of v1, not Relay's global ids, so `node` is our own (`node.ts`).
+ * The one schema builder: every domain adds its types and root fields to it. Models with Prisma's rows, such as instances, are
+ * `prismaObject`s; those with rows that are written by hand, such as dashboards, or with a scope are not. Relations and lists are
+ * never `t.relation` and `prismaConnection`: those read without a `ProjectScope`, the proof of access, and for a list under each of
+ * 20 parents took 7,000 and 2,100 µs of CPU, one statement for all parents 940 (`context.loadByProject`, `loadInScope`: a DataLoader
+ * each). Ids are the UUIDs of v1, not Relay's global ids, so `node` is our own (`node.ts`).
  */
 export const builder = new SchemaBuilder<{
   Context: Context;
