@@ -18,8 +18,6 @@ export interface ExchangeDependencies {
   readonly config: { readonly publicUrl: string | null; readonly compresses: boolean };
 }
 
-const noop = () => {};
-
 /** One HTTP request and its response, from the first middleware on. Values that few requests need are computed on demand. */
 export class Exchange {
   readonly requestId: string;
@@ -34,7 +32,7 @@ export class Exchange {
   /** The headers of the response: name, value, name, value. */
   readonly headers: string[];
   /** Lets the user's next request begin, where the handler of this one ends only when its response has been read. */
-  releasePermit: () => void = noop;
+  releasePermit: () => void = () => {};
   /** How long the request waited for others of its user, in milliseconds; null if it did not. */
   waitedMs: number | null = null;
   /** The size of the body, in bytes; 0 until it has been read. */

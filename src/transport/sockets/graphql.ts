@@ -101,6 +101,7 @@ interface OperationRun {
   readonly operation: SocketOperation;
 }
 
+/** Made once: a function that a method makes keeps the method’s variables in memory, here as long as a subscription lasts. */
 const noop = () => {};
 
 /** graphql-ws would hold them in memory as long as a subscription lasts, or until a result is sent, which do not use them. */
