@@ -51,6 +51,8 @@ describe('a SQLSTATE', () => {
     '23P01': 'conflict',
     // A log that has used its last number.
     '2200H': 'conflict',
+    // A user with too many single reads.
+    QU001: 'conflict',
     // Values that no column accepts.
     '22001': 'invalid_request',
     '22003': 'invalid_request',

@@ -364,3 +364,27 @@ test('a list of what was read ends with the first that was, however long the log
   );
   expect(json.data.nodes[0].notifications.nodes.map(({ sequence }: { sequence: number }) => sequence)).toEqual(expected);
 });
+
+test('a user may have 100,000 single reads above an unread one: beyond them only all can be marked', async () => {
+  const random = seededRandom(99);
+  const log = await openLog(random, 5);
+  const { owner } = portico.demo.users;
+  await mark(log, 'owner', log.ids.slice(1, 2));
+  await connection.run(`UPDATE notification_logs SET last_sequence = 200000 WHERE project_id = '${log.projectId}'`);
+  await connection.run(
+    `INSERT INTO notification_reads (project_id, user_id, sequence, version)
+     SELECT '${log.projectId}', '${owner.id}', number, 1 FROM generate_series(11, 100008) AS number`,
+  );
+  expect(await mark(log, 'owner', log.ids.slice(2, 3))).toEqual({ marked: 1, unread_count: 100_000 });
+  const quota = { quota: 'single_reads_per_project', limit: 100_000 };
+  const beyond = log.ids.slice(3);
+  const refused = await portico.ask('POST', `${log.path}/read`, { body: { notification_ids: beyond } });
+  expect([refused.status, refused.json.code, refused.json.context]).toEqual([409, 'conflict', quota]);
+  const mutation = 'mutation ($input: MarkNotificationsReadInput!) { markNotificationsRead(input: $input) { marked } }';
+  const input = { organizationId: portico.demo.organization_id, projectId: log.projectId, notificationIds: beyond };
+  const { json } = await portico.graphql(mutation, { input });
+  expect(json.errors[0].extensions).toEqual({ code: 'conflict', context: quota });
+  expect(await mark(log, 'owner', log.ids.slice(1, 3))).toEqual({ marked: 0, unread_count: 100_000 });
+  expect(await mark(log, 'admin', beyond)).toMatchObject({ marked: 2 });
+  expect(await mark(log, 'owner')).toEqual({ marked: 100_000, unread_count: 0 });
+});

@@ -76,7 +76,7 @@ export interface MarkResult {
 /**
  * Marks notifications as read by the viewer (§4.5): the named ones, or all up to a sequence, or (neither given, or no ids)
  * all that exist now. Ids that are unknown, repeated or of another project are ignored. One statement, whose cost does not
- * grow with the number of unread notifications.
+ * grow with the number of unread notifications. Throws `conflict` for too many that are read one by one above an unread one.
  */
 export async function markRead(
   { database, projectId, viewer }: ProjectScope<SqlClient>,

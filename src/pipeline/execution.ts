@@ -1,4 +1,5 @@
 import { performance } from 'node:perf_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type ExecutionArgs, type ExecutionResult, execute, GraphQLError, subscribe } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import { recordDuration } from '../kernel/duration.ts';
@@ -46,7 +47,7 @@ async function executeWithPermit(args: ExecutionArgs): Promise<ExecutionResult> 
     // The user's next one begins after a pause for as long as the event loop has been busy, most of it with this one.
     const { active } = performance.eventLoopUtilization(before);
     if (active < MIN_PAUSE_MS) permit.release();
-    else setTimeout(permit.release, active);
+    else void sleep(active).then(permit.release);
   }
 }
 

@@ -138,6 +138,14 @@ const dataFaults: ReadonlyArray<readonly [RegExp, () => Fault]> = [
   [/^(P2002|23505|23P01)$/, () => new Fault('conflict', 'Something else has it already.')],
   // Raised by `number_notification`.
   [/^2200H$/, () => Fault.quotaReached('The log of the project is full.', { quota: 'notifications_per_project', limit: 2_147_483_647 })],
+  // Raised by `mark_notifications_read`.
+  [
+    /^QU001$/,
+    () => {
+      const detail = 'Too many notifications are read one by one while an older one is unread: mark all of them.';
+      return Fault.quotaReached(detail, { quota: 'single_reads_per_project', limit: 100_000 });
+    },
+  ],
   // Values that a column rejects: too long, out of range, malformed, text with NUL or a lone surrogate, a violated constraint.
   [
     /^(P2000|P2005|P2006|P2007|P2011|P2019|P2020|P2023|P2033|P2039|22...|23502|23514)$/,
