@@ -74,26 +74,38 @@ export async function findUnread({ database, projectId, viewer }: ProjectScope<S
   return rows.map(({ id }) => id);
 }
 
+/** A part of the list of each project. */
+interface ProjectsPart {
+  readonly filter: NotificationFilter;
+  readonly slice: Slice<number>;
+  readonly offset?: number;
+}
+
 /** A slice of the list of each project, the newest first: two statements, whatever the number of projects. */
 export async function listNotificationsByProject(
   database: Database,
   scopes: readonly ProjectScope[],
-  { filter, slice, offset = 0 }: { filter: NotificationFilter; slice: Slice<number>; offset?: number },
+  part: ProjectsPart,
   read: ReadWithinBudget,
 ): Promise<FoundNotification[][]> {
+  const rows = await (part.filter.unread === false ? listRead : listAny)(database, scopes, part);
+  const scopesById = new Map(scopes.map((scope) => [scope.projectId, scope]));
+  return groupRows(projectIdsOf(scopes), await loadListed(database, { rows, scopesById }, read), ({ projectId }) => projectId);
+}
+
+/** The entries of lists of all notifications, or of unread ones. */
+function listAny(database: Database, scopes: readonly ProjectScope[], { filter, slice, offset = 0 }: ProjectsPart): Promise<ListedRow[]> {
   const { unread, severity, kind } = filter;
   const { before: above = 0, after: below = MAX_SEQUENCE, limit } = slice;
   const projectIds = projectIdsOf(scopes);
   const userIds = scopes.map(({ viewer }) => viewer.userId);
   const query = slice.backwards ? database.queryAscending : database.query;
-  const rows = await query<ListedRow>`
+  return query<ListedRow>`
     SELECT listed.id, wanted.project_id AS "parentId"
     FROM unnest(${projectIds}::uuid[], ${userIds}::uuid[]) AS wanted (project_id, user_id)
-    LEFT JOIN notification_states AS state ON state.project_id = wanted.project_id AND state.user_id = wanted.user_id
     CROSS JOIN LATERAL (
-      SELECT least(${below}::bigint, CASE WHEN NOT ${unread}::boolean THEN greatest(coalesce(state.read_through, 0), max(sequence)) + 1 END) AS below,
-        greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN state.read_through WHEN NOT ${unread}::boolean AND state.read_through = 0 THEN min(sequence) - 1 END) AS above
-      FROM notification_reads WHERE project_id = wanted.project_id AND user_id = wanted.user_id
+      SELECT greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN max(read_through) END) AS above
+      FROM notification_states WHERE project_id = wanted.project_id AND user_id = wanted.user_id
     ) AS mark
     CROSS JOIN LATERAL (
       SELECT either.id, either.sequence FROM (
@@ -101,9 +113,8 @@ export async function listNotificationsByProject(
         LEFT JOIN notification_reads AS single
           ON single.project_id = notification.project_id AND single.user_id = wanted.user_id AND single.sequence = notification.sequence
         WHERE ${kind}::text IS NULL AND ${severity}::severity IS NULL AND notification.project_id = wanted.project_id
-          AND notification.sequence > mark.above AND notification.sequence < mark.below
-          AND (${unread}::boolean IS NULL
-            OR ${unread}::boolean <> (single.sequence IS NOT NULL OR notification.sequence <= coalesce(state.read_through, 0)))
+          AND notification.sequence > mark.above AND notification.sequence < ${below}::bigint
+          AND (single.sequence IS NULL OR ${unread}::boolean IS NOT TRUE)
         ORDER BY notification.sequence DESC LIMIT ${limit} OFFSET ${offset})
         UNION ALL
         (SELECT notification.id, notification.sequence FROM notifications AS notification
@@ -111,24 +122,68 @@ export async function listNotificationsByProject(
           ON single.project_id = notification.project_id AND single.user_id = wanted.user_id AND single.sequence = notification.sequence
         WHERE ${kind}::text IS NOT NULL AND notification.project_id = wanted.project_id AND notification.kind = ${kind}::text
           AND (${severity}::severity IS NULL OR ${severity}::severity = notification.severity)
-          AND notification.sequence > mark.above AND notification.sequence < mark.below
-          AND (${unread}::boolean IS NULL
-            OR ${unread}::boolean <> (single.sequence IS NOT NULL OR notification.sequence <= coalesce(state.read_through, 0)))
+          AND notification.sequence > mark.above AND notification.sequence < ${below}::bigint
+          AND (single.sequence IS NULL OR ${unread}::boolean IS NOT TRUE)
         ORDER BY notification.sequence DESC LIMIT ${limit} OFFSET ${offset})
         UNION ALL
         (SELECT notification.id, notification.sequence FROM notifications AS notification
         LEFT JOIN notification_reads AS single
           ON single.project_id = notification.project_id AND single.user_id = wanted.user_id AND single.sequence = notification.sequence
         WHERE ${kind}::text IS NULL AND ${severity}::severity IS NOT NULL AND notification.project_id = wanted.project_id AND ${severity}::severity = notification.severity
-          AND notification.sequence > mark.above AND notification.sequence < mark.below
-          AND (${unread}::boolean IS NULL
-            OR ${unread}::boolean <> (single.sequence IS NOT NULL OR notification.sequence <= coalesce(state.read_through, 0)))
+          AND notification.sequence > mark.above AND notification.sequence < ${below}::bigint
+          AND (single.sequence IS NULL OR ${unread}::boolean IS NOT TRUE)
         ORDER BY notification.sequence DESC LIMIT ${limit} OFFSET ${offset})
       ) AS either
     ) AS listed
     ORDER BY listed.sequence DESC`;
-  const scopesById = new Map(scopes.map((scope) => [scope.projectId, scope]));
-  return groupRows(projectIds, await loadListed(database, { rows, scopesById }, read), ({ projectId }) => projectId);
+}
+
+/** The entries of lists of read notifications, as `readRead` in list.ts finds them. */
+function listRead(database: Database, scopes: readonly ProjectScope[], { filter, slice, offset = 0 }: ProjectsPart): Promise<ListedRow[]> {
+  const { severity, kind } = filter;
+  const { before: above = 0, after: below = MAX_SEQUENCE, limit } = slice;
+  const projectIds = projectIdsOf(scopes);
+  const userIds = scopes.map(({ viewer }) => viewer.userId);
+  const query = slice.backwards ? database.queryAscending : database.query;
+  return query<ListedRow>`
+    SELECT listed.id, wanted.project_id AS "parentId"
+    FROM unnest(${projectIds}::uuid[], ${userIds}::uuid[]) AS wanted (project_id, user_id)
+    CROSS JOIN LATERAL (
+      SELECT greatest(${above}::bigint, max(read_through)) AS single_above, least(${below}::bigint, coalesce(max(read_through), 0) + 1) AS through_below
+      FROM notification_states WHERE project_id = wanted.project_id AND user_id = wanted.user_id
+    ) AS mark
+    CROSS JOIN LATERAL (
+      SELECT either.id, either.sequence FROM (
+        (SELECT notification.id, single.sequence FROM notification_reads AS single
+        CROSS JOIN LATERAL (
+          SELECT one.id, one.kind, one.severity FROM notifications AS one
+          WHERE one.project_id = wanted.project_id AND one.sequence = single.sequence LIMIT 1
+        ) AS notification
+        WHERE single.project_id = wanted.project_id AND single.user_id = wanted.user_id
+          AND single.sequence > mark.single_above AND single.sequence < ${below}::bigint
+          AND (${kind}::text IS NULL OR ${kind}::text = notification.kind)
+          AND (${severity}::severity IS NULL OR ${severity}::severity = notification.severity)
+        ORDER BY single.sequence DESC LIMIT ${limit}::bigint + ${offset}::bigint)
+        UNION ALL
+        (SELECT notification.id, notification.sequence FROM notifications AS notification
+        WHERE ${kind}::text IS NULL AND ${severity}::severity IS NULL AND notification.project_id = wanted.project_id
+          AND notification.sequence > ${above}::bigint AND notification.sequence < mark.through_below
+        ORDER BY notification.sequence DESC LIMIT ${limit}::bigint + ${offset}::bigint)
+        UNION ALL
+        (SELECT notification.id, notification.sequence FROM notifications AS notification
+        WHERE ${kind}::text IS NOT NULL AND notification.project_id = wanted.project_id AND notification.kind = ${kind}::text
+          AND (${severity}::severity IS NULL OR ${severity}::severity = notification.severity)
+          AND notification.sequence > ${above}::bigint AND notification.sequence < mark.through_below
+        ORDER BY notification.sequence DESC LIMIT ${limit}::bigint + ${offset}::bigint)
+        UNION ALL
+        (SELECT notification.id, notification.sequence FROM notifications AS notification
+        WHERE ${kind}::text IS NULL AND ${severity}::severity IS NOT NULL AND notification.project_id = wanted.project_id AND ${severity}::severity = notification.severity
+          AND notification.sequence > ${above}::bigint AND notification.sequence < mark.through_below
+        ORDER BY notification.sequence DESC LIMIT ${limit}::bigint + ${offset}::bigint)
+      ) AS either
+      ORDER BY either.sequence DESC LIMIT ${limit} OFFSET ${offset}
+    ) AS listed
+    ORDER BY listed.sequence DESC`;
 }
 
 /** One page of the list of each of several projects (§2.7), in three statements; null for a project whose list has no such page. */

@@ -47,11 +47,11 @@ export const MAX_SEQUENCE = Number.MAX_SAFE_INTEGER;
  * plan, which is right for every part. Where two indexes could be needed, the statement has a branch for each: one of them
  * finds the sequences, then the rows are read. A value on which the plan would depend is in a subselect, which the planner
  * does not evaluate. The lower bound is compared as a row: for two plain bounds the planner would expect few rows, read all of
- * them and sort. A list of read notifications begins at the last one that was read, instead of at the end of the log; where nothing but
- * single reads was marked, it ends at the first of them.
+ * them and sort.
  */
 export function readListPart(database: Database, part: ListPart): Promise<Row[]> {
   const query = part.isAscending ? database.queryAscending : database.query;
+  if (part.unread === false) return readRead(query, part);
   return part.kind === null && part.severity === null ? readLog(query, part) : readFiltered(query, part);
 }
 
@@ -60,12 +60,7 @@ function readLog(query: Query, part: ListPart): Promise<Row[]> {
   return query<Row>`
     WITH mark AS (
       SELECT coalesce(max(read_through), 0) AS read_through,
-        greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN max(read_through) WHEN max(read_through) = 0 THEN (
-          SELECT min(sequence) - 1 FROM notification_reads WHERE NOT ${unread}::boolean AND project_id = ${projectId}::uuid AND user_id = ${userId}::uuid
-        ) END) AS above,
-        least(${below}::bigint, CASE WHEN NOT ${unread}::boolean THEN greatest(coalesce(max(read_through), 0), (
-          SELECT max(sequence) FROM notification_reads WHERE project_id = ${projectId}::uuid AND user_id = ${userId}::uuid
-        )) + 1 END) AS below
+        greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN max(read_through) END) AS above
       FROM notification_states WHERE project_id = ${projectId}::uuid AND user_id = ${userId}::uuid
     )
     SELECT id, sequence, kind, severity, title, CASE WHEN fits THEN body ELSE '' END AS body,
@@ -83,9 +78,9 @@ function readLog(query: Query, part: ListPart): Promise<Row[]> {
           LEFT JOIN notification_reads AS single
             ON single.project_id = notification.project_id AND single.user_id = ${userId}::uuid AND single.sequence = notification.sequence
           WHERE notification.project_id = ${projectId}::uuid
-            AND notification.sequence < (SELECT below FROM mark)
+            AND notification.sequence < (SELECT ${below}::bigint)
             AND (notification.sequence, notification.project_id) > ((SELECT above FROM mark), ${projectId}::uuid)
-            AND ((single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark)) <> (SELECT ${unread}::boolean)) IS NOT FALSE
+            AND (single.sequence IS NULL OR (SELECT ${unread}::boolean IS NOT TRUE))
           ORDER BY notification.sequence DESC LIMIT (SELECT ${limit}::int) OFFSET ${offset}
         ) AS listed
       ) AS page
@@ -98,12 +93,7 @@ function readFiltered(query: Query, part: ListPart): Promise<Row[]> {
   return query<Row>`
     WITH mark AS (
       SELECT coalesce(max(read_through), 0) AS read_through,
-        greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN max(read_through) WHEN max(read_through) = 0 THEN (
-          SELECT min(sequence) - 1 FROM notification_reads WHERE NOT ${unread}::boolean AND project_id = ${projectId}::uuid AND user_id = ${userId}::uuid
-        ) END) AS above,
-        least(${below}::bigint, CASE WHEN NOT ${unread}::boolean THEN greatest(coalesce(max(read_through), 0), (
-          SELECT max(sequence) FROM notification_reads WHERE project_id = ${projectId}::uuid AND user_id = ${userId}::uuid
-        )) + 1 END) AS below
+        greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN max(read_through) END) AS above
       FROM notification_states WHERE project_id = ${projectId}::uuid AND user_id = ${userId}::uuid
     )
     SELECT id, sequence, kind, severity, title, CASE WHEN fits THEN body ELSE '' END AS body,
@@ -121,10 +111,10 @@ function readFiltered(query: Query, part: ListPart): Promise<Row[]> {
             LEFT JOIN notification_reads AS single
               ON single.project_id = notification.project_id AND single.user_id = ${userId}::uuid AND single.sequence = notification.sequence
             WHERE notification.project_id = ${projectId}::uuid AND notification.kind = (SELECT ${kind}::text)
-              AND notification.sequence < (SELECT below FROM mark)
+              AND notification.sequence < (SELECT ${below}::bigint)
               AND (notification.sequence, notification.project_id) > ((SELECT above FROM mark), ${projectId}::uuid)
               AND ((SELECT ${severity}::severity) = notification.severity) IS NOT FALSE
-              AND ((single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark)) <> (SELECT ${unread}::boolean)) IS NOT FALSE
+              AND (single.sequence IS NULL OR (SELECT ${unread}::boolean IS NOT TRUE))
             ORDER BY notification.sequence DESC LIMIT (SELECT ${limit}::int) OFFSET ${offset}
           )
           UNION ALL
@@ -135,11 +125,83 @@ function readFiltered(query: Query, part: ListPart): Promise<Row[]> {
               ON single.project_id = notification.project_id AND single.user_id = ${userId}::uuid AND single.sequence = notification.sequence
             WHERE (SELECT ${kind}::text IS NULL) AND notification.project_id = ${projectId}::uuid
               AND (SELECT ${severity}::severity) = notification.severity
-              AND notification.sequence < (SELECT below FROM mark)
+              AND notification.sequence < (SELECT ${below}::bigint)
               AND (notification.sequence, notification.project_id) > ((SELECT above FROM mark), ${projectId}::uuid)
-              AND ((single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark)) <> (SELECT ${unread}::boolean)) IS NOT FALSE
+              AND (single.sequence IS NULL OR (SELECT ${unread}::boolean IS NOT TRUE))
             ORDER BY notification.sequence DESC LIMIT (SELECT ${limit}::int) OFFSET ${offset}
           )
+        ) AS listed, LATERAL (
+          SELECT one.id, one.sequence, one.kind, one.severity, one.title, one.body, one.resource_type AS "resourceType",
+            one.resource_id AS "resourceId", one.data, one.created
+          FROM notifications AS one WHERE one.project_id = ${projectId}::uuid AND one.sequence = listed.sequence LIMIT 1
+        ) AS notification
+      ) AS page
+    ) AS notification
+    ORDER BY sequence DESC`;
+}
+
+/**
+ * What a user has read: the single reads above the watermark, then the entries up to it, in the order of the log or by the index of a
+ * filter. What is unread between the single reads is not looked at, however much it is. Those that a filter drops are: they are as many
+ * as the user has marked.
+ */
+function readRead(query: Query, part: ListPart): Promise<Row[]> {
+  const { projectId, userId, severity, kind, above, below, limit, offset, bytesLeft } = part;
+  return query<Row>`
+    WITH mark AS (
+      SELECT greatest(${above}::bigint, max(read_through)) AS single_above, least(${below}::bigint, coalesce(max(read_through), 0) + 1) AS through_below
+      FROM notification_states WHERE project_id = ${projectId}::uuid AND user_id = ${userId}::uuid
+    )
+    SELECT id, sequence, kind, severity, title, CASE WHEN fits THEN body ELSE '' END AS body,
+      "resourceType", "resourceId", CASE WHEN fits THEN data ELSE '{}'::json END AS data, created, true AS read,
+      size AS bytes
+    FROM (
+      SELECT page.*, sum(size) OVER (ORDER BY sequence DESC) <= ${bytesLeft}::bigint AS fits
+      FROM (
+        SELECT notification.*, CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(body) + json_bytes(data) END AS size
+        FROM (
+          SELECT either.sequence FROM (
+            (
+              SELECT single.sequence FROM notification_reads AS single
+              CROSS JOIN LATERAL (
+                SELECT one.kind, one.severity FROM notifications AS one
+                WHERE one.project_id = ${projectId}::uuid AND one.sequence = single.sequence LIMIT 1
+              ) AS notification
+              WHERE single.project_id = ${projectId}::uuid AND single.user_id = ${userId}::uuid
+                AND single.sequence < (SELECT ${below}::bigint)
+                AND (single.sequence, single.project_id) > ((SELECT single_above FROM mark), ${projectId}::uuid)
+                AND ((SELECT ${kind}::text) = notification.kind) IS NOT FALSE
+                AND ((SELECT ${severity}::severity) = notification.severity) IS NOT FALSE
+              ORDER BY single.sequence DESC LIMIT (SELECT ${limit}::bigint + ${offset}::bigint)
+            )
+            UNION ALL
+            (
+              SELECT notification.sequence FROM notifications AS notification
+              WHERE (SELECT ${kind}::text IS NULL AND ${severity}::severity IS NULL) AND notification.project_id = ${projectId}::uuid
+                AND notification.sequence < (SELECT through_below FROM mark)
+                AND (notification.sequence, notification.project_id) > ((SELECT ${above}::bigint), ${projectId}::uuid)
+              ORDER BY notification.sequence DESC LIMIT (SELECT ${limit}::bigint + ${offset}::bigint)
+            )
+            UNION ALL
+            (
+              SELECT notification.sequence FROM notifications AS notification
+              WHERE notification.project_id = ${projectId}::uuid AND notification.kind = (SELECT ${kind}::text)
+                AND notification.sequence < (SELECT through_below FROM mark)
+                AND (notification.sequence, notification.project_id) > ((SELECT ${above}::bigint), ${projectId}::uuid)
+                AND ((SELECT ${severity}::severity) = notification.severity) IS NOT FALSE
+              ORDER BY notification.sequence DESC LIMIT (SELECT ${limit}::bigint + ${offset}::bigint)
+            )
+            UNION ALL
+            (
+              SELECT notification.sequence FROM notifications AS notification
+              WHERE (SELECT ${kind}::text IS NULL) AND notification.project_id = ${projectId}::uuid
+                AND (SELECT ${severity}::severity) = notification.severity
+                AND notification.sequence < (SELECT through_below FROM mark)
+                AND (notification.sequence, notification.project_id) > ((SELECT ${above}::bigint), ${projectId}::uuid)
+              ORDER BY notification.sequence DESC LIMIT (SELECT ${limit}::bigint + ${offset}::bigint)
+            )
+          ) AS either
+          ORDER BY either.sequence DESC LIMIT (SELECT ${limit}::int) OFFSET ${offset}
         ) AS listed, LATERAL (
           SELECT one.id, one.sequence, one.kind, one.severity, one.title, one.body, one.resource_type AS "resourceType",
             one.resource_id AS "resourceId", one.data, one.created

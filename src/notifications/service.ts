@@ -42,7 +42,7 @@ export async function pageNotifications(
   // Without a filter the sequences have no gaps: the first one of the page is known, and no rows are skipped by an offset.
   const isGapless = !isFiltered && list.unread === null;
   const start = isGapless ? { below: last - offset + 1, offset: 0 } : { below: MAX_SEQUENCE, offset };
-  // With as many rows as there are, none is looked for in vain: behind the last one that a user has read may be the whole log.
+  // With as many rows as there are, none is looked for in vain: behind the last one that passes a filter may be the whole log.
   const limit = Math.min(request.pageSize, count - offset);
   const part = { ...list, ...start, above: 0, limit, isAscending: false };
   const results = await read((bytesLeft) => readListPart(database, { ...part, bytesLeft }));
