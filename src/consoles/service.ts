@@ -62,7 +62,11 @@ async function readByRole<Row>(
   return (await Promise.all(reads)).flat();
 }
 
-/** The console sessions of each instance, by one statement; visible and sorted as in `listSessions`. */
+/**
+ * The console sessions of each instance, by one statement; visible and sorted as in `listSessions`. The sessions of all users and one's
+ * own have a branch each, whose order is that of its index: by ids alone, PostgreSQL takes the primary key where few instances have most
+ * sessions.
+ */
 export async function listInstanceSessions(
   database: Database,
   instances: readonly InProject[],
@@ -72,33 +76,46 @@ export async function listInstanceSessions(
   const wanted = listWanted(instances);
   const query = isAscending ? database.queryAscending : database.query;
   const rows = await query<ConsoleSession>`
-    SELECT listed.* FROM unnest(${wanted.instanceIds}::uuid[], ${wanted.projectIds}::uuid[], ${wanted.userIds}::uuid[])
+    SELECT session.id, session.project_id AS "projectId", session.instance_id AS "instanceId",
+      session.instance_name AS "instanceName", session.user_id AS "userId", session.user_email AS "userEmail", session.kind,
+      session.client_addresses AS "clientAddresses", session.created, session.ended, session.end_reason AS "endReason",
+      session.bytes_in AS "bytesIn", session.bytes_out AS "bytesOut", session.detached_at AS "detachedAt"
+    FROM unnest(${wanted.instanceIds}::uuid[], ${wanted.projectIds}::uuid[], ${wanted.userIds}::uuid[])
       AS wanted (instance_id, project_id, user_id)
     CROSS JOIN LATERAL (
-      SELECT session.id, session.project_id AS "projectId", session.instance_id AS "instanceId",
-        session.instance_name AS "instanceName", session.user_id AS "userId", session.user_email AS "userEmail", session.kind,
-        session.client_addresses AS "clientAddresses", session.created, session.ended, session.end_reason AS "endReason",
-        session.bytes_in AS "bytesIn", session.bytes_out AS "bytesOut", session.detached_at AS "detachedAt"
-      FROM console_sessions AS session
-      WHERE session.instance_id = wanted.instance_id AND (session.project_id = wanted.project_id) IS TRUE
-        AND (wanted.user_id IS NULL OR session.user_id = wanted.user_id)
-        AND (session.instance_id, session.id) > (wanted.instance_id, ${above}::uuid)
-        AND (session.instance_id, session.id) < (wanted.instance_id, ${below}::uuid)
-      ORDER BY session.id DESC LIMIT ${limit}
+      (SELECT one.id FROM console_sessions AS one
+      WHERE wanted.user_id IS NULL AND (one.project_id = wanted.project_id) IS TRUE
+        AND (one.instance_id, one.id) > (wanted.instance_id, ${above}::uuid)
+        AND (one.instance_id, one.id) < (wanted.instance_id, ${below}::uuid)
+      ORDER BY one.instance_id DESC, one.id DESC LIMIT ${limit})
+      UNION ALL
+      (SELECT one.id FROM console_sessions AS one
+      WHERE one.instance_id = wanted.instance_id AND (one.project_id = wanted.project_id) IS TRUE
+        AND (one.user_id, one.id) > (wanted.user_id, ${above}::uuid)
+        AND (one.user_id, one.id) < (wanted.user_id, ${below}::uuid)
+      ORDER BY one.user_id DESC, one.id DESC LIMIT ${limit})
     ) AS listed
-    ORDER BY listed.id DESC`;
+    CROSS JOIN LATERAL (SELECT * FROM console_sessions WHERE console_sessions.id = listed.id LIMIT 1) AS session
+    ORDER BY session.id DESC`;
   return groupRows(wanted.instanceIds, rows, ({ instanceId }) => instanceId);
 }
 
-/** The number of sessions in each of these lists. */
+/**
+ * The number of sessions in each of these lists. The user is a range: for `=`, PostgreSQL takes another index where most sessions are of one
+ * user.
+ */
 export async function countInstanceSessions(database: Database, instances: readonly InProject[]): Promise<number[]> {
   const wanted = listWanted(instances);
   const rows = await database.query<{ instanceId: string | null; count: number | null }>`
-    SELECT wanted.instance_id AS "instanceId", (
-        SELECT count(*) FROM console_sessions AS session
-        WHERE session.instance_id = wanted.instance_id AND session.project_id = wanted.project_id
-          AND (wanted.user_id IS NULL OR session.user_id = wanted.user_id)
-      )::int AS count
+    SELECT wanted.instance_id AS "instanceId", (CASE
+        WHEN wanted.user_id IS NULL THEN (
+          SELECT count(*) FROM console_sessions AS session
+          WHERE session.instance_id = wanted.instance_id AND (session.project_id = wanted.project_id) IS TRUE)
+        ELSE (
+          SELECT count(*) FROM console_sessions AS session
+          WHERE session.instance_id = wanted.instance_id AND session.user_id BETWEEN wanted.user_id AND wanted.user_id
+            AND (session.project_id = wanted.project_id) IS TRUE)
+      END)::int AS count
     FROM unnest(${wanted.instanceIds}::uuid[], ${wanted.projectIds}::uuid[], ${wanted.userIds}::uuid[])
       AS wanted (instance_id, project_id, user_id)`;
   return pickCounts(wanted.instanceIds, rows, ({ instanceId }) => instanceId);
