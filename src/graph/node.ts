@@ -136,8 +136,8 @@ interface FoundNode {
 }
 
 /**
- * The type of each id, by one statement; null if the viewer is not a member of its project, or shares no organization with a
- * user. The domain decides what a member may see of the project. An absent id takes as long as one without access.
+ * The type of each id, by one statement; null if the viewer is not a member of its project, may not see it there, or shares no
+ * organization with a user. The domain still decides what is shown of the project: here an absent id takes as long as one without access.
  */
 async function findNodes({ database, requireViewer }: Context, ids: readonly string[]): Promise<Array<FoundNode | null>> {
   const { userId } = requireViewer();
@@ -145,25 +145,25 @@ async function findNodes({ database, requireViewer }: Context, ids: readonly str
     SELECT wanted.id, found.type, found.project_id AS "projectId"
     FROM unnest(${ids}::uuid[]) AS wanted (id)
     CROSS JOIN LATERAL (
-      SELECT 'Project'::text AS type, project.id AS project_id FROM projects AS project WHERE project.id = wanted.id
-      UNION ALL SELECT 'Instance', project_id FROM instances WHERE id = wanted.id
-      UNION ALL SELECT 'Task', project_id FROM tasks WHERE id = wanted.id
-      UNION ALL SELECT 'Dashboard', project_id FROM dashboards WHERE id = wanted.id
-      UNION ALL SELECT 'Notification', project_id FROM notifications WHERE id = wanted.id
-      UNION ALL SELECT 'ConsoleSession', project_id FROM console_sessions WHERE id = wanted.id
-      UNION ALL SELECT 'Volume', project_id FROM volumes WHERE id = wanted.id
-      UNION ALL SELECT 'Snapshot', project_id FROM snapshots WHERE id = wanted.id
-      UNION ALL SELECT 'Backup', project_id FROM backups WHERE id = wanted.id
-      UNION ALL SELECT 'Vpc', project_id FROM vpcs WHERE id = wanted.id
-      UNION ALL SELECT 'SshKey', project_id FROM ssh_keys WHERE id = wanted.id
+      SELECT 'Project'::text AS type, project.id AS project_id, false AS is_private FROM projects AS project WHERE project.id = wanted.id
+      UNION ALL SELECT 'Instance', project_id, false FROM instances WHERE id = wanted.id
+      UNION ALL SELECT 'Task', project_id, false FROM tasks WHERE id = wanted.id
+      UNION ALL SELECT 'Dashboard', project_id, NOT is_public AND created_by <> ${userId}::uuid FROM dashboards WHERE id = wanted.id
+      UNION ALL SELECT 'Notification', project_id, false FROM notifications WHERE id = wanted.id
+      UNION ALL SELECT 'ConsoleSession', project_id, user_id <> ${userId}::uuid FROM console_sessions WHERE id = wanted.id
+      UNION ALL SELECT 'Volume', project_id, false FROM volumes WHERE id = wanted.id
+      UNION ALL SELECT 'Snapshot', project_id, false FROM snapshots WHERE id = wanted.id
+      UNION ALL SELECT 'Backup', project_id, false FROM backups WHERE id = wanted.id
+      UNION ALL SELECT 'Vpc', project_id, false FROM vpcs WHERE id = wanted.id
+      UNION ALL SELECT 'SshKey', project_id, false FROM ssh_keys WHERE id = wanted.id
       UNION ALL
-      SELECT 'BackupTrial', instance.project_id FROM backup_trials AS trial JOIN instances AS instance ON instance.id = trial.instance_id
+      SELECT 'BackupTrial', instance.project_id, false FROM backup_trials AS trial JOIN instances AS instance ON instance.id = trial.instance_id
       WHERE trial.id = wanted.id
     ) AS found
     JOIN projects AS project ON project.id = found.project_id
     JOIN organization_members AS member ON member.organization_id = project.organization_id AND member.user_id = ${userId}::uuid
     LEFT JOIN project_members AS listed ON listed.project_id = project.id AND listed.user_id = member.user_id
-    WHERE member.role <> 'member' OR listed.role IS NOT NULL
+    WHERE member.role <> 'member' OR listed.role = 'admin' OR (listed.role IS NOT NULL AND NOT found.is_private)
     UNION ALL
     SELECT member.organization_id, 'Organization'::text, member.organization_id FROM organization_members AS member
     WHERE member.organization_id = ANY (${ids}::uuid[]) AND member.user_id = ${userId}::uuid
