@@ -31,24 +31,38 @@ export function executeWithGraphqlJs(): Plugin<OperationContext> {
 /** The cost above which a user's operations run one at a time, because each of them blocks the event loop for long. */
 const COSTLY = 1_000;
 const MIN_PAUSE_MS = 5;
+/** The pauses of users after a costly operation, while they last. */
+const pauses = new Map<string, Promise<void>>();
 
 async function executeWithPermit(args: ExecutionArgs): Promise<ExecutionResult> {
   const context = args.contextValue as OperationContext;
-  const permit = context.services.costlySemaphore.acquire(context.viewer?.userId ?? '', () => 0);
-  let before = performance.eventLoopUtilization();
+  const owner = context.viewer?.userId ?? '';
+  const permit = context.services.costlySemaphore.acquire(owner, () => 0);
   try {
     if (permit.acquired) {
       await recordDuration(permit.acquired, context.recordWait);
-      before = performance.eventLoopUtilization();
       await context.admitAgain().catch(rejectRequest);
     }
-    return await execute(args);
+    const pause = pauses.get(owner);
+    if (pause) await recordDuration(pause, context.recordWait);
+    const before = performance.eventLoopUtilization();
+    try {
+      return await execute(args);
+    } finally {
+      pauseAfter(owner, performance.eventLoopUtilization(before).active);
+    }
   } finally {
-    // The user's next one begins after a pause for as long as the event loop has been busy, most of it with this one.
-    const { active } = performance.eventLoopUtilization(before);
-    if (active < MIN_PAUSE_MS) permit.release();
-    else void sleep(active).then(permit.release);
+    permit.release();
   }
+}
+
+/** The user's next costly operation begins as much later as the event loop has been busy, most of the time with this one. */
+function pauseAfter(owner: string, busyMs: number): void {
+  if (busyMs < MIN_PAUSE_MS) return;
+  const pause = sleep(busyMs).then(() => {
+    if (pauses.get(owner) === pause) pauses.delete(owner);
+  });
+  pauses.set(owner, pause);
 }
 
 /** Rejects the request as its transport would have done: a credential that is no longer valid has the HTTP status 401. */
