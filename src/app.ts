@@ -218,7 +218,7 @@ function openTransports(dependencies: TransportDependencies, lifecycle: Lifecycl
   const sockets = createSocketEndpoint({
     ...dependencies,
     ...pipeline,
-    quota: socketLimit,
+    socketLimit,
     isAllowedOrigin: createOriginCheck(dependencies),
   });
   const server = createHttpServer({

@@ -106,6 +106,6 @@ it.each([
   const renderer = { isSlow, render: () => Buffer.from('{}') };
   const envelope = { head: () => '', tail: '' };
   const write = () => () =>
-    new Delivery(connection as never, new OneEvent('sockets'), renderer as never, envelope as never, '', null).writeNext();
+    new Delivery(connection as never, new OneEvent('sockets'), renderer as never, { envelope: envelope as never, onEnd: null }).writeNext();
   expect(await recordRounds({ a: write(), b: write(), c: write() })).toEqual(rounds);
 });

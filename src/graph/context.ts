@@ -144,6 +144,10 @@ export type ContextSource = Pick<
   readonly recordWait?: Context['recordWait'];
   /** Whether the client has gone, so that nothing is begun for it: Yoga would neither read nor end a stream that opens then. */
   readonly isAbandoned?: () => boolean;
+  /** Throws once the socket is closed, whose operations begin nothing more. */
+  readonly requireOpen?: () => void;
+  /** Replaces `admitAgain`, where the viewer may have been renewed meanwhile. */
+  readonly admitAgain?: () => Promise<void>;
 };
 
 export function createContext(source: ContextSource): Context {
@@ -156,6 +160,7 @@ export function createContext(source: ContextSource): Context {
   let loaders: Map<object, Map<string, Loader>> | null = null;
   let callbacks: FinishResult[] | null = null;
   const requireViewer = () => {
+    source.requireOpen?.();
     if (!viewer) throw Fault.notAuthenticated();
     return viewer;
   };
@@ -188,7 +193,8 @@ export function createContext(source: ContextSource): Context {
     recordWait: source.recordWait ?? (() => {}),
     async admitAgain() {
       prefetched = null;
-      if (viewer) await refreshViewer(source.database, viewer);
+      if (source.admitAgain) await source.admitAgain();
+      else if (viewer) await refreshViewer(source.database, viewer);
     },
     requireViewer,
     requireSession: () => requireSession(requireViewer()),
@@ -204,6 +210,7 @@ export function createContext(source: ContextSource): Context {
         // The look-up is shared with other requests.
         return rebindScope(await openProject(source.database, requester, ids, prefetched), database);
       });
+      source.requireOpen?.();
       if (source.isAbandoned?.()) throw Fault.invalidRequest('The client has gone.');
       opened ??= new Map();
       opened.set(scope.projectId, scope);

@@ -96,7 +96,9 @@ async function performInTransaction<Outcome>(
     return await context.database.transact(async (query, within) => {
       if (!(await stored.claim(query))) return null;
       const outcome = await perform({
-        ...context,
+        services: context.services,
+        requireViewer: context.requireViewer,
+        requireSession: context.requireSession,
         database: within,
         openProject: async (ids) => rebindScope(await context.openProject(ids), within),
       });

@@ -8,6 +8,14 @@ import type { EventRenderer } from './renderer.ts';
 /** A write ends with the event that reaches this size. */
 const MAX_WRITE_BYTES = 64 * 1024;
 
+interface DeliveryOptions {
+  readonly envelope: Envelope;
+  /** The client's id of the subscription, where the protocol has one. */
+  readonly id?: string;
+  /** Called once with the failure, if any, when the source has ended by itself. */
+  readonly onEnd: ((failure: unknown) => void) | null;
+}
+
 /**
  * Delivers the events of a source to a connection as fast as its peer reads. While nothing is buffered for the peer, the
  * events in memory are sent at once, in one write. Otherwise the delivery waits in the connection's write queue, and
@@ -16,17 +24,21 @@ const MAX_WRITE_BYTES = 64 * 1024;
 export class Delivery implements Consumer, QueuedDelivery {
   #isQueued = false;
   #isWriting = false;
+  readonly #envelope: Envelope;
+
+  readonly id: string;
+  /** Null after it was called, and after `stop`. */
+  #onEnd: DeliveryOptions['onEnd'];
 
   constructor(
     private readonly connection: SocketConnection,
     private readonly source: Source,
     private readonly renderer: EventRenderer,
-    private readonly envelope: Envelope,
-    /** The client's id of the subscription; empty where the protocol has none. */
-    readonly id: string,
-    /** Called once with the failure, if any, when the source has ended by itself; null after that, and after `stop`. */
-    private onEnd: ((failure: unknown) => void) | null,
+    { envelope, id = '', onEnd }: DeliveryOptions,
   ) {
+    this.#envelope = envelope;
+    this.id = id;
+    this.#onEnd = onEnd;
     source.consumer = this;
   }
 
@@ -39,7 +51,7 @@ export class Delivery implements Consumer, QueuedDelivery {
 
   /** Ends the delivery without notifying its owner. */
   stop(): void {
-    this.onEnd = null;
+    this.#onEnd = null;
     this.source.end();
   }
 
@@ -67,7 +79,7 @@ export class Delivery implements Consumer, QueuedDelivery {
     const texts: Buffer[] = [];
     const isDone = this.#render(texts);
     this.#isWriting = false;
-    if (texts.length > 0 && !this.connection.write(frameTexts(texts, this.envelope, this.id))) holdFrames();
+    if (texts.length > 0 && !this.connection.write(frameTexts(texts, this.#envelope, this.id))) holdFrames();
     return isDone;
   }
 
@@ -88,8 +100,8 @@ export class Delivery implements Consumer, QueuedDelivery {
   }
 
   #finish(): void {
-    const onEnd = this.onEnd;
-    this.onEnd = null;
+    const onEnd = this.#onEnd;
+    this.#onEnd = null;
     onEnd?.(this.source.failure);
   }
 }

@@ -18,8 +18,8 @@ export class EventStreams {
   #isClosed = false;
 
   constructor(
-    /** The quota of each user, in which WebSockets count too. */
-    private readonly quota: ConcurrencyLimit,
+    /** The open streams of each user; WebSockets count too. */
+    private readonly socketLimit: ConcurrencyLimit,
     /** How many there may be: each takes several times the memory of a WebSocket. */
     private readonly max: number,
   ) {}
@@ -38,15 +38,15 @@ export class EventStreams {
     if (response.closed) return;
     if (this.#responses.size >= this.max) throw Fault.unavailable('there are too many event streams');
     if (userId !== null) {
-      if (this.quota.isFull(userId)) throw tooManySockets(this.quota);
-      this.quota.add(userId);
+      if (this.socketLimit.isFull(userId)) throw tooManySockets(this.socketLimit);
+      this.socketLimit.add(userId);
     }
     this.#responses.add(response);
     // What has not been read of the request, such as the body of a GET request, would stay in memory.
     response.req.resume();
     response.once('close', () => {
       this.#responses.delete(response);
-      if (userId !== null) this.quota.delete(userId);
+      if (userId !== null) this.socketLimit.delete(userId);
     });
   }
 

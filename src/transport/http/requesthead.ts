@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { Fault } from '../../kernel/fault.ts';
 import { isHostHeader } from './addresses.ts';
-import { invalidHttp } from './rawresponse.ts';
+import { invalidHttp } from './serverfaults.ts';
 
 /** The fault of a request's version or Host header (RFC 9112, §2.3 and §3.2); null where both are valid. */
 export function checkHead(request: IncomingMessage): Fault | null {

@@ -6,8 +6,8 @@ import { ConcurrencyLimit } from './concurrencylimit.ts';
 import type { ConnectionBuffers } from './connectionbuffers.ts';
 import { createResponseClass } from './countedresponse.ts';
 import { attachRequestQueue, QueuedRequest, RequestQueue, requestQueueOf } from './pipelining.ts';
-import { answerClientError, answerRaw, destroy, rejectRequest } from './rawresponse.ts';
 import { checkHead, findHeadersFault, MAX_HEADERS } from './requesthead.ts';
+import { answerClientError, answerRaw, destroyOnError, rejectRequest } from './serverfaults.ts';
 import { isOfferIgnored, isWebSocket, replayWithoutUpgrade, type Upgrade, upgradeOptions } from './upgradeoffer.ts';
 
 const timeouts = {
@@ -144,20 +144,20 @@ export function createHttpServer(dependencies: ServerDependencies): Server {
     if (fault) return answerRaw(socket, fault);
     if (isWebSocket(request) && !countProxied(request, socket)) return answerRaw(socket, tooMany());
     // The upgrade listens for errors itself.
-    socket.off('error', destroy);
+    socket.off('error', destroyOnError);
     if (isWebSocket(request)) upgrade(request, socket, head);
     else replayWithoutUpgrade(server, request, socket, head);
   };
   server.on('upgrade', (request, stream, head) => {
     const socket = stream as Socket;
-    socket.on('error', destroy);
+    socket.on('error', destroyOnError);
     requestQueueOf(socket)?.enqueueLast(request, () => startUpgrade(request, socket, head));
   });
   // Not a proxy: CONNECT is answered 404. Without a listener Node would close the connection without a response.
   server.on('connect', (request) => {
     // The listener's stream may be a wrapper, which has no queue (from version 26 on, for a request with a body).
     const { socket } = request;
-    socket.on('error', destroy);
+    socket.on('error', destroyOnError);
     requestQueueOf(socket)?.enqueueLast(request, () => answerRaw(socket, Fault.notFound()));
   });
   return server;

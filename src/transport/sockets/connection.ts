@@ -57,14 +57,23 @@ export interface ConnectionDependencies extends ContextDependencies {
   readonly log: Logger;
   readonly metrics: Metrics;
   readonly keepAlive: KeepAlive<SocketConnection>;
-  /** The quota of each user, in which event streams count too. */
-  readonly quota: ConcurrencyLimit;
+  /** The open sockets of each user; event streams count too. */
+  readonly socketLimit: ConcurrencyLimit;
   /** Bounds the bytes buffered for the peers of an address, and for all peers. */
   readonly buffers: ConnectionBuffers;
 }
 
 /** The fields of each log line about a connection. */
 export type LogFields = Readonly<Record<string, unknown>>;
+
+/** A WebSocket whose upgrade was accepted. */
+export interface OpenedSocket {
+  readonly socket: ServerSocket;
+  readonly stream: Socket;
+  readonly address: string;
+  readonly logFields: LogFields;
+  readonly access: SocketAccess;
+}
 
 /** The protocol on a connection: GraphQL, a plain feed or a console. */
 export interface Protocol {
@@ -84,8 +93,8 @@ export class SocketConnection implements Principal {
   writeQueue: WriteQueue | null = null;
   #protocol: Protocol | null = null;
   #lease: Lease | null = null;
-  /** The user in whose quota of sockets this one is counted. */
-  #quotaUserId: string | null = null;
+  /** The user whose sockets this one is counted among. */
+  #countedUserId: string | null = null;
   /** How this side has closed the socket; null where the peer did, or the connection broke. */
   #closing: { readonly code: number; readonly reason: string } | null = null;
   #secondsSincePing = 0;
@@ -101,16 +110,21 @@ export class SocketConnection implements Principal {
   /** The state of the rate limit (GCRA): the theoretical arrival time of the next message, in whole milliseconds. */
   #nextArrivalMs = 0;
 
+  /** ws implements the protocol; deliveries bypass it and write frames to the stream. */
+  readonly socket: ServerSocket;
+  /** The client's address, to which budgets and buffers are charged. */
+  readonly address: string;
+  readonly logFields: LogFields;
+  readonly #stream: Socket;
+
   constructor(
-    /** ws implements the protocol; deliveries bypass it and write frames to the stream. */
-    readonly socket: ServerSocket,
-    private readonly stream: Socket,
-    /** The client's address, to which budgets and buffers are charged. */
-    readonly address: string,
-    readonly logFields: LogFields,
+    { socket, stream, address, logFields, access: { viewer, onlyProject } }: OpenedSocket,
     private readonly dependencies: ConnectionDependencies,
-    { viewer, onlyProject }: SocketAccess,
   ) {
+    this.socket = socket;
+    this.#stream = stream;
+    this.address = address;
+    this.logFields = logFields;
     this.viewer = viewer;
     this.onlyProject = onlyProject;
     socket.listen(this);
@@ -143,10 +157,10 @@ export class SocketConnection implements Principal {
   onClosed(receivedCode: number): void {
     // If this side closed the socket, its own code counts: ws reports 1006 when the peer does not answer the close frame.
     const { code, reason } = this.#closing ?? { code: receivedCode, reason: undefined };
-    const { keepAlive, metrics, quota } = this.dependencies;
+    const { keepAlive, metrics, socketLimit } = this.dependencies;
     this.stop();
     keepAlive.delete(this);
-    if (this.#quotaUserId) quota.delete(this.#quotaUserId);
+    if (this.#countedUserId) socketLimit.delete(this.#countedUserId);
     metrics.socketCloses.inc({ code: metricCodes.has(code) ? code : 'other' });
     this.log.info({ code, reason, user_id: this.viewer?.userId }, 'socket closed');
   }
@@ -156,12 +170,12 @@ export class SocketConnection implements Principal {
     return this.dependencies.log.child(this.logFields);
   }
 
-  /** Sets the viewer: the socket counts in their quota, and a lease watches their credential. */
+  /** Sets the viewer: the socket counts among theirs, and a lease watches their credential. */
   signIn(viewer: Viewer): void {
     this.viewer = viewer;
     if (!this.isOpen) return;
-    this.#quotaUserId = viewer.userId;
-    this.dependencies.quota.add(viewer.userId);
+    this.#countedUserId = viewer.userId;
+    this.dependencies.socketLimit.add(viewer.userId);
     this.#lease = this.dependencies.watch.add({ principal: this });
   }
 
@@ -193,7 +207,7 @@ export class SocketConnection implements Principal {
   /** Creates the context of one operation, which starts nothing more once the socket is closed. */
   openContext(recordWait?: Context['recordWait']): Context {
     const { database, services, watch } = this.dependencies;
-    const context = createContext({
+    return createContext({
       database,
       openLogger: () => this.log,
       services,
@@ -203,27 +217,12 @@ export class SocketConnection implements Principal {
       recordWait,
       renewCredential: (token) => this.#renew(token),
       watchAccess: (project, subscription) => watch.add({ principal: this, project, subscription }),
-    });
-    return {
-      ...context,
+      requireOpen: () => this.requireOpen(),
       admitAgain: async () => {
         await this.authorize();
         this.requireOpen();
       },
-      requireViewer: () => {
-        this.requireOpen();
-        return context.requireViewer();
-      },
-      requireSession: () => {
-        this.requireOpen();
-        return context.requireSession();
-      },
-      openProject: async (ids) => {
-        const scope = await context.openProject(ids);
-        this.requireOpen();
-        return scope;
-      },
-    };
+    });
   }
 
   /** Throws on a closed socket, which would get no response: to be called after every `await`, before new work starts. */
@@ -261,7 +260,7 @@ export class SocketConnection implements Principal {
 
   /** Counts memory that is held for the peer besides the bytes that wait for it; a negative number releases it. */
   reserve(bytes: number): void {
-    this.dependencies.buffers.reserve(this.stream, this.address, bytes);
+    this.dependencies.buffers.reserve(this.#stream, this.address, bytes);
   }
 
   /** Counts the memory of a message that is about to be sent, if others wait before it; returns the function that releases it. */
@@ -280,24 +279,24 @@ export class SocketConnection implements Principal {
    * are sent in the order of the calls. Returns whether the kernel has accepted all pending bytes.
    */
   write(frames: Buffer): boolean {
-    this.stream.write(frames);
+    this.#stream.write(frames);
     this.recordBuffered();
     return !this.hasPendingBytes;
   }
 
   /** To be called after each write. */
   recordBuffered(): void {
-    if (this.hasPendingBytes) this.dependencies.buffers.record(this.stream, this.address);
+    if (this.hasPendingBytes) this.dependencies.buffers.record(this.#stream, this.address);
   }
 
   /** Calls back when the bytes pending now are written to the kernel, or have failed to be: the socket closes then. */
   afterWriting(callback: () => void): void {
-    this.stream.write(emptyBuffer, callback);
+    this.#stream.write(emptyBuffer, callback);
   }
 
   /** Whether bytes are pending that the kernel has not accepted. */
   get hasPendingBytes(): boolean {
-    return this.stream.writableLength > 0;
+    return this.#stream.writableLength > 0;
   }
 
   close(code: CloseCode, reason: string): void {
@@ -353,7 +352,7 @@ export class SocketConnection implements Principal {
   }
 
   #ping(): void {
-    this.#bytesBeforePing = this.stream.bytesWritten;
+    this.#bytesBeforePing = this.#stream.bytesWritten;
     const unreadBytes = this.#bytesBeforePing - this.#bytesBeforeAnswered;
     this.#intervalsLeft = Math.min(Math.floor(unreadBytes / INTERVAL_BYTES), MAX_INTERVALS);
     this.socket.ping();

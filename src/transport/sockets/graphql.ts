@@ -204,7 +204,7 @@ class GraphqlSocket implements Protocol, GraphqlWs {
       });
       if (fault) throw fault;
       if (!viewer) connection.close(closeCodes.unauthorized, missingCredentialReason);
-      else if (this.dependencies.quota.isFull(viewer.userId)) connection.close(closeCodes.tryAgainLater, 'too_many_sockets');
+      else if (this.dependencies.socketLimit.isFull(viewer.userId)) connection.close(closeCodes.tryAgainLater, 'too_many_sockets');
       else connection.signIn(viewer);
     } catch (failure) {
       const { code } = toFault(failure);
@@ -372,7 +372,11 @@ class GraphqlSocket implements Protocol, GraphqlWs {
     if (!(source instanceof Source)) return source;
     const subscription = new Subscription();
     const renderer = this.dependencies.renderers.forSubscription(args, renderResult);
-    const delivery = new Delivery(this.connection, source, renderer, nextMessage, operation.id, subscription.end);
+    const delivery = new Delivery(this.connection, source, renderer, {
+      envelope: nextMessage,
+      id: operation.id,
+      onEnd: subscription.end,
+    });
     subscription.delivery = delivery;
     operation.subscription = subscription;
     if (operation.isCompleted || !this.connection.isOpen) delivery.stop();

@@ -18,10 +18,11 @@ export async function servePlain(
 ): Promise<void> {
   try {
     const { source, renderer } = await stream.open(path, query, connection.openContext());
-    const delivery = new Delivery(connection, source, renderer, envelope, '', (failure) => {
+    const onEnd = (failure: unknown) => {
       if (failure) closeWith(connection, toFault(failure));
       else connection.close(closeCodes.restart, 'restart');
-    });
+    };
+    const delivery = new Delivery(connection, source, renderer, { envelope, onEnd });
     if (!connection.isOpen) return delivery.stop();
     connection.setProtocol({ receive() {}, stop: () => delivery.stop() });
     delivery.onReadable();

@@ -14,7 +14,7 @@ import type { Logger } from '../../platform/logger.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import { type ConcurrencyLimit, tooManySockets } from '../http/concurrencylimit.ts';
 import { readRequestId } from '../http/exchange.ts';
-import { answerRaw, destroy } from '../http/rawresponse.ts';
+import { answerRaw, destroyOnError } from '../http/serverfaults.ts';
 import { readTrace } from '../http/trace.ts';
 import { pathPattern } from '../http/url.ts';
 import { bindStream } from '../rest/stream.ts';
@@ -65,7 +65,7 @@ interface PreparedUpgrade {
 export function createSocketEndpoint(injected: SocketEndpointDependencies): SocketEndpoint {
   const keepAlive = new KeepAlive<SocketConnection>();
   const dependencies = { ...injected, keepAlive };
-  const { addresses, metrics, quota, schema } = dependencies;
+  const { addresses, metrics, socketLimit, schema } = dependencies;
   // From the start, so that Prometheus also sees the first of a code as an increase.
   for (const code of metricCodes) metrics.socketCloses.inc({ code }, 0);
   metrics.upgradeRefusals.inc({ code: 'console_unreachable' }, 0);
@@ -97,18 +97,20 @@ export function createSocketEndpoint(injected: SocketEndpointDependencies): Sock
     if (isDraining) throw Fault.unavailable('the sockets are being drained');
     const prepared = await prepare(upgrade, target);
     if (socket.destroyed) return;
-    const admitted = limitSockets(quota, prepared);
+    const admitted = limitSockets(socketLimit, prepared);
     const server = target.kind === 'console' ? consoles.server : feeds;
     const accept = <Established>(establish: (ws: ServerSocket) => Established) =>
       acceptUpgrade(server, upgrade.request, socket, head, (ws) => {
-        socket.off('error', destroy);
+        socket.off('error', destroyOnError);
         return establish(ws);
       });
     const log = dependencies.log.child(logFields);
     if (admitted instanceof Rejection) return accept((ws) => closeRejected(metrics, ws, admitted, log));
     const { admission, opening } = admitted;
     const address = addresses.of(upgrade.request);
-    const connection = await accept((ws) => new SocketConnection(ws, socket as Socket, address, logFields, dependencies, admission));
+    const connection = await accept(
+      (ws) => new SocketConnection({ socket: ws, stream: socket as Socket, address, logFields, access: admission }, dependencies),
+    );
     const kind = opening ? 'console' : isGraphql(connection) ? 'graphql' : 'plain';
     log.info({ user_id: admission.viewer?.userId, kind, session_id: opening?.sessionId }, 'socket opened');
     if (isDraining) return connection.close(closeCodes.restart, 'restart');
@@ -131,7 +133,7 @@ export function createSocketEndpoint(injected: SocketEndpointDependencies): Sock
       const requestId = readRequestId(request);
       const logFields = { request_id: requestId, ...readTrace(request) };
       const headers: string[] = [];
-      socket.on('error', destroy);
+      socket.on('error', destroyOnError);
       const start = async () => open({ request, url: readUrl(request), headers }, socket, head, logFields);
       start().catch((failure: unknown) => {
         const fault = toFault(failure);
@@ -164,13 +166,13 @@ function rejectProtocol(connection: SocketConnection): void {
   connection.close(closeCodes.notAcceptable, 'subprotocol_not_acceptable');
 }
 
-/** Enforces a user's quota of open sockets: a Rejection for a browser with a ticket, otherwise it throws `conflict`. */
-function limitSockets(quota: ConcurrencyLimit, prepared: PreparedUpgrade | Rejection): PreparedUpgrade | Rejection {
+/** Limits the open sockets of a user: a Rejection for a browser with a ticket, otherwise it throws `conflict`. */
+function limitSockets(socketLimit: ConcurrencyLimit, prepared: PreparedUpgrade | Rejection): PreparedUpgrade | Rejection {
   if (prepared instanceof Rejection) return prepared;
   const { viewer, ticket } = prepared.admission;
-  if (!viewer || !quota.isFull(viewer.userId)) return prepared;
+  if (!viewer || !socketLimit.isFull(viewer.userId)) return prepared;
   if (ticket) return new Rejection(closeCodes.tryAgainLater, 'too_many_sockets');
-  throw tooManySockets(quota);
+  throw tooManySockets(socketLimit);
 }
 
 /** Closes a socket with the reason of its rejection, for a browser, which cannot read the response to an upgrade. */

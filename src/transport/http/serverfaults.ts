@@ -72,6 +72,6 @@ export function answerRaw(socket: Duplex, fault: Fault, { requestId = randomUUID
 }
 
 /** The error listener of a connection that the HTTP server has handed over, until ws adds its own. */
-export function destroy(this: Duplex): void {
+export function destroyOnError(this: Duplex): void {
   this.destroy();
 }
