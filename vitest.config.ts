@@ -25,6 +25,7 @@ const withoutDatabase = [
   'config',
   'connection-buffers',
   'consoles/backpressure',
+  'desk-failure',
   'docs',
   'fair-limit',
   'failure',

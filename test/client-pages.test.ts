@@ -65,6 +65,8 @@ it('the README of the client package works from its first line to its last', asy
         'ready',
         'left',
         'not_authenticated - .+\\.',
+        'validation_failed - name: This field may not be blank\\.',
+        'unreachable - 127\\.0\\.0\\.1:4009 does not answer: ECONNREFUSED\\.',
         '$',
       ].join('\n'),
     ),

@@ -5,7 +5,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { type Duplex, Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type ConnectionState, connect, describeState, type FeedEvent, type Portico, PorticoError } from 'portico-client';
+import { type ConnectionState, connect, describeState, type FeedEvent, type Portico, PorticoError, toPorticoError } from 'portico-client';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { WebSocketServer } from 'ws';
 import { startApp, type TestApp } from './support/app.ts';
@@ -134,6 +134,29 @@ describe('v1', () => {
       params: { path: path() },
     });
     expect([lost.response.status, lost.error?.code, lost.data]).toEqual([404, 'not_found', undefined]);
+  });
+
+  it('makes an error of each rejection that can be thrown, and names the fields that are not valid', async () => {
+    const boards = '/v1/organizations/{organization_id}/projects/{project_id}/monitoring/dashboards';
+    const refused = await as('member').v1.POST(boards, { params: { path: path() }, body: { name: '' } });
+    const blank = 'This field may not be blank.';
+    expect(refused.error).toEqual({ name: [blank] });
+    expect(toPorticoError(refused)).toMatchObject({
+      name: 'PorticoError',
+      code: 'validation_failed',
+      message: `name: ${blank}`,
+      status: 400,
+      fields: { name: [blank] },
+    });
+    const lost = toPorticoError(await as('outsider').v1.GET(boards, { params: { path: path() } }));
+    expect([lost.code, lost.status, lost.message, lost.fields]).toEqual(['not_found', 404, 'Not found.', {}]);
+    const front = await openFront(() => refuse(429, 'rate_limited', { 'retry-after': '30' }));
+    const limited = await connect({ url: front.url, credential: token('viewer'), maxWaitMs: 1_000 }).v1.GET('/v1/organizations');
+    expect(toPorticoError(limited)).toMatchObject({ code: 'rate_limited', retryAfterMs: 30_000, fields: {} });
+    await front.close();
+    const { error, response } = await as('member').v1.GET('/v1/organizations', { params: { query: { page: 99 } } });
+    expect(toPorticoError({ error: 'something else', response })).toMatchObject({ code: 'invalid_request', status: 404 });
+    expect(toPorticoError({ error, response }).code).toBe('not_found');
   });
 
   it('waits as long as Retry-After says, for what may be sent again', async () => {
@@ -359,6 +382,18 @@ describe('query', () => {
     expect([error?.code, error instanceof PorticoError]).toEqual(['invalid_request', true]);
     const unknown = await connect({ url, credential: 'sk-portico-no' }).query<unknown, object>('{ viewer { id } }', {});
     expect([unknown.data, unknown.error?.code, unknown.error?.status]).toEqual([null, 'not_authenticated', 401]);
+  });
+
+  it('names the fields that are not valid, as v1 does', async () => {
+    const document =
+      'query ($id: ID!, $first: Int, $tasks: Int) { project(id: $id) { instances(first: $first) { totalCount } tasks(first: $tasks) { totalCount } } }';
+    const { error } = await as('viewer').query<unknown, object>(document, { id: project, first: -1, tasks: -2 });
+    const negative = ['Ensure this value is greater than or equal to 0.'];
+    const fields = { first: negative, tasks: negative };
+    expect(error).toMatchObject({ code: 'validation_failed', fields, message: expect.stringMatching(/^first: .+ tasks: .+$/) });
+    expect(error?.errors[0]?.message).toBe('Some fields are not valid.');
+    const unknown = await as('viewer').query<unknown, object>(overview, { id: randomUUID() });
+    expect([unknown.error?.code, unknown.error?.fields]).toEqual(['not_found', {}]);
   });
 
   it('says so where something else has answered', async () => {

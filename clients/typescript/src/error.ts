@@ -1,6 +1,11 @@
+/** What is wrong with each field of a request: `{ name: ['This field may not be blank.'] }`. */
+export type FieldErrors = Readonly<Record<string, readonly string[]>>;
+
 /** The failure of a request, a feed or a console; the message is one sentence for people. */
 export class PorticoError extends Error {
   override readonly name = 'PorticoError';
+  /** The field errors of `validation_failed`, which the message names too; empty for any other code. */
+  readonly fields: FieldErrors;
 
   constructor(
     /**
@@ -15,9 +20,10 @@ export class PorticoError extends Error {
     readonly retryAfterMs: number | null = null,
     /** The `errors` of a GraphQL response, unchanged. */
     readonly errors: readonly GraphQLFault[] = [],
-    options: ErrorOptions = {},
+    { fields = {}, ...options }: ErrorOptions & { readonly fields?: FieldErrors } = {},
   ) {
     super(message, options);
+    this.fields = fields;
   }
 }
 
@@ -81,34 +87,56 @@ export async function toV1(response: Response): Promise<Response> {
 
 /** The error of a response whose body has been read. */
 export function toRejection(response: Response, text: string): PorticoError {
-  const { status } = response;
-  const retryAfterMs = readRetryAfter(response);
-  try {
-    const body = JSON.parse(text);
-    if (Array.isArray(body.errors)) return toError(body.errors, status, retryAfterMs);
-    if (typeof body.code === 'string' && typeof body.detail === 'string')
-      return new PorticoError(body.code, body.detail, status, retryAfterMs);
-    // v1 sends field errors as the bare map of the fields.
-    const fields = status === 400 ? describeFields(body) : null;
-    if (fields) return new PorticoError('validation_failed', fields, status);
-  } catch {
-    // The response is not the server's own, but for example a proxy's.
-  }
-  const code = status === 429 ? 'rate_limited' : status >= 500 ? 'service_unavailable' : 'invalid_request';
-  return new PorticoError(code, `${new URL(response.url).host} answered ${status}.`, status, retryAfterMs);
+  return toBodyError(response, parse(text));
 }
 
-/** `name: This field may not be blank.` for each field; null if these are no field errors. */
-export function describeFields(fields: unknown): string | null {
-  if (typeof fields !== 'object' || fields === null) return null;
-  const entries = Object.entries(fields).filter((entry): entry is [string, string[]] => Array.isArray(entry[1]));
+/** The JSON of a text; undefined if it is none, as the response is not the server's own, but for example a proxy's. */
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The error that an operation of v1 has returned, as one that can be thrown, with a message for people. */
+export const toPorticoError = ({ error, response }: { readonly error?: unknown; readonly response: Response }): PorticoError =>
+  toBodyError(response, error);
+
+/** The error of a response with this body. */
+function toBodyError(response: Response, body: unknown): PorticoError {
+  const { status } = response;
+  const retryAfterMs = readRetryAfter(response);
+  const { errors, code, detail } = (body ?? {}) as { errors?: unknown; code?: unknown; detail?: unknown };
+  if (Array.isArray(errors)) return toError(errors, status, retryAfterMs);
+  if (typeof code === 'string' && typeof detail === 'string') return new PorticoError(code, detail, status, retryAfterMs);
+  // v1 sends field errors as the bare map of the fields.
+  const fields = status === 400 ? readFields(body) : {};
+  const described = describeFields(fields);
+  if (described !== null) return new PorticoError('validation_failed', described, status, null, [], { fields });
+  const known = status === 429 ? 'rate_limited' : status >= 500 ? 'service_unavailable' : 'invalid_request';
+  return new PorticoError(known, `${new URL(response.url).host} answered ${status}.`, status, retryAfterMs);
+}
+
+/** The fields that a response names with their errors; empty if these are no field errors. */
+function readFields(value: unknown): FieldErrors {
+  if (typeof value !== 'object' || value === null) return {};
+  const entries = Object.entries(value).filter((entry): entry is [string, string[]] => Array.isArray(entry[1]));
+  return Object.fromEntries(entries);
+}
+
+/** `name: This field may not be blank.` for each field; null if there is none. */
+export function describeFields(fields: FieldErrors): string | null {
+  const entries = Object.entries(fields);
   return entries.length === 0 ? null : entries.map(([name, messages]) => `${name}: ${messages.join(' ')}`).join(' ');
 }
 
-/** The error of a GraphQL response, with the code and message of its first error. */
+/** The error of a GraphQL response, with the code, the message and the fields of its first error. */
 export function toError(errors: readonly GraphQLFault[], status: number | null = null, retryAfterMs: number | null = null): PorticoError {
   const [first] = errors;
-  return new PorticoError(first?.extensions?.code ?? 'internal_error', first?.message ?? 'no error is named', status, retryAfterMs, errors);
+  const fields = readFields(first?.extensions?.fields);
+  const message = describeFields(fields) ?? first?.message ?? 'no error is named';
+  return new PorticoError(first?.extensions?.code ?? 'internal_error', message, status, retryAfterMs, errors, { fields });
 }
 
 /** The longest wait that a date may ask for: one further ahead is taken for a wrong clock. */

@@ -9,7 +9,7 @@ import type { paths } from './v1.ts';
 
 export type { ConsoleOptions, ConsoleStream } from './console.ts';
 export type { Credential } from './credential.ts';
-export { type GraphQLFault, PorticoError } from './error.ts';
+export { describeFields, type FieldErrors, type GraphQLFault, PorticoError, toPorticoError } from './error.ts';
 export type { FeedEvent, FeedNotification } from './events.ts';
 export type { CursorStore, Feed, FeedOptions } from './feed.ts';
 export type { QueryResult, TypedDocument } from './query.ts';
@@ -28,7 +28,10 @@ export interface ConnectOptions {
 }
 
 export interface Portico {
-  /** Every operation of v1, by its method and path. Error responses are returned with their codes; no response throws a `PorticoError`. */
+  /**
+   * Every operation of v1, by its method and path. Error responses are returned, and `toPorticoError` makes a `PorticoError` of one;
+   * where no response comes, a `PorticoError` is thrown.
+   */
   readonly v1: Client<paths>;
   query<Data, Variables extends object>(
     document: TypedDocument<Data, Variables>,

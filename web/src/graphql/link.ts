@@ -1,6 +1,6 @@
 import { ApolloLink, CombinedGraphQLErrors, Observable } from '@apollo/client';
 import { print } from 'graphql';
-import type { Portico, PorticoError } from 'portico-client';
+import { describeFields, type FieldErrors, type Portico, type PorticoError } from 'portico-client';
 
 /** Sends each operation through the client package, which adds the credential, honours Retry-After and retries. */
 export function porticoLink(portico: Portico): ApolloLink {
@@ -26,8 +26,9 @@ export function porticoLink(portico: Portico): ApolloLink {
 export interface Failure {
   /** A code of docs/errors.md or of the client package. */
   readonly code: string;
+  /** A sentence for people; of field errors, the fields with what is wrong with each. */
   readonly message: string;
-  readonly fields: Readonly<Record<string, readonly string[]>>;
+  readonly fields: FieldErrors;
   readonly context: Readonly<Record<string, unknown>>;
   readonly retryAfterMs: number | null;
 }
@@ -38,9 +39,9 @@ export const isUncertain = ({ code }: Failure): boolean => ['unreachable', 'serv
 export function toFailure(error: unknown): Failure {
   if (CombinedGraphQLErrors.is(error)) {
     const [first] = error.errors;
-    const { code = 'internal_error', fields = {}, context = {} } = first?.extensions ?? {};
-    return { code, fields, context, message: first?.message ?? error.message, retryAfterMs: null } as Failure;
+    const { code = 'internal_error', fields = {}, context = {} } = (first?.extensions ?? {}) as Partial<Failure>;
+    return { code, fields, context, message: describeFields(fields) ?? first?.message ?? error.message, retryAfterMs: null };
   }
-  const { code = 'internal_error', message, retryAfterMs = null } = error as PorticoError;
-  return { code, message, fields: {}, context: {}, retryAfterMs };
+  const { code = 'internal_error', message, fields = {}, retryAfterMs = null } = error as PorticoError;
+  return { code, message, fields, context: {}, retryAfterMs };
 }

@@ -1,4 +1,4 @@
-import { describeFields, PorticoError } from '../error.ts';
+import { PorticoError } from '../error.ts';
 import { clean } from './text.ts';
 
 /** The failure of a command: one sentence for people. */
@@ -45,8 +45,6 @@ export function describeFailure(failure: unknown): string | null {
   if (!(failure instanceof PorticoError)) return null;
   const ended = consoleEnds[failure.code];
   if (ended) return ended;
-  const fields = failure.errors.map(({ extensions }) => describeFields(extensions?.fields)).find((text) => text !== null);
-  const message = fields ?? failure.message;
   const later = failure.retryAfterMs === null ? undefined : `Try again in ${Math.ceil(failure.retryAfterMs / 1000)} s.`;
-  return clean([message, advice[failure.code] ?? later].filter(Boolean).join(' '));
+  return clean([failure.message, advice[failure.code] ?? later].filter(Boolean).join(' '));
 }

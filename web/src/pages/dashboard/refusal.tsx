@@ -16,10 +16,11 @@ export function Refusal({ failure, shown = [], words = {} }: RefusalProps) {
   if (!failure) return null;
   // Errors already shown beside their fields are only referred to.
   const others = Object.entries(failure.fields).filter(([name]) => !shown.includes(name));
-  const isBesideFields = failure.code === 'validation_failed' && others.length === 0;
+  const isAboutFields = failure.code === 'validation_failed';
+  const aboutFields = others.length === 0 ? 'Nothing was saved: see beside the fields.' : 'Some fields are not valid.';
   return (
     <div className="note refusal" role="alert" data-code={failure.code}>
-      <p>{isBesideFields ? 'Nothing was saved: see beside the fields.' : (wordsFor(failure, words) ?? sentenceOf(failure))}</p>
+      <p>{isAboutFields ? aboutFields : (wordsFor(failure, words) ?? sentenceOf(failure))}</p>
       {others.map(([name, messages]) => (
         <p key={name}>
           {name}: {messages.join(' ')}
