@@ -321,6 +321,12 @@ describe('v1', () => {
       expect(() => connect({ url: wrong, credential: 'x' })).toThrow(`${wrong} is no address of a server`);
   });
 
+  it('says at once that a credential is missing', () => {
+    const sentence = 'The credential is missing: give an API key, a session token, or a function that returns a token.';
+    for (const missing of [undefined, null, '', 17])
+      expect(() => connect({ url, credential: missing as never })).toThrow(new TypeError(sentence));
+  });
+
   it('sends a credential to another machine without TLS only if that is asked for', () => {
     const exposed = 'http://api.example.com:4000';
     const refused = `${exposed} has no TLS: the credential could be read on the way. Use https://, or the option plainHttp.`;

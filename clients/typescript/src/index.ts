@@ -42,7 +42,7 @@ export interface Portico {
   console(options: ConsoleOptions): ConsoleStream;
 }
 
-/** A client of one server for one credential. Nothing is sent before the first call. */
+/** A client of one server for one credential. Nothing is sent before the first call. Throws a TypeError for an invalid option. */
 export function connect({ url: given, credential, plainHttp = false, maxWaitMs = 60_000, fetch: fetchImpl }: ConnectOptions): Portico {
   if (!URL.canParse(given) || !/^https?:$/.test(new URL(given).protocol))
     throw new TypeError(`${given} is no address of a server, such as https://api.example.com.`);
@@ -51,6 +51,9 @@ export function connect({ url: given, credential, plainHttp = false, maxWaitMs =
   if (username || password) throw new TypeError('The address of a server holds no user name and no password.');
   if (isExposed(new URL(given)) && !plainHttp)
     throw new TypeError(`${given} has no TLS: the credential could be read on the way. Use https://, or the option plainHttp.`);
+  // Without types it may be anything: most likely a variable of the environment that is not set.
+  if (!credential || !['string', 'function'].includes(typeof credential))
+    throw new TypeError('The credential is missing: give an API key, a session token, or a function that returns a token.');
   const url = given.replace(/\/+$/, '');
   const http = new Http({
     url,
