@@ -44,18 +44,20 @@ test('login keeps a key for its owner alone, and never shows it', async () => {
   expect(await json('use', 'Production')).toMatchObject({ id: app.demo.project_id });
 });
 
-test('projects, overview, instances and notifications show what v1 answers, as text and as JSON', async () => {
+test('projects, overview, instances, tasks and notifications show what v1 answers, as text and as JSON', async () => {
   const read = async (path: string) => (await app.ask('GET', `${app.projectPath}/${path}`)).json;
-  const [projects, overview, instances, notifications] = await Promise.all([
+  const [projects, overview, instances, tasks, notifications] = await Promise.all([
     json('projects'),
     run('overview'),
     json('instances', '--page-size', '2'),
+    json('tasks', '--page-size', '2'),
     json('notifications', '--unread', '--page-size', '3'),
   ]);
   expect(projects.map(({ name }: { name: string }) => name)).toEqual(['Production', 'Sandbox']);
   const [{ instances_by_status }] = await read('compute/overview');
   for (const { status, count } of instances_by_status) expect(overview.out).toMatch(new RegExp(`^  ${status} +${count}  █+$`, 'm'));
   expect(instances).toEqual(await read('compute/instances?page=1&page_size=2'));
+  expect(tasks).toEqual(await read('compute/tasks?page=1&page_size=2'));
   expect(notifications).toEqual(await read('notifications?unread=true&page=1&page_size=3'));
 });
 

@@ -251,6 +251,29 @@ describe('what there is', () => {
     expect(suspended.results.map(({ status }: { status: string }) => status)).toEqual(Array(3).fill('suspended'));
     expect(await fail(['instances', '--status', 'lost'])).toEqual([1, expect.stringMatching(/^status: .+\n$/)]);
   });
+
+  test('tasks are listed with what failed', async () => {
+    const { json: v1 } = await app.ask('GET', `${app.projectPath}/compute/tasks?status=failed&page=1&page_size=2`);
+    const args = ['tasks', '--status', 'failed', '--page-size', '2'];
+    expect(await json(args)).toEqual(v1);
+    const { code, out, err } = await portico(args, { env: owner });
+    expect([code, err]).toEqual([0, 'Page 1 of 4, of 7 in all: --page 2 shows more.\n']);
+    const [{ id, kind, instance, created, finished, error }] = v1.results;
+    const times = [created, finished].map((time: string) => time.slice(0, 16).replace('T', ' '));
+    const line = out.split('\n')[1]?.split(/ {2,}/);
+    expect(line).toEqual([kind, 'failed', ...times, instance, id, error]);
+  });
+
+  test('a page after the last is a failure that says which there are', async () => {
+    const pages = (...args: string[]) => fail([...args, '--page', '99']);
+    expect(await pages('instances')).toEqual([1, 'There is no page 99: the list has the pages 1 to 3, of 51 in all.\n']);
+    expect(await pages('--json', 'tasks', '--status', 'failed')).toEqual([
+      1,
+      'There is no page 99: the list has only page 1, of 7 in all.\n',
+    ]);
+    expect(await pages('notifications', '--unread')).toEqual([1, expect.stringMatching(/^There is no page 99: .*\n$/)]);
+    expect(await pages('instances', '--project', '019b76da-a800-7c0e-8b1c-5c2b6f2f0a11')).toEqual([1, 'Not found.\n']);
+  });
 });
 
 describe('notifications', () => {

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import type { components } from '../v1.ts';
 import { CommandFailure } from './failure.ts';
-import { noteMore, type PageOptions, withPages } from './lists.ts';
+import { noteMore, type PageOptions, readPage, withPages } from './lists.ts';
 import { type GlobalOptions, openSession } from './options.ts';
 import { type Style, writeDocument, writeTable } from './output.ts';
 import { isId } from './projects.ts';
@@ -20,9 +20,9 @@ export function addInstances(program: Command): void {
     .addOption(new Option('--status <status>', 'only those of this status; without it all but the deleted ones'));
   withPages(list).action(async (_options: unknown, command: Command) => {
     const options = command.optsWithGlobals<ListOptions>();
-    const { status, page, pageSize } = options;
+    const { status } = options;
     const session = await openSession(options);
-    const { text } = await session.v1('GET', 'compute/instances', { query: { status, page, page_size: pageSize } });
+    const text = await readPage(session, 'compute/instances', options, { status });
     if (options.json) return writeDocument(text);
     const listed = JSON.parse(text) as Page;
     const rows = listed.results.map((one) => [

@@ -9,6 +9,7 @@ import { addInstances } from './instances.ts';
 import { addKeys } from './keys.ts';
 import { addNotifications } from './notifications.ts';
 import { addOverview } from './overview.ts';
+import { addTasks } from './tasks.ts';
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string };
 
@@ -36,7 +37,8 @@ These are the commands of those who use a server. Those of who runs one (token, 
 on its database, where its sources are: npm run portico -- --help`,
   );
 
-for (const add of [addAccount, addOverview, addNotifications, addInstances, addDashboards, addConsole, addKeys, addApi]) add(program);
+for (const add of [addAccount, addOverview, addNotifications, addInstances, addTasks, addDashboards, addConsole, addKeys, addApi])
+  add(program);
 
 /** A closed pipe (`| head`) ends the program without an error; a full disk does not. */
 for (const stream of [process.stdout, process.stderr]) {

@@ -3,7 +3,7 @@ import type { components } from '../v1.ts';
 import { CommandFailure, isUncertain } from './failure.ts';
 import { type FollowOptions, follow, severityStyles } from './follow.ts';
 import { readData, readNumber } from './input.ts';
-import { noteMore, type PageOptions, withPages } from './lists.ts';
+import { noteMore, type PageOptions, readPage, withPages } from './lists.ts';
 import { exactJson, parseExactly } from './numbers.ts';
 import { type GlobalOptions, openSession } from './options.ts';
 import { note, writeDocument, writeLine, writeTable, writeValue } from './output.ts';
@@ -30,8 +30,8 @@ export function addNotifications(program: Command): void {
       throw new CommandFailure('--after and --cursor are for --follow.', 2);
     const session = await openSession(options);
     if (options.follow) return follow(session, options);
-    const { unread, severity, kind, page, pageSize } = options;
-    const { text } = await session.v1('GET', 'notifications', { query: { unread, severity, kind, page, page_size: pageSize } });
+    const { unread, severity, kind } = options;
+    const text = await readPage(session, 'notifications', options, { unread, severity, kind });
     if (options.json) return writeDocument(text);
     const listed = JSON.parse(text) as Page;
     const rows = listed.results.map((one) => [
