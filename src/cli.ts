@@ -1,27 +1,51 @@
+import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { refreshDemoFile } from '../demo/file.ts';
 import { seedDemo } from '../demo/seed.ts';
-import { addApiKey, addMember, addOrganization, addProject, addUser, findActiveUser } from './accounts/provision.ts';
+import { type After, listAllOrganizations, listMembers, listProjects, listUserKeys, listUsers } from './accounts/inventory.ts';
+import {
+  addApiKey,
+  addMember,
+  addOrganization,
+  addProject,
+  addUser,
+  findActiveUser,
+  removeMember,
+  revokeUserKey,
+  setDisabled,
+} from './accounts/provision.ts';
 import { type App, createApp } from './app.ts';
 import { ConfigError, demoFilePath, readConfig } from './config.ts';
 import { removeEndpoint, setEndpoint } from './consoles/provision.ts';
 import { describeFailure, OperatorError } from './platform/operatorerror.ts';
+import type { Listing } from './platform/operatoroutput.ts';
+import { packageRoot } from './platform/packageroot.ts';
 import { endOnSignals } from './platform/signals.ts';
 
 const DAY_SECONDS = 86_400;
 
 /** Runs one command against the configured database, which is migrated first. */
-async function withApp(work: (app: App) => Promise<string>): Promise<void> {
+async function withApp(work: (app: App) => Promise<string | Listing>): Promise<void> {
   const app = await createApp({ ...readConfig(process.env), redis: null, trusted: null, drainSeconds: 0, logLevel: 'error' });
   try {
-    console.log(await work(app));
+    print(await work(app));
   } finally {
     await app.close();
   }
 }
 
+/** Prints a result to standard output; that a list goes on is said beside it, so that it stays out of pipes. */
+function print(result: string | Listing): void {
+  if (typeof result === 'string') return console.log(result);
+  if (result.lines.length > 0) console.log(result.lines.join('\n'));
+  if (result.next !== null) console.error(`More follow: --after ${result.next}`);
+}
+
+const { version } = JSON.parse(readFileSync(new URL('package.json', packageRoot), 'utf8')) as { version: string };
+
 const program = new Command('portico')
   .description("The operator's commands. They work on the database that the environment names (see README.md).")
+  .version(version)
   .addHelpText('after', '\nThe client package has a program of the same name, for users of a server: npx portico --help (docs/cli.md)');
 
 program
@@ -35,11 +59,28 @@ program
     }),
   );
 
-program
-  .command('api-key <email>')
+/** An option of each list. */
+const after = ['--after <id>', 'go on behind this one, which was the last that was listed'] as const;
+
+const keyCommands = program.command('api-key').description('what programs sign in with');
+
+keyCommands
+  // Its name may be left out.
+  .command('add <email>', { isDefault: true })
   .description('make an API key for a user and print it; it is shown only here')
   .requiredOption('--name <name>', 'what the key is for')
   .action((email: string, { name }: { name: string }) => withApp(({ database }) => addApiKey(database, { email, name })));
+
+keyCommands
+  .command('list <email>')
+  .description('list the API keys of a user, the newest first: id, how the key begins, whether it is valid, its last use, name')
+  .option(...after)
+  .action((email: string, options: After) => withApp(({ database }) => listUserKeys(database, email, options)));
+
+keyCommands
+  .command('revoke <id>')
+  .description('revoke an API key: it is refused from the next request on')
+  .action((id: string) => withApp(({ database }) => revokeUserKey(database, id)));
 
 program
   .command('migrate')
@@ -63,9 +104,9 @@ program
     }),
   );
 
-program
-  .command('user')
-  .description('the people who may sign in')
+const userCommands = program.command('user').description('the people who may sign in');
+
+userCommands
   .command('add <email>')
   .description('add a user and print the id')
   .requiredOption('--name <name>', 'as others see it')
@@ -74,9 +115,25 @@ program
     withApp(async ({ database }) => (await addUser(database, { email, ...options })).id),
   );
 
-program
-  .command('organization')
-  .description('the owners of projects')
+userCommands
+  .command('list')
+  .description('list all users: id, e-mail address, whether they are active, name')
+  .option(...after)
+  .action((options: After) => withApp(({ database }) => listUsers(database, options)));
+
+userCommands
+  .command('disable <email>')
+  .description('take all access from a user at once: no token and no key of theirs is valid')
+  .action((email: string) => withApp(({ database }) => setDisabled(database, email, true)));
+
+userCommands
+  .command('enable <email>')
+  .description('give a disabled user their access again')
+  .action((email: string) => withApp(({ database }) => setDisabled(database, email, false)));
+
+const organizationCommands = program.command('organization').description('the owners of projects');
+
+organizationCommands
   .command('add <name>')
   .description('add an organization and print the id')
   .requiredOption('--owner <email>', 'its first owner')
@@ -85,9 +142,15 @@ program
     withApp(async ({ database }) => (await addOrganization(database, { name, ...options })).id),
   );
 
-program
-  .command('project')
-  .description('what holds all resources')
+organizationCommands
+  .command('list')
+  .description('list all organizations: id, currency, name')
+  .option(...after)
+  .action((options: After) => withApp(({ database }) => listAllOrganizations(database, options)));
+
+const projectCommands = program.command('project').description('what holds all resources');
+
+projectCommands
   .command('add <name>')
   .description('add a project and print the id')
   .requiredOption('--organization <uuid>', 'whose it is')
@@ -95,16 +158,47 @@ program
     withApp(async ({ database }) => (await addProject(database, { name, ...options })).id),
   );
 
-program
-  .command('member')
-  .description('who may do what')
+projectCommands
+  .command('list [organization]')
+  .description('list the projects of an organization, or all: id, id of the organization, name')
+  .option(...after)
+  .action((organization: string | undefined, options: After) => withApp(({ database }) => listProjects(database, organization, options)));
+
+interface MemberOptions {
+  readonly organization: string;
+  readonly project?: string;
+}
+
+const memberCommands = program.command('member').description('who may do what');
+const force = ['--force', 'even if the organization is left without an owner'] as const;
+
+memberCommands
   .command('add <email>')
   .description('give a user a role in an organization, or in one of its projects; a second time changes it')
   .requiredOption('--organization <uuid>', 'the organization')
   .requiredOption('--role <role>', 'owner, admin or member; in a project viewer, member or admin')
   .option('--project <uuid>', 'the project')
-  .action((email: string, options: { organization: string; role: string; project?: string }) =>
+  .option(...force)
+  .action((email: string, options: MemberOptions & { role: string; force?: boolean }) =>
     withApp(({ database }) => addMember(database, { email, ...options })),
+  );
+
+memberCommands
+  .command('list')
+  .description('list the members of an organization, or who may see one of its projects: id, e-mail address, whether active, role')
+  .requiredOption('--organization <uuid>', 'the organization')
+  .option('--project <uuid>', 'the project')
+  .option(...after)
+  .action((options: MemberOptions & After) => withApp(({ database }) => listMembers(database, options)));
+
+memberCommands
+  .command('remove <email>')
+  .description('take from a user the membership of an organization, with all roles in its projects, or the role in one of them')
+  .requiredOption('--organization <uuid>', 'the organization')
+  .option('--project <uuid>', 'the project')
+  .option(...force)
+  .action((email: string, options: MemberOptions & { force?: boolean }) =>
+    withApp(({ database }) => removeMember(database, { email, ...options })),
   );
 
 const consoleCommands = program.command('console').description('where the consoles of instances listen');

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { addOrganization, addUser } from '../src/accounts/provision.ts';
+import { addOrganization, addUser, revokeUserKey } from '../src/accounts/provision.ts';
 import { setEndpoint } from '../src/consoles/provision.ts';
 import type { Database } from '../src/platform/database.ts';
 import { OperatorError } from '../src/platform/operatorerror.ts';
@@ -15,6 +15,7 @@ test.each<[string, () => Promise<unknown>]>([
   ['nobody is no e-mail address.', () => user('nobody')],
   ['The name is empty.', () => user('nobody@new.example', ' ')],
   ['euro is no currency: three capital letters, such as EUR.', () => organization('euro')],
+  ['sk-portico is no UUID.', () => revokeUserKey(noDatabase, 'sk-portico')],
   ['vm-17 is no UUID.', () => endpoint('vm-17', { kind: 'serial', tcp: 'host:1' })],
   ['spice is no kind of console: one of serial, vnc.', () => endpoint(instance, { kind: 'spice', tcp: 'host:1' })],
   ['Give either --tcp or --unix.', () => endpoint(instance, { kind: 'vnc' })],

@@ -2,9 +2,10 @@ import { generateKey } from '../access/apikey.ts';
 import { Prisma } from '../generated/prisma/client.ts';
 import { OrganizationRole, ProjectRole } from '../generated/prisma/enums.ts';
 import { lengthProblem, textProblem } from '../kernel/text.ts';
-import type { Database } from '../platform/database.ts';
+import type { Database, SqlClient } from '../platform/database.ts';
 import { OperatorError } from '../platform/operatorerror.ts';
 import { readId } from '../platform/operatorinput.ts';
+import { printable } from '../platform/operatoroutput.ts';
 
 const MAX_NAME_LENGTH = 255;
 
@@ -25,12 +26,34 @@ export async function addUser(database: Database, { email, name, id }: { email: 
   });
 }
 
+/**
+ * Disables a user, who loses all access with the next request, or enables them again; returns what they are then. Throws an
+ * OperatorError for an unknown user.
+ */
+export async function setDisabled(database: Database, email: string, isDisabled: boolean): Promise<string> {
+  const { id } = await findUser(database, email);
+  const { count } = await database.user.updateMany({
+    where: { id, disabledAt: isDisabled ? null : { not: null } },
+    data: { disabledAt: isDisabled ? new Date() : null },
+  });
+  return `${email} ${count > 0 ? 'is' : 'was already'} ${isDisabled ? 'disabled' : 'active'}.`;
+}
+
 /** Makes an API key of an active user and returns it; it is stored only as a hash. Throws an OperatorError for an invalid name. */
 export async function addApiKey(database: Database, { email, name }: { email: string; name: string }): Promise<string> {
   const { id: userId } = await findActiveUser(database, email);
   const { key, secretHash, hint } = generateKey();
   await database.apiKey.create({ data: { userId, name: readName(name), hint, secretHash } });
   return key;
+}
+
+/** Revokes an API key, from the next request on; returns what was done. Throws an OperatorError for an unknown key. */
+export async function revokeUserKey(database: Database, key: string): Promise<string> {
+  const id = readId(key);
+  const { count } = await database.apiKey.updateMany({ where: { id, revoked: null }, data: { revoked: new Date() } });
+  const found = await database.apiKey.findUnique({ where: { id }, select: { name: true, hint: true, user: { select: { email: true } } } });
+  if (!found) throw new OperatorError('There is no such key.');
+  return printable(`${found.hint} of ${found.user.email} ${count > 0 ? 'is' : 'was already'} revoked: ${found.name}`);
 }
 
 /** Adds an organization with its first owner, an active user. Throws an OperatorError for an invalid value. */
@@ -51,32 +74,39 @@ export async function addProject(database: Database, { name, organization }: { n
   return database.project.create({ data: { name: readName(name), organizationId }, select: { id: true } });
 }
 
-interface RoleAssignment {
+interface Membership {
   readonly email: string;
   readonly organization: string;
   /** Without it, the role is one in the organization. */
   readonly project?: string;
-  readonly role: string;
+  /** Whether the organization may be left without an owner. */
+  readonly force?: boolean;
 }
 
 /**
  * Sets the role of a user in an organization, or in one of its projects; for a project, the user also becomes a member of the
- * organization if they are not. Returns what was done, as a sentence. Throws an OperatorError for an invalid value.
+ * organization if they are not. Returns what was done, as a sentence. Throws an OperatorError for an invalid value, and for another
+ * role of the last owner.
  */
-export async function addMember(database: Database, { email, organization, project, role }: RoleAssignment): Promise<string> {
+export async function addMember(
+  database: Database,
+  { email, organization, project, role, force = false }: Membership & { readonly role: string },
+): Promise<string> {
   const { id: userId } = await findActiveUser(database, email);
   const organizationId = await findOrganization(database, organization);
   if (project === undefined) {
     const newRole = readRole(OrganizationRole, role);
-    const key = { organizationId_userId: { organizationId, userId } };
-    await database.organizationMember.upsert({ where: key, create: { organizationId, userId, role: newRole }, update: { role: newRole } });
+    await database.transact(async (query, within) => {
+      if (newRole !== 'owner' && !force) await keepOwner(within, { organizationId, userId, email });
+      await query`
+        INSERT INTO organization_members (organization_id, user_id, role)
+        VALUES (${organizationId}::uuid, ${userId}::uuid, ${newRole}::organization_role)
+        ON CONFLICT (organization_id, user_id) DO UPDATE SET role = excluded.role`;
+    });
     return `${email} is ${newRole} of the organization.`;
   }
   const newRole = readRole(ProjectRole, role);
-  const projectId = readId(project);
-  if (!(await database.project.findFirst({ where: { id: projectId, organizationId }, select: { id: true } }))) {
-    throw new OperatorError('The organization has no such project.');
-  }
+  const projectId = await findProject(database, organizationId, project);
   await database.$transaction([
     database.organizationMember.createMany({ data: [{ organizationId, userId, role: 'member' }], skipDuplicates: true }),
     database.projectMember.upsert({
@@ -88,6 +118,62 @@ export async function addMember(database: Database, { email, organization, proje
   return `${email} is ${newRole} of the project.`;
 }
 
+/**
+ * Takes the role in a project from a user, or the membership of an organization with all roles in its projects. Returns what was
+ * done, as a sentence. Throws an OperatorError for an invalid value, for a user without that role, and for the last owner.
+ */
+export async function removeMember(database: Database, { email, organization, project, force = false }: Membership): Promise<string> {
+  const { id: userId } = await findUser(database, email);
+  const organizationId = await findOrganization(database, organization);
+  if (project !== undefined) return removeProjectMember(database, { email, userId, organizationId, project });
+  const isRemoved = await database.transact(async (query, within) => {
+    if (!force) await keepOwner(within, { organizationId, userId, email });
+    // Otherwise they would have these roles again with the next membership.
+    await query`
+      DELETE FROM project_members USING projects
+      WHERE projects.id = project_members.project_id AND projects.organization_id = ${organizationId}::uuid
+        AND project_members.user_id = ${userId}::uuid`;
+    const rows = await query<{ role: OrganizationRole }>`
+      DELETE FROM organization_members WHERE organization_id = ${organizationId}::uuid AND user_id = ${userId}::uuid RETURNING role`;
+    return rows.length > 0;
+  });
+  if (!isRemoved) throw new OperatorError(`${email} is no member of the organization.`);
+  return `${email} is no member of the organization any more.`;
+}
+
+async function removeProjectMember(
+  database: Database,
+  { email, userId, organizationId, project }: { email: string; userId: string; organizationId: string; project: string },
+): Promise<string> {
+  const projectId = await findProject(database, organizationId, project);
+  const { count } = await database.projectMember.deleteMany({ where: { projectId, userId } });
+  const key = { organizationId_userId: { organizationId, userId } };
+  const { role = 'member' } = (await database.organizationMember.findUnique({ where: key, select: { role: true } })) ?? {};
+  const still = role === 'member' ? '' : ` As ${role} of the organization they are admin of all its projects.`;
+  if (count === 0) throw new OperatorError(`${email} has no role of their own in the project.${still}`);
+  return `${email} has no role of their own in the project any more.${still}`;
+}
+
+/**
+ * Throws an OperatorError if the user is the last owner of the organization. Disabled users do not count as others. The owners
+ * stay as they are until the end of the transaction.
+ */
+async function keepOwner(
+  { query }: SqlClient,
+  { organizationId, userId, email }: { organizationId: string; userId: string; email: string },
+): Promise<void> {
+  // Of two owners who are removed at the same time, each would be the other's remaining owner.
+  await query`SELECT FROM organizations WHERE id = ${organizationId}::uuid FOR NO KEY UPDATE`;
+  const owners = await query<{ userId: string; disabledAt: Date | null }>`
+    SELECT users.id AS "userId", users.disabled_at AS "disabledAt" FROM organization_members
+    JOIN users ON users.id = organization_members.user_id
+    WHERE organization_members.organization_id = ${organizationId}::uuid AND organization_members.role = 'owner'`;
+  const isOwner = owners.some((owner) => owner.userId === userId);
+  const hasOther = owners.some((owner) => owner.userId !== userId && owner.disabledAt === null);
+  if (isOwner && !hasOther)
+    throw new OperatorError(`${email} is the last owner of the organization: make another one first, or say --force.`);
+}
+
 /** Throws an OperatorError for an unknown or disabled user. */
 export async function findActiveUser(database: Database, email: string): Promise<Provisioned> {
   const user = await database.user.findUnique({ where: { email }, select: { id: true, disabledAt: true } });
@@ -95,11 +181,27 @@ export async function findActiveUser(database: Database, email: string): Promise
   return { id: user.id };
 }
 
-async function findOrganization(database: Database, text: string): Promise<string> {
+/** Throws an OperatorError for an unknown user. */
+export async function findUser(database: Database, email: string): Promise<Provisioned> {
+  const user = await database.user.findUnique({ where: { email }, select: { id: true } });
+  if (!user) throw new OperatorError(`There is no user ${email}.`);
+  return user;
+}
+
+/** Throws an OperatorError for an unknown organization. */
+export async function findOrganization(database: Database, text: string): Promise<string> {
   const id = readId(text);
   if (!(await database.organization.findUnique({ where: { id }, select: { id: true } }))) {
     throw new OperatorError('There is no such organization.');
   }
+  return id;
+}
+
+/** Throws an OperatorError for a project that the organization does not have. */
+export async function findProject(database: Database, organizationId: string, text: string): Promise<string> {
+  const id = readId(text);
+  if (!(await database.project.findFirst({ where: { id, organizationId }, select: { id: true } })))
+    throw new OperatorError('The organization has no such project.');
   return id;
 }
 

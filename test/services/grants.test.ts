@@ -5,6 +5,8 @@ import { tmpdir } from 'node:os';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import WebSocket from 'ws';
+import { listAllOrganizations, listMembers, listProjects, listUserKeys, listUsers } from '../../src/accounts/inventory.ts';
+import { addApiKey, addMember, addUser, removeMember, revokeUserKey, setDisabled } from '../../src/accounts/provision.ts';
 import { deleteEndedApiKeys } from '../../src/accounts/service.ts';
 import { deleteOldTaskCounters } from '../../src/compute/overview.ts';
 import { claimSession, deleteOldRecords, endSilentSessions, readHandover, saveHandover, takeSession } from '../../src/consoles/store.ts';
@@ -12,6 +14,7 @@ import { deleteOldStoredResponses } from '../../src/graph/storedresponse.ts';
 import { Lifecycle } from '../../src/kernel/lifecycle.ts';
 import { pruneNotifications } from '../../src/notifications/retention.ts';
 import { openDatabase } from '../../src/platform/database.ts';
+import { describeFailure } from '../../src/platform/operatorerror.ts';
 import { deleteOldTickets } from '../../src/tickets/service.ts';
 import { routes } from '../../src/transport/rest/routes.ts';
 import { copyTemplate, startApp, type TestApp } from '../support/app.ts';
@@ -334,6 +337,46 @@ describe('the gateway, with its own role', () => {
     ];
     for (const sql of denied) expect(await refusal('gateway', sql), sql).toBe(INSUFFICIENT_PRIVILEGE);
   });
+});
+
+it('the operator lists, and adds and revokes keys, with the role of the gateway, and changes who has access with that of the owner', async () => {
+  const gateway = app.app.database;
+  const lifecycle = new Lifecycle();
+  try {
+    const { database: owner } = await openDatabase({ dataDir: tmpdir(), database: { url: urlOf('owner'), poolSize: 2 } }, lifecycle);
+    const { organization_id: organization, project_id: project } = app.demo;
+    const email = 'operated@new.example';
+    await addUser(owner, { email, name: 'Operated' });
+    for (const role of ['admin', 'member']) await addMember(owner, { email, organization, role });
+    await addMember(owner, { email, organization, project, role: 'viewer' });
+    await addApiKey(gateway, { email, name: 'operated' });
+    const lists = await Promise.all([
+      listUsers(gateway, {}),
+      listAllOrganizations(gateway, {}),
+      listProjects(gateway, organization, {}),
+      listMembers(gateway, { organization }),
+      listMembers(gateway, { organization, project }),
+      listUserKeys(gateway, email, {}),
+    ]);
+    for (const { lines } of lists) expect(lines.length).toBeGreaterThan(0);
+    const [key = ''] = lists.at(-1)?.lines[0]?.split('\t') ?? [];
+    expect(await revokeUserKey(gateway, key)).toContain(email);
+    for (const change of [
+      () => setDisabled(gateway, email, true),
+      () => removeMember(gateway, { email, organization }),
+      () => addMember(gateway, { email, organization, role: 'owner' }),
+    ]) {
+      const failure = await change().catch((thrown: unknown) => thrown);
+      expect(describeFailure(failure)).toMatch(/^PostgreSQL refuses: .*permission denied for table/);
+    }
+    const accounts = openDatabase({ dataDir: tmpdir(), database: { url: urlOf('accounts'), poolSize: 1 } }, lifecycle);
+    await expect(accounts).rejects.toThrow(/permission denied/);
+    expect(await removeMember(owner, { email, organization, project })).toContain(email);
+    expect(await removeMember(owner, { email, organization })).toContain(email);
+    expect(await setDisabled(owner, email, true)).toBe(`${email} is disabled.`);
+  } finally {
+    await lifecycle.close();
+  }
 });
 
 describe('the accounts', () => {

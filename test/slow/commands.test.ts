@@ -164,6 +164,73 @@ describe.each(databases)('on $kind', ({ server: host }) => {
     });
   });
 
+  // That access is lost at once: test/operator.test.ts.
+  describe('who has access', () => {
+    const uuid = /^[0-9a-f-]{36}$/;
+    const list = async (...args: string[]) => {
+      const { code, out, err } = await portico(...args);
+      expect([args, code, err]).toEqual([args, 0, '']);
+      return out.split('\n').flatMap((line) => (line === '' ? [] : [line.split('\t')]));
+    };
+
+    testOnce(
+      'is listed, taken away and given back',
+      async () => {
+        const users = await list('user', 'list');
+        const [id = ''] = users.find(([, email]) => email === 'first@new.example') ?? [];
+        expect(users).toContainEqual([id, 'first@new.example', 'active', 'First']);
+        for (const [other = ''] of await list('user', 'list', '--after', id)) expect(other > id).toBe(true);
+        const [organization = ''] = (await list('organization', 'list')).find(([, , name]) => name === 'New') ?? [];
+        const [[project = '', ...rest] = []] = await list('project', 'list', organization);
+        expect([project, ...rest]).toEqual([expect.stringMatching(uuid), organization, 'Shop']);
+        expect((await list('project', 'list')).map(([, , name]) => name)).toEqual(expect.arrayContaining(['Production', 'Shop']));
+        const place = ['--organization', organization];
+        const members = () => list('member', 'list', ...place, '--project', project);
+        expect((await members()).map(([, email, , role]) => [email, role])).toEqual(
+          expect.arrayContaining([
+            ['first@new.example', 'admin, as owner of the organization'],
+            ['second@new.example', 'admin'],
+          ]),
+        );
+        expect(await portico('member', 'remove', 'second@new.example', ...place)).toEqual({
+          code: 0,
+          out: 'second@new.example is no member of the organization any more.\n',
+          err: '',
+        });
+        expect((await members()).map(([, email]) => email)).toEqual(['first@new.example']);
+        const last = 'first@new.example is the last owner of the organization: make another one first, or say --force.\n';
+        for (const words of [['remove'], ['add', '--role', 'admin']])
+          expect(await portico('member', ...words, 'first@new.example', ...place)).toEqual({ code: 1, out: '', err: last });
+        expect((await portico('member', 'add', 'first@new.example', ...place, '--role', 'admin', '--force')).out).toBe(
+          'first@new.example is admin of the organization.\n',
+        );
+        const key = (await portico('api-key', 'add', 'first@new.example', '--name', 'to be revoked')).out.trim();
+        expect((await portico('user', 'disable', 'first@new.example')).out).toBe('first@new.example is disabled.\n');
+        expect((await portico('user', 'enable', 'first@new.example')).out).toBe('first@new.example is active.\n');
+        const [newest = []] = await list('api-key', 'list', 'first@new.example');
+        expect(newest).toEqual([expect.stringMatching(uuid), `${key.slice(0, 15)}…`, 'valid', expect.any(String), 'to be revoked']);
+        expect((await portico('api-key', 'revoke', newest[0] ?? '')).out).toBe(
+          `${newest[1]} of first@new.example is revoked: to be revoked\n`,
+        );
+      },
+      120_000,
+    );
+
+    testOnce('a long list says how it goes on, beside what it prints', async () => {
+      const many = `INSERT INTO organizations (name) SELECT 'Many' FROM generate_series(1, 200)`;
+      if (env.DATABASE_URL) await execute(env.DATABASE_URL, many);
+      else {
+        const embedded = await PGlite.create(join(dataDir, 'database'));
+        await embedded.exec(many).finally(() => embedded.close());
+      }
+      const { code, out, err } = await portico('organization', 'list');
+      const lines = out.trimEnd().split('\n');
+      const last = lines.at(-1)?.split('\t')[0] ?? '';
+      expect([code, lines.length, err]).toEqual([0, 200, `More follow: --after ${last}\n`]);
+      for (const [id = ''] of await list('organization', 'list', '--after', last)) expect(id > last).toBe(true);
+    });
+  });
+
   describe('console', () => {
     testOnce('set writes down where a console listens, a second time somewhere else, and remove takes it away', async () => {
       const demo = JSON.parse(readFileSync(demoPath, 'utf8')) as { instances: { console: string } };
@@ -220,6 +287,8 @@ describe('a command of a wrong form', () => {
       0,
       ['  token', '  api-key', '  migrate', '  seed'],
     ]);
+    const { version } = JSON.parse(readFileSync(join(checkout, 'package.json'), 'utf8')) as { version: string };
+    expect(await portico('--version')).toEqual({ code: 0, out: `${version}\n`, err: '' });
     // The program of the same name, for those who use a server.
     expect(help.out).toContain('npx portico --help');
   });
