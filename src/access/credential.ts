@@ -7,25 +7,20 @@ export function readBearer(request: IncomingMessage): string | null {
   // `headers` has only the first of several; a proxy may have taken another one for the credential.
   const values = request.headersDistinct.authorization ?? [];
   if (values.length === 0) return null;
-  if (values.length > 1) throw invalidCredential();
+  if (values.length > 1) throw Fault.invalidCredential('malformed');
   return readBearerText(values[0]);
 }
 
 /** The token of `Bearer <token>`. Throws `not_authenticated` for anything else. */
 export function readBearerText(value: unknown): string {
   const match = typeof value === 'string' ? /^Bearer +([A-Za-z0-9\-._~+/]+=*) *$/i.exec(value) : null;
-  if (!match?.[1]) throw invalidCredential();
+  if (!match?.[1]) throw Fault.invalidCredential('malformed');
   return match[1];
 }
 
 /** The session token in the cookie `session`, or null. It is accepted for a WebSocket's upgrade only (§5.4). Throws `not_authenticated` for an API key. */
 export function readSessionCookie(request: IncomingMessage): string | null {
   const [, token] = /(?:^|;\s*)session=([A-Za-z0-9\-._~+/]+=*)(?:;|$)/.exec(request.headers.cookie ?? '') ?? [];
-  if (token && looksLikeKey(token)) throw invalidCredential();
+  if (token && looksLikeKey(token)) throw Fault.invalidCredential('malformed');
   return token ?? null;
-}
-
-/** The one response to every invalid credential: it does not say what is wrong with it. */
-export function invalidCredential(): Fault {
-  return Fault.notAuthenticated('The credential is not valid.');
 }

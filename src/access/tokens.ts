@@ -10,12 +10,11 @@ import {
   SignJWT,
 } from 'jose';
 import { LRUCache } from 'lru-cache';
-import { Fault } from '../kernel/fault.ts';
+import { type CredentialProblem, Fault } from '../kernel/fault.ts';
 import type { Lifecycle } from '../kernel/lifecycle.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import type { Logger } from '../platform/logger.ts';
 import { OutageLog } from '../platform/outagelog.ts';
-import { invalidCredential } from './credential.ts';
 import { openSigningKey } from './signingkey.ts';
 
 /** The claims of a valid session token. */
@@ -227,15 +226,32 @@ async function readClaims(token: string, keys: JWTVerifyGetKey, { issuer, audien
   });
   const { sub, exp, iat } = payload;
   const userId = parseUuid(sub);
-  if (!userId || !Number.isFinite(exp) || Number(exp) > LAST_SECOND) throw invalidCredential();
+  if (!userId) throw Fault.invalidCredential('subject');
+  if (!Number.isFinite(exp) || Number(exp) > LAST_SECOND) throw Fault.invalidCredential('claims');
   // `clockTolerance` applies to `exp` as well: by jose alone, a token would stay valid for a minute after its expiry.
-  if (Number(exp) * 1000 <= Date.now()) throw invalidCredential();
-  if (iat !== undefined && iat > Date.now() / 1000 + AHEAD_SECONDS) throw invalidCredential();
+  if (Number(exp) * 1000 <= Date.now()) throw Fault.invalidCredential('expired');
+  if (iat !== undefined && iat > Date.now() / 1000 + AHEAD_SECONDS) throw Fault.invalidCredential('not_yet_valid');
   return { userId, expires: new Date(Math.min(Number(exp) * 1000, Date.now() + MAX_SESSION_MS)) };
 }
 
 function toTokenFault(failure: unknown): Fault {
   const isKeySource = failure instanceof joseErrors.JWKSTimeout || failure instanceof joseErrors.JWKSInvalid;
   const isNetwork = failure instanceof TypeError || (failure instanceof joseErrors.JOSEError && failure.code === 'ERR_JOSE_GENERIC');
-  return isKeySource || isNetwork ? Fault.unavailable(failure) : invalidCredential();
+  return isKeySource || isNetwork ? Fault.unavailable(failure) : Fault.invalidCredential(findProblemOfToken(failure));
+}
+
+/** By the claim that jose refuses. One that is absent, or not of its type, is a problem of its name too, but for the times. */
+const problemsOfClaims: Readonly<Record<string, CredentialProblem>> = { iss: 'issuer', aud: 'audience' };
+
+function findProblemOfToken(failure: unknown): CredentialProblem {
+  if (failure instanceof joseErrors.JWTExpired) return 'expired';
+  if (failure instanceof joseErrors.JWTClaimValidationFailed) {
+    if (failure.claim === 'nbf' && failure.reason === 'check_failed') return 'not_yet_valid';
+    return problemsOfClaims[failure.claim] ?? 'claims';
+  }
+  if (failure instanceof joseErrors.JWSSignatureVerificationFailed) return 'signature';
+  if (failure instanceof joseErrors.JWKSNoMatchingKey || failure instanceof joseErrors.JWKSMultipleMatchingKeys)
+    return 'unknown_signing_key';
+  if (failure instanceof joseErrors.JOSEAlgNotAllowed) return 'algorithm';
+  return 'malformed';
 }

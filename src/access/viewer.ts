@@ -4,7 +4,6 @@ import { Fault } from '../kernel/fault.ts';
 import { pickRows } from '../kernel/rows.ts';
 import type { Database } from '../platform/database.ts';
 import { hashSecret, isWellFormedKey, looksLikeKey, toHex } from './apikey.ts';
-import { invalidCredential } from './credential.ts';
 import type { SessionClaims, Tokens } from './tokens.ts';
 
 /** The active user of a request, identified by a session token or an API key. */
@@ -55,7 +54,7 @@ export async function refreshViewer(database: Database, viewer: Viewer): Promise
     credential.kind === 'api_key'
       ? await admitKey(database, await findKeyById(database, credential.id))
       : admitUser(await findUserById(database, viewer.userId));
-  if (hasExpired(viewer)) throw invalidCredential();
+  if (hasExpired(viewer)) throw Fault.invalidCredential('expired');
   const { email, name, created } = user;
   return isSameUser(viewer, user) ? viewer : { ...viewer, email, name, created };
 }
@@ -85,7 +84,8 @@ function identifySession(claims: SessionClaims, found: UserRow | null): Viewer {
 }
 
 function admitUser(user: UserRow | null): UserRow {
-  if (!user || user.disabledAt) throw invalidCredential();
+  if (!user) throw Fault.invalidCredential('unknown_user');
+  if (user.disabledAt) throw Fault.invalidCredential('disabled');
   return user;
 }
 
@@ -111,7 +111,7 @@ export const findUserById = createBatchLoader(async (database: Database, ids: re
 const keyOwners = new LRUCache<string, string>({ max: 10_000 });
 
 async function identifyKey(database: Database, credential: string, prefetch: UserLookups['prefetch']): Promise<Viewer> {
-  if (!isWellFormedKey(credential)) throw invalidCredential();
+  if (!isWellFormedKey(credential)) throw Fault.invalidCredential('malformed');
   const hash = hashSecret(credential);
   const hex = toHex(hash);
   const owner = keyOwners.get(hex);
@@ -123,7 +123,10 @@ async function identifyKey(database: Database, credential: string, prefetch: Use
 
 async function admitKey(database: Database, key: KeyRow | null): Promise<Viewer> {
   const now = new Date();
-  if (!key || key.revoked || (key.expires && key.expires <= now) || key.disabledAt) throw invalidCredential();
+  if (!key) throw Fault.invalidCredential('unknown_key');
+  if (key.revoked) throw Fault.invalidCredential('revoked');
+  if (key.expires && key.expires <= now) throw Fault.invalidCredential('expired_key');
+  if (key.disabledAt) throw Fault.invalidCredential('disabled');
   if (!key.lastUsed || now.getTime() - key.lastUsed.getTime() >= LAST_USED_INTERVAL_MS) {
     // A database with a full disk still reads: the key is valid even if its last use cannot be written. Nor does it wait for the
     // disk, or for a standby that may be away.

@@ -57,12 +57,33 @@ export const statusByCode = Object.fromEntries(Object.entries(faults).map(([code
 /** Messages by field: `{ name: ["This field is required."] }`. */
 export type FieldErrors = Readonly<Record<string, readonly string[]>>;
 
+/** What is wrong with a credential: for the operator, in the log. docs/operations.md lists them. */
+export type CredentialProblem =
+  | 'missing'
+  | 'malformed'
+  | 'algorithm'
+  | 'unknown_signing_key'
+  | 'signature'
+  | 'issuer'
+  | 'audience'
+  | 'expired'
+  | 'not_yet_valid'
+  | 'subject'
+  | 'claims'
+  | 'unknown_user'
+  | 'disabled'
+  | 'unknown_key'
+  | 'revoked'
+  | 'expired_key';
+
 interface FaultOptions {
   readonly context?: Readonly<Record<string, unknown>>;
   readonly fields?: FieldErrors;
   readonly retryAfterSeconds?: number;
   /** A cause that is an Error is logged; a text only tells the reader of the code why. The client sees neither. */
   readonly cause?: unknown;
+  /** It is logged. The client does not see it. */
+  readonly reason?: CredentialProblem;
 }
 
 /** An error that the client may see. It knows nothing of HTTP, GraphQL or the database. */
@@ -71,6 +92,8 @@ export class Fault extends Error {
   readonly context: Readonly<Record<string, unknown>> | undefined;
   readonly fields: FieldErrors | undefined;
   readonly retryAfterSeconds: number | undefined;
+  /** Why a credential was refused. It is logged, and never sent. */
+  readonly reason: CredentialProblem | undefined;
 
   constructor(code: FaultCode, detail: string, options: FaultOptions = {}) {
     // A fault is an expected outcome: nobody reads its stack trace, and capturing one takes longer than the rest of the rejection.
@@ -83,6 +106,7 @@ export class Fault extends Error {
     this.context = options.context;
     this.fields = options.fields;
     this.retryAfterSeconds = options.retryAfterSeconds;
+    this.reason = options.reason;
   }
 
   static invalidRequest(detail: string): Fault {
@@ -94,8 +118,13 @@ export class Fault extends Error {
     return new Fault('validation_failed', 'Some fields are not valid.', { fields });
   }
 
-  static notAuthenticated(detail = 'Authentication credentials were not provided.'): Fault {
-    return new Fault('not_authenticated', detail);
+  static notAuthenticated(): Fault {
+    return new Fault('not_authenticated', 'Authentication credentials were not provided.', { reason: 'missing' });
+  }
+
+  /** The one response to every invalid credential: it does not say what is wrong with it. */
+  static invalidCredential(reason: CredentialProblem): Fault {
+    return new Fault('not_authenticated', 'The credential is not valid.', { reason });
   }
 
   static permissionDenied(detail = 'You do not have permission to perform this action.'): Fault {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { PrefetchedProject } from '../../access/scope.ts';
 import type { Viewer } from '../../access/viewer.ts';
+import type { CredentialProblem } from '../../kernel/fault.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { type ClientAddresses, requestOrigin } from './addresses.ts';
 import { type JsonObject, readJsonObject } from './body.ts';
@@ -37,6 +38,8 @@ export class Exchange {
   waitedMs: number | null = null;
   /** The size of the body, in bytes; 0 until it has been read. */
   bodyBytes = 0;
+  /** What is wrong with the credential, for the log alone. */
+  reason: CredentialProblem | null = null;
   /** Whether the log and the metrics omit the request, as a monitor sends it every second. */
   isQuiet = false;
   #log: Logger | null = null;

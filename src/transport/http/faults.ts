@@ -24,6 +24,7 @@ export function restBody({ code, message, fields, context }: Fault): unknown {
 export function sendFault(request: IncomingMessage, response: ServerResponse, fault: Fault): void {
   const exchange = exchangeOf(request);
   logCause(fault, exchange);
+  exchange.reason = fault.reason ?? null;
   const status = statusByCode[fault.code];
   if (readPath(request.url ?? '') !== '/graphql') return sendJson(response, status, restBody(fault), faultHeaders(fault));
   const body = JSON.stringify({ errors: [{ message: fault.message, extensions: graphqlExtensions(fault) }] });

@@ -35,7 +35,7 @@ interface Served {
 
 /** Counts, measures and logs a request whose response is closed. */
 function record({ log, metrics }: LogDependencies, exchange: Exchange, { method, response, duration }: Served): void {
-  const { viewer, operation, operationName, waitedMs } = exchange;
+  const { viewer, operation, operationName, waitedMs, reason } = exchange;
   const label = operation ?? 'none';
   const status = response.headersSent ? response.statusCode : null;
   const isStream = response.getHeader('Content-Type') === 'text/event-stream';
@@ -50,6 +50,7 @@ function record({ log, metrics }: LogDependencies, exchange: Exchange, { method,
     operation,
     operation_name: operationName ?? undefined,
     status,
+    reason: reason ?? undefined,
     aborted: isAborted || undefined,
     duration_ms: round(duration),
     waited_ms: waitedMs === null ? undefined : round(waitedMs),

@@ -196,7 +196,7 @@ export class SocketConnection implements Principal {
     } catch (failure) {
       if (this.viewer === before) {
         if (toFault(failure).code === 'not_authenticated')
-          this.onRevoked(Fault.notAuthenticated(hasExpired(before) ? 'credential_expired' : 'access_lost'));
+          this.onRevoked(new Fault('not_authenticated', hasExpired(before) ? 'credential_expired' : 'access_lost'));
         throw failure;
       }
     }
@@ -227,7 +227,7 @@ export class SocketConnection implements Principal {
 
   /** Throws on a closed socket, which would get no response: to be called after every `await`, before new work starts. */
   requireOpen(): void {
-    if (!this.isOpen) throw Fault.notAuthenticated('The socket is closed.');
+    if (!this.isOpen) throw new Fault('not_authenticated', 'The socket is closed.');
   }
 
   get isOpen(): boolean {

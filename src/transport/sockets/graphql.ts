@@ -23,7 +23,7 @@ import { readBearerText } from '../../access/credential.ts';
 import type { RateLimits } from '../../access/ratelimits.ts';
 import { Source } from '../../graph/source.ts';
 import { recordDuration } from '../../kernel/duration.ts';
-import { Fault } from '../../kernel/fault.ts';
+import { type CredentialProblem, Fault } from '../../kernel/fault.ts';
 import { spliceTexts, toJsonText } from '../../kernel/jsontext.ts';
 import type { ValidDocuments } from '../../pipeline/documents.ts';
 import { maskError } from '../../pipeline/mask.ts';
@@ -203,14 +203,25 @@ class GraphqlSocket implements Protocol, GraphqlWs {
         readAddress: () => connection.address,
       });
       if (fault) throw fault;
-      if (!viewer) connection.close(closeCodes.unauthorized, missingCredentialReason);
+      if (!viewer) this.#closeUnauthorized();
       else if (this.dependencies.socketLimit.isFull(viewer.userId)) connection.close(closeCodes.tryAgainLater, 'too_many_sockets');
       else connection.signIn(viewer);
     } catch (failure) {
-      const { code } = toFault(failure);
+      const { code, reason } = toFault(failure);
+      if (reason) this.#logRefusal(reason);
       connection.close(code === 'not_authenticated' ? closeCodes.forbidden : closeCodes.tryAgainLater, code);
     }
     return connection.isOpen;
+  }
+
+  #closeUnauthorized(): void {
+    this.#logRefusal('missing');
+    this.connection.close(closeCodes.unauthorized, missingCredentialReason);
+  }
+
+  /** Says what is wrong with the credential, which the reason of the close frame does not. */
+  #logRefusal(reason: CredentialProblem): void {
+    this.connection.log.info({ code: 'not_authenticated', reason }, 'connection_init refused');
   }
 
   /** Counts, authorizes, parses and validates an operation, and creates its context; or returns the errors that reject it. */

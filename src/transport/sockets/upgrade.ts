@@ -141,7 +141,7 @@ export function createSocketEndpoint(injected: SocketEndpointDependencies): Sock
         metrics.upgradeRefusals.inc({ code: fault.code });
         const log = dependencies.log.child(logFields);
         logCause(fault, { log });
-        log.info({ code: fault.code }, 'upgrade refused');
+        log.info({ code: fault.code, reason: fault.reason }, 'upgrade refused');
         answerRaw(socket, fault, { requestId, headers });
       });
     },

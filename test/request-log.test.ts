@@ -1,0 +1,145 @@
+import { generateKeyPairSync, randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { generateKey, hashSecret } from '../src/access/apikey.ts';
+import type { FaultCode } from '../src/kernel/fault.ts';
+import { startApp, type TestApp } from './support/app.ts';
+import { openSocket } from './support/feed.ts';
+import { type Forge, openForge } from './support/forgery.ts';
+
+let app: TestApp;
+let forge: Forge;
+let path: string;
+beforeAll(async () => {
+  app = await startApp({ RATE_LIMIT_ANONYMOUS: '100000' });
+  forge = openForge(app);
+  path = `${app.projectPath}/compute/overview`;
+});
+afterAll(() => app.close());
+
+type Line = Readonly<Record<string, unknown>>;
+
+/** The line of the log with this message about what was sent with this id. */
+async function lineOf(requestId: string, message = 'request'): Promise<Line> {
+  return vi.waitFor(() => {
+    const found = app.logLines
+      .map((line) => JSON.parse(line) as Line)
+      .find((line) => line.request_id === requestId && line.msg === message);
+    if (!found) throw new Error(`no line \`${message}\``);
+    return found;
+  });
+}
+
+type Sent = Parameters<TestApp['ask']>[2] & { readonly method?: string };
+
+/** Sends a request; returns its line. */
+async function logged(target: string, { method = 'GET', ...sent }: Sent = {}): Promise<Line> {
+  const { headers } = await app.ask(method, target, sent);
+  return lineOf(String(headers['x-request-id']));
+}
+
+const loggedQuery = (query: string, sent: Sent = {}, rest: object = {}) =>
+  logged('/graphql', { ...sent, method: 'POST', body: { query, ...rest } });
+
+/** Asks for an upgrade that is refused; returns its line. */
+async function refusedUpgrade(target: string, headers: Record<string, string>): Promise<Line> {
+  const id = randomUUID();
+  await openSocket(app, target, { headers: { ...headers, 'x-request-id': id } }).closed;
+  return lineOf(id, 'upgrade refused');
+}
+
+const now = () => Math.floor(Date.now() / 1000);
+const withClaims = (claims: Record<string, unknown>) => forge.sign({ claims });
+
+describe('the log says why a credential is refused', () => {
+  const other = generateKeyPairSync('ed25519').privateKey;
+
+  /** Makes a user with a key that is not valid. */
+  async function makeKey(data: { revoked?: Date; expires?: Date }, disabledAt: Date | null = null): Promise<string> {
+    const { key, hint } = generateKey();
+    const user = await app.app.database.user.create({ data: { email: `${randomUUID()}@portico.example`, name: 'Made', disabledAt } });
+    await app.app.database.apiKey.create({ data: { userId: user.id, name: 'made', secretHash: hashSecret(key), hint, ...data } });
+    return key;
+  }
+
+  const refused: ReadonlyArray<readonly [string, string, () => string | Promise<string>]> = [
+    ['no token', 'malformed', () => 'abc'],
+    ['a token that is cut off', 'malformed', () => forge.sign().slice(0, -20).split('.').slice(0, 2).join('.')],
+    ['an algorithm that is not accepted', 'algorithm', () => forge.hmac('secret', { header: { alg: 'HS256' } })],
+    ['a key that the provider does not have', 'unknown_signing_key', () => forge.sign({ header: { kid: 'other' } })],
+    ['the signature of another key', 'signature', () => forge.signWith(other)],
+    ['another issuer', 'issuer', () => withClaims({ iss: 'https://login.example' })],
+    ['no issuer', 'issuer', () => withClaims({ iss: undefined })],
+    ['another audience', 'audience', () => withClaims({ aud: 'another' })],
+    ['no audience', 'audience', () => withClaims({ aud: undefined })],
+    ['expired for a second', 'expired', () => withClaims({ exp: now() - 1 })],
+    ['expired for long', 'expired', () => withClaims({ exp: now() - 3_600 })],
+    ['not valid yet', 'not_yet_valid', () => withClaims({ nbf: now() + 3_600 })],
+    ['issued in the future', 'not_yet_valid', () => withClaims({ iat: now() + 3_600 })],
+    ['a subject that is no UUID', 'subject', () => withClaims({ sub: 'auth0|5f7c8ec7' })],
+    ['no expiry', 'claims', () => withClaims({ exp: undefined })],
+    ['a user who is not known', 'unknown_user', () => withClaims({ sub: randomUUID() })],
+    [
+      'a user who is disabled',
+      'disabled',
+      async () => {
+        const data = { email: `${randomUUID()}@portico.example`, name: 'Gone', disabledAt: new Date() };
+        const { id } = await app.app.database.user.create({ data });
+        return withClaims({ sub: id });
+      },
+    ],
+    ['a mistyped API key', 'malformed', () => `${generateKey().key.slice(0, -1)}x`],
+    ['an unknown API key', 'unknown_key', () => generateKey().key],
+    ['a revoked API key', 'revoked', () => makeKey({ revoked: new Date() })],
+    ['an expired API key', 'expired_key', () => makeKey({ expires: new Date(Date.now() - 1_000) })],
+    ['an API key of a disabled user', 'disabled', () => makeKey({}, new Date())],
+  ];
+
+  it.each(refused)('%s: %s, over every transport', async (_label, reason, make) => {
+    const bearer = await make();
+    expect(await logged(path, { as: { bearer } })).toMatchObject({ status: 401, reason });
+    expect(await loggedQuery('{ viewer { id } }', { as: { bearer } })).toMatchObject({ status: 401, reason });
+    expect(await refusedUpgrade(path.replace('compute/overview', 'notifications/ws'), { authorization: `Bearer ${bearer}` })).toMatchObject(
+      {
+        code: 'not_authenticated' satisfies FaultCode,
+        reason,
+      },
+    );
+    const id = randomUUID();
+    const { socket, closed } = openSocket(app, '/graphql', { protocol: 'graphql-transport-ws', headers: { 'x-request-id': id } });
+    socket.on('open', () => socket.send(JSON.stringify({ type: 'connection_init', payload: { authorization: `Bearer ${bearer}` } })));
+    expect(await closed).toEqual({ code: 4403, reason: 'not_authenticated' });
+    expect(await lineOf(id, 'connection_init refused')).toMatchObject({ code: 'not_authenticated', reason });
+    // The client learns none of it, and no line has the credential.
+    const { text } = await app.ask('GET', path, { as: { bearer } });
+    expect(text).toContain('The credential is not valid.');
+    expect(text).not.toContain(`"${reason}"`);
+    if (bearer.length > 10) expect(app.logLines.join('')).not.toContain(bearer);
+  });
+
+  it('a request without one: missing', async () => {
+    expect(await logged(path, { as: null })).toMatchObject({ status: 401, reason: 'missing' });
+    expect(await logged('/v1/nothing', { as: null })).toMatchObject({ status: 401, reason: 'missing' });
+    expect(await refusedUpgrade(`${app.projectPath}/notifications/ws`, {})).toMatchObject({ code: 'not_authenticated', reason: 'missing' });
+    const id = randomUUID();
+    const { socket, closed } = openSocket(app, '/graphql', { protocol: 'graphql-transport-ws', headers: { 'x-request-id': id } });
+    socket.on('open', () => socket.send(JSON.stringify({ type: 'connection_init' })));
+    expect((await closed).code).toBe(4401);
+    expect(await lineOf(id, 'connection_init refused')).toMatchObject({ reason: 'missing' });
+  });
+
+  it('two of them, and another scheme: malformed', async () => {
+    const token = app.demo.users.owner.token;
+    const twice = ['Host', 'x', 'Authorization', `Bearer ${token}`, 'Authorization', `Bearer ${token}`];
+    expect(await logged(path, { headers: twice })).toMatchObject({ status: 401, reason: 'malformed' });
+    expect(await logged(path, { as: null, headers: { authorization: 'Basic YTpi' } })).toMatchObject({ status: 401, reason: 'malformed' });
+  });
+
+  it('none where the credential is valid', async () => {
+    expect(await logged(path)).not.toHaveProperty('reason');
+  });
+
+  it('a client never sees it, nor does one of GraphQL', async () => {
+    const { json } = await app.graphql('{ viewer { id } }', {}, { as: { bearer: forge.signWith(other) } });
+    expect(json).toEqual({ errors: [{ message: 'The credential is not valid.', extensions: { code: 'not_authenticated' } }] });
+  });
+});
