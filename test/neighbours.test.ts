@@ -253,6 +253,19 @@ it('the log says of an operation on a socket that took long for how long it wait
   expect(line.duration_ms).toBeGreaterThanOrEqual(line.waited_ms);
 });
 
+it('the log says of one that took long which errors its result has', async () => {
+  const socket = await openReady();
+  const finish = await keepBusy();
+  portico.logLines.length = 0;
+  const query = '{ node(id: "x") { id } organization(id: "00000000-0000-7000-8000-000000000000") { name } }';
+  socket.say({ type: 'subscribe', id: 'a', payload: { query } });
+  await waitsFor(1);
+  await sleep(1_100);
+  finish();
+  await socket.until(({ type }) => type === 'complete');
+  expect(linesOf('a slow operation')).toMatchObject([{ operation: 'query several', error_codes: ['not_found'] }]);
+});
+
 it('slow operations of a socket have one line a second, however many there are', async () => {
   const socket = await openReady();
   const finish = await keepBusy();

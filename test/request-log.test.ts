@@ -143,3 +143,84 @@ describe('the log says why a credential is refused', () => {
     expect(json).toEqual({ errors: [{ message: 'The credential is not valid.', extensions: { code: 'not_authenticated' } }] });
   });
 });
+
+describe('the log says which errors a response has', () => {
+  const find = 'query ($project: ID!) { project(organizationId: $project, id: $project) { name } }';
+  const ask = (query: string, variables: object = {}, sent: Sent = {}) => loggedQuery(query, sent, { variables });
+  const counted = async (operation: string, code: string) => {
+    const { text } = await app.ask('GET', '/metrics', { as: null });
+    return Number(new RegExp(`^portico_errors_total\\{operation="${operation}",code="${code}"\\} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);
+  };
+
+  it('by its codes for GraphQL, each once, however many fields fail', async () => {
+    const before = await counted('query project', 'not_found');
+    const line = await ask(
+      `query ($a: ID!) { first: project(organizationId: $a, id: $a) { name } second: project(organizationId: $a, id: $a) { name } }`,
+      { a: randomUUID() },
+    );
+    expect(line).toMatchObject({ status: 200, operation: 'query project', error_codes: ['not_found'] });
+    expect(line).not.toHaveProperty('code');
+    expect(await counted('query project', 'not_found')).toBe(before + 1);
+    expect(await ask('{ viewer { id } project(organizationId: 5, id: 5) { nothing } }')).toMatchObject({
+      error_codes: ['invalid_request'],
+    });
+  });
+
+  it('of what is rejected before and after it is parsed, over POST and GET', async () => {
+    expect(await ask('{')).toMatchObject({ operation: 'graphql', error_codes: ['invalid_request'] });
+    expect(await loggedQuery('', {}, { variables: 5 })).toMatchObject({ error_codes: ['invalid_request'] });
+    const parameters = new URLSearchParams({ query: find, variables: JSON.stringify({ project: randomUUID() }) });
+    expect(await logged(`/graphql?${parameters}`)).toMatchObject({ operation: 'query project', error_codes: ['not_found'] });
+    const stream = { headers: { accept: 'text/event-stream' } };
+    const subscription = 'subscription ($project: ID!) { notificationFeed(organizationId: $project, projectId: $project) { __typename } }';
+    expect(await ask(subscription, { project: randomUUID() }, stream)).toMatchObject({ error_codes: ['not_found'] });
+    const hash = { persistedQuery: { version: 1, sha256Hash: 'a'.repeat(64) } };
+    expect(await logged('/graphql', { method: 'POST', body: { extensions: hash } })).toMatchObject({
+      error_codes: ['PERSISTED_QUERY_NOT_SUPPORTED'],
+    });
+  });
+
+  it('also why a request without a credential gets none of its fields', async () => {
+    const line = await ask(find, { project: randomUUID() }, { as: null });
+    expect(line).toMatchObject({ error_codes: ['not_authenticated'], reason: 'missing' });
+  });
+
+  it('by its code for v1', async () => {
+    const before = await counted('compute_overview', 'not_found');
+    const line = await logged(path.replace(app.demo.project_id, randomUUID()));
+    expect(line).toMatchObject({ status: 404, operation: 'compute_overview', code: 'not_found' });
+    expect(line).not.toHaveProperty('error_codes');
+    expect(await counted('compute_overview', 'not_found')).toBe(before + 1);
+    const body = { target: 'nothing' };
+    const invalid = await logged(`${app.projectPath}/websocket-tickets`, { method: 'POST', body });
+    expect(invalid).toMatchObject({ status: 400, code: 'validation_failed' });
+  });
+
+  it('none of a response without errors', async () => {
+    for (const line of [await logged(path), await ask('{ viewer { id } }')]) {
+      expect(line.status).toBe(200);
+      expect(line).not.toHaveProperty('code');
+      expect(line).not.toHaveProperty('error_codes');
+    }
+  });
+
+  it('and counts those of operations on sockets', async () => {
+    const headers = { authorization: `Bearer ${app.demo.users.owner.token}` };
+    const { socket, until } = openSocket(app, '/graphql', { protocol: 'graphql-transport-ws', headers });
+    const say = (message: object) => socket.send(JSON.stringify(message));
+    socket.on('open', () => say({ type: 'connection_init' }));
+    await until(({ type }) => type === 'connection_ack');
+    const [found, unread] = [await counted('query project', 'not_found'), await counted('none', 'invalid_request')];
+    say({ type: 'subscribe', id: '1', payload: { query: find, variables: { project: randomUUID() } } });
+    await until(({ id, type }) => id === '1' && type === 'complete');
+    say({ type: 'subscribe', id: '2', payload: { query: '{' } });
+    await until(({ id, type }) => id === '2' && type === 'error');
+    expect(await counted('query project', 'not_found')).toBe(found + 1);
+    expect(await counted('none', 'invalid_request')).toBe(unread + 1);
+    const subscription = 'subscription ($project: ID!) { notificationFeed(organizationId: $project, projectId: $project) { __typename } }';
+    say({ type: 'subscribe', id: '3', payload: { query: subscription, variables: { project: randomUUID() } } });
+    await until(({ id, type }) => id === '3' && (type === 'error' || type === 'complete'));
+    expect(await counted('subscription notificationFeed', 'not_found')).toBeGreaterThan(0);
+    socket.close();
+  });
+});

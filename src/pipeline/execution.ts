@@ -41,7 +41,7 @@ async function executeWithPermit(args: ExecutionArgs): Promise<ExecutionResult> 
   try {
     if (permit.acquired) {
       await recordDuration(permit.acquired, context.recordWait);
-      await context.admitAgain().catch(rejectRequest);
+      await context.admitAgain().catch((failure) => rejectRequest(failure, context));
     }
     const pause = pauses.get(owner);
     if (pause) await recordDuration(pause, context.recordWait);
@@ -66,9 +66,10 @@ function pauseAfter(owner: string, busyMs: number): void {
 }
 
 /** Rejects the request as its transport would have done: a credential that is no longer valid has the HTTP status 401. */
-function rejectRequest(failure: unknown): never {
+function rejectRequest(failure: unknown, { exchange }: OperationContext): never {
   const fault = toFault(failure);
   if (fault.code !== 'not_authenticated') throw fault;
+  exchange?.recordError(fault.code, fault.reason);
   const http = { status: statusByCode[fault.code], headers: { 'WWW-Authenticate': 'Bearer' } };
   throw new GraphQLError(fault.message, { extensions: { ...graphqlExtensions(fault), http } });
 }

@@ -4,7 +4,7 @@ import { Fault, statusByCode } from '../kernel/fault.ts';
 import { toJsonText } from '../kernel/jsontext.ts';
 import { logCause, toFault } from '../platform/errors.ts';
 import type { Logger } from '../platform/logger.ts';
-import type { HttpServerContext, OperationContext } from './operation.ts';
+import type { ErrorRecorder, HttpServerContext, OperationContext } from './operation.ts';
 
 /** A fault as GraphQL's `extensions`. */
 export function graphqlExtensions({ code, fields, context }: Fault): Record<string, unknown> {
@@ -18,11 +18,15 @@ const codesWithStatus = new Set(['rate_limited', 'service_unavailable']);
  * An error as a client sees it: a fault with its code and fields, an error of the document with the message of graphql-js, and
  * any other only as `internal_error`, with the details in the log.
  */
-export function maskError(thrown: unknown, log: Logger): GraphQLError {
+export function maskError(thrown: unknown, log: Logger, recorder?: ErrorRecorder): GraphQLError {
   const error = thrown instanceof GraphQLError ? thrown : null;
   // Already in its final form, as a plugin rejected the operation.
-  if (error && !error.originalError && isFinal(error)) return error;
+  if (error && !error.originalError && isFinal(error)) {
+    recorder?.recordError(String(error.extensions.code));
+    return error;
+  }
   const fault = findFault(thrown);
+  recorder?.recordError(fault.code, fault.reason);
   logCause(fault, { log });
   const http = codesWithStatus.has(fault.code) ? { status: statusByCode[fault.code], headers: retryHeaders(fault) } : readStatus(error);
   return new GraphQLError(fault.message, {
@@ -62,8 +66,8 @@ function findFault(thrown: unknown): Fault {
 }
 
 /** A result as a client sees it. */
-export function maskResult<Result extends ExecutionResult>(result: Result, log: () => Logger): Result {
-  return result.errors ? { ...result, errors: result.errors.map((error) => maskError(error, log())) } : result;
+export function maskResult<Result extends ExecutionResult>(result: Result, log: () => Logger, recorder?: ErrorRecorder): Result {
+  return result.errors ? { ...result, errors: result.errors.map((error) => maskError(error, log(), recorder)) } : result;
 }
 
 /** A result that Yoga serializes by `toJsonText`. */
@@ -74,8 +78,8 @@ export function withText<Result extends ExecutionResult>(result: Result): Result
 /** Masks and formats the results of Yoga's own HTTP handler: each result of a stream, or a single one in the chosen media type. */
 export function formatResults(): Plugin<OperationContext, HttpServerContext> {
   return {
-    onResultProcess({ result, setResult, setResultProcessor, serverContext: { openContext, mediaType, streams } }) {
-      const mask = (one: ExecutionResult) => withText(maskResult(one, () => openContext().openLogger()));
+    onResultProcess({ result, setResult, setResultProcessor, serverContext: { openContext, mediaType, streams, exchange } }) {
+      const mask = (one: ExecutionResult) => withText(maskResult(one, () => openContext().openLogger(), exchange));
       if (streams.isClosed && (isAsyncIterable(result) || !mediaType)) {
         if (isAsyncIterable(result)) void result[Symbol.asyncIterator]().return?.();
         // Clients try again after its status; the event `complete` of a stream would say that nothing follows.

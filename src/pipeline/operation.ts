@@ -1,8 +1,15 @@
 import type { DocumentNode, ExecutionArgs, ExecutionResult, GraphQLError, GraphQLSchema } from 'graphql';
 import type { Context } from '../graph/context.ts';
+import type { CredentialProblem } from '../kernel/fault.ts';
+
+/** Takes the errors of a response, for its line in the log and for the metrics. */
+export interface ErrorRecorder {
+  /** `code` is one of ours: their number is fixed. */
+  recordError(code: string, reason?: CredentialProblem): void;
+}
 
 /** The request of an operation over HTTP. */
-interface OperationExchange {
+interface OperationExchange extends ErrorRecorder {
   operation: string | null;
   /** The client's name for it. */
   operationName: string | null;
@@ -17,7 +24,7 @@ interface OperationExchange {
 /** What a transport passes to the pipeline with an operation: Yoga's server context. */
 interface ServerContext {
   openContext(): Context;
-  /** Receives the names of the operation. */
+  /** Receives the names of the operation, and the errors of its response. */
   readonly exchange?: OperationExchange;
   /** What can be sent over HTTP: a single response, or the results of a subscription one by one, as a stream. */
   readonly responseForm?: 'single' | 'stream';

@@ -29,6 +29,12 @@ export function openMetrics() {
       buckets: LATENCY_BUCKETS,
       registers,
     }),
+    errors: openCounter(
+      'portico_errors_total',
+      'Responses of requests and of GraphQL operations on WebSockets that have an error of the code, by operation and code.',
+      'operation',
+      'code',
+    ),
     socketOperations: openCounter('portico_socket_operations_total', 'GraphQL operations begun on WebSockets.', 'operation'),
     socketOperationDuration: new Histogram({
       name: 'portico_socket_operation_duration_seconds',

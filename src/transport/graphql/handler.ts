@@ -15,7 +15,7 @@ import { isSmallBody } from '../http/body.ts';
 import { sendCompressed } from '../http/compress.ts';
 import { type ContextDependencies, openContext } from '../http/context.ts';
 import { type EventStreams, whenTaken } from '../http/eventstreams.ts';
-import { exchangeOf, type Middleware } from '../http/exchange.ts';
+import { type Exchange, exchangeOf, type Middleware } from '../http/exchange.ts';
 import { withPermit } from '../http/permit.ts';
 import { setHeaders } from '../http/send.ts';
 import { readQueryString } from '../http/url.ts';
@@ -108,7 +108,7 @@ export function createGraphqlHandler(dependencies: ContextDependencies & { pipel
       const enveloped = getEnveloped({ exchange, responseForm: 'single', openContext: () => context });
       const result = await runOperation(enveloped, operation, { canStream, trusted });
       if (result) {
-        await sendResult(response, result, { mediaType, context });
+        await sendResult(response, result, { mediaType, context, exchange });
         return true;
       }
     }
@@ -117,10 +117,14 @@ export function createGraphqlHandler(dependencies: ContextDependencies & { pipel
   }
 
   /** Serializes and sends a result of `runOperation`. */
-  async function sendResult(response: ServerResponse, result: ExecutionResult, { mediaType, context }: SendOptions): Promise<void> {
+  async function sendResult(
+    response: ServerResponse,
+    result: ExecutionResult,
+    { mediaType, context, exchange }: SendOptions,
+  ): Promise<void> {
     if (!result.errors) return sendCompressed(response, 200, await context.serializeResponse(result), `${mediaType}; charset=utf-8`);
     // Yoga determines the status and headers of errors.
-    const processed = processRegularResult(withText(maskResult(result, context.openLogger)), yoga.fetchAPI, mediaType);
+    const processed = processRegularResult(withText(maskResult(result, context.openLogger, exchange)), yoga.fetchAPI, mediaType);
     const { 'content-type': type = mediaType, 'content-length': _length, ...headers } = readHeaders(processed);
     sendCompressed(response, processed.status, await processed.text(), type, headers);
   }
@@ -129,6 +133,7 @@ export function createGraphqlHandler(dependencies: ContextDependencies & { pipel
 interface SendOptions {
   readonly mediaType: string;
   readonly context: Context;
+  readonly exchange: Exchange;
 }
 
 function readHeaders({ headers }: Response): Record<string, string> {

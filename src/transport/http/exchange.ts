@@ -8,6 +8,7 @@ import { type ClientAddresses, requestOrigin } from './addresses.ts';
 import { type JsonObject, readJsonObject } from './body.ts';
 import { standardHeaders } from './headers.ts';
 import { readTrace } from './trace.ts';
+import { readPath } from './url.ts';
 
 /** A middleware without Express' methods. A rejected promise has the effect of `next(failure)`. */
 export type Middleware = (request: IncomingMessage, response: ServerResponse, next: (failure?: unknown) => void) => unknown;
@@ -38,6 +39,8 @@ export class Exchange {
   waitedMs: number | null = null;
   /** The size of the body, in bytes; 0 until it has been read. */
   bodyBytes = 0;
+  /** The codes of the errors in the response, each once; null while there are none. */
+  errorCodes: string[] | null = null;
   /** What is wrong with the credential, for the log alone. */
   reason: CredentialProblem | null = null;
   /** Whether the log and the metrics omit the request, as a monitor sends it every second. */
@@ -75,6 +78,16 @@ export class Exchange {
     this.waitedMs = (this.waitedMs ?? 0) + milliseconds;
   }
 
+  recordError(code: string, reason?: CredentialProblem): void {
+    this.errorCodes = addCode(this.errorCodes ?? [], code);
+    this.reason ??= reason ?? null;
+  }
+
+  /** Whether the response has the format of GraphQL. */
+  get isGraphql(): boolean {
+    return readPath(this.request.url ?? '') === '/graphql';
+  }
+
   /** Whether the client has closed its connection. */
   get isAbandoned(): boolean {
     return this.request.socket.destroyed;
@@ -104,6 +117,15 @@ export class Exchange {
   get origin(): string {
     return this.dependencies.config.publicUrl ?? requestOrigin(this.request, this.dependencies.addresses);
   }
+}
+
+/** How many codes of a response are logged and counted. */
+const MAX_CODES = 10;
+
+/** Adds a code that is not in the list, unless the list is full. */
+export function addCode(codes: string[], code: string): string[] {
+  if (codes.length < MAX_CODES && !codes.includes(code)) codes.push(code);
+  return codes;
 }
 
 /**

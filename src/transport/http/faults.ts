@@ -5,7 +5,6 @@ import { logCause } from '../../platform/errors.ts';
 import { graphqlMediaType, readAccept } from './accept.ts';
 import { exchangeOf } from './exchange.ts';
 import { send, sendJson } from './send.ts';
-import { readPath } from './url.ts';
 
 /** The headers of a fault, in every API. */
 export function faultHeaders(fault: Fault): Record<string, string> {
@@ -24,9 +23,9 @@ export function restBody({ code, message, fields, context }: Fault): unknown {
 export function sendFault(request: IncomingMessage, response: ServerResponse, fault: Fault): void {
   const exchange = exchangeOf(request);
   logCause(fault, exchange);
-  exchange.reason = fault.reason ?? null;
+  exchange.recordError(fault.code, fault.reason);
   const status = statusByCode[fault.code];
-  if (readPath(request.url ?? '') !== '/graphql') return sendJson(response, status, restBody(fault), faultHeaders(fault));
+  if (!exchange.isGraphql) return sendJson(response, status, restBody(fault), faultHeaders(fault));
   const body = JSON.stringify({ errors: [{ message: fault.message, extensions: graphqlExtensions(fault) }] });
   // Clients read the errors of another status only in the media type that is GraphQL's own.
   const { mediaType } = readAccept(request);

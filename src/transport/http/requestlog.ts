@@ -35,13 +35,14 @@ interface Served {
 
 /** Counts, measures and logs a request whose response is closed. */
 function record({ log, metrics }: LogDependencies, exchange: Exchange, { method, response, duration }: Served): void {
-  const { viewer, operation, operationName, waitedMs, reason } = exchange;
+  const { viewer, operation, operationName, waitedMs, errorCodes, reason } = exchange;
   const label = operation ?? 'none';
   const status = response.headersSent ? response.statusCode : null;
   const isStream = response.getHeader('Content-Type') === 'text/event-stream';
   // How long the rest of a response waits for a peer that breaks off is no measure of the server.
   const isAborted = status !== null && exchange.isAbandoned && !isStream;
   metrics.requests.inc({ operation: label, status: status ?? 0 });
+  if (errorCodes) for (const code of errorCodes) metrics.errors.inc({ operation: label, code });
   if (!isStream && !isAborted) metrics.requestDuration.observe({ operation: label }, duration / 1000);
   if (!log.isLevelEnabled('info')) return;
   const fields = {
@@ -50,6 +51,7 @@ function record({ log, metrics }: LogDependencies, exchange: Exchange, { method,
     operation,
     operation_name: operationName ?? undefined,
     status,
+    ...(errorCodes && (exchange.isGraphql ? { error_codes: errorCodes } : { code: errorCodes[0] })),
     reason: reason ?? undefined,
     aborted: isAborted || undefined,
     duration_ms: round(duration),

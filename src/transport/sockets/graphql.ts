@@ -34,6 +34,7 @@ import { toFault } from '../../platform/errors.ts';
 import { SlowLog } from '../../platform/slowlog.ts';
 import { Delivery } from '../delivery/delivery.ts';
 import { openSource, RendererCache } from '../delivery/renderer.ts';
+import { addCode } from '../http/exchange.ts';
 import { checkProjectSocketOperation } from './admission.ts';
 import { type CloseCode, closeCodes } from './close.ts';
 import type { ConnectionDependencies, Protocol, SocketConnection } from './connection.ts';
@@ -74,18 +75,21 @@ export function createGraphqlSockets(injected: GraphqlSocketDependencies): (conn
     async subscribe(args) {
       const { pipeline, operation } = runOf(args);
       const result = await pipeline.subscribe({ ...args, rootValue: undefined });
-      operation.releasePermit();
+      // One that is refused is measured with its errors, by `onNext`.
+      if (!('errors' in result)) operation.releasePermit();
       forgetInputs(args);
       return operation.subscription ?? result;
     },
     onNext({ extra }, id, payload, args, result) {
+      const formatted = extra.formatResult(id, result, payload);
       extra.releasePermit(id);
       forgetInputs(args);
-      return extra.formatResult(result, payload);
+      return formatted;
     },
     onError({ extra }, id, payload, errors) {
+      const formatted = extra.formatErrors(id, errors, payload);
       extra.releasePermit(id);
-      return extra.formatErrors(errors, payload);
+      return formatted;
     },
   });
   return (connection) => {
@@ -131,6 +135,8 @@ interface SocketOperation {
   label: string;
   /** How long it has waited for others of its user. */
   waitedMs: number;
+  /** The codes of the errors in its result, each once; null without errors. */
+  errorCodes: readonly string[] | null;
   /** Set when its delivery has started. */
   subscription: Subscription | null;
   /** Lets the user's next operation begin. Without effect until this one may begin. */
@@ -280,11 +286,17 @@ class GraphqlSocket implements Protocol, GraphqlWs {
   }
 
   /** Measures an operation, and logs it if it has taken long. Of a subscription this is its beginning. */
-  #recordDuration({ label: operation, startedAt, waitedMs }: SocketOperation): void {
+  #recordDuration({ label: operation, startedAt, waitedMs, errorCodes }: SocketOperation): void {
     const { logFields, viewer } = this.connection;
     const duration = performance.now() - startedAt;
     this.dependencies.metrics.socketOperationDuration.observe({ operation }, duration / 1000);
-    const describe = () => ({ ...logFields, operation, waited_ms: Math.round(waitedMs) || undefined, user_id: viewer?.userId });
+    const describe = () => ({
+      ...logFields,
+      operation,
+      error_codes: errorCodes ?? undefined,
+      waited_ms: Math.round(waitedMs) || undefined,
+      user_id: viewer?.userId,
+    });
     this.dependencies.slowLog.report(duration, describe, 'a slow operation', 'info');
   }
 
@@ -293,18 +305,26 @@ class GraphqlSocket implements Protocol, GraphqlWs {
     this.#operations.find((one) => one.id === id)?.releasePermit();
   }
 
-  formatResult(result: ExecutionResult, payload: SubscribePayload): FormattedExecutionResult {
-    return result.errors ? { ...result, errors: this.formatErrors(result.errors, payload) } : (result as FormattedExecutionResult);
+  formatResult(id: string, result: ExecutionResult, payload: SubscribePayload): FormattedExecutionResult {
+    return result.errors ? { ...result, errors: this.formatErrors(id, result.errors, payload) } : (result as FormattedExecutionResult);
   }
 
   /** An error ends a subscription for good: in an outage the socket is closed instead, so that the client reconnects. */
-  formatErrors(errors: readonly GraphQLError[], payload: SubscribePayload): GraphQLFormattedError[] {
+  formatErrors(id: string, errors: readonly GraphQLError[], payload: SubscribePayload): GraphQLFormattedError[] {
     const formatted = formatErrors(errors, this.connection.log);
+    this.#recordErrors(id, formatted);
     const isOutage = formatted.some(({ extensions }) => extensions?.code === 'service_unavailable');
     if (isOutage && this.#isSubscription(payload)) this.connection.close(closeCodes.tryAgainLater, 'service_unavailable');
     // graphql-ws holds the payload until the errors are sent, for which they may have to wait; its objects take many times its text.
     Object.assign(payload, { query: '', variables: undefined, extensions: undefined });
     return formatted;
+  }
+
+  #recordErrors(id: string, errors: readonly GraphQLFormattedError[]): void {
+    const operation = this.#operations.find((one) => one.id === id);
+    const codes = errors.reduce<string[]>((found, { extensions }) => addCode(found, String(extensions?.code)), []);
+    if (operation) operation.errorCodes = codes;
+    for (const code of codes) this.dependencies.metrics.errors.inc({ operation: operation?.label ?? 'none', code });
   }
 
   get #hasTooManyOperations(): boolean {
@@ -345,6 +365,7 @@ class GraphqlSocket implements Protocol, GraphqlWs {
       startedAt: performance.now(),
       label: 'none',
       waitedMs: 0,
+      errorCodes: null,
       subscription: null,
       releasePermit: noop,
       withdraw: noop,
