@@ -85,6 +85,11 @@ describe('what deploy/haproxy.cfg answers itself', () => {
 
   test('is logged as JSON, whatever characters a path has', () => {
     expect(config.match(/^ {2}log-format .*$/gm)).toEqual([expect.stringContaining("'%{+json}o ")]);
+    // By the id of the response, the lines of a replica are found.
+    expect(config).toMatch(/^ {2}log-format .* %\(request_id\)\[var\(txn\.request_id\)\]'$/m);
+    expect(config.slice(config.indexOf('\nfrontend public\n'))).toMatch(
+      /^ {2}http-response set-var\(txn\.request_id\) res\.hdr\(X-Request-Id\)$/m,
+    );
     // A line of the default length, 1024, would lose the end of a long path, and with it the end of the JSON.
     expect(config).toMatch(/^ {2}log stdout len 4096 /m);
   });
@@ -107,6 +112,11 @@ test('deploy/nginx.conf makes JSON of v1 of its own errors, with a status of v1'
   ]);
   // By HTTP/2 the length of a body is compared in this location, too: the page of nginx for 413 would take its place.
   expect(config).toMatch(/location = \/-\/invalid \{[^}]*client_max_body_size 0;/);
+});
+
+test('deploy/nginx.conf logs JSON, with the id by which the lines of a replica are found', () => {
+  const [, format = ''] = /^log_format portico escape=json\n {2}'(.*)';$/m.exec(read('deploy/nginx.conf')) ?? [];
+  expect(JSON.parse(format)).toMatchObject({ path: '$portico_path', request_id: '$sent_http_x_request_id' });
 });
 
 test('deploy/nginx.conf offers a new WebSocket to the next replica if one refuses it as it is about to stop', () => {

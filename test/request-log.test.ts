@@ -1,9 +1,10 @@
 import { generateKeyPairSync, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { generateKey, hashSecret } from '../src/access/apikey.ts';
 import type { FaultCode } from '../src/kernel/fault.ts';
 import { startApp, type TestApp } from './support/app.ts';
-import { openSocket } from './support/feed.ts';
+import { openSocket, takeTicket } from './support/feed.ts';
 import { type Forge, openForge } from './support/forgery.ts';
 
 let app: TestApp;
@@ -223,4 +224,72 @@ describe('the log says which errors a response has', () => {
     expect(await counted('subscription notificationFeed', 'not_found')).toBeGreaterThan(0);
     socket.close();
   });
+});
+
+describe('the log says which path it was', () => {
+  it('by its template where there is a route, and by its kind where there is none', async () => {
+    const template = '/v1/organizations/:organization_id/projects/:project_id/compute/overview';
+    expect(await logged(`${path}?page=secret`, { as: null })).toMatchObject({ status: 401, operation: null, route: template });
+    expect(await logged('/v1/no/such-secret')).toMatchObject({ status: 404, operation: null, route: '/v1/*' });
+    expect(await logged('/such-secret?secret')).toMatchObject({ status: 404, operation: null, route: '*' });
+    expect(await logged('/%ff-secret')).toMatchObject({ status: 404, operation: null, route: '*' });
+    const graphql = await loggedQuery('{ viewer { id } }', { as: { bearer: 'secret' } });
+    expect(graphql).toMatchObject({ status: 401, operation: null, route: '/graphql' });
+    expect(app.logLines.join('')).not.toContain('secret');
+  });
+
+  it('and only where there is no operation', async () => {
+    expect(await logged(path)).not.toHaveProperty('route');
+    expect(await logged(path.replace(app.demo.project_id, randomUUID()))).not.toHaveProperty('route');
+  });
+});
+
+describe('the log says whose it was', () => {
+  it('of an upgrade that is refused, as soon as the user is known', async () => {
+    const { id, token } = app.demo.users.owner;
+    const authorization = `Bearer ${token}`;
+    const target = `${app.projectPath}/notifications/ws`;
+    expect(await refusedUpgrade(target.replace(app.demo.project_id, randomUUID()), { authorization })).toMatchObject({
+      code: 'not_found',
+      user_id: id,
+    });
+    expect(await refusedUpgrade('/nothing', { authorization })).toMatchObject({ code: 'not_found', user_id: id });
+    expect(await refusedUpgrade(target, {})).not.toHaveProperty('user_id');
+  });
+
+  it('of a socket with a ticket of another project, which is opened to be closed', async () => {
+    const { ticket, path: own } = await takeTicket(app);
+    const requestId = randomUUID();
+    const other = own.replace(app.demo.project_id, randomUUID());
+    const { closed } = openSocket(app, `${other}?ticket=${ticket}`, { headers: { 'x-request-id': requestId } });
+    expect((await closed).reason).toBe('ticket_target_mismatch');
+    expect(await lineOf(requestId, 'socket refused')).toMatchObject({ user_id: app.demo.users.owner.id });
+    expect(app.logLines.join('')).not.toContain(ticket);
+  });
+
+  it('of what is beyond the budget of a user', async () => {
+    const other = await startApp({ RATE_LIMIT_USER: '1' });
+    try {
+      const statuses = [await other.ask('GET', '/v1/nothing'), await other.ask('GET', '/v1/nothing')].map(({ status }) => status);
+      expect(statuses).toEqual([404, 429]);
+      await vi.waitFor(() => {
+        const lines = other.logLines.map((line) => JSON.parse(line)).filter(({ status }) => status === 429);
+        expect(lines).toMatchObject([{ code: 'rate_limited', user_id: other.demo.users.owner.id }]);
+      });
+    } finally {
+      await other.close();
+    }
+  });
+});
+
+it('the response that opens a socket has the id of its lines, as any other', async () => {
+  const headers = { authorization: `Bearer ${app.demo.users.owner.token}`, 'x-request-id': 'of-a-socket' };
+  for (const target of ['/graphql', `${app.projectPath}/notifications/ws`]) {
+    const { socket, closed } = openSocket(app, target, { headers });
+    const [{ headers: received }] = (await once(socket, 'upgrade')) as [{ headers: Record<string, string> }];
+    expect(received['x-request-id']).toBe('of-a-socket');
+    socket.close();
+    await closed;
+  }
+  expect(await lineOf('of-a-socket', 'socket opened')).toMatchObject({ user_id: app.demo.users.owner.id });
 });

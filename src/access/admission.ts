@@ -19,6 +19,8 @@ interface RequestReader {
   readAddress(): string;
   /** The project that the request names, null for none: it is read by the same statement as the user. Never rejects. */
   readProject?(userId: string): ProjectIds | null | Promise<ProjectIds | null>;
+  /** Called with the viewer before the budget is charged: the log names the user of a spent one, too. */
+  recordViewer?(viewer: Viewer): void;
 }
 
 /** The viewer of a request, and what remains of the budget that was charged. */
@@ -56,6 +58,7 @@ export async function admit({ database, tokens, rateLimits }: AdmissionDependenc
     if (!(failure instanceof Fault) || failure.code !== 'not_authenticated') throw failure;
     fault = failure;
   }
+  if (viewer) request.recordViewer?.(viewer);
   const allowance = await (viewer ? rateLimits.spendUser(viewer.userId) : rateLimits.spendAnonymous(request.readAddress()));
   return { viewer, fault, allowance, prefetched };
 }

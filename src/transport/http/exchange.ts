@@ -29,6 +29,8 @@ export class Exchange {
   prefetched: PrefetchedProject | null = null;
   /** The name of the route, or of the root field of the schema. Never a name that a client chose. */
   operation: string | null = null;
+  /** Set for a fault before there is an operation: the template of the route, or which kind of path it is. Never the path itself. */
+  route: string | null = null;
   /** The name that the client gave its GraphQL operation. */
   operationName: string | null = null;
   /** The headers of the response: name, value, name, value. */

@@ -5,6 +5,7 @@ import { logCause } from '../../platform/errors.ts';
 import { graphqlMediaType, readAccept } from './accept.ts';
 import { exchangeOf } from './exchange.ts';
 import { send, sendJson } from './send.ts';
+import { isBelowV1, readPath } from './url.ts';
 
 /** The headers of a fault, in every API. */
 export function faultHeaders(fault: Fault): Record<string, string> {
@@ -19,11 +20,21 @@ export function restBody({ code, message, fields, context }: Fault): unknown {
   return fields ?? { detail: message, code, error: message, ...(context && { context }) };
 }
 
+/** The template of the route that the path matches, or the kind of a path without one: a client may have put anything into the path. */
+function describeRoute(request: IncomingMessage): string {
+  const { route } = request as { readonly route?: { readonly path?: unknown } };
+  if (typeof route?.path === 'string') return route.path;
+  const path = readPath(request.url ?? '');
+  if (path === '/graphql') return path;
+  return isBelowV1(path) ? '/v1/*' : '*';
+}
+
 /** Answers a request with a fault, in the format of its API. Logs the cause, which the client does not see. */
 export function sendFault(request: IncomingMessage, response: ServerResponse, fault: Fault): void {
   const exchange = exchangeOf(request);
   logCause(fault, exchange);
   exchange.recordError(fault.code, fault.reason);
+  if (exchange.operation === null) exchange.route = describeRoute(request);
   const status = statusByCode[fault.code];
   if (!exchange.isGraphql) return sendJson(response, status, restBody(fault), faultHeaders(fault));
   const body = JSON.stringify({ errors: [{ message: fault.message, extensions: graphqlExtensions(fault) }] });

@@ -104,13 +104,15 @@ const readPathProject: ReadProject = (request) => {
 function createAdmission(dependencies: HttpDependencies, readProject: ReadProject): Middleware {
   return async (request, _response, next) => {
     const exchange = exchangeOf(request);
-    const { viewer, prefetched, fault, allowance } = await admit(dependencies, {
+    const { prefetched, fault, allowance } = await admit(dependencies, {
       readCredential: () => readBearer(request),
       readAddress: () => exchange.clientAddress,
       readProject: (userId) => readProject(request, userId),
+      recordViewer: (viewer) => {
+        exchange.viewer = viewer;
+      },
     });
     addRateLimitHeaders(exchange, allowance);
-    exchange.viewer = viewer;
     exchange.prefetched = prefetched;
     next(fault);
   };

@@ -35,7 +35,7 @@ interface Served {
 
 /** Counts, measures and logs a request whose response is closed. */
 function record({ log, metrics }: LogDependencies, exchange: Exchange, { method, response, duration }: Served): void {
-  const { viewer, operation, operationName, waitedMs, errorCodes, reason } = exchange;
+  const { viewer, operation, route, operationName, waitedMs, errorCodes, reason } = exchange;
   const label = operation ?? 'none';
   const status = response.headersSent ? response.statusCode : null;
   const isStream = response.getHeader('Content-Type') === 'text/event-stream';
@@ -49,6 +49,7 @@ function record({ log, metrics }: LogDependencies, exchange: Exchange, { method,
     ...exchange.labels(),
     method,
     operation,
+    route: route ?? undefined,
     operation_name: operationName ?? undefined,
     status,
     ...(errorCodes && (exchange.isGraphql ? { error_codes: errorCodes } : { code: errorCodes[0] })),

@@ -32,6 +32,8 @@ export interface UpgradeRequest {
   readonly url: URL;
   /** The headers of its response if it is refused: name, value, name, value. */
   readonly headers: string[];
+  /** The user, as soon as it is known, for the log. */
+  userId: string | null;
 }
 
 /** The target of an upgrade: GraphQL, a stream of the v1 table for one project, or a console. `path` has its ids. */
@@ -110,11 +112,12 @@ export async function rejectPath(dependencies: UpgradeDependencies, upgrade: Upg
 
 async function admitTicket(
   dependencies: UpgradeDependencies,
-  { request, headers }: UpgradeRequest,
+  upgrade: UpgradeRequest,
   tickets: readonly string[],
   target: UpgradeTarget,
 ): Promise<SocketAdmission | Rejection> {
   const { rateLimits, database, services, addresses } = dependencies;
+  const { request, headers } = upgrade;
   try {
     const [ticket = ''] = tickets;
     const redeemed =
@@ -125,6 +128,7 @@ async function admitTicket(
       return new Rejection(code, redeemed);
     }
     const { viewer, organizationId, projectId, sessionId } = redeemed;
+    upgrade.userId = viewer.userId;
     addRateLimit(headers, await rateLimits.spendUser(viewer.userId));
     if (!isTargetOf(redeemed, target)) return new Rejection(closeCodes.forbidden, 'ticket_target_mismatch');
     const scope = await openProject(database, viewer, { organizationId, projectId });
@@ -144,7 +148,8 @@ function isTargetOf({ target, organizationId, projectId, instanceId }: RedeemedT
 }
 
 /** The viewer by the header or the cookie; null without either. */
-async function admitCredential(dependencies: UpgradeDependencies, { request, headers }: UpgradeRequest): Promise<Viewer | null> {
+async function admitCredential(dependencies: UpgradeDependencies, upgrade: UpgradeRequest): Promise<Viewer | null> {
+  const { request, headers } = upgrade;
   const { origin } = request.headers;
   // The cookie counts only with an allowed Origin: a client without one is no browser, and has no cookie; a page of another origin
   // could spend the budget of whoever looks at it.
@@ -152,6 +157,9 @@ async function admitCredential(dependencies: UpgradeDependencies, { request, hea
   const { viewer, fault, allowance } = await admit(dependencies, {
     readCredential: () => readBearer(request) ?? (takesCookie ? readSessionCookie(request) : null),
     readAddress: () => dependencies.addresses.of(request),
+    recordViewer: ({ userId }) => {
+      upgrade.userId = userId;
+    },
   });
   addRateLimit(headers, allowance);
   if (fault) throw fault;

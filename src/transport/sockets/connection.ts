@@ -64,7 +64,7 @@ export interface ConnectionDependencies extends ContextDependencies {
 }
 
 /** The fields of each log line about a connection. */
-export type LogFields = Readonly<Record<string, unknown>>;
+export type LogFields = Readonly<Record<string, unknown>> & { readonly request_id: string };
 
 /** A WebSocket whose upgrade was accepted. */
 export interface OpenedSocket {

@@ -132,22 +132,29 @@ export function createSocketServer(
   return new WebSocketServer(serverOptions);
 }
 
+interface AcceptedUpgrade {
+  readonly server: SocketServer;
+  readonly request: IncomingMessage;
+  /** The id in the log, which the response has like any other. */
+  readonly requestId: string;
+  readonly stream: Duplex;
+  readonly head: Buffer;
+}
+
 /**
  * Accepts an upgrade; resolves with the result of `establish`, which runs before any event of the socket. Throws `invalid_request`
  * for a malformed handshake.
  */
 export function acceptUpgrade<Established>(
-  server: SocketServer,
-  request: IncomingMessage,
-  stream: Duplex,
-  head: Buffer,
+  { server, request, requestId, stream, head }: AcceptedUpgrade,
   establish: (peer: ServerSocket) => Established,
 ): Promise<Established> {
   return new Promise((resolve, reject) => {
     const refuse = (failure: Error) => reject(Fault.invalidRequest(`${failure.message}.`));
-    // Without a listener, ws would answer in a format of its own. It calls this one before `handleUpgrade` returns.
-    server.once('wsClientError', refuse);
+    const addId = (headers: string[]) => headers.push(`X-Request-Id: ${requestId}`);
+    // Without a listener, ws would answer in a format of its own. It calls both before `handleUpgrade` returns.
+    server.once('wsClientError', refuse).once('headers', addId);
     server.handleUpgrade(request, stream, head, (peer) => resolve(establish(peer)));
-    server.off('wsClientError', refuse);
+    server.off('wsClientError', refuse).off('headers', addId);
   });
 }

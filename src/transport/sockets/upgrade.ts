@@ -100,12 +100,13 @@ export function createSocketEndpoint(injected: SocketEndpointDependencies): Sock
     const admitted = limitSockets(socketLimit, prepared);
     const server = target.kind === 'console' ? consoles.server : feeds;
     const accept = <Established>(establish: (ws: ServerSocket) => Established) =>
-      acceptUpgrade(server, upgrade.request, socket, head, (ws) => {
+      acceptUpgrade({ server, request: upgrade.request, requestId: logFields.request_id, stream: socket, head }, (ws) => {
         socket.off('error', destroyOnError);
         return establish(ws);
       });
     const log = dependencies.log.child(logFields);
-    if (admitted instanceof Rejection) return accept((ws) => closeRejected(metrics, ws, admitted, log));
+    if (admitted instanceof Rejection)
+      return accept((ws) => closeRejected(metrics, ws, admitted, log.child({ user_id: upgrade.userId ?? undefined })));
     const { admission, opening } = admitted;
     const address = addresses.of(upgrade.request);
     const connection = await accept(
@@ -133,15 +134,20 @@ export function createSocketEndpoint(injected: SocketEndpointDependencies): Sock
       const requestId = readRequestId(request);
       const logFields = { request_id: requestId, ...readTrace(request) };
       const headers: string[] = [];
+      /** Null for a target that is not a URL. */
+      let upgrade: UpgradeRequest | null = null;
       socket.on('error', destroyOnError);
-      const start = async () => open({ request, url: readUrl(request), headers }, socket, head, logFields);
+      const start = async () => {
+        upgrade = { request, url: readUrl(request), headers, userId: null };
+        await open(upgrade, socket, head, logFields);
+      };
       start().catch((failure: unknown) => {
         const fault = toFault(failure);
         if (fault instanceof RateLimitFault) addRateLimit(headers, fault.allowance);
         metrics.upgradeRefusals.inc({ code: fault.code });
         const log = dependencies.log.child(logFields);
         logCause(fault, { log });
-        log.info({ code: fault.code, reason: fault.reason }, 'upgrade refused');
+        log.info({ code: fault.code, reason: fault.reason, user_id: upgrade?.userId ?? undefined }, 'upgrade refused');
         answerRaw(socket, fault, { requestId, headers });
       });
     },
