@@ -17,6 +17,7 @@ import {
 import { type App, createApp } from './app.ts';
 import { ConfigError, demoFilePath, readConfig } from './config.ts';
 import { removeEndpoint, setEndpoint } from './consoles/provision.ts';
+import type { DatabaseWait } from './platform/database.ts';
 import { describeFailure, OperatorError } from './platform/operatorerror.ts';
 import type { Listing } from './platform/operatoroutput.ts';
 import { packageRoot } from './platform/packageroot.ts';
@@ -26,7 +27,8 @@ const DAY_SECONDS = 86_400;
 
 /** Runs one command against the configured database, which is migrated first. */
 async function withApp(work: (app: App) => Promise<string | Listing>): Promise<void> {
-  const app = await createApp({ ...readConfig(process.env), redis: null, trusted: null, drainSeconds: 0, logLevel: 'error' });
+  const config = { ...readConfig(process.env), redis: null, trusted: null, drainSeconds: 0, logLevel: 'error' };
+  const app = await createApp(config, { database: { onWait: createWaitPrinter() } });
   try {
     print(await work(app));
   } finally {
@@ -42,6 +44,15 @@ function print(result: string | Listing): void {
 }
 
 const { version } = JSON.parse(readFileSync(new URL('package.json', packageRoot), 'utf8')) as { version: string };
+
+/** Says on standard error what the command waits for, once: the log of a command has errors only. */
+function createWaitPrinter(): (wait: DatabaseWait) => void {
+  let isSaid = false;
+  return ({ server, cause, secondsLeft }) => {
+    if (!isSaid) console.error(`Waiting for PostgreSQL at ${server}, for at most ${secondsLeft} s: ${cause}`);
+    isSaid = true;
+  };
+}
 
 const program = new Command('portico')
   .description("The operator's commands. They work on the database that the environment names (see README.md).")

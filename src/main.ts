@@ -5,7 +5,7 @@ import { project, users } from '../demo/people.ts';
 import { hasDemo, seedDemo } from '../demo/seed.ts';
 import { type App, createApp } from './app.ts';
 import { ConfigError, demoFilePath, readConfig } from './config.ts';
-import { retryUntilDatabaseAnswers } from './platform/database.ts';
+import { logWait, retryUntilDatabaseAnswers } from './platform/database.ts';
 import { collectGarbage } from './platform/garbage.ts';
 import { describeFailure } from './platform/operatorerror.ts';
 import { endOnSignals } from './platform/signals.ts';
@@ -35,7 +35,7 @@ async function main(): Promise<void> {
   const writeDemo = (port: number) => {
     const baseUrl = config.publicUrl ?? `http://localhost:${port}`;
     const write = () => refreshDemoFile({ database: app.database, tokens: app.tokens, baseUrl, path: demoFilePath(config) });
-    return config.database ? retryUntilDatabaseAnswers(write, app.log) : write();
+    return config.database ? retryUntilDatabaseAnswers(write, logWait(app.log)) : write();
   };
   // The file is written before the port opens, unless the system chooses the port.
   const written = config.port === 0 ? null : await writeDemo(config.port);

@@ -1,15 +1,16 @@
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, connect, createServer } from 'node:net';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { TLSSocket } from 'node:tls';
 import pg from 'pg';
-import { expect, inject, it } from 'vitest';
+import { describe, expect, inject, it, vi } from 'vitest';
 import { readConfig } from '../src/config.ts';
 import { Lifecycle } from '../src/kernel/lifecycle.ts';
-import { openDatabase } from '../src/platform/database.ts';
+import { describeServer } from '../src/platform/address.ts';
+import { type DatabaseWait, logWait, openDatabase, retryUntilDatabaseAnswers } from '../src/platform/database.ts';
 import { toFault } from '../src/platform/errors.ts';
 import { createLogger } from '../src/platform/logger.ts';
 import { LOCK_KEY } from '../src/platform/migrate.ts';
@@ -27,6 +28,63 @@ const open = (url: string) => openDatabase({ dataDir: tmpdir(), database: { url,
 it('a certificate that cannot be read is named, as part of DATABASE_URL', async () => {
   const opening = open('postgresql://portico:secret@127.0.0.1/portico?sslmode=verify-full&sslrootcert=/nowhere/ca.crt');
   await expect(opening).rejects.toThrow(new OperatorError('DATABASE_URL names /nowhere/ca.crt, which cannot be read (ENOENT).'));
+});
+
+describe('a start without its database', () => {
+  const refused = () => Object.assign(new Error('connect ECONNREFUSED 192.0.2.1:5432'), { code: 'ECONNREFUSED', syscall: 'connect' });
+
+  it('has a line at once, and then one every ten seconds, without the stack', async () => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+    try {
+      const lines: string[] = [];
+      const log = createLogger('info', { write: (line) => void lines.push(line) });
+      const attempt = vi.fn(async () => {
+        vi.advanceTimersByTime(5_000);
+        throw refused();
+      });
+      await expect(retryUntilDatabaseAnswers(attempt, logWait(log))).rejects.toThrow('ECONNREFUSED');
+      expect(attempt).toHaveBeenCalledTimes(13);
+      const logged = lines.map((line) => JSON.parse(line));
+      expect(logged.map(({ seconds_left }) => seconds_left)).toEqual([55, 45, 35, 25, 15, 5]);
+      const cause = 'connect ECONNREFUSED 192.0.2.1:5432';
+      for (const line of logged) expect(line).toMatchObject({ level: 'warn', msg: 'waiting for the database', cause });
+      expect(lines.join('')).not.toContain('stack');
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it('says which server it waits for, without the password, before a connection that gets no answer fails', async () => {
+    let isSilent = true;
+    const sockets = new Set<Socket>();
+    const rejection = Buffer.from('E\0\0\0\0SFATAL\0C28P01\0Mno\0\0');
+    rejection.writeInt32BE(rejection.length - 1, 1);
+    const server = createServer((socket) => {
+      socket.on('error', () => {});
+      sockets.add(socket);
+      if (!isSilent) socket.once('data', () => socket.end(rejection));
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const waits: DatabaseWait[] = [];
+    const onWait = (wait: DatabaseWait) => {
+      waits.push(wait);
+      isSilent = false;
+      for (const socket of sockets) socket.destroy();
+    };
+    const url = `postgresql://portico:hunter2@127.0.0.1:${port}/portico`;
+    const opening = openDatabase({ dataDir: tmpdir(), database: { url, poolSize: 1 } }, new Lifecycle(), { onWait });
+    await expect(opening).rejects.toMatchObject({ code: '28P01' });
+    server.close();
+    expect(waits).toEqual([{ server: `127.0.0.1:${port}`, cause: 'no answer', secondsLeft: expect.any(Number) }]);
+    expect(waits[0]?.secondsLeft).toBeGreaterThan(50);
+  });
+
+  it.each([
+    ['postgresql://portico:hunter2@db.example/portico', 'db.example:5432'],
+    ['postgresql://portico:hunter2@[::1]:5433/portico?password=hunter2', '[::1]:5433'],
+    ['postgresql://portico@localhost/portico?host=/var/run/postgresql&port=5433', '/var/run/postgresql/.s.PGSQL.5433'],
+  ])('names the server of %s', (url, server) => expect(describeServer(new URL(url))).toBe(server));
 });
 
 it('a key that does not fit its certificate, or is a folder, ends the start with one sentence', async () => {

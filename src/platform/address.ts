@@ -76,6 +76,13 @@ function findParameterProblem(name: string, [value = '', ...more]: string[]): st
   return pattern.test(value) ? null : `The parameter ${name} has a value that is not supported`;
 }
 
+/** The server that DATABASE_URL names, for messages: without the user, the password and the database. */
+export function describeServer(address: URL): string {
+  const host = address.searchParams.get('host') ?? decodeURIComponent(address.hostname);
+  const port = address.searchParams.get('port') ?? (address.port || '5432');
+  return host.startsWith('/') ? `${host}/.s.PGSQL.${port}` : `${host}:${port}`;
+}
+
 /**
  * Replaces `prefer`, `require` and `verify-ca` by `verify-full`, unless the driver is to be compatible with libpq: it treats them so,
  * and would warn.

@@ -4,11 +4,12 @@ import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import { PrismaClient } from '../generated/prisma/client.ts';
 import type { Lifecycle } from '../kernel/lifecycle.ts';
+import { describeServer } from './address.ts';
 import type { Driver, PoolState } from './driver.ts';
 import { toConnectionFailure, toFault } from './errors.ts';
 import { createLogger, type Logger } from './logger.ts';
 import { migrate } from './migrate.ts';
-import { isRejectedConnection, OperatorError } from './operatorerror.ts';
+import { describeReason, isRejectedConnection, OperatorError } from './operatorerror.ts';
 import { Pool } from './pool.ts';
 import { createAscendingQuery, createQuery, type Query, type RunStatement } from './query.ts';
 import { sessionOptions, withSession } from './sessionoptions.ts';
@@ -48,8 +49,19 @@ export interface DatabaseOptions {
   /** For tests: opens an embedded database instead of the one in the data folder. It is closed with the app. */
   readonly openEmbedded?: () => Promise<PGlite>;
   readonly log?: Logger;
+  /** Receives what the log says otherwise while the start waits for the database. */
+  readonly onWait?: (wait: DatabaseWait) => void;
   /** For tests: called with every SQL statement, COMMIT included, and its values; Prisma's are converted to JSON and back. */
   readonly onStatement?: (sql: string, values: readonly unknown[]) => void;
+}
+
+/** What a start waits for. */
+export interface DatabaseWait {
+  /** Null where only the caller knows it. */
+  readonly server: string | null;
+  readonly cause: string;
+  /** For how much longer it waits at most. */
+  readonly secondsLeft: number;
 }
 
 /** For commands and tests without a logger. */
@@ -66,7 +78,7 @@ export async function openDatabase(
 ): Promise<OpenedDatabase> {
   const { onStatement } = options;
   const { adapter, run, transact, connections } = settings.database
-    ? openPoolDriver(await openPool(settings.database, lifecycle, options.log ?? noLog))
+    ? openPoolDriver(await openPool(settings.database, lifecycle, options))
     : await (await import('./embedded.ts')).openEmbedded(settings.dataDir, lifecycle, options.openEmbedded);
   const client = new PrismaClient({
     adapter,
@@ -128,8 +140,14 @@ function openPoolDriver(pool: Pool): Driver {
   };
 }
 
-async function openPool({ url, poolSize }: { url: string; poolSize: number }, lifecycle: Lifecycle, log: Logger): Promise<Pool> {
-  const session = await retryUntilDatabaseAnswers(() => migratePostgres(url), log);
+async function openPool(
+  { url, poolSize }: { url: string; poolSize: number },
+  lifecycle: Lifecycle,
+  { log = noLog, onWait = logWait(log) }: DatabaseOptions,
+): Promise<Pool> {
+  const server = describeServer(new URL(url));
+  const report = (wait: DatabaseWait) => onWait({ ...wait, server });
+  const session = await retryUntilDatabaseAnswers((reportSilence) => migratePostgres(url, reportSilence), report);
   const pool = new Pool({ url, size: poolSize, log, session });
   lifecycle.onClose(() => pool.end());
   return pool;
@@ -138,17 +156,40 @@ async function openPool({ url, poolSize }: { url: string; poolSize: number }, li
 /** How long a starting process waits for its database, which may be starting, too. */
 const START_TIMEOUT_MS = 60_000;
 const START_RETRY_MS = 500;
+/** How often it says so. */
+const WAIT_LINES_INTERVAL_MS = 10_000;
+/** After this time without an answer to a connection, it says so, too: the attempt fails only after five seconds. */
+const SILENCE_MS = 1_000;
 
-/** Retries `work` while the database is out of reach, for at most a minute; then throws its last error. A rejection is thrown at once. */
-export async function retryUntilDatabaseAnswers<Result>(work: () => Promise<Result>, log: Logger): Promise<Result> {
+/** Logs what a start waits for, without the stack of the failure, which says nothing more. */
+export function logWait(log: Logger): (wait: DatabaseWait) => void {
+  return ({ server, cause, secondsLeft }) =>
+    log.warn({ server: server ?? undefined, cause, seconds_left: secondsLeft }, 'waiting for the database');
+}
+
+/**
+ * Retries `work` while the database is out of reach, for at most a minute; then throws its last error. A rejection is thrown at once.
+ * Reports the wait when it begins, and then every ten seconds; `work` may report one that has not failed yet.
+ */
+export async function retryUntilDatabaseAnswers<Result>(
+  work: (reportSilence: () => void) => Promise<Result>,
+  report: (wait: DatabaseWait) => void,
+): Promise<Result> {
   const deadline = performance.now() + START_TIMEOUT_MS;
+  let reportedAt = Number.NEGATIVE_INFINITY;
+  const reportSometimes = (cause: string) => {
+    const now = performance.now();
+    if (now - reportedAt < WAIT_LINES_INTERVAL_MS) return;
+    reportedAt = now;
+    report({ server: null, cause, secondsLeft: Math.max(0, Math.round((deadline - now) / 1000)) });
+  };
   for (;;) {
     try {
-      return await work();
+      return await work(() => reportSometimes('no answer'));
     } catch (failure) {
       const isAway = toFault(failure).code === 'service_unavailable' && !isRejectedConnection(failure as Error);
       if (!isAway || performance.now() > deadline) throw failure;
-      log.warn({ err: failure }, 'waiting for the database');
+      reportSometimes(describeReason(failure));
       await sleep(START_RETRY_MS);
     }
   }
@@ -165,8 +206,8 @@ export async function vacuumEmbedded(database: Database): Promise<void> {
  * as far as this version of PostgreSQL has them. Throws an OperatorError for a database that is not in UTF8, or whose sessions run
  * without triggers.
  */
-async function migratePostgres(url: string): Promise<string> {
-  const client = await connect(url);
+async function migratePostgres(url: string, reportSilence: () => void): Promise<string> {
+  const client = await connect(url, reportSilence);
   try {
     const { rows } = await client.query<{ encoding: string; replicationRole: string; transactionTimeout: string | null }>(
       `SELECT current_setting('server_encoding') AS encoding, current_setting('session_replication_role') AS "replicationRole",
@@ -189,11 +230,15 @@ async function migratePostgres(url: string): Promise<string> {
   }
 }
 
-async function connect(url: string): Promise<pg.Client> {
+async function connect(url: string, reportSilence: () => void): Promise<pg.Client> {
   const client = createClient(url);
   // The statement under way rejects with the same failure; without a listener it would end the process.
   client.on('error', () => {});
-  await client.connect().catch((failure) => Promise.reject(toConnectionFailure(failure)));
+  const timer = setTimeout(reportSilence, SILENCE_MS);
+  await client
+    .connect()
+    .catch((failure) => Promise.reject(toConnectionFailure(failure)))
+    .finally(() => clearTimeout(timer));
   return client;
 }
 

@@ -105,7 +105,7 @@ function pathOfFailure(failure: unknown): string | null {
 }
 
 /** The messages of an error and its causes. A connection attempt has one error for each address; OpenSSL's has a shorter text. */
-function describeReason(failure: unknown): string {
+export function describeReason(failure: unknown): string {
   if (failure instanceof AggregateError) return failure.errors.map(describeReason).join(', ');
   if (!(failure instanceof Error)) return String(failure);
   const { library, reason } = failure as { library?: unknown; reason?: unknown };

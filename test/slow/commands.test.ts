@@ -1,11 +1,13 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { PGlite } from '@electric-sql/pglite';
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { databaseUrl, execute } from '../support/database.ts';
 import { launch, run, type Started, start } from '../support/launch.ts';
+import { findLowPort } from '../support/ports.ts';
 
 // One story on an empty database: on PostgreSQL the server runs all the while, the embedded database serves one at a time.
 const origin = inject('origin');
@@ -30,6 +32,20 @@ const instance = '019b76da-a800-7a53-8b0a-0d2b9a6f4c11';
 
 // What a build says of itself would stand before what the commands print.
 beforeAll(async () => void (await launch(checkout, ['build'], {}).exit), 180_000);
+
+test('a command says at once which PostgreSQL it waits for, in one line without the password', async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'portico-commands-'));
+  const port = await findLowPort();
+  const env = { DATA_DIR: dataDir, DATABASE_URL: `postgresql://portico:hunter2@127.0.0.1:${port}/portico` };
+  const { process: child, printed, exit } = launch(checkout, ['portico', 'migrate'], env);
+  await vi.waitFor(() => expect(printed.err).not.toBe(''), 20_000);
+  await sleep(1_500);
+  child.kill('SIGKILL');
+  await exit;
+  const server = `127.0.0.1:${port}`;
+  expect(printed).toEqual({ out: '', err: `Waiting for PostgreSQL at ${server}, for at most 60 s: connect ECONNREFUSED ${server}\n` });
+  rmSync(dataDir, { recursive: true, force: true });
+});
 
 describe.each(databases)('on $kind', ({ server: host }) => {
   const name = `${host?.template}_commands`;
