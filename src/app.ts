@@ -235,9 +235,9 @@ function openTransports(dependencies: TransportDependencies, lifecycle: Lifecycl
   // Closers run in reverse order: streamed responses must have ended before the server waits for its responses.
   lifecycle.onClose(() => services.hubs.close());
   lifecycle.onClose(() => streams.close());
-  // A stopping replica gives its balancer time to notice; with an embedded database there is no other replica.
-  const drainMs = config.drainSeconds * 1000;
-  lifecycle.onClose(() => Promise.all([sockets.drain(drainMs), config.database && sleep(drainMs)]));
+  // A stopping replica gives its balancer time to notice, and its clients to go to others; with an embedded database there are none.
+  const drainMs = config.database ? config.drainSeconds * 1000 : 0;
+  lifecycle.onClose(() => Promise.all([sockets.drain(drainMs), sleep(drainMs)]));
   return { server, sockets, rest };
 }
 

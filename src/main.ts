@@ -8,13 +8,10 @@ import { ConfigError, demoFilePath, readConfig } from './config.ts';
 import { logWait, retryUntilDatabaseAnswers } from './platform/database.ts';
 import { collectGarbage } from './platform/garbage.ts';
 import { describeFailure } from './platform/operatorerror.ts';
-import { endOnSignals } from './platform/signals.ts';
+import { endOnSignals, stopOnSignals } from './platform/signals.ts';
 
-/** Ctrl-C reaches the server twice under npm: from the terminal, and forwarded by npm. A repeat within this time is no second signal. */
-const REPEATED_SIGNAL_MS = 2_000;
-
-/** When the first signal arrived, by `performance.now()`; null before that. */
-let stoppingSince: number | null = null;
+/** Whether a signal has told the server to stop. */
+let isStopping = () => false;
 
 /** Environment → config → app → demo → signals → listen. */
 async function main(): Promise<void> {
@@ -55,22 +52,13 @@ async function main(): Promise<void> {
 
 /** Closes the app on SIGINT or SIGTERM. A second signal ends the process at once. */
 function closeOnSignals(app: App): void {
-  const stop = (signal: NodeJS.Signals) => {
-    if (stoppingSince !== null) {
-      if (performance.now() - stoppingSince > REPEATED_SIGNAL_MS) process.exit(1);
-      return;
-    }
-    stoppingSince = performance.now();
+  isStopping = stopOnSignals(async (signal) => {
     app.log.info({ signal }, 'stopping');
-    app.close().then(
-      () => process.exit(0),
-      (failure) => {
-        app.log.fatal({ err: failure }, 'could not close');
-        process.exit(1);
-      },
-    );
-  };
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, stop);
+    await app.close().catch((failure) => {
+      app.log.fatal({ err: failure }, 'could not close');
+      process.exit(1);
+    });
+  });
 }
 
 /** Commands to paste: one for REST, one for GraphQL, one that writes, and one that shows a console. */
@@ -98,7 +86,7 @@ function quote(path: string): string {
 
 main().catch((failure: unknown) => {
   // The last steps of a start fail once a signal has closed the database under them.
-  if (stoppingSince !== null) return;
+  if (isStopping()) return;
   console.error(failure instanceof ConfigError ? failure.message : (describeFailure(failure) ?? failure));
   process.exit(1);
 });

@@ -13,3 +13,29 @@ export function endOnSignals(): () => void {
     for (const signal of signals) process.off(signal, end);
   };
 }
+
+/** Under npm, Ctrl-C reaches the server more than once: from the terminal, and forwarded by npm. SIGINT within this time is no second one. */
+const REPEATED_SIGNAL_MS = 1_000;
+
+/**
+ * Stops the process on SIGINT or SIGTERM: runs `stop`, then exits with 0. A second signal ends the process at once. Returns a function
+ * that says whether a signal has arrived.
+ */
+export function stopOnSignals(stop: (signal: NodeJS.Signals) => Promise<void>): () => boolean {
+  /** When the first signal arrived, by `performance.now()`; null before that. */
+  let stoppingSince: number | null = null;
+  let first: NodeJS.Signals | null = null;
+  const receive = (signal: NodeJS.Signals) => {
+    if (stoppingSince === null) {
+      stoppingSince = performance.now();
+      first = signal;
+      void stop(signal).then(() => process.exit(0));
+      return;
+    }
+    if (signal === 'SIGINT' && first === 'SIGINT' && performance.now() - stoppingSince < REPEATED_SIGNAL_MS) return;
+    console.error(`${signal}, the second signal: Portico ends at once, without waiting for what is under way.`);
+    process.exit(1);
+  };
+  for (const signal of signals) process.on(signal, receive);
+  return () => stoppingSince !== null;
+}

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
-import { startApp, type TestApp } from '../support/app.ts';
+import { isPostgres, startApp, type TestApp } from '../support/app.ts';
 import { passSeconds } from '../support/clock.ts';
 import { openPlainFeed, openSocket, publish, readLog, takeTicket } from '../support/feed.ts';
 
@@ -252,7 +252,7 @@ it('speaks over server-sent events too', async () => {
   await reading;
 });
 
-it('sends its sockets away over the drain window when it stops, with a code that makes them come back', async () => {
+it('sends its sockets away when it stops, over the drain window if other replicas may be there, with a code that makes them come back', async () => {
   const stopping = await startApp({ RATE_LIMIT_USER: '100000000', DRAIN_SECONDS: '2' });
   const feeds = await Promise.all(
     Array.from({ length: 40 }, async () => {
@@ -280,6 +280,8 @@ it('sends its sockets away over the drain window when it stops, with a code that
   // A stream that had not been ended would hold the server for ten seconds more.
   expect(Date.now() - began).toBeLessThan(12_000);
   expect(new Set(closes.map(({ code, reason }) => `${code} ${reason}`))).toEqual(new Set(['1012 restart']));
+  // The embedded database has one process: there is nowhere else to go.
+  if (!isPostgres) return expect(Date.now() - began).toBeLessThan(1_900);
   // The window's first fifth is left to the balancer, and each socket has a fortieth of the rest; a busy machine is late, never early.
   const order = closes.map(({ after }) => after).sort((one, other) => one - other);
   for (const [index, after] of order.entries()) expect(after).toBeGreaterThanOrEqual(398 + 40 * index);

@@ -17,6 +17,7 @@ import { isBuiltin } from 'node:module';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
@@ -320,6 +321,24 @@ describe('the data stay', () => {
     server.process.kill('SIGINT');
     expect(await server.exit).toEqual({ code: 0, signal: null });
   });
+});
+
+test('a second signal ends it at once, with a sentence, whatever is under way', async () => {
+  const second = await begin({ DATA_DIR: join(folder, 'twice') });
+  const socket = connect(Number(new URL(second.baseUrl).port), '127.0.0.1');
+  socket.on('error', () => {});
+  // A body that does not come holds the server for ten seconds.
+  socket.write('POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{');
+  await sleep(500);
+  second.process.kill('SIGTERM');
+  await sleep(500);
+  expect(second.process.exitCode).toBe(null);
+  const began = performance.now();
+  second.process.kill('SIGINT');
+  expect(await second.exit).toEqual({ code: 1, signal: null });
+  expect(performance.now() - began).toBeLessThan(3_000);
+  expect(second.printed.err).toBe('SIGINT, the second signal: Portico ends at once, without waiting for what is under way.\n');
+  socket.destroy();
 });
 
 test('a signal that comes as the start is over, and its handlers are replaced, ends it', async () => {
