@@ -16,20 +16,35 @@ const url = (protocol: RegExp, schemes: string) =>
   z.url({ protocol, error: `Must be a URL that begins with ${schemes}` }).refine(isDecodable, 'A % must be written as %25');
 const httpUrl = url(/^https?$/, 'https: or http:');
 /** An origin, also as it is copied from an address bar: with a slash at its end, which has no meaning. */
-const origin = httpUrl.pipe(
-  z.string().refine((text) => /^https?:\/\/[^/?#@\\]+\/?$/i.test(text), {
-    error: ({ input }) => `Write ${new URL(String(input)).origin}: an origin has no user, no path and no query`,
-  }),
-);
-/** Digits: `Number` would also accept `0x10`, `1e3` and blanks. */
-const whole = (min: number, max = Number.MAX_SAFE_INTEGER) =>
-  z.string().regex(/^\d+$/, 'Must be a whole number in decimal digits').transform(Number).pipe(z.number().min(min).max(max));
-const positive = (max?: number) => whole(1, max);
-const decimal = z
+const origin = z
   .string()
-  .regex(/^\d+(\.\d+)?$/, 'Must be a number in decimal digits')
+  .refine((text) => !text.includes('*'), { error: '* is not supported: name each origin', abort: true })
+  .pipe(httpUrl)
+  .pipe(
+    z.string().refine((text) => /^https?:\/\/[^/?#@\\]+\/?$/i.test(text), {
+      error: ({ input }) => `Write ${new URL(String(input)).origin}: an origin has no user, no path and no query`,
+    }),
+  );
+/** Digits: `Number` would also accept `0x10`, `1e3` and blanks. */
+const whole = (min: number, max = Number.MAX_SAFE_INTEGER) => {
+  const isInRange = (text: string) => /^\d+$/.test(text) && Number(text) >= min && Number(text) <= max;
+  return z.string().refine(isInRange, `Must be a whole number from ${min} to ${max}, in decimal digits`).transform(Number);
+};
+const positive = (max?: number) => whole(1, max);
+const isDecimal = (text: string) => /^\d+(\.\d+)?$/.test(text);
+const decimal = (max: number) =>
+  z
+    .string()
+    .refine((text) => isDecimal(text) && Number(text) <= max, `Must be a number from 0 to ${max}, in decimal digits`)
+    .transform(Number);
+const MAX_DAYS = 36_500;
+const days = z
+  .string()
+  .refine(
+    (text) => isDecimal(text) && Number(text) > 0 && Number(text) <= MAX_DAYS,
+    `Must be a number above 0, of ${MAX_DAYS} at most, in decimal digits`,
+  )
   .transform(Number);
-const days = decimal.pipe(z.number().positive().max(36_500));
 
 /** Every setting with its default: the rows of the table in README.md. */
 export const environment = z.object({
@@ -59,7 +74,7 @@ export const environment = z.object({
   CONSOLES_PER_USER: positive(1000).default(10),
   CONSOLE_IDLE_SECONDS: positive(604_800).default(1800),
   CONSOLE_RECORD_DAYS: days.optional(),
-  DRAIN_SECONDS: decimal.pipe(z.number().max(600)).default(10),
+  DRAIN_SECONDS: decimal(600).default(10),
   MAX_CONNECTIONS: positive().default(20000),
   MAX_CONNECTIONS_PER_ADDRESS: positive().default(1000),
   MAX_UNREAD_MIB: positive(65_536).default(32),

@@ -190,6 +190,18 @@ describe('what is wrong', () => {
     expect(problemsOf({ ALLOWED_ORIGINS: `https://user:hunter2@panel.example${end}` })).toEqual([problem]);
   });
 
+  test.each([
+    ['PORT', '99999', 'Must be a whole number from 0 to 65535, in decimal digits'],
+    ['PORT', '-1', 'Must be a whole number from 0 to 65535, in decimal digits'],
+    ['DATABASE_POOL', '0', 'Must be a whole number from 1 to 1000, in decimal digits'],
+    ['DRAIN_SECONDS', '-5', 'Must be a number from 0 to 600, in decimal digits'],
+    ['DRAIN_SECONDS', '601', 'Must be a number from 0 to 600, in decimal digits'],
+    ['NOTIFICATION_RETENTION_DAYS', '0', 'Must be a number above 0, of 36500 at most, in decimal digits'],
+    ['NOTIFICATION_RETENTION_DAYS', '-1', 'Must be a number above 0, of 36500 at most, in decimal digits'],
+    ['ALLOWED_ORIGINS', '*', '* is not supported: name each origin'],
+    ['ALLOWED_ORIGINS', 'https://good.example, https://*.panel.example', '* is not supported: name each origin'],
+  ])('%s=%s says what it may be', (name, value, problem) => expect(problemsOf({ [name]: value })).toEqual([`${name}: ${problem}`]));
+
   test('every problem at once', () => {
     const problems = problemsOf({
       PORT: 'x',

@@ -1,16 +1,37 @@
-import { type DocumentNode, type ExecutionArgs, getOperationAST, Kind } from 'graphql';
+import { type DocumentNode, type ExecutionArgs, GraphQLError, getOperationAST, Kind } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
+import { type FaultCode, statusByCode } from '../kernel/fault.ts';
 import type { OperationContext } from './operation.ts';
 
-/** Passes the name of the operation to the transport, for its log and metrics. */
+/** Passes the name of the operation to the transport, for its log and metrics. Rejects a name that the document does not have. */
 export function nameOperations(): Plugin {
   const name = ({ args }: { args: ExecutionArgs }) => {
     const { exchange } = args.contextValue as OperationContext;
     if (!exchange) return;
     exchange.operation = labelOperation(args.document, args.operationName);
-    exchange.operationName = getOperationAST(args.document, args.operationName)?.name?.value.slice(0, 100) ?? null;
+    exchange.operationName = getOperationAST(args.document, args.operationName)?.name?.value.slice(0, MAX_NAME_LENGTH) ?? null;
   };
-  return { onExecute: name, onSubscribe: name };
+  return {
+    onExecute: name,
+    onSubscribe: name,
+    // Yoga would say only that it could not determine the operation. Of another transport, the context has no `params`.
+    onParse: () => {
+      return ({ result, context: { params } }: { result: unknown; context: { params?: { operationName?: unknown } } }) => {
+        if (result instanceof Error || result === null) return;
+        checkOperationName(result as DocumentNode, params?.operationName);
+      };
+    },
+  };
+}
+
+const MAX_NAME_LENGTH = 100;
+
+/** Throws `invalid_request`, with the status 400 in every media type, for the name of an operation that the document does not have. */
+export function checkOperationName(document: DocumentNode, operationName: unknown): void {
+  if (typeof operationName !== 'string' || operationName === '' || getOperationAST(document, operationName)) return;
+  const code: FaultCode = 'invalid_request';
+  const name = JSON.stringify(operationName.slice(0, MAX_NAME_LENGTH));
+  throw new GraphQLError(`Unknown operation ${name}.`, { extensions: { code, http: { status: statusByCode[code] } } });
 }
 
 /** The label of an operation in log and metrics: its type and root field, such as `query project`. The schema bounds their number. */

@@ -210,7 +210,7 @@ it('closes a socket that never says who it is with 4408, and one of another prot
 it.each<[string, Record<string, unknown>, string]>([
   ['a syntax error', { query: '{' }, 'invalid_request'],
   ['an unknown field', { query: '{ nope }' }, 'invalid_request'],
-  ['no such operation', { query: 'query A { __typename }', operationName: 'B' }, ''],
+  ['no such operation', { query: 'query A { __typename }', operationName: 'B' }, 'invalid_request'],
   [
     'a variable that does not fit',
     { query: 'query ($id: ID!) { organization(id: $id) { id } }', variables: { id: {} } },
@@ -224,7 +224,8 @@ it.each<[string, Record<string, unknown>, string]>([
   say(feed, { id: '1', type: 'subscribe', payload });
   const { type, payload: response } = await feed.until(({ id }) => id === '1');
   const [error] = type === 'error' ? response : response.errors;
-  if (code) expect(error.extensions.code).toBe(code);
+  expect(error.extensions.code).toBe(code);
+  if (payload.operationName) expect(error.message).toBe('Unknown operation "B".');
   say(feed, { id: '2', type: 'subscribe', payload: { query: '{ viewer { email } }' } });
   expect((await feed.until(({ id }) => id === '2')).payload).toEqual({ data: { viewer: { email: 'owner@acme.example' } } });
   feed.socket.terminate();

@@ -70,7 +70,7 @@ function parseObject({ headersDistinct, url = '' }: IncomingMessage, bytes: Buff
   // `headers` has only the first of several; a proxy may have read another one.
   const [mediaType, ...more] = headersDistinct['content-type'] ?? [];
   if (more.length > 0) throw Fault.invalidRequest('The header Content-Type is given more than once.');
-  if (!isJson(mediaType)) throw Fault.invalidRequest('The media type must be application/json.');
+  checkMediaType(mediaType);
   const value = parseBytes(bytes);
   if (Array.isArray(value) && readPath(url) === '/graphql')
     throw Fault.invalidRequest('Batches are not supported: send each operation, a JSON object, in a request of its own.');
@@ -178,12 +178,20 @@ function explainFailure(isTooLarge: boolean): Fault {
   return Fault.invalidRequest(isTooLarge ? `The body must not be larger than ${MAX_BODY_BYTES} bytes.` : 'The body could not be read.');
 }
 
-function isJson(header: string | undefined): boolean {
+/** Throws `invalid_request` for another media type than JSON in UTF-8. */
+function checkMediaType(header: string | undefined): void {
+  const { type, parameters } = readMediaType(header ?? '') ?? {};
+  if (type !== 'application/json') throw Fault.invalidRequest('The media type must be application/json.');
+  if (!/^utf-?8$/i.test(parameters?.charset ?? 'utf-8'))
+    throw Fault.invalidRequest('The charset of the media type must be UTF-8, or left out.');
+}
+
+/** Null for a header that is malformed. */
+function readMediaType(header: string): ReturnType<typeof parseMediaType> | null {
   try {
-    const { type, parameters } = parseMediaType(header ?? '');
-    return type === 'application/json' && /^utf-?8$/i.test(parameters.charset ?? 'utf-8');
+    return parseMediaType(header);
   } catch {
-    return false;
+    return null;
   }
 }
 

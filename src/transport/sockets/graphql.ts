@@ -27,7 +27,7 @@ import { type CredentialProblem, Fault } from '../../kernel/fault.ts';
 import { spliceTexts, toJsonText } from '../../kernel/jsontext.ts';
 import type { ValidDocuments } from '../../pipeline/documents.ts';
 import { maskError } from '../../pipeline/mask.ts';
-import { labelOperation } from '../../pipeline/naming.ts';
+import { checkOperationName, labelOperation } from '../../pipeline/naming.ts';
 import type { GetEnveloped, PipelineSteps } from '../../pipeline/operation.ts';
 import { findText, readHash, type TrustedDocuments } from '../../pipeline/trusted.ts';
 import { toFault } from '../../platform/errors.ts';
@@ -261,6 +261,7 @@ class GraphqlSocket implements Protocol, GraphqlWs {
       if (connection.onlyProject && node) checkProjectSocketOperation(node);
       operation.label = labelOperation(document, operationName);
       metrics.socketOperations.inc({ operation: operation.label });
+      checkOperationName(document, operationName);
       const contextValue = await pipeline.contextFactory();
       const rootValue: OperationRun = { pipeline, operation };
       // graphql-ws holds the payload as long as the operation runs: the cached document's text is shared by all operations.
