@@ -66,6 +66,12 @@ it.each([...lists, 'consoleSessions'])('what one instance has of %s is not read 
   expect(read).toBeLessThan(300);
 });
 
+it('whether the console of an instance is occupied is read without the sessions that have ended', async () => {
+  const { organization_id: organizationId, project_id: projectId } = app.demo;
+  const query = `{ project(organizationId: "${organizationId}", id: "${projectId}") { instances(first: 40) { nodes { consoleOccupied } } } }`;
+  expect(await countMostRead('console_sessions', query)).toBeLessThan(300);
+});
+
 it.each<[list: string, filter: string]>([
   ['instances', ''],
   ['instances', 'status: active'],

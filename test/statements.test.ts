@@ -229,6 +229,11 @@ const lists: Readonly<Record<string, List>> = {
     items: (data) => data.project.instances.nodes,
     statements: PROJECT + 2,
   },
+  'whether the consoles of instances are occupied, under two aliases': {
+    document: inProject('instances(first: $n) { nodes { id consoleOccupied again: consoleOccupied } }'),
+    items: (data) => data.project.instances.nodes,
+    statements: PROJECT + 2,
+  },
   'the trials of instances': {
     document: inProject(`instances(first: $n) { nodes { id ${trial} } }`),
     items: (data) => data.project.instances.nodes,

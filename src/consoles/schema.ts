@@ -13,6 +13,7 @@ import {
   countInstanceSessions,
   countSessions,
   endSession,
+  findOccupied,
   findSessions,
   listInstanceSessions,
   listSessions,
@@ -142,6 +143,14 @@ builder.prismaObjectField('Instance', 'consoleSessions', (t) =>
     },
     ConsoleSessionConnection,
   ),
+);
+
+builder.prismaObjectField('Instance', 'consoleOccupied', (t) =>
+  t.boolean({
+    description:
+      'Whether somebody is attached to the instance’s serial console now, also where the viewer does not see that session: to open the console ends it, so ask before you do. Screens are shared, and do not count.',
+    resolve: ({ id, projectId }, _args, { loadInScope }) => loadInScope(findOccupied, projectId, id),
+  }),
 );
 
 const EndConsoleSessionInput = builder.inputType('EndConsoleSessionInput', {

@@ -121,7 +121,24 @@ export async function countInstanceSessions(database: Database, instances: reado
   return pickCounts(wanted.instanceIds, rows, ({ instanceId }) => instanceId);
 }
 
-/** The parameters of the statements above. A null in `userIds` stands for the sessions of all users. */
+/**
+ * Whether somebody is attached to a serial console session of each instance now, by one statement. Every member may know this, also
+ * of sessions that they may not see: whoever opens the console ends that session.
+ */
+export async function findOccupied(database: Database, instances: readonly InProject[]): Promise<boolean[]> {
+  const instanceIds = instances.map(({ id }) => id);
+  const projectIds = instances.map(({ scope }) => scope.projectId);
+  const rows = await database.query<{ instanceId: string | null; count: number | null }>`
+    SELECT wanted.instance_id AS "instanceId", (
+        SELECT count(*) FROM console_sessions AS session
+        WHERE session.instance_id = wanted.instance_id AND session.ended IS NULL AND (session.project_id = wanted.project_id) IS TRUE
+          AND session.detached_at IS NULL AND session.kind = 'serial'
+      )::int AS count
+    FROM unnest(${instanceIds}::uuid[], ${projectIds}::uuid[]) AS wanted (instance_id, project_id)`;
+  return pickCounts(instanceIds, rows, ({ instanceId }) => instanceId).map((count) => count > 0);
+}
+
+/** The parameters of the statements of the lists above. A null in `userIds` stands for the sessions of all users. */
 function listWanted(instances: readonly InProject[]) {
   return {
     instanceIds: instances.map(({ id }) => id),

@@ -99,6 +99,36 @@ describe('a session', () => {
     expect(await ask('viewer')).toEqual([]);
   });
 
+  it('makes its console occupied for everybody in the project while a client is attached, whoever may see the session', async () => {
+    const { demo } = app;
+    const instances = `{ project(id: "${demo.project_id}") { instances(first: 100) { nodes { id consoleOccupied } } } }`;
+    type Listed = { id: string; consoleOccupied: boolean }[];
+    const listOccupied = async (as: 'owner' | 'admin' | 'member' | 'viewer') => {
+      const nodes: Listed = (await app.graphql(instances, {}, { as })).json.data.project.instances.nodes;
+      return nodes.filter(({ consoleOccupied }) => consoleOccupied).map(({ id }) => id);
+    };
+    expect(await listOccupied('member')).toEqual([]);
+    const theirs = await open(other, { as: 'admin' });
+    await guest.called();
+    for (const as of ['owner', 'admin', 'member', 'viewer'] as const) expect(await listOccupied(as)).toEqual([other]);
+    expect(await list('member', other)).toEqual([]);
+    theirs.socket.close();
+    await expect.poll(async () => (await list('admin', other))[0]?.state).toBe('detached');
+    expect(await listOccupied('member')).toEqual([]);
+    const again = await open(other, { as: 'admin', sessionId: theirs.sessionId() });
+    await expect.poll(() => listOccupied('member')).toEqual([other]);
+    await end(again.sessionId(), 'admin');
+    expect(await listOccupied('member')).toEqual([]);
+    // A screen can have any number of sessions; one of a project that the instance has left is about to end.
+    const row = { instanceName: 'web-02', userId: demo.users.admin.id, userEmail: '', owner: randomUUID() };
+    const created = [
+      { ...row, id: makeUuid(), projectId: demo.project_id, instanceId: other, kind: 'vnc' as const },
+      { ...row, id: makeUuid(), projectId: demo.empty_project_id, instanceId: other, kind: 'serial' as const },
+    ];
+    await app.app.database.consoleSession.createMany({ data: created });
+    expect(await listOccupied('member')).toEqual([]);
+  });
+
   it('leaves a record of who, from where, when, how much and why it ended, and nothing of what was said', async () => {
     const [said, typed] = [`said-${randomUUID()}`, `typed-${randomUUID()}`];
     const console = await open(instance);

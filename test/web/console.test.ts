@@ -77,6 +77,18 @@ it('connects again', async () => {
   await expect.poll(readTerminal).toMatch(/^Linux$/m);
 });
 
+it('asks a member too, who may not see whose session it is', async () => {
+  const { length } = await readSessions();
+  const other = await desk.open();
+  await desk.signIn(other, 'member', toConsole());
+  await other.getByRole('heading', { name: 'Somebody is at this console' }).waitFor();
+  await other.getByText('Only admins of the project see who it is.').waitFor();
+  expect(await other.locator('main').innerText()).not.toContain('Olivia');
+  const sessions = await readSessions();
+  expect([sessions.length, sessions[0]?.state]).toEqual([length, 'attached']);
+  await other.close();
+});
+
 it('says that the shell was left', async () => {
   await page.keyboard.type('exit\n');
   await page.getByText('The console has hung up').waitFor();

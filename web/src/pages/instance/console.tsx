@@ -16,11 +16,15 @@ import './console.css';
 const Serial = lazy(() => import('./serial.tsx'));
 const Screen = lazy(() => import('./screen.tsx'));
 
-const AttachedQuery = graphql(`
-  query AttachedSessions($id: ID!, $filter: ConsoleSessionFilter!) {
+const OccupiedQuery = graphql(`
+  query ConsoleOccupied($id: ID!, $instanceId: ID!, $filter: ConsoleSessionFilter!) {
     project(id: $id) {
       id
-      consoleSessions(filter: $filter, first: 10) {
+      instance(id: $instanceId) {
+        id
+        consoleOccupied
+      }
+      consoleSessions(filter: $filter, first: 100) {
         nodes {
           id
           kind
@@ -37,7 +41,7 @@ const AttachedQuery = graphql(`
   }
 `);
 
-type Session = NonNullable<ResultOf<typeof AttachedQuery>['project']>['consoleSessions']['nodes'][number];
+type Session = NonNullable<ResultOf<typeof OccupiedQuery>['project']>['consoleSessions']['nodes'][number];
 
 /** The instance's console, for users who may open one. */
 export default function Console({ project, instance }: TabProps) {
@@ -63,23 +67,30 @@ export default function Console({ project, instance }: TabProps) {
 /** Asks for confirmation if opening the console would end an attached session. */
 function TakeoverCheck({ project, instance }: TabProps) {
   const [isSure, setSure] = useState(false);
-  const { data, error, refetch } = useQuery(AttachedQuery, {
-    variables: { id: project.id, filter: { instanceId: instance.id, running: true } },
+  const { data, error, refetch } = useQuery(OccupiedQuery, {
+    variables: { id: project.id, instanceId: instance.id, filter: { instanceId: instance.id, running: true } },
     fetchPolicy: 'no-cache',
   });
-  const attached = data?.project?.consoleSessions.nodes.find(({ kind, state }) => kind === 'serial' && state === 'attached');
-  if (isSure || (data && !attached)) return <Attempts project={project} instance={instance} />;
+  if (isSure || data?.project?.instance?.consoleOccupied === false) return <Attempts project={project} instance={instance} />;
   if (error) return <Problem failure={toFailure(error)} retry={() => void refetch().catch(() => {})} />;
-  if (!attached) return <Loading />;
-  return <Occupied session={attached} onSure={() => setSure(true)} />;
+  if (!data) return <Loading />;
+  const attached = data.project?.consoleSessions.nodes.find(({ kind, state }) => kind === 'serial' && state === 'attached');
+  return <Occupied session={attached ?? null} onSure={() => setSure(true)} />;
 }
 
-function Occupied({ session, onSure }: { session: Session; onSure(): void }) {
+/** Without a session where the viewer may not see whose it is. */
+function Occupied({ session, onSure }: { session: Session | null; onSure(): void }) {
   return (
     <Empty title="Somebody is at this console">
       <p>
-        <bdi>{session.user?.name || session.userEmail}</bdi> opened it <Time value={session.created} />. A serial console is one wire:
-        whoever opens it ends the session before.
+        {session ? (
+          <>
+            <bdi>{session.user?.name || session.userEmail}</bdi> opened it <Time value={session.created} />.
+          </>
+        ) : (
+          'Only admins of the project see who it is.'
+        )}{' '}
+        A serial console is one wire: whoever opens it ends the session before.
       </p>
       <button type="button" className="button" onClick={onSure}>
         Take it over
