@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startApp, type TestApp } from '../support/app.ts';
-import { openGuest, setEndpoint } from '../support/console.ts';
+import { openConsole, openGuest, setEndpoint } from '../support/console.ts';
 import { portico, program, startOnTerminal, startPortico, startProgram } from '../support/portico.ts';
 import { findLowPort } from '../support/ports.ts';
 
@@ -589,6 +589,55 @@ describe('a console', () => {
       const { code, out } = await terminal.exit;
       expect([code, out]).toEqual([0, expect.stringContaining('live: Ctrl-] leaves]')]);
       await expect.poll(() => guest.heard().toString()).toBe('a\x03\x04b');
+    } finally {
+      await guest.close();
+    }
+  });
+
+  test('is taken from somebody only after a question on a terminal, and in a pipe with --take-over alone', async () => {
+    const guest = await openGuest((line) => line.write('login: '));
+    try {
+      const { eligible } = app.demo.instances;
+      await setEndpoint(app, eligible, { port: guest.port });
+      const theirs = await openConsole(app, eligible, { as: 'admin' });
+      await theirs.until('login: ');
+      const key = { ...owner, PORTICO_CREDENTIAL: app.demo.users.member.api_key };
+      const refusal = 'Somebody is at this console: with --take-over it is taken from them.\n';
+      expect(await fail(['console', eligible, '--linger', '0.3'], key)).toEqual([1, refusal]);
+      for (const answer of ['\r', 'no\r', '\x04']) {
+        const terminal = startOnTerminal(['console', eligible], { env: key });
+        await terminal.until('Somebody is at this console. Take it over? [y/N]');
+        terminal.type(answer);
+        expect(await terminal.exit).toMatchObject({ code: 1, out: expect.stringContaining('The console was not opened.') });
+      }
+      expect([theirs.socket.readyState, guest.connections()]).toEqual([theirs.socket.OPEN, 1]);
+      const terminal = startOnTerminal(['console', eligible], { env: key });
+      await terminal.until('[y/N]');
+      terminal.type('y\r');
+      await terminal.until('live: Ctrl-] leaves]');
+      expect(await theirs.closed).toEqual({ code: 4409, reason: 'taken_over' });
+      terminal.type('typed');
+      await expect.poll(() => guest.heard().toString()).toBe('typed');
+      const piped = await portico(['console', eligible, '--linger', '0.3', '--take-over'], { env: key });
+      expect([piped.code, piped.out]).toEqual([0, 'login: ']);
+      expect(await terminal.exit).toMatchObject({ code: 1, out: expect.stringContaining('Somebody else has opened this console.') });
+      expect((await portico(['console', '--help'], { env: key })).out).toContain('--take-over');
+    } finally {
+      await guest.close();
+    }
+  });
+
+  test('that is a screen has any number of users, and is not asked about', async () => {
+    const guest = await openGuest((line) => line.write('RFB'));
+    try {
+      const { eligible } = app.demo.instances;
+      await setEndpoint(app, eligible, { kind: 'vnc', port: guest.port });
+      const theirs = await openConsole(app, eligible, { as: 'admin' });
+      await theirs.until('RFB');
+      const key = { ...owner, PORTICO_CREDENTIAL: app.demo.users.member.api_key };
+      expect((await portico(['console', eligible, '--linger', '0.3'], { env: key })).code).toBe(0);
+      expect(theirs.socket.readyState).toBe(theirs.socket.OPEN);
+      theirs.socket.terminate();
     } finally {
       await guest.close();
     }

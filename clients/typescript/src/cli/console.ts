@@ -1,9 +1,12 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { ConsoleStream } from '../index.ts';
 import { describeState } from '../state.ts';
+import { CommandFailure } from './failure.ts';
+import { confirm } from './input.ts';
 import { findInstance } from './instances.ts';
 import { type GlobalOptions, openSession } from './options.ts';
 import { write } from './output.ts';
+import type { Session } from './session.ts';
 import { clean } from './text.ts';
 
 /** Ctrl-] */
@@ -13,13 +16,15 @@ export function addConsole(program: Command): void {
   program
     .command('console <instance>')
     .description('open the serial console of an instance, by its name or id; Ctrl-] leaves')
+    .option('--take-over', 'end the session of whoever is at the console, without asking; in a pipe it is refused otherwise')
     .option('--linger <seconds>', 'after the end of a pipe: for how long nothing may come before it leaves', readSeconds, 1)
     .action(async (wanted: string, _options: unknown, command: Command) => {
-      const options = command.optsWithGlobals<GlobalOptions & { readonly linger: number }>();
+      const options = command.optsWithGlobals<GlobalOptions & { readonly linger: number; readonly takeOver?: boolean }>();
       const session = await openSession(options);
       const instance = await findInstance(session, wanted);
-      const client = await session.connect();
       const isTerminal = Boolean(process.stdin.isTTY);
+      if (!options.takeOver && (await isOccupied(session, instance))) await askForIt(isTerminal);
+      const client = await session.connect();
       const end = isTerminal ? '\r\n' : '\n';
       const quiet = new Quiet();
       const stream = client.console({
@@ -43,6 +48,19 @@ export function addConsole(program: Command): void {
         process.stderr.write(`${end}[${clean(wanted)}: ${how}]\n`);
       }
     });
+}
+
+/** Whether to open the console would end somebody's session. */
+async function isOccupied(session: Session, instance: string): Promise<boolean> {
+  const document = 'query ($id: ID!) { node(id: $id) { ... on Instance { consoleOccupied } } }';
+  const { node } = await session.query<{ node: { consoleOccupied?: boolean } | null }>(document, { id: instance });
+  return node?.consoleOccupied === true;
+}
+
+/** Asks on a terminal whether to take the console over; throws if the answer is not yes, and in a pipe, where there is nobody to ask. */
+async function askForIt(isTerminal: boolean): Promise<void> {
+  if (!isTerminal) throw new CommandFailure('Somebody is at this console: with --take-over it is taken from them.');
+  if (!(await confirm('Somebody is at this console. Take it over?'))) throw new CommandFailure('The console was not opened.');
 }
 
 /** Measures the time since the last activity. */

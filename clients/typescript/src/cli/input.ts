@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { createInterface } from 'node:readline';
 import { InvalidArgumentError } from 'commander';
 import { CommandFailure } from './failure.ts';
 import { readAll } from './secret.ts';
@@ -26,6 +27,20 @@ export function parseJson(text: string, name: string): unknown {
   } catch {
     throw new CommandFailure(`${name} is no JSON.`, 2);
   }
+}
+
+/** Asks a question on the terminal; whatever is not yes is no, also the end of the input. */
+export function confirm(question: string): Promise<boolean> {
+  process.stderr.write(`${question} [y/N] `);
+  // The terminal itself echoes and edits the line.
+  const lines = createInterface({ input: process.stdin, terminal: false });
+  return new Promise((resolve) => {
+    lines.once('line', (line) => {
+      resolve(/^\s*y(es)?\s*$/i.test(line));
+      lines.close();
+    });
+    lines.once('close', () => resolve(false));
+  });
 }
 
 /** A parser for an integer option with a minimum. */
