@@ -112,11 +112,34 @@ describe('instances', () => {
     await other.close();
   });
 
+  it.each(['j', 'k', 'ArrowDown', 'ArrowUp', 'Enter'])('the first key leads to the first row: %s', async (key) => {
+    await open('instances');
+    await grid().waitFor();
+    await page.keyboard.press(key);
+    await expect.poll(() => grid().evaluate((node) => node === document.activeElement)).toBe(true);
+    expect([await readCurrentIndex(), new URL(page.url()).pathname]).toEqual([0, desk.toPage('instances')]);
+    await page.keyboard.press('ArrowDown');
+    await expect.poll(() => readCurrentIndex()).toBe(1);
+    const name = await current().locator('a').innerText();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { level: 1, name }).waitFor();
+  });
+
+  it('arrows are left to what has the focus', async () => {
+    await open('instances');
+    await grid().waitFor();
+    await page.getByRole('button', { name: 'active', exact: true }).focus();
+    await page.keyboard.press('ArrowDown');
+    expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('active');
+    await page.keyboard.press('j');
+    expect([await readCurrentIndex(), await grid().evaluate((node) => node === document.activeElement)]).toEqual([0, true]);
+  });
+
   it('the way back finds the filter, the place and the row', async () => {
     await open('instances?status=active&sort=-name');
     await grid().waitFor();
     // The letters lead into the table from anywhere.
-    for (let step = 0; step < 25; step += 1) await page.keyboard.press('j');
+    for (let step = 0; step < 26; step += 1) await page.keyboard.press('j');
     await page.keyboard.press('k');
     await expect.poll(() => readCurrentIndex()).toBe(24);
     const [name, scrolled] = [await current().locator('a').innerText(), await readScroll()];

@@ -9,18 +9,27 @@ export function runKey(event: KeyboardEvent, actions: Readonly<Record<string, ()
   action();
 }
 
-/** `j` and `k` focus the table from anywhere that does not handle letters itself. */
-export function useLetterKeys(scroller: RefObject<HTMLDivElement | null>, isReady: boolean, move: (step: number) => void) {
-  const latest = useRef(move);
-  latest.current = move;
+const letters = ['j', 'k'];
+const others = ['ArrowDown', 'ArrowUp', 'Enter'];
+
+/**
+ * Keys that lead into the table while it does not have the focus, where its current row cannot be seen: they focus the table, on
+ * this row. Letters do so from anywhere that does not handle letters itself, the others only where nothing has the focus.
+ */
+export function useEntryKeys(scroller: RefObject<HTMLDivElement | null>, isReady: boolean, enter: () => void) {
+  const latest = useRef(enter);
+  latest.current = enter;
   useEffect(() => {
     if (!isReady) return;
     const onKey = (event: globalThis.KeyboardEvent) => {
-      const isTaken = (event.target as Element | null)?.closest('input, textarea, select, [contenteditable], [role], .terminal, canvas');
-      if ((event.key !== 'j' && event.key !== 'k') || isTaken || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+      const target = event.target as Element | null;
+      const isTaken = target?.closest('input, textarea, select, [contenteditable], [role], .terminal, canvas');
+      const isFree = !target || target === document.body || target.id === 'main';
+      if (!(letters.includes(event.key) && !isTaken) && !(others.includes(event.key) && isFree)) return;
       event.preventDefault();
       scroller.current?.focus({ preventScroll: true });
-      latest.current(event.key === 'j' ? 1 : -1);
+      latest.current();
     };
     addEventListener('keydown', onKey);
     return () => removeEventListener('keydown', onKey);

@@ -4,7 +4,7 @@ import { useEnded } from '../session/ended.ts';
 import { type Column, type Sort, toTracks } from './column.ts';
 import { formatNumber } from './format.ts';
 import { Header } from './header.tsx';
-import { runKey, useLetterKeys } from './keys.ts';
+import { runKey, useEntryKeys } from './keys.ts';
 import type { Endless } from './pages.ts';
 import { useCurrentRow, useRestoredPlace } from './place.ts';
 import { TableRow } from './row.tsx';
@@ -65,7 +65,7 @@ export function DataTable<Row extends { readonly id: string }>(props: DataTableP
     setCurrent(next);
     virtual.scrollToIndex(next);
   };
-  useLetterKeys(scroller, isReady, (step) => move(current + step));
+  useEntryKeys(scroller, isReady, () => move(current));
 
   if (list.isLoading) return <Loading lines={10} />;
   if (list.count === 0) return failure ? <Problem failure={failure} retry={list.retry} /> : empty;
