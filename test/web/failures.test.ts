@@ -129,6 +129,13 @@ describe('the search', () => {
   });
 });
 
+it('a project that somebody may not see still says who they are', async () => {
+  const { project_id: foreign } = desk.demo.foreign;
+  await page.goto(`${desk.baseUrl}/projects/${foreign}`);
+  await page.locator('[data-code="not_found"]').waitFor();
+  await page.getByRole('banner').getByRole('button', { name: 'Olivia Okafor' }).waitFor();
+});
+
 it('the list of projects says that it could not be read, and tries again', async () => {
   await open('tasks');
   const onRoute = (route: Route) => (route.request().postData()?.includes('query Switcher') ? route.abort() : route.fallback());

@@ -1,3 +1,4 @@
+import { useQuery } from '@apollo/client/react';
 import { Dialog, DialogProvider, useDialogStore } from '@ariakit/react';
 import { type ReactNode, useEffect } from 'react';
 import { useLocation } from 'wouter';
@@ -75,8 +76,10 @@ function ProblemFrame({ problem, failure: { code } }: { problem: ReactNode; fail
   useEffect(() => {
     if (code === 'not_found') rememberProject(null);
   }, [code]);
+  // While the server is away, only what has been read before is shown.
+  const { data } = useQuery(ViewerQuery, { fetchPolicy: code === 'not_found' ? 'cache-first' : 'cache-only' });
   return (
-    <Shell project={null} person={null}>
+    <Shell project={null} person={data?.viewer ?? null}>
       {problem}
     </Shell>
   );
