@@ -135,6 +135,21 @@ describe('instances', () => {
     expect([await readCurrentIndex(), await grid().evaluate((node) => node === document.activeElement)]).toEqual([0, true]);
   });
 
+  it('what the address says that no filter has is removed from it, and what they have stays', async () => {
+    await open('instances?status=bogus&status=active&attention=nothing&sort=-colour&name=web');
+    await page.waitForURL(/\/instances\?name=web&status=active$/);
+    expect(await readCount()).toBe((await readInstances('filter: { namePrefix: "web", statuses: [active] }')).totalCount);
+    for (const rest of [
+      'instances?status=bogus',
+      'tasks?created=once',
+      'notifications?severity=loud&unread=no',
+      'people/sessions?running=no',
+    ]) {
+      await open(rest);
+      await page.waitForURL(desk.baseUrl + desk.toPage(rest.replace(/\?.*/, '')));
+    }
+  });
+
   it('the way back finds the filter, the place and the row', async () => {
     await open('instances?status=active&sort=-name');
     await grid().waitFor();
@@ -187,6 +202,18 @@ describe('instances', () => {
     expect((await readNames()).length).toBeGreaterThan(10);
     await page.unroute('**/graphql');
     await page.locator('.table:not(.stale)').waitFor();
+    await expect.poll(() => page.locator('[data-code]').count()).toBe(0);
+  });
+
+  it('count the minutes until an hourly budget is new', async () => {
+    await open('instances');
+    await grid().waitFor();
+    const body = { errors: [{ message: 'Too many requests.', extensions: { code: 'rate_limited' } }] };
+    await page.route('**/graphql', (route) => route.fulfill({ status: 429, headers: { 'retry-after': '3596' }, json: body }));
+    await page.getByRole('button', { name: 'stopped', exact: true }).click();
+    await page.locator('[data-code="rate_limited"]').filter({ hasText: 'Trying again in 60 min.' }).waitFor();
+    await page.unroute('**/graphql');
+    await page.getByRole('button', { name: 'Try now' }).click();
     await expect.poll(() => page.locator('[data-code]').count()).toBe(0);
   });
 

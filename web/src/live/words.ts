@@ -1,4 +1,5 @@
 import type { ConnectionState } from 'portico-client';
+import { formatWait } from '../parts/format.ts';
 
 const reasons: Readonly<Record<string, string>> = {
   unreachable: 'The server does not answer.',
@@ -21,7 +22,7 @@ export function explainState(state: ConnectionState): string {
   }
   if (state.name === 'waiting') {
     const seconds = Math.max(1, Math.ceil(state.delayMs / 1000));
-    return `${reasonOf(state.error)} Trying again within ${seconds} s. What happens meanwhile is shown then.`;
+    return `${reasonOf(state.error)} Trying again within ${formatWait(seconds)}. What happens meanwhile is shown then.`;
   }
   if (state.name === 'ended') return `${state.error ? reasonOf(state.error) : 'The feed has ended.'} It is not tried again by itself.`;
   return 'Connecting. What has happened meanwhile is shown as soon as it is live.';

@@ -11,8 +11,9 @@ export function useAddress(): {
   const [search, setSearch] = useSearchParams();
   const set = useCallback(
     (changes: Readonly<Record<string, string | readonly string[] | null>>, options: { readonly replace?: boolean } = {}) => {
-      setSearch((before) => {
-        const next = new URLSearchParams(before);
+      setSearch(() => {
+        // Not the parameters of the last render: others may have changed theirs since.
+        const next = new URLSearchParams(location.search);
         for (const [name, value] of Object.entries(changes)) {
           next.delete(name);
           for (const one of value === null ? [] : [value].flat()) next.append(name, one);

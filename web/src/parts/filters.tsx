@@ -8,11 +8,23 @@ import { toWords } from './format.ts';
 export const keepKnown = <Value extends string>(values: readonly string[], known: readonly Value[]): Value[] =>
   known.filter((value) => values.includes(value));
 
+/** Removes the unknown values of a parameter from the URL, which would otherwise say something that the list does not show. */
+export function useDropUnknown(name: string, isKnown: (value: string) => boolean): void {
+  const { all, set } = useAddress();
+  const values = all(name);
+  const known = values.filter(isKnown);
+  useEffect(() => {
+    if (known.length < values.length) set({ [name]: known }, { replace: true });
+  });
+}
+
 /** The order of a list, in the URL as `sort=name` or `sort=-name`. */
 export function useSort<Field extends string>(fields: readonly Field[], initial: Sort<Field>): [Sort<Field>, (sort: Sort) => void] {
   const { get, set } = useAddress();
   const text = get('sort') ?? '';
-  const field = fields.find((one) => one === text.replace(/^-/, ''));
+  const findField = (value: string) => fields.find((one) => one === value.replace(/^-/, ''));
+  const field = findField(text);
+  useDropUnknown('sort', (value) => findField(value) !== undefined);
   const sort: Sort<Field> = field ? { field, direction: text.startsWith('-') ? 'desc' : 'asc' } : initial;
   return [
     sort,
@@ -40,6 +52,7 @@ interface ChipsProps<Value extends string> {
 export function Chips<Value extends string>({ label, name, values, isSingle, hasDots, titles, without }: ChipsProps<Value>) {
   const { all, set } = useAddress();
   const pressed = keepKnown(all(name), values);
+  useDropUnknown(name, (value) => values.some((one) => one === value));
   const toggle = (value: Value) => {
     const rest = pressed.filter((one) => one !== value);
     const next = rest.length < pressed.length ? rest : isSingle ? [value] : [...rest, value];

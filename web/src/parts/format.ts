@@ -42,6 +42,9 @@ export function formatDuration(seconds: number): string {
   return shown.map(([value, unit]) => `${value} ${unit}`).join(' ');
 }
 
+/** How long somebody has to wait: `45 s`, and above 90 s `60 min`. */
+export const formatWait = (seconds: number): string => (seconds > 90 ? `${Math.ceil(seconds / 60)} min` : `${seconds} s`);
+
 /** `1.5 GiB`. */
 export function formatBytes(bytes: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];

@@ -1,5 +1,6 @@
 import { type ReactNode, useEffect, useState } from 'react';
 import type { Failure } from '../graphql/link.ts';
+import { formatWait } from './format.ts';
 
 /** The empty state: what would be listed here, and how to create one. */
 export function Empty({ title, children }: { title: string; children?: ReactNode }) {
@@ -78,7 +79,7 @@ function Countdown({ ms, onEnd }: { ms: number; onEnd: () => void }) {
   }, [left, ms, onEnd]);
   return (
     <p>
-      Trying again in {Math.max(0, left)} s.{' '}
+      Trying again in {formatWait(Math.max(0, left))}.{' '}
       <button type="button" className="button small" onClick={onEnd}>
         Try now
       </button>

@@ -1,6 +1,7 @@
 import { type FormEvent, useId } from 'react';
 import { useAddress } from '../../parts/address.ts';
 import { toneOf } from '../../parts/badge.tsx';
+import { useDropUnknown } from '../../parts/filters.tsx';
 import { type Filter, type Severity, severities } from './row.ts';
 
 /** The filter in the URL; an unknown severity is ignored. */
@@ -23,6 +24,8 @@ export const noFilter = { unread: null, severity: null, kind: null } as const;
 /** The filters as chips; `kinds` are the suggestions. */
 export function Filters({ filter, kinds }: { filter: Filter; kinds: readonly string[] }) {
   const { set } = useAddress();
+  useDropUnknown('severity', (value) => severities.some((severity) => severity === value));
+  useDropUnknown('unread', (value) => value === 'true');
   return (
     <search className="chips" aria-label="Filters">
       <button

@@ -4,6 +4,7 @@ import { useAddress } from '../../parts/address.ts';
 import { Badge } from '../../parts/badge.tsx';
 import type { Column } from '../../parts/column.ts';
 import { endings, kinds } from '../../parts/consoles.ts';
+import { useDropUnknown } from '../../parts/filters.tsx';
 import { formatBytes, formatDuration } from '../../parts/format.ts';
 import { type Endless, useEndless } from '../../parts/pages.ts';
 import { Empty } from '../../parts/states.tsx';
@@ -97,6 +98,7 @@ const running: Readonly<Record<string, boolean>> = { true: true, false: false };
 /** The console sessions: who, from where, when and how much; never their content. */
 export function ConsoleSessions({ projectId }: { projectId: string }) {
   const address = useAddress();
+  useDropUnknown('running', (value) => value in running);
   const [state, person, instance, open] = ['running', 'person', 'instance', 'open'].map((name) => address.get(name));
   const filter = { running: running[state ?? ''], userId: person || undefined, instanceId: instance || undefined };
   const list = useEndless({
