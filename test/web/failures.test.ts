@@ -129,6 +129,39 @@ describe('the search', () => {
   });
 });
 
+describe('an id', () => {
+  const search = () => page.getByRole('combobox', { name: 'Search instances and pages' });
+  const found = () => page.getByRole('listbox', { name: 'Found' });
+
+  it('of an instance is searched for by pasting it', async () => {
+    await open('tasks');
+    const { console: id } = desk.demo.instances;
+    await search().fill(` ${id.toUpperCase()} `);
+    await found().getByRole('option', { name: 'Instance: web-02' }).click();
+    await page.waitForURL(desk.baseUrl + desk.toPage(`instances/${id}`));
+  });
+
+  it('of a project is opened by Enter', async () => {
+    await search().fill(desk.demo.empty_project_id);
+    await search().press('Enter');
+    await page.waitForURL(`${desk.baseUrl}/projects/${desk.demo.empty_project_id}`);
+    await open('tasks');
+  });
+
+  it('that is not to be seen is not found, and one that cannot be looked up is tried again', async () => {
+    await search().fill(desk.demo.foreign.instance_id);
+    await found().getByText('Nothing begins so.').waitFor();
+    const stop = await intercept('Lookup', (route) => route.abort());
+    await search().fill(desk.demo.instances.eligible);
+    const again = found().getByRole('option', { name: 'Try again' });
+    await again.waitFor();
+    await stop();
+    await again.click();
+    await found().getByRole('option', { name: 'Instance: web-01' }).waitFor();
+    await search().fill('');
+  });
+});
+
 it('a project that somebody may not see still says who they are', async () => {
   const { project_id: foreign } = desk.demo.foreign;
   await page.goto(`${desk.baseUrl}/projects/${foreign}`);

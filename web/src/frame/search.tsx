@@ -7,6 +7,7 @@ import { toFailure } from '../graphql/link.ts';
 import { toPage } from '../parts/address.ts';
 import { Badge } from '../parts/badge.tsx';
 import { useEnded } from '../session/ended.ts';
+import { useLookup } from './lookup.ts';
 
 const SearchQuery = graphql(`
   query Search($id: ID!, $text: Text!) {
@@ -25,26 +26,34 @@ const SearchQuery = graphql(`
 
 const pages = ['notifications', 'instances', 'tasks', 'storage', 'dashboards', 'people', 'developers'];
 
-/** Searches instances by name prefix, and pages; `/` focuses it from anywhere. */
+/** Searches instances by name prefix, pages, and what an id belongs to; `/` focuses it from anywhere. */
 export function Search({ projectId }: { projectId: string | null }) {
   const input = useRef<HTMLInputElement>(null);
   const [text, setText] = useState('');
   const prefix = useDeferredValue(text.trim());
   const [, navigate] = useLocation();
-  const { data, loading, error, refetch } = useQuery(SearchQuery, {
+  const search = useQuery(SearchQuery, {
     variables: { id: projectId ?? '', text: prefix },
     skip: !projectId || !prefix,
     notifyOnNetworkStatusChange: true,
   });
+  const lookup = useLookup(prefix);
+  const loading = search.loading || lookup.loading;
+  const error = search.error ?? lookup.error;
   const failure = error && !loading ? toFailure(error) : null;
+  const retry = () => {
+    for (const { error, refetch } of [search, lookup]) if (error) refetch().catch(() => {});
+  };
   useEnded(failure?.code);
   const combobox = useComboboxStore({ value: text, setValue: setText });
   // Enter pressed before there is a result for the text opens the first one once it has arrived.
   const [isAwaited, setAwaited] = useState(false);
   useSlash(input);
-  const instances = (prefix && data?.project?.instances.nodes) || [];
+  const { found } = lookup;
+  const instances = (prefix && search.data?.project?.instances.nodes) || [];
   const matchingPages = prefix ? pages.filter((page) => page.startsWith(prefix.toLowerCase())) : [];
-  const addresses = [...matchingPages, ...instances.map(({ id }) => `instances/${id}`)].map((page) => toPage(projectId ?? '', page));
+  const matches = [...matchingPages, ...instances.map(({ id }) => `instances/${id}`)].map((page) => toPage(projectId ?? '', page));
+  const addresses = found ? [found.address, ...matches] : matches;
   const open = (address: string) => {
     setAwaited(false);
     setText('');
@@ -78,6 +87,11 @@ export function Search({ projectId }: { projectId: string | null }) {
         />
         {prefix !== '' && (
           <ComboboxPopover className="sheet" gutter={4} sameWidth portal aria-label="Found">
+            {found && (
+              <ComboboxItem className="sheet-item" setValueOnClick={false} onClick={() => open(found.address)}>
+                {found.label}
+              </ComboboxItem>
+            )}
             {matchingPages.map((page) => (
               <ComboboxItem key={page} className="sheet-item" setValueOnClick={false} onClick={() => open(toPage(projectId, page))}>
                 Page: {page}
@@ -96,16 +110,11 @@ export function Search({ projectId }: { projectId: string | null }) {
             {loading && <p className="sheet-head">Searching …</p>}
             {failure && <p className="sheet-head">The instances could not be searched. {failure.message}</p>}
             {failure && (
-              <ComboboxItem
-                className="sheet-item"
-                setValueOnClick={false}
-                hideOnClick={false}
-                onClick={() => void refetch().catch(() => {})}
-              >
+              <ComboboxItem className="sheet-item" setValueOnClick={false} hideOnClick={false} onClick={retry}>
                 Try again
               </ComboboxItem>
             )}
-            {data && !loading && addresses.length === 0 && <p className="sheet-head">Nothing begins so.</p>}
+            {search.data && !loading && !failure && addresses.length === 0 && <p className="sheet-head">Nothing begins so.</p>}
           </ComboboxPopover>
         )}
       </ComboboxProvider>
