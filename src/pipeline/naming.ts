@@ -3,6 +3,9 @@ import type { Plugin } from 'graphql-yoga';
 import { type FaultCode, statusByCode } from '../kernel/fault.ts';
 import type { OperationContext } from './operation.ts';
 
+/** The logged length of a name, which the client chooses. */
+const MAX_NAME_LENGTH = 100;
+
 /** Passes the name of the operation to the transport, for its log and metrics. Rejects a name that the document does not have. */
 export function nameOperations(): Plugin {
   const name = ({ args }: { args: ExecutionArgs }) => {
@@ -24,14 +27,16 @@ export function nameOperations(): Plugin {
   };
 }
 
-const MAX_NAME_LENGTH = 100;
-
-/** Throws `invalid_request`, with the status 400 in every media type, for the name of an operation that the document does not have. */
+/**
+ * Throws `invalid_request`, with the status 400 in every media type, for the name of an operation that the document does not have. The
+ * name is not repeated: what a client sends by mistake may be a secret.
+ */
 export function checkOperationName(document: DocumentNode, operationName: unknown): void {
   if (typeof operationName !== 'string' || operationName === '' || getOperationAST(document, operationName)) return;
   const code: FaultCode = 'invalid_request';
-  const name = JSON.stringify(operationName.slice(0, MAX_NAME_LENGTH));
-  throw new GraphQLError(`Unknown operation ${name}.`, { extensions: { code, http: { status: statusByCode[code] } } });
+  throw new GraphQLError('The document has no operation with the given name.', {
+    extensions: { code, http: { status: statusByCode[code] } },
+  });
 }
 
 /** The label of an operation in log and metrics: its type and root field, such as `query project`. The schema bounds their number. */

@@ -225,7 +225,7 @@ it.each<[string, Record<string, unknown>, string]>([
   const { type, payload: response } = await feed.until(({ id }) => id === '1');
   const [error] = type === 'error' ? response : response.errors;
   expect(error.extensions.code).toBe(code);
-  if (payload.operationName) expect(error.message).toBe('Unknown operation "B".');
+  if (payload.operationName) expect(error.message).toBe('The document has no operation with the given name.');
   say(feed, { id: '2', type: 'subscribe', payload: { query: '{ viewer { email } }' } });
   expect((await feed.until(({ id }) => id === '2')).payload).toEqual({ data: { viewer: { email: 'owner@acme.example' } } });
   feed.socket.terminate();
