@@ -18,14 +18,15 @@ import type { VariableBindings } from './variables.ts';
  * sent if JavaScript would serialize it differently; elsewhere a number is what JavaScript parses.
  */
 export function keepTexts(bindings: VariableBindings, values: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-  const kept = [...bindings].filter(([, { type }]) => keepsText(type));
-  const exact = kept.length > 0 ? readExactJson(values) : undefined;
-  if (exact === undefined) return values;
-  const result = { ...values };
-  for (const [name, { type }] of kept) {
-    if (Object.hasOwn(values, name)) result[name] = keepTextsOf(type, values[name], exactMember(exact, name));
+  let result: Record<string, unknown> | null = null;
+  for (const [name, { type }] of bindings) {
+    if (!keepsText(type) || !Object.hasOwn(values, name)) continue;
+    const exact = readExactJson(values);
+    if (exact === undefined) return values;
+    result ??= { ...values };
+    result[name] = keepTextsOf(type, values[name], exactMember(exact, name));
   }
-  return result;
+  return result ?? values;
 }
 
 /** Whether a value of each type may contain one whose text is kept: reading the exact form takes much longer than parsing. */

@@ -1,9 +1,9 @@
 import { performance } from 'node:perf_hooks';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type ExecutionArgs, type ExecutionResult, execute, GraphQLError, subscribe } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import { recordDuration } from '../kernel/duration.ts';
 import { Fault, statusByCode } from '../kernel/fault.ts';
+import { Turns } from '../kernel/turns.ts';
 import { toFault } from '../platform/errors.ts';
 import { findCost } from './check.ts';
 import { graphqlExtensions, toGraphqlError } from './mask.ts';
@@ -31,8 +31,8 @@ export function executeWithGraphqlJs(): Plugin<OperationContext> {
 /** The cost above which a user's operations run one at a time, because each of them blocks the event loop for long. */
 const COSTLY = 1_000;
 const MIN_PAUSE_MS = 5;
-/** The pauses of users after a costly operation, while they last. */
-const pauses = new Map<string, Promise<void>>();
+/** The costly operations of each user, of which one is executed at a time. */
+const costlyTurns = new Turns();
 
 async function executeWithPermit(args: ExecutionArgs): Promise<ExecutionResult> {
   const context = args.contextValue as OperationContext;
@@ -43,26 +43,19 @@ async function executeWithPermit(args: ExecutionArgs): Promise<ExecutionResult> 
       await recordDuration(permit.acquired, context.recordWait);
       await context.admitAgain().catch((failure) => rejectRequest(failure, context));
     }
-    const pause = pauses.get(owner);
+    const pause = costlyTurns.findPause(owner);
     if (pause) await recordDuration(pause, context.recordWait);
     const before = performance.eventLoopUtilization();
     try {
       return await execute(args);
     } finally {
-      pauseAfter(owner, performance.eventLoopUtilization(before).active);
+      // Most of this time the event loop has been busy with this operation.
+      const { active } = performance.eventLoopUtilization(before);
+      if (active >= MIN_PAUSE_MS) costlyTurns.pause(owner, active);
     }
   } finally {
     permit.release();
   }
-}
-
-/** The user's next costly operation begins as much later as the event loop has been busy, most of the time with this one. */
-function pauseAfter(owner: string, busyMs: number): void {
-  if (busyMs < MIN_PAUSE_MS) return;
-  const pause = sleep(busyMs).then(() => {
-    if (pauses.get(owner) === pause) pauses.delete(owner);
-  });
-  pauses.set(owner, pause);
 }
 
 /** Rejects the request as its transport would have done: a credential that is no longer valid has the HTTP status 401. */
