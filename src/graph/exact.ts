@@ -1,5 +1,6 @@
 import {
   type GraphQLInputType,
+  type GraphQLNamedInputType,
   getNamedType,
   getNullableType,
   isInputObjectType,
@@ -11,6 +12,7 @@ import {
 import { exactMember, readExactJson, withExactText } from '../kernel/exactjson.ts';
 import type { ExactJson } from '../kernel/jsonread.ts';
 import { toJsonText } from '../kernel/jsontext.ts';
+import { getOrInsert } from '../kernel/map.ts';
 import type { VariableBindings } from './variables.ts';
 
 /**
@@ -29,20 +31,22 @@ export function keepTexts(bindings: VariableBindings, values: Readonly<Record<st
   return result ?? values;
 }
 
-/** Whether a value of each type may contain one whose text is kept: reading the exact form takes much longer than parsing. */
-const keptTypes = new Map<GraphQLInputType, boolean>();
+/**
+ * Whether a value of each type of the schema may contain one whose text is kept: reading the exact form takes much longer than
+ * parsing. The types around it, such as lists, are made for each document.
+ */
+const keptTypes = new Map<GraphQLNamedInputType, boolean>();
 
 function keepsText(type: GraphQLInputType): boolean {
-  const known = keptTypes.get(type);
-  if (known !== undefined) return known;
-  // A type within itself adds nothing.
-  keptTypes.set(type, false);
   const named = getNamedType(type);
-  const keeps = isInputObjectType(named)
-    ? Object.values(named.getFields()).some((field) => keepsText(field.type))
-    : isScalarType(named) && named.extensions.keepsText === true;
-  keptTypes.set(type, keeps);
-  return keeps;
+  return getOrInsert(keptTypes, named, () => containsKept(named, new Set()));
+}
+
+function containsKept(type: GraphQLNamedInputType, visited: Set<GraphQLNamedInputType>): boolean {
+  if (isScalarType(type)) return type.extensions.keepsText === true;
+  if (!isInputObjectType(type) || visited.has(type)) return false;
+  visited.add(type);
+  return Object.values(type.getFields()).some((field) => containsKept(getNamedType(field.type), visited));
 }
 
 function keepTextsOf(type: GraphQLInputType, value: unknown, exact: ExactJson | undefined): unknown {

@@ -93,13 +93,18 @@ export async function listNotificationsByProject(
   return groupRows(projectIdsOf(scopes), await loadListed(database, { rows, scopesById }, read), ({ projectId }) => projectId);
 }
 
-/** The entries of lists of all notifications, or of unread ones. */
-function listAny(database: Database, scopes: readonly ProjectScope[], { filter, slice, offset = 0 }: ProjectsPart): Promise<ListedRow[]> {
-  const { unread, severity, kind } = filter;
-  const { before: above = 0, after: below = MAX_SEQUENCE, limit } = slice;
-  const projectIds = projectIdsOf(scopes);
+/** What both statements below are given. */
+function readParameters(database: Database, scopes: readonly ProjectScope[], { slice, offset = 0 }: ProjectsPart) {
+  const { before: above = 0, after: below = MAX_SEQUENCE, limit, backwards } = slice;
   const userIds = scopes.map(({ viewer }) => viewer.userId);
-  const query = slice.backwards ? database.queryAscending : database.query;
+  const query = backwards ? database.queryAscending : database.query;
+  return { projectIds: projectIdsOf(scopes), userIds, above, below, limit, offset, query };
+}
+
+/** The entries of lists of all notifications, or of unread ones. */
+function listAny(database: Database, scopes: readonly ProjectScope[], part: ProjectsPart): Promise<ListedRow[]> {
+  const { unread, severity, kind } = part.filter;
+  const { projectIds, userIds, above, below, limit, offset, query } = readParameters(database, scopes, part);
   return query<ListedRow>`
     SELECT listed.id, wanted.project_id AS "parentId"
     FROM unnest(${projectIds}::uuid[], ${userIds}::uuid[]) AS wanted (project_id, user_id)
@@ -139,12 +144,9 @@ function listAny(database: Database, scopes: readonly ProjectScope[], { filter, 
 }
 
 /** The entries of lists of read notifications, as `readRead` in list.ts finds them. */
-function listRead(database: Database, scopes: readonly ProjectScope[], { filter, slice, offset = 0 }: ProjectsPart): Promise<ListedRow[]> {
-  const { severity, kind } = filter;
-  const { before: above = 0, after: below = MAX_SEQUENCE, limit } = slice;
-  const projectIds = projectIdsOf(scopes);
-  const userIds = scopes.map(({ viewer }) => viewer.userId);
-  const query = slice.backwards ? database.queryAscending : database.query;
+function listRead(database: Database, scopes: readonly ProjectScope[], part: ProjectsPart): Promise<ListedRow[]> {
+  const { severity, kind } = part.filter;
+  const { projectIds, userIds, above, below, limit, offset, query } = readParameters(database, scopes, part);
   return query<ListedRow>`
     SELECT listed.id, wanted.project_id AS "parentId"
     FROM unnest(${projectIds}::uuid[], ${userIds}::uuid[]) AS wanted (project_id, user_id)
