@@ -9,9 +9,14 @@ import { type ServerProcess, startServer } from '../support/process.ts';
 
 /** The number of bytes sent in each direction. */
 const VOLUME = Number(process.env.CONSOLE_MEBIBYTES ?? 1024) * 2 ** 20;
-const WARM_UP = 64 * 2 ** 20;
+const WARM_UP = 256 * 2 ** 20;
 const BLOCK = randomBytes(64 * 1024);
-const GROWTH_MIB = 32;
+
+/** What the console may buffer for a client or a guest that stops reading. */
+const BUFFERED_MIB = 32;
+
+/** V8 collects buffers once they are 64 MiB more than at the last collection: peaks of equal work may lie that far apart. */
+const UNCOLLECTED_MIB = 64;
 
 let server: ServerProcess;
 let guest: Guest;
@@ -125,7 +130,7 @@ it(`passes ${VOLUME / 2 ** 20} MiB each way, whole and in flat memory`, { timeou
   });
   const seconds = (performance.now() - began) / 1000;
   console.log(`${VOLUME / 2 ** 20} MiB each way in ${seconds.toFixed(1)} s; memory grew by ${grown.toFixed(1)} MiB`);
-  expect(grown).toBeLessThanOrEqual(GROWTH_MIB);
+  expect(grown).toBeLessThanOrEqual(UNCOLLECTED_MIB);
   ends.socket.terminate();
 });
 
@@ -166,7 +171,7 @@ it('a client that stops reading makes the console wait, and gets all of it when 
     await Promise.all([speaking, all]);
     expect(heard.digest('hex')).toBe(said.digest('hex'));
   });
-  expect(grown).toBeLessThanOrEqual(GROWTH_MIB);
+  expect(grown).toBeLessThanOrEqual(BUFFERED_MIB);
   ends.socket.terminate();
 });
 
@@ -197,6 +202,6 @@ it('a console that stops reading makes the client wait, and gets all of it when 
     await Promise.all([typing, all]);
     expect(heard.digest('hex')).toBe(typed.digest('hex'));
   });
-  expect(grown).toBeLessThanOrEqual(GROWTH_MIB);
+  expect(grown).toBeLessThanOrEqual(BUFFERED_MIB);
   ends.socket.terminate();
 });
