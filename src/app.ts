@@ -112,7 +112,7 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     scheduleCleanups(config, database, lifecycle, log);
     const consoles = new Consoles({ database, watch, log, limits: config.consoles });
     lifecycle.onClose(() => consoles.close());
-    const services = createServices({ config, database, hubs, consoles, log });
+    const services = createServices({ config, database, rateLimits, hubs, consoles, log });
     const addresses = createClientAddresses(config.trustedProxies);
     const buffers = new ConnectionBuffers({ limits: config.buffers, onEnd: () => metrics.unreadEnds.inc() });
     const health = { lifecycle, connections, redis, metrics };
@@ -176,15 +176,16 @@ function scheduleCleanups(config: Config, database: Database, lifecycle: Lifecyc
   for (const [name, work] of Object.entries(cleanups)) lifecycle.onClose(scheduleJob(name, CLEANUP_INTERVAL_MS, work, log));
 }
 
-interface ServiceDependencies extends Pick<Services, 'hubs' | 'consoles'> {
+interface ServiceDependencies extends Pick<Services, 'rateLimits' | 'hubs' | 'consoles'> {
   readonly config: Config;
   readonly database: Database;
   readonly log: Logger;
 }
 
 /** What resolvers share for as long as the process lives. */
-function createServices({ config, database, hubs, consoles, log }: ServiceDependencies): Services {
+function createServices({ config, database, rateLimits, hubs, consoles, log }: ServiceDependencies): Services {
   return {
+    rateLimits,
     semaphore: new KeyedSemaphore(OPERATIONS_AT_ONCE),
     costlySemaphore: new KeyedSemaphore(COSTLY_OPERATIONS_AT_ONCE),
     userDatabases: new UserDatabases(database, config.database?.poolSize ?? 1, log),

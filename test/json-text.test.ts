@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { exactMember, parseJson, readExactJson, withExactText } from '../src/kernel/exactjson.ts';
+import { findJsonPart, parseJson, withExactText } from '../src/kernel/exactjson.ts';
 import { canonicalJson } from '../src/kernel/json.ts';
-import { readValue } from '../src/kernel/jsonread.ts';
+import { JsonPart, readExact, readValue } from '../src/kernel/jsonread.ts';
 import { hasEscapedKey, survivesRoundTrip } from '../src/kernel/jsonscan.ts';
 import { JsonText, readJson, toJsonText } from '../src/kernel/jsontext.ts';
 import { deserialize, serialize } from '../src/kernel/serialize.ts';
@@ -14,7 +14,7 @@ const runs = { numRuns: 2_000 };
 /** JSON with white space between all of its tokens. */
 const spread = (json: string) => json.replace(/"(?:[^"\\]|\\.)*"|[[\]{},:]|[^[\]{},:"]+/g, ' $&\n\t');
 
-const keep = (value: unknown) => withExactText(value, typeof value === 'object' && value !== null ? readExactJson(value) : undefined);
+const keep = (value: unknown) => withExactText(value, typeof value === 'object' && value !== null ? findJsonPart(value) : undefined);
 
 it('gives back every text as it came, read from a client or from the database', () => {
   fc.assert(
@@ -54,7 +54,7 @@ it('keeps the text of a client’s values where JavaScript would give them back 
     fc.property(numberText, (number) => {
       const isSame = JSON.stringify(JSON.parse(number)) === number;
       expect(survivesRoundTrip(number)).toBe(isSame);
-      expect(withExactText(JSON.parse(number), number) instanceof JsonText).toBe(!isSame);
+      expect(withExactText(JSON.parse(number), new JsonPart(number)) instanceof JsonText).toBe(!isSame);
     }),
     runs,
   );
@@ -143,13 +143,28 @@ describe('of a text', () => {
   });
 });
 
+it('finds each member by its key or index, whatever is beside it', () => {
+  fc.assert(
+    fc.property(fc.array(fc.tuple(fc.string({ unit: 'binary' }), jsonText)), (members) => {
+      const list = new JsonPart(spread(`[${members.map(([, json]) => json).join()}]`));
+      const object = new JsonPart(spread(`{${members.map(([key, json]) => `${JSON.stringify(key)}:${json}`).join()}}`));
+      for (const [index, [key]] of members.entries()) {
+        const last = members.findLast(([other]) => other === key)?.[1];
+        expect([list.member(index)?.read(), object.member(key)?.read()]).toEqual(
+          [members[index]?.[1], last].map((json) => readExact(json ?? '')),
+        );
+      }
+      expect([list.member(members.length), list.member(-1), object.member('no such key')]).toEqual([undefined, undefined, undefined]);
+    }),
+    runs,
+  );
+});
+
 it('keeps the texts beside a value that is nested deeper than anything that is stored', () => {
   for (const depth of [999, 1_000, 1_001, 20_000]) {
     const deep = `${'[{"a":'.repeat(depth / 2)}"]"${'}]'.repeat(depth / 2)}`;
     const json = `{"ignored":${deep},"widgets":[9007199254740993,1.0,1e-400]}`;
-    const exact = readExactJson(parseJson(spread(json)) as object);
-    expect(toJsonText(withExactText(JSON.parse('[9007199254740992,1,0]'), exactMember(exact, 'widgets')))).toBe(
-      '[9007199254740993,1.0,1e-400]',
-    );
+    const part = findJsonPart(parseJson(spread(json)) as object);
+    expect(toJsonText(withExactText(JSON.parse('[9007199254740992,1,0]'), part?.member('widgets')))).toBe('[9007199254740993,1.0,1e-400]');
   }
 });

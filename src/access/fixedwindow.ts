@@ -36,8 +36,8 @@ export class FixedWindowCounters {
     return this.#current.size + this.#previous.size;
   }
 
-  /** Adds one to the key's count, and returns the new count. */
-  count(key: string): WindowCount {
+  /** Adds to the key's count, and returns the new count. */
+  count(key: string, by = 1): WindowCount {
     const now = performance.now();
     if (now - this.#currentSince >= this.#windowMs || this.#current.size >= this.maxWindows / 2) {
       this.#previous = this.#current;
@@ -45,7 +45,7 @@ export class FixedWindowCounters {
       this.#currentSince = now;
     }
     const window = this.#find(key, now) ?? this.#open(key, now);
-    window.count += 1;
+    window.count += by;
     return { count: window.count, msLeft: window.endsAt - now };
   }
 

@@ -23,12 +23,12 @@ export class RateLimitFault extends Fault {
   }
 }
 
-/** The budgets of §8. Each call charges one request, and throws a RateLimitFault when nothing remains. */
+/** The budgets of §8. Each call charges one request, or as many as it says, and throws a RateLimitFault when not so much remains. */
 export interface RateLimits {
   /** Charges a client address for a request without a valid credential. */
   spendAnonymous(address: string): Promise<Allowance>;
   /** Charges a user, for all their sessions and keys together. */
-  spendUser(userId: string): Promise<Allowance>;
+  spendUser(userId: string, requests?: number): Promise<Allowance>;
   /** Charges a client address for a page: a budget of its own, in each process. */
   spendPage(address: string): Promise<Allowance>;
 }
@@ -58,26 +58,32 @@ interface BudgetOptions extends Omit<RateLimitDependencies, 'limits'> {
  * A fixed-window rate limit; a key's window begins with its first request. While Redis is unavailable each process counts for
  * itself, and the limit holds in each of them; rate-limiter-flexible's `insuranceLimiter` does the same by `RateLimiterMemory`.
  */
-function openBudget({ policy, limit, windowSeconds, redis, metrics }: BudgetOptions): (key: string) => Promise<Allowance> {
+function openBudget({
+  policy,
+  limit,
+  windowSeconds,
+  redis,
+  metrics,
+}: BudgetOptions): (key: string, requests?: number) => Promise<Allowance> {
   // From the start, so that Prometheus also sees the first rejections as an increase.
   metrics.rateLimited.inc({ policy }, 0);
   const local = new FixedWindowCounters(windowSeconds);
   const shared =
     redis &&
     new RateLimiterRedis({ points: limit, duration: windowSeconds, keyPrefix: `${redis.prefix}:${policy}`, storeClient: redis.commands });
-  const count = async (key: string): Promise<WindowCount> => {
-    if (!shared || !redis) return local.count(key);
+  const count = async (key: string, requests: number): Promise<WindowCount> => {
+    if (!shared || !redis) return local.count(key, requests);
     try {
-      return readState(await redis.run(() => shared.consume(key)));
+      return readState(await redis.run(() => shared.consume(key, requests)));
     } catch (failure) {
       // When the budget is spent, the limiter throws its state, which is not an Error.
       if (!(failure instanceof Error)) return readState(failure as RateLimiterRes);
       metrics.rateLimitFallbacks.inc();
-      return local.count(key);
+      return local.count(key, requests);
     }
   };
-  return async (key) => {
-    const spent = await count(key);
+  return async (key, requests = 1) => {
+    const spent = await count(key, requests);
     const allowance: Allowance = {
       policy,
       limit,

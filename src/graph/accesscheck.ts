@@ -17,6 +17,7 @@ import {
   valueFromASTUntyped,
 } from 'graphql';
 import type { ProjectIds } from '../access/scope.ts';
+import { getOrInsert } from '../kernel/map.ts';
 import type { Context } from './context.ts';
 import { listSelections } from './selection.ts';
 
@@ -38,7 +39,7 @@ export interface ParsedOperation {
 }
 
 /** A root field whose ids name an object that cannot be opened, with the error. */
-interface InaccessibleField {
+export interface InaccessibleField {
   readonly node: FieldNode;
   readonly failure: unknown;
 }
@@ -93,12 +94,16 @@ function* walkFieldIds(parsed: ParsedOperation) {
 
 /** The root fields of an operation that would be executed: the first for each response name. */
 export function listRootFields(parsed: ParsedOperation): FieldNode[] {
+  return [...groupRootFields(parsed).values()].flatMap(([first]) => first ?? []);
+}
+
+/** The root fields of an operation that would be executed, by response name: those with the same name are one field. */
+export function groupRootFields(parsed: ParsedOperation): ReadonlyMap<string, readonly FieldNode[]> {
   const { document, operation } = parsed;
-  const found = new Map<string, FieldNode>();
-  for (const node of listSelections([operation.selectionSet], document, (selection) => isSkipped(selection, parsed))) {
-    if (node.kind === Kind.FIELD && !found.has(responseNameOf(node))) found.set(responseNameOf(node), node);
-  }
-  return [...found.values()];
+  const found = new Map<string, FieldNode[]>();
+  for (const node of listSelections([operation.selectionSet], document, (selection) => isSkipped(selection, parsed)))
+    if (node.kind === Kind.FIELD) getOrInsert(found, responseNameOf(node), () => []).push(node);
+  return found;
 }
 
 /** Whether `@skip` or `@include` excludes a selection; a condition without a boolean value excludes nothing. */

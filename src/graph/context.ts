@@ -1,5 +1,6 @@
 import DataLoader from 'dataloader';
 import type { ExecutionResult } from 'graphql';
+import type { RateLimits } from '../access/ratelimits.ts';
 import type { Lease, Revocable } from '../access/revocation.ts';
 import {
   type InProject,
@@ -32,6 +33,7 @@ interface Quotas {
 
 /** The process-wide state of the domains; a domain declares its own part by declaration merging. */
 export interface Services {
+  readonly rateLimits: RateLimits;
   /** Limits the operations that a user runs at the same time. */
   readonly semaphore: KeyedSemaphore;
   /** The same for operations with a high cost, of which a user runs one at a time. */

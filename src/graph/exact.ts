@@ -9,24 +9,26 @@ import {
   Kind,
   type ValueNode,
 } from 'graphql';
-import { exactMember, readExactJson, withExactText } from '../kernel/exactjson.ts';
-import type { ExactJson } from '../kernel/jsonread.ts';
+import { findJsonPart, withExactText } from '../kernel/exactjson.ts';
+import type { JsonPart } from '../kernel/jsonread.ts';
 import { toJsonText } from '../kernel/jsontext.ts';
 import { getOrInsert } from '../kernel/map.ts';
+import { exceedsBytes } from '../kernel/size.ts';
 import type { VariableBindings } from './variables.ts';
 
 /**
  * The values of variables, or of a body whose fields are named like them. A value of a JSON scalar keeps the text that was
- * sent if JavaScript would serialize it differently; elsewhere a number is what JavaScript parses.
+ * sent if JavaScript would serialize it differently; elsewhere a number is what JavaScript parses. Only the text of such a value
+ * is read, and not that of one which is too large for its scalar anyway.
  */
 export function keepTexts(bindings: VariableBindings, values: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   let result: Record<string, unknown> | null = null;
   for (const [name, { type }] of bindings) {
     if (!keepsText(type) || !Object.hasOwn(values, name)) continue;
-    const exact = readExactJson(values);
-    if (exact === undefined) return values;
+    const part = findJsonPart(values);
+    if (part === undefined) return values;
     result ??= { ...values };
-    result[name] = keepTextsOf(type, values[name], exactMember(exact, name));
+    result[name] = keepTextsOf(type, values[name], part.member(name));
   }
   return result ?? values;
 }
@@ -43,21 +45,25 @@ function keepsText(type: GraphQLInputType): boolean {
 }
 
 function containsKept(type: GraphQLNamedInputType, visited: Set<GraphQLNamedInputType>): boolean {
-  if (isScalarType(type)) return type.extensions.keepsText === true;
+  if (isScalarType(type)) return type.extensions.keptBytes !== undefined;
   if (!isInputObjectType(type) || visited.has(type)) return false;
   visited.add(type);
   return Object.values(type.getFields()).some((field) => containsKept(getNamedType(field.type), visited));
 }
 
-function keepTextsOf(type: GraphQLInputType, value: unknown, exact: ExactJson | undefined): unknown {
+function keepTextsOf(type: GraphQLInputType, value: unknown, part: JsonPart | undefined): unknown {
   const nullable = getNullableType(type);
-  if (isScalarType(nullable)) return nullable.extensions.keepsText ? withExactText(value, exact) : value;
+  if (isScalarType(nullable)) {
+    const { keptBytes } = nullable.extensions as { keptBytes?: number };
+    return keptBytes === undefined || exceedsBytes(value, keptBytes) ? value : withExactText(value, part);
+  }
+  if (!keepsText(nullable)) return value;
   if (isListType(nullable) && Array.isArray(value))
-    return value.map((item, index) => keepTextsOf(nullable.ofType, item, exactMember(exact, index)));
+    return value.map((item, index) => keepTextsOf(nullable.ofType, item, part?.member(index)));
   if (!isInputObjectType(nullable) || typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   const result = { ...(value as Readonly<Record<string, unknown>>) };
   for (const [name, field] of Object.entries(nullable.getFields())) {
-    if (Object.hasOwn(result, name)) result[name] = keepTextsOf(field.type, result[name], exactMember(exact, name));
+    if (Object.hasOwn(result, name)) result[name] = keepTextsOf(field.type, result[name], part?.member(name));
   }
   return result;
 }

@@ -9,7 +9,8 @@ import {
   print,
   visit,
 } from 'graphql';
-import { canonicalJson } from '../kernel/json.ts';
+import { CanonicalText, canonicalJson } from '../kernel/json.ts';
+import { getOrInsert } from '../kernel/map.ts';
 
 type Info = Pick<GraphQLResolveInfo, 'fieldName' | 'fieldNodes' | 'fragments' | 'parentType' | 'variableValues'>;
 
@@ -24,11 +25,16 @@ export function describeRequest(info: Info, input: Readonly<Record<string, unkno
   return canonicalJson([info.fieldName, type ? omitDefaults(type, fields) : fields, route ?? describeSelection(info)]);
 }
 
+/** The texts of JSON values: a document may name the same large variable in many fields. */
+const canonicalTexts = new WeakMap<object, CanonicalText>();
+const toCanonical = (value: object) => new CanonicalText(canonicalJson(value));
+
 /** A value of an input type without the fields that have their defaults. */
 function omitDefaults(declared: GraphQLInputType, value: unknown): unknown {
   const type = getNullableType(declared);
   if (isListType(type)) return Array.isArray(value) ? value.map((item) => omitDefaults(type.ofType, item)) : value;
-  if (!isInputObjectType(type)) return value;
+  if (!isInputObjectType(type))
+    return typeof value === 'object' && value !== null ? getOrInsert(canonicalTexts, value, toCanonical) : value;
   const fields = type.getFields();
   const given = Object.entries(value ?? {}).filter(([name, item]) => item !== fields[name]?.defaultValue);
   return Object.fromEntries(given.map(([name, item]) => [name, fields[name] ? omitDefaults(fields[name].type, item) : item]));

@@ -2,6 +2,7 @@ import { GraphQLError, type ValueNode, valueFromASTUntyped } from 'graphql';
 import { jsonProblem, sizeProblem } from '../kernel/json.ts';
 import { survivesRoundTrip } from '../kernel/jsonscan.ts';
 import { JsonText } from '../kernel/jsontext.ts';
+import { getOrInsert } from '../kernel/map.ts';
 import { exceedsBytes } from '../kernel/size.ts';
 import { lengthProblem, textProblem } from '../kernel/text.ts';
 import { LAST_TIMESTAMP } from '../kernel/timestamp.ts';
@@ -39,8 +40,7 @@ function reject(message: string): never {
 function parsers<Value>(parseValue: (value: unknown) => Value, readLiteral = valueOfLiteral) {
   const parseLiteral = (node: ValueNode, variables?: Record<string, unknown> | null) => {
     try {
-      // Without a prototype: an absent variable called `constructor` must not be found there.
-      return parseValue(readLiteral(node, variables && Object.assign(Object.create(null), variables)));
+      return parseValue(readLiteral(node, variables && getOrInsert(bareVariables, variables, withoutPrototype)));
     } catch (failure) {
       const { message, extensions } = failure as GraphQLError;
       throw new GraphQLError(message, { nodes: node, extensions });
@@ -51,19 +51,31 @@ function parsers<Value>(parseValue: (value: unknown) => Value, readLiteral = val
 
 type Variables = Readonly<Record<string, unknown>> | null | undefined;
 
+/** The variables of an operation without a prototype: an absent one called `constructor` must not be found there. */
+const bareVariables = new WeakMap<object, Record<string, unknown>>();
+const withoutPrototype = (variables: object): Record<string, unknown> => Object.assign(Object.create(null), variables);
+
 function valueOfLiteral(node: ValueNode, variables: Variables): unknown {
   return valueFromASTUntyped(node, variables);
 }
 
+/** The characters that variables have added to the JSON literals of an operation so far, by these variables. */
+const addedLengths = new WeakMap<object, number>();
+
 /**
  * Reads a JSON literal, with its text if JavaScript would serialize it differently. A literal may name a large variable hundreds
- * of times: its size is known before any text is built.
+ * of times: its size is known before any text is built. So may the literals of many fields, which are read one after another
+ * without a pause: what variables add to all of them is bounded as a single value is.
  */
 function jsonOfLiteral(maxBytes: number) {
   return (node: ValueNode, variables: Variables): unknown => {
+    const added = (variables && addedLengths.get(variables)) ?? 0;
+    if (added > MAX_JSON_BYTES) reject(`Variables may add ${MAX_JSON_BYTES} characters to the JSON literals of a document.`);
     const value = valueOfLiteral(node, variables);
     if (exceedsBytes(value, maxBytes)) reject(sizeProblem(maxBytes));
     const text = literalText(node, variables);
+    const ownLength = (node.loc?.end ?? 0) - (node.loc?.start ?? 0);
+    if (variables && text) addedLengths.set(variables, added + Math.max(0, text.length - ownLength));
     return text === undefined || survivesRoundTrip(text) ? value : new JsonText(text);
   };
 }
@@ -157,8 +169,8 @@ builder.scalarType('IdempotencyKey', {
 
 interface ScalarExtensions {
   readonly jsonSchema: object;
-  /** Whether a variable keeps the text of its value (`keepTexts`). */
-  readonly keepsText?: boolean;
+  /** A variable keeps the text of its value (`keepTexts`), unless it takes more bytes than this. */
+  readonly keptBytes?: number;
 }
 
 const JSON_IS_KEPT =
@@ -166,14 +178,14 @@ const JSON_IS_KEPT =
 
 builder.scalarType('JSON', {
   description: `Any JSON value of up to 256 KiB, ${JSON_IS_KEPT}`,
-  extensions: { jsonSchema: {}, keepsText: true } satisfies ScalarExtensions,
+  extensions: { jsonSchema: {}, keptBytes: MAX_JSON_BYTES } satisfies ScalarExtensions,
   serialize: (value) => value,
   ...parsers((value) => checkJson(value), jsonOfLiteral(MAX_JSON_BYTES)),
 });
 
 builder.scalarType('JSONObject', {
   description: `A JSON object of up to 64 KiB, ${JSON_IS_KEPT}`,
-  extensions: { jsonSchema: { type: 'object', additionalProperties: true }, keepsText: true } satisfies ScalarExtensions,
+  extensions: { jsonSchema: { type: 'object', additionalProperties: true }, keptBytes: MAX_JSON_OBJECT_BYTES } satisfies ScalarExtensions,
   serialize: (value) => value,
   ...parsers(checkJsonObject, jsonOfLiteral(MAX_JSON_OBJECT_BYTES)),
 });

@@ -1,60 +1,57 @@
-import { type ExactJson, readExact, readValue } from './jsonread.ts';
+import { type ExactJson, JsonPart, readExact, readValue } from './jsonread.ts';
 import { survivesRoundTrip } from './jsonscan.ts';
 import { JsonText } from './jsontext.ts';
 
-/** The exact form of parsed values that `JSON.stringify` would change, computed on demand. */
-const exactForms = new WeakMap<object, () => ExactJson | undefined>();
+/** The texts of parsed values that `JSON.stringify` would change: a function, so that what leads to one is looked for on demand. */
+const parts = new WeakMap<object, () => JsonPart | undefined>();
 
-/** `readValue`, which also remembers what it loses for `readExactJson`. Throws a SyntaxError. */
+/** `readValue`, which also remembers what it loses for `findJsonPart`. Throws a SyntaxError. */
 export function parseJson(text: string): unknown {
   const value = readValue(text);
   if (typeof value === 'object' && value !== null && !survivesRoundTrip(text)) {
-    let exact: ExactJson | undefined;
-    exactForms.set(value, () => {
-      exact ??= readExact(text);
-      return exact;
-    });
+    const part = new JsonPart(text);
+    parts.set(value, () => part);
   }
   return value;
 }
 
-/** The exact form of a value from `parseJson`; undefined where `JSON.stringify` reproduces the text. */
-export function readExactJson(value: object): ExactJson | undefined {
-  return exactForms.get(value)?.();
+/** The text of a value from `parseJson`; undefined where `JSON.stringify` reproduces it. */
+export function findJsonPart(value: object): JsonPart | undefined {
+  return parts.get(value)?.();
 }
 
-/** Forgets the exact form of a value, which is in memory as long as the value. */
-export function forgetExactJson(value: object): void {
-  exactForms.delete(value);
+/** Forgets the text of a value, which is in memory as long as the value. */
+export function forgetJsonPart(value: object): void {
+  parts.delete(value);
 }
 
 /**
- * Makes `readExactJson` work for a member of a parsed value on its own, found by the keys of the path to it, and no longer for the
+ * Makes `findJsonPart` work for a member of a parsed value on its own, found by the keys of the path to it, and no longer for the
  * whole value: whoever holds that does not hold the text.
  */
-export function moveExactJson(root: object, ...path: readonly string[]): void {
-  const readRoot = exactForms.get(root);
-  if (!readRoot) return;
-  exactForms.delete(root);
-  let member: unknown = root;
-  for (const key of path) member = (member as Readonly<Record<string, unknown>> | null | undefined)?.[key];
-  if (typeof member === 'object' && member !== null)
-    exactForms.set(member, () => path.reduce<ExactJson | undefined>(exactMember, readRoot()));
-}
-
-export function exactMember(exact: ExactJson | undefined, key: string | number): ExactJson | undefined {
-  if (exact instanceof Map) return exact.get(String(key));
-  return Array.isArray(exact) ? exact[Number(key)] : undefined;
+export function moveJsonPart(root: object, ...path: readonly string[]): void {
+  const findRoot = parts.get(root);
+  if (!findRoot) return;
+  parts.delete(root);
+  let value: unknown = root;
+  for (const key of path) value = (value as Readonly<Record<string, unknown>> | null | undefined)?.[key];
+  if (typeof value !== 'object' || value === null) return;
+  let member: JsonPart | undefined;
+  parts.set(value, () => {
+    member ??= path.reduce<JsonPart | undefined>((part, key) => part?.member(key), findRoot());
+    return member;
+  });
 }
 
 /** A parsed value in the form in which it is stored: a `JsonText` where `JSON.stringify` would change it. */
-export function withExactText(value: unknown, exact: ExactJson | undefined): unknown {
-  const text = exact === undefined ? undefined : exactText(exact);
+export function withExactText(value: unknown, part: JsonPart | undefined): unknown {
+  const text = part && exactText(part.read());
   return text === undefined || survivesRoundTrip(text) ? value : new JsonText(text);
 }
 
 /** The text of a value with the members of every object sorted by name. */
 export function sortedText({ text }: JsonText): string {
+  if (!text.includes('{')) return text;
   return exactText(readExact(text), (members) => members.sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 

@@ -32,8 +32,14 @@ function firstProblem(parts: readonly unknown[]): string | null {
 
 export const sizeProblem = (maxBytes: number): string => `Ensure this value takes no more than ${maxBytes} bytes.`;
 
+/** What `canonicalJson` has returned, as a part of another value. */
+export class CanonicalText {
+  constructor(readonly text: string) {}
+}
+
 /** A JSON value as text, the same for equal values: the fields of an object are sorted by name. */
 export function canonicalJson(value: unknown): string {
+  if (value instanceof CanonicalText) return value.text;
   if (value instanceof JsonText) return sortedText(value);
   if (typeof value !== 'object' || value === null || value instanceof Date) return JSON.stringify(value) ?? 'null';
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join()}]`;

@@ -44,34 +44,19 @@ function respell(leaf: string): string {
   return respelled.test(leaf) ? JSON.stringify(JSON.parse(leaf)) : leaf;
 }
 
-/** Reads a text that `JSON.parse` has accepted, so that it needs no validation. */
-export function readExact(text: string): ExactJson {
-  let at = 0;
-  const skipSeparators = () => {
-    while (separators.has(text.charCodeAt(at))) at += 1;
-  };
-  const skipValue = () => {
-    let depth = 0;
-    do {
-      const unit = text.charCodeAt(at);
-      if (unit === BRACKET || unit === BRACE) depth += 1;
-      else if (closers.has(unit)) depth -= 1;
-      at = unit === QUOTE ? endOfString(text, at) : at + 1;
-    } while (depth > 0);
-  };
+/** Reads a text that `JSON.parse` has accepted, so that it needs no validation, or the value in it that begins at `start`. */
+export function readExact(text: string, start = 0): ExactJson {
+  let at = start;
   const takeString = () => {
-    const start = at;
+    const begin = at;
     at = endOfString(text, at);
-    return text.slice(start, at);
-  };
-  const skipLeaf = () => {
-    while (at < text.length && !separators.has(text.charCodeAt(at)) && !closers.has(text.charCodeAt(at))) at += 1;
+    return text.slice(begin, at);
   };
   const readParts = (isList: boolean, depth: number): ExactJson => {
     at += 1;
     const items: ExactJson[] = [];
     const members = new Map<string, ExactJson>();
-    for (skipSeparators(); !closers.has(text.charCodeAt(at)); skipSeparators()) {
+    for (at = endOfSeparators(text, at); !closers.has(text.charCodeAt(at)); at = endOfSeparators(text, at)) {
       if (isList) items.push(read(depth));
       else members.set(readString(takeString()), read(depth));
     }
@@ -79,15 +64,84 @@ export function readExact(text: string): ExactJson {
     return isList ? items : members;
   };
   const read = (depth: number): ExactJson => {
-    skipSeparators();
-    const start = at;
+    at = endOfSeparators(text, at);
+    const begin = at;
     const unit = text.charCodeAt(at);
     if (unit === QUOTE) return respell(takeString());
-    const hasParts = unit === BRACKET || unit === BRACE;
-    if (hasParts && depth <= MAX_DEPTH) return readParts(unit === BRACKET, depth + 1);
-    if (hasParts) skipValue();
-    else skipLeaf();
-    return text.slice(start, at);
+    if (hasParts(unit) && depth <= MAX_DEPTH) return readParts(unit === BRACKET, depth + 1);
+    at = endOfValue(text, at);
+    return text.slice(begin, at);
   };
   return read(1);
+}
+
+/** A value in a text that `JSON.parse` has accepted. It is found, and its members are, without reading those beside them. */
+export class JsonPart {
+  readonly #text: string;
+  readonly #start: number;
+  /** Where the members begin, by key or index; null until one is looked for. */
+  #starts: ReadonlyMap<string, number> | null = null;
+
+  constructor(text: string, start = 0) {
+    this.#text = text;
+    this.#start = start;
+  }
+
+  /** The exact form of the value. Each call reads the text again. */
+  read(): ExactJson {
+    return readExact(this.#text, this.#start);
+  }
+
+  /** The member of an object, or the item of a list; of two members with the same key the last. */
+  member(key: string | number): JsonPart | undefined {
+    this.#starts ??= findMembers(this.#text, this.#start);
+    const start = this.#starts.get(String(key));
+    return start === undefined ? undefined : new JsonPart(this.#text, start);
+  }
+}
+
+/** Where the members of the value that begins at `start` begin, by key or index; a leaf has none. */
+function findMembers(text: string, start: number): ReadonlyMap<string, number> {
+  const starts = new Map<string, number>();
+  const begin = endOfSeparators(text, start);
+  const unit = text.charCodeAt(begin);
+  if (!hasParts(unit)) return starts;
+  for (let at = endOfSeparators(text, begin + 1); !closers.has(text.charCodeAt(at)); at = endOfSeparators(text, at)) {
+    let key = String(starts.size);
+    if (unit === BRACE) {
+      const end = endOfString(text, at);
+      key = readString(text.slice(at, end));
+      at = endOfSeparators(text, end);
+    }
+    starts.set(key, at);
+    at = endOfValue(text, at);
+  }
+  return starts;
+}
+
+function endOfSeparators(text: string, start: number): number {
+  let at = start;
+  while (separators.has(text.charCodeAt(at))) at += 1;
+  return at;
+}
+
+function hasParts(unit: number): boolean {
+  return unit === BRACKET || unit === BRACE;
+}
+
+/** The end of the value that begins at `start`. */
+function endOfValue(text: string, start: number): number {
+  let at = start;
+  if (!hasParts(text.charCodeAt(at)) && text.charCodeAt(at) !== QUOTE) {
+    while (at < text.length && !separators.has(text.charCodeAt(at)) && !closers.has(text.charCodeAt(at))) at += 1;
+    return at;
+  }
+  let depth = 0;
+  do {
+    const unit = text.charCodeAt(at);
+    if (hasParts(unit)) depth += 1;
+    else if (closers.has(unit)) depth -= 1;
+    at = unit === QUOTE ? endOfString(text, at) : at + 1;
+  } while (depth > 0);
+  return at;
 }

@@ -20,10 +20,8 @@ export function exceedsBytes(value: unknown, maxBytes: number): boolean {
     else if (typeof part === 'string') {
       minBytes += 2;
       addText(part);
-    } else if (typeof part !== 'object' || part === null) {
-      minBytes += 1;
-      maxRest += MAX_OTHER_BYTES;
-    } else if (Array.isArray(part)) {
+    } else if (typeof part !== 'object' || part === null) minBytes += leafBytes(part);
+    else if (Array.isArray(part)) {
       // The brackets, and one comma fewer than there are items.
       minBytes += 1 + Math.max(1, part.length);
       for (const item of part) pending.push(item);
@@ -46,8 +44,6 @@ export function exceedsBytes(value: unknown, maxBytes: number): boolean {
 
 /** `\u0000`: the most that one UTF-16 unit takes. */
 const MAX_CHARACTER_BYTES = 6;
-/** The most that a number or a literal such as `false` takes. */
-const MAX_OTHER_BYTES = 25;
 
 /**
  * The path (names and indices) of the first part of a value that does not fit into `maxBytes` of JSON text, or null where all

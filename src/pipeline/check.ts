@@ -10,11 +10,18 @@ import {
   OperationTypeNode,
 } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
-import { findInaccessibleFields, listRootFields, type ParsedOperation, responseNameOf } from '../graph/accesscheck.ts';
+import {
+  findInaccessibleFields,
+  groupRootFields,
+  type InaccessibleField,
+  listRootFields,
+  type ParsedOperation,
+  responseNameOf,
+} from '../graph/accesscheck.ts';
 import { type CheckCost, createCostCheck, MAX_COST } from '../graph/cost.ts';
 import { keepTexts } from '../graph/exact.ts';
 import { readBindings, type VariableBindings, variableErrors } from '../graph/variables.ts';
-import { forgetExactJson } from '../kernel/exactjson.ts';
+import { forgetJsonPart } from '../kernel/exactjson.ts';
 import { Fault, type FieldErrors } from '../kernel/fault.ts';
 import { getOrInsert } from '../kernel/map.ts';
 import { maskError, toGraphqlError } from './mask.ts';
@@ -26,18 +33,26 @@ import { literalErrorsOf } from './validation.ts';
  * done so.
  */
 export function checkOperations(): Plugin {
-  const check = ({ args, setResultAndStopExecution }: OperationStart) => {
-    const rejection = (args.contextValue as OperationContext).isChecked ? null : checkOperation(args);
-    // An operation that passes starts synchronously.
-    return rejection ? Promise.resolve(rejection).then((result) => setResultAndStopExecution(addCost(args, result))) : undefined;
+  /** Null for an operation that starts at once; resolves to whether it was rejected. */
+  const check = ({ args, setResultAndStopExecution }: OperationStart): Promise<boolean> | null => {
+    const rejection = (args.contextValue as OperationContext).isChecked ? null : (checkOperation(args) ?? chargeWrites(args));
+    if (!rejection) return null;
+    return Promise.resolve(rejection).then((result) => {
+      if (result) setResultAndStopExecution(addCost(args, result));
+      return result !== null;
+    });
   };
   return {
     onExecute(start) {
-      const rejecting = check(start);
-      if (rejecting || !asksForCost(start.args)) return rejecting;
-      return { onExecuteDone: ({ result, setResult }) => setResult(addCost(start.args, result as ExecutionResult)) };
+      const onExecuteDone = ({ result, setResult }: { result: unknown; setResult(result: ExecutionResult): void }) =>
+        setResult(addCost(start.args, result as ExecutionResult));
+      const hooks = asksForCost(start.args) ? { onExecuteDone } : undefined;
+      const checking = check(start);
+      return checking ? checking.then((isRejected) => (isRejected ? undefined : hooks)) : hooks;
     },
-    onSubscribe: check,
+    onSubscribe(start) {
+      return check(start)?.then(() => {});
+    },
   };
 }
 
@@ -77,12 +92,14 @@ export function checkOperation(args: ExecutionArgs): ExecutionResult | Promise<E
   const { schema, document, operationName, variableValues } = args;
   const operation = getOperationAST(document, operationName);
   if (!operation) return null;
+  const anonymous = rejectAnonymous({ schema, document, operation, variables: variableValues ?? {} }, args);
+  if (anonymous) return anonymous;
   const { bindings, checkCost, literalErrors } = getOrInsert(policies, operation, () => readPolicy(schema, document, operation));
   const variables = keepTexts(bindings, variableValues ?? {});
   if (variables !== variableValues && variableValues) {
     Object.assign(args, { variableValues: variables });
     // It may take 70 times the text of its request, which is in memory as long as a stream.
-    forgetExactJson(variableValues);
+    forgetJsonPart(variableValues);
   }
   const errors = variableErrors(bindings, variables);
   if (errors || literalErrors) return rejectFields({ schema, document, operation, variables }, args, { ...literalErrors, ...errors });
@@ -90,22 +107,65 @@ export function checkOperation(args: ExecutionArgs): ExecutionResult | Promise<E
   return exceeded === null ? null : { errors: [toGraphqlError(Fault.invalidRequest(exceeded))] };
 }
 
+/**
+ * Charges the budget for the root fields of a mutation, of which each writes as much as a request of its own. The first one was
+ * charged when the request was admitted. Null where nothing is to be charged; resolves with the result of a mutation that exceeds
+ * the budget, of which nothing is executed, or else with null.
+ */
+function chargeWrites({
+  schema,
+  document,
+  operationName,
+  variableValues,
+  contextValue,
+}: ExecutionArgs): Promise<ExecutionResult | null> | null {
+  const { viewer, services } = contextValue as OperationContext;
+  const operation = getOperationAST(document, operationName);
+  if (!viewer || operation?.operation !== OperationTypeNode.MUTATION) return null;
+  const more = listRootFields({ schema, document, operation, variables: variableValues ?? {} }).length - 1;
+  if (more <= 0) return null;
+  return services.rateLimits.spendUser(viewer.userId, more).then(
+    () => null,
+    (failure: Error) => ({ errors: [new GraphQLError(failure.message, { originalError: failure })] }),
+  );
+}
+
+/**
+ * The result of a mutation without a viewer. Each of its fields would find that out by itself, but only after its arguments were
+ * read, which may be large. Null for all other operations.
+ */
+function rejectAnonymous(parsed: ParsedOperation, { contextValue }: ExecutionArgs): ExecutionResult | null {
+  const context = contextValue as OperationContext;
+  if (context.viewer || parsed.operation.operation !== OperationTypeNode.MUTATION) return null;
+  const rejected = listUnauthenticated(listRootFields(parsed));
+  return rejected.length === 0 ? null : rejectRootFields(parsed, context, rejected);
+}
+
 /** The credential and the access to what the ids name are checked first: a caller without access sees no field errors. */
 async function rejectFields(parsed: ParsedOperation, { contextValue }: ExecutionArgs, fields: FieldErrors): Promise<ExecutionResult> {
   const context = contextValue as OperationContext;
-  const rootFields = listRootFields(parsed);
-  const inaccessible = context.viewer
-    ? await findInaccessibleFields(parsed, context)
-    : rootFields.filter(isProtected).map((node) => ({ node, failure: Fault.notAuthenticated() }));
-  if (inaccessible.length === 0) return { errors: [toGraphqlError(Fault.invalidFields(fields))] };
-  const errors = inaccessible.map(({ node, failure }) => {
-    const path = [responseNameOf(node)];
-    return maskError(new GraphQLError('', { nodes: node, path, originalError: failure as Error }), context.openLogger());
+  const rejected = context.viewer ? await findInaccessibleFields(parsed, context) : listUnauthenticated(listRootFields(parsed));
+  if (rejected.length === 0) return { errors: [toGraphqlError(Fault.invalidFields(fields))] };
+  return rejectRootFields(parsed, context, rejected);
+}
+
+function listUnauthenticated(rootFields: readonly FieldNode[]): InaccessibleField[] {
+  return rootFields.filter(isProtected).map((node) => ({ node, failure: Fault.notAuthenticated() }));
+}
+
+/** The same response as from an execution in which these root fields fail: they are nullable. */
+function rejectRootFields(parsed: ParsedOperation, context: OperationContext, rejected: readonly InaccessibleField[]): ExecutionResult {
+  const rootFields = groupRootFields(parsed);
+  const errors = rejected.map(({ node, failure }) => {
+    const name = responseNameOf(node);
+    const error = new GraphQLError('', { nodes: rootFields.get(name), path: [name], originalError: failure as Error });
+    return maskError(error, context.openLogger());
   });
-  // The same response as from an execution: such root fields are nullable.
+  if (parsed.operation.operation === OperationTypeNode.SUBSCRIPTION) return { errors };
   const rootTypeName = parsed.schema.getRootType(parsed.operation.operation)?.name;
-  const data = Object.fromEntries(rootFields.map((node) => [responseNameOf(node), node.name.value === '__typename' ? rootTypeName : null]));
-  return parsed.operation.operation === OperationTypeNode.SUBSCRIPTION ? { errors } : { errors, data };
+  const data = Object.create(null);
+  for (const [name, [node]] of rootFields) data[name] = node?.name.value === '__typename' ? rootTypeName : null;
+  return { errors, data };
 }
 
 /** Whether a root field is about a viewer, as all are but introspection. */

@@ -1,9 +1,9 @@
 import { performance } from 'node:perf_hooks';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type ExecutionArgs, type ExecutionResult, execute, GraphQLError, subscribe } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import { recordDuration } from '../kernel/duration.ts';
 import { Fault, statusByCode } from '../kernel/fault.ts';
+import { Turns } from '../kernel/turns.ts';
 import { toFault } from '../platform/errors.ts';
 import { findCost } from './check.ts';
 import { graphqlExtensions, toGraphqlError } from './mask.ts';
@@ -30,29 +30,31 @@ export function executeWithGraphqlJs(): Plugin<OperationContext> {
 
 /** The cost above which a user's operations run one at a time, because each of them blocks the event loop for long. */
 const COSTLY = 1_000;
-/** A pause that is shorter than this would be no gain for others. */
 const MIN_PAUSE_MS = 5;
+/** The costly operations of each user, of which one is executed at a time. */
+const costlyTurns = new Turns();
 
-/** Runs one costly operation of a user at a time; the next begins after a pause as long as the event loop was busy. */
 async function executeWithPermit(args: ExecutionArgs): Promise<ExecutionResult> {
   const context = args.contextValue as OperationContext;
-  const permit = context.services.costlySemaphore.acquire(context.viewer?.userId ?? '', () => 0);
-  let pauseMs = 0;
+  const owner = context.viewer?.userId ?? '';
+  const permit = context.services.costlySemaphore.acquire(owner, () => 0);
   try {
     if (permit.acquired) {
       await recordDuration(permit.acquired, context.recordWait);
       await context.admitAgain().catch((failure) => rejectRequest(failure, context));
     }
+    const pause = costlyTurns.findPause(owner);
+    if (pause) await recordDuration(pause, context.recordWait);
     const before = performance.eventLoopUtilization();
     try {
       return await execute(args);
     } finally {
       // Most of this time the event loop has been busy with this operation.
-      pauseMs = performance.eventLoopUtilization(before).active;
+      const { active } = performance.eventLoopUtilization(before);
+      if (active >= MIN_PAUSE_MS) costlyTurns.pause(owner, active);
     }
   } finally {
-    if (pauseMs < MIN_PAUSE_MS) permit.release();
-    else sleep(pauseMs, undefined, { ref: false }).then(permit.release);
+    permit.release();
   }
 }
 

@@ -4,7 +4,7 @@ import { processRegularResult } from 'graphql-yoga';
 import type { ProjectIds } from '../../access/scope.ts';
 import { findProjectIds } from '../../graph/accesscheck.ts';
 import type { Context, Services } from '../../graph/context.ts';
-import { moveExactJson } from '../../kernel/exactjson.ts';
+import { moveJsonPart } from '../../kernel/exactjson.ts';
 import { Fault } from '../../kernel/fault.ts';
 import { maskResult, withText } from '../../pipeline/mask.ts';
 import type { PipelineSteps } from '../../pipeline/operation.ts';
@@ -99,7 +99,7 @@ export function createGraphqlHandler(dependencies: ContextDependencies & { pipel
   ): Promise<boolean> {
     const exchange = exchangeOf(request);
     const body = await exchange.readBody();
-    moveExactJson(body, 'variables');
+    moveJsonPart(body, 'variables');
     if (Object.keys(body).length === 0) throw Fault.invalidRequest('The body must name a `query`.');
     rejectDocumentId(Object.hasOwn(body, 'documentId'));
     if (typeof body.query === 'string') await documents.takeTurn(exchange.owner, body.query);

@@ -1,7 +1,7 @@
 import type { GraphQLFormattedError } from 'graphql';
 import { type Message, MessageType, validateMessage } from 'graphql-ws';
 import { exceedsDepth } from '../../kernel/depth.ts';
-import { moveExactJson, parseJson } from '../../kernel/exactjson.ts';
+import { moveJsonPart, parseJson } from '../../kernel/exactjson.ts';
 import { toJsonText } from '../../kernel/jsontext.ts';
 import { maskError } from '../../pipeline/mask.ts';
 import type { Logger } from '../../platform/logger.ts';
@@ -30,7 +30,7 @@ export function readMessage(text: string): Message | null {
     const message = validateMessage(parseJson(text));
     if (!clientMessages.has(message.type) || isTooLong(message, text) || exceedsDepth(message, MAX_DEPTH)) return null;
     if (message.type !== MessageType.Subscribe) return message;
-    moveExactJson(message, 'payload', 'variables');
+    moveJsonPart(message, 'payload', 'variables');
     const { id, type, payload } = message;
     const { query, operationName, variables, extensions } = payload;
     // graphql-ws holds the message as long as the operation runs: members without a meaning are left out.

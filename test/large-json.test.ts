@@ -1,0 +1,111 @@
+import { buildASTSchema, type GraphQLScalarType, graphqlSync, parse } from 'graphql';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { describeRequest } from '../src/graph/fingerprint.ts';
+import { JsonPart } from '../src/kernel/jsonread.ts';
+import { startApp, type TestApp } from './support/app.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startApp();
+});
+afterAll(() => app.close());
+
+const LARGE = Array.from({ length: 60_000 }, () => 1);
+
+/** A document that names one variable within the JSON literals of many fields. */
+const manyLiterals = (count: number, widgets = '[$w]') => {
+  const { organization_id, project_id } = app.demo;
+  const input = `{ organizationId: "${organization_id}", projectId: "${project_id}", name: "x", widgets: ${widgets} }`;
+  const fields = Array.from({ length: count }, (_, index) => `a${index}: createDashboard(input: ${input}) { dashboard { id } }`);
+  return `mutation ($w: JSON) { ${fields.join(' ')} }`;
+};
+
+describe('a large variable in the JSON literals of many fields', () => {
+  it('is not read for a caller without a credential', async () => {
+    // If they were read, they would be too large.
+    const { json } = await app.graphql(manyLiterals(3, '[$w, $w, $w]'), { w: LARGE }, { as: null });
+    expect(json.data).toEqual({ a0: null, a1: null, a2: null });
+    expect(json.errors.map(({ message }: Error) => message)).toEqual(Array(3).fill('Authentication credentials were not provided.'));
+  });
+
+  it('adds to all of them what one of them may have', async () => {
+    const { json } = await app.graphql(manyLiterals(6), { w: LARGE }, { as: 'member' });
+    const { a0, a1, a2, a3, a4, a5 } = json.data;
+    expect([a0, a1, a2].every((made) => made.dashboard.id)).toBe(true);
+    expect([a3, a4, a5]).toEqual([null, null, null]);
+    expect(json.errors.map(({ path }: { path: string[] }) => path)).toEqual([['a3'], ['a4'], ['a5']]);
+    expect(json.errors[0].message).toContain('has invalid value');
+  });
+});
+
+it('the result of a mutation without a credential is that of its execution', async () => {
+  const create = 'createApiKey(input: { name: "k" })';
+  const document = `mutation { one: ${create} { key } ...F __typename ${create} { apiKey { id } } } fragment F on Mutation { ${create} { key } }`;
+  const { status, json } = await app.graphql(document, {}, { as: null });
+  const failed = (path: string, ...columns: number[]) => ({
+    message: 'Authentication credentials were not provided.',
+    locations: columns.map((column) => ({ line: 1, column })),
+    path: [path],
+    extensions: { code: 'not_authenticated' },
+  });
+  expect(status).toBe(200);
+  expect(JSON.stringify(json)).toBe(
+    JSON.stringify({
+      errors: [failed('one', 12), failed('createApiKey', 156, 76)],
+      data: { one: null, createApiKey: null, __typename: 'Mutation' },
+    }),
+  );
+});
+
+it('of a body with inexact numbers only the values whose text is kept are read once more', async () => {
+  const read = vi.spyOn(JsonPart.prototype, 'read');
+  const path = `${app.projectPath}/monitoring/dashboards`;
+  const junk = '[1.0, 2.0]';
+  const body = `{"name": "x", "junk": ${junk}, "widgets": [3.0], "more": {"widgets": ${junk}}}`;
+  const { status, text } = await app.ask('POST', path, { as: 'member', body, headers: { 'content-type': 'application/json' } });
+  expect({ status, widgets: /"widgets":[^\]]*\]/.exec(text)?.[0] }).toEqual({ status: 201, widgets: '"widgets":[3.0]' });
+  const tooMany = `{"name": "x", "widgets": [${'1.0,'.repeat(200_000)}1]}`;
+  expect((await app.ask('POST', path, { as: 'member', body: tooMany, headers: { 'content-type': 'application/json' } })).status).toBe(400);
+  expect(read.mock.results.map(({ value }) => value)).toEqual([['3.0']]);
+  read.mockRestore();
+});
+
+it('a large value that many fields name is described once', () => {
+  const schema = buildASTSchema(
+    parse(`scalar JSON type Query { ok: Boolean } type Mutation { make(input: Make!): Boolean } input Make { data: JSON }`),
+  );
+  Object.assign(schema.getType('JSON') as GraphQLScalarType, { parseValue: (value: unknown) => value });
+  let reads = 0;
+  const data = Object.defineProperty({}, 'a', { enumerable: true, get: () => ++reads });
+  const descriptions: string[] = [];
+  const make = ({ input }: { input: object }, _context: unknown, info: Parameters<typeof describeRequest>[0]) => {
+    descriptions.push(describeRequest(info, { ...input }, 'make'));
+  };
+  const source = 'mutation ($data: JSON) { a: make(input: { data: $data }) b: make(input: { data: $data }) }';
+  expect(graphqlSync({ schema, source, rootValue: { make }, variableValues: { data } }).errors).toBeUndefined();
+  expect(descriptions).toEqual(Array(2).fill('["make",{"data":{"a":1}},"make"]'));
+});
+
+describe('the fields of a mutation', () => {
+  it('are charged as requests of their own, and not executed beyond the budget', async () => {
+    const limited = await startApp({ RATE_LIMIT_USER: '10' });
+    try {
+      const mutation = (count: number) => {
+        const fields = Array.from({ length: count }, (_, index) => `a${index}: createApiKey(input: { name: "k" }) { apiKey { id } }`);
+        return limited.graphql(`mutation { ${fields.join(' ')} __typename }`, {}, { as: 'viewer' });
+      };
+      const first = await mutation(4);
+      expect(first.json.errors).toBeUndefined();
+      const { json, headers } = await limited.graphql('{ viewer { apiKeys(first: 9) { totalCount } } }', {}, { as: 'viewer' });
+      const before = json.data.viewer.apiKeys.totalCount;
+      expect(headers.ratelimit).toMatch(/^"user";r=4;/);
+      const beyond = await mutation(5);
+      expect({ status: beyond.status, data: beyond.json.data ?? null }).toEqual({ status: 429, data: null });
+      expect(beyond.json.errors[0].extensions.code).toBe('rate_limited');
+      expect(Number(beyond.headers['retry-after'])).toBeGreaterThan(0);
+      expect(before).toBeGreaterThanOrEqual(4);
+    } finally {
+      await limited.close();
+    }
+  });
+});
