@@ -34,6 +34,7 @@ import { createGraphqlHandler } from './transport/graphql/handler.ts';
 import { createClientAddresses, createOriginCheck } from './transport/http/addresses.ts';
 import { ConcurrencyLimit } from './transport/http/concurrencylimit.ts';
 import { ConnectionBuffers } from './transport/http/connectionbuffers.ts';
+import { createCors } from './transport/http/cors.ts';
 import type { DemoOffer } from './transport/http/desk.ts';
 import { EventStreams } from './transport/http/eventstreams.ts';
 import { createHttpHandler, type HttpDependencies } from './transport/http/handler.ts';
@@ -224,6 +225,7 @@ function openTransports(dependencies: TransportDependencies, lifecycle: Lifecycl
   });
   const server = createHttpServer({
     handler: createHttpHandler({ ...dependencies, graphql, rest }),
+    addCorsHeaders: createCors(dependencies),
     upgrade: sockets.upgrade,
     addresses,
     buffers,

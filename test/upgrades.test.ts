@@ -140,6 +140,25 @@ const socketOffer = [
   'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
 ];
 
+const spellings: Record<string, (path: string) => string> = {
+  'as it is': (path) => path,
+  'a dot': (path) => path.replace('/projects/', '/./projects/'),
+  'two dots': (path) => path.replace('/v1/', '/v1/x/../'),
+  'two dots, escaped': (path) => path.replace('/v1/', '/v1/x/%2e%2e/'),
+  'a backslash': (path) => path.replace('/projects/', '\\projects/'),
+  'a tabulator': (path) => path.replace('/projects/', '/%09projects/'),
+  'an escaped slash': (path) => path.replace('/projects/', '%2fprojects/'),
+  'escaped digits': (path) => path.replace(/[0-9a-f](?=\/(?:notifications|compute))/, (digit) => `%${digit.charCodeAt(0).toString(16)}`),
+  'another id, escaped': (path) => path.replace(/[0-9a-f](?=\/(?:notifications|compute))/, '%ff'),
+  'an absolute URL': (path) => `http://x${path}`,
+};
+
+it.each(Object.entries(spellings))('a path with %s is that of a socket exactly where it is that of a resource', async (_label, spell) => {
+  const [plain] = await exchange(get(spell(`${app.projectPath}/compute/overview`)));
+  const [upgraded] = await exchange(get(spell(`${app.projectPath}/notifications/ws`), ...socketOffer));
+  expect([plain?.status, upgraded?.status]).toEqual(plain?.status === 200 ? [200, 101] : [404, 404]);
+});
+
 it('an offer of a WebSocket where there is none is answered as the request would be, and charged', async () => {
   const overview = `${app.projectPath}/compute/overview`;
   const ask = async (path: string, ...headers: string[]) => {
@@ -255,4 +274,5 @@ it('bytes that are no HTTP are answered with the headers of every response', asy
   expect(response?.status).toBe(400);
   expectSecurityHeaders(response?.headers ?? {});
   expect(response?.headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
+  expect(Math.abs(Date.parse(response?.headers.date ?? '') - Date.now())).toBeLessThan(60_000);
 });

@@ -9,7 +9,7 @@ import { pickRows } from '../kernel/rows.ts';
 import { deleteInBatches } from '../platform/cleanup.ts';
 import type { Database, SqlClient } from '../platform/database.ts';
 
-/** How long a ticket may be redeemed (§3.1), by PostgreSQL's clock: another replica may redeem it, whose own differs. */
+/** How long a ticket may be redeemed at most (§3.1), by PostgreSQL's clock: another replica may redeem it, whose own differs. */
 const TICKET_SECONDS = 30;
 
 export const neededForConsole = 'This field is required for a console.';
@@ -37,14 +37,15 @@ export async function createTicket(scope: ProjectScope<SqlClient>, request: Tick
   const session = requireSession(scope.viewer);
   requireRole(scope, request.target === 'console' ? 'member' : 'viewer');
   const ticket = randomBytes(32).toString('base64url');
-  await database.query`
+  const [row] = await database.query<{ expiresIn: number | null }>`
     INSERT INTO websocket_tickets (ticket_hash, target, project_id, user_id, instance_id, session_id, created, expires, session_expires)
     VALUES (${hashSecret(ticket)}, ${request.target}::ticket_target, ${projectId}::uuid, ${session.userId}::uuid, ${instanceId}::uuid,
       ${instanceId && (request.sessionId ?? null)}::uuid, now(), now() + make_interval(secs => ${TICKET_SECONDS}::int),
-      ${session.credential.expires})`;
+      ${session.credential.expires})
+    RETURNING greatest(0, floor(extract(epoch FROM least(expires, session_expires) - created)))::int AS "expiresIn"`;
   const project = `/v1/organizations/${organizationId}/projects/${projectId}`;
   const path = instanceId ? `${project}/compute/instances/${instanceId}/console/ws` : `${project}/notifications/ws`;
-  return { ticket, path, expiresIn: TICKET_SECONDS };
+  return { ticket, path, expiresIn: row?.expiresIn ?? 0 };
 }
 
 /** A redeemed ticket. */

@@ -4,6 +4,9 @@ import { operations } from '../support/contract.ts';
 import { expandRefusal, expectSecurityHeaders, homeOf, refusals } from '../support/doors.ts';
 import { anyUuid } from '../support/exact.ts';
 
+/** More than are read: the response comes before everything that reads a request. */
+const manyHeaders = Object.fromEntries(Array.from({ length: 201 }, (_, index) => [`x-${index}`, '']));
+
 const PANEL = 'https://panel.example';
 const ADMIN = 'https://admin.example:8443';
 
@@ -41,6 +44,7 @@ describe('CORS', () => {
       GraphQL: () => app.graphql('{ viewer { id } }', {}, { headers }),
       'a GraphQL error': () => app.graphql('{ nothing }', {}, { headers }),
       'a bad credential for GraphQL': () => app.graphql('{ viewer { id } }', {}, { headers, as: { bearer: 'x' } }),
+      'too many headers': () => app.ask('GET', '/', { headers: { ...headers, ...manyHeaders } }),
       HEAD: () => app.ask('HEAD', `${app.projectPath}/compute/overview`, { headers }),
       index: () => app.ask('GET', '/', { headers, as: null }),
     };

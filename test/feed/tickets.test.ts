@@ -96,6 +96,14 @@ it('is good for 30 seconds', async () => {
   for (let time = 0; time < 2; time += 1) expect(await redeem(path, ticket)).toEqual({ code: 4403, reason: 'ticket_expired' });
 });
 
+it('says how long it is good, which is not longer than its session is', async () => {
+  const token = await app.app.tokens.local?.sign(app.demo.users.owner.id, 10);
+  const path = `${app.projectPath}/websocket-tickets`;
+  const { json } = await app.ask('POST', path, { as: { bearer: token ?? '' }, body: { target: 'notifications' } });
+  expect(json.expires_in).toBeGreaterThanOrEqual(1);
+  expect(json.expires_in).toBeLessThanOrEqual(10);
+});
+
 it('ends with the session that has taken it', async () => {
   const { path, ticket } = await takeTicket(app);
   await app.app.database.$executeRaw`UPDATE websocket_tickets SET session_expires = now() - interval '1 second' WHERE used_at IS NULL`;
@@ -216,6 +224,7 @@ it.each(['a ticket', 'a header'])('reaches its feed and the renewal of the crede
   expect(await run('{ viewer { name } }')).toBe('permission_denied');
   expect(await run('mutation { revokeApiKey(input: { id: "x" }) { apiKey { id } } }')).toBe('permission_denied');
   expect(await run('query { ...Root } fragment Root on Query { viewer { name } }')).toBe('permission_denied');
+  expect(await run('query { ... on Query { viewer { name } } }')).toBe('permission_denied');
   const token = await app.app.tokens.local?.sign(app.demo.users.owner.id, 7200);
   const renew = 'renewCredential(input: { token: $token }) { expires }';
   for (const query of [
@@ -225,7 +234,10 @@ it.each(['a ticket', 'a header'])('reaches its feed and the renewal of the crede
     expect(await run(query, { token })).toBe('permission_denied');
   const { organization_id, project_id, empty_project_id } = app.demo;
   expect(await run(subscription(organization_id, empty_project_id))).toBe('not_found');
-  expect(await run(subscription(organization_id, project_id))).toEqual({ data: { notificationFeed: { __typename: 'FeedReady' } } });
+  const ready = { data: { notificationFeed: { __typename: 'FeedReady' } } };
+  const plain = subscription(organization_id, project_id);
+  const inFragment = plain.replace('{', '{ ...Feed } fragment Feed on Subscription {');
+  for (const text of [plain, plain.replace('{', '{ ... on Subscription {').concat('}'), inFragment]) expect(await run(text)).toEqual(ready);
   const renewed = await run(`mutation ($token: Text!) { ${renew} }`, { token });
   expect(Date.parse(renewed.data.renewCredential.expires)).toBeGreaterThan(Date.now() + 7_000_000);
   feed.socket.terminate();

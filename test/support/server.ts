@@ -25,6 +25,7 @@ export async function openServer({ handler, upgrade = () => {}, unread, trustedP
   });
   const server = createHttpServer({
     handler,
+    addCorsHeaders: (_request, _response, proceed) => proceed(),
     upgrade,
     addresses: createClientAddresses(trustedProxies),
     buffers,

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import cors from 'cors';
 import { createOriginCheck } from './addresses.ts';
 import type { Middleware } from './exchange.ts';
@@ -8,26 +8,30 @@ import { sendEmpty } from './send.ts';
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'];
 const exposedHeaders = ['RateLimit', 'RateLimit-Policy', 'Retry-After', 'ETag', 'X-Request-Id', 'Deprecation', 'Sunset'];
 
+/** Adds the CORS headers to the response to a page's request, then goes on. */
+export type AddCorsHeaders = (request: IncomingMessage, response: ServerResponse, proceed: () => void) => void;
+
+export function createCors(rules: Parameters<typeof createOriginCheck>[0]): AddCorsHeaders {
+  const isAllowed = createOriginCheck(rules);
+  const addHeaders = cors((request, options) => {
+    const origin = isAllowed(String(request.headers.origin), request as IncomingMessage);
+    options(null, { origin, exposedHeaders, methods, maxAge: 7200, preflightContinue: true });
+  });
+  return (request, response, proceed) => (request.headers.origin === undefined ? proceed() : addHeaders(request, response, proceed));
+}
+
 /**
  * Adds the CORS headers, answers OPTIONS, and rejects an invalid version or Host header, for which Node's own responses have
  * no body. OPTIONS is answered here for all paths: a route would decode the path, and one that cannot be decoded would
  * bypass the limits.
  */
 export function answerCors(rules: Parameters<typeof createOriginCheck>[0]): Middleware {
-  const isAllowed = createOriginCheck(rules);
-  const addHeaders = cors((request, options) => {
-    const origin = isAllowed(String(request.headers.origin), request as IncomingMessage);
-    options(null, { origin, exposedHeaders, methods, maxAge: 7200, preflightContinue: true });
-  });
-  return (request, response, next) => {
-    const { origin } = request.headers;
-    const proceed = () => {
+  const addCorsHeaders = createCors(rules);
+  return (request, response, next) =>
+    addCorsHeaders(request, response, () => {
       const fault = checkHead(request);
       if (fault) next(fault);
       else if (request.method === 'OPTIONS') sendEmpty(response, 204, { Allow: methods.join(', ') });
       else next();
-    };
-    if (origin === undefined) proceed();
-    else addHeaders(request, response, proceed);
-  };
+    });
 }

@@ -1,10 +1,11 @@
-import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { Fault } from '../../kernel/fault.ts';
 import type { ClientAddresses } from './addresses.ts';
 import type { ConnectionBuffers } from './connectionbuffers.ts';
 import { ConnectionLimit, tooMany } from './connectionlimit.ts';
+import type { AddCorsHeaders } from './cors.ts';
 import { createResponseClass } from './countedresponse.ts';
 import { attachRequestQueue, QueuedRequest, RequestQueue, requestQueueOf } from './pipelining.ts';
 import { checkHead, findHeadersFault, MAX_HEADERS } from './requesthead.ts';
@@ -35,6 +36,8 @@ const STALL_TIMEOUT_MS = 60_000;
 
 interface ServerDependencies {
   readonly handler: RequestListener;
+  /** For what is rejected before the handler. */
+  readonly addCorsHeaders: AddCorsHeaders;
   /** Takes over a connection for a WebSocket. */
   readonly upgrade: Upgrade;
   readonly addresses: ClientAddresses;
@@ -55,7 +58,7 @@ interface ServerDependencies {
  * formats the errors that Node would answer itself as the contract requires (§7).
  */
 export function createHttpServer(dependencies: ServerDependencies): Server {
-  const { handler, upgrade, addresses, buffers, config, onRefusedConnection, onUntrustedProxy } = dependencies;
+  const { handler, addCorsHeaders, upgrade, addresses, buffers, config, onRefusedConnection, onUntrustedProxy } = dependencies;
   const { stallTimeoutMs = STALL_TIMEOUT_MS } = dependencies;
   const limit = new ConnectionLimit({
     addresses,
@@ -82,7 +85,7 @@ export function createHttpServer(dependencies: ServerDependencies): Server {
     const isProxied = addresses.isProxy(socket);
     if (limit.accept(socket, isProxied)) attachRequestQueue(socket, new RequestQueue(socket, isProxied, reserve));
   });
-  const onRequest = createRequestListener(limit, handler);
+  const onRequest = createRequestListener({ limit, handler, addCorsHeaders });
   server.on('request', onRequest);
   // An unknown `Expect` is ignored: Node would answer 417.
   server.on('checkExpectation', onRequest);
@@ -92,15 +95,21 @@ export function createHttpServer(dependencies: ServerDependencies): Server {
   return server;
 }
 
+interface ListenerDependencies extends Pick<ServerDependencies, 'handler' | 'addCorsHeaders'> {
+  readonly limit: ConnectionLimit;
+}
+
 /** Queues a request behind the others of its connection, and serves it when it is its turn. */
-function createRequestListener(limit: ConnectionLimit, handler: RequestListener): RequestListener {
+function createRequestListener({ limit, handler, addCorsHeaders }: ListenerDependencies): RequestListener {
+  const reject = (response: ServerResponse, fault: Fault, isLast = false) =>
+    addCorsHeaders(response.req, response, () => rejectRequest(response, fault, isLast));
   const serve: RequestListener = (request, response) => {
     requestQueueOf(request.socket)?.start(request, response);
     if (isOfferIgnored(request)) response.shouldKeepAlive = false;
     const fault = findHeadersFault(request);
-    if (fault) rejectRequest(response, fault, true);
+    if (fault) reject(response, fault, true);
     else if (limit.countProxied(request, response)) handler(request, response);
-    else rejectRequest(response, tooMany());
+    else reject(response, tooMany());
   };
   return (request, response) => {
     const queue = requestQueueOf(request.socket);
@@ -109,7 +118,7 @@ function createRequestListener(limit: ConnectionLimit, handler: RequestListener)
       queue?.enqueue(
         request,
         () => serve(request, response),
-        () => rejectRequest(response, tooMany(), true),
+        () => reject(response, tooMany(), true),
       );
   };
 }

@@ -63,7 +63,9 @@ export function answerRaw(socket: Duplex, fault: Fault, { requestId = randomUUID
   if (!socket.writable) return;
   const status = statusByCode[fault.code];
   const body = JSON.stringify(restBody(fault));
-  const fields = [...headersOf(requestId, fault), ...headers, 'Content-Length', String(Buffer.byteLength(body)), 'Connection', 'close'];
+  const length = String(Buffer.byteLength(body));
+  const own = ['Date', new Date().toUTCString(), 'Content-Length', length, 'Connection', 'close'];
+  const fields = [...headersOf(requestId, fault), ...headers, ...own];
   const lines = fields.map((text, index) => (index % 2 === 0 ? `${text}: ` : `${text}\r\n`));
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
   // If the socket were destroyed now, the client would lose what it has not read yet. Without a deadline, the client would decide when

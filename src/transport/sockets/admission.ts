@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { Kind, type OperationDefinitionNode } from 'graphql';
+import { type DocumentNode, Kind, type OperationDefinitionNode } from 'graphql';
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL } from 'graphql-ws';
 import { type AdmissionDependencies, admit } from '../../access/admission.ts';
 import { readBearer, readSessionCookie } from '../../access/credential.ts';
@@ -7,6 +7,7 @@ import { type Allowance, rateLimitHeaders } from '../../access/ratelimits.ts';
 import { openProject, type ProjectScope } from '../../access/scope.ts';
 import type { Viewer } from '../../access/viewer.ts';
 import type { Services } from '../../graph/context.ts';
+import { listSelections } from '../../graph/selection.ts';
 import { Fault } from '../../kernel/fault.ts';
 import { parseUuid } from '../../kernel/uuid.ts';
 import { logCause, toFault } from '../../platform/errors.ts';
@@ -29,7 +30,9 @@ export interface UpgradeDependencies extends AdmissionDependencies {
 /** A request for an upgrade. */
 export interface UpgradeRequest {
   readonly request: IncomingMessage;
-  readonly url: URL;
+  /** As it was sent: nothing in it is resolved or decoded. */
+  readonly path: string;
+  readonly query: URLSearchParams;
   /** The headers of its response if it is refused: name, value, name, value. */
   readonly headers: string[];
   /** The user, as soon as it is known, for the log. */
@@ -53,21 +56,29 @@ export interface SocketAdmission extends SocketAccess {
 const consolePattern = pathPattern(consolePath);
 
 /** Finds the target of a path; null for a path without sockets. */
-export function findTarget(bound: ReadonlyArray<{ stream: BoundStream; pattern: RegExp }>, pathname: string): UpgradeTarget | null {
-  if (pathname === '/graphql') return { kind: 'graphql', stream: null, path: {} };
+export function findTarget(bound: ReadonlyArray<{ stream: BoundStream; pattern: RegExp }>, path: string): UpgradeTarget | null {
+  if (path === '/graphql') return { kind: 'graphql', stream: null, path: {} };
   for (const { stream, pattern } of bound) {
-    const path = matchPath(pattern, pathname);
-    if (path) return { kind: 'stream', stream, path };
+    const ids = matchPath(pattern, path);
+    if (ids) return { kind: 'stream', stream, path: ids };
   }
-  const path = matchPath(consolePattern, pathname);
-  return path && { kind: 'console', stream: null, path };
+  const ids = matchPath(consolePattern, path);
+  return ids && { kind: 'console', stream: null, path: ids };
 }
 
 /** The ids in a path; null if the path does not match the pattern. A malformed id stays as it is: it is that of no object. */
-function matchPath(pattern: RegExp, pathname: string): Record<string, string> | null {
-  const match = pattern.exec(pathname);
+function matchPath(pattern: RegExp, path: string): Record<string, string> | null {
+  const match = pattern.exec(path);
   if (!match) return null;
-  return Object.fromEntries(Object.entries(match.groups ?? {}).map(([name, text]) => [name, parseUuid(text) ?? text]));
+  return Object.fromEntries(Object.entries(match.groups ?? {}).map(([name, text]) => [name, readId(text)]));
+}
+
+function readId(text: string): string {
+  try {
+    return parseUuid(decodeURIComponent(text)) ?? text;
+  } catch {
+    return text;
+  }
 }
 
 /**
@@ -79,10 +90,10 @@ export async function admitUpgrade(
   upgrade: UpgradeRequest,
   target: UpgradeTarget,
 ): Promise<SocketAdmission | Rejection> {
-  const { request, url } = upgrade;
+  const { request, query } = upgrade;
   const { origin } = request.headers;
   if (origin !== undefined && !dependencies.isAllowedOrigin(origin, request)) throw await rejectOrigin(dependencies, upgrade);
-  const tickets = url.searchParams.getAll('ticket');
+  const tickets = query.getAll('ticket');
   if (tickets.length > 0) return admitTicket(dependencies, upgrade, tickets, target);
   const viewer = await admitCredential(dependencies, upgrade);
   const { organization_id: organizationId, project_id: projectId } = target.path;
@@ -106,7 +117,7 @@ async function rejectOrigin({ rateLimits, addresses }: UpgradeDependencies, { re
 /** Throws `not_found` for a path without sockets; below /v1 only after the credential was checked, as for any request there. */
 export async function rejectPath(dependencies: UpgradeDependencies, upgrade: UpgradeRequest): Promise<never> {
   const viewer = await admitCredential(dependencies, upgrade);
-  if (!viewer && isBelowV1(upgrade.url.pathname)) throw Fault.notAuthenticated();
+  if (!viewer && isBelowV1(upgrade.path)) throw Fault.notAuthenticated();
   throw Fault.notFound();
 }
 
@@ -174,9 +185,9 @@ function offersGraphql(request: IncomingMessage): boolean {
 const projectSocketFields = new Set(['notificationFeed', 'renewCredential', '__typename']);
 
 /** A socket of one project carries its subscription and the renewal of the credential. Throws `permission_denied` otherwise. */
-export function checkProjectSocketOperation({ selectionSet }: OperationDefinitionNode): void {
-  const isAllowed = selectionSet.selections.every(
-    (selection) => selection.kind === Kind.FIELD && projectSocketFields.has(selection.name.value),
-  );
-  if (!isAllowed) throw Fault.permissionDenied('A socket of one project carries its feed and renewCredential only.');
+export function checkProjectSocketOperation(document: DocumentNode, { selectionSet }: OperationDefinitionNode): void {
+  const selections = listSelections([selectionSet], document);
+  const fields = selections.filter((selection) => selection.kind === Kind.FIELD);
+  if (!fields.every(({ name }) => projectSocketFields.has(name.value)))
+    throw Fault.permissionDenied('A socket of one project carries its feed and renewCredential only.');
 }

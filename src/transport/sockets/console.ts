@@ -58,7 +58,12 @@ interface ConsoleAdmission {
 interface ConsoleSockets {
   readonly server: SocketServer;
   /** Looks up the console to open. Throws a Fault for a client without a ticket, which can read the response to its upgrade. */
-  prepare(request: IncomingMessage, url: URL, instanceId: string, admission: ConsoleAdmission): Promise<ConsoleOpening | Rejection>;
+  prepare(
+    request: IncomingMessage,
+    query: URLSearchParams,
+    instanceId: string,
+    admission: ConsoleAdmission,
+  ): Promise<ConsoleOpening | Rejection>;
   /** Attaches a socket to the session of an opening. */
   serve(connection: SocketConnection, opening: ConsoleOpening): Promise<void>;
 }
@@ -78,11 +83,11 @@ export function createConsoleSockets({ services, addresses, log }: ConsoleSocket
 
   return {
     server,
-    async prepare(request, url, instanceId, { scope: admitted, ticket }) {
+    async prepare(request, query, instanceId, { scope: admitted, ticket }) {
       // An upgrade needs no permit: any number of them wait for the statements of their own user.
       const scope = rebindScope(admitted, services.userDatabases.of(admitted.viewer.userId));
-      const after = readParameter(url.searchParams, 'after', parsePosition);
-      const sessionId = ticket ? ticket.sessionId : readParameter(url.searchParams, 'session_id', parseUuid);
+      const after = readParameter(query, 'after', parsePosition);
+      const sessionId = ticket ? ticket.sessionId : readParameter(query, 'session_id', parseUuid);
       if (after === undefined) return new Rejection(closeCodes.badRequest, 'invalid_after');
       if (sessionId === undefined) return new Rejection(closeCodes.badRequest, 'invalid_session_id');
       try {

@@ -258,7 +258,7 @@ class GraphqlSocket implements Protocol, GraphqlWs {
       const errors = pipeline.validate(pipeline.schema, document);
       if (errors.length > 0) return [...errors];
       const node = getOperationAST(document, operationName);
-      if (connection.onlyProject && node) checkProjectSocketOperation(node);
+      if (connection.onlyProject && node) checkProjectSocketOperation(document, node);
       operation.label = labelOperation(document, operationName);
       metrics.socketOperations.inc({ operation: operation.label });
       checkOperationName(document, operationName);

@@ -16,7 +16,7 @@ import { type ConcurrencyLimit, tooManySockets } from '../http/concurrencylimit.
 import { readRequestId } from '../http/exchange.ts';
 import { answerRaw, destroyOnError } from '../http/serverfaults.ts';
 import { readTrace } from '../http/trace.ts';
-import { pathPattern } from '../http/url.ts';
+import { pathPattern, queryText, readPath } from '../http/url.ts';
 import { bindStream } from '../rest/stream.ts';
 import { streams } from '../rest/streams.ts';
 import {
@@ -83,17 +83,17 @@ export function createSocketEndpoint(injected: SocketEndpointDependencies): Sock
   let isDraining = false;
 
   async function prepare(upgrade: UpgradeRequest, target: UpgradeTarget): Promise<PreparedUpgrade | Rejection> {
-    const { request, url } = upgrade;
+    const { request, query } = upgrade;
     const admission = await admitUpgrade(dependencies, upgrade, target);
     if (admission instanceof Rejection) return admission;
     const { scope, ticket } = admission;
     if (target.kind !== 'console' || !scope) return { admission, opening: null };
-    const opening = await consoles.prepare(request, url, target.path.instance_id ?? '', { scope, ticket });
+    const opening = await consoles.prepare(request, query, target.path.instance_id ?? '', { scope, ticket });
     return opening instanceof Rejection ? opening : { admission, opening };
   }
 
   async function open(upgrade: UpgradeRequest, socket: Duplex, head: Buffer, logFields: LogFields): Promise<void> {
-    const target = findTarget(bound, upgrade.url.pathname) ?? (await rejectPath(dependencies, upgrade));
+    const target = findTarget(bound, upgrade.path) ?? (await rejectPath(dependencies, upgrade));
     if (isDraining) throw Fault.unavailable('the sockets are being drained');
     const prepared = await prepare(upgrade, target);
     if (socket.destroyed) return;
@@ -115,7 +115,7 @@ export function createSocketEndpoint(injected: SocketEndpointDependencies): Sock
     const kind = opening ? 'console' : isGraphql(connection) ? 'graphql' : 'plain';
     log.info({ user_id: admission.viewer?.userId, kind, session_id: opening?.sessionId }, 'socket opened');
     if (isDraining) return connection.close(closeCodes.restart, 'restart');
-    return opening ? serveConsole(connection, opening) : serveFeed(connection, target, upgrade.url);
+    return opening ? serveConsole(connection, opening) : serveFeed(connection, target, upgrade.query);
   }
 
   async function serveConsole(connection: SocketConnection, opening: ConsoleOpening): Promise<void> {
@@ -123,9 +123,9 @@ export function createSocketEndpoint(injected: SocketEndpointDependencies): Sock
     else await consoles.serve(connection, opening);
   }
 
-  async function serveFeed(connection: SocketConnection, { stream, path }: UpgradeTarget, url: URL): Promise<void> {
+  async function serveFeed(connection: SocketConnection, { stream, path }: UpgradeTarget, query: URLSearchParams): Promise<void> {
     if (isGraphql(connection)) serveGraphql(connection);
-    else if (stream) await servePlain(connection, stream, path, url.searchParams);
+    else if (stream) await servePlain(connection, stream, path, query);
     else rejectProtocol(connection);
   }
 
@@ -134,20 +134,17 @@ export function createSocketEndpoint(injected: SocketEndpointDependencies): Sock
       const requestId = readRequestId(request);
       const logFields = { request_id: requestId, ...readTrace(request) };
       const headers: string[] = [];
-      /** Null for a target that is not a URL. */
-      let upgrade: UpgradeRequest | null = null;
+      const { url = '' } = request;
+      const query = new URLSearchParams(queryText(url));
+      const upgrade: UpgradeRequest = { request, path: readPath(url), query, headers, userId: null };
       socket.on('error', destroyOnError);
-      const start = async () => {
-        upgrade = { request, url: readUrl(request), headers, userId: null };
-        await open(upgrade, socket, head, logFields);
-      };
-      start().catch((failure: unknown) => {
+      open(upgrade, socket, head, logFields).catch((failure: unknown) => {
         const fault = toFault(failure);
         if (fault instanceof RateLimitFault) addRateLimit(headers, fault.allowance);
         metrics.upgradeRefusals.inc({ code: fault.code });
         const log = dependencies.log.child(logFields);
         logCause(fault, { log });
-        log.info({ code: fault.code, reason: fault.reason, user_id: upgrade?.userId ?? undefined }, 'upgrade refused');
+        log.info({ code: fault.code, reason: fault.reason, user_id: upgrade.userId ?? undefined }, 'upgrade refused');
         answerRaw(socket, fault, { requestId, headers });
       });
     },
@@ -197,10 +194,4 @@ async function closeAfter(connection: SocketConnection, delayMs: number): Promis
   const closed = new Promise((resolve) => socket.once('close', resolve));
   connection.close(closeCodes.restart, 'restart');
   await closed;
-}
-
-/** Throws `not_found` for a request target that is not a URL, such as `//`. */
-function readUrl({ url = '/' }: IncomingMessage): URL {
-  if (!URL.canParse(url, 'http://localhost')) throw Fault.notFound();
-  return new URL(url, 'http://localhost');
 }
