@@ -1,7 +1,7 @@
 import { openProjects, type ProjectScope } from '../access/scope.ts';
 import type { Context } from '../graph/context.ts';
 import { boundsOfPage } from '../graph/keyset.ts';
-import { type IdRange, makePage, type Page, type PageRequest, pageOffset, readPage } from '../kernel/page.ts';
+import { type IdRange, type Page, type PageRequest, resolvePage } from '../kernel/page.ts';
 import { pickCounts } from '../kernel/rows.ts';
 
 // The projects of an organization that the viewer may see. Those of several organizations in one document are read together.
@@ -22,11 +22,12 @@ async function openByOrganization({ database, requireViewer, registerProjects }:
 }
 
 /** One page of them. Throws `not_found` past the end. */
-export async function pageProjects(context: Context, organizationId: string, paging: PageRequest): Promise<Page<ProjectScope>> {
-  const request = readPage(paging);
-  const count = await countProjects(context, organizationId);
-  const range = boundsOfPage(request.pageSize, pageOffset(request, count));
-  return makePage(request, count, await listProjects(context, organizationId, range));
+export function pageProjects(context: Context, organizationId: string, paging: PageRequest): Promise<Page<ProjectScope>> {
+  return resolvePage(
+    paging,
+    () => countProjects(context, organizationId),
+    (range) => listProjects(context, organizationId, boundsOfPage(range)),
+  );
 }
 
 /** In the order of the organizations. */

@@ -4,7 +4,7 @@ import type { ApiKey, Organization } from '../generated/prisma/client.ts';
 import type { OrganizationRole } from '../generated/prisma/enums.ts';
 import { type Slice, sliceById } from '../graph/keyset.ts';
 import { Fault } from '../kernel/fault.ts';
-import { makePage, type Page, type PageRequest, pageOffset, readPage } from '../kernel/page.ts';
+import { type Page, type PageRequest, resolvePage } from '../kernel/page.ts';
 import { pickRows } from '../kernel/rows.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import { deleteInBatches } from '../platform/cleanup.ts';
@@ -36,17 +36,21 @@ export function countOrganizations(database: Database, { userId }: Viewer): Prom
 }
 
 /** A page of the viewer's organizations, in the same order. Throws `not_found` past the end. */
-export async function pageOrganizations(database: Database, viewer: Viewer, paging: PageRequest): Promise<Page<Membership>> {
-  const request = readPage(paging);
-  const count = await countOrganizations(database, viewer);
-  const rows = await database.organizationMember.findMany({
-    where: { userId: viewer.userId },
-    orderBy: { organizationId: 'asc' },
-    skip: pageOffset(request, count),
-    take: request.pageSize,
-    include: { organization: true },
-  });
-  return makePage(request, count, rows.map(toMembership));
+export function pageOrganizations(database: Database, viewer: Viewer, paging: PageRequest): Promise<Page<Membership>> {
+  return resolvePage(
+    paging,
+    () => countOrganizations(database, viewer),
+    async ({ limit, offset }) => {
+      const rows = await database.organizationMember.findMany({
+        where: { userId: viewer.userId },
+        orderBy: { organizationId: 'asc' },
+        skip: offset,
+        take: limit,
+        include: { organization: true },
+      });
+      return rows.map(toMembership);
+    },
+  );
 }
 
 /** Throws `not_found` for a malformed id, and for an organization that the viewer is not a member of. */

@@ -2,7 +2,7 @@ import { type ProjectScope, projectIdsOf } from '../access/scope.ts';
 import type { Instance, Task } from '../generated/prisma/client.ts';
 import type { InstanceStatus, TaskStatus } from '../generated/prisma/enums.ts';
 import type { Context } from '../graph/context.ts';
-import { makePage, type Page, type PageRequest, pageOffset, readPage } from '../kernel/page.ts';
+import { type Page, type PageRange, type PageRequest, resolvePage } from '../kernel/page.ts';
 import { groupRows } from '../kernel/rows.ts';
 import type { Database } from '../platform/database.ts';
 import { countInstances } from './instances.ts';
@@ -11,39 +11,35 @@ import { countTasks } from './tasks.ts';
 // One page of a list (§2.7). Each skipped row costs one index entry; the row itself is not read.
 
 /** The instances of a project, the oldest first. Throws `not_found` past the end. */
-export async function pageInstances(
+export function pageInstances(
   { loadByProject }: Context,
   scope: ProjectScope,
   paging: PageRequest,
   status: InstanceStatus | null,
 ): Promise<Page<Instance>> {
-  const request = readPage(paging);
-  const filter = { status };
-  const count = await loadByProject(countInstances, scope, filter);
-  const range = { status, limit: request.pageSize, offset: pageOffset(request, count) };
-  const rows = await loadByProject(readInstances, scope, range);
-  return makePage(request, count, rows);
+  return resolvePage(
+    paging,
+    () => loadByProject(countInstances, scope, { status }),
+    (range) => loadByProject(readInstances, scope, { status, ...range }),
+  );
 }
 
 /** The tasks of a project, the newest first. Throws as `pageInstances` does. */
-export async function pageTasks(
+export function pageTasks(
   { loadByProject }: Context,
   scope: ProjectScope,
   paging: PageRequest,
   status: TaskStatus | null,
 ): Promise<Page<Task>> {
-  const request = readPage(paging);
-  const filter = { status };
-  const count = await loadByProject(countTasks, scope, filter);
-  const range = { status, limit: request.pageSize, offset: pageOffset(request, count) };
-  const rows = await loadByProject(readTasks, scope, range);
-  return makePage(request, count, rows);
+  return resolvePage(
+    paging,
+    () => loadByProject(countTasks, scope, { status }),
+    (range) => loadByProject(readTasks, scope, { status, ...range }),
+  );
 }
 
-interface RowRange<Status> {
+interface RowRange<Status> extends PageRange {
   readonly status: Status | null;
-  readonly limit: number;
-  readonly offset: number;
 }
 
 async function readInstances(

@@ -14,7 +14,7 @@ import { ProjectRef, projectFields } from '../graph/project.ts';
 import { openReader, readWithoutHeavyFields } from '../graph/responsebudget.ts';
 import { loadMember, UserRef } from '../graph/user.ts';
 import { Fault } from '../kernel/fault.ts';
-import { makePage, pageOffset, readPage } from '../kernel/page.ts';
+import { resolvePage } from '../kernel/page.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import { countDashboards, defaultDashboardOrder, findDashboards, listDashboardsByProject, listOrderedDashboards } from './find.ts';
 import { type Dashboard, heavyFields, listDashboards } from './list.ts';
@@ -103,12 +103,13 @@ builder.objectFields(ProjectRef, (t) => ({
     description: 'The dashboards that the viewer may see, the oldest first, by page.',
     complexity: pageCost,
     args: pageArgs(t),
-    async resolve(scope, paging, context, info) {
-      const request = readPage(paging);
-      const count = await context.loadByProject(countDashboards, scope);
-      const range = boundsOfPage(request.pageSize, pageOffset(request, count));
+    resolve(scope, paging, context, info) {
       const read = openReader(context, info, heavyFields);
-      return makePage(request, count, await context.loadByProject(readRange, scope, range, read));
+      return resolvePage(
+        paging,
+        () => context.loadByProject(countDashboards, scope),
+        (range) => context.loadByProject(readRange, scope, boundsOfPage(range), read),
+      );
     },
   }),
   dashboard: t.field({

@@ -1,6 +1,6 @@
 import { resolveCursorConnection } from '@pothos/plugin-relay';
 import { Fault } from '../kernel/fault.ts';
-import type { IdRange } from '../kernel/page.ts';
+import type { IdRange, PageRange } from '../kernel/page.ts';
 import { NOT_A_CURSOR } from './variables.ts';
 
 /** The input of a keyset query: the keys that bound it (exclusive), the number of rows, and the direction. */
@@ -76,9 +76,9 @@ export function boundsOf({ after, before, limit, backwards }: Slice<string>, ord
   return { above, below, limit, isAscending: (order === 'asc') !== backwards };
 }
 
-/** The bounds of a numbered page of a list ordered by ascending id: `offset` rows are skipped. */
-export function boundsOfPage(pageSize: number, offset: number): Required<IdRange> {
-  return { above: FIRST_ID, below: LAST_ID, limit: pageSize, isAscending: true, offset };
+/** The bounds of a numbered page of a list ordered by ascending id. */
+export function boundsOfPage(range: PageRange): Required<IdRange> {
+  return { above: FIRST_ID, below: LAST_ID, isAscending: true, ...range };
 }
 
 function encode(key: string | number): string {

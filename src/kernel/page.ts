@@ -22,7 +22,26 @@ export interface Page<Item> extends PageRequest {
   readonly results: readonly Item[];
 }
 
+/** The rows of a page in their list. */
+export interface PageRange {
+  readonly limit: number;
+  /** The number of rows to skip. */
+  readonly offset: number;
+}
+
 const MAX_PAGE_SIZE = 100;
+
+/** A page of a list that is counted first, then read. Throws `not_found` past the end; page 1 always exists. */
+export async function resolvePage<Item>(
+  paging: PageRequest,
+  countItems: () => Promise<number>,
+  read: (range: PageRange) => Promise<readonly Item[]>,
+): Promise<Page<Item>> {
+  const request = readPage(paging);
+  const count = await countItems();
+  const results = await read({ limit: request.pageSize, offset: pageOffset(request, count) });
+  return makePage(request, count, results);
+}
 
 /** A page request with its size cut to 100 (§8). Both numbers are at least 1: the arguments of a page declare this minimum. */
 export function readPage({ page, pageSize }: PageRequest): PageRequest {
