@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RevocationWatcher } from '../access/revocation.ts';
 import { type ProjectScope, requireRole } from '../access/scope.ts';
-import type { ConsoleEnd, ConsoleKind } from '../generated/prisma/enums.ts';
+import type { ConsoleEnd } from '../generated/prisma/enums.ts';
+import type { Attachment, ConsoleClient, ConsoleOpening, ConsoleRejection } from '../graph/console.ts';
 import { Fault } from '../kernel/fault.ts';
 import { getOrInsert } from '../kernel/map.ts';
 import { makeUuid, parseUuid } from '../kernel/uuid.ts';
@@ -9,7 +10,7 @@ import type { Database } from '../platform/database.ts';
 import { toFault } from '../platform/errors.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { Endpoint } from './endpoint.ts';
-import type { ConsoleClient, LiveSession, SessionIdentity } from './session.ts';
+import type { LiveSession, SessionIdentity } from './session.ts';
 import { inactiveStatuses, Sessions } from './sessions.ts';
 import {
   type ByteCounts,
@@ -27,16 +28,6 @@ import {
 const HANDOVER_TIMEOUT_MS = 3_000;
 const HANDOVER_POLL_INTERVAL_MS = 100;
 
-/** Why a console cannot be opened. */
-type ConsoleRejection =
-  | 'instance_not_running'
-  | 'console_unreachable'
-  | 'session_gone'
-  | 'after_not_kept'
-  | 'too_many_consoles'
-  /** Another client was attached at the same moment: the session continues. */
-  | 'restart';
-
 interface ConsoleRequest {
   readonly instanceId: string;
   /** The session to attach to; null for a new one. */
@@ -44,20 +35,6 @@ interface ConsoleRequest {
   /** How many bytes of the session's output the client has; null to get the whole scrollback. */
   readonly after: number | null;
   readonly clientAddress: string;
-}
-
-/** A session that a client is about to be attached to; the client is sent its id and the position before. */
-interface ConsoleOpening {
-  readonly sessionId: string;
-  /** The position of the first byte that will be sent. */
-  readonly position: number;
-  attach(client: ConsoleClient): Promise<Attachment | ConsoleRejection>;
-}
-
-interface Attachment {
-  readonly kind: ConsoleKind;
-  receive(bytes: Buffer): void;
-  detach(): void;
 }
 
 interface ConsolesDependencies {

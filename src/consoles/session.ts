@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import type { ConsoleEnd } from '../generated/prisma/enums.ts';
+import type { Closing, ConsoleClient } from '../graph/console.ts';
 import { BufferPool } from './buffers.ts';
 import { connectEndpoint, type Endpoint } from './endpoint.ts';
 import { Scrollback } from './scrollback.ts';
@@ -18,20 +18,6 @@ const CONTROL_BYTES = 4 * 1024;
 const HANG_UP_MS = 500;
 /** How long the output of a console is paused for a client that is about to be attached. */
 const MAX_PAUSE_MS = 5_000;
-
-/** Why a client's socket is closed: its session has ended, or continues without the client. */
-export type Closing = ConsoleEnd | 'credential_expired' | 'restart';
-
-/** The socket of a client that is attached to a session. */
-export interface ConsoleClient {
-  /** The number of bytes that are queued but not sent yet. */
-  readonly bufferedAmount: number;
-  send(bytes: Buffer, onSent: () => void): void;
-  /** Stops and resumes the reading of input. */
-  pause(): void;
-  resume(): void;
-  close(closing: Closing): void;
-}
 
 export interface SessionIdentity {
   readonly id: string;

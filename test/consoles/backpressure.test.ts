@@ -1,7 +1,8 @@
 import { Socket } from 'node:net';
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { type ConsoleClient, LiveSession } from '../../src/consoles/session.ts';
+import { LiveSession } from '../../src/consoles/session.ts';
+import type { ConsoleClient } from '../../src/graph/console.ts';
 import { type Guest, openGuest } from '../support/console.ts';
 
 const READ_BYTES = 64 * 1024;

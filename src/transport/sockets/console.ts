@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { WebSocket } from 'ws';
 import { type ProjectScope, rebindScope } from '../../access/scope.ts';
+import type { Closing, ConsoleClient, ConsoleOpening, ConsoleRejection } from '../../graph/console.ts';
 import type { Services } from '../../graph/context.ts';
 import { parseUuid } from '../../kernel/uuid.ts';
 import { logCause, toFault } from '../../platform/errors.ts';
@@ -14,13 +15,6 @@ import { createSocketServer, type SocketServer } from './socket.ts';
 const BINARY_PROTOCOL = 'binary';
 /** A large paste fits in one frame; a stream consists of many frames. */
 const MAX_FRAME_BYTES = 1024 * 1024;
-
-// A transport imports no domain: it takes the types from the services.
-type Consoles = Services['consoles'];
-export type ConsoleOpening = Exclude<Awaited<ReturnType<Consoles['prepare']>>, string>;
-type ConsoleRejection = Extract<Awaited<ReturnType<Consoles['prepare']>>, string>;
-type ConsoleClient = Parameters<ConsoleOpening['attach']>[0];
-type Closing = Parameters<ConsoleClient['close']>[0];
 
 /** The close code for each reason. */
 const codeByReason: Readonly<Record<Closing | ConsoleRejection, CloseCode>> = {

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { GraphQLSchema } from 'graphql';
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL } from 'graphql-ws';
 import { RateLimitFault } from '../../access/ratelimits.ts';
+import type { ConsoleOpening } from '../../graph/console.ts';
 import { Fault } from '../../kernel/fault.ts';
 import type { ValidDocuments } from '../../pipeline/documents.ts';
 import type { GetEnveloped } from '../../pipeline/operation.ts';
@@ -31,7 +32,7 @@ import {
 } from './admission.ts';
 import { closeCodes, metricCodes, Rejection } from './close.ts';
 import { type ConnectionDependencies, type LogFields, SocketConnection } from './connection.ts';
-import { type ConsoleOpening, createConsoleSockets } from './console.ts';
+import { createConsoleSockets } from './console.ts';
 import { createGraphqlSockets } from './graphql.ts';
 import { KeepAlive } from './keepalive.ts';
 import { servePlain } from './plain.ts';
