@@ -295,7 +295,7 @@ test('pages of notifications and dashboards of 100 projects take as many stateme
   for (const n of [2, 100]) {
     const { data, statements } = await countDocument(document, { o: app.demo.organization_id, n });
     expect(data.organization.projects.nodes).toHaveLength(n);
-    expect(statements).toBe(SESSION + 8);
+    expect(statements).toBe(SESSION + 7);
   }
 });
 

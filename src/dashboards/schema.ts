@@ -16,8 +16,8 @@ import { loadMember, UserRef } from '../graph/user.ts';
 import { Fault } from '../kernel/fault.ts';
 import { resolvePage } from '../kernel/page.ts';
 import { parseUuid } from '../kernel/uuid.ts';
-import { countDashboards, defaultDashboardOrder, findDashboards, listDashboardsByProject, listOrderedDashboards } from './find.ts';
-import { type Dashboard, heavyFields, listDashboards } from './list.ts';
+import { countDashboards, defaultDashboardOrder, findDashboards, listDashboards, listOrderedDashboards } from './read.ts';
+import { type Dashboard, heavyFields } from './row.ts';
 import { createDashboard, deleteDashboard, patchDashboard, updateDashboard } from './service.ts';
 
 const DashboardRef = builder.objectRef<Dashboard>('Dashboard').implement({
@@ -62,15 +62,9 @@ const DashboardConnection = implementConnection('Dashboard', DashboardRef);
 const DashboardOrder = implementOrder('Dashboard', ['name', 'created']);
 const DashboardPage = implementPage('DashboardPage', DashboardRef);
 
-/** A range of the dashboards of each project: those of one by a statement that reads ids and rows together. */
-const readRange: typeof listDashboardsByProject = async (database, scopes, range, read) => {
-  const [only] = scopes;
-  return only && scopes.length === 1 ? [await listDashboards(only, range, read)] : listDashboardsByProject(database, scopes, range, read);
-};
-
 const readDashboards: typeof listOrderedDashboards = (database, scopes, order, slice, read) =>
   order === defaultDashboardOrder
-    ? readRange(database, scopes, boundsOf(slice, 'asc'), read)
+    ? listDashboards(database, scopes, boundsOf(slice, 'asc'), read)
     : listOrderedDashboards(database, scopes, order, slice, read);
 
 /** Throws `not_found` for a dashboard that is absent, in another project, or hidden from the viewer. */
@@ -108,7 +102,7 @@ builder.objectFields(ProjectRef, (t) => ({
       return resolvePage(
         paging,
         () => context.loadByProject(countDashboards, scope),
-        (range) => context.loadByProject(readRange, scope, boundsOfPage(range), read),
+        (range) => context.loadByProject(listDashboards, scope, boundsOfPage(range), read),
       );
     },
   }),

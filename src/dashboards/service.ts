@@ -4,7 +4,7 @@ import { toJsonText } from '../kernel/jsontext.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import type { SqlClient } from '../platform/database.ts';
 import type { Query } from '../platform/query.ts';
-import { type Dashboard, type DashboardRow, withOrganization } from './list.ts';
+import { type Dashboard, type DashboardRow, withOrganization } from './row.ts';
 
 /** The fields that a PUT replaces. */
 interface DashboardContent {

@@ -6,7 +6,9 @@ import type { ReadWithinBudget, Sized } from '../graph/responsebudget.ts';
 import type { IdRange } from '../kernel/page.ts';
 import { groupRows, pickCounts } from '../kernel/rows.ts';
 import type { Database } from '../platform/database.ts';
-import type { Dashboard } from './list.ts';
+import { type Dashboard, type DashboardRow, withOrganization } from './row.ts';
+
+// Dashboards by their ids, and the lists of projects. One statement reads the lists of all projects that a document names.
 
 /** Dashboards by id; null for one outside the project it is requested in, or one that the viewer may not see. */
 export async function findDashboards(
@@ -46,8 +48,8 @@ function selectByIds(database: Database, requested: readonly InProject[], bytesL
     ) AS weighed`;
 }
 
-/** A range of the list of each of several projects, in two statements for all projects: the ids first, then their rows. */
-export async function listDashboardsByProject(
+/** A range of the list of each project, the oldest first, with the heavy columns of as many rows as in `selectByIds`. */
+export async function listDashboards(
   database: Database,
   scopes: readonly ProjectScope[],
   { above, below, limit, isAscending, offset = 0 }: IdRange,
@@ -55,28 +57,26 @@ export async function listDashboardsByProject(
 ): Promise<Dashboard[][]> {
   const { projectIds, userIds, areAdmins } = describeScopes(scopes);
   const query = isAscending ? database.queryAscending : database.query;
-  const rows = await query<{ id: string; projectId: string }>`
-    SELECT listed.id, wanted.project_id AS "projectId"
-    FROM unnest(${projectIds}::uuid[], ${userIds}::uuid[], ${areAdmins}::boolean[]) AS wanted (project_id, user_id, is_admin)
-    CROSS JOIN LATERAL (
-      SELECT dashboard.id FROM dashboards AS dashboard
-      WHERE dashboard.project_id = wanted.project_id
-        AND (wanted.is_admin OR dashboard.is_public OR dashboard.created_by = wanted.user_id)
-        AND dashboard.id > ${above}::uuid AND dashboard.id < ${below}::uuid
-      ORDER BY dashboard.id DESC LIMIT ${limit} OFFSET ${offset}
-    ) AS listed
-    ORDER BY listed.id DESC`;
-  const scopeOf = new Map(scopes.map((scope) => [scope.projectId, scope]));
-  const requested = rows.flatMap(({ id, projectId }) => {
-    const scope = scopeOf.get(projectId);
-    return scope ? [{ scope, id }] : [];
-  });
-  const found = requested.length > 0 ? await findDashboards(database, requested, read) : [];
-  return groupRows(
-    projectIds,
-    found.filter((dashboard) => dashboard !== null),
-    ({ projectId }) => projectId,
+  const rows = await read(
+    (bytesLeft) => query<DashboardRow & Sized>`
+      SELECT id, project_id AS "projectId", created_by AS "createdById", name, CASE WHEN fits THEN description ELSE '' END AS description,
+        CASE WHEN fits THEN widgets ELSE 'null'::json END AS widgets, is_default AS "isDefault", is_public AS "isPublic", version, created, modified,
+        size AS bytes
+      FROM (
+        SELECT listed.*, sum(size) OVER (ORDER BY id DESC) <= ${bytesLeft}::bigint AS fits
+        FROM unnest(${projectIds}::uuid[], ${userIds}::uuid[], ${areAdmins}::boolean[]) AS wanted (project_id, user_id, is_admin)
+        CROSS JOIN LATERAL (
+          SELECT *, CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(description) + json_bytes(widgets) END AS size
+          FROM dashboards
+          WHERE project_id = wanted.project_id AND (wanted.is_admin OR is_public OR created_by = wanted.user_id)
+            AND id > ${above}::uuid AND id < ${below}::uuid
+          ORDER BY id DESC LIMIT ${limit} OFFSET ${offset}
+        ) AS listed
+      ) AS dashboard
+      ORDER BY id DESC`,
   );
+  const lists = groupRows(projectIds, rows, ({ projectId }) => projectId);
+  return scopes.map((scope, index) => (lists[index] ?? []).map((row) => withOrganization(scope, row)));
 }
 
 /** The default order: the oldest first. */
