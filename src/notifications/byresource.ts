@@ -4,7 +4,7 @@ import type { ReadWithinBudget } from '../graph/responsebudget.ts';
 import { groupRows, pickCounts } from '../kernel/rows.ts';
 import type { Database } from '../platform/database.ts';
 import { type FoundNotification, type ListedRow, loadListed } from './find.ts';
-import { MAX_SEQUENCE } from './list.ts';
+import { MAX_SEQUENCE } from './log.ts';
 
 /**
  * A slice of the notifications about each resource, the newest first: two statements, whatever the number of resources. The ids are

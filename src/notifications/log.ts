@@ -17,6 +17,9 @@ export interface Notification {
   readonly read: boolean;
 }
 
+/** An upper bound of every sequence. */
+export const MAX_SEQUENCE = Number.MAX_SAFE_INTEGER;
+
 /** The feed event that delivers a notification. */
 export interface NotificationEvent extends Shareable {
   readonly type: 'notification';

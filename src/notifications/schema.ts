@@ -14,18 +14,13 @@ import { selectsAny } from '../graph/selection.ts';
 import { Fault } from '../kernel/fault.ts';
 import type { Database } from '../platform/database.ts';
 import { countByResource, listByResource } from './byresource.ts';
-import {
-  countNotificationsByProject,
-  type FoundNotification,
-  findNotifications,
-  findUnread,
-  listNotificationsByProject,
-  pageNotificationsByProject,
-} from './find.ts';
+import { type NotificationFilter, readFilter } from './filter.ts';
+import { type FoundNotification, findNotifications, findUnread } from './find.ts';
 import type { Hubs } from './hubs.ts';
-import { type NotificationFilter, readFilter } from './list.ts';
 import type { Notification } from './log.ts';
-import { countUnread, heavyFields, listNotifications, type MarkResult, markRead, pageNotifications } from './service.ts';
+import { countNotificationsByProject, listNotificationsByProject, pageNotificationsByProject } from './manyprojects.ts';
+import { listNotifications, pageNotifications } from './oneproject.ts';
+import { countUnread, heavyFields, type MarkResult, markRead } from './service.ts';
 
 declare module '../graph/context.ts' {
   interface Services {

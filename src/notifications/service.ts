@@ -1,57 +1,16 @@
 import { type ProjectScope, projectIdsOf, requireRole } from '../access/scope.ts';
 import type { Severity } from '../generated/prisma/enums.ts';
 import type { Services } from '../graph/context.ts';
-import type { Slice } from '../graph/keyset.ts';
-import type { ReadWithinBudget } from '../graph/responsebudget.ts';
 import { Fault } from '../kernel/fault.ts';
 import { toJsonText } from '../kernel/jsontext.ts';
-import { makePage, type Page, type PageRequest, pageOffset, readPage } from '../kernel/page.ts';
 import { pickCounts } from '../kernel/rows.ts';
 import { exceedsBytes } from '../kernel/size.ts';
 import type { Database, SqlClient } from '../platform/database.ts';
 import type { Hubs } from './hubs.ts';
-import { countFiltered, countList, MAX_SEQUENCE, type NotificationFilter, type NotificationList, readListPart } from './list.ts';
 import type { Notification } from './log.ts';
 
 /** The fields that may be large: a list reads them only when they are selected, and within the budget of its response. */
 export const heavyFields: ReadonlySet<string> = new Set(['body', 'data']);
-
-/** A slice of the notifications of a project, the newest first, by cursors: as fast deep in the log as at its end. */
-export async function listNotifications(
-  scope: ProjectScope,
-  { filter, slice }: { filter: NotificationFilter; slice: Slice<number> },
-  read: ReadWithinBudget,
-): Promise<Notification[]> {
-  const { after: below = MAX_SEQUENCE, before: above = 0, limit, backwards: isAscending } = slice;
-  const part = { ...listOf(scope, filter), above, below, limit, offset: 0, isAscending };
-  return read((bytesLeft) => readListPart(scope.database, { ...part, bytesLeft }));
-}
-
-/** One page of the same list (§2.7). Throws `not_found` past the end. */
-export async function pageNotifications(
-  scope: ProjectScope,
-  { filter, ...paging }: PageRequest & { readonly filter: NotificationFilter },
-  read: ReadWithinBudget,
-): Promise<Page<Notification>> {
-  const { database } = scope;
-  const request = readPage(paging);
-  const list = listOf(scope, filter);
-  const isFiltered = list.severity !== null || list.kind !== null;
-  const { count, last } = isFiltered ? { count: await countFiltered(database, list), last: MAX_SEQUENCE } : await countList(database, list);
-  const offset = pageOffset(request, count);
-  // Without a filter the sequences have no gaps: the first one of the page is known, and no rows are skipped by an offset.
-  const isGapless = !isFiltered && list.unread === null;
-  const start = isGapless ? { below: last - offset + 1, offset: 0 } : { below: MAX_SEQUENCE, offset };
-  // With as many rows as there are, none is looked for in vain: behind the last one that passes a filter may be the whole log.
-  const limit = Math.min(request.pageSize, count - offset);
-  const part = { ...list, ...start, above: 0, limit, isAscending: false };
-  const results = await read((bytesLeft) => readListPart(database, { ...part, bytesLeft }));
-  return makePage(request, count, results);
-}
-
-function listOf({ projectId, viewer }: ProjectScope, filter: NotificationFilter): NotificationList {
-  return { ...filter, projectId, userId: viewer.userId };
-}
 
 /** The number of unread notifications in each project. */
 export async function countUnread(database: Database, scopes: readonly ProjectScope[]): Promise<number[]> {

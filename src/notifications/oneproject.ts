@@ -1,25 +1,55 @@
-import type { Severity } from '../generated/prisma/enums.ts';
-import type { Sized } from '../graph/responsebudget.ts';
+import type { ProjectScope } from '../access/scope.ts';
+import type { Slice } from '../graph/keyset.ts';
+import type { ReadWithinBudget, Sized } from '../graph/responsebudget.ts';
+import { makePage, type Page, type PageRequest, pageOffset, readPage } from '../kernel/page.ts';
 import type { Database } from '../platform/database.ts';
 import type { Query } from '../platform/query.ts';
-import type { Notification } from './log.ts';
+import type { NotificationFilter } from './filter.ts';
+import { MAX_SEQUENCE, type Notification } from './log.ts';
 
-/** The conditions of a list, null for none. */
-export interface NotificationFilter {
-  readonly unread: boolean | null;
-  readonly severity: Severity | null;
-  readonly kind: string | null;
+// The list of one project, which nearly every request is for: one statement reads sequences and rows, a page without a filter begins
+// at a known sequence, as a log has no gaps, and no page looks for more rows than its list has. For several projects that would need
+// a bound and a number of rows for each, so their lists have statements of their own, in manyprojects.ts.
+
+/** A slice of the notifications of a project, the newest first, by cursors: as fast deep in the log as at its end. */
+export async function listNotifications(
+  scope: ProjectScope,
+  { filter, slice }: { filter: NotificationFilter; slice: Slice<number> },
+  read: ReadWithinBudget,
+): Promise<Notification[]> {
+  const { after: below = MAX_SEQUENCE, before: above = 0, limit, backwards: isAscending } = slice;
+  const part = { ...listOf(scope, filter), above, below, limit, offset: 0, isAscending };
+  return read((bytesLeft) => readListPart(scope.database, { ...part, bytesLeft }));
 }
 
-type Nullish<Fields> = { readonly [Name in keyof Fields]?: Fields[Name] | undefined };
+/** One page of the same list (§2.7). Throws `not_found` past the end. */
+export async function pageNotifications(
+  scope: ProjectScope,
+  { filter, ...paging }: PageRequest & { readonly filter: NotificationFilter },
+  read: ReadWithinBudget,
+): Promise<Page<Notification>> {
+  const { database } = scope;
+  const request = readPage(paging);
+  const list = listOf(scope, filter);
+  const isFiltered = list.severity !== null || list.kind !== null;
+  const { count, last } = isFiltered ? { count: await countFiltered(database, list), last: MAX_SEQUENCE } : await countList(database, list);
+  const offset = pageOffset(request, count);
+  // Without a filter the sequences have no gaps: the first one of the page is known, and no rows are skipped by an offset.
+  const isGapless = !isFiltered && list.unread === null;
+  const start = isGapless ? { below: last - offset + 1, offset: 0 } : { below: MAX_SEQUENCE, offset };
+  // With as many rows as there are, none is looked for in vain: behind the last one that passes a filter may be the whole log.
+  const limit = Math.min(request.pageSize, count - offset);
+  const part = { ...list, ...start, above: 0, limit, isAscending: false };
+  const results = await read((bytesLeft) => readListPart(database, { ...part, bytesLeft }));
+  return makePage(request, count, results);
+}
 
-/** The filter that a client sends, through any API. An empty kind is no condition, as v1's `?kind=` is none. */
-export function readFilter(filter: Nullish<NotificationFilter> | null | undefined): NotificationFilter {
-  return { unread: filter?.unread ?? null, severity: filter?.severity ?? null, kind: filter?.kind || null };
+function listOf({ projectId, viewer }: ProjectScope, filter: NotificationFilter): NotificationList {
+  return { ...filter, projectId, userId: viewer.userId };
 }
 
 /** The notifications of a project for a user: all of them, or those that pass a filter. */
-export interface NotificationList extends NotificationFilter {
+interface NotificationList extends NotificationFilter {
   readonly projectId: string;
   readonly userId: string;
 }
@@ -37,9 +67,6 @@ interface ListPart extends NotificationList {
 
 type Row = Notification & Sized;
 
-/** An upper bound of every sequence. */
-export const MAX_SEQUENCE = Number.MAX_SAFE_INTEGER;
-
 /**
  * The notifications of a part, with the heavy columns of as many rows as `bytesLeft` allows.
  *
@@ -49,7 +76,7 @@ export const MAX_SEQUENCE = Number.MAX_SAFE_INTEGER;
  * does not evaluate. The lower bound is compared as a row: for two plain bounds the planner would expect few rows, read all of
  * them and sort.
  */
-export function readListPart(database: Database, part: ListPart): Promise<Row[]> {
+function readListPart(database: Database, part: ListPart): Promise<Row[]> {
   const query = part.isAscending ? database.queryAscending : database.query;
   if (part.unread === false) return readRead(query, part);
   return part.kind === null && part.severity === null ? readLog(query, part) : readFiltered(query, part);
@@ -213,10 +240,7 @@ function readRead(query: Query, part: ListPart): Promise<Row[]> {
 }
 
 /** The length of a list without a filter by kind or severity, computed without counting rows; and the last sequence of the log. */
-export async function countList(
-  database: Database,
-  { projectId, userId, unread }: NotificationList,
-): Promise<{ count: number; last: number }> {
+async function countList(database: Database, { projectId, userId, unread }: NotificationList): Promise<{ count: number; last: number }> {
   const [row] = await database.query<{ count: number; last: number }>`
     SELECT coalesce(CASE ${unread}::boolean
         WHEN true THEN unread_notifications(project_id, ${userId}::uuid)
@@ -228,7 +252,7 @@ export async function countList(
 }
 
 /** The length of a list with a filter by kind or severity: counts its rows. */
-export async function countFiltered(database: Database, list: NotificationList): Promise<number> {
+async function countFiltered(database: Database, list: NotificationList): Promise<number> {
   const { projectId, userId, unread, severity, kind } = list;
   const [row] = await database.query<{ count: number }>`
     WITH mark AS (
