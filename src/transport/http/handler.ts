@@ -3,7 +3,7 @@ import express, { type NextFunction, type RequestHandler } from 'express';
 import type { GraphQLSchema } from 'graphql';
 import { admit } from '../../access/admission.ts';
 import { readBearer } from '../../access/credential.ts';
-import { type Allowance, RateLimitFault, type RateLimits, rateLimitHeaders } from '../../access/ratelimits.ts';
+import { addRateLimitHeaders, RateLimitFault, type RateLimits } from '../../access/ratelimits.ts';
 import { Fault } from '../../kernel/fault.ts';
 import type { Pipeline } from '../../pipeline/pipeline.ts';
 import { toFault } from '../../platform/errors.ts';
@@ -15,7 +15,7 @@ import type { ClientAddresses } from './addresses.ts';
 import type { ContextDependencies } from './context.ts';
 import { answerCors } from './cors.ts';
 import { addDesk, type DeskDependencies, deskDocument } from './desk.ts';
-import { type Exchange, exchangeOf, type Middleware } from './exchange.ts';
+import { exchangeOf, type Middleware } from './exchange.ts';
 import { sendFault } from './faults.ts';
 import { addHealth, type HealthDependencies } from './health.ts';
 import { addReference } from './reference.ts';
@@ -112,14 +112,10 @@ function createAdmission(dependencies: HttpDependencies, readProject: ReadProjec
         exchange.viewer = viewer;
       },
     });
-    addRateLimitHeaders(exchange, allowance);
+    addRateLimitHeaders(exchange.headers, allowance);
     exchange.prefetched = prefetched;
     next(fault);
   };
-}
-
-function addRateLimitHeaders({ headers }: Exchange, allowance: Allowance): void {
-  for (const [name, value] of Object.entries(rateLimitHeaders(allowance))) headers.push(name, value);
 }
 
 /** The error handler: any failure becomes a fault in the format of its API. */
@@ -128,7 +124,7 @@ function answerFailure(failure: unknown, request: IncomingMessage, response: Ser
     response.destroy();
     return;
   }
-  if (failure instanceof RateLimitFault) addRateLimitHeaders(exchangeOf(request), failure.allowance);
+  if (failure instanceof RateLimitFault) addRateLimitHeaders(exchangeOf(request).headers, failure.allowance);
   // The router could not decode the path, so that no route matches.
   const fault = failure instanceof URIError ? Fault.notFound() : toFault(failure);
   sendFault(request, response, fault);

@@ -3,7 +3,7 @@ import { type DocumentNode, Kind, type OperationDefinitionNode } from 'graphql';
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL } from 'graphql-ws';
 import { type AdmissionDependencies, admit } from '../../access/admission.ts';
 import { readBearer, readSessionCookie } from '../../access/credential.ts';
-import { type Allowance, rateLimitHeaders } from '../../access/ratelimits.ts';
+import { addRateLimitHeaders } from '../../access/ratelimits.ts';
 import { openProject, type ProjectScope } from '../../access/scope.ts';
 import type { Viewer } from '../../access/viewer.ts';
 import type { Services } from '../../graph/context.ts';
@@ -103,14 +103,9 @@ export async function admitUpgrade(
   return { viewer, onlyProject: { organizationId, projectId }, scope, ticket: null };
 }
 
-/** Appends the RateLimit headers of an allowance. */
-export function addRateLimit(headers: string[], allowance: Allowance): void {
-  headers.push(...Object.entries(rateLimitHeaders(allowance)).flat());
-}
-
 /** The fault of an origin that is not allowed. The client's address is charged, not the user whose cookie or ticket the attempt has. */
 async function rejectOrigin({ rateLimits, addresses }: UpgradeDependencies, { request, headers }: UpgradeRequest): Promise<Fault> {
-  addRateLimit(headers, await rateLimits.spendAnonymous(addresses.of(request)));
+  addRateLimitHeaders(headers, await rateLimits.spendAnonymous(addresses.of(request)));
   return Fault.permissionDenied('The origin is not allowed.');
 }
 
@@ -134,13 +129,13 @@ async function admitTicket(
     const redeemed =
       tickets.length === 1 ? await redeemTicket({ database, userDatabases: services.userDatabases }, ticket) : 'ticket_unknown';
     if (typeof redeemed === 'string') {
-      addRateLimit(headers, await rateLimits.spendAnonymous(addresses.of(request)));
+      addRateLimitHeaders(headers, await rateLimits.spendAnonymous(addresses.of(request)));
       const code = redeemed === 'ticket_expired' ? closeCodes.forbidden : closeCodes.unauthorized;
       return new Rejection(code, redeemed);
     }
     const { viewer, organizationId, projectId, sessionId } = redeemed;
     upgrade.userId = viewer.userId;
-    addRateLimit(headers, await rateLimits.spendUser(viewer.userId));
+    addRateLimitHeaders(headers, await rateLimits.spendUser(viewer.userId));
     if (!isTargetOf(redeemed, target)) return new Rejection(closeCodes.forbidden, 'ticket_target_mismatch');
     const scope = await openProject(database, viewer, { organizationId, projectId });
     return { viewer, onlyProject: { organizationId, projectId }, scope, ticket: { sessionId } };
@@ -172,7 +167,7 @@ async function admitCredential(dependencies: UpgradeDependencies, upgrade: Upgra
       upgrade.userId = userId;
     },
   });
-  addRateLimit(headers, allowance);
+  addRateLimitHeaders(headers, allowance);
   if (fault) throw fault;
   return viewer;
 }

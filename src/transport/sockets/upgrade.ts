@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { GraphQLSchema } from 'graphql';
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL } from 'graphql-ws';
-import { RateLimitFault } from '../../access/ratelimits.ts';
+import { addRateLimitHeaders, RateLimitFault } from '../../access/ratelimits.ts';
 import type { ConsoleOpening } from '../../graph/console.ts';
 import { Fault } from '../../kernel/fault.ts';
 import type { ValidDocuments } from '../../pipeline/documents.ts';
@@ -21,7 +21,6 @@ import { pathPattern, queryText, readPath } from '../http/url.ts';
 import { bindStream } from '../rest/stream.ts';
 import { streams } from '../rest/streams.ts';
 import {
-  addRateLimit,
   admitUpgrade,
   findTarget,
   rejectPath,
@@ -141,7 +140,7 @@ export function createSocketEndpoint(injected: SocketEndpointDependencies): Sock
       socket.on('error', destroyOnError);
       open(upgrade, socket, head, logFields).catch((failure: unknown) => {
         const fault = toFault(failure);
-        if (fault instanceof RateLimitFault) addRateLimit(headers, fault.allowance);
+        if (fault instanceof RateLimitFault) addRateLimitHeaders(headers, fault.allowance);
         metrics.upgradeRefusals.inc({ code: fault.code });
         const log = dependencies.log.child(logFields);
         logCause(fault, { log });
