@@ -121,10 +121,11 @@ export class Consoles {
     const { processId } = this.#sessions;
     const { database, projectId, viewer } = scope;
     const { userId } = viewer;
-    const facts = { id: sessionId, projectId, instanceId, userId, endpoint };
-    const session = this.#sessions.get(sessionId) ?? (await this.#moveHere(database, facts, after));
-    const isOwn = session?.facts.userId === userId && session.facts.instanceId === instanceId && session.facts.projectId === projectId;
-    if (!session) return this.#explainLoss(database, facts);
+    const identity = { id: sessionId, projectId, instanceId, userId, endpoint };
+    const session = this.#sessions.get(sessionId) ?? (await this.#moveHere(database, identity, after));
+    const isOwn =
+      session?.identity.userId === userId && session.identity.instanceId === instanceId && session.identity.projectId === projectId;
+    if (!session) return this.#explainLoss(database, identity);
     if (!isOwn) return 'session_gone';
     const { start, end } = session.scrollback;
     const position = session.isSerial ? (after ?? start) : end;
@@ -137,7 +138,7 @@ export class Consoles {
         try {
           const outcome = await recordAttachment(database, { id: sessionId, userId, clientAddress, processId }, limits.perUser);
           if (outcome === 'too_many_consoles') return outcome;
-          if (outcome === 'lost' || !this.#sessions.isRunning(session)) return await this.#explainLoss(database, facts);
+          if (outcome === 'lost' || !this.#sessions.isRunning(session)) return await this.#explainLoss(database, identity);
           // The pause has a limit: by now the scrollback may have dropped output that a slow client needs.
           return position < session.scrollback.start ? 'after_not_kept' : this.#attach(scope, session, client, position);
         } finally {
@@ -161,7 +162,7 @@ export class Consoles {
     session.attach(client, position);
     if (session.isLineClosed) void this.#sessions.end(session, 'console_closed');
     return {
-      kind: session.facts.endpoint.kind,
+      kind: session.identity.endpoint.kind,
       receive: (bytes) => session.receive(client, bytes),
       detach: () => {
         lease.stop();
@@ -171,33 +172,33 @@ export class Consoles {
   }
 
   /** Why a client cannot be attached to a session that does not run here. */
-  async #explainLoss(database: Database, facts: SessionIdentity): Promise<ConsoleRejection> {
-    return (await isSessionRunning(database, facts)) ? 'restart' : 'session_gone';
+  async #explainLoss(database: Database, identity: SessionIdentity): Promise<ConsoleRejection> {
+    return (await isSessionRunning(database, identity)) ? 'restart' : 'session_gone';
   }
 
   /** Moves a running session here from its process; null if it is not running. The same requests of a user share one claim. */
-  #moveHere(database: Database, facts: SessionIdentity, after: number | null): Promise<LiveSession | null> {
-    const key = `${facts.userId} ${facts.projectId} ${facts.instanceId} ${facts.id}`;
-    return getOrInsert(this.#claims, key, () => this.#claim(database, facts, after).finally(() => this.#claims.delete(key)));
+  #moveHere(database: Database, identity: SessionIdentity, after: number | null): Promise<LiveSession | null> {
+    const key = `${identity.userId} ${identity.projectId} ${identity.instanceId} ${identity.id}`;
+    return getOrInsert(this.#claims, key, () => this.#claim(database, identity, after).finally(() => this.#claims.delete(key)));
   }
 
   /**
    * Claims a session, waits for the output that the process that ran it stores, and takes both. If this fails half-way, the output stays
    * stored: the next claim finds it, in any process.
    */
-  async #claim(database: Database, facts: SessionIdentity, after: number | null): Promise<LiveSession | null> {
+  async #claim(database: Database, identity: SessionIdentity, after: number | null): Promise<LiveSession | null> {
     if (this.#isClosed) throw Fault.unavailable(new Error('this process is closing'));
     const { processId } = this.#sessions;
-    const formerProcessIds = await claimSession(database, { ...facts, processId });
+    const formerProcessIds = await claimSession(database, { ...identity, processId });
     if (!formerProcessIds) return null;
-    const handover = await this.#awaitHandover(database, facts.id, formerProcessIds);
-    const taken = await this.#take(database, facts.id);
+    const handover = await this.#awaitHandover(database, identity.id, formerProcessIds);
+    const taken = await this.#take(database, identity.id);
     // The client may have reconnected to the process that ran the session, which then has it again.
     if (!taken) return null;
     const { bytesIn, bytesOut } = taken;
     // The process that ran it has died, and its last output is lost: the session continues at a position that no client can have.
     const withoutOutput = { position: Math.max(bytesOut, after ?? 0) + 1, scrollback: new Uint8Array() };
-    return this.#sessions.open(facts, { ...(handover ?? withoutOutput), bytesIn, bytesOut });
+    return this.#sessions.open(identity, { ...(handover ?? withoutOutput), bytesIn, bytesOut });
   }
 
   /**

@@ -61,7 +61,7 @@ export class LiveSession {
 
   /** `onLineClosed` runs when the console closes the line or cannot be reached; `failure` is null after a clean close. */
   constructor(
-    readonly facts: SessionIdentity,
+    readonly identity: SessionIdentity,
     private readonly onLineClosed: (failure: Error | null) => void,
     continuation?: Continuation,
   ) {
@@ -73,7 +73,7 @@ export class LiveSession {
   }
 
   get isSerial(): boolean {
-    return this.facts.endpoint.kind === 'serial';
+    return this.identity.endpoint.kind === 'serial';
   }
 
   get client(): ConsoleClient | null {
@@ -200,7 +200,7 @@ export class LiveSession {
       buffer: () => this.#buffers.acquire(),
       callback: (length: number, buffer: Uint8Array) => line.destroyed || this.#onOutput(length, buffer),
     };
-    const line: Socket = connectEndpoint(this.facts.endpoint, reader);
+    const line: Socket = connectEndpoint(this.identity.endpoint, reader);
     let failure: Error | null = null;
     line.on('error', (error) => {
       failure = error;

@@ -56,7 +56,7 @@ export class Sessions {
   }
 
   isRunning(session: LiveSession): boolean {
-    return this.#running.get(session.facts.id) === session;
+    return this.#running.get(session.identity.id) === session;
   }
 
   /** The number of sessions that run here, with a client attached and without. */
@@ -67,21 +67,21 @@ export class Sessions {
   }
 
   /** Starts a session, or continues one that ran in another process. */
-  open(facts: SessionIdentity, continuation?: Continuation): LiveSession {
+  open(identity: SessionIdentity, continuation?: Continuation): LiveSession {
     const onLineClosed = (failure: Error | null) => {
       this.#endLine(session, failure).catch((error: unknown) => this.dependencies.log.warn({ err: error }, 'a console did not end well'));
     };
-    const session: LiveSession = new LiveSession(facts, onLineClosed, continuation);
-    this.#running.set(facts.id, session);
+    const session: LiveSession = new LiveSession(identity, onLineClosed, continuation);
+    this.#running.set(identity.id, session);
     return session;
   }
 
   /** Ends a session that runs here, and saves its end in the database. Never rejects. */
   async end(session: LiveSession, reason: ConsoleEnd): Promise<void> {
     if (!this.isRunning(session)) return;
-    this.#running.delete(session.facts.id);
+    this.#running.delete(session.identity.id);
     session.stop(reason);
-    this.dependencies.log.info({ session_id: session.facts.id, reason }, 'console session ended');
+    this.dependencies.log.info({ session_id: session.identity.id, reason }, 'console session ended');
     this.#unsavedEnds.set(session, { reason, endedAt: performance.now() });
     // A save that fails is repeated by the next run of the job.
     await this.#trySaveEnds();
@@ -109,7 +109,7 @@ export class Sessions {
 
   /** Ends a session whose line is closed. The poll comes first, as the database may have a more precise reason. */
   async #endLine(session: LiveSession, failure: Error | null): Promise<void> {
-    if (failure) this.dependencies.log.info({ err: failure, session_id: session.facts.id }, 'a console failed');
+    if (failure) this.dependencies.log.info({ err: failure, session_id: session.identity.id }, 'a console failed');
     await this.#poll([session]).catch(() => {});
     // Without a client the session stays: a client that reconnects gets the rest of the output, and then the end.
     if (session.client) await this.end(session, failure ? 'console_unreachable' : 'console_closed');
@@ -120,10 +120,10 @@ export class Sessions {
     await this.#endEach(polled, (session) => this.#findTimeout(session));
     const running = polled.filter((session) => this.isRunning(session));
     if (running.length === 0) return;
-    const ids = running.map(({ facts }) => facts.id);
+    const ids = running.map(({ identity }) => identity.id);
     const snapshots = await readSnapshots(this.dependencies.database, ids);
-    await this.#endEach(running, (session) => findEndReason(session, snapshots.get(session.facts.id)));
-    const claimed = running.filter(({ facts }) => snapshots.get(facts.id)?.processId !== this.processId);
+    await this.#endEach(running, (session) => findEndReason(session, snapshots.get(session.identity.id)));
+    const claimed = running.filter(({ identity }) => snapshots.get(identity.id)?.processId !== this.processId);
     await Promise.all(claimed.map((session) => this.#handOver(session, 'taken_over')));
   }
 
@@ -146,7 +146,7 @@ export class Sessions {
   /** Stores a session for the process that has claimed it, or for the one that will claim it when this process stops. */
   #handOver(session: LiveSession, closing: 'taken_over' | 'restart'): Promise<void> {
     if (!this.isRunning(session)) return Promise.resolve();
-    this.#running.delete(session.facts.id);
+    this.#running.delete(session.identity.id);
     const handover = this.#storeHandover(session, closing).finally(() => this.#handovers.delete(handover));
     this.#handovers.add(handover);
     return handover;
@@ -157,7 +157,7 @@ export class Sessions {
     const { start, end } = session.scrollback;
     const handover = { position: end, scrollback: session.scrollback.readFrom(start) };
     await saveHandover(this.dependencies.database, this.processId, countsOf(session), handover).catch((failure: unknown) =>
-      this.dependencies.log.warn({ err: failure, session_id: session.facts.id }, 'a console session could not be handed over'),
+      this.dependencies.log.warn({ err: failure, session_id: session.identity.id }, 'a console session could not be handed over'),
     );
   }
 
@@ -197,14 +197,14 @@ export class Sessions {
 export const inactiveStatuses: ReadonlySet<InstanceStatus> = new Set(['stopped', 'suspended']);
 
 /** The reason by which a session must end, according to the database; null if it may continue. */
-function findEndReason({ facts }: LiveSession, snapshot: SessionSnapshot | undefined): ConsoleEnd | null {
+function findEndReason({ identity }: LiveSession, snapshot: SessionSnapshot | undefined): ConsoleEnd | null {
   if (!snapshot) return 'instance_gone';
   if (snapshot.end) return snapshot.end;
   if (snapshot.status === null || snapshot.status === 'deleted') return 'instance_gone';
   if (inactiveStatuses.has(snapshot.status)) return 'instance_not_running';
-  return snapshot.endpoint && isSameEndpoint(snapshot.endpoint, facts.endpoint) ? null : 'console_moved';
+  return snapshot.endpoint && isSameEndpoint(snapshot.endpoint, identity.endpoint) ? null : 'console_moved';
 }
 
-function countsOf({ facts, bytesIn, bytesOut }: LiveSession): ByteCounts {
-  return { id: facts.id, bytesIn, bytesOut };
+function countsOf({ identity, bytesIn, bytesOut }: LiveSession): ByteCounts {
+  return { id: identity.id, bytesIn, bytesOut };
 }

@@ -16,7 +16,7 @@ export interface Shareable {
  * `onReadable`; where `needsFetch` is true, it calls `fetch` first. A consumer that stops reading holds no events but what
  * it has fetched, and `release` drops that. As an async iterator the source serves consumers that wait for each event.
  */
-export abstract class Source<Event extends object = object> implements AsyncIterableIterator<Event, undefined>, Consumer {
+export abstract class Source<Event extends object = object> implements AsyncIterableIterator<Event, undefined> {
   consumer: Consumer | null = null;
   #isEnded = false;
   #onEnd: (() => void) | null = null;
@@ -54,7 +54,8 @@ export abstract class Source<Event extends object = object> implements AsyncIter
     this.#onEnd = release;
   }
 
-  onReadable(): void {
+  /** Tells the consumer that there may be an event to read, or that the source has ended. */
+  notify(): void {
     this.consumer?.onReadable();
   }
 
@@ -64,7 +65,7 @@ export abstract class Source<Event extends object = object> implements AsyncIter
     this.#isEnded = true;
     this.#failure = failure;
     this.#onEnd?.();
-    this.onReadable();
+    this.notify();
   }
 
   [Symbol.asyncIterator](): this {

@@ -168,7 +168,7 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
   goBack(fork: number): void {
     this.#fork = fork;
     this.#dropBatch();
-    this.onReadable();
+    this.notify();
   }
 
   override end(failure: unknown = null): void {
@@ -327,7 +327,7 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
       if (this.isEnded) throw Fault.unavailable('the feed has ended');
       return query(database);
     };
-    return this.#query((database) => this.#hubs.reads.run(this.#scope.viewer.userId, () => queryIfOpen(database)));
+    return this.#query((database) => this.#hubs.logQueries.run(this.#scope.viewer.userId, () => queryIfOpen(database)));
   }
 
   /** A query that is retried during an outage of the database: a feed that has begun continues when the database is back. */

@@ -1,5 +1,4 @@
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
-import type { Consumer } from '../graph/source.ts';
 import { coalesceCalls } from '../kernel/coalesce.ts';
 import { getOrInsert } from '../kernel/map.ts';
 import type { Evictable, MemoryBudget } from '../kernel/memorybudget.ts';
@@ -32,8 +31,11 @@ interface Reader {
   isStale: boolean;
 }
 
-/** A subscriber. `onReadable` runs when entries are available, `end` at shutdown. */
-export interface Subscriber extends Consumer {
+/** A feed, as its hub calls it. */
+export interface Subscriber {
+  /** Called when entries, or a read state, are available. */
+  notify(): void;
+  /** Called at shutdown. */
   end(): void;
   /**
    * Called when the log went back: the database was restored from a backup, or a standby that lacked entries was promoted. The entries
@@ -230,7 +232,7 @@ export class Hub implements Evictable {
   }
 
   /** The entry at the position; null where there is none. */
-  end(): LogCheckpoint | null {
+  lastEntry(): LogCheckpoint | null {
     return this.#lastId === null ? null : { projectId: this.projectId, sequence: this.position, id: this.#lastId };
   }
 
@@ -242,9 +244,9 @@ export class Hub implements Evictable {
   }
 
   #remember(): void {
-    const end = this.end();
-    if (!end || end.sequence - (this.#olderCheckpoints.at(-1)?.sequence ?? Number.NEGATIVE_INFINITY) < CHECKPOINT_INTERVAL) return;
-    this.#olderCheckpoints.push(end);
+    const last = this.lastEntry();
+    if (!last || last.sequence - (this.#olderCheckpoints.at(-1)?.sequence ?? Number.NEGATIVE_INFINITY) < CHECKPOINT_INTERVAL) return;
+    this.#olderCheckpoints.push(last);
     if (this.#olderCheckpoints.length > MAX_CHECKPOINTS) this.#olderCheckpoints.splice(1, 1);
   }
 
@@ -317,7 +319,7 @@ export class Hub implements Evictable {
   async #notify(followers: Iterable<Follower>): Promise<void> {
     let startedAt = performance.now();
     for (const { subscriber } of followers) {
-      subscriber.onReadable();
+      subscriber.notify();
       const tookMs = performance.now() - startedAt;
       if (tookMs < BROADCAST_SLICE_MS) continue;
       this.dependencies.throttle.recordTime(tookMs);

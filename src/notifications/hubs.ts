@@ -11,7 +11,7 @@ import { Throttle } from './throttle.ts';
 
 const POLL_INTERVAL_MS = 750;
 /** Lagging feeds read the log themselves: if all did at once, they would take every connection to the database. */
-const READS_AT_ONCE = 4;
+const LOG_QUERIES_AT_ONCE = 4;
 /** The bytes of the windows of all hubs. */
 const MAX_WINDOW_BYTES = 32 * 1024 * 1024;
 /** The bytes of the batches that lagging feeds have fetched and not delivered. */
@@ -36,8 +36,8 @@ export class Hubs {
    * sequence does not show a log that went back and grew again.
    */
   #mustVerify = false;
-  /** The queries that serve a single feed, by user. */
-  readonly reads = new FairLimit(READS_AT_ONCE);
+  /** Limits the queries of the log that serve a single feed, by user. */
+  readonly logQueries = new FairLimit(LOG_QUERIES_AT_ONCE);
   /** The budget of the batches that lagging feeds have fetched. */
   readonly replays = new MemoryBudget(MAX_REPLAY_BYTES);
 
@@ -83,7 +83,7 @@ export class Hubs {
       lag = Math.max(lag, measured.lag);
       backlog = Math.max(backlog, measured.backlog);
     }
-    return { lag, backlog, waiting: this.reads.waiting };
+    return { lag, backlog, waiting: this.logQueries.waiting };
   }
 
   close(): void {
@@ -131,8 +131,8 @@ export class Hubs {
 
   async #verify(): Promise<void> {
     this.#mustVerify = false;
-    const ends = [...this.#hubs.values()].map((hub) => hub.end()).filter((end): end is LogCheckpoint => end !== null);
-    for (const projectId of await findReplaced(this.dependencies.database, ends)) {
+    const entries = [...this.#hubs.values()].map((hub) => hub.lastEntry()).filter((entry): entry is LogCheckpoint => entry !== null);
+    for (const projectId of await findReplaced(this.dependencies.database, entries)) {
       const hub = this.#hubs.get(projectId);
       if (hub) await this.#abandon(hub);
     }
