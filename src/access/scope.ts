@@ -39,6 +39,11 @@ export function projectIdsOf(scopes: readonly ProjectScope[]): string[] {
   return scopes.map(({ projectId }) => projectId);
 }
 
+/** The ids of objects, and those of their projects, as two columns for `unnest`. */
+export function columnsOf(requested: readonly InProject[]): { ids: string[]; projectIds: string[] } {
+  return { ids: requested.map(({ id }) => id), projectIds: requested.map(({ scope }) => scope.projectId) };
+}
+
 /** The ids of a project. Without an organization, the project's id alone decides. */
 export interface ProjectIds {
   readonly organizationId?: string | null | undefined;

@@ -1,4 +1,4 @@
-import type { InProject } from '../access/scope.ts';
+import { columnsOf, type InProject } from '../access/scope.ts';
 import type { Task } from '../generated/prisma/client.ts';
 import type { TaskStatus } from '../generated/prisma/enums.ts';
 import { boundsOf, type Slice } from '../graph/keyset.ts';
@@ -27,8 +27,7 @@ export async function listInstanceTasks(
 ): Promise<Task[][]> {
   if (order !== defaultTaskOrder || selectTaskStatuses(filter)) return searchInstanceTasks(database, instances, filter, order, slice);
   const { above, below, limit, isAscending } = boundsOf(slice, 'desc');
-  const instanceIds = instances.map(({ id }) => id);
-  const projectIds = instances.map(({ scope }) => scope.projectId);
+  const { ids: instanceIds, projectIds } = columnsOf(instances);
   const query = isAscending ? database.queryAscending : database.query;
   const rows = await query<InstanceTask>`
     SELECT listed.* FROM unnest(${instanceIds}::uuid[], ${projectIds}::uuid[]) AS wanted (instance_id, project_id)
@@ -56,8 +55,7 @@ async function searchInstanceTasks(
   const range = rangeOf(slice, order, { known: taskStatuses, wanted: selectTaskStatuses(filter) ?? taskStatuses });
   const { createdBounds, statuses, idsAbove, idsBelow, limit, scanColumn, isAscending } = range;
   const query = isAscending ? database.queryAscending : database.query;
-  const instanceIds = instances.map(({ id }) => id);
-  const projectIds = instances.map(({ scope }) => scope.projectId);
+  const { ids: instanceIds, projectIds } = columnsOf(instances);
   const rows = await query<TaskRow>`
     SELECT task.id, task.project_id AS "projectId", task.instance_id AS "instanceId", task.kind, task.status, '' AS error,
       task.created, task.started, task.finished
@@ -90,8 +88,7 @@ export async function countInstanceTasks(
   filter: InstanceTaskFilter,
 ): Promise<number[]> {
   const statuses = selectTaskStatuses(filter);
-  const instanceIds = instances.map(({ id }) => id);
-  const projectIds = instances.map(({ scope }) => scope.projectId);
+  const { ids: instanceIds, projectIds } = columnsOf(instances);
   const rows = await database.query<{ instanceId: string | null; count: number | null }>`
     SELECT wanted.instance_id AS "instanceId",
       (CASE WHEN ${statuses}::text[] IS NULL

@@ -1,4 +1,4 @@
-import { hasRole, type InProject, type ProjectScope, projectIdsOf, requireRole } from '../access/scope.ts';
+import { columnsOf, hasRole, type InProject, type ProjectScope, projectIdsOf, requireRole } from '../access/scope.ts';
 import type { ConsoleSession as ConsoleSessionRow, Prisma } from '../generated/prisma/client.ts';
 import { boundsOf, type Slice, sliceById } from '../graph/keyset.ts';
 import { pickInProject } from '../graph/node.ts';
@@ -126,8 +126,7 @@ export async function countInstanceSessions(database: Database, instances: reado
  * of sessions that they may not see: whoever opens the console ends that session.
  */
 export async function findOccupied(database: Database, instances: readonly InProject[]): Promise<boolean[]> {
-  const instanceIds = instances.map(({ id }) => id);
-  const projectIds = instances.map(({ scope }) => scope.projectId);
+  const { ids: instanceIds, projectIds } = columnsOf(instances);
   const rows = await database.query<{ instanceId: string | null; count: number | null }>`
     SELECT wanted.instance_id AS "instanceId", (
         SELECT count(*) FROM console_sessions AS session
@@ -140,11 +139,8 @@ export async function findOccupied(database: Database, instances: readonly InPro
 
 /** The parameters of the statements of the lists above. A null in `userIds` stands for the sessions of all users. */
 function listWanted(instances: readonly InProject[]) {
-  return {
-    instanceIds: instances.map(({ id }) => id),
-    projectIds: instances.map(({ scope }) => scope.projectId),
-    userIds: instances.map(({ scope }) => visibleTo(scope).userId ?? null),
-  };
+  const { ids: instanceIds, projectIds } = columnsOf(instances);
+  return { instanceIds, projectIds, userIds: instances.map(({ scope }) => visibleTo(scope).userId ?? null) };
 }
 
 /**

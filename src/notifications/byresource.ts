@@ -1,4 +1,4 @@
-import type { InProject } from '../access/scope.ts';
+import { columnsOf, type InProject } from '../access/scope.ts';
 import type { Slice } from '../graph/keyset.ts';
 import type { ReadWithinBudget } from '../graph/responsebudget.ts';
 import { groupRows, pickCounts } from '../kernel/rows.ts';
@@ -16,8 +16,7 @@ export async function listByResource(
   { before: above = 0, after: below = MAX_SEQUENCE, limit, backwards }: Slice<number>,
   read: ReadWithinBudget,
 ): Promise<FoundNotification[][]> {
-  const ids = resources.map(({ id }) => id);
-  const projectIds = resources.map(({ scope }) => scope.projectId);
+  const { ids, projectIds } = columnsOf(resources);
   const query = backwards ? database.queryAscending : database.query;
   const rows = await query<ListedRow & { readonly id: string }>`
     SELECT listed.id, wanted.id AS "parentId" FROM unnest(${ids}::text[], ${projectIds}::uuid[]) AS wanted (id, project_id)
@@ -34,8 +33,7 @@ export async function listByResource(
 
 /** The number of notifications about each resource. */
 export async function countByResource(database: Database, resources: readonly InProject[]): Promise<number[]> {
-  const ids = resources.map(({ id }) => id);
-  const projectIds = resources.map(({ scope }) => scope.projectId);
+  const { ids, projectIds } = columnsOf(resources);
   const rows = await database.query<{ resourceId: string | null; count: number | null }>`
     SELECT wanted.id AS "resourceId",
       (SELECT count(*) FROM notifications

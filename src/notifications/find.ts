@@ -1,4 +1,4 @@
-import type { InProject, ProjectScope } from '../access/scope.ts';
+import { columnsOf, type InProject, type ProjectScope } from '../access/scope.ts';
 import { pickInProject } from '../graph/node.ts';
 import type { ReadWithinBudget, Sized } from '../graph/responsebudget.ts';
 import type { Database, SqlClient } from '../platform/database.ts';
@@ -24,8 +24,7 @@ function selectByIds(
   requested: readonly InProject[],
   bytesLeft: number | null,
 ): Promise<Array<FoundNotification & Sized>> {
-  const ids = requested.map(({ id }) => id);
-  const projectIds = requested.map(({ scope }) => scope.projectId);
+  const { ids, projectIds } = columnsOf(requested);
   const userIds = requested.map(({ scope }) => scope.viewer.userId);
   return database.query<FoundNotification & Sized>`
     SELECT id, "projectId", sequence, kind, severity, title, CASE WHEN fits THEN body ELSE '' END AS body,

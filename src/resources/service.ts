@@ -1,4 +1,4 @@
-import { type InProject, type ProjectScope, projectIdsOf } from '../access/scope.ts';
+import { columnsOf, type InProject, type ProjectScope, projectIdsOf } from '../access/scope.ts';
 import type { Backup, Snapshot, SshKey, Volume, Vpc } from '../generated/prisma/client.ts';
 import type { ResourceKind } from '../generated/prisma/enums.ts';
 import { boundsOf, type Slice, sliceById } from '../graph/keyset.ts';
@@ -152,8 +152,7 @@ export async function listInstanceResources(
   slice: Slice<string>,
 ): Promise<InstanceResource[][]> {
   const { above, below, limit, isAscending } = boundsOf(slice, 'asc');
-  const instanceIds = instances.map(({ id }) => id);
-  const projectIds = instances.map(({ scope }) => scope.projectId);
+  const { ids: instanceIds, projectIds } = columnsOf(instances);
   const query = isAscending ? database.queryAscending : database.query;
   const rows = await query<StoredRow>`
     SELECT listed.* FROM unnest(${instanceIds}::uuid[], ${projectIds}::uuid[]) AS wanted (instance_id, project_id)
@@ -188,8 +187,7 @@ export async function listInstanceVolumes(
   const range = rangeOf(slice, order);
   const { nameBounds, createdBounds, limit, scanColumn, isAscending } = range;
   const query = isAscending ? database.queryAscending : database.query;
-  const instanceIds = instances.map(({ id }) => id);
-  const projectIds = instances.map(({ scope }) => scope.projectId);
+  const { ids: instanceIds, projectIds } = columnsOf(instances);
   const rows = await query<StoredRow>`
     SELECT listed.id, listed.project_id AS "projectId", listed.instance_id AS "instanceId", listed.name, listed.size_gb AS "sizeGb", listed.created
     FROM unnest(${instanceIds}::uuid[], ${projectIds}::uuid[]) AS wanted (instance_id, project_id)
@@ -216,8 +214,7 @@ export async function countInstanceResources(
   instances: readonly InProject[],
   kind: InstanceResourceKind,
 ): Promise<number[]> {
-  const instanceIds = instances.map(({ id }) => id);
-  const projectIds = instances.map(({ scope }) => scope.projectId);
+  const { ids: instanceIds, projectIds } = columnsOf(instances);
   const rows = await database.query<{ instanceId: string | null; count: number | null }>`
     SELECT wanted.instance_id AS "instanceId",
       (CASE ${kind}::text
