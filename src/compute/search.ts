@@ -2,7 +2,7 @@ import { type ProjectScope, projectIdsOf } from '../access/scope.ts';
 import type { Instance } from '../generated/prisma/client.ts';
 import type { InstanceStatus } from '../generated/prisma/enums.ts';
 import type { Slice } from '../graph/keyset.ts';
-import { type Order, type Range, rangeOf, sortRows } from '../graph/order.ts';
+import { boundsOfPrefix, type Order, type Range, rangeOf, sortRows } from '../graph/order.ts';
 import { groupRows, pickCounts } from '../kernel/rows.ts';
 import type { Database } from '../platform/database.ts';
 import type { InstanceAttention } from './attention.ts';
@@ -83,7 +83,7 @@ async function choosePaths(
   // In the order of the names, the matches of a prefix are adjacent: the scan reads them directly.
   const prefix = order.field === 'name' || !filter.namePrefix ? null : filter.namePrefix;
   if (region === null && plan === null && prefix === null) return partitions.map(() => null);
-  const nameBounds = boundsOfNames(prefix ?? '');
+  const nameBounds = boundsOfPrefix(prefix ?? '');
   const limit = MAX_SORTED + 1;
   const rows = await database.query<{ region: number | null; plan: number | null; prefix: number | null }>`
     SELECT
@@ -108,12 +108,6 @@ async function choosePaths(
     const [path] = given.toSorted((a, b) => (counts[a] ?? 0) - (counts[b] ?? 0));
     return path && (counts[path] ?? 0) <= MAX_SORTED ? path : null;
   });
-}
-
-/** The range of the names that begin with `prefix`. */
-function boundsOfNames(prefix: string): Range['nameBounds'] {
-  return rangeOf({ after: undefined, before: undefined, limit: 0, backwards: false }, { field: 'id', direction: 'asc' }, { prefix })
-    .nameBounds;
 }
 
 /**
@@ -230,7 +224,7 @@ export async function countMatchingInstances(database: Database, projectIds: rea
   const { region = null, plan = null, attention = null } = filter;
   const prefix = filter.namePrefix ?? '';
   const path: AccessPath = attention ?? (prefix === '' ? (region === null ? 'plan' : 'region') : 'prefix');
-  const nameBounds = boundsOfNames(prefix);
+  const nameBounds = boundsOfPrefix(prefix);
   const now = new Date();
   const partitions = projectIds.flatMap((projectId) => selectInstanceStatuses(filter).map((status) => ({ projectId, status })));
   const rows = await database.query<{ projectId: string | null; count: number }>`

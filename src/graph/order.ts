@@ -96,6 +96,13 @@ interface PlaceBounds {
   readonly below: Place;
 }
 
+/** The bounds of the names that begin with a prefix. */
+export function boundsOfPrefix(prefix: string): PlaceBounds {
+  return { above: { value: prefix, id: FIRST_ID }, below: { value: prefix + AFTER_NAMES, id: LAST_ID } };
+}
+
+const allTimes: PlaceBounds = { above: { value: FIRST_TIMESTAMP, id: FIRST_ID }, below: { value: LAST_TIMESTAMP, id: LAST_ID } };
+
 /**
  * A slice of an ordered list, as the parameters of a statement. The bounds are exclusive and given for every field; those of
  * fields that do not bound the slice include all rows, except that names must begin with `prefix`.
@@ -136,13 +143,13 @@ export function rangeOf(slice: Slice<string>, order: Order, { known = [''], want
   const isById = order.field === 'id';
   const idBound = (place: Place | null, unbounded: string) => (status: string) =>
     place && (isById || (order.field === 'status' && place.value === status)) ? place.id : unbounded;
-  const boundsOfField = (field: Orderable, first: string, last: string) => ({
-    above: order.field === field && above && compareText(above.value, first) >= 0 ? above : { value: first, id: FIRST_ID },
-    below: order.field === field && below && compareText(below.value, last) <= 0 ? below : { value: last, id: LAST_ID },
+  const boundsOfField = (field: Orderable, { above: first, below: last }: PlaceBounds): PlaceBounds => ({
+    above: order.field === field && above && compareText(above.value, first.value) >= 0 ? above : first,
+    below: order.field === field && below && compareText(below.value, last.value) <= 0 ? below : last,
   });
   return {
-    nameBounds: boundsOfField('name', prefix, prefix + AFTER_NAMES),
-    createdBounds: boundsOfField('created', FIRST_TIMESTAMP, LAST_TIMESTAMP),
+    nameBounds: boundsOfField('name', boundsOfPrefix(prefix)),
+    createdBounds: boundsOfField('created', allTimes),
     statuses,
     idsAbove: statuses.map(idBound(above, FIRST_ID)),
     idsBelow: statuses.map(idBound(below, LAST_ID)),
