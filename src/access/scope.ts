@@ -99,8 +99,10 @@ function readAccessKey(userId: string, ids: ProjectIds): AccessKey | null {
   return parsed && { userId, ...parsed };
 }
 
+export type ParsedProjectIds = Omit<AccessKey, 'userId'>;
+
 /** The ids in lower case; null for a malformed one. */
-export function parseProjectIds(ids: ProjectIds): Omit<AccessKey, 'userId'> | null {
+export function parseProjectIds(ids: ProjectIds): ParsedProjectIds | null {
   const hasOrganization = ids.organizationId !== null && ids.organizationId !== undefined;
   const organizationId = parseUuid(ids.organizationId);
   const projectId = parseUuid(ids.projectId);

@@ -5,6 +5,7 @@ import type { Lease, Revocable } from '../access/revocation.ts';
 import {
   type InProject,
   openProject,
+  type ParsedProjectIds,
   type PrefetchedProject,
   type ProjectIds,
   type ProjectScope,
@@ -16,7 +17,6 @@ import { Fault } from '../kernel/fault.ts';
 import { toJsonText } from '../kernel/jsontext.ts';
 import { getOrInsert } from '../kernel/map.ts';
 import type { KeyedSemaphore } from '../kernel/semaphore.ts';
-import { parseUuid } from '../kernel/uuid.ts';
 import type { Database } from '../platform/database.ts';
 import type { Logger } from '../platform/logger.ts';
 import { ResponseBudget, type ResponseContext, type ResponseLimits } from './responsebudget.ts';
@@ -202,10 +202,9 @@ export function createContext(source: ContextSource): Context {
     requireSession: () => requireSession(requireViewer()),
     async openProject(ids) {
       const requester = requireViewer();
-      const only = source.onlyProject;
-      if (only && !isOnly(only, ids)) throw Fault.notFound();
       const parsed = parseProjectIds(ids);
-      if (!parsed) throw Fault.notFound();
+      const only = source.onlyProject;
+      if (!parsed || (only && !isOnly(only, parsed))) throw Fault.notFound();
       scopes ??= new Map();
       const key = `${parsed.organizationId}/${parsed.projectId}`;
       const scope = await getOrInsert(scopes, key, async () => {
@@ -257,7 +256,6 @@ async function runAll(callbacks: readonly FinishResult[], result: ExecutionResul
   for (const callback of callbacks) await callback(result);
 }
 
-function isOnly(only: NonNullable<Context['onlyProject']>, { organizationId, projectId }: ProjectIds): boolean {
-  const hasOrganization = organizationId !== null && organizationId !== undefined;
-  return only.projectId === parseUuid(projectId) && (!hasOrganization || only.organizationId === parseUuid(organizationId));
+function isOnly(only: NonNullable<Context['onlyProject']>, { organizationId, projectId }: ParsedProjectIds): boolean {
+  return projectId === only.projectId && (organizationId === null || organizationId === only.organizationId);
 }
