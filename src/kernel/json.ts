@@ -1,15 +1,13 @@
-import { exceedsDepth } from './depth.ts';
+import { exceedsDepth, MAX_JSON_DEPTH } from './depth.ts';
 import { sortedText } from './exactjson.ts';
 import { JsonText } from './jsontext.ts';
 import { exceedsBytes } from './size.ts';
 import { textProblem } from './text.ts';
 
-const MAX_DEPTH = 500;
-
 /** Why a JSON value cannot be stored exactly as it was sent, or null. */
 export function jsonProblem(input: unknown, maxBytes: number): string | null {
   const value = input instanceof JsonText ? input.value : input;
-  if (exceedsDepth(value, MAX_DEPTH)) return `Nested deeper than ${MAX_DEPTH} levels.`;
+  if (exceedsDepth(value, MAX_JSON_DEPTH)) return `Nested deeper than ${MAX_JSON_DEPTH} levels.`;
   return contentProblem(value) ?? (exceedsBytes(input, maxBytes) ? sizeProblem(maxBytes) : null);
 }
 

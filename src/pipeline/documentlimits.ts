@@ -2,7 +2,7 @@ import { maxAliasesPlugin } from '@escape.tech/graphql-armor-max-aliases';
 import { maxTokensPlugin } from '@escape.tech/graphql-armor-max-tokens';
 import { Lexer, Source, TokenKind } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
-import { exceedsDepth } from '../kernel/depth.ts';
+import { exceedsDepth, MAX_REQUEST_DEPTH } from '../kernel/depth.ts';
 import { Fault } from '../kernel/fault.ts';
 import { toGraphqlError } from './mask.ts';
 
@@ -12,8 +12,6 @@ const MAX_ALIASES = 50;
 const MAX_LINES = 5_000;
 /** In characters. A hundred errors, the most that are reported, may each repeat a name. */
 const MAX_NAME_LENGTH = 255;
-export const MAX_VARIABLE_DEPTH = 520;
-const MAX_DOCUMENT_DEPTH = 520;
 
 /** Limits the size of a client's document. */
 export function limitDocuments(): Plugin[] {
@@ -22,8 +20,8 @@ export function limitDocuments(): Plugin[] {
     maxAliasesPlugin({ n: MAX_ALIASES }) as Plugin,
     {
       onParams({ params }) {
-        if (exceedsDepth(params.variables, MAX_VARIABLE_DEPTH))
-          throw toGraphqlError(Fault.invalidRequest(`The variables are nested deeper than ${MAX_VARIABLE_DEPTH} levels.`));
+        if (exceedsDepth(params.variables, MAX_REQUEST_DEPTH))
+          throw toGraphqlError(Fault.invalidRequest(`The variables are nested deeper than ${MAX_REQUEST_DEPTH} levels.`));
       },
       onParse({ parseFn, setParseFn }) {
         setParseFn((source: string | Source, options) => {
@@ -71,7 +69,7 @@ function findExcess(text: string): string | null {
       if (kind === TokenKind.EOF) return null;
       if (kind === TokenKind.NAME && end - start > MAX_NAME_LENGTH) return `A name has more than ${MAX_NAME_LENGTH} characters.`;
       depth += brackets[kind] ?? 0;
-      if (depth > MAX_DOCUMENT_DEPTH) return `The document is nested deeper than ${MAX_DOCUMENT_DEPTH} levels.`;
+      if (depth > MAX_REQUEST_DEPTH) return `The document is nested deeper than ${MAX_REQUEST_DEPTH} levels.`;
     }
   } catch {
     // The parser reports it.

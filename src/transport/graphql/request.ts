@@ -1,6 +1,5 @@
-import { exceedsDepth } from '../../kernel/depth.ts';
+import { exceedsDepth, MAX_REQUEST_DEPTH } from '../../kernel/depth.ts';
 import { Fault } from '../../kernel/fault.ts';
-import { MAX_VARIABLE_DEPTH } from '../../pipeline/documentlimits.ts';
 import { readHash } from '../../pipeline/trusted.ts';
 
 /** An operation that a client requests. */
@@ -26,7 +25,7 @@ export function readOperation({
   if (typeof query !== 'string' || (query === '' && hash === null) || (operationName !== null && typeof operationName !== 'string'))
     return null;
   const values = variables ?? {};
-  if (!isObject(values) || exceedsDepth(values, MAX_VARIABLE_DEPTH)) return null;
+  if (!isObject(values) || exceedsDepth(values, MAX_REQUEST_DEPTH)) return null;
   return { query, hash, operationName, variables: values };
 }
 

@@ -1,6 +1,6 @@
 import type { GraphQLFormattedError } from 'graphql';
 import { type Message, MessageType, validateMessage } from 'graphql-ws';
-import { exceedsDepth } from '../../kernel/depth.ts';
+import { exceedsDepth, MAX_REQUEST_DEPTH } from '../../kernel/depth.ts';
 import { moveJsonPart, parseJson } from '../../kernel/exactjson.ts';
 import { toJsonText } from '../../kernel/jsontext.ts';
 import { maskError } from '../../pipeline/mask.ts';
@@ -8,7 +8,6 @@ import type { Logger } from '../../platform/logger.ts';
 import type { Envelope } from '../delivery/frames.ts';
 import type { FormatResult } from '../delivery/renderer.ts';
 
-const MAX_DEPTH = 520;
 /** The id of an operation is stored as long as it runs, and is part of each of its messages. */
 const MAX_ID_LENGTH = 255;
 /** The length of a ping or pong message: the payload of a ping is sent back in the pong. */
@@ -28,7 +27,7 @@ const clientMessages = new Set<unknown>([
 export function readMessage(text: string): Message | null {
   try {
     const message = validateMessage(parseJson(text));
-    if (!clientMessages.has(message.type) || isTooLong(message, text) || exceedsDepth(message, MAX_DEPTH)) return null;
+    if (!clientMessages.has(message.type) || isTooLong(message, text) || exceedsDepth(message, MAX_REQUEST_DEPTH)) return null;
     if (message.type !== MessageType.Subscribe) return message;
     moveJsonPart(message, 'payload', 'variables');
     const { id, type, payload } = message;
