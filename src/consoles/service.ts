@@ -181,6 +181,6 @@ function visibleTo(scope: ProjectScope) {
   return { userId: hasRole(scope, 'admin') ? undefined : scope.viewer.userId };
 }
 
-function toSession({ bytesIn, bytesOut, ...row }: ConsoleSessionRow): ConsoleSession {
+function toSession({ owner, runner, seen, bytesIn, bytesOut, ...row }: ConsoleSessionRow): ConsoleSession {
   return { ...row, bytesIn: Number(bytesIn), bytesOut: Number(bytesOut) };
 }

@@ -78,7 +78,7 @@ export function listSelections(
 }
 
 /** Of several with the same name, in a document that is not validated yet, the one that graphql-js takes: the last. */
-export function findFragment({ definitions }: DocumentNode, name: string): FragmentDefinitionNode | undefined {
+function findFragment({ definitions }: DocumentNode, name: string): FragmentDefinitionNode | undefined {
   return definitions.findLast(
     (definition): definition is FragmentDefinitionNode => definition.kind === Kind.FRAGMENT_DEFINITION && definition.name.value === name,
   );
