@@ -229,7 +229,7 @@ function describeOperation(document: DocumentParts, schema: GraphQLSchema, bound
   const isQuery = route.method === 'get';
   const body = isQuery || inputNames.length === 0 ? null : describeBody(document, bound, example);
   const type = operation.operation === 'query' ? schema.getQueryType() : schema.getMutationType();
-  if (!type) throw new Error(`${name} is no operation of the schema`);
+  if (!type) throw new Error(`${name} is not an operation of the schema`);
   const { description, deprecationReason } = answeringField(type, operation.selectionSet) ?? {};
   const deprecation = route.deprecated?.reason ?? deprecationReason;
   const extraHeaders = Object.keys(headers);

@@ -308,7 +308,7 @@ describe('v1', () => {
     for (const credential of ['sk-portico-se\ncret', 'schlüssel', ' ', () => 'sk-portico-se\ncret']) {
       const client = connect({ url, credential });
       const { error } = await client.query('{ viewer { id } }', {} as never);
-      expect([error?.code, error?.message]).toEqual(['not_authenticated', 'The credential is no key and no token.']);
+      expect([error?.code, error?.message]).toEqual(['not_authenticated', 'The credential is neither a key nor a token.']);
       await expect(client.v1.GET('/v1/organizations')).rejects.toMatchObject({ name: 'PorticoError', code: 'not_authenticated' });
     }
     // A credential read from a file often ends with a line break.
@@ -318,7 +318,7 @@ describe('v1', () => {
 
   it('says at once that an address is none', () => {
     for (const wrong of ['localhost:4000', 'example.com', '', 'ftp://example.com'])
-      expect(() => connect({ url: wrong, credential: 'x' })).toThrow(`${wrong} is no address of a server`);
+      expect(() => connect({ url: wrong, credential: 'x' })).toThrow(`${wrong} is not the address of a server`);
   });
 
   it('says at once that a credential is missing', () => {

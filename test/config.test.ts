@@ -265,7 +265,7 @@ describe('DATABASE_URL', () => {
     'with the unknown parameter %s is refused, and does not repeat it',
     (parameter) => {
       expect(problemsOfUrl(`${url}?${parameter}`)).toEqual([
-        'DATABASE_URL: A parameter is none of host, port, user, password, options, sslmode, sslrootcert, sslcert, sslkey, sslnegotiation, ssl, uselibpqcompat, schema',
+        'DATABASE_URL: A parameter is not one of host, port, user, password, options, sslmode, sslrootcert, sslcert, sslkey, sslnegotiation, ssl, uselibpqcompat, schema',
       ]);
     },
   );

@@ -61,7 +61,7 @@ describe('assets', () => {
     }
   });
 
-  it('are no way to other files', async () => {
+  it('do not lead to other files', async () => {
     for (const path of ['/assets/', '/assets/../index.html', '/assets/..%2f..%2fpackage.json', '/index.html', `/assets/${names[0]}.br`])
       expect((await app.ask('GET', path, { as: null })).status, path).toBe(404);
   });

@@ -168,7 +168,9 @@ it('a route returns no null, which its document does not have: its resolver thro
     readQuery: () => new URLSearchParams(),
     execute: async () => ({ data: { project: { answer: null } } }),
   } as Partial<RouteRequest> as RouteRequest;
-  await expect(bindRoute(schema, route).serve(request)).rejects.toThrow('/compute/instances/:instance_id: null is no response of a route');
+  await expect(bindRoute(schema, route).serve(request)).rejects.toThrow(
+    '/compute/instances/:instance_id: null is not a response of a route',
+  );
 });
 
 describe('deprecation', () => {

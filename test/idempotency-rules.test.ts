@@ -72,7 +72,7 @@ describe('the same request', () => {
     }
   });
 
-  test('has the same version in `If-Match`, and is no other operation', async () => {
+  test('has the same version in `If-Match`, and is not another operation', async () => {
     const { id } = (await post(undefined, { name: 'versions' })).json;
     const key = randomUUID();
     const put = (tag: string) =>
@@ -384,7 +384,7 @@ describe('what is kept', () => {
     expect((await post(key, { name: 'undone' })).status).toBe(201);
   });
 
-  test('is no response with an error in it: the request may be answered better the next time', async () => {
+  test('is not a response with an error in it: the request may be answered better the next time', async () => {
     const instance = randomUUID();
     const document = `mutation($input: CreateDashboardInput!) { createDashboard(input: $input) {
       dashboard { id project { instance(id: "${instance}") { name } } } } }`;

@@ -102,7 +102,7 @@ describe('an algorithm', () => {
   it.each(['HS256', 'HS512', 'RS256', 'PS256', 'ES256', 'Ed25519', 'eddsa', 'EdDSA '])('%s over our own signature', (alg) =>
     expectRefused(forge.sign({ header: { alg } })),
   );
-  it.each([5, null, ['EdDSA'], { alg: 'EdDSA' }, undefined])('%j is no name', (alg) => expectRefused(forge.sign({ header: { alg } })));
+  it.each([5, null, ['EdDSA'], { alg: 'EdDSA' }, undefined])('%j is not a name', (alg) => expectRefused(forge.sign({ header: { alg } })));
 });
 
 describe('a key', () => {
@@ -236,8 +236,8 @@ describe('a form', () => {
     ['five parts', () => 'a.b.c.d.e'],
     ['dots', () => '...'],
     ['a header of 3,000 levels', () => `${encode(`{"alg":${'['.repeat(3_000)}${']'.repeat(3_000)}}`)}.e30.x`],
-    ['a header that is no JSON', () => `${encode('alg=EdDSA')}.e30.x`],
-    ['a header that is no UTF-8', () => `${Buffer.from('{"alg":"\xff"}', 'latin1').toString('base64url')}.e30.x`],
+    ['a header that is not JSON', () => `${encode('alg=EdDSA')}.e30.x`],
+    ['a header that is not UTF-8', () => `${Buffer.from('{"alg":"\xff"}', 'latin1').toString('base64url')}.e30.x`],
     ['12,000 characters', () => 'a'.repeat(12_000)],
     ['a word', () => 'undefined'],
   ])('%s', (_label, spoil) => expectRefused(spoil(forge.sign())));
@@ -290,7 +290,7 @@ describe('an API key', () => {
     }
   });
 
-  it('is no session: no ticket, no keys', async () => {
+  it('is not a session: no ticket, no keys', async () => {
     const as = { bearer: key() };
     const { status, json } = await app.ask('POST', `${app.projectPath}/websocket-tickets`, { as, body: { target: 'notifications' } });
     expect({ status, code: json.code }).toEqual({ status: 403, code: 'session_required' });

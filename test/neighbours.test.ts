@@ -319,7 +319,7 @@ it('a request whose client has gone while it waited is not carried out, and take
   expect(await portico.app.database.dashboard.count({ where: { name: 'of nobody' } })).toBe(0);
 });
 
-it('subscriptions are no operations under way, over server-sent events and on a socket', async () => {
+it('subscriptions are not operations under way, over server-sent events and on a socket', async () => {
   const query = `subscription { notifications(projectId: "${portico.demo.project_id}") { __typename } }`;
   const { token } = portico.demo.users.owner;
   const abort = new AbortController();

@@ -54,7 +54,7 @@ describe('a list', () => {
     const rest = await listUsers(database, { after: first.next ?? '' });
     expect(rest.next).toBeNull();
     expect([...columns(first), ...columns(rest)].map(([id]) => id)).toEqual(all);
-    await expect(listUsers(database, { after: 'somebody' })).rejects.toThrow('somebody is no UUID.');
+    await expect(listUsers(database, { after: 'somebody' })).rejects.toThrow('somebody is not a UUID.');
   });
 
   it('has one line for each item, whatever its name is', async () => {
@@ -160,20 +160,20 @@ describe('a member', () => {
     await addMember(database, { email, organization, project, role: 'admin' });
     expect(await look()).toBe(200);
     expect(await removeMember(database, { email, organization, project })).toBe(
-      `${email} has no role of their own in the project any more.`,
+      `${email} no longer has a role of their own in the project.`,
     );
     expect(await look()).toBe(404);
     await expect(removeMember(database, { email, organization, project })).rejects.toThrow(
       `${email} has no role of their own in the project.`,
     );
     await addMember(database, { email, organization, project, role: 'admin' });
-    expect(await removeMember(database, { email, organization })).toBe(`${email} is no member of the organization any more.`);
+    expect(await removeMember(database, { email, organization })).toBe(`${email} is no longer a member of the organization.`);
     expect(await look()).toBe(404);
     await addMember(database, { email, organization, role: 'member' });
     expect([await look(), await look(other)]).toEqual([404, 200]);
     await setDisabled(database, email, true);
     await removeMember(database, { email, organization });
-    await expect(removeMember(database, { email, organization })).rejects.toThrow(`${email} is no member of the organization.`);
+    await expect(removeMember(database, { email, organization })).rejects.toThrow(`${email} is not a member of the organization.`);
     await expect(removeMember(database, { email: owner, organization, project })).rejects.toThrow(
       `${owner} has no role of their own in the project. As owner of the organization they are admin of all its projects.`,
     );

@@ -242,7 +242,7 @@ it('what waits is counted in bytes, for each address', async () => {
   honest.socket.destroy();
 });
 
-it('what is no request is refused behind the responses that are due', async () => {
+it('what is not a request is refused behind the responses that are due', async () => {
   const { wire } = await open({
     async handler(request, response) {
       await sleep(20);

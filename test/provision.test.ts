@@ -12,22 +12,22 @@ const organization = (currency: string) => addOrganization(noDatabase, { name: '
 const endpoint = (id: string, options: { kind: string; tcp?: string; unix?: string }) => setEndpoint(noDatabase, id, options);
 
 test.each<[string, () => Promise<unknown>]>([
-  ['nobody is no e-mail address.', () => user('nobody')],
+  ['nobody is not an e-mail address.', () => user('nobody')],
   ['The name is empty.', () => user('nobody@new.example', ' ')],
-  ['euro is no currency: three capital letters, such as EUR.', () => organization('euro')],
-  ['sk-portico is no UUID.', () => revokeUserKey(noDatabase, 'sk-portico')],
-  ['vm-17 is no UUID.', () => endpoint('vm-17', { kind: 'serial', tcp: 'host:1' })],
-  ['spice is no kind of console: one of serial, vnc.', () => endpoint(instance, { kind: 'spice', tcp: 'host:1' })],
+  ['euro is not a currency code: three capital letters, such as EUR.', () => organization('euro')],
+  ['sk-portico is not a UUID.', () => revokeUserKey(noDatabase, 'sk-portico')],
+  ['vm-17 is not a UUID.', () => endpoint('vm-17', { kind: 'serial', tcp: 'host:1' })],
+  ['spice is not a kind of console. Use one of: serial, vnc.', () => endpoint(instance, { kind: 'spice', tcp: 'host:1' })],
   ['Give either --tcp or --unix.', () => endpoint(instance, { kind: 'vnc' })],
   ['Give either --tcp or --unix.', () => endpoint(instance, { kind: 'vnc', tcp: 'host:1', unix: '/x' })],
-  ['host:65536 is no host and port.', () => endpoint(instance, { kind: 'vnc', tcp: 'host:65536' })],
-  ['fd00::17:4555 is no host and port.', () => endpoint(instance, { kind: 'vnc', tcp: 'fd00::17:4555' })],
-  ['vm.sock is no absolute path of at most 255 characters.', () => endpoint(instance, { kind: 'vnc', unix: 'vm.sock' })],
+  ['host:65536 is not a host and port.', () => endpoint(instance, { kind: 'vnc', tcp: 'host:65536' })],
+  ['fd00::17:4555 is not a host and port.', () => endpoint(instance, { kind: 'vnc', tcp: 'fd00::17:4555' })],
+  ['vm.sock is not an absolute path of at most 255 characters.', () => endpoint(instance, { kind: 'vnc', unix: 'vm.sock' })],
   [
-    `/${'v'.repeat(255)} is no absolute path of at most 255 characters.`,
+    `/${'v'.repeat(255)} is not an absolute path of at most 255 characters.`,
     () => endpoint(instance, { kind: 'vnc', unix: `/${'v'.repeat(255)}` }),
   ],
-  [`${'h'.repeat(256)}:1 is no host and port.`, () => endpoint(instance, { kind: 'vnc', tcp: `${'h'.repeat(256)}:1` })],
+  [`${'h'.repeat(256)}:1 is not a host and port.`, () => endpoint(instance, { kind: 'vnc', tcp: `${'h'.repeat(256)}:1` })],
 ])('%s', async (complaint, run) => {
   const failure: unknown = await run().catch((thrown: unknown) => thrown);
   expect(failure).toBeInstanceOf(OperatorError);

@@ -76,7 +76,7 @@ describe('the log says why a credential is refused', () => {
     ['expired for long', 'expired', () => withClaims({ exp: now() - 3_600 })],
     ['not valid yet', 'not_yet_valid', () => withClaims({ nbf: now() + 3_600 })],
     ['issued in the future', 'not_yet_valid', () => withClaims({ iat: now() + 3_600 })],
-    ['a subject that is no UUID', 'subject', () => withClaims({ sub: 'auth0|5f7c8ec7' })],
+    ['a subject that is not a UUID', 'subject', () => withClaims({ sub: 'auth0|5f7c8ec7' })],
     ['no expiry', 'claims', () => withClaims({ exp: undefined })],
     ['a user who is not known', 'unknown_user', () => withClaims({ sub: randomUUID() })],
     [

@@ -101,7 +101,7 @@ test('a page that one of two projects has is answered, and the other is told tha
   }
 });
 
-test('an empty kind is no condition, for one project as for several, and in v1', async () => {
+test('an empty kind is not a condition, for one project as for several, and in v1', async () => {
   const counted = async (fields: string) => (await ask(`{ project(id: "${other}") { ${fields} } }`)).project;
   const all = await counted('notifications(first: 3) { totalCount nodes { id } } notificationPage(pageSize: 3) { count results { id } }');
   const fields =

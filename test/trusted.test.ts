@@ -246,9 +246,9 @@ describe('a file that is not good', () => {
   const deep = `{ viewer { ${'a: id '.repeat(60)} } }`;
   it.each([
     ['{', /in JSON/],
-    ['[]', /It is no JSON object\.$/],
+    ['[]', /It is not a JSON object\.$/],
     ['{}', /There is no document in it\.$/],
-    [JSON.stringify({ [hash]: 5 }), new RegExp(`What ${hash} names is no text\\.$`)],
+    [JSON.stringify({ [hash]: 5 }), new RegExp(`What ${hash} names is not a string\\.$`)],
     [JSON.stringify({ [hash]: other }), new RegExp(`${hash} is not the SHA-256 of its document\\.$`)],
     [JSON.stringify({ [sha256('{')]: '{' }), new RegExp(`The document ${sha256('{')} is refused: Syntax Error`)],
     [

@@ -175,7 +175,7 @@ it('an offer of a WebSocket where there is none is answered as the request would
   expectSecurityHeaders(first.headers);
   expect(first.headers['ratelimit-policy']).toMatch(/^"user";/);
   expect(remaining(first) - remaining(await ask(overview, bearer))).toBe(1);
-  // An API key is no session.
+  // An API key is not a session.
   const cookie = `Cookie: session=${app.demo.users.owner.api_key}`;
   expect((await ask(`${app.projectPath}/notifications/ws`, cookie, 'Origin: http://x')).status).toBe(401);
 });
@@ -269,7 +269,7 @@ it.each<[label: string, name: string, value?: string]>([
   }
 });
 
-it('bytes that are no HTTP are answered with the headers of every response', async () => {
+it('bytes that are not HTTP are answered with the headers of every response', async () => {
   const [response] = await exchange('nonsense\r\n\r\n');
   expect(response?.status).toBe(400);
   expectSecurityHeaders(response?.headers ?? {});

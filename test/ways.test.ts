@@ -119,7 +119,7 @@ describe('queries', () => {
     },
   );
 
-  it('the viewer, introspection, and what is no project', async () => {
+  it('the viewer, introspection, and what is not a project', async () => {
     await expectAlike({ query: '{ viewer { id email organizations { nodes { id role projects(first: 2) { nodes { name } } } } } }' });
     await expectAlike({ query: getIntrospectionQuery({ inputValueDeprecation: true }) });
     await expectAlike({ query: '{ __typename }' }, { as: null });

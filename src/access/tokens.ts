@@ -161,7 +161,7 @@ async function readKeySet({ body }: Response): Promise<string> {
   return new TextDecoder().decode(Buffer.concat(chunks));
 }
 
-/** Why the provider's response is no key set, with a code by which the log tells it from other causes; null where it is one. */
+/** Why the provider's response is not a key set, with a code by which the log tells it from other causes; null where it is one. */
 function findProblem({ status }: Response, text: string): Error | null {
   if (status !== 200) return Object.assign(new Error(`the identity provider answers ${status}`), { code: String(status) });
   try {

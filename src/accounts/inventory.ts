@@ -11,7 +11,7 @@ export interface After {
 
 const behind = ({ after }: After) => (after === undefined ? {} : { gt: readId(after) });
 
-/** The users, in the order of their ids. Throws an OperatorError for an `after` that is no id, as the other lists do. */
+/** The users, in the order of their ids. Throws an OperatorError for an `after` that is not an id, as the other lists do. */
 export async function listUsers(database: Database, after: After): Promise<Listing> {
   const rows = await database.user.findMany({ where: { id: behind(after) }, orderBy: { id: 'asc' }, take: TAKEN });
   return toListing(rows, ({ id, email, name, disabledAt }) => [id, email, describeState(disabledAt), name]);

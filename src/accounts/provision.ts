@@ -18,7 +18,7 @@ interface Provisioned {
  * for an invalid value, and for an e-mail address or id that is taken.
  */
 export async function addUser(database: Database, { email, name, id }: { email: string; name: string; id?: string }): Promise<Provisioned> {
-  if (!/^[^\s@]+@[^\s@]+$/.test(email)) throw new OperatorError(`${email} is no e-mail address.`);
+  if (!/^[^\s@]+@[^\s@]+$/.test(email)) throw new OperatorError(`${email} is not an e-mail address.`);
   const data = { email, name: readName(name), ...(id !== undefined && { id: readId(id) }) };
   return database.user.create({ data, select: { id: true } }).catch((failure: unknown) => {
     const isTaken = failure instanceof Prisma.PrismaClientKnownRequestError && failure.code === 'P2002';
@@ -61,7 +61,7 @@ export async function addOrganization(
   database: Database,
   { name, currency, owner }: { name: string; currency: string; owner: string },
 ): Promise<Provisioned> {
-  if (!/^[A-Z]{3}$/.test(currency)) throw new OperatorError(`${currency} is no currency: three capital letters, such as EUR.`);
+  if (!/^[A-Z]{3}$/.test(currency)) throw new OperatorError(`${currency} is not a currency code: three capital letters, such as EUR.`);
   const { id: userId } = await findActiveUser(database, owner);
   return database.organization.create({
     data: { name: readName(name), currency, members: { create: { userId, role: 'owner' } } },
@@ -137,8 +137,8 @@ export async function removeMember(database: Database, { email, organization, pr
       DELETE FROM organization_members WHERE organization_id = ${organizationId}::uuid AND user_id = ${userId}::uuid RETURNING role`;
     return rows.length > 0;
   });
-  if (!isRemoved) throw new OperatorError(`${email} is no member of the organization.`);
-  return `${email} is no member of the organization any more.`;
+  if (!isRemoved) throw new OperatorError(`${email} is not a member of the organization.`);
+  return `${email} is no longer a member of the organization.`;
 }
 
 async function removeProjectMember(
@@ -151,7 +151,7 @@ async function removeProjectMember(
   const { role = 'member' } = (await database.organizationMember.findUnique({ where: key, select: { role: true } })) ?? {};
   const still = role === 'member' ? '' : ` As ${role} of the organization they are admin of all its projects.`;
   if (count === 0) throw new OperatorError(`${email} has no role of their own in the project.${still}`);
-  return `${email} has no role of their own in the project any more.${still}`;
+  return `${email} no longer has a role of their own in the project.${still}`;
 }
 
 /**
@@ -215,6 +215,6 @@ const describeProblem = (problem: string | null) => problem && `The name cannot 
 
 function readRole<Role extends string>(roles: Readonly<Record<string, Role>>, text: string): Role {
   const role = Object.values(roles).find((known) => known === text);
-  if (!role) throw new OperatorError(`${text} is no role: one of ${Object.values(roles).join(', ')}.`);
+  if (!role) throw new OperatorError(`${text} is not a role. Use one of: ${Object.values(roles).join(', ')}.`);
   return role;
 }

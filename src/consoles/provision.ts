@@ -14,7 +14,7 @@ export async function setEndpoint(
   const instanceId = readId(instance);
   const kinds = Object.values(ConsoleKind);
   const consoleKind = kinds.find((one) => one === kind);
-  if (!consoleKind) throw new OperatorError(`${kind} is no kind of console: one of ${kinds.join(', ')}.`);
+  if (!consoleKind) throw new OperatorError(`${kind} is not a kind of console. Use one of: ${kinds.join(', ')}.`);
   const address = parseAddress(tcp, unix);
   if (!(await database.instance.findUnique({ where: { id: instanceId }, select: { id: true } })))
     throw new OperatorError('There is no such instance.');
@@ -27,7 +27,7 @@ export async function setEndpoint(
 export async function removeEndpoint(database: Database, instance: string): Promise<string> {
   const { count } = await database.consoleEndpoint.deleteMany({ where: { instanceId: readId(instance) } });
   if (count === 0) throw new OperatorError('The instance has no console.');
-  return 'The instance has no console any more.';
+  return 'The instance no longer has a console.';
 }
 
 /** Of a host or a path, as the database limits them. */
@@ -38,11 +38,11 @@ function parseAddress(tcp: string | undefined, unix: string | undefined): Omit<E
   if ((tcp === undefined) === (unix === undefined)) throw new OperatorError('Give either --tcp or --unix.');
   if (unix !== undefined) {
     if (!unix.startsWith('/') || isUnusable(unix))
-      throw new OperatorError(`${unix} is no absolute path of at most ${MAX_LENGTH} characters.`);
+      throw new OperatorError(`${unix} is not an absolute path of at most ${MAX_LENGTH} characters.`);
     return { host: null, port: null, socketPath: unix };
   }
   const [, ipv6, name, digits] = /^(?:\[([^\]]+)\]|([^:\s]+)):(\d{1,5})$/.exec(tcp ?? '') ?? [];
   const [host, port] = [ipv6 ?? name, Number(digits)];
-  if (host === undefined || isUnusable(host) || port < 1 || port > 65_535) throw new OperatorError(`${tcp} is no host and port.`);
+  if (host === undefined || isUnusable(host) || port < 1 || port > 65_535) throw new OperatorError(`${tcp} is not a host and port.`);
   return { host, port, socketPath: null };
 }

@@ -4,7 +4,7 @@ import { readValue } from './jsonread.ts';
 /**
  * A JSON value as its text, without white space between its tokens: a value from the database, which is answered as it is
  * stored, or a client's value that `JSON.parse` and `JSON.stringify` would change, since its numbers are spelled differently or
- * are no doubles (`9007199254740993`, `1e-400`, `-0`, `1.0`), or since keys like `"2"` would move. It has no enumerable
+ * are not doubles (`9007199254740993`, `1e-400`, `-0`, `1.0`), or since keys like `"2"` would move. It has no enumerable
  * properties, so that code that walks values treats it as a leaf.
  */
 export class JsonText {

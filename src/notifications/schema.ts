@@ -100,7 +100,7 @@ const NotificationFilterInput = builder.inputType('NotificationFilter', {
     severity: t.field({ type: SeverityEnum, description: 'Only those of this severity.' }),
     kind: t.field({
       type: 'Text',
-      description: 'Only those of this kind: at most 255 characters. An empty text is no condition.',
+      description: 'Only those of this kind: at most 255 characters. An empty text does not filter.',
       extensions: { maxLength: 255 },
     }),
   }),

@@ -18,11 +18,11 @@ export const trustsNone: TrustedDocuments = { texts: new Map(), isOnly: false };
 /** Reads a JSON object of texts by their hashes, which may begin with `sha256:`. Throws an Error that describes the first problem. */
 export function readTrusted(json: string): ReadonlyMap<string, string> {
   const value: unknown = JSON.parse(json);
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Error('It is no JSON object.');
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Error('It is not a JSON object.');
   const texts = new Map<string, string>();
   for (const [key, text] of Object.entries(value)) {
     const hash = withoutPrefix(key);
-    if (typeof text !== 'string') throw new Error(`What ${hash.slice(0, 64)} names is no text.`);
+    if (typeof text !== 'string') throw new Error(`What ${hash.slice(0, 64)} names is not a string.`);
     if (hash !== hashOf(text)) throw new Error(`${hash.slice(0, 64)} is not the SHA-256 of its document.`);
     texts.set(hash, text);
   }
@@ -91,7 +91,7 @@ export function trustDocuments(trusted: TrustedDocuments): Plugin {
   return {
     onParams({ params, setParams }) {
       const hash = readHash(params);
-      // A request is in memory as long as its stream: 60 KB of extensions may take over a megabyte. What is no object, Yoga rejects.
+      // A request is in memory as long as its stream: 60 KB of extensions may take over a megabyte. Yoga rejects what is not an object.
       if (typeof params.extensions === 'object' && !Array.isArray(params.extensions)) Object.assign(params, { extensions: undefined });
       if (hash !== null) setParams({ ...params, query: findText(trusted, hash) });
     },

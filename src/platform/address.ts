@@ -71,7 +71,7 @@ function findParameterProblem(name: string, [value = '', ...more]: string[]): st
   const pattern = Object.hasOwn(parameters, name) ? parameters[name] : undefined;
   if (!pattern && Object.hasOwn(advice, name)) return `The parameter ${name} is not supported: ${advice[name]}`;
   if (!pattern && others.includes(name)) return `The parameter ${name} is not supported: leave it out`;
-  if (!pattern) return `A parameter is none of ${Object.keys(parameters).join(', ')}`;
+  if (!pattern) return `A parameter is not one of ${Object.keys(parameters).join(', ')}`;
   if (more.length > 0) return `The parameter ${name} is set twice`;
   return pattern.test(value) ? null : `The parameter ${name} has a value that is not supported`;
 }

@@ -35,7 +35,7 @@ const rejectionStates = new Set<unknown>(['28000', '28P01', '3D000', '42501']);
 
 /**
  * Whether PostgreSQL rejects the role or the database of a connection, or has no TLS, or its certificate is rejected, or there is
- * another cause that is no outage: waiting does not help a start.
+ * another cause that is not an outage: waiting does not help a start.
  */
 export function isRejectedConnection({ code, message }: { code?: unknown; message?: unknown }): boolean {
   if (String(message).includes(WITHOUT_TLS) || message === NO_CONNECTION) return true;

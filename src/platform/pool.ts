@@ -94,7 +94,7 @@ export class Pool extends pg.Pool {
       log,
     });
     this.#deadConnections = new DeadConnectionDetector({ query: (sql, values) => this.#silenceProbe.query(sql, values), log });
-    // A new connection is no reply: a pooler accepts it also where PostgreSQL is away.
+    // A new connection is not a reply: a pooler also accepts one while PostgreSQL is away.
     this.on('connect', (client) => void client.on('drain', () => this.#recordReply()));
     this.on('acquire', (client) => void this.#busy.add(client));
     this.on('release', (failure, client) => {

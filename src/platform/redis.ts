@@ -79,7 +79,7 @@ export function openRedis({ url, prefix }: { url: string; prefix: string }, life
       try {
         return await withTimeout(connecting ? connecting.then(command) : command(), COMMAND_TIMEOUT_MS);
       } catch (failure) {
-        // The rate limiter rejects with an object that is no Error when the budget is spent.
+        // The rate limiter rejects with an object that is not an Error when the budget is spent.
         if (failure instanceof Error) breaker.startProbing();
         throw failure;
       }

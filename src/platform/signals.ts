@@ -14,7 +14,10 @@ export function endOnSignals(): () => void {
   };
 }
 
-/** Under npm, Ctrl-C reaches the server more than once: from the terminal, and forwarded by npm. SIGINT within this time is no second one. */
+/**
+ * Under npm, Ctrl-C reaches the server more than once: from the terminal, and forwarded by npm. Another SIGINT within this time does not
+ * count as the second signal.
+ */
 const REPEATED_SIGNAL_MS = 1_000;
 
 /**

@@ -12,7 +12,7 @@ export default [
     rules: {
       ...rules,
       ...relay,
-      // `nodes` and short lists are no edges, and a member is a user with a role, without an id.
+      // `nodes` and short lists are not edges, and a member is a user with a role, without an id.
       '@graphql-eslint/relay-edge-types': [
         'error',
         { withEdgeSuffix: true, shouldImplementNode: false, listTypeCanWrapOnlyEdgeType: false },

@@ -18,7 +18,7 @@ it('makes page links on the origin that the client used: its Host, and the schem
   expect(await nextOf({ host: 'api.example', 'x-forwarded-proto': 'javascript' })).toBe('http://api.example');
 });
 
-it('takes no scheme from a client that is no trusted proxy', async () => {
+it('takes no scheme from a client that is not a trusted proxy', async () => {
   const other = await startApp();
   try {
     const headers = { host: 'api.example', 'x-forwarded-proto': 'https' };

@@ -43,7 +43,7 @@ test('a patch changes what it is given, and nothing else', async () => {
   }
 });
 
-test('a patch of nothing is no change: the version stays, for whoever edits it at the same time', async () => {
+test('a patch of nothing is not a change: the version stays, for whoever edits it at the same time', async () => {
   const { id } = await addDashboard();
   const row = () => app.app.database.dashboard.findUniqueOrThrow({ where: { id } });
   const before = await row();
@@ -68,7 +68,7 @@ test('a version that has passed is a conflict, and the role decides', async () =
   expect(await codeOf(patch({ id, name: 'x' }, 'outsider'))).toEqual({ code: 'not_found' });
 });
 
-test('a dashboard that moves is no default there, unless it is made that', async () => {
+test('a dashboard that moves is not a default there, unless it is made that', async () => {
   const { organizationId, projectId } = place();
   const project = app.demo.empty_project_id;
   const there = await addDashboard({ projectId: project, isDefault: true });

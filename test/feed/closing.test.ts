@@ -93,7 +93,7 @@ describe('a socket that has been refused is not listened to, and is hung up on',
     }
   });
 
-  it('one that sends what is no message', async () => {
+  it('one that sends what is not a message', async () => {
     const socket = await open(await signFor('owner', 3600));
     socket.say({ type: 'start' });
     await expectDeaf(socket, 'after no message', { code: 4400, reason: 'invalid_message' });

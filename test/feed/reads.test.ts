@@ -179,7 +179,7 @@ it('an entry that was replayed as unread, and read before the boundary, is told 
   const { open, close } = openFeeds(0);
   const feed = open(last - 300);
   const { value: first } = await feed.next();
-  if (first?.type !== 'notification') throw new Error('the first event is no notification');
+  if (first?.type !== 'notification') throw new Error('the first event is not a notification');
   expect(first.notification.read).toBe(false);
   await mark([first.notification.id]);
   const events = await readUntilRead(feed, first.notification.id);

@@ -55,6 +55,6 @@ it.each([
   expect(text).not.toContain('event:');
 });
 
-it('what is no stream is answered to the end', async () => {
+it('what is not a stream is answered to the end', async () => {
   expect(await askWhileStopping(await startApp(), '{ viewer { id } }', '*/*')).toContain('{"data":{"viewer":{"id":');
 });

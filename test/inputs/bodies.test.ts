@@ -45,7 +45,7 @@ async function expectRefused(
   expectGraphql(await app.ask('POST', '/graphql', { body, headers: length }), 400, graphqlInvalid(graphqlDetail));
 }
 
-describe('a body that is no JSON object', () => {
+describe('a body that is not a JSON object', () => {
   it.each<[string, string, string, string?]>([
     ['a number', '5', noObject],
     ['null', 'null', noObject],

@@ -103,7 +103,7 @@ it('a literal comes back to the digit, also as a default and around a variable',
   );
 });
 
-it('what is no JSON is read as before, also beside numbers that are kept', async () => {
+it('what is not JSON is read as before, also beside numbers that are kept', async () => {
   const { headers } = await app.ask('GET', `${dashboards}/${id}`);
   const version = Number(String(headers.etag).slice(1, -1));
   const response = await byGraphql(

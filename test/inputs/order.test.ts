@@ -13,7 +13,7 @@ afterAll(() => app.close());
 
 const whos: readonly Who[] = ['owner', 'member', 'viewer', 'outsider', 'viewer by key', 'nobody', 'garbage'];
 
-/** Where: at home, among strangers, nowhere, and by what is no id. */
+/** Where: at home, among strangers, nowhere, and by what is not an id. */
 const placesOf = (): Record<string, Partial<Place>> => ({
   home: {},
   foreign: { organization_id: app.demo.foreign.organization_id, project_id: app.demo.foreign.project_id },

@@ -106,7 +106,7 @@ const spellings: Record<string, (id: string) => string> = {
   'a line break behind': (id) => `${id}%0a`,
   'NUL behind': (id) => `${id}%00`,
   'a letter less': (id) => id.slice(0, -1),
-  'a letter that is no digit': (id) => `g${id.slice(1)}`,
+  'a letter that is not a digit': (id) => `g${id.slice(1)}`,
   'digits of another script': (id) => `${encodeURIComponent('０')}${id.slice(1)}`,
   'a word': () => 'default',
   'a number': () => '1',

@@ -36,7 +36,7 @@ function expectResponses(responses: readonly WireResponse[], ...expected: Array<
     expect(headers).toMatchObject({ 'content-type': 'application/json', 'x-content-type-options': 'nosniff' });
 }
 
-describe('what is no HTTP request', () => {
+describe('what is not an HTTP request', () => {
   it.each<[string, () => string | Buffer, unknown]>([
     ['a method in lower case', () => get(overview).replace('GET', 'get'), noHttp],
     ['a method that nobody knows', () => get(overview).replace('GET', 'FETCH'), noHttp],
@@ -54,7 +54,7 @@ describe('what is no HTTP request', () => {
     ['a blank behind a header’s name', () => get(overview, 'Content-Length : 5'), noHttp],
     ['NUL in a header', () => get(overview, 'A: a\0b'), noHttp],
     ['a lone carriage return in a header', () => get(overview, 'A: a\rB: b'), noHttp],
-    ['a length that is no number', () => get(overview, 'Content-Length: five'), noHttp],
+    ['a length that is not a number', () => get(overview, 'Content-Length: five'), noHttp],
     ['a length below nothing', () => get(overview, 'Content-Length: -1'), noHttp],
     ['two lengths', () => get(overview, 'Content-Length: 5', 'Content-Length: 6'), noHttp],
     ['a length and chunks', () => get(overview, 'Content-Length: 5', 'Transfer-Encoding: chunked'), noHttp],

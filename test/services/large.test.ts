@@ -16,7 +16,7 @@ const COUNT = 120;
 /**
  * The allowed growth over the idle process, in MiB: many times one row, and far less than all requested data. V8 frees memory
  * outside of its heap, such as buffers, only after some 64 MiB more have accumulated, and returns it to the system at its own
- * discretion, so the memory of a process just before a test is no baseline.
+ * discretion, so the memory of a process just before a test is not a baseline.
  */
 const MOST_GROWTH = 180;
 

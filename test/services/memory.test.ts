@@ -180,7 +180,7 @@ async function churn(milliseconds: number, random: Random): Promise<void> {
   await sleep(2_000);
 }
 
-/** Fills the server's cache of the last thousand documents, which is no leak, but must reach its full size first. */
+/** Fills the server's cache of the last thousand documents, which is not a leak, but must reach its full size first. */
 async function fillCaches(): Promise<void> {
   const headers = { authorization: `Bearer ${fleet.demo.users.owner.token}`, 'content-type': 'application/json' };
   const bodies = Array.from({ length: 2_400 }, (_, index) =>

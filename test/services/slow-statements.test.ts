@@ -34,7 +34,7 @@ test('a slow statement is logged, by its text and not its values; a quick one is
   expect(JSON.stringify(lines)).not.toContain('secret');
 });
 
-test('a long wait for a connection is logged, once for all that wait at a time, and is no slow statement', async () => {
+test('a long wait for a connection is logged, once for all that wait at a time, and is not a slow statement', async () => {
   const query = createQuery((statement, values) => pool.run(statement, values));
   await Promise.all([query`SELECT pg_sleep(1.1) AS "holds it"`, query`SELECT 1 AS waits`, query`SELECT 2 AS waits`]);
   expect(logged('a slow statement').map(({ statement }) => statement)).toEqual(['SELECT pg_sleep(1.1) AS "holds it"']);

@@ -120,8 +120,8 @@ describe('who has logged in', () => {
       1,
       expect.stringMatching(/^The profile default is for http:\S+: log in with “portico login --url http:\/\/127\.0\.0\.1:9”/),
     ]);
-    expect(await fail(['api', 'GET', '//127.0.0.1:9/v1/x'], mine())).toEqual([2, expect.stringContaining('is no path of')]);
-    expect(await fail(['api', 'GET', '/\\127.0.0.1:9/v1/x'], mine())).toEqual([2, expect.stringContaining('is no path of')]);
+    expect(await fail(['api', 'GET', '//127.0.0.1:9/v1/x'], mine())).toEqual([2, expect.stringContaining('is not a path of')]);
+    expect(await fail(['api', 'GET', '/\\127.0.0.1:9/v1/x'], mine())).toEqual([2, expect.stringContaining('is not a path of')]);
   });
 
   test('sends a credential over plain HTTP to another machine only where that was asked for', async () => {
@@ -150,10 +150,10 @@ describe('who has logged in', () => {
     const wrong = app.demo.users.owner.api_key.replace(/.$/, (last) => (last === 'a' ? 'b' : 'a'));
     const cases: ReadonlyArray<readonly [string[], string, number, RegExp]> = [
       [login(), wrong, 1, /^http:\S+ does not take it: it is wrong, revoked or expired\. Nothing was kept\.\n$/],
-      [login(), 'clé\n', 1, /^That is no key and no token\.\n$/],
-      [login(), '', 1, /^That is no key and no token\.\n$/],
+      [login(), 'clé\n', 1, /^That is neither a key nor a token\.\n$/],
+      [login(), '', 1, /^That is neither a key nor a token\.\n$/],
       [['login'], wrong, 1, /^There is no profile default: log in with “portico login --url <address>”\.\n$/],
-      [['login', '--url', 'localhost'], wrong, 2, /^localhost is no address of a server/],
+      [['login', '--url', 'localhost'], wrong, 2, /^localhost is not the address of a server/],
       [['login', '--url', `http://127.0.0.1:${await findLowPort()}`], wrong, 1, /^127\.0\.0\.1:\d+ does not answer: ECONNREFUSED\.\n$/],
     ];
     const results = await Promise.all(cases.map(([args, input]) => fail(args, mine(), input)));
@@ -698,15 +698,15 @@ describe('any other request', () => {
 
   test('that is called wrongly ends with 2', async () => {
     const cases: ReadonlyArray<readonly [string[], RegExp]> = [
-      [['api', 'FETCH', '/v1'], /^FETCH is no method\.\n$/],
-      [['api', 'GET', 'v1'], /^v1 is no path/],
+      [['api', 'FETCH', '/v1'], /^FETCH is not a method\.\n$/],
+      [['api', 'GET', 'v1'], /^v1 is not a path/],
       [['api', 'GET', '/v1', '--data', '{}'], /^GET has no body\.\n$/],
-      [['api', 'POST', '/v1', '--data', '{'], /^--data is no JSON\.\n$/],
+      [['api', 'POST', '/v1', '--data', '{'], /^--data is not JSON\.\n$/],
       [['api', 'GET', '/v1', '--header', 'sesame'], /^A --header is a name, a colon and a value, such as /],
       [['api', 'GET', '/v1', '--header', 'X: sésame€'], /^A --header is a name, a colon and a value, such as /],
-      [['api', 'GET', '/v1', '--header', 'authorization: Bearer sesame'], /^authorization is no header for --header/],
-      [['api', 'POST', '/v1', '--data', '{}', '--header', 'Content-Length: 7'], /^Content-Length is no header for --header/],
-      [['api', 'GET', '//'], /^\/\/ is no path of /],
+      [['api', 'GET', '/v1', '--header', 'authorization: Bearer sesame'], /^authorization cannot be set with --header/],
+      [['api', 'POST', '/v1', '--data', '{}', '--header', 'Content-Length: 7'], /^Content-Length cannot be set with --header/],
+      [['api', 'GET', '//'], /^\/\/ is not a path of /],
       [['projects', '--url', 'https://me:sesame@localhost'], /^The address of a server holds no user name and no password\.\n$/],
       [['drop'], /^error: unknown command 'drop'\n$/],
       [['instances', '--page', '0'], /A number from 1 on\.\n$/],

@@ -210,7 +210,7 @@ describe.each(databases)('on $kind', ({ server: host }) => {
         );
         expect(await portico('member', 'remove', 'second@new.example', ...place)).toEqual({
           code: 0,
-          out: 'second@new.example is no member of the organization any more.\n',
+          out: 'second@new.example is no longer a member of the organization.\n',
           err: '',
         });
         expect((await members()).map(([, email]) => email)).toEqual(['first@new.example']);
@@ -254,7 +254,7 @@ describe.each(databases)('on $kind', ({ server: host }) => {
       const steps: Array<[string[], string]> = [
         [['set', console, '--kind', 'serial', '--tcp', '[fd00::17]:4555'], 'The serial console of the instance is [fd00::17]:4555.\n'],
         [['set', console, '--kind', 'vnc', '--unix', '/run/vm-17.sock'], 'The vnc console of the instance is /run/vm-17.sock.\n'],
-        [['remove', console], 'The instance has no console any more.\n'],
+        [['remove', console], 'The instance no longer has a console.\n'],
       ];
       for (const [words, out] of steps) expect(await portico('console', ...words)).toEqual({ code: 0, out, err: '' });
     });
@@ -290,7 +290,7 @@ describe('a command of a wrong form', () => {
   const portico = (...args: string[]) => run(checkout, ['portico', ...args], env);
 
   test('is refused in a sentence', async () => {
-    expect(await portico('user', 'add', 'nobody', '--name', 'x')).toEqual({ code: 1, out: '', err: 'nobody is no e-mail address.\n' });
+    expect(await portico('user', 'add', 'nobody', '--name', 'x')).toEqual({ code: 1, out: '', err: 'nobody is not an e-mail address.\n' });
   });
 
   test('what is asked wrongly ends with 1 and says how to ask', async () => {

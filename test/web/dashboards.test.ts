@@ -116,7 +116,7 @@ it('edits the widgets, and sends what was changed alone', async () => {
   await openBoard(page, made);
   expect(await save(page).getAttribute('aria-disabled')).toBe('true');
   await rewrite(page, '[\n{"id": 1,\n"title": Rows}\n]');
-  await page.getByText(/This is no JSON yet. Line 3:/).waitFor();
+  await page.getByText(/This is not JSON yet. Line 3:/).waitFor();
   await expect.poll(() => save(page).getAttribute('aria-disabled')).toBe('true');
   expect(await findBarriers(page)).toEqual([]);
   await page.keyboard.press('ControlOrMeta+z');
@@ -159,7 +159,7 @@ it('is left by the keyboard: Tab indents, Escape and then Tab goes on', async ()
   await page.keyboard.press('Escape');
   await page.keyboard.press('Tab');
   await expect.poll(() => page.evaluate(() => document.activeElement?.textContent)).toBe('Save');
-  // White space is no change.
+  // White space is not a change.
   await page.getByText('Not saved: widgets.').waitFor();
   await rewrite(page, '[ { "id": 1, "title": "Rows" } ]');
   await page.getByText('Nothing has been changed.').waitFor();

@@ -54,7 +54,7 @@ describe('signing in', () => {
     await other.context().close();
   });
 
-  it('says so of a credential too, and of a response that is no JSON', async () => {
+  it('says so of a credential too, and of a response that is not JSON', async () => {
     const other = await desk.open();
     await other.goto(`${desk.baseUrl}/signin`);
     const paste = async () => {

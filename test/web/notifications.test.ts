@@ -151,7 +151,7 @@ it('marks by the keyboard: the current one, and those that are selected', async 
   for (const turn of [18, 17, 16, 15])
     await expect.poll(() => row(other, `Measured ${turn}.`).getAttribute('class')).not.toContain('unread');
   expect(await row(other, 'Measured 14.').getAttribute('class')).toContain('unread');
-  // A letter that is typed is no command.
+  // A letter that is typed is not a command.
   await page.getByLabel('Kind').fill('');
   await page.getByLabel('Kind').press('r');
   await expectUnread(before - 4);

@@ -37,7 +37,7 @@ export const isCredential = (text: string): boolean => /^[\x21-\x7e]+$/.test(tex
 
 async function resolve(credential: Credential): Promise<string> {
   const given = (typeof credential === 'string' ? credential : await call(credential)).trim();
-  if (!isCredential(given)) throw new PorticoError('not_authenticated', 'The credential is no key and no token.', 401);
+  if (!isCredential(given)) throw new PorticoError('not_authenticated', 'The credential is neither a key nor a token.', 401);
   return given;
 }
 

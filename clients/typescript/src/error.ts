@@ -118,7 +118,7 @@ function toBodyError(response: Response, body: unknown): PorticoError {
   return new PorticoError(known, `${new URL(response.url).host} answered ${status}.`, status, retryAfterMs);
 }
 
-/** The fields that a response names with their errors; empty if these are no field errors. */
+/** The fields that a response names with their errors; empty if these are not field errors. */
 function readFields(value: unknown): FieldErrors {
   if (typeof value !== 'object' || value === null) return {};
   const entries = Object.entries(value).filter((entry): entry is [string, string[]] => Array.isArray(entry[1]));

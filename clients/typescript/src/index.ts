@@ -45,7 +45,7 @@ export interface Portico {
 /** A client of one server for one credential. Nothing is sent before the first call. Throws a TypeError for an invalid option. */
 export function connect({ url: given, credential, plainHttp = false, maxWaitMs = 60_000, fetch: fetchImpl }: ConnectOptions): Portico {
   if (!URL.canParse(given) || !/^https?:$/.test(new URL(given).protocol))
-    throw new TypeError(`${given} is no address of a server, such as https://api.example.com.`);
+    throw new TypeError(`${given} is not the address of a server, such as https://api.example.com.`);
   // Such an address is not repeated, as it holds a secret.
   const { username, password } = new URL(given);
   if (username || password) throw new TypeError('The address of a server holds no user name and no password.');

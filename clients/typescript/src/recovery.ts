@@ -45,7 +45,7 @@ export class Recovery {
   /** Discards a refused credential; whether the next attempt may do better. */
   async #renew({ code, status }: PorticoError, credential: string): Promise<boolean> {
     if (code !== 'not_authenticated' && code !== 'access_lost') return false;
-    // After an abort nobody attempts anything: it is no failure.
+    // After an abort nobody attempts anything: it is not a failure.
     const hasAnother = await abortable(this.#credentials.renew(credential), this.#signal).catch(() => true);
     // Without a 401 the next attempt shows whether the credential is invalid or access to the project was lost.
     return hasAnother || status !== 401;

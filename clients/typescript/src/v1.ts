@@ -1315,7 +1315,7 @@ export interface components {
         if_match: string;
         /** @description The id of the instance. */
         instance_id: string;
-        /** @description Only those of this kind: at most 255 characters. An empty text is no condition. */
+        /** @description Only those of this kind: at most 255 characters. An empty text does not filter. */
         kind: string;
         /** @description The id of the organization. */
         list_projects_organization_id: string;
@@ -1857,7 +1857,7 @@ export interface operations {
                 unread?: components["parameters"]["unread"];
                 /** @description Only those of this severity. */
                 severity?: components["parameters"]["severity"];
-                /** @description Only those of this kind: at most 255 characters. An empty text is no condition. */
+                /** @description Only those of this kind: at most 255 characters. An empty text does not filter. */
                 kind?: components["parameters"]["kind"];
             };
             header?: never;

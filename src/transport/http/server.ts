@@ -141,7 +141,7 @@ function createUpgradeListener(server: Server, limit: ConnectionLimit, upgrade: 
   };
 }
 
-/** Portico is no proxy: CONNECT is answered 404. Without a listener Node would close the connection without a response. */
+/** Portico is not a proxy: CONNECT is answered 404. Without a listener Node would close the connection without a response. */
 function rejectConnect(request: IncomingMessage): void {
   // The listener's stream may be a wrapper, which has no queue (from version 26 on, for a request with a body).
   const { socket } = request;

@@ -218,7 +218,7 @@ function makeResponse(route: Route, data: Data, request: RouteRequest): RouteRes
   const headers: Record<string, string> = route.isSecret ? { 'Cache-Control': 'no-store' } : {};
   if (route.status === 204) return { status: 204, headers, body: undefined };
   // The document promises an object: a resolver throws `not_found` for what is not there.
-  if (data === null) throw new Error(`${route.method} ${route.path}: null is no response of a route`);
+  if (data === null) throw new Error(`${route.method} ${route.path}: null is not a response of a route`);
   if ('etag' in data) {
     const { etag, ...body } = data;
     return { status: route.status, headers: { ...headers, ETag: `"${etag}"` }, body };

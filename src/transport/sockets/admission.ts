@@ -157,7 +157,7 @@ function isTargetOf({ target, organizationId, projectId, instanceId }: RedeemedT
 async function admitCredential(dependencies: UpgradeDependencies, upgrade: UpgradeRequest): Promise<Viewer | null> {
   const { request, headers } = upgrade;
   const { origin } = request.headers;
-  // The cookie counts only with an allowed Origin: a client without one is no browser, and has no cookie; a page of another origin
+  // The cookie counts only with an allowed Origin: a client without one is not a browser, and has no cookie; a page of another origin
   // could spend the budget of whoever looks at it.
   const takesCookie = origin !== undefined && dependencies.isAllowedOrigin(origin, request);
   const { viewer, fault, allowance } = await admit(dependencies, {

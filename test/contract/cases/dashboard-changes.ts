@@ -75,7 +75,7 @@ const invalidContents: Readonly<Record<string, Pick<Attempt, 'input' | 'fields'>
   'an empty name': { input: { name: '' }, fields: { name: blank } },
   'a name of white space': { input: { name: ' \t\u00a0' }, fields: { name: blank } },
   'a name that is too long': { input: { name: 'n'.repeat(256) }, fields: { name: ['Ensure this field has no more than 255 characters.'] } },
-  'null wherever it is no value': {
+  'null wherever it is not a value': {
     input: { name: null, description: null, widgets: null, is_default: null, is_public: null },
     fields: { name: notNull, description: notNull, is_default: notNull, is_public: notNull },
   },

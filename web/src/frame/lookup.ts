@@ -28,7 +28,7 @@ interface Found {
   readonly label: string;
 }
 
-/** Looks an id up; finds nothing for a text that is none. Instances and projects are found, of all that the viewer may see. */
+/** Looks an id up; finds nothing for a text that is not an id. Instances and projects are found, of all that the viewer may see. */
 export function useLookup(text: string) {
   const isId = uuid.test(text);
   const { data, loading, error, refetch } = useQuery(LookupQuery, {

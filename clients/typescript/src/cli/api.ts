@@ -27,8 +27,8 @@ export function addApi(program: Command): void {
     .action(async (method: string, path: string, _options: unknown, command: Command) => {
       const options = command.optsWithGlobals<GlobalOptions & ApiOptions>();
       const verb = method.toUpperCase();
-      if (!/^(GET|HEAD|POST|PUT|PATCH|DELETE)$/.test(verb)) throw new CommandFailure(`${method} is no method.`, 2);
-      if (!path.startsWith('/')) throw new CommandFailure(`${path} is no path: it begins with a slash.`, 2);
+      if (!/^(GET|HEAD|POST|PUT|PATCH|DELETE)$/.test(verb)) throw new CommandFailure(`${method} is not a method.`, 2);
+      if (!path.startsWith('/')) throw new CommandFailure(`${path} is not a path: a path begins with a slash.`, 2);
       if (options.data !== undefined && /^(GET|HEAD)$/.test(verb)) throw new CommandFailure(`${verb} has no body.`, 2);
       const headers = readHeaders(options.header);
       const session = await openSession(options);
@@ -57,7 +57,7 @@ function readHeaders(lines: readonly string[]): Headers {
   const headers = new Headers();
   for (const line of lines) {
     const [, name = '', value = ''] = /^([^:]+):\s*(.*)$/.exec(line) ?? [];
-    if (OWN_HEADERS.test(name)) throw new CommandFailure(`${name} is no header for --header: the program sets it itself.`, 2);
+    if (OWN_HEADERS.test(name)) throw new CommandFailure(`${name} cannot be set with --header: the program sets it itself.`, 2);
     try {
       headers.append(name, value);
     } catch {

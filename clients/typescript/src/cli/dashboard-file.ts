@@ -47,8 +47,8 @@ export async function readDashboardFile(path: string): Promise<DashboardFile> {
   const value = parseJson(text, path);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new CommandFailure(`${path} holds no dashboard.`);
   const { id = null, version = null, checksum } = value as Record<string, unknown>;
-  if (id !== null && typeof id !== 'string') throw new CommandFailure(`${path} has an id that is no text.`);
-  if (version !== null && !Number.isInteger(version)) throw new CommandFailure(`${path} has a version that is no number.`);
+  if (id !== null && typeof id !== 'string') throw new CommandFailure(`${path} has an id that is not a string.`);
+  if (version !== null && !Number.isInteger(version)) throw new CommandFailure(`${path} has a version that is not an integer.`);
   const content = pick(parseExactly(text));
   return { path, text, content, id, version: version as number | null, isEdited: checksum !== sum(content) };
 }

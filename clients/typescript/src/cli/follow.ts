@@ -41,7 +41,7 @@ const isWanted = ({ notification }: Extract<FeedEvent, { type: 'notification' }>
   !(unread && notification.read) && (!severity || notification.severity === severity) && (!kind || notification.kind === kind);
 
 async function show(event: FeedEvent): Promise<void> {
-  if (event.type === 'gap') return note(`[${event.from} to ${event.to} are not kept any more]`);
+  if (event.type === 'gap') return note(`[${event.from} to ${event.to} are no longer kept]`);
   if (event.type !== 'notification') return note(`[${event.unreadCount} unread]`);
   const { severity, kind, title, created } = event.notification;
   const place = clean(`${event.sequence}  ${formatTime(created)}`);

@@ -25,7 +25,7 @@ export function parseJson(text: string, name: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new CommandFailure(`${name} is no JSON.`, 2);
+    throw new CommandFailure(`${name} is not JSON.`, 2);
   }
 }
 

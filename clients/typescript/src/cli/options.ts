@@ -40,7 +40,7 @@ export function readUrl(text: string | undefined, options: GlobalOptions, profil
   // Such an address is not repeated, as it holds a secret.
   if (url?.username || url?.password) throw new CommandFailure('The address of a server holds no user name and no password.', 2);
   if (!url || !/^https?:$/.test(url.protocol) || url.pathname !== '/')
-    throw new CommandFailure(`${text} is no address of a server, such as https://api.example.com.`, 2);
+    throw new CommandFailure(`${text} is not the address of a server, such as https://api.example.com.`, 2);
   const isKept = profile !== undefined && new URL(profile.url).origin === url.origin;
   if (isExposed(url) && !options.plainHttp && !isKept)
     throw new CommandFailure(`${url.origin} has no TLS: your credential could be read on the way. Say https://, or --plain-http.`, 2);

@@ -12,9 +12,9 @@ export async function readSecret(prompt: string): Promise<string> {
   return checkCredential(text.trim());
 }
 
-/** Returns the text; throws if it is no credential. */
+/** Returns the text; throws if it is not a credential. */
 export function checkCredential(text: string): string {
-  if (!isCredential(text)) throw new CommandFailure('That is no key and no token.');
+  if (!isCredential(text)) throw new CommandFailure('That is neither a key nor a token.');
   return text;
 }
 

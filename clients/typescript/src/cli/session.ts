@@ -87,7 +87,7 @@ export class Session {
     // Rejects paths such as `//elsewhere/`: the credential is for this server only.
     const address = URL.canParse(path, this.url) ? new URL(path, this.url) : null;
     if (!address || address.origin !== new URL(this.url).origin || address.username || address.password)
-      throw new CommandFailure(`${path} is no path of ${this.url}.`, 2);
+      throw new CommandFailure(`${path} is not a path of ${this.url}.`, 2);
     for (const [name, value] of Object.entries(query)) if (value !== undefined) address.searchParams.set(name, String(value));
     const all = new Headers(headers);
     if (body !== undefined && !all.has('content-type')) all.set('content-type', 'application/json');

@@ -84,7 +84,7 @@ export function JsonEditor({ id, labelledBy, text, isReadOnly = false, errors = 
         </p>
       )}
       <p id={`${id}-problem`} className="field-error" role="status">
-        {problem && `This is no JSON yet. ${found ?? problem}`}
+        {problem && `This is not JSON yet. ${found ?? problem}`}
         {errors.join(' ')}
       </p>
     </>
