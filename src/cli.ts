@@ -71,12 +71,12 @@ program
   );
 
 /** An option of each list. */
-const after = ['--after <id>', 'go on behind this one, which was the last that was listed'] as const;
+const after = ['--after <id>', 'continue after this id, the last one listed'] as const;
 
 const keyCommands = program.command('api-key').description('what programs sign in with');
 
 keyCommands
-  // Its name may be left out.
+  // `portico api-key <email>` is short for `portico api-key add <email>`.
   .command('add <email>', { isDefault: true })
   .description('make an API key for a user and print it; it is shown only here')
   .requiredOption('--name <name>', 'what the key is for')

@@ -333,11 +333,11 @@ test('says in v1’s words that one thing alone is larger than a response may be
   const small = await startApp({ MAX_ANSWER_BYTES: '65536' });
   const path = `${small.projectPath}/monitoring/dashboards`;
   const made = await small.ask('POST', path, { body: { name: 'Large', widgets: ['x'.repeat(100_000)] } });
-  expect(made.json.detail).toBe('The answer would take more than 65536 bytes: it has no smaller form.');
+  expect(made.json.detail).toBe('The response would take more than 65536 bytes: it has no smaller form.');
   const [row] = await small.app.database.$queryRaw<Array<{ id: string }>>`SELECT id::text FROM dashboards WHERE name = 'Large'`;
   const read = await small.ask('GET', `${path}/${row?.id}`);
-  expect([read.status, read.json.detail]).toEqual([400, 'The answer would take more than 65536 bytes: it has no smaller form.']);
+  expect([read.status, read.json.detail]).toEqual([400, 'The response would take more than 65536 bytes: it has no smaller form.']);
   const list = await small.ask('GET', path);
-  expect(list.json.detail).toBe('The answer would take more than 65536 bytes: ask for a smaller `page_size`.');
+  expect(list.json.detail).toBe('The response would take more than 65536 bytes: ask for a smaller `page_size`.');
   await small.close();
 });

@@ -216,7 +216,7 @@ test('what is large is read as far as a response may go', async () => {
     for (let count = 0; count < 8; count += 1) ids.push((await small.app.database.dashboard.create({ data })).id);
     const read = (field: string) => small.graphql(`query ($ids: [ID!]!) { nodes(ids: $ids) { ... on Dashboard { ${field} } } }`, { ids });
     expect((await read('name')).json.data.nodes).toHaveLength(8);
-    expect((await read('description')).json.errors[0].message).toMatch(/^The answer would take more than 65536 bytes/);
+    expect((await read('description')).json.errors[0].message).toMatch(/^The response would take more than 65536 bytes/);
   } finally {
     await small.close();
   }

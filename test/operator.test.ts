@@ -183,7 +183,7 @@ describe('a member', () => {
     const [first, second] = [await makeUser(), await makeUser()];
     const { organization } = await makeOrganization(first, second);
     const roles = async () => columns(await listMembers(database, { organization })).map(([, email, , role]) => [email, role]);
-    const last = `${first} is the last owner of the organization: make another one first, or say --force.`;
+    const last = `${first} is the last owner of the organization: add another owner first, or use --force.`;
     const changes = [
       () => removeMember(database, { email: first, organization }),
       () => addMember(database, { email: first, organization, role: 'admin' }),

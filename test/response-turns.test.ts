@@ -66,7 +66,7 @@ it('what is too large is refused by its size, without a turn', async () => {
   const largeResponseSlots = pLimit(1);
   const budget = new ResponseBudget(MAX_BYTES, largeResponseSlots);
   const asked: number[] = [];
-  await expect(budget.read(path, pageOf(100, asked))).rejects.toThrow('The answer would take more than 8388608 bytes');
+  await expect(budget.read(path, pageOf(100, asked))).rejects.toThrow('The response would take more than 8388608 bytes');
   expect({ asked, active: largeResponseSlots.activeCount }).toEqual({ asked: [SMALL_BYTES], active: 0 });
 });
 
@@ -74,8 +74,8 @@ it('a response that is refused later gives its turn back', async () => {
   const largeResponseSlots = pLimit(1);
   const budget = new ResponseBudget(MAX_BYTES, largeResponseSlots);
   await budget.read(path, pageOf(50, []));
-  await expect(budget.read(path, pageOf(50, []))).rejects.toThrow('The answer would take more than 8388608 bytes');
-  await expect(budget.read(path, pageOf(1, []))).rejects.toThrow('The answer would take more than');
+  await expect(budget.read(path, pageOf(50, []))).rejects.toThrow('The response would take more than 8388608 bytes');
+  await expect(budget.read(path, pageOf(1, []))).rejects.toThrow('The response would take more than');
   budget.close();
   await new Promise((resolve) => setImmediate(resolve));
   expect(largeResponseSlots.activeCount).toBe(0);

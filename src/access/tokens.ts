@@ -240,7 +240,10 @@ function toTokenFault(failure: unknown): Fault {
   return isKeySource || isNetwork ? Fault.unavailable(failure) : Fault.invalidCredential(findProblemOfToken(failure));
 }
 
-/** By the claim that jose refuses. One that is absent, or not of its type, is a problem of its name too, but for the times. */
+/**
+ * The problem by the claim that jose rejects, be it wrong, absent or of the wrong type. A time (`exp`, `iat`, `nbf`) that is not a number
+ * is the problem `claims` instead.
+ */
 const problemsOfClaims: Readonly<Record<string, CredentialProblem>> = { iss: 'issuer', aud: 'audience' };
 
 function findProblemOfToken(failure: unknown): CredentialProblem {

@@ -171,7 +171,7 @@ async function keepOwner(
   const isOwner = owners.some((owner) => owner.userId === userId);
   const hasOther = owners.some((owner) => owner.userId !== userId && owner.disabledAt === null);
   if (isOwner && !hasOther)
-    throw new OperatorError(`${email} is the last owner of the organization: make another one first, or say --force.`);
+    throw new OperatorError(`${email} is the last owner of the organization: add another owner first, or use --force.`);
 }
 
 /** Throws an OperatorError for an unknown or disabled user. */

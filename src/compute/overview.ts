@@ -114,7 +114,7 @@ export async function readOverviews(database: Database, scopes: readonly Project
       FROM instance_totals, resource_totals, task_totals, recent
     ) AS figures`;
   return pickRows(projectIdsOf(scopes), rows, ({ projectId }) => projectId).map((row) => {
-    if (!row) throw new Error('the overview is one row always');
+    if (!row) throw new Error('the overview always has one row');
     return row.overview;
   });
 }

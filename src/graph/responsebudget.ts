@@ -212,7 +212,7 @@ export function findResponseOverflow(result: unknown, context: ResponseContext):
 
 /** The `invalid_request` for a response that is too large, with advice on what to request less of. */
 export function responseTooLarge({ maxBytes, path }: LimitExceeded, advice = adviseOn(path)): Fault {
-  return Fault.invalidRequest(`The answer would take more than ${maxBytes} bytes: ${advice}.`);
+  return Fault.invalidRequest(`The response would take more than ${maxBytes} bytes: ${advice}.`);
 }
 
 const MAX_PLACE_LENGTH = 200;

@@ -137,7 +137,10 @@ function readUses(
   return { inputValues, fragments: [...used] };
 }
 
-/** What the input objects of an operation require of a variable that stands beside others in one. Of a fragment the service checks it. */
+/**
+ * What the input objects of an operation require of a variable that stands beside others in one. A requirement inside a fragment is
+ * checked by the service instead.
+ */
 function readRequirements(operation: OperationDefinitionNode, name: string, inputValues: readonly InputValue[]): Requirement[] {
   const requirements: Requirement[] = [];
   visit(operation, {

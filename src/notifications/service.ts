@@ -47,7 +47,7 @@ export async function markRead(
     SELECT marked, unread_count AS "unreadCount"
     FROM mark_notifications_read(
       ${projectId}::uuid, ${viewer.userId}::uuid, ${ids}::uuid[], ${request.throughSequence ?? null}::bigint)`;
-  if (!result) throw new Error('marking answers one row always');
+  if (!result) throw new Error('marking always returns one row');
   const { marked, unreadCount } = result;
   if (marked) database.afterCommit(() => hubs.wake({ projectId, userId: viewer.userId }));
   return { marked: marked ?? 0, unreadCount: unreadCount ?? 0 };

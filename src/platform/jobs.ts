@@ -1,6 +1,6 @@
 import type { Logger } from './logger.ts';
 
-/** A job that fails at every run, several times a second in an outage, is logged at most so often. */
+/** A job that fails at every run, several times a second in an outage, is logged at most this often. */
 const WARNING_INTERVAL_MS = 60_000;
 
 /** How often each job of this process has failed so far. */

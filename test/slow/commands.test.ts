@@ -214,7 +214,7 @@ describe.each(databases)('on $kind', ({ server: host }) => {
           err: '',
         });
         expect((await members()).map(([, email]) => email)).toEqual(['first@new.example']);
-        const last = 'first@new.example is the last owner of the organization: make another one first, or say --force.\n';
+        const last = 'first@new.example is the last owner of the organization: add another owner first, or use --force.\n';
         for (const words of [['remove'], ['add', '--role', 'admin']])
           expect(await portico('member', ...words, 'first@new.example', ...place)).toEqual({ code: 1, out: '', err: last });
         expect((await portico('member', 'add', 'first@new.example', ...place, '--role', 'admin', '--force')).out).toBe(

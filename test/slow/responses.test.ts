@@ -68,7 +68,7 @@ const smaller: ReadonlyArray<readonly [string, () => string]> = [
   ],
 ];
 
-const refusalOf = (place: string) => new RegExp(`^The answer would take more than ${MAX_BYTES} bytes: ask for fewer items of \`${place}`);
+const refusalOf = (place: string) => new RegExp(`^The response would take more than ${MAX_BYTES} bytes: ask for fewer items of \`${place}`);
 
 /** What a call adds to the memory at its height, in MiB. */
 async function measure<Result>(work: () => Promise<Result>): Promise<{ result: Result; growth: number }> {
@@ -130,7 +130,7 @@ describe('a response that would be too large is refused whole', () => {
   it.each(['monitoring/dashboards', 'notifications', 'compute/tasks'])('by v1: %s', async (list) => {
     for (let call = 0; call < 3; call += 1) {
       const { result, growth } = await measure(() => app.ask('GET', `${app.projectPath}/${list}?page_size=100`));
-      const detail = `The answer would take more than ${MAX_BYTES} bytes: ask for a smaller \`page_size\`.`;
+      const detail = `The response would take more than ${MAX_BYTES} bytes: ask for a smaller \`page_size\`.`;
       expect({ status: result.status, json: result.json }).toEqual({
         status: 400,
         json: { detail, code: 'invalid_request', error: detail },
