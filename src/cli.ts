@@ -36,7 +36,7 @@ async function withApp(work: (app: App) => Promise<string | Listing>): Promise<v
   }
 }
 
-/** Prints a result to standard output; that a list goes on is said beside it, so that it stays out of pipes. */
+/** Prints a result to standard output. That a list continues is printed to standard error, so that it stays out of pipes. */
 function print(result: string | Listing): void {
   if (typeof result === 'string') return console.log(result);
   if (result.lines.length > 0) console.log(result.lines.join('\n'));

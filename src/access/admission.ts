@@ -19,7 +19,7 @@ interface RequestReader {
   readAddress(): string;
   /** The project that the request names, null for none: it is read by the same statement as the user. Never rejects. */
   readProject?(userId: string): ProjectIds | null | Promise<ProjectIds | null>;
-  /** Called with the viewer before the budget is charged: the log names the user of a spent one, too. */
+  /** Called with the viewer before the budget is charged: the log also names the user of a spent budget. */
   recordViewer?(viewer: Viewer): void;
 }
 

@@ -42,7 +42,7 @@ export class Lease {
 }
 
 const POLL_INTERVAL_MS = 1_000;
-/** The leases that are looked at before others have their turn: a few milliseconds' work. */
+/** The number of leases that are checked before other work has its turn: a few milliseconds' work. */
 const LEASES_AT_ONCE = 5_000;
 
 /** Checks all leases against the database every second, by one statement, and revokes those that are no longer valid. */

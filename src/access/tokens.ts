@@ -173,8 +173,8 @@ function findProblem({ status }: Response, text: string): Error | null {
 }
 
 /**
- * How long a token is trusted before its signature is checked again, whatever its `exp`: a socket that has been open for so
- * long closes, so that a key which the provider has withdrawn ends with it.
+ * How long a token is trusted before its signature is checked again, whatever its `exp`: a socket that has been open for this long is
+ * closed, so that it does not outlive a key that the provider has withdrawn.
  */
 const MAX_SESSION_MS = 86_400_000;
 

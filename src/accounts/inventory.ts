@@ -4,7 +4,7 @@ import { readId } from '../platform/operatorinput.ts';
 import { type Listing, TAKEN, toListing } from '../platform/operatoroutput.ts';
 import { findOrganization, findProject, findUser } from './provision.ts';
 
-/** Where a list goes on: behind the item with this id. */
+/** Where a list continues: after the item with this id. */
 export interface After {
   readonly after?: string;
 }

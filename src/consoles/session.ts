@@ -8,11 +8,11 @@ import type { Handover } from './store.ts';
 /** The output of a serial console that is stored for a client that reconnects. */
 const SCROLLBACK_BYTES = 256 * 1024;
 /**
- * How long a console without a client waits after each read of its output, of up to 64 KiB, most of which nobody will see: what it
- * prints without end would take a core.
+ * How long a console without a client waits after each read of its output, which is up to 64 KiB. Nobody will see most of it, and output
+ * without an end would otherwise occupy a core.
  */
 const DETACHED_READ_INTERVAL_MS = 100;
-/** As much as pings and pongs may wait for a client after the output before them has gone. */
+/** The bytes of pings and pongs that may still wait for a client when the output before them has been sent. */
 const CONTROL_BYTES = 4 * 1024;
 /** How long a console may still send after its line is half-closed, or read after it has half-closed its side. */
 const HANG_UP_MS = 500;
@@ -34,9 +34,9 @@ export interface Continuation extends Handover {
 }
 
 /**
- * A running session: one line (the connection to a console), and at most one attached client. Bytes pass unchanged, with
- * backpressure in both directions: neither side is read while what it sent before waits for the other. The kernels have buffers
- * enough for a stream; here, a byte that waits would keep the whole buffer that it was read into.
+ * A running session: one line (the connection to a console), and at most one attached client. Bytes pass unchanged, with backpressure in
+ * both directions: neither side is read while what it sent before waits for the other. The buffers of the kernels suffice for a stream;
+ * here, a waiting byte would keep the whole buffer into which it was read.
  */
 export class LiveSession {
   readonly scrollback: Scrollback;

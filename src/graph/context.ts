@@ -85,8 +85,8 @@ export interface Context extends ResponseContext {
   /** Runs the callbacks; null if there are none. */
   finishResult(result: ExecutionResult): Promise<void> | null;
   /**
-   * Batches the calls of a function with the same arguments within one tick into one call, and remembers its values. The
-   * function has a name outside of the resolvers: one that is made for a call would be batched with no other.
+   * Batches the calls of a function with the same arguments within one tick into one call, and remembers its values. The function is
+   * declared outside of the resolvers: one that is created for a call would not be batched with any other.
    */
   loadBatched<Key extends string, Args extends readonly unknown[], Value>(
     loadMany: LoadMany<Key, Args, Value>,
@@ -146,7 +146,7 @@ export type ContextSource = Pick<
   readonly recordWait?: Context['recordWait'];
   /** Whether the client has gone, so that nothing is begun for it: Yoga would neither read nor end a stream that opens then. */
   readonly isAbandoned?: () => boolean;
-  /** Throws once the socket is closed, whose operations begin nothing more. */
+  /** Throws once the socket is closed: its operations start nothing more. */
   readonly requireOpen?: () => void;
   /** Replaces `admitAgain`, where the viewer may have been renewed meanwhile. */
   readonly admitAgain?: () => Promise<void>;

@@ -102,7 +102,7 @@ export class ResponseBudget {
     if (this.#isClosed) return [];
     if (this.exceeded) throw responseTooLarge(this.exceeded);
     const hasSlot = this.isLarge;
-    // All lists together may take so much without a slot.
+    // All lists together may take this much without a slot.
     const smallLeft = Math.max(0, SMALL_BYTES - (this.#maxBytes - this.#bytesLeft));
     let rows = await load(hasSlot ? this.#bytesLeft : Math.min(this.#bytesLeft, smallLeft));
     let bytes = sumBytes(rows);

@@ -72,7 +72,7 @@ export abstract class Source<Event extends object = object> implements AsyncIter
     return this;
   }
 
-  /** Rejects once with the failure. After that it is done: Yoga reads on after a failure, without a pause. */
+  /** Rejects once with the failure. After that it is done: Yoga would otherwise keep reading after a failure, without a pause. */
   async next(): Promise<IteratorResult<Event, undefined>> {
     for (;;) {
       const value = this.read();

@@ -37,7 +37,7 @@ export interface FieldConstraints {
   readonly isCursor?: boolean;
   /** For a field that may be absent, but not null. */
   readonly rejectsNull?: boolean;
-  /** The value of another field that makes this one required, and what a request without it is told. */
+  /** The value of another field that makes this one required, and the message for a request without it. */
   readonly requiredFor?: { readonly field: string; readonly value: string; readonly message: string };
 }
 
@@ -47,7 +47,7 @@ export interface VariableBinding {
   readonly isRequired: boolean;
   /** The input fields and arguments that take it. */
   readonly inputValues: readonly InputValue[];
-  /** The last of them, which field errors of services name. */
+  /** The last of them, by which the field errors of services are named. */
   readonly inputValue: InputValue | null;
   /** The variables beside it, each with the value that makes this one required. */
   readonly requirements: readonly Requirement[];
@@ -218,7 +218,7 @@ function reportErrors(bindings: VariableBindings, values: Readonly<Record<string
 /** A variable, or a field of an input object, with its value; undefined if it is absent. */
 interface Given extends Pick<VariableBinding, 'type' | 'isRequired' | 'inputValues'> {
   readonly value: unknown;
-  /** What a request without it is told, if another value requires it. */
+  /** The message for a request without it, if another value requires it. */
   readonly requirement: string | undefined;
 }
 

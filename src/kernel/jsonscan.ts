@@ -35,7 +35,7 @@ export function survivesRoundTrip(text: string): boolean {
   return true;
 }
 
-/** A double represents any integer of so many digits exactly, and JavaScript spells it in the same way. */
+/** A double represents any integer of this many digits exactly, and JavaScript spells it in the same way. */
 const SHORT_DIGITS = 15;
 
 /** The end of a number that JavaScript spells in the same way, or -1. Most are short integers, which need not be parsed. */

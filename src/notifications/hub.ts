@@ -14,8 +14,8 @@ const BROADCAST_SLICE_MS = 0.5;
 const SLOW_SLICE_MS = 2;
 
 /**
- * Of the entries that have left the window, a hub remembers one in so many, and so many of them, to find out how far the log went
- * back: some 8,000 entries in all.
+ * Of the entries that have left the window, a hub remembers one in `CHECKPOINT_INTERVAL`, and at most `MAX_CHECKPOINTS` of them, to find
+ * out how far the log went back: they cover some 8,000 entries.
  */
 const CHECKPOINT_INTERVAL = 128;
 const MAX_CHECKPOINTS = 64;
@@ -215,7 +215,7 @@ export class Hub implements Evictable {
     if (hasRoom) this.#readBatch().catch(this.dependencies.onFailure);
   }
 
-  /** Reads a user's read state anew. */
+  /** Reads a user's read state again. */
   refreshReadState(userId: string): void {
     const reader = this.#readers.get(userId);
     if (!reader) return;
@@ -313,8 +313,8 @@ export class Hub implements Evictable {
   }
 
   /**
-   * Notifies subscribers; those that keep up read what is new within the call. Others have their turn in between: after a subscriber
-   * that took long, for as long as it took.
+   * Notifies subscribers; those that keep up read what is new within the call. Other work runs in between: after a subscriber that took
+   * long, for as long as that took.
    */
   async #notify(followers: Iterable<Follower>): Promise<void> {
     let startedAt = performance.now();

@@ -99,7 +99,7 @@ export class Hubs {
       projectId,
       throttle: this.#throttle,
       windows: this.#windows,
-      onFailure: (failure) => this.dependencies.log.warn({ err: failure }, 'could not read on: the next poll tries again'),
+      onFailure: (failure) => this.dependencies.log.warn({ err: failure }, 'a read for the feeds failed: the next poll tries again'),
       onReplaced: () => {
         this.#mustVerify = true;
       },

@@ -59,8 +59,8 @@ async function pruneLog(database: Database, projectId: string, days: number, sig
 }
 
 /**
- * Deletes the single reads of what was removed from a log, of some users at a time. They count nowhere; one that is locked, as its user
- * marks others, is left for the next run, or goes with that mark.
+ * Deletes the single reads of what was removed from a log, of some users at a time. They are not counted anywhere; one that is locked,
+ * because its user is marking others, is left for the next run, or deleted by that mark.
  */
 async function deletePrunedReads(database: Database, projectId: string, signal?: AbortSignal): Promise<void> {
   let after = FIRST_ID;

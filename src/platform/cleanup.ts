@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** The most rows that one statement deletes: a statement that takes longer than the pool allows is undone, and would be again. */
+/** The most rows that one statement deletes: one that takes longer than the pool allows is rolled back, and would be every time. */
 const BATCH_SIZE = 500;
 /** The pause after a batch, in multiples of the time that it took, so that the database has most of its time for other work. */
 const PAUSE_FACTOR = 3;

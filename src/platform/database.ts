@@ -49,7 +49,7 @@ export interface DatabaseOptions {
   /** For tests: opens an embedded database instead of the one in the data folder. It is closed with the app. */
   readonly openEmbedded?: () => Promise<PGlite>;
   readonly log?: Logger;
-  /** Receives what the log says otherwise while the start waits for the database. */
+  /** Called, instead of the log, while the start waits for the database. */
   readonly onWait?: (wait: DatabaseWait) => void;
   /** For tests: called with every SQL statement, COMMIT included, and its values; Prisma's are converted to JSON and back. */
   readonly onStatement?: (sql: string, values: readonly unknown[]) => void;
@@ -158,7 +158,7 @@ const START_TIMEOUT_MS = 60_000;
 const START_RETRY_MS = 500;
 /** How often it says so. */
 const WAIT_LINES_INTERVAL_MS = 10_000;
-/** After this time without an answer to a connection, it says so, too: the attempt fails only after five seconds. */
+/** After this time without a reply to a connection attempt, it says so, too: the attempt itself fails only after five seconds. */
 const SILENCE_MS = 1_000;
 
 /** Logs what a start waits for, without the stack of the failure, which says nothing more. */
@@ -195,7 +195,7 @@ export async function retryUntilDatabaseAnswers<Result>(
   }
 }
 
-/** Does what PostgreSQL's background processes do, which the embedded one has not: removes dead rows, and keeps its log short. */
+/** Does the work of PostgreSQL's background processes, which the embedded database lacks: removes dead rows, and keeps its log short. */
 export async function vacuumEmbedded(database: Database): Promise<void> {
   await database.query`VACUUM`;
   await database.query`CHECKPOINT`;

@@ -97,7 +97,7 @@ function exitWhenEngineEnds(embedded: PGlite, dataDir: string): void {
   };
 }
 
-/** The exit status with which PostgreSQL leaves a failed statement (a long jump) and goes on. With any other throw it has ended. */
+/** The exit status with which PostgreSQL leaves a failed statement (a long jump) and continues. With any other throw it has ended. */
 const FAILED_STATEMENT = 100;
 
 function exit(thrown: unknown, dataDir: string): never {

@@ -74,7 +74,7 @@ const exhaustedCodes = new Set(['53300', 'P2037']);
  */
 export const missingCodes = new Set(['42P01', '3F000', '42704', '42883', '42P10', '42501', 'XX000']);
 const EXHAUSTED_LINES_INTERVAL_MS = 10_000;
-/** The requests that failed for want of a connection since the last line about them. */
+/** The requests that failed for lack of a connection since the last line about them. */
 const exhausted = { count: 0, loggedAt: Number.NEGATIVE_INFINITY };
 
 /**

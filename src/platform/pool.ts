@@ -263,6 +263,6 @@ function createAwayError(): Error {
 
 /** `OutageLog` tells causes apart by their code, so this one has its own. */
 function createMissingError(count: number): Error {
-  const message = `the database lacks ${count} tables of Portico, or their triggers or rights: it is being restored, or it is empty; \`npm run portico -- migrate\` makes them anew`;
+  const message = `the database lacks ${count} tables of Portico, or their triggers or rights: it is being restored, or it is empty; \`npm run portico -- migrate\` creates them`;
   return Object.assign(new Error(message), { code: 'TABLES_MISSING' });
 }

@@ -31,7 +31,7 @@ const connectionOptions = {
   autoResendUnfulfilledCommands: false,
   retryStrategy: () => RECONNECT_MS,
   connectTimeout: 2_000,
-  // A connection that leaves a command unanswered for so long is considered dead, and replaced.
+  // A connection that leaves a command unanswered for this long is considered dead, and replaced.
   socketTimeout: 5_000,
   keepAlive: 10_000,
   // A server that answers READONLY has become a replica. Its name may lead to the new primary by now, so connect again.

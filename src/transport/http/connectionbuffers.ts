@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import { getOrInsert } from '../../kernel/map.ts';
 
 const SWEEP_INTERVAL_MS = 1_000;
-/** A connection without progress for so long has stalled. */
+/** A connection without progress for this long has stalled. */
 const STALLED_MS = 1_000;
 /** How long bytes wait for a peer that reads none of them, where nothing else is said. */
 const DEFAULT_STALL_TIMEOUT_MS = 300_000;

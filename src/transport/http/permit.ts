@@ -10,7 +10,7 @@ const ADMISSION_MAX_AGE_MS = 1_000;
 
 /**
  * Serves a request when the semaphore of its user, or without a user of its address, has a permit for it. The permit is held
- * until the handler has ended, even if the client has gone: its work would go on.
+ * until the handler has ended, even if the client has gone: its work would continue.
  */
 export function withPermit(
   dependencies: ContextDependencies,

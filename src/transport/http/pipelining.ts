@@ -128,7 +128,7 @@ export class RequestQueue {
   /** Queues a request. The first one beyond `MAX_WAITING` is rejected when it is next, which ends the connection. */
   enqueue(request: IncomingMessage, start: () => void, reject: () => void): void {
     (request as QueuedRequest).isWaiting = true;
-    // The request's body is not read until the request starts. Node reads on behind a request without one: what waits is counted.
+    // The request's body is not read until the request starts. Node continues to read after a request without one: what waits is counted.
     this.socket.pause();
     const isFull = this.#count >= MAX_WAITING;
     if (this.#count > MAX_WAITING) this.reserve(request, sizeOf(request));

@@ -39,7 +39,7 @@ function record({ log, metrics }: LogDependencies, exchange: Exchange, { method,
   const label = operation ?? 'none';
   const status = response.headersSent ? response.statusCode : null;
   const isStream = response.getHeader('Content-Type') === 'text/event-stream';
-  // How long the rest of a response waits for a peer that breaks off is not a measure of the server.
+  // The time for which the rest of a response waits for a peer that breaks off says nothing about the server.
   const isAborted = status !== null && exchange.isAbandoned && !isStream;
   metrics.requests.inc({ operation: label, status: status ?? 0 });
   if (errorCodes) for (const code of errorCodes) metrics.errors.inc({ operation: label, code });

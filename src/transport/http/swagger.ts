@@ -37,7 +37,7 @@ export const referencePage = `<!doctype html>
 <link rel="icon" type="image/png" href="docs/favicon-32x32.png">
 <link rel="stylesheet" href="docs/swagger-ui.css">
 <style>
-  /* It would link to a list of licences, elsewhere, which has none of this name. */
+  /* It would link to another site's list of licences, which has none of this name. */
   .swagger-ui .info__license { display: none }${colours}${signedInStyle}
   .signed-in { margin: -8px -8px 0 }
   @media (prefers-reduced-motion: reduce) { .swagger-ui * { transition: none !important; animation: none !important } }
@@ -57,7 +57,7 @@ const methods = ['get', 'post', 'put', 'delete'];
 /** A link within a button, which opens the same, is text; the address still names what is open. */
 const plainLinks = ({ React }) => ({ components: { DeepLink: ({ text }) => React.createElement('span', null, text) } });
 
-/** What Swagger UI leaves without a name is named, and what scrolls can be reached with the keyboard. */
+/** Elements that Swagger UI leaves without a name get one, and those that scroll can be reached with the keyboard. */
 const names = {
   '#servers': () => 'Server',
   '.examples-select-element': () => 'Example',
@@ -89,7 +89,7 @@ const ui = SwaggerUIBundle({
   displayRequestDuration: true,
   tryItOutEnabled: true,
   plugins: [plainLinks],
-  // Whoever tries them from the top reads and writes before something is deleted.
+  // A reader who tries them from the top reads and writes before deleting anything.
   operationsSorter: (first, second) => methods.indexOf(first.get('method')) - methods.indexOf(second.get('method')),
   // Swagger's own validator lives elsewhere.
   validatorUrl: null,

@@ -1,6 +1,6 @@
 /**
  * The codes with which Portico closes a WebSocket. Of those of a GraphQL socket, the graphql-ws client reconnects by itself after
- * 1012, 1013, 4403 and 4408, and gives up after the others; it has no part in the codes of consoles. docs/feed.md and
+ * 1012, 1013, 4403 and 4408, and gives up after the others; it has nothing to do with the codes of consoles. docs/feed.md and
  * docs/consoles.md describe every code.
  */
 export const closeCodes = {

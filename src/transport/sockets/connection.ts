@@ -17,8 +17,8 @@ import type { ServerSocket } from './socket.ts';
 
 const PING_INTERVAL_S = 15;
 /**
- * A ping waits behind what was sent before it and the peer has not read, of which the kernels of both sides take megabytes: the peer
- * has another interval to answer for each so many bytes, four KiB a second, up to five minutes.
+ * A ping waits behind what was sent before it and the peer has not read, which may be megabytes in the kernels of both sides: the peer
+ * has another interval to answer for each of this many bytes (four KiB a second), up to five minutes.
  */
 const INTERVAL_BYTES = PING_INTERVAL_S * 4 * 1024;
 const MAX_INTERVALS = 20;
@@ -26,7 +26,7 @@ const MAX_INTERVALS = 20;
 const MESSAGE_INTERVAL_MS = 20;
 const MAX_BURST_MS = 4_000;
 /**
- * A larger message counts as several, one for each so many bytes, as the time that it takes to parse grows with its size: the second
+ * A larger message counts as several, one for each of this many bytes, as the time that it takes to parse grows with its size: the second
  * is for those of a client that has not signed in.
  */
 const MESSAGE_BYTES = 4 * 1024;
@@ -38,7 +38,7 @@ const ANONYMOUS_MESSAGE_BYTES = 1024;
 const CONTROL_INTERVAL_MS = 10 * MESSAGE_INTERVAL_MS;
 /** A half-closed connection is dropped after this long: ws has no timeout for its closing. */
 const HALF_CLOSED_TIMEOUT_S = 2;
-/** How many replies may wait for a peer that goes on sending and does not read, before it is dropped. Their bytes count as pending. */
+/** How many replies may wait for a peer that keeps sending and does not read, before it is dropped. Their bytes count as pending. */
 const MAX_WAITING_REPLIES = 512;
 /** The memory that each reply takes besides its bytes. */
 const REPLY_BYTES = 2 * 1024;

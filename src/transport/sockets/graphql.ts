@@ -43,7 +43,7 @@ import { Subscription } from './subscription.ts';
 
 const INIT_TIMEOUT_MS = 5_000;
 const MAX_OPERATIONS = 50;
-/** How many there may be together with those that the client has completed and that have not finished. */
+/** The maximum of operations including those that the client has completed and that have not finished yet. */
 const MAX_WITH_COMPLETED = 2 * MAX_OPERATIONS;
 /** How many operations may not have finished, also of those that were refused: a peer that does not read keeps each in memory. */
 const MAX_UNFINISHED = 4 * MAX_OPERATIONS;

@@ -7,9 +7,8 @@ import type { Logger } from '../../platform/logger.ts';
 /** How long the peer of a closing socket may leave the connection open. */
 const CLOSE_TIMEOUT_MS = 1_000;
 /**
- * How many messages of a socket are handled in an iteration of the event loop before the peer has to wait, and for how long. The loop
- * reads up to 2 MiB of a socket at a time, which may be 300,000 messages; those of the read that exceeds the number, of 64 KiB, are
- * handled still.
+ * How many messages of a socket are handled in an iteration of the event loop before the peer has to wait, and for how long. The loop reads
+ * up to 2 MiB of a socket at a time, which may be 300,000 messages; those in the 64 KiB whose read exceeds the number are still handled.
  */
 const MESSAGES_AT_ONCE = 1_000;
 const FLOOD_PAUSE_MS = 100;

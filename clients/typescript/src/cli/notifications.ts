@@ -23,7 +23,7 @@ export function addNotifications(program: Command): void {
     .option('--kind <kind>', 'only those of this kind, such as instance.suspended')
     .option('--follow', 'show what comes from now on, through every break, until Ctrl-C')
     .addOption(new Option('--after <sequence>', 'with --follow: begin behind this one').argParser(readNumber(0)))
-    .option('--cursor <file>', 'with --follow: keep in this file how far it has come, and go on from there');
+    .option('--cursor <file>', 'with --follow: save the position in this file, and continue from there');
   withPages(list).action(async (_options: unknown, command: Command) => {
     const options = command.optsWithGlobals<ListOptions>();
     if (!options.follow && (options.after !== undefined || options.cursor !== undefined))
