@@ -26,6 +26,7 @@ const withoutDatabase = [
   'connection-buffers',
   'consoles/backpressure',
   'desk-failure',
+  'desk-session',
   'docs',
   'fair-limit',
   'failure',

@@ -145,6 +145,21 @@ describe('who has logged in', () => {
     expect(Object.keys(JSON.parse(readFileSync(file(), 'utf8')).profiles)).toEqual(['viewer']);
   });
 
+  test('stays forgotten where that happens while a project is looked up', async () => {
+    const own = { HOME: folder, XDG_CONFIG_HOME: join(folder, 'meanwhile') };
+    const path = join(own.XDG_CONFIG_HOME, 'portico/profiles.json');
+    const keep = (profiles: object) => writeFileSync(path, JSON.stringify({ profiles }), { mode: 0o600 });
+    const front = await openFront(() => {
+      keep({});
+      return null;
+    });
+    mkdirSync(join(own.XDG_CONFIG_HOME, 'portico'), { recursive: true });
+    keep({ default: { url: front.url, credential: app.demo.users.owner.api_key } });
+    expect(await fail(['use', 'Production'], own)).toEqual([1, 'The profile default was changed meanwhile: nothing was kept.\n']);
+    expect(JSON.parse(readFileSync(path, 'utf8'))).toEqual({ profiles: {} });
+    await front.close();
+  });
+
   test('gives what the server takes, or nothing is kept', async () => {
     const before = readFileSync(file(), 'utf8');
     const wrong = app.demo.users.owner.api_key.replace(/.$/, (last) => (last === 'a' ? 'b' : 'a'));

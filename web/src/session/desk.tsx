@@ -1,7 +1,7 @@
 import { ApolloClient } from '@apollo/client';
 import { ApolloProvider } from '@apollo/client/react';
 import { connect, type Portico } from 'portico-client';
-import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useState } from 'react';
+import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useRef, useState } from 'react';
 import { createCache } from '../graphql/cache.ts';
 import { exactFetch } from '../graphql/exact.ts';
 import { porticoLink } from '../graphql/link.ts';
@@ -42,19 +42,24 @@ export function DeskProvider({ children }: { children: ReactNode }) {
   const [session, setSession] = useState(readSession);
   const [reason, setReason] = useState<string | null>(null);
 
-  const signOut = useCallback((why: string | null = null) => {
-    writeSession(null);
-    setReason(why);
-    setSession(null);
-  }, []);
-  const signIn = useCallback((next: Session) => {
+  // The keeper is closed at once, not only with the next rendering: its renewal would write over the session.
+  const keeper = useRef<SessionKeeper | null>(null);
+  const replace = useCallback((next: Session | null, why: string | null) => {
+    keeper.current?.close();
     writeSession(next);
-    setReason(null);
+    setReason(why);
     setSession(next);
   }, []);
+  const signOut = useCallback((why: string | null = null) => replace(null, why), [replace]);
+  const signIn = useCallback((next: Session) => replace(next, null), [replace]);
 
   const opened = useMemo(() => (session ? openDesk(session, signOut) : null), [session, signOut]);
-  useEffect(() => () => opened?.keeper.close(), [opened]);
+  useEffect(() => {
+    if (!opened) return;
+    keeper.current = opened.keeper;
+    opened.keeper.start();
+    return () => opened.keeper.close();
+  }, [opened]);
   const doorway = useMemo(() => ({ desk: opened?.desk ?? null, reason, signIn }), [opened, reason, signIn]);
   return (
     <DoorwayContext value={doorway}>
@@ -74,7 +79,8 @@ function openDesk(session: Session, signOut: (reason?: string) => void) {
   });
   const desk: Desk = {
     portico,
-    signOut,
+    // A late response to an ended session does not end the one after it.
+    signOut: (reason) => !keeper.isClosed && signOut(reason),
     get session() {
       return keeper.session;
     },

@@ -6,21 +6,27 @@ const RENEW_AHEAD_MS = 60_000;
 const RETRY_MS = 15_000;
 /** The longest delay that `setTimeout` accepts. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
+const ENDED = 'the session has ended';
 
-/** Renews the session's credential before it expires, if it can be renewed. */
+/** Renews the session's credential before it expires, if it can be renewed, until the session ends. */
 export class SessionKeeper {
   #session: Session;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #renewing: Promise<void> | null = null;
   #issued: string | null = null;
+  #isClosed = false;
 
   constructor(session: Session) {
     this.#session = session;
-    this.#scheduleRenewal();
   }
 
   get session(): Session {
     return this.#session;
+  }
+
+  /** Whether the session has ended here. */
+  get isClosed(): boolean {
+    return this.#isClosed;
   }
 
   /** The credential for the client package, which calls this once, and again after the server has rejected the credential. */
@@ -30,7 +36,15 @@ export class SessionKeeper {
     return this.#issued;
   };
 
+  /** Begins to renew the credential; also after `close`, as React runs effects twice in development. */
+  start(): void {
+    this.#isClosed = false;
+    this.#scheduleRenewal();
+  }
+
+  /** Ends the session here: a renewal that is under way changes nothing any more. */
   close(): void {
+    this.#isClosed = true;
     clearTimeout(this.#timer);
   }
 
@@ -41,7 +55,7 @@ export class SessionKeeper {
     const delay = Math.min(Math.max(0, expires - Date.now() - RENEW_AHEAD_MS), MAX_TIMEOUT_MS);
     this.#timer = setTimeout(() => {
       this.#renew().catch(() => {
-        this.#timer = setTimeout(() => this.#scheduleRenewal(), RETRY_MS);
+        if (!this.#isClosed) this.#timer = setTimeout(() => this.#scheduleRenewal(), RETRY_MS);
       });
     }, delay);
   }
@@ -49,8 +63,10 @@ export class SessionKeeper {
   #renew(): Promise<void> {
     const { renewal } = this.#session;
     if (!renewal) return Promise.resolve();
+    if (this.#isClosed) return Promise.reject(new Error(ENDED));
     this.#renewing ??= renew(renewal)
       .then((session) => {
+        if (this.#isClosed) throw new Error(ENDED);
         this.#session = session;
         writeSession(session);
         this.#scheduleRenewal();

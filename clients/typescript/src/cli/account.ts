@@ -70,6 +70,9 @@ export function addAccount(program: Command): void {
       const session = await openSession(options);
       if (!profile || profile.url !== session.url) throw new CommandFailure('A project is kept in a profile: “portico login” makes one.');
       const project = await findProject(session, wanted);
+      // A logout or a login elsewhere meanwhile stands: writing the credential back would undo it.
+      if ((await readProfiles())[options.profile]?.credential !== profile.credential)
+        throw new CommandFailure(`The profile ${options.profile} was changed meanwhile: nothing was kept.`);
       await changeProfile(options.profile, { ...profile, project });
       if (options.json) return writeValue(project);
       await writeLine(`Commands are about ${project.name} from now on.`);

@@ -1,4 +1,4 @@
-import { type FormEvent, useCallback, useEffect, useState } from 'react';
+import { type FormEvent, useCallback, useEffect, useRef, useState } from 'react';
 import { Redirect, useLocation } from 'wouter';
 import { type Failure, toFailure } from '../../graphql/link.ts';
 import { Problem } from '../../parts/states.tsx';
@@ -21,8 +21,13 @@ export function SignIn() {
   const { settings, failure, load } = useSettings();
   const [problem, setProblem] = useState<string | null>(null);
   const [isBusy, setBusy] = useState(false);
+  const isShown = useRef(false);
   useEffect(() => {
     document.title = 'Sign in · Portico';
+    isShown.current = true;
+    return () => {
+      isShown.current = false;
+    };
   }, []);
   if (desk) return <Redirect to={readTarget()} replace />;
 
@@ -31,7 +36,8 @@ export function SignIn() {
     setProblem(null);
     try {
       const session = await work();
-      if (session) signIn(session);
+      // A late response signs nobody in who has left the page.
+      if (session && isShown.current) signIn(session);
     } catch (failure) {
       setProblem((failure as Error).message);
     } finally {
@@ -146,13 +152,18 @@ export function Callback() {
     const address = new URL(location.href);
     // Keeps the authorization code out of the browser's history.
     history.replaceState(null, '', address.pathname);
+    let isShown = true;
     comeBackOnce(address).then(
       ({ session, returnTo }) => {
+        if (!isShown) return;
         signIn(session);
         navigate(returnTo, { replace: true });
       },
       (failure: Error) => setProblem(failure.message),
     );
+    return () => {
+      isShown = false;
+    };
   }, [signIn, navigate]);
   return (
     <main className="signin" id="main">
