@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { packageRoot } from '../src/platform/packageroot.ts';
+import { normalizeAddress } from '../src/transport/http/addresses.ts';
 import { command, services } from './support/compose.ts';
 
 const read = (path: string) => readFileSync(new URL(path, packageRoot), 'utf8');
@@ -151,6 +152,13 @@ describe('the connections of deploy/haproxy.cfg', () => {
   const toReplica = toServers.reduce((sum, number) => sum + number, 0);
   const replicas = Number(/replicas: (\d+)/.exec(read('compose.yaml'))?.[1]);
   const most = Number(/MAX_CONNECTIONS: (\d+)/.exec(read('compose.yaml'))?.[1]);
+
+  test('are counted by the networks by which a replica counts clients', () => {
+    expect(config).toContain('\n  stick-table type ipv6 ');
+    const [, four, six] = /^ {2}tcp-request connection track-sc0 src,ipmask\((\d+),(\d+)\)$/m.exec(config) ?? [];
+    expect([normalizeAddress('198.51.100.7'), four]).toEqual(['198.51.100.7', '32']);
+    expect(normalizeAddress('2001:db8:1:2:3:4:5:6')).toBe(`2001:db8:1:2::/${six}`);
+  });
 
   test('are bounded in all, and each has its files', () => {
     expect([inAll > 0, ofFrontend]).toEqual([true, inAll]);
