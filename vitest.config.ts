@@ -20,6 +20,7 @@ const globalSetup = 'test/support/database.ts';
 
 /** Tests that need no database; only `npm test` runs them. */
 const withoutDatabase = [
+  'client-files',
   'coalesce',
   'compose',
   'config',

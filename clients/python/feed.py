@@ -13,6 +13,7 @@ import os
 import random
 import ssl
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -131,9 +132,11 @@ def read_cursor(path):
 
 def write_cursor(path, cursor):
     """Replaces the file atomically."""
-    with open(f"{path}.new", "w") as file:
+    # Other users may write to the folder: the name of the draft cannot be guessed.
+    draft, name = tempfile.mkstemp(dir=os.path.dirname(path) or ".")
+    with open(draft, "w") as file:
         file.write(f"{cursor}\n")
-    os.replace(f"{path}.new", path)
+    os.replace(name, path)
 
 
 def main():

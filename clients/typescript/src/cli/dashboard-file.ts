@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
-import { readdir, rename, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { PorticoError } from '../error.ts';
 import { CommandFailure } from './failure.ts';
 import { parseJson, readText } from './input.ts';
 import { parseExactly } from './numbers.ts';
+import { replaceFile } from './replace.ts';
 import type { V1Response } from './session.ts';
 import { layOut } from './text.ts';
 
@@ -69,9 +70,7 @@ export async function readFolder(folder: string): Promise<Map<string, DashboardF
 /** Writes the version and a checksum before the server's fields; the checksum shows later whether the file was edited. */
 export async function writeDashboardFile(path: string, { version, text, content }: Served): Promise<void> {
   const own = `{"version":${version},"checksum":"${sum(content)}",`;
-  const draft = join(dirname(path), `.portico.${process.pid}`);
-  await writeFile(draft, `${layOut(text.replace(/^\s*\{/, own))}\n`);
-  await rename(draft, path);
+  await replaceFile(path, `${layOut(text.replace(/^\s*\{/, own))}\n`);
 }
 
 /**

@@ -1,9 +1,9 @@
-import { readFile, rename, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { readFile } from 'node:fs/promises';
 import type { CursorStore, FeedEvent, FeedNotification } from '../index.ts';
 import { describeState } from '../state.ts';
 import { CommandFailure } from './failure.ts';
 import { note, paint, type Style, write, writeEvent } from './output.ts';
+import { replaceFile } from './replace.ts';
 import type { Session } from './session.ts';
 import { clean, formatTime } from './text.ts';
 
@@ -77,10 +77,6 @@ function keepIn(path: string): CursorStore {
       if (!/^\d{1,15}\s*$/.test(text)) throw new CommandFailure(`${path} holds no sequence.`);
       return Number(text);
     },
-    async save(sequence) {
-      const draft = join(dirname(path), `.portico.${process.pid}`);
-      await writeFile(draft, `${sequence}\n`);
-      await rename(draft, path);
-    },
+    save: (sequence) => replaceFile(path, `${sequence}\n`),
   };
 }

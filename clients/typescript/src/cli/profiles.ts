@@ -1,9 +1,10 @@
 import { chmodSync, type Stats, statSync } from 'node:fs';
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { CommandFailure } from './failure.ts';
 import { note } from './output.ts';
+import { replaceFile } from './replace.ts';
 
 export interface Project {
   readonly id: string;
@@ -46,14 +47,8 @@ export async function changeProfile(name: string, profile: Profile | null): Prom
   else delete profiles[name];
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   chmodSync(dirname(path), 0o700);
-  // A reader sees either the old file or the new one, and other users can read neither.
-  const draft = `${path}.${process.pid}`;
-  try {
-    await writeFile(draft, `${JSON.stringify({ profiles }, null, 2)}\n`, { mode: 0o600, flag: 'wx' });
-    await rename(draft, path);
-  } finally {
-    await rm(draft, { force: true });
-  }
+  // Other users can read neither the file nor its draft.
+  await replaceFile(path, `${JSON.stringify({ profiles }, null, 2)}\n`, 0o600);
   return path;
 }
 
