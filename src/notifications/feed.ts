@@ -101,6 +101,8 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
   #limit: number = FIRST_LIMIT;
   /** Retention's watermark in the last delivered state. */
   #prunedThrough = 0;
+  /** The unread count that the client has: the last that was delivered, and each unread entry since. */
+  #clientUnread = 0;
   /** The last sequence that the log still has in common with what was delivered, after it went back; null if it has not. */
   #fork: number | null = null;
 
@@ -112,6 +114,13 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
   }
 
   override read(): FeedEvent | null {
+    const event = this.#readNext();
+    if (event?.type === 'notification') this.#clientUnread += event.notification.read ? 0 : 1;
+    else if (event && event.type !== 'gap') this.#clientUnread = event.unreadCount;
+    return event;
+  }
+
+  #readNext(): FeedEvent | null {
     if (this.isEnded || this.#fetching) return null;
     if (this.#batch) return this.#readBatch(this.#batch);
     if (this.#fork !== null) return null;
@@ -310,10 +319,14 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
   #readState(follower: Follower): FeedEvent | null {
     const state = follower.readState();
     if (!state || state.version < follower.version || this.#lacksReads) return null;
-    if (state.version === follower.version && state.prunedThrough <= this.#prunedThrough) return null;
+    const isRead = state.version > follower.version;
+    if (!isRead && state.prunedThrough <= this.#prunedThrough) return null;
     this.#recordDelivered(follower, state);
+    const unreadCount = this.#countUnread(follower, state);
+    // What retention removes is mostly read already.
+    if (!isRead && unreadCount === this.#clientUnread) return null;
     const { readThrough, notificationIds: ids } = state;
-    return { type: 'read', readThrough, notificationIds: ids ?? [], unreadCount: this.#countUnread(follower, state) };
+    return { type: 'read', readThrough, notificationIds: ids ?? [], unreadCount };
   }
 
   /** Entries that were delivered after the state was read count as unread. */

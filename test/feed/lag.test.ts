@@ -131,3 +131,36 @@ it('an unread count that retention has changed is told, also where reading it fa
   expect((value as { unreadCount: number }).unreadCount).toBeLessThan(unreadCount);
   hubs.close();
 });
+
+it('retention that leaves the unread count as it is sends nothing', async () => {
+  let pruned = 0;
+  const query = async (...statement: Parameters<typeof scope.database.query>) => {
+    const rows = await scope.database.query<{ prunedThrough?: number }>(...statement);
+    if (statement[0].join().includes('news.ids')) pruned = rows[0]?.prunedThrough ?? 0;
+    return rows;
+  };
+  const database = { query } as unknown as typeof scope.database;
+  const { projectId, viewer } = scope;
+  await scope.database.query`SELECT mark_notifications_read(${projectId}::uuid, ${viewer.userId}::uuid, NULL, 120)`;
+  const publish = () =>
+    scope.database.query`INSERT INTO notifications (project_id, kind, severity, title) VALUES (${projectId}::uuid, 'test', 'info', 'new')`;
+  const prune = async (through: number) => {
+    await scope.database.query`
+      UPDATE notifications SET created = now() - interval '400 days' WHERE project_id = ${projectId}::uuid AND sequence <= ${through}`;
+    await scope.database.query`SELECT prune_notification_log(${projectId}::uuid, now() - interval '300 days', 500)`;
+    await expect.poll(() => pruned).toBe(through);
+  };
+  const hubs = new Hubs({ database, wakeups: openLocalWakeups(), log: createLogger('silent') });
+  const feed = openFeed({ ...scope, database }, { hubs, watchAccess: () => ({ stop: () => {} }) as never }, null);
+  const { unreadCount } = (await feed.next()).value as { unreadCount: number };
+  // The count of the client grows with each new notification.
+  await publish();
+  expect((await feed.next()).value).toMatchObject({ type: 'notification', notification: { title: 'new' } });
+  await prune(115);
+  await prune(120);
+  await publish();
+  expect((await feed.next()).value).toMatchObject({ type: 'notification', notification: { title: 'new' } });
+  await prune(121);
+  expect((await feed.next()).value).toMatchObject({ type: 'read', unreadCount: unreadCount + 1 });
+  hubs.close();
+});
