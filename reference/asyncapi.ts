@@ -62,16 +62,18 @@ export function describeStreams(schema: GraphQLSchema, streams: readonly Stream[
 const introduction = `**Feeds.** Each frame is one JSON object; the client sends nothing. Every committed event is delivered once
 and in order, through reconnects, as long as the client passes the last \`sequence\` (or \`to\`) that it has received as \`after\`.
 
-A socket is closed with 1001 or 1012 (\`restart\`: reconnect at once), 1013 (reconnect later), 4400 (fix the client), 4401
-(request a new ticket, or sign in) or 4403 (reconnect with a fresh ticket or token). In GraphQL, the same feed is the
-subscription \`notificationFeed\`.
+A socket is closed with 1012 (\`restart\`: reconnect at once), 1013 (reconnect later), 4400 (fix the client), 4401 (request a new
+ticket, or sign in) or 4403 (reconnect with a fresh ticket or token); that of a client which sends frames nevertheless also with
+1008 (too many fragments), 1009 (above 64 KiB) or 4429 (too many). In GraphQL, the same feed is the subscription
+\`notificationFeed\`.
 
 **Consoles.** The frames form a stream of bytes, which passes to and from the console of the instance unchanged: frame boundaries
 have no meaning. The response to the upgrade has the id of the session (\`X-Console-Session-Id\`) and the position in its output
 at which the socket starts (\`X-Console-Offset\`). A client that was disconnected reconnects with a ticket for that session, and
 with the position that it has reached as \`after\`. A console is closed with 1000 (the console hung up), 1003 (a screen accepts
-only binary frames), 4404 (the instance or the session is gone), 4408 (idle), 4409 (taken over), 4410 (ended), 4416 (\`after\` is
-no longer kept), 4429 (too many consoles), 4502 (the console cannot be reached), or with the codes of a feed.`;
+only binary frames), 4404 (the instance or the session is gone), 4406 (GraphQL is not served here), 4408 (idle, or without a client
+for too long), 4409 (taken over), 4410 (ended), 4416 (\`after\` is no longer kept), 4429 (too many consoles, or pings), 4502 (the
+console cannot be reached), or with the other codes of a feed, of which 1009 is for frames above 1 MiB.`;
 
 const securitySchemes = {
   bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT or API Key', description: 'A session token (JWT), or an API key.' },

@@ -179,9 +179,15 @@ function orNull(schema: JsonSchema): JsonSchema {
   return typeof schema.type === 'string' ? { ...schema, type: [schema.type, 'null'] } : { anyOf: [schema, { type: 'null' }] };
 }
 
-function describe(element: { readonly description?: string | null; readonly deprecationReason?: string | null }): JsonSchema {
-  const { description, deprecationReason } = element;
-  const text = [description, deprecationReason].filter(Boolean).join(' ');
+interface Described {
+  readonly description?: string | null;
+  readonly deprecationReason?: string | null;
+  /** May have a `v1Description`: that of an element whose description names what v1 does not have. */
+  readonly extensions: { readonly v1Description?: string };
+}
+
+function describe({ description, deprecationReason, extensions: { v1Description } }: Described): JsonSchema {
+  const text = [v1Description ?? description, deprecationReason].filter(Boolean).join(' ');
   return { ...(text && { description: text }), ...(deprecationReason && { deprecated: true }) };
 }
 

@@ -10,6 +10,7 @@ import { schema } from '../src/schema.ts';
 import { demoProject } from '../src/transport/graphql/graphiql.ts';
 import { bindRoute, type Data, type Route, type RouteRequest } from '../src/transport/rest/route.ts';
 import { routes } from '../src/transport/rest/routes.ts';
+import { closeCodes } from '../src/transport/sockets/close.ts';
 import { startApp, type TestApp, type TestResponse } from './support/app.ts';
 import { countCases } from './support/cases.ts';
 import { operations } from './support/contract.ts';
@@ -82,6 +83,26 @@ it('the document promises no bound of the numbers in a query, as the API takes a
     expect(parameters[name].schema).not.toHaveProperty('format');
     expect((await app.ask('GET', `${app.projectPath}/notifications?${name}=${2 ** 31}`)).status).toBe(name === 'page' ? 404 : 200);
   }
+});
+
+it('the document of v1 names no field that v1 does not have', () => {
+  const named = (name: string) => [...new Set([...read(name).matchAll(/`([a-z]+[A-Z]\w*)`/g)].map(([, field]) => field))];
+  // The catalogue of errors is that of both APIs.
+  expect(named('openapi.json')).toEqual(['expectedVersion']);
+  // What a client of GraphQL uses in place of the socket.
+  expect(named('asyncapi.json')).toEqual(['notificationFeed']);
+  const { properties } = JSON.parse(read('openapi.json')).components.schemas.BackupTrialState;
+  for (const [, name] of JSON.stringify(properties).matchAll(/`(\w+)`/g)) expect(properties).toHaveProperty(name as string);
+});
+
+it('the documents of the sockets name the codes with which Portico closes them', () => {
+  // ws itself closes with 1008 and 1009.
+  const codes = [...new Set<number>([...Object.values(closeCodes), 1008, 1009])].sort((a, b) => a - b);
+  const named = (text: string) => [...new Set([...text.matchAll(/\b(?:1|4)\d{3}\b/g)].map(([code]) => Number(code)))].sort((a, b) => a - b);
+  expect(named(JSON.parse(read('asyncapi.json')).info.description)).toEqual(codes);
+  const tables = ['docs/feed.md', 'docs/consoles.md'].flatMap((page) => read(page).match(/^\| [\d, ]+\|/gm) ?? []);
+  // Proxies close with 1001.
+  expect(named(tables.join())).toEqual([1000, 1001, ...codes.slice(1)]);
 });
 
 describe('the patterns of the document', () => {

@@ -72,7 +72,10 @@ const BackupTrialStateRef = builder.objectRef<BackupTrialState>('BackupTrialStat
     }),
     reason: t.string({
       description: 'Why it cannot be offered: the first of the `blockers`, or empty if there is none.',
-      extensions: { values: ['', ...reasons] },
+      extensions: {
+        values: ['', ...reasons],
+        v1Description: 'Why it cannot be offered: the first reason that applies, or empty if there is none.',
+      },
       resolve: ({ blockers }) => blockers[0] ?? '',
     }),
     blockers: t.expose('blockers', {

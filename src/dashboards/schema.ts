@@ -134,7 +134,9 @@ const contentFields = (t: InputFields) => ({
   }),
   widgets: t.field({
     type: 'JSON',
-    description: 'The configuration of the widgets: any JSON value of up to 256 KiB. An empty list if omitted.',
+    description:
+      'The configuration of the widgets: any JSON value of up to 256 KiB, in a request body with at most 25,000 lists, objects and ' +
+      'fields. An empty list if omitted.',
   }),
   isDefault: t.boolean({
     required: true,
@@ -182,7 +184,11 @@ const PatchDashboardInput = builder.inputType('PatchDashboardInput', {
       description: 'At most 10000 characters. Not null.',
       extensions: { maxLength: 10_000, rejectsNull: true },
     }),
-    widgets: t.field({ type: 'JSON', description: 'The configuration of the widgets: any JSON value of up to 256 KiB.' }),
+    widgets: t.field({
+      type: 'JSON',
+      description:
+        'The configuration of the widgets: any JSON value of up to 256 KiB, in a request body with at most 25,000 lists, objects and fields.',
+    }),
     isDefault: t.boolean({
       description: 'Makes it the default dashboard of the project, in place of the current one. Not null.',
       extensions: { rejectsNull: true },

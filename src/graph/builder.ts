@@ -50,8 +50,16 @@ export const builder = new SchemaBuilder<{
     cursorFieldOptions: { description: 'The cursor of the item: pass it as `after` or `before`.' },
     pageInfoFieldOptions: { description: 'Whether there are more items on either side of this page, and its first and last cursor.' },
     pageInfoTypeOptions: { description: 'Whether there are more items on either side of a page, and its first and last cursor.' },
-    hasNextPageFieldOptions: { description: 'Whether there are more items after this page.' },
-    hasPreviousPageFieldOptions: { description: 'Whether there are more items before this page.' },
+    hasNextPageFieldOptions: {
+      description:
+        'Forward, whether more items follow this page, of those before `before` if it is given. Backward (with `last` and without ' +
+        '`first`, or with `before` alone), whether `before` is given.',
+    },
+    hasPreviousPageFieldOptions: {
+      description:
+        'Backward (with `last` and without `first`, or with `before` alone), whether more items precede this page, of those after ' +
+        '`after` if it is given. Forward, whether `after` is given, or `last` has left out items that `first` had.',
+    },
     startCursorFieldOptions: { description: 'The cursor of the first item; null if the page is empty.' },
     endCursorFieldOptions: { description: 'The cursor of the last item; null if the page is empty.' },
     firstArgOptions: {

@@ -7,17 +7,19 @@ import { NotificationRef } from './schema.ts';
 const FeedEventType = builder.enumType('FeedEventType', {
   description: 'The type of a feed event, spelled as in the plain-JSON feed.',
   values: describeValues({
-    ready: 'The replay of the log is complete.',
+    ready: 'The replay of the log is complete, or the log went back.',
     notification: 'A notification, from the replay of the log or new.',
-    read: 'Notifications were marked as read.',
-    gap: 'A part of the log was deleted, or does not exist yet.',
+    read: 'Notifications were marked as read, or retention has changed the unread count.',
+    gap: 'A part of the log was deleted, does not exist yet, or was replaced, as the log went back.',
   }),
 });
 
 type EventOf<Type> = Extract<FeedEvent, { type: Type }>;
 
 const FeedReady = builder.objectRef<EventOf<'ready'>>('FeedReady').implement({
-  description: 'Sent once, when the replay of the log is complete. New notifications follow.',
+  description:
+    'Sent when the replay of the log is complete: new notifications follow. Sent once more where the log went back, with the cursor ' +
+    'to reconnect with, before the feed ends.',
   fields: (t) => ({
     type: t.expose('type', { type: FeedEventType, description: 'Always `ready`.', extensions: { values: ['ready'] } }),
     sequence: t.exposeInt('sequence', { description: 'The last sequence of the log at this point: a cursor.' }),
@@ -38,7 +40,7 @@ const NotificationAdded = builder.objectRef<EventOf<'notification'>>('Notificati
 });
 
 const NotificationsRead = builder.objectRef<EventOf<'read'>>('NotificationsRead').implement({
-  description: 'The viewer has read notifications, through any API.',
+  description: 'The viewer has read notifications, through any API, or retention has changed the unread count.',
   fields: (t) => ({
     type: t.expose('type', { type: FeedEventType, description: 'Always `read`.', extensions: { values: ['read'] } }),
     readThrough: t.exposeInt('readThrough', { description: 'All notifications up to this sequence are read.' }),

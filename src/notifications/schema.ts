@@ -176,14 +176,17 @@ builder.prismaObjectField('Instance', 'notifications', (t) =>
   ),
 );
 
+const describeIds = (withoutIds: string) =>
+  `The ids of the notifications to mark, at most ${MAX_NOTIFICATION_IDS}. ${withoutIds} Unknown and repeated ids are ignored.`;
+
 const MarkNotificationsReadInput = builder.inputType('MarkNotificationsReadInput', {
-  description: 'The notifications to mark: all of them without `throughSequence` and without `notificationIds`, or with an empty list.',
+  description: 'The notifications to mark: those that are named by id, or all up to a sequence, or all.',
   fields: (t) => ({
     ...projectFields(t),
     notificationIds: t.field({
       type: ['UUID'],
-      description: `The ids of the notifications to mark, at most ${MAX_NOTIFICATION_IDS}. Empty or omitted, all unread ones are marked. Unknown and repeated ids are ignored.`,
-      extensions: { maxItems: MAX_NOTIFICATION_IDS },
+      description: describeIds('Empty or omitted: all up to `throughSequence`, or without that all unread ones.'),
+      extensions: { maxItems: MAX_NOTIFICATION_IDS, v1Description: describeIds('Empty or omitted: all unread ones.') },
     }),
     throughSequence: t.int({
       description:

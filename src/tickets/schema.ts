@@ -32,7 +32,10 @@ const CreateWebsocketTicketPayload = builder.simpleObject('CreateWebsocketTicket
   description: 'A ticket, which opens one WebSocket of the project, once, within 30 seconds.',
   fields: (t) => ({
     ticket: t.string({ description: 'The value for the query parameter `ticket` of the WebSocket’s URL.' }),
-    path: t.string({ description: 'The absolute path of the WebSocket, without host or query.' }),
+    path: t.string({
+      description:
+        'The path of the WebSocket, without query: it is appended to the base URL of the service, which may have a path of its own.',
+    }),
     expiresIn: t.int({ description: 'The number of seconds for which the ticket is valid.' }),
   }),
 });

@@ -21,9 +21,9 @@ export interface FeedNotification {
 export type FeedEvent =
   /** An entry of the log; `sequence` is the cursor. */
   | { readonly type: 'notification'; readonly sequence: number; readonly notification: FeedNotification }
-  /** The boundary between stored and live events: once for each connection. */
+  /** The boundary between stored and live events; again before a connection ends because the log went back. */
   | { readonly type: 'ready'; readonly sequence: number; readonly readThrough: number; readonly unreadCount: number }
-  /** The user has read notifications, through GraphQL or REST. */
+  /** The user has read notifications, through any API, or retention has changed the unread count. */
   | { readonly type: 'read'; readonly readThrough: number; readonly notificationIds: readonly string[]; readonly unreadCount: number }
   /** Sequences that cannot be delivered: retention has removed them, the cursor was beyond the end of the log, or the log went back. */
   | { readonly type: 'gap'; readonly from: number; readonly to: number };

@@ -340,7 +340,7 @@ export interface components {
             /** @description The price of the option per month, a decimal number: "0.00" if the option is not known. */
             monthly_price: string;
             /**
-             * @description Why it cannot be offered: the first of the `blockers`, or empty if there is none.
+             * @description Why it cannot be offered: the first reason that applies, or empty if there is none.
              * @enum {string}
              */
             reason: "" | "instance_not_active" | "backup_already_enabled" | "missing_billing_service" | "missing_billing_client" | "trial_already_open" | "backup_option_unavailable" | "unsupported_billing_cycle";
@@ -464,7 +464,7 @@ export interface components {
             is_public?: boolean;
             /** @description 1 to 255 characters, not blank. */
             name: string;
-            /** @description The configuration of the widgets: any JSON value of up to 256 KiB. An empty list if omitted. */
+            /** @description The configuration of the widgets: any JSON value of up to 256 KiB, in a request body with at most 25,000 lists, objects and fields. An empty list if omitted. */
             widgets?: unknown;
         };
         /** @description A monitoring dashboard. Public ones are visible to everyone in the project, others to their creator and admins. */
@@ -678,7 +678,7 @@ export interface components {
             error: string;
         };
         MarkNotificationsReadRequest: {
-            /** @description The ids of the notifications to mark, at most 200. Empty or omitted, all unread ones are marked. Unknown and repeated ids are ignored. */
+            /** @description The ids of the notifications to mark, at most 200. Empty or omitted: all unread ones. Unknown and repeated ids are ignored. */
             notification_ids?: string[] | null;
         };
         /** @description The result of marking notifications as read. */
@@ -1152,7 +1152,7 @@ export interface components {
              * @description The id of the project to move to: one of the same organization in which the caller may edit dashboards. Not null.
              */
             project?: string;
-            /** @description The configuration of the widgets: any JSON value of up to 256 KiB. An empty list if omitted. */
+            /** @description The configuration of the widgets: any JSON value of up to 256 KiB, in a request body with at most 25,000 lists, objects and fields. An empty list if omitted. */
             widgets?: unknown;
         };
         /** @description A ticket, which opens one WebSocket of the project, once, within 30 seconds. */
@@ -1162,7 +1162,7 @@ export interface components {
              * @description The number of seconds for which the ticket is valid.
              */
             expires_in: number;
-            /** @description The absolute path of the WebSocket, without host or query. */
+            /** @description The path of the WebSocket, without query: it is appended to the base URL of the service, which may have a path of its own. */
             path: string;
             /** @description The value for the query parameter `ticket` of the WebSocket’s URL. */
             ticket: string;
