@@ -159,6 +159,29 @@ describe('the identity provider', () => {
     expect(await everywhere(page)).not.toContain(credential);
   });
 
+  it('signs nobody in again who has signed out while it gives a new token', async () => {
+    let release = () => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const asked = new Promise<void>((resolve) => {
+      void page.route(/\/token$/, async (route) => {
+        resolve();
+        await held;
+        await route.continue();
+      });
+    });
+    await asked;
+    await page.getByRole('button', { name: /Anton/ }).click();
+    await page.getByRole('menuitem', { name: 'Sign out' }).click();
+    await page.waitForURL(/\/signin/);
+    const answered = page.waitForResponse(/\/token$/);
+    release();
+    await (await answered).finished();
+    await page.waitForTimeout(500);
+    expect(await stored(page)).toBeNull();
+  });
+
   it('is not believed for a way back that this tab has not begun', async () => {
     const other = await desk.open();
     await other.goto(`${desk.baseUrl}/signin/callback?code=stolen&state=made-up`);
