@@ -5,7 +5,7 @@ import { type Connection, openConnection } from './support/sql.ts';
 
 const LIMIT = 2 ** 20;
 /** The bytes of one of the notifications below, without those of its title. */
-const SIZE = 300 + 'test.large'.length + 60_000 + '{"a":"é"}'.length + 1;
+const SIZE = 300 + 3 * 'test.large'.length + 60_000 + '{"a":"é"}'.length + 1;
 
 let portico: TestApp;
 let connection: Connection;
@@ -58,7 +58,7 @@ describe('the bytes of a log', () => {
       `INSERT INTO notifications (project_id, kind, severity, title, resource_type, resource_id)
        SELECT '${projectId}', 'é', 'info', 'ab', 'vm', 'xyz' FROM generate_series(1, 3)`,
     );
-    expect(await readBytes(projectId)).toBe(2 * SIZE + 5 + 3 * (300 + 2 + 2 + 5 + 2));
+    expect(await readBytes(projectId)).toBe(2 * SIZE + 5 + 3 * (300 + 3 * 2 + 2 + 2 + 3 * 3 + 2));
   });
 
   test('fall as the oldest are deleted, to nothing, and grow again from there', async () => {
@@ -68,7 +68,7 @@ describe('the bytes of a log', () => {
         `INSERT INTO notifications (project_id, kind, severity, title, created)
          VALUES ('${projectId}', 'k', 'info', 't', now() - interval '${age}')`,
       );
-    const one = 300 + 4;
+    const one = 300 + 6;
     for (const age of ['9 days', '9 days', '2 days', '2 days', '2 days']) await insert(age);
     expect(await readBytes(projectId)).toBe(4 * one);
     await pruneNotifications(portico.app.database, 5);
@@ -85,7 +85,7 @@ describe('the bytes of a log', () => {
       `INSERT INTO notifications (project_id, kind, severity, title, bytes_through)
        SELECT '${projectId}', 'k', 'info', 't', -1000000000000 FROM generate_series(1, 2)`,
     );
-    expect(await readBytes(projectId)).toBe(304);
+    expect(await readBytes(projectId)).toBe(306);
   });
 });
 
