@@ -151,8 +151,7 @@ it('the request line: a target that is a URL, or not one at all', async () => {
   expect(await ask(place())).toBe('the console');
   // The whole URL, as one would tell a proxy: only its path counts.
   expect(await ask(`http://127.0.0.1:${prey.port}${place()}`)).toBe('the console');
-  expect(await ask(`//127.0.0.1:${prey.port}${place()}`)).toBe('the console');
-  for (const target of ['//', `127.0.0.1:${prey.port}`, '*', `tcp://127.0.0.1:${prey.port}`])
+  for (const target of [`//127.0.0.1:${prey.port}${place()}`, '//', `127.0.0.1:${prey.port}`, '*', `tcp://127.0.0.1:${prey.port}`])
     expect(['404', '400']).toContain(await ask(target));
 });
 
