@@ -42,7 +42,7 @@ import { createHttpServer } from './transport/http/server.ts';
 import { type BoundRoute, bindRoute } from './transport/rest/route.ts';
 import { routes } from './transport/rest/routes.ts';
 import { warmUp } from './transport/rest/warmup.ts';
-import { createSocketEndpoint, type SocketEndpoint } from './transport/sockets/upgrade.ts';
+import { SocketEndpoint } from './transport/sockets/endpoint.ts';
 
 export interface App {
   readonly database: Database;
@@ -127,7 +127,7 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
       rateLimits,
       log,
       metrics,
-      count: () => ({ executing: services.semaphore.executing, sockets: sockets.count(), ...hubs.count(), watched: watch.size }),
+      count: () => ({ executing: services.semaphore.executing, sockets: sockets.size, ...hubs.count(), watched: watch.size }),
       warmUp: () => {
         const opening = { ...OPENING, atOnce: config.database?.poolSize ?? 1 };
         return lifecycle.runStartup(
@@ -217,7 +217,7 @@ function openTransports(dependencies: TransportDependencies, lifecycle: Lifecycl
   const streams = new EventStreams(socketLimit, Math.ceil(config.maxConnections / CONNECTIONS_PER_STREAM));
   const graphql = createGraphqlHandler({ ...dependencies, streams });
   const rest = routes.map((route) => bindRoute(schema, route));
-  const sockets = createSocketEndpoint({
+  const sockets = new SocketEndpoint({
     ...dependencies,
     ...pipeline,
     socketLimit,
@@ -226,7 +226,7 @@ function openTransports(dependencies: TransportDependencies, lifecycle: Lifecycl
   const server = createHttpServer({
     handler: createHttpHandler({ ...dependencies, graphql, rest }),
     addCorsHeaders: createCors(dependencies),
-    upgrade: sockets.upgrade,
+    upgrade: (...offer) => sockets.upgrade(...offer),
     addresses,
     buffers,
     config,

@@ -7,7 +7,7 @@ import { countInternalErrors } from './platform/errors.ts';
 import { countJobFailures } from './platform/jobs.ts';
 import type { Metrics } from './platform/metrics.ts';
 import type { ConnectionBuffers } from './transport/http/connectionbuffers.ts';
-import type { SocketEndpoint } from './transport/sockets/upgrade.ts';
+import type { SocketEndpoint } from './transport/sockets/endpoint.ts';
 
 /** What the gauges measure. */
 interface GaugeSources {
@@ -35,7 +35,7 @@ export function registerGauges({ metrics, connections, semaphore, hubs, consoles
   metrics.counters('portico_job_failures_total', 'Runs of periodic jobs that failed.', 'name', countJobFailures);
   metrics.gauge('portico_operations_executing', 'Operations under way, without subscriptions that have begun.', () => semaphore.executing);
   metrics.gauge('portico_operations_waiting', 'Operations that wait for others of their user.', () => semaphore.waiting);
-  metrics.gauge('portico_sockets', 'WebSockets open.', () => sockets.count());
+  metrics.gauge('portico_sockets', 'WebSockets open.', () => sockets.size);
   metrics.gauge('portico_unread_bytes', 'What waits in memory for peers that do not read.', () => buffers.bytes);
   metrics.gauge('portico_unread_limit_bytes', 'How much may wait for them: MAX_UNREAD_MIB.', () => buffersLimit);
   metrics.gauge('portico_memory_limit_bytes', 'The memory of the container, or of the machine.', () => MEMORY_LIMIT);

@@ -12,7 +12,7 @@ import type { ConcurrencyLimit } from '../http/concurrencylimit.ts';
 import type { ConnectionBuffers } from '../http/connectionbuffers.ts';
 import type { ContextDependencies } from '../http/context.ts';
 import { type CloseCode, closeCodes, metricCodes } from './close.ts';
-import type { KeepAlive } from './keepalive.ts';
+import type { OpenConnections } from './openconnections.ts';
 import type { ServerSocket } from './socket.ts';
 
 const PING_INTERVAL_S = 15;
@@ -56,7 +56,7 @@ export interface ConnectionDependencies extends ContextDependencies {
   readonly tokens: Tokens;
   readonly log: Logger;
   readonly metrics: Metrics;
-  readonly keepAlive: KeepAlive<SocketConnection>;
+  readonly openConnections: OpenConnections<SocketConnection>;
   /** The open sockets of each user; event streams count too. */
   readonly socketLimit: ConcurrencyLimit;
   /** Bounds the bytes buffered for the peers of an address, and for all peers. */
@@ -128,7 +128,7 @@ export class SocketConnection implements Principal {
     this.viewer = viewer;
     this.onlyProject = onlyProject;
     socket.listen(this);
-    dependencies.keepAlive.add(this);
+    dependencies.openConnections.add(this);
     if (viewer) this.signIn(viewer);
   }
 
@@ -157,9 +157,9 @@ export class SocketConnection implements Principal {
   onClosed(receivedCode: number): void {
     // If this side closed the socket, its own code counts: ws reports 1006 when the peer does not answer the close frame.
     const { code, reason } = this.#closing ?? { code: receivedCode, reason: undefined };
-    const { keepAlive, metrics, socketLimit } = this.dependencies;
+    const { openConnections, metrics, socketLimit } = this.dependencies;
     this.stop();
-    keepAlive.delete(this);
+    openConnections.delete(this);
     if (this.#countedUserId) socketLimit.delete(this.#countedUserId);
     metrics.socketCloses.inc({ code: metricCodes.has(code) ? code : 'other' });
     this.log.info({ code, reason, user_id: this.viewer?.userId }, 'socket closed');

@@ -49,7 +49,7 @@ interface ConsoleAdmission {
   readonly ticket: { readonly sessionId: string | null } | null;
 }
 
-interface ConsoleSockets {
+export interface ConsoleSockets {
   readonly server: SocketServer;
   /** Looks up the console to open. Throws a Fault for a client without a ticket, which can read the response to its upgrade. */
   prepare(

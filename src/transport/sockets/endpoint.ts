@@ -18,7 +18,7 @@ import { readRequestId } from '../http/exchange.ts';
 import { answerRaw, destroyOnError } from '../http/serverfaults.ts';
 import { readTrace } from '../http/trace.ts';
 import { pathPattern, queryText, readPath } from '../http/url.ts';
-import { bindStream } from '../rest/stream.ts';
+import { type BoundStream, bindStream } from '../rest/stream.ts';
 import { streams } from '../rest/streams.ts';
 import {
   admitUpgrade,
@@ -31,28 +31,20 @@ import {
 } from './admission.ts';
 import { closeCodes, metricCodes, Rejection } from './close.ts';
 import { type ConnectionDependencies, type LogFields, SocketConnection } from './connection.ts';
-import { createConsoleSockets } from './console.ts';
+import { type ConsoleSockets, createConsoleSockets } from './console.ts';
 import { createGraphqlSockets } from './graphql.ts';
-import { KeepAlive } from './keepalive.ts';
+import { OpenConnections } from './openconnections.ts';
 import { servePlain } from './plain.ts';
 import { acceptUpgrade, createSocketServer, type ServerSocket } from './socket.ts';
 
 /** The share of a drain's window before the first close. Until then the load balancer might send a reconnecting client here again. */
 const DRAIN_DELAY_RATIO = 0.2;
 
-interface SocketEndpointDependencies extends Omit<ConnectionDependencies, 'keepAlive'>, UpgradeDependencies {
+interface SocketEndpointDependencies extends Omit<ConnectionDependencies, 'openConnections'>, UpgradeDependencies {
   readonly schema: GraphQLSchema;
   readonly getEnveloped: GetEnveloped;
   readonly trusted: TrustedDocuments;
   readonly documents: ValidDocuments;
-}
-
-export interface SocketEndpoint {
-  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
-  /** Closes every socket with a code that makes its client reconnect, spread over the window. Resolves when all are closed. */
-  drain(windowMs: number): Promise<void>;
-  /** The number of open sockets. */
-  count(): number;
 }
 
 /** An upgrade that is about to be accepted. */
@@ -62,14 +54,14 @@ interface PreparedUpgrade {
   readonly opening: ConsoleOpening | null;
 }
 
-export function createSocketEndpoint(injected: SocketEndpointDependencies): SocketEndpoint {
-  const keepAlive = new KeepAlive<SocketConnection>();
-  const dependencies = { ...injected, keepAlive };
-  const { addresses, metrics, socketLimit, schema } = dependencies;
-  // From the start, so that Prometheus also sees the first of a code as an increase.
-  for (const code of metricCodes) metrics.socketCloses.inc({ code }, 0);
-  metrics.upgradeRefusals.inc({ code: 'console_unreachable' }, 0);
-  const feeds = createSocketServer({
+/** Admits upgrades, and serves the sockets that they open: each by the protocol of its target. */
+export class SocketEndpoint {
+  readonly #dependencies: ConnectionDependencies & SocketEndpointDependencies;
+  readonly #openConnections = new OpenConnections<SocketConnection>();
+  readonly #streams: ReadonlyArray<{ readonly stream: BoundStream; readonly pattern: RegExp }>;
+  readonly #serveGraphql: (connection: SocketConnection) => void;
+  readonly #consoles: ConsoleSockets;
+  readonly #feedServer = createSocketServer({
     maxPayload: 64 * 1024,
     // The smallest packets that networks carry have some 500 bytes.
     maxBufferedChunks: 128,
@@ -77,86 +69,99 @@ export function createSocketEndpoint(injected: SocketEndpointDependencies): Sock
     handleProtocols: (protocols) =>
       protocols.has(GRAPHQL_TRANSPORT_WS_PROTOCOL) ? GRAPHQL_TRANSPORT_WS_PROTOCOL : ([...protocols][0] ?? false),
   });
-  const consoles = createConsoleSockets(dependencies);
-  const bound = streams.map((stream) => ({ stream: bindStream(schema, stream), pattern: pathPattern(stream.path) }));
-  const serveGraphql = createGraphqlSockets(dependencies);
-  let isDraining = false;
+  #isDraining = false;
 
-  async function prepare(upgrade: UpgradeRequest, target: UpgradeTarget): Promise<PreparedUpgrade | Rejection> {
-    const { request, query } = upgrade;
-    const admission = await admitUpgrade(dependencies, upgrade, target);
-    if (admission instanceof Rejection) return admission;
-    const { scope, ticket } = admission;
-    if (target.kind !== 'console' || !scope) return { admission, opening: null };
-    const opening = await consoles.prepare(request, query, target.path.instance_id ?? '', { scope, ticket });
-    return opening instanceof Rejection ? opening : { admission, opening };
+  constructor(dependencies: SocketEndpointDependencies) {
+    this.#dependencies = { ...dependencies, openConnections: this.#openConnections };
+    const { metrics, schema } = dependencies;
+    // From the start, so that Prometheus also sees the first of a code as an increase.
+    for (const code of metricCodes) metrics.socketCloses.inc({ code }, 0);
+    metrics.upgradeRefusals.inc({ code: 'console_unreachable' }, 0);
+    this.#streams = streams.map((stream) => ({ stream: bindStream(schema, stream), pattern: pathPattern(stream.path) }));
+    this.#serveGraphql = createGraphqlSockets(this.#dependencies);
+    this.#consoles = createConsoleSockets(this.#dependencies);
   }
 
-  async function open(upgrade: UpgradeRequest, socket: Duplex, head: Buffer, logFields: LogFields): Promise<void> {
-    const target = findTarget(bound, upgrade.path) ?? (await rejectPath(dependencies, upgrade));
-    if (isDraining) throw Fault.unavailable('the sockets are being drained');
-    const prepared = await prepare(upgrade, target);
+  /** The number of open sockets. */
+  get size(): number {
+    return this.#openConnections.all.size;
+  }
+
+  /** Takes over the connection of a request for a WebSocket, and answers it where it is rejected. */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    const { metrics, log } = this.#dependencies;
+    const logFields = { request_id: readRequestId(request), ...readTrace(request) };
+    const headers: string[] = [];
+    const { url = '' } = request;
+    const upgrade: UpgradeRequest = { request, path: readPath(url), query: new URLSearchParams(queryText(url)), headers, userId: null };
+    socket.on('error', destroyOnError);
+    this.#open(upgrade, socket, head, logFields).catch((failure: unknown) => {
+      const fault = toFault(failure);
+      if (fault instanceof RateLimitFault) addRateLimitHeaders(headers, fault.allowance);
+      metrics.upgradeRefusals.inc({ code: fault.code });
+      const ownLog = log.child(logFields);
+      logCause(fault, { log: ownLog });
+      ownLog.info({ code: fault.code, reason: fault.reason, user_id: upgrade.userId ?? undefined }, 'upgrade refused');
+      answerRaw(socket, fault, { requestId: logFields.request_id, headers });
+    });
+  }
+
+  /** Closes every socket with a code that makes its client reconnect, spread over the window. Resolves when all are closed. */
+  async drain(windowMs: number): Promise<void> {
+    this.#isDraining = true;
+    const connections = [...this.#openConnections.all];
+    const startMs = windowMs * DRAIN_DELAY_RATIO;
+    const spreadMs = (windowMs - startMs) / connections.length;
+    await Promise.all(connections.map((connection, index) => closeAfter(connection, startMs + spreadMs * (index + Math.random()))));
+  }
+
+  async #open(upgrade: UpgradeRequest, socket: Duplex, head: Buffer, logFields: LogFields): Promise<void> {
+    const { addresses, metrics, socketLimit } = this.#dependencies;
+    const target = findTarget(this.#streams, upgrade.path) ?? (await rejectPath(this.#dependencies, upgrade));
+    if (this.#isDraining) throw Fault.unavailable('the sockets are being drained');
+    const prepared = await this.#prepare(upgrade, target);
     if (socket.destroyed) return;
     const admitted = limitSockets(socketLimit, prepared);
-    const server = target.kind === 'console' ? consoles.server : feeds;
+    const server = target.kind === 'console' ? this.#consoles.server : this.#feedServer;
     const accept = <Established>(establish: (ws: ServerSocket) => Established) =>
       acceptUpgrade({ server, request: upgrade.request, requestId: logFields.request_id, stream: socket, head }, (ws) => {
         socket.off('error', destroyOnError);
         return establish(ws);
       });
-    const log = dependencies.log.child(logFields);
+    const log = this.#dependencies.log.child(logFields);
     if (admitted instanceof Rejection)
       return accept((ws) => closeRejected(metrics, ws, admitted, log.child({ user_id: upgrade.userId ?? undefined })));
     const { admission, opening } = admitted;
     const address = addresses.of(upgrade.request);
     const connection = await accept(
-      (ws) => new SocketConnection({ socket: ws, stream: socket as Socket, address, logFields, access: admission }, dependencies),
+      (ws) => new SocketConnection({ socket: ws, stream: socket as Socket, address, logFields, access: admission }, this.#dependencies),
     );
     const kind = opening ? 'console' : isGraphql(connection) ? 'graphql' : 'plain';
     log.info({ user_id: admission.viewer?.userId, kind, session_id: opening?.sessionId }, 'socket opened');
-    if (isDraining) return connection.close(closeCodes.restart, 'restart');
-    return opening ? serveConsole(connection, opening) : serveFeed(connection, target, upgrade.query);
+    if (this.#isDraining) return connection.close(closeCodes.restart, 'restart');
+    return opening ? this.#serveConsole(connection, opening) : this.#serveFeed(connection, target, upgrade.query);
   }
 
-  async function serveConsole(connection: SocketConnection, opening: ConsoleOpening): Promise<void> {
+  async #prepare(upgrade: UpgradeRequest, target: UpgradeTarget): Promise<PreparedUpgrade | Rejection> {
+    const { request, query } = upgrade;
+    const admission = await admitUpgrade(this.#dependencies, upgrade, target);
+    if (admission instanceof Rejection) return admission;
+    const { scope, ticket } = admission;
+    if (target.kind !== 'console' || !scope) return { admission, opening: null };
+    const opening = await this.#consoles.prepare(request, query, target.path.instance_id ?? '', { scope, ticket });
+    return opening instanceof Rejection ? opening : { admission, opening };
+  }
+
+  async #serveConsole(connection: SocketConnection, opening: ConsoleOpening): Promise<void> {
     if (isGraphql(connection)) rejectProtocol(connection);
-    else await consoles.serve(connection, opening);
+    else await this.#consoles.serve(connection, opening);
   }
 
-  async function serveFeed(connection: SocketConnection, { stream, path }: UpgradeTarget, query: URLSearchParams): Promise<void> {
-    if (isGraphql(connection)) serveGraphql(connection);
+  async #serveFeed(connection: SocketConnection, { stream, path }: UpgradeTarget, query: URLSearchParams): Promise<void> {
+    if (isGraphql(connection)) this.#serveGraphql(connection);
     else if (stream) await servePlain(connection, stream, path, query);
     else rejectProtocol(connection);
   }
-
-  return {
-    upgrade(request, socket, head) {
-      const requestId = readRequestId(request);
-      const logFields = { request_id: requestId, ...readTrace(request) };
-      const headers: string[] = [];
-      const { url = '' } = request;
-      const query = new URLSearchParams(queryText(url));
-      const upgrade: UpgradeRequest = { request, path: readPath(url), query, headers, userId: null };
-      socket.on('error', destroyOnError);
-      open(upgrade, socket, head, logFields).catch((failure: unknown) => {
-        const fault = toFault(failure);
-        if (fault instanceof RateLimitFault) addRateLimitHeaders(headers, fault.allowance);
-        metrics.upgradeRefusals.inc({ code: fault.code });
-        const log = dependencies.log.child(logFields);
-        logCause(fault, { log });
-        log.info({ code: fault.code, reason: fault.reason, user_id: upgrade.userId ?? undefined }, 'upgrade refused');
-        answerRaw(socket, fault, { requestId, headers });
-      });
-    },
-    async drain(windowMs) {
-      isDraining = true;
-      const connections = [...keepAlive.connections];
-      const startMs = windowMs * DRAIN_DELAY_RATIO;
-      const spreadMs = (windowMs - startMs) / connections.length;
-      await Promise.all(connections.map((connection, index) => closeAfter(connection, startMs + spreadMs * (index + Math.random()))));
-    },
-    count: () => keepAlive.connections.size,
-  };
 }
 
 /** Whether the client has chosen GraphQL's subprotocol. */

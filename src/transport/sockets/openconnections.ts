@@ -6,27 +6,27 @@ interface Swept {
 }
 
 /** The open connections, kept alive by one timer, which runs while there are any. */
-export class KeepAlive<Connection extends Swept> {
-  readonly #connections = new Set<Connection>();
+export class OpenConnections<Connection extends Swept> {
+  readonly #all = new Set<Connection>();
   #timer: NodeJS.Timeout | null = null;
 
-  get connections(): ReadonlySet<Connection> {
-    return this.#connections;
+  get all(): ReadonlySet<Connection> {
+    return this.#all;
   }
 
   add(connection: Connection): void {
-    this.#connections.add(connection);
+    this.#all.add(connection);
     this.#timer ??= setInterval(() => this.#sweep(), SWEEP_INTERVAL_MS);
   }
 
   delete(connection: Connection): void {
-    this.#connections.delete(connection);
-    if (this.#connections.size > 0 || !this.#timer) return;
+    this.#all.delete(connection);
+    if (this.#all.size > 0 || !this.#timer) return;
     clearInterval(this.#timer);
     this.#timer = null;
   }
 
   #sweep(): void {
-    for (const connection of this.#connections) connection.keepAlive();
+    for (const connection of this.#all) connection.keepAlive();
   }
 }
