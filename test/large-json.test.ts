@@ -70,6 +70,14 @@ it('of a body with inexact numbers only the values whose text is kept are read o
   read.mockRestore();
 });
 
+it('a value that is too deep is rejected before anything walks it by recursion', async () => {
+  const deep = `${'['.repeat(24_000)}1.0,"${'x'.repeat(200_000)}"${']'.repeat(24_000)}`;
+  const path = `${app.projectPath}/monitoring/dashboards`;
+  const headers = { 'content-type': 'application/json' };
+  const { status, json } = await app.ask('POST', path, { as: 'member', body: `{"name": "x", "widgets": ${deep}}`, headers });
+  expect({ status, json }).toEqual({ status: 400, json: { widgets: ['Nested deeper than 500 levels.'] } });
+});
+
 it('a large value that many fields name is described once', () => {
   const schema = buildASTSchema(
     parse(`scalar JSON type Query { ok: Boolean } type Mutation { make(input: Make!): Boolean } input Make { data: JSON }`),

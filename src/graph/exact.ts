@@ -9,6 +9,7 @@ import {
   Kind,
   type ValueNode,
 } from 'graphql';
+import { exceedsDepth, MAX_JSON_DEPTH } from '../kernel/depth.ts';
 import { findJsonPart, withExactText } from '../kernel/exactjson.ts';
 import type { JsonPart } from '../kernel/jsonread.ts';
 import { toJsonText } from '../kernel/jsontext.ts';
@@ -19,7 +20,7 @@ import type { VariableBindings } from './variables.ts';
 /**
  * The values of variables, or of a body whose fields are named like them. A value of a JSON scalar keeps the text that was
  * sent if JavaScript would serialize it differently; elsewhere a number is what JavaScript parses. Only the text of such a value
- * is read, and not that of one which is too large for its scalar anyway.
+ * is read, and not that of one which is too large or too deep for its scalar anyway.
  */
 export function keepTexts(bindings: VariableBindings, values: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   let result: Record<string, unknown> | null = null;
@@ -55,7 +56,8 @@ function keepTextsOf(type: GraphQLInputType, value: unknown, part: JsonPart | un
   const nullable = getNullableType(type);
   if (isScalarType(nullable)) {
     const { keptBytes } = nullable.extensions as { keptBytes?: number };
-    return keptBytes === undefined || exceedsBytes(value, keptBytes) ? value : withExactText(value, part);
+    const isKept = keptBytes !== undefined && !exceedsDepth(value, MAX_JSON_DEPTH) && !exceedsBytes(value, keptBytes);
+    return isKept ? withExactText(value, part) : value;
   }
   if (!keepsText(nullable)) return value;
   if (isListType(nullable) && Array.isArray(value))
