@@ -54,6 +54,15 @@ describe('signing in', () => {
     await other.context().close();
   });
 
+  it('says so too where no response comes, and goes on', async () => {
+    const other = await desk.open();
+    await other.route('**/desk/settings', () => {}, { times: 1 });
+    await other.goto(`${desk.baseUrl}/signin`);
+    await other.getByRole('alert').getByText('The server does not answer').first().waitFor();
+    await other.getByRole('button', { name: /owner@acme/ }).waitFor();
+    await other.context().close();
+  });
+
   it('says so of a credential too, and of a response that is not JSON', async () => {
     const other = await desk.open();
     await other.goto(`${desk.baseUrl}/signin`);

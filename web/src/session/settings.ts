@@ -14,6 +14,9 @@ export interface Settings {
   readonly identity_provider: { readonly issuer: string; readonly client_id: string; readonly audience: string } | null;
 }
 
+/** How long a response is waited for: without its settings the page shows no way to sign in. */
+const TIMEOUT_MS = 10_000;
+
 let settings: Promise<Settings> | null = null;
 
 export function loadSettings(): Promise<Settings> {
@@ -43,7 +46,7 @@ async function fetchJson(path: string, init: RequestInit = {}) {
 
 /** A response of the server with its JSON object. Throws a `PorticoError` if there is none. */
 export async function requestJson(path: string, init: RequestInit = {}) {
-  const response = await fetch(path, init).catch(() => {
+  const response = await fetch(path, { signal: AbortSignal.timeout(TIMEOUT_MS), ...init }).catch(() => {
     throw new PorticoError('unreachable', 'The server does not answer.');
   });
   const body = await response.json().catch(() => null);
