@@ -197,7 +197,7 @@ function createServices({ config, database, rateLimits, hubs, consoles, log }: S
   };
 }
 
-interface TransportDependencies extends Omit<HttpDependencies, 'graphql' | 'rest'> {
+interface TransportDependencies extends Omit<HttpDependencies, 'addCorsHeaders' | 'graphql' | 'rest'> {
   readonly config: Config;
   readonly metrics: Metrics;
   readonly buffers: ConnectionBuffers;
@@ -217,15 +217,12 @@ function openTransports(dependencies: TransportDependencies, lifecycle: Lifecycl
   const streams = new EventStreams(socketLimit, Math.ceil(config.maxConnections / CONNECTIONS_PER_STREAM));
   const graphql = createGraphqlHandler({ ...dependencies, streams });
   const rest = routes.map((route) => bindRoute(schema, route));
-  const sockets = new SocketEndpoint({
-    ...dependencies,
-    ...pipeline,
-    socketLimit,
-    isAllowedOrigin: createOriginCheck(dependencies),
-  });
+  const isAllowedOrigin = createOriginCheck(dependencies);
+  const addCorsHeaders = createCors(isAllowedOrigin);
+  const sockets = new SocketEndpoint({ ...dependencies, ...pipeline, socketLimit, isAllowedOrigin });
   const server = createHttpServer({
-    handler: createHttpHandler({ ...dependencies, graphql, rest }),
-    addCorsHeaders: createCors(dependencies),
+    handler: createHttpHandler({ ...dependencies, addCorsHeaders, graphql, rest }),
+    addCorsHeaders,
     upgrade: (...offer) => sockets.upgrade(...offer),
     addresses,
     buffers,

@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import cors from 'cors';
-import { createOriginCheck } from './addresses.ts';
 import type { Middleware } from './exchange.ts';
 import { checkHead } from './requesthead.ts';
 import { sendEmpty } from './send.ts';
@@ -11,8 +10,7 @@ const exposedHeaders = ['RateLimit', 'RateLimit-Policy', 'Retry-After', 'ETag', 
 /** Adds the CORS headers to the response to a page's request, then goes on. */
 export type AddCorsHeaders = (request: IncomingMessage, response: ServerResponse, proceed: () => void) => void;
 
-export function createCors(rules: Parameters<typeof createOriginCheck>[0]): AddCorsHeaders {
-  const isAllowed = createOriginCheck(rules);
+export function createCors(isAllowed: (origin: string, request: IncomingMessage) => boolean): AddCorsHeaders {
   const addHeaders = cors((request, options) => {
     const origin = isAllowed(String(request.headers.origin), request as IncomingMessage);
     options(null, { origin, exposedHeaders, methods, maxAge: 7200, preflightContinue: true });
@@ -25,8 +23,7 @@ export function createCors(rules: Parameters<typeof createOriginCheck>[0]): AddC
  * no body. OPTIONS is answered here for all paths: a route would decode the path, and one that cannot be decoded would
  * bypass the limits.
  */
-export function answerCors(rules: Parameters<typeof createOriginCheck>[0]): Middleware {
-  const addCorsHeaders = createCors(rules);
+export function answerCors(addCorsHeaders: AddCorsHeaders): Middleware {
   return (request, response, next) =>
     addCorsHeaders(request, response, () => {
       const fault = checkHead(request);

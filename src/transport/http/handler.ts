@@ -13,7 +13,7 @@ import type { BoundRoute } from '../rest/route.ts';
 import { createRestRouter } from '../rest/router.ts';
 import type { ClientAddresses } from './addresses.ts';
 import type { ContextDependencies } from './context.ts';
-import { answerCors } from './cors.ts';
+import { type AddCorsHeaders, answerCors } from './cors.ts';
 import { addDesk, type DeskDependencies, deskDocument } from './desk.ts';
 import { exchangeOf, type Middleware } from './exchange.ts';
 import { sendFault } from './faults.ts';
@@ -26,6 +26,7 @@ import { readTarget } from './url.ts';
 export interface HttpDependencies extends ContextDependencies, HealthDependencies, Pick<DeskDependencies, 'demoOffer'> {
   readonly schema: GraphQLSchema;
   readonly addresses: ClientAddresses;
+  readonly addCorsHeaders: AddCorsHeaders;
   readonly pipeline: Pipeline;
   readonly graphql: Middleware;
   readonly rest: readonly BoundRoute[];
@@ -34,7 +35,6 @@ export interface HttpDependencies extends ContextDependencies, HealthDependencie
   readonly config: DeskDependencies['config'] & {
     readonly publicUrl: string | null;
     readonly compresses: boolean;
-    readonly allowedOrigins: readonly string[];
   };
 }
 
@@ -46,7 +46,7 @@ export function createHttpHandler(dependencies: HttpDependencies): RequestListen
   const { pipeline, schema, services, rest, graphql } = dependencies;
   const router = createRouter();
   router.use(logRequests(dependencies));
-  router.use(answerCors(dependencies));
+  router.use(answerCors(dependencies.addCorsHeaders));
   router.use(exceptResources(createPages(dependencies)));
   router.use(createRestRouter(rest, { ...dependencies, admitRequest: createAdmission(dependencies, readPathProject) }));
   router.use(createAdmission(dependencies, createProjectReader({ ...pipeline, ...services, schema })) as RequestHandler);
