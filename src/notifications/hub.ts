@@ -143,6 +143,8 @@ export class Hub implements Evictable {
   #opening: Promise<void> | null = null;
   /** Whether a batch is being read or broadcast. */
   #isReading = false;
+  /** When subscribers may be notified again, after one that took long. */
+  #restsUntil = 0;
   readonly #readBatch = coalesceCalls(() => this.#read());
 
   constructor(private readonly dependencies: HubDependencies) {
@@ -314,19 +316,27 @@ export class Hub implements Evictable {
 
   /**
    * Notifies subscribers; those that keep up read what is new within the call. Other work runs in between: after a subscriber that took
-   * long, for as long as that took.
+   * long, for as long as that took, also where entries and read states are broadcast at the same time.
    */
   async #notify(followers: Iterable<Follower>): Promise<void> {
+    await this.#rest();
     let startedAt = performance.now();
     for (const { subscriber } of followers) {
       subscriber.notify();
       const tookMs = performance.now() - startedAt;
       if (tookMs < BROADCAST_SLICE_MS) continue;
       this.dependencies.throttle.recordTime(tookMs);
-      await (tookMs < SLOW_SLICE_MS ? setImmediate() : sleep(tookMs));
+      if (tookMs < SLOW_SLICE_MS) await setImmediate();
+      else this.#restsUntil = performance.now() + tookMs;
+      await this.#rest();
       startedAt = performance.now();
     }
     this.dependencies.throttle.recordTime(performance.now() - startedAt);
+  }
+
+  /** Resolves at the end of the rest, also where another broadcast extends it meanwhile. */
+  async #rest(): Promise<void> {
+    for (let leftMs: number; (leftMs = this.#restsUntil - performance.now()) > 0; ) await sleep(Math.ceil(leftMs));
   }
 
   /** One state for all feeds that are ready; if one of them has missed too many single reads, for those that had the last state. */

@@ -253,7 +253,8 @@ it('speaks over server-sent events too', async () => {
 });
 
 it('sends its sockets away when it stops, over the drain window if other replicas may be there, with a code that makes them come back', async () => {
-  const stopping = await startApp({ RATE_LIMIT_USER: '100000000', DRAIN_SECONDS: '2' });
+  // The embedded database has one process, so there is nowhere else to go: nobody waits for the window.
+  const stopping = await startApp({ RATE_LIMIT_USER: '100000000', DRAIN_SECONDS: isPostgres ? '2' : '60' });
   const feeds = await Promise.all(
     Array.from({ length: 40 }, async () => {
       const { path, ticket } = await takeTicket(stopping);
@@ -280,8 +281,7 @@ it('sends its sockets away when it stops, over the drain window if other replica
   // A stream that had not been ended would hold the server for ten seconds more.
   expect(Date.now() - began).toBeLessThan(12_000);
   expect(new Set(closes.map(({ code, reason }) => `${code} ${reason}`))).toEqual(new Set(['1012 restart']));
-  // The embedded database has one process: there is nowhere else to go.
-  if (!isPostgres) return expect(Date.now() - began).toBeLessThan(1_900);
+  if (!isPostgres) return;
   // The window's first fifth is left to the balancer, and each socket has a fortieth of the rest; a busy machine is late, never early.
   const order = closes.map(({ after }) => after).sort((one, other) => one - other);
   for (const [index, after] of order.entries()) expect(after).toBeGreaterThanOrEqual(398 + 40 * index);
