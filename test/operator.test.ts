@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { listAllOrganizations, listMembers, listProjects, listUserKeys, listUsers } from '../src/accounts/inventory.ts';
 import {
@@ -24,8 +25,9 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 let count = 0;
-/** A new user; returns the e-mail address. */
+/** A new user, whose id sorts behind those of earlier milliseconds; returns the e-mail address. */
 async function makeUser(): Promise<string> {
+  await sleep(2);
   count += 1;
   const email = `user-${count}@new.example`;
   await addUser(database, { email, name: 'New' });
