@@ -1,5 +1,6 @@
 import { getIntrospectionQuery } from 'graphql';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { KeyedSemaphore } from '../src/kernel/semaphore.ts';
 import { startApp, type TestApp } from './support/app.ts';
 
 let app: TestApp;
@@ -55,15 +56,28 @@ it('introspection is not repeated under other names', async () => {
   const repeat = (times: number, text: (index: number) => string) => Array.from({ length: times }, (_, index) => text(index)).join(' ');
   const name = (index: number) => `a${index}: __type(name: "Query") { name }`;
   expect((await ask(`{ ${repeat(10, name)} }`, {}, {})).json.data.a9).toEqual({ name: 'Query' });
-  const message = 'Introspection takes at most 10 aliases of `__type`, and 3 others.';
+  expect((await ask('{ schema: __schema { types { called: name } } }', {}, {})).json.data.schema.types).toContainEqual({ called: 'Query' });
+  const message =
+    'Introspection takes at most 10 aliases of `__type`, 1 of `__schema`, 3 of fields without fields of their own, and none of others.';
   const refused = { errors: [{ message, extensions: { code: 'invalid_request' } }] };
   for (const query of [
     `{ ${repeat(11, name)} }`,
-    `{ ${repeat(4, (index) => `a${index}: __schema { types { name } }`)} }`,
-    `{ __schema { ${repeat(4, (index) => `a${index}: types { name }`)} } }`,
-    `{ __schema { ...F } } fragment F on __Schema { ${repeat(4, (index) => `a${index}: types { name }`)} }`,
+    `{ ${repeat(2, (index) => `a${index}: __schema { types { name } }`)} }`,
+    '{ __schema { again: types { name } } }',
+    '{ __schema { types { fields { name } again: fields { name } } } }',
+    '{ __schema { ...F } } fragment F on __Schema { again: types { name } }',
+    `{ __schema { types { ${repeat(4, (index) => `a${index}: name`)} } } }`,
   ])
     for (let time = 0; time < 2; time += 1) expect((await ask(query, {}, {})).json).toEqual(refused);
+});
+
+it('introspection costs enough to be executed one at a time for each client', async () => {
+  expect((await ask('{ __schema { types { name } } }')).json.extensions).toEqual(costOf(2_001));
+  expect((await ask('{ __type(name: "Query") { name } viewer { id } }')).json.extensions).toEqual(costOf(203));
+  const acquire = vi.spyOn(KeyedSemaphore.prototype, 'acquire');
+  await app.graphql(getIntrospectionQuery(), {}, { as: null });
+  expect(acquire.mock.calls.map(([owner]) => owner)).toContain('127.0.0.1');
+  acquire.mockRestore();
 });
 
 it('tools may ask first what the introspection has: Apollo Kotlin downloads no schema otherwise', async () => {
@@ -98,6 +112,22 @@ describe('who asks for it is told what a document costs', () => {
     expect((await ask(paged, { n: 'x' })).json.errors).toHaveLength(1);
   });
 
+  it('not where it is rejected before, as its variables may be as many as the body is long', async () => {
+    for (const as of ['owner', null] as const) {
+      const { json } = await app.graphql(
+        `query ($n: [ID!]!) ${panel.replace('{', '{ nodes(ids: $n) { id }')}`,
+        { n: [{}] },
+        { headers: asking, as },
+      );
+      expect(Object.keys(json)).toEqual(as ? ['errors'] : ['errors', 'data']);
+    }
+    const began = performance.now();
+    const many = Array(200_000).fill(true);
+    expect((await ask('query ($n: [ID!]!) { nodes(ids: $n) { id } }', { n: many })).json.errors).toHaveLength(1);
+    // Each item took some 50 µs.
+    expect(performance.now() - began).toBeLessThan(5_000);
+  });
+
   it('by GET', async () => {
     const { json } = await app.ask('GET', `/graphql?query=${encodeURIComponent(panel)}`, { headers: asking });
     expect(json.extensions).toEqual(costOf(20_102));
@@ -113,4 +143,56 @@ it('v1 has its own documents, whose cost is nobody’s concern', async () => {
   const path = `${app.projectPath}/compute/overview`;
   const [plain, asked] = [await app.ask('GET', path), await app.ask('GET', path, { headers: asking })];
   expect(asked.text).toBe(plain.text);
+});
+
+describe('lists with a filter', () => {
+  it('count as requests, each of them, as in v1', async () => {
+    const limited = await startApp({ RATE_LIMIT_USER: '40' });
+    try {
+      let remaining = 40;
+      const spend = async (fields: string, requests: number, variables: Record<string, unknown> = {}) => {
+        const fragments = fields.includes('...F')
+          ? 'fragment F on Project { filtered: instances(filter: $filter) { totalCount } ...G } fragment G on Project { id }'
+          : '';
+        const declared = { $filter: ': InstanceFilter', $with: ': Boolean = false' };
+        const definitions = Object.entries(declared).flatMap(([name, type]) => ((fields + fragments).includes(name) ? name + type : []));
+        const query = `query (${['$id: ID!', ...definitions].join(', ')}) { project(id: $id) { ${fields} } } ${fragments}`;
+        const { json } = await limited.graphql(query, { id: limited.demo.project_id, ...variables }, { as: 'viewer' });
+        remaining -= requests;
+        const { headers } = await limited.graphql('{ viewer { id } }', {}, { as: 'viewer' });
+        remaining -= 1;
+        expect({ fields, errors: json.errors, ratelimit: headers.ratelimit }).toMatchObject({
+          fields,
+          errors: undefined,
+          ratelimit: expect.stringMatching(`^"user";r=${remaining};`),
+        });
+      };
+      const list = 'tasks(filter: { statuses: [failed] }) { totalCount }';
+      const on = (alias: string, condition: string) => `${alias}: ${list.replace(')', `) ${condition}`)}`;
+      await spend('id ...F', 1);
+      await spend('instances { totalCount } tasks { totalCount } ...F', 1, { filter: null });
+      await spend(list, 1);
+      await spend(`${list} ${list} ...F ...F`, 2, { filter: { region: 'x' } });
+      await spend(`${list} a: ${list} ${on('b', '@include(if: $with)')} ${on('c', '@skip(if: true)')}`, 2);
+      await spend(`${list} a: ${list} ${on('b', '@include(if: $with)')}`, 3, { with: true });
+      await spend(`instances(first: 1, filter: {}) { nodes { tasks(filter: {}) { totalCount } } }`, 2);
+      const all = Array.from({ length: 40 }, (_, index) => `a${index}: ${list}`).join(' ');
+      const beyond = await limited.graphql(
+        `query ($id: ID!) { project(id: $id) { ${all} } }`,
+        { id: limited.demo.project_id },
+        { as: 'viewer' },
+      );
+      expect({ status: beyond.status, data: beyond.json.data }).toEqual({ status: 429, data: undefined });
+    } finally {
+      await limited.close();
+    }
+  });
+});
+
+it('a message of graphql-js does not repeat a long literal', async () => {
+  const long = '1'.repeat(100_000);
+  for (const query of [`{ __type(name: ${long}) { name } }`, `{ viewer { organizations(first: "${long}") { totalCount } } }`]) {
+    const { text, json } = await ask(query, {}, {});
+    expect({ length: text.length < 1_000, end: json.errors[0].message.at(-1) }).toEqual({ length: true, end: '…' });
+  }
 });

@@ -13,6 +13,7 @@ import {
   Kind,
   type OperationDefinitionNode,
   type SelectionNode,
+  type SelectionSetNode,
   type ValueNode,
   valueFromASTUntyped,
 } from 'graphql';
@@ -97,13 +98,26 @@ export function listRootFields(parsed: ParsedOperation): FieldNode[] {
   return [...groupRootFields(parsed).values()].flatMap(([first]) => first ?? []);
 }
 
-/** The root fields of an operation that would be executed, by response name: those with the same name are one field. */
+/** The root fields of an operation that would be executed, as of `groupFields`. */
 export function groupRootFields(parsed: ParsedOperation): ReadonlyMap<string, readonly FieldNode[]> {
-  const { document, operation } = parsed;
+  return groupFields([parsed.operation.selectionSet], parsed);
+}
+
+/** The fields of selection sets that would be executed, by response name: those with the same name are one field. */
+export function groupFields(
+  selectionSets: readonly SelectionSetNode[],
+  parsed: ParsedOperation,
+): ReadonlyMap<string, readonly FieldNode[]> {
   const found = new Map<string, FieldNode[]>();
-  for (const node of listSelections([operation.selectionSet], document, (selection) => isSkipped(selection, parsed)))
+  for (const node of listSelections(selectionSets, parsed.document, (selection) => isSkipped(selection, parsed)))
     if (node.kind === Kind.FIELD) getOrInsert(found, responseNameOf(node), () => []).push(node);
   return found;
+}
+
+/** Whether a field has an argument whose value is neither absent nor null. */
+export function hasArgument({ arguments: given }: FieldNode, name: string, parsed: ParsedOperation): boolean {
+  const value = readValue(given?.find((argument) => argument.name.value === name)?.value, parsed);
+  return value !== undefined && value !== null;
 }
 
 /** Whether `@skip` or `@include` excludes a selection; a condition without a boolean value excludes nothing. */

@@ -50,41 +50,58 @@ export type CheckCost = (variables: Readonly<Record<string, unknown>>) => CostRe
 export function createCostCheck(schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode): CheckCost {
   const fragments = document.definitions.filter(({ kind }) => kind === Kind.FRAGMENT_DEFINITION);
   const ownDocument: DocumentNode = { ...document, definitions: [operation, ...fragments] };
-  if (repeatsIntrospection(schema, ownDocument))
-    return () => ({
-      cost: null,
-      exceeded: `Introspection takes at most ${MAX_TYPE_ALIASES} aliases of \`__type\`, and ${MAX_OTHER_ALIASES} others.`,
-    });
+  const introspection = readIntrospection(schema, ownDocument);
+  if (introspection.isRepeated) return () => ({ cost: null, exceeded: REPEATED_INTROSPECTION });
+  const check = (counted: DocumentNode, variables: Readonly<Record<string, unknown>>) =>
+    checkCost(schema, counted, variables, introspection.cost);
   if (dependsOnVariables(schema, ownDocument)) {
     const results = new WeakMap<object, CostResult>();
-    return (variables) => getOrInsert(results, variables, () => checkCost(schema, ownDocument, variables));
+    return (variables) => getOrInsert(results, variables, () => check(ownDocument, variables));
   }
   // The other variables do not affect the cost.
   const withoutVariables = { ...operation, variableDefinitions: [] };
-  const result = checkCost(schema, { ...ownDocument, definitions: [withoutVariables, ...fragments] }, {});
+  const result = check({ ...ownDocument, definitions: [withoutVariables, ...fragments] }, {});
   return () => result;
 }
 
-/** Each introspection of the whole schema returns some hundreds of kilobytes. */
-const MAX_OTHER_ALIASES = 3;
 /** Tools that read a schema first ask in one document which fields several of the types named `__…` have. */
 const MAX_TYPE_ALIASES = 10;
+/** Each introspection of the whole schema returns some hundreds of kilobytes. */
+const MAX_SCHEMA_ALIASES = 1;
+/** Of introspected fields without fields of their own. An alias of any other would repeat all that is below it. */
+const MAX_LEAF_ALIASES = 3;
+const REPEATED_INTROSPECTION =
+  `Introspection takes at most ${MAX_TYPE_ALIASES} aliases of \`__type\`, ${MAX_SCHEMA_ALIASES} of \`__schema\`, ` +
+  `${MAX_LEAF_ALIASES} of fields without fields of their own, and none of others.`;
+/** What blocks the event loop for long is executed one at a time for each client. */
+const SCHEMA_COST = 2_000;
+const TYPE_COST = 200;
 
-function repeatsIntrospection(schema: GraphQLSchema, document: DocumentNode): boolean {
+interface Introspection {
+  readonly cost: number;
+  /** Whether it has more aliases than tools need. */
+  readonly isRepeated: boolean;
+}
+
+function readIntrospection(schema: GraphQLSchema, document: DocumentNode): Introspection {
   const types = new TypeInfo(schema);
-  let ofType = 0;
-  let others = 0;
+  const aliases = { type: 0, schema: 0, leaf: 0, other: 0 };
+  let cost = 0;
   visit(
     document,
     visitWithTypeInfo(types, {
-      Field({ alias, name }) {
+      Field({ alias, name, selectionSet }) {
+        if (name.value === '__schema') cost += SCHEMA_COST;
+        if (name.value === '__type') cost += TYPE_COST;
         if (!alias) return;
-        if (name.value === '__type') ofType += 1;
-        else if (name.value === '__schema' || types.getParentType()?.name.startsWith('__')) others += 1;
+        if (name.value === '__type') aliases.type += 1;
+        else if (name.value === '__schema') aliases.schema += 1;
+        else if (types.getParentType()?.name.startsWith('__')) aliases[selectionSet ? 'other' : 'leaf'] += 1;
       },
     }),
   );
-  return ofType > MAX_TYPE_ALIASES || others > MAX_OTHER_ALIASES;
+  const { type, schema: whole, leaf, other } = aliases;
+  return { cost, isRepeated: type > MAX_TYPE_ALIASES || whole > MAX_SCHEMA_ALIASES || leaf > MAX_LEAF_ALIASES || other > 0 };
 }
 
 /** Whether an argument of a paged field contains a variable. */
@@ -103,9 +120,15 @@ function dependsOnVariables(schema: GraphQLSchema, document: DocumentNode): bool
   return isDependent;
 }
 
-function checkCost(schema: GraphQLSchema, document: DocumentNode, variables: Readonly<Record<string, unknown>>): CostResult {
+function checkCost(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  variables: Readonly<Record<string, unknown>>,
+  introspectionCost: number,
+): CostResult {
   try {
-    const measured = complexityFromQuery(document, { schema, variables: { ...variables } });
+    const counted = complexityFromQuery(document, { schema, variables: { ...variables } });
+    const measured = { ...counted, complexity: counted.complexity + introspectionCost };
     const limit = (['depth', 'breadth', 'complexity'] as const).find((name) => measured[name] > limits[name]);
     const exceeded = limit ? `The document is too large: ${limit} ${measured[limit]}, at most ${limits[limit]}.` : null;
     return { cost: measured.complexity, exceeded };

@@ -17,3 +17,8 @@ export function lengthProblem(text: string, maxLength: number): string | null {
   if (text.length <= maxLength || (text.length <= 2 * maxLength && countCodePoints(text) <= maxLength)) return null;
   return `Ensure this field has no more than ${maxLength} characters.`;
 }
+
+/** A text of at most so many UTF-16 units; a longer one is cut, and ends with an ellipsis. Well-formed texts stay so. */
+export function cutText(text: string, maxLength: number): string {
+  return text.length <= maxLength ? text : `${text.slice(0, maxLength - 1).replace(/[\ud800-\udbff]$/, '')}…`;
+}

@@ -20,6 +20,7 @@ import {
 } from '../graph/accesscheck.ts';
 import { type CheckCost, createCostCheck, MAX_COST } from '../graph/cost.ts';
 import { keepTexts } from '../graph/exact.ts';
+import { countRequests } from '../graph/requestcount.ts';
 import { readBindings, type VariableBindings, variableErrors } from '../graph/variables.ts';
 import { forgetJsonPart } from '../kernel/exactjson.ts';
 import { Fault, type FieldErrors } from '../kernel/fault.ts';
@@ -35,10 +36,10 @@ import { literalErrorsOf } from './validation.ts';
 export function checkOperations(): Plugin {
   /** Null for an operation that starts at once; resolves to whether it was rejected. */
   const check = ({ args, setResultAndStopExecution }: OperationStart): Promise<boolean> | null => {
-    const rejection = (args.contextValue as OperationContext).isChecked ? null : (checkOperation(args) ?? chargeWrites(args));
+    const rejection = (args.contextValue as OperationContext).isChecked ? null : (checkOperation(args) ?? chargeRequests(args));
     if (!rejection) return null;
     return Promise.resolve(rejection).then((result) => {
-      if (result) setResultAndStopExecution(addCost(args, result));
+      if (result) setResultAndStopExecution(result);
       return result !== null;
     });
   };
@@ -60,7 +61,7 @@ function asksForCost({ contextValue }: ExecutionArgs): boolean {
   return (contextValue as OperationContext).exchange?.asksForCost ?? false;
 }
 
-/** Adds the cost of the operation to its result, if the client asks for it. */
+/** Adds the cost of a checked operation to its result, if the client asks for it. */
 function addCost(args: ExecutionArgs, result: ExecutionResult): ExecutionResult {
   const cost = asksForCost(args) ? findCost(args) : null;
   return cost === null ? result : { ...result, extensions: { ...result.extensions, cost: { requested: cost, limit: MAX_COST } } };
@@ -104,29 +105,24 @@ export function checkOperation(args: ExecutionArgs): ExecutionResult | Promise<E
   const errors = variableErrors(bindings, variables);
   if (errors || literalErrors) return rejectFields({ schema, document, operation, variables }, args, { ...literalErrors, ...errors });
   const { exceeded } = checkCost(variables);
-  return exceeded === null ? null : { errors: [toGraphqlError(Fault.invalidRequest(exceeded))] };
+  return exceeded === null ? null : addCost(args, { errors: [toGraphqlError(Fault.invalidRequest(exceeded))] });
 }
 
 /**
- * Charges the budget for the root fields of a mutation, of which each writes as much as a request of its own. The first one was
- * charged when the request was admitted. Null where nothing is to be charged; resolves with the result of a mutation that exceeds
- * the budget, of which nothing is executed, or else with null.
+ * Charges the budget for an operation that counts as several requests. The first one was charged when the request was admitted.
+ * Null where nothing is to be charged; resolves with the result of an operation that exceeds the budget, of which nothing is
+ * executed, or else with null.
  */
-function chargeWrites({
-  schema,
-  document,
-  operationName,
-  variableValues,
-  contextValue,
-}: ExecutionArgs): Promise<ExecutionResult | null> | null {
+function chargeRequests(args: ExecutionArgs): Promise<ExecutionResult | null> | null {
+  const { schema, document, operationName, variableValues, contextValue } = args;
   const { viewer, services } = contextValue as OperationContext;
   const operation = getOperationAST(document, operationName);
-  if (!viewer || operation?.operation !== OperationTypeNode.MUTATION) return null;
-  const more = listRootFields({ schema, document, operation, variables: variableValues ?? {} }).length - 1;
-  if (more <= 0) return null;
+  if (!viewer || !operation) return null;
+  const more = countRequests({ schema, document, operation, variables: variableValues ?? {} }) - 1;
+  if (more === 0) return null;
   return services.rateLimits.spendUser(viewer.userId, more).then(
     () => null,
-    (failure: Error) => ({ errors: [new GraphQLError(failure.message, { originalError: failure })] }),
+    (failure: Error) => addCost(args, { errors: [new GraphQLError(failure.message, { originalError: failure })] }),
   );
 }
 

@@ -28,15 +28,15 @@ export function executeWithGraphqlJs(): Plugin<OperationContext> {
   };
 }
 
-/** The cost above which a user's operations run one at a time, because each of them blocks the event loop for long. */
+/** The cost above which a client's operations run one at a time, because each of them blocks the event loop for long. */
 const COSTLY = 1_000;
 const MIN_PAUSE_MS = 5;
-/** The costly operations of each user, of which one is executed at a time. */
+/** The costly operations of each user, or client address without one, of which one is executed at a time. */
 const costlyTurns = new Turns();
 
 async function executeWithPermit(args: ExecutionArgs): Promise<ExecutionResult> {
   const context = args.contextValue as OperationContext;
-  const owner = context.viewer?.userId ?? '';
+  const owner = context.exchange?.owner ?? context.viewer?.userId ?? '';
   const permit = context.services.costlySemaphore.acquire(owner, () => 0);
   try {
     if (permit.acquired) {

@@ -2,6 +2,7 @@ import { type ASTNode, type ExecutionResult, GraphQLError } from 'graphql';
 import { isAsyncIterable, mapAsyncIterator, type Plugin, processRegularResult } from 'graphql-yoga';
 import { Fault, statusByCode } from '../kernel/fault.ts';
 import { toJsonText } from '../kernel/jsontext.ts';
+import { cutText } from '../kernel/text.ts';
 import { logCause, toFault } from '../platform/errors.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { ErrorRecorder, HttpServerContext, OperationContext } from './operation.ts';
@@ -60,9 +61,17 @@ function retryHeaders({ retryAfterSeconds }: Fault): Record<string, string> {
 function findFault(thrown: unknown): Fault {
   if (!(thrown instanceof GraphQLError)) return toFault(thrown);
   const { originalError } = thrown;
-  if (!originalError) return Fault.invalidRequest(thrown.message);
+  if (!originalError) return rejectDocument(thrown);
   const isOurs = originalError instanceof GraphQLError && !originalError.nodes && !originalError.originalError;
   return thrown.path && isOurs ? Fault.internal(originalError) : findFault(originalError);
+}
+
+/** In UTF-16 units. graphql-js repeats a literal that does not fit, however long it is. */
+const MAX_MESSAGE_LENGTH = 500;
+
+/** The fault of an error of graphql-js in the document or its variables. */
+export function rejectDocument({ message }: GraphQLError): Fault {
+  return Fault.invalidRequest(cutText(message, MAX_MESSAGE_LENGTH));
 }
 
 /** A result as a client sees it. */

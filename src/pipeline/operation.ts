@@ -10,6 +10,8 @@ export interface ErrorRecorder {
 
 /** The request of an operation over HTTP. */
 interface OperationExchange extends ErrorRecorder {
+  /** The user, or the client address without one. */
+  readonly owner: string;
   operation: string | null;
   /** The client's name for it. */
   operationName: string | null;

@@ -13,9 +13,9 @@ import {
 } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import { createInputValueReader, findConstraintError, type InputValue, inputFieldOf } from '../graph/variables.ts';
-import { Fault, type FieldErrors, statusByCode } from '../kernel/fault.ts';
+import { type FieldErrors, statusByCode } from '../kernel/fault.ts';
 import { findConditionalRoots } from './conditionalroots.ts';
-import { toGraphqlError } from './mask.ts';
+import { rejectDocument, toGraphqlError } from './mask.ts';
 
 /** Adds validation rules to those of the specification, and turns errors of literals into field errors. */
 export function validateDocuments(): Plugin {
@@ -89,7 +89,7 @@ export const literalErrorsOf = new WeakMap<DocumentNode, FieldErrors>();
  */
 function gatherFieldErrors(document: DocumentNode, errors: readonly GraphQLError[]): GraphQLError[] {
   const others = errors.filter((error) => error.extensions.code !== 'validation_failed');
-  if (others.length > 0) return others.map((error) => toGraphqlError(Fault.invalidRequest(error.message), error.nodes));
+  if (others.length > 0) return others.map((error) => toGraphqlError(rejectDocument(error), error.nodes));
   const errorOf = new Map<unknown, GraphQLError>();
   for (const error of errors) if (!errorOf.has(error.nodes?.[0])) errorOf.set(error.nodes?.[0], error);
   const fields: Record<string, string[]> = Object.create(null);

@@ -158,8 +158,10 @@ function readParameter<Value>(query: URLSearchParams, name: string, parse: (text
   return others.length === 0 ? (parse(text) ?? undefined) : undefined;
 }
 
-/** A position in the output, in bytes; null for a malformed one. */
+/** A position in the output, in bytes; null for a malformed one. Positions beyond it, of output that follows, are exact too. */
 function parsePosition(text: string): number | null {
   const position = Number(text);
-  return /^\d{1,16}$/.test(text) && Number.isSafeInteger(position) ? position : null;
+  return /^\d{1,16}$/.test(text) && position <= MAX_POSITION ? position : null;
 }
+
+const MAX_POSITION = 2 ** 52;
