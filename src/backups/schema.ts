@@ -26,7 +26,7 @@ const BackupTrialRef = builder.objectRef<BackupTrial>('BackupTrial').implement({
     id: t.exposeID('id', { description: 'The id of the trial.' }),
     project: t.field(ownProject),
     instanceId: t.exposeID('instanceId', { description: 'The id of the instance that it is for.' }),
-    instance: t.field(ownInstance('The instance that it is for.')),
+    instance: t.field(ownInstance('The instance that it is for; null if it is no longer known.')),
     instanceName: t.exposeString('instanceName', { description: 'The name of the instance when the trial was created.' }),
     legacyServiceId: t.exposeInt('legacyServiceId', {
       nullable: true,

@@ -3,7 +3,10 @@ import type { ComputeOverview } from './overview.ts';
 
 const StatusCount = builder.simpleObject('StatusCount', {
   description: 'The number of items with a status.',
-  fields: (t) => ({ status: t.string({ description: 'The status.' }), count: t.int({ description: 'The number of items with it.' }) }),
+  fields: (t) => ({
+    status: t.string({ description: 'The status: a value of `InstanceStatus` or `TaskStatus`.' }),
+    count: t.int({ description: 'The number of items with it.' }),
+  }),
 });
 
 const ComputeAttention = builder.simpleObject('ComputeAttention', {

@@ -119,6 +119,7 @@ type InputFields = InputFieldBuilder<typeof builder.$inferSchemaTypes, 'InputObj
 
 const dashboardFields = (t: InputFields) => ({
   ...projectFields(t),
+  projectId: t.id({ required: true, description: 'The id of the project that the dashboard is in.' }),
   id: t.id({ required: true, description: 'The id of the dashboard.' }),
 });
 const expectedVersion = (t: InputFields) => t.int({ description: 'Fails with `conflict` if the dashboard has another version.' });

@@ -66,8 +66,14 @@ export const NotificationRef = builder.objectRef<ProjectNotification>('Notificat
     severity: t.expose('severity', { type: SeverityEnum, description: 'How urgent it is.' }),
     title: t.exposeString('title', { description: 'The title: at most 500 characters.' }),
     body: t.exposeString('body', { description: 'The text below the title; empty if there is none.' }),
-    resourceType: t.exposeString('resourceType', { nullable: true, description: 'The type of what it is about: `instance`, `invoice`, …' }),
-    resourceId: t.exposeString('resourceId', { nullable: true, description: 'The id of what it is about; not always a UUID.' }),
+    resourceType: t.exposeString('resourceType', {
+      nullable: true,
+      description: 'The type of what it is about: `instance`, `invoice`, …; null if it is about nothing.',
+    }),
+    resourceId: t.exposeString('resourceId', {
+      nullable: true,
+      description: 'The id of what it is about, which is not always a UUID; null if it is about nothing.',
+    }),
     resource: t.field({
       type: NodeRef,
       nullable: true,

@@ -740,9 +740,9 @@ export interface components {
             kind: string;
             /** @description Whether the viewer has read it. */
             read: boolean;
-            /** @description The id of what it is about; not always a UUID. */
+            /** @description The id of what it is about, which is not always a UUID; null if it is about nothing. */
             resource_id: string | null;
-            /** @description The type of what it is about: `instance`, `invoice`, … */
+            /** @description The type of what it is about: `instance`, `invoice`, …; null if it is about nothing. */
             resource_type: string | null;
             /**
              * Format: int32
@@ -1052,7 +1052,7 @@ export interface components {
              * @description The number of items with it.
              */
             count: number;
-            /** @description The status. */
+            /** @description The status: a value of `InstanceStatus` or `TaskStatus`. */
             status: string;
         };
         /** @description An operation on an instance or on the project. */
@@ -1309,6 +1309,8 @@ export interface components {
     parameters: {
         /** @description The id of the dashboard. */
         dashboard_id: string;
+        /** @description The id of the project that the dashboard is in. */
+        delete_dashboard_project_id: string;
         /** @description Makes the request safe to retry when the response was lost: within 24 hours, the same key with the same request returns the first response, and nothing is done twice. With another request it fails with 409. A string that nobody can guess, such as a random UUID, in quotation marks or without; a new one for each operation. */
         idempotency_key: string;
         /** @description The `ETag` that the dashboard must still have, or `*` for any: otherwise the request fails with 409. One tag at most, weak (`W/`) or not. */
@@ -1335,6 +1337,8 @@ export interface components {
         status: components["schemas"]["InstanceStatus"];
         /** @description true: only those that the viewer has not read; false: only those that they have read. */
         unread: boolean;
+        /** @description The id of the project that the dashboard is in. */
+        update_dashboard_project_id: string;
     };
     requestBodies: never;
     headers: {
@@ -1769,8 +1773,8 @@ export interface operations {
             path: {
                 /** @description The id of the organization that the project belongs to. */
                 organization_id: components["parameters"]["organization_id"];
-                /** @description The id of the project. */
-                project_id: components["parameters"]["project_id"];
+                /** @description The id of the project that the dashboard is in. */
+                project_id: components["parameters"]["update_dashboard_project_id"];
                 /** @description The id of the dashboard. */
                 dashboard_id: components["parameters"]["dashboard_id"];
             };
@@ -1817,8 +1821,8 @@ export interface operations {
             path: {
                 /** @description The id of the organization that the project belongs to. */
                 organization_id: components["parameters"]["organization_id"];
-                /** @description The id of the project. */
-                project_id: components["parameters"]["project_id"];
+                /** @description The id of the project that the dashboard is in. */
+                project_id: components["parameters"]["delete_dashboard_project_id"];
                 /** @description The id of the dashboard. */
                 dashboard_id: components["parameters"]["dashboard_id"];
             };

@@ -182,8 +182,8 @@ function explainFailure(isTooLarge: boolean): Fault {
 function checkMediaType(header: string | undefined): void {
   const { type, parameters } = readMediaType(header ?? '') ?? {};
   if (type !== 'application/json') throw Fault.invalidRequest('The media type must be application/json.');
-  if (!/^utf-?8$/i.test(parameters?.charset ?? 'utf-8'))
-    throw Fault.invalidRequest('The charset of the media type must be UTF-8, or left out.');
+  if (!/^(?:utf-?8|us-ascii)$/i.test(parameters?.charset ?? 'utf-8'))
+    throw Fault.invalidRequest('The charset of the media type must be UTF-8 or US-ASCII, or left out.');
 }
 
 /** Null for a header that is malformed. */

@@ -28,7 +28,7 @@ export function answerCors(addCorsHeaders: AddCorsHeaders): Middleware {
     addCorsHeaders(request, response, () => {
       const fault = checkHead(request);
       if (fault) next(fault);
-      else if (request.method === 'OPTIONS') sendEmpty(response, 204, { Allow: methods.join(', ') });
+      else if (request.method === 'OPTIONS') sendEmpty(response, 204);
       else next();
     });
 }
