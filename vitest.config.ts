@@ -40,6 +40,7 @@ const withoutDatabase = [
   'outage-log',
   'ownership',
   'pipelining',
+  'probe',
   'provision',
   'response-turns',
   'roll',

@@ -11,7 +11,7 @@ export const PROBE_DEADLINE_MS = 700;
  */
 export class Probe {
   #client: pg.Client | null = null;
-  #connecting: Promise<pg.Client> | null = null;
+  #isClosed = false;
   /** The end of the last statement: the next one waits for it. */
   #last: Promise<unknown> = Promise.resolve();
 
@@ -33,29 +33,33 @@ export class Probe {
 
   async #run(text: string, values?: unknown[]): Promise<unknown[]> {
     try {
-      const client = this.#client ?? (await this.#connect());
+      const client = this.#client ?? (await this.#open());
       return (await withTimeout(client.query(text, values), PROBE_DEADLINE_MS)).rows;
     } catch (failure) {
-      this.close();
+      this.#disconnect();
       if (!isReply(failure)) throw failure;
       return [];
     }
   }
 
+  /** Closes the connection, also one that is being opened. After that, statements are rejected. */
   close(): void {
+    this.#isClosed = true;
+    this.#disconnect();
+  }
+
+  #disconnect(): void {
     const client = this.#client;
     this.#client = null;
     client?.end().catch(() => {});
   }
 
-  #connect(): Promise<pg.Client> {
-    this.#connecting ??= this.#open().finally(() => {
-      this.#connecting = null;
-    });
-    return this.#connecting;
+  #requireOpen(): void {
+    if (this.#isClosed) throw new Error('the probe is closed');
   }
 
   async #open(): Promise<pg.Client> {
+    this.#requireOpen();
     const client = new pg.Client({
       connectionTimeoutMillis: PROBE_DEADLINE_MS,
       // It is idle for days: whatever stands in between may forget a connection on which nothing passes.
@@ -70,6 +74,7 @@ export class Probe {
     });
     await client.connect();
     this.#client = client;
+    this.#requireOpen();
     return client;
   }
 }
