@@ -235,9 +235,12 @@ function openTransports(dependencies: TransportDependencies, lifecycle: Lifecycl
   // Closers run in reverse order: streamed responses must have ended before the server waits for its responses.
   lifecycle.onClose(() => services.hubs.close());
   lifecycle.onClose(() => streams.close());
-  // A stopping replica gives its balancer time to notice, and its clients to go to others; with an embedded database there are none.
-  const drainMs = config.database ? config.drainSeconds * 1000 : 0;
-  lifecycle.onClose(() => Promise.all([sockets.drain(drainMs), sleep(drainMs)]));
+  lifecycle.onClose(() => {
+    // A stopping replica gives its balancer time to notice, and its clients to go to others. With an embedded database there are
+    // none, nor before its port has opened.
+    const drainMs = config.database && server.listening ? config.drainSeconds * 1000 : 0;
+    return Promise.all([sockets.drain(drainMs), sleep(drainMs)]);
+  });
   return { server, sockets, rest };
 }
 

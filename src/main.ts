@@ -4,7 +4,7 @@ import { type DemoFile, refreshDemoFile } from '../demo/file.ts';
 import { project, users } from '../demo/people.ts';
 import { hasDemo, seedDemo } from '../demo/seed.ts';
 import { type App, createApp } from './app.ts';
-import { ConfigError, demoFilePath, readConfig } from './config.ts';
+import { type Config, ConfigError, demoFilePath, readConfig } from './config.ts';
 import { logWait, retryUntilDatabaseAnswers } from './platform/database.ts';
 import { collectGarbage } from './platform/garbage.ts';
 import { describeFailure } from './platform/operatorerror.ts';
@@ -18,6 +18,16 @@ async function main(): Promise<void> {
   const stopEnding = endOnSignals();
   const config = readConfig(process.env);
   const app = await createApp(config);
+  try {
+    await serve(app, config, stopEnding);
+  } catch (failure) {
+    // A signal closes the app itself.
+    if (!isStopping()) await app.close().catch(() => {});
+    throw failure;
+  }
+}
+
+async function serve(app: App, config: Config, stopEnding: () => void): Promise<void> {
   // graphql-js leaves an unhandled rejection when two fields of a list fail at once: the server must not exit for that.
   process.on('unhandledRejection', (failure) => app.log.error({ err: failure }, 'a rejection that nobody has handled'));
   // Metrics of the process rather than the app: memory, event-loop delay, garbage collections.

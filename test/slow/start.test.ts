@@ -232,6 +232,19 @@ test.each([
   expect([refused.code, refused.err]).toEqual([1, `HOST ${host} and PORT 0 cannot be listened at (${code}).\n`]);
 });
 
+test('a start that fails once everything is open closes it, and waits for no client', async () => {
+  const origin = inject('origin');
+  const url = 'template' in origin ? await copyTemplate(origin) : null;
+  const dir = join(folder, 'failing');
+  for (const database of url ? [null, url] : [null]) {
+    const env = { DATA_DIR: dir, HOST: '127.0.0.1', PORT: String(port), DRAIN_SECONDS: '600', ...(database && { DATABASE_URL: database }) };
+    const refused = await command(checkout, ['start'], env);
+    expect([refused.code, refused.err]).toEqual([1, `Port ${port} is in use: stop what listens there, or set PORT.\n`]);
+    // The socket by which the owner of a folder shows that it lives.
+    expect(readdirSync(dir).filter((name) => name.endsWith('.sock'))).toEqual([]);
+  }
+});
+
 describe('the folder has one owner', () => {
   test('a second start and a command are refused, told who it is and what to do, and harm nothing', async () => {
     const before = readFileSync(demoPath, 'utf8');
