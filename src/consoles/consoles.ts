@@ -50,6 +50,8 @@ export class Consoles {
   readonly #sessions: Sessions;
   /** The sessions that are being moved here from another process, by what was asked for: its user, its instance and its id. */
   readonly #claims = new Map<string, Promise<LiveSession | null>>();
+  /** The new sessions that are being started. */
+  readonly #starts = new Set<Promise<unknown>>();
   #isClosed = false;
 
   constructor(private readonly dependencies: ConsolesDependencies) {
@@ -65,7 +67,7 @@ export class Consoles {
   /** Hands every session over, so that its client can continue it in another process. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    await Promise.allSettled(this.#claims.values());
+    await Promise.allSettled([...this.#claims.values(), ...this.#starts]);
     await this.#sessions.close();
   }
 
@@ -89,8 +91,11 @@ export class Consoles {
     if (!endpoint) return 'console_unreachable';
     if (request.sessionId !== null) return this.#resume(scope, { ...request, instanceId, sessionId: request.sessionId }, endpoint);
     const sessionId = makeUuid();
-    const attach = (client: ConsoleClient) =>
-      this.#start(scope, { ...request, instanceId, sessionId, instanceName: instance.name }, endpoint, client);
+    const attach = (client: ConsoleClient) => {
+      const start = this.#start(scope, { ...request, instanceId, sessionId, instanceName: instance.name }, endpoint, client);
+      this.#starts.add(start);
+      return start.finally(() => this.#starts.delete(start));
+    };
     return { sessionId, position: 0, attach };
   }
 
@@ -100,6 +105,7 @@ export class Consoles {
     endpoint: Endpoint,
     client: ConsoleClient,
   ): Promise<Attachment | ConsoleRejection> {
+    this.#requireOpen();
     const { limits } = this.dependencies;
     const { database, projectId, viewer } = scope;
     const { userId, email: userEmail } = viewer;
@@ -171,6 +177,10 @@ export class Consoles {
     };
   }
 
+  #requireOpen(): void {
+    if (this.#isClosed) throw Fault.unavailable(new Error('this process is closing'));
+  }
+
   /** Why a client cannot be attached to a session that does not run here. */
   async #explainLoss(database: Database, identity: SessionIdentity): Promise<ConsoleRejection> {
     return (await isSessionRunning(database, identity)) ? 'restart' : 'session_gone';
@@ -187,7 +197,7 @@ export class Consoles {
    * stored: the next claim finds it, in any process.
    */
   async #claim(database: Database, identity: SessionIdentity, after: number | null): Promise<LiveSession | null> {
-    if (this.#isClosed) throw Fault.unavailable(new Error('this process is closing'));
+    this.#requireOpen();
     const { processId } = this.#sessions;
     const formerProcessIds = await claimSession(database, { ...identity, processId });
     if (!formerProcessIds) return null;

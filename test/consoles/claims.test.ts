@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { openProject, type ProjectScope, rebindScope } from '../../src/access/scope.ts';
 import { Consoles } from '../../src/consoles/consoles.ts';
@@ -120,6 +121,26 @@ it('a process that closes claims none: the session is there for the next', async
   const client = createClient();
   await attach(openProcess(), member, id, client);
   await expect.poll(client.output).toBe('before');
+});
+
+it('a process that closes while a session begins there hands it over, and begins none after that', async () => {
+  const member = await admit('member');
+  const consoles = openProcess();
+  const transact = async (...work: Parameters<Database['transact']>) => {
+    await sleep(200);
+    return app.app.database.transact(...work);
+  };
+  const slow = rebindScope(member, Object.create(app.app.database, { transact: { value: transact } }) as Database);
+  const prepare = () => consoles.prepare(slow, { ...request, instanceId: instance, sessionId: null });
+  const [opening, later] = [await prepare(), await prepare()];
+  if (typeof opening === 'string' || typeof later === 'string') throw new Error('there is no console');
+  const attaching = opening.attach(createClient());
+  await consoles.close();
+  await attaching;
+  expect(consoles.count()).toEqual({ attached: 0, detached: 0 });
+  await expect(later.attach(createClient())).rejects.toMatchObject({ code: 'service_unavailable' });
+  const stored = await app.app.database.consoleHandover.findMany({ where: { sessionId: opening.sessionId } });
+  expect(stored).toHaveLength(1);
 });
 
 it.each(['the same process', 'another process'])('a session is entered in its own project alone, in %s', async (where) => {
