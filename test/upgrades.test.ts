@@ -1,9 +1,10 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { SocketConnection } from '../src/transport/sockets/connection.ts';
 import { startApp, type TestApp } from './support/app.ts';
 import { expectSecurityHeaders } from './support/doors.ts';
-import { takeTicket } from './support/feed.ts';
+import { openSocket, takeTicket } from './support/feed.ts';
 import { offer, openWire, type WireResponse } from './support/wire.ts';
 
 let app: TestApp;
@@ -121,6 +122,16 @@ it('a client that offers a WebSocket among others gets it', async () => {
     const [response] = await exchange(get('/graphql', 'Connection: Upgrade', upgrade, ...handshake));
     expect(response?.status, upgrade).toBe(101);
   }
+});
+
+it('a failure after the socket is open closes it, and is no refusal of the upgrade', async () => {
+  const fail = vi.spyOn(SocketConnection.prototype, 'setProtocol').mockImplementation(() => {
+    throw new Error('a mistake');
+  });
+  const { closed } = openSocket(app, '/graphql', { protocol: 'graphql-transport-ws' });
+  expect(await closed).toEqual({ code: 1013, reason: 'internal_error' });
+  fail.mockRestore();
+  expect((await app.ask('GET', '/metrics', { as: null })).text).not.toContain('portico_upgrade_refusals_total{code="internal_error"}');
 });
 
 it('curl --http2 is answered', async () => {

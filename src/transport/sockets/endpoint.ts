@@ -54,6 +54,14 @@ interface PreparedUpgrade {
   readonly opening: ConsoleOpening | null;
 }
 
+/** An upgrade that was accepted: its client reads WebSocket frames, and no HTTP any more. */
+interface AcceptedUpgrade {
+  readonly connection: SocketConnection;
+  readonly opening: ConsoleOpening | null;
+  readonly target: UpgradeTarget;
+  readonly query: URLSearchParams;
+}
+
 /** Admits upgrades, and serves the sockets that they open: each by the protocol of its target. */
 export class SocketEndpoint {
   readonly #dependencies: ConnectionDependencies & SocketEndpointDependencies;
@@ -89,21 +97,27 @@ export class SocketEndpoint {
 
   /** Takes over the connection of a request for a WebSocket, and answers it where it is rejected. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    const { metrics, log } = this.#dependencies;
     const logFields = { request_id: readRequestId(request), ...readTrace(request) };
     const headers: string[] = [];
     const { url = '' } = request;
     const upgrade: UpgradeRequest = { request, path: readPath(url), query: new URLSearchParams(queryText(url)), headers, userId: null };
     socket.on('error', destroyOnError);
-    this.#open(upgrade, socket, head, logFields).catch((failure: unknown) => {
-      const fault = toFault(failure);
-      if (fault instanceof RateLimitFault) addRateLimitHeaders(headers, fault.allowance);
-      metrics.upgradeRefusals.inc({ code: fault.code });
-      const ownLog = log.child(logFields);
-      logCause(fault, { log: ownLog });
-      ownLog.info({ code: fault.code, reason: fault.reason, user_id: upgrade.userId ?? undefined }, 'upgrade refused');
-      answerRaw(socket, fault, { requestId: logFields.request_id, headers });
-    });
+    this.#admit(upgrade, socket, head, logFields).then(
+      (accepted) => accepted && this.#serve(accepted),
+      (failure) => this.#refuse(failure, upgrade, socket, logFields),
+    );
+  }
+
+  /** Answers an upgrade that is not accepted. */
+  #refuse(failure: unknown, { userId, headers }: UpgradeRequest, socket: Duplex, logFields: LogFields): void {
+    const { metrics, log } = this.#dependencies;
+    const fault = toFault(failure);
+    if (fault instanceof RateLimitFault) addRateLimitHeaders(headers, fault.allowance);
+    metrics.upgradeRefusals.inc({ code: fault.code });
+    const ownLog = log.child(logFields);
+    logCause(fault, { log: ownLog });
+    ownLog.info({ code: fault.code, reason: fault.reason, user_id: userId ?? undefined }, 'upgrade refused');
+    answerRaw(socket, fault, { requestId: logFields.request_id, headers });
   }
 
   /** Closes every socket with a code that makes its client reconnect, spread over the window. Resolves when all are closed. */
@@ -115,12 +129,13 @@ export class SocketEndpoint {
     await Promise.all(connections.map((connection, index) => closeAfter(connection, startMs + spreadMs * (index + Math.random()))));
   }
 
-  async #open(upgrade: UpgradeRequest, socket: Duplex, head: Buffer, logFields: LogFields): Promise<void> {
+  /** Accepts an upgrade; null where nothing is left to serve, as its client has gone or was rejected. */
+  async #admit(upgrade: UpgradeRequest, socket: Duplex, head: Buffer, logFields: LogFields): Promise<AcceptedUpgrade | null> {
     const { addresses, metrics, socketLimit } = this.#dependencies;
     const target = findTarget(this.#streams, upgrade.path) ?? (await rejectPath(this.#dependencies, upgrade));
     if (this.#isDraining) throw Fault.unavailable('the sockets are being drained');
     const prepared = await this.#prepare(upgrade, target);
-    if (socket.destroyed) return;
+    if (socket.destroyed) return null;
     const admitted = limitSockets(socketLimit, prepared);
     const server = target.kind === 'console' ? this.#consoles.server : this.#feedServer;
     const accept = <Established>(establish: (ws: ServerSocket) => Established) =>
@@ -129,8 +144,10 @@ export class SocketEndpoint {
         return establish(ws);
       });
     const log = this.#dependencies.log.child(logFields);
-    if (admitted instanceof Rejection)
-      return accept((ws) => closeRejected(metrics, ws, admitted, log.child({ user_id: upgrade.userId ?? undefined })));
+    if (admitted instanceof Rejection) {
+      await accept((ws) => closeRejected(metrics, ws, admitted, log.child({ user_id: upgrade.userId ?? undefined })));
+      return null;
+    }
     const { admission, opening } = admitted;
     const address = addresses.of(upgrade.request);
     const connection = await accept(
@@ -138,8 +155,20 @@ export class SocketEndpoint {
     );
     const kind = opening ? 'console' : isGraphql(connection) ? 'graphql' : 'plain';
     log.info({ user_id: admission.viewer?.userId, kind, session_id: opening?.sessionId }, 'socket opened');
-    if (this.#isDraining) return connection.close(closeCodes.restart, 'restart');
-    return opening ? this.#serveConsole(connection, opening) : this.#serveFeed(connection, target, upgrade.query);
+    return { connection, opening, target, query: upgrade.query };
+  }
+
+  /** Serves an open socket. Never rejects: from here on a failure closes the socket. */
+  async #serve({ connection, opening, target, query }: AcceptedUpgrade): Promise<void> {
+    try {
+      if (this.#isDraining) connection.close(closeCodes.restart, 'restart');
+      else if (opening) await this.#serveConsole(connection, opening);
+      else await this.#serveFeed(connection, target, query);
+    } catch (failure) {
+      const fault = toFault(failure);
+      logCause(fault, connection);
+      connection.close(closeCodes.tryAgainLater, fault.code);
+    }
   }
 
   async #prepare(upgrade: UpgradeRequest, target: UpgradeTarget): Promise<PreparedUpgrade | Rejection> {
