@@ -1,6 +1,8 @@
+import { setImmediate as nextImmediate } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { type Lease, RevocationWatcher } from '../src/access/revocation.ts';
 import type { Viewer } from '../src/access/viewer.ts';
+import type { Database } from '../src/platform/database.ts';
 import { createLogger } from '../src/platform/logger.ts';
 import { startApp, type TestApp } from './support/app.ts';
 
@@ -11,7 +13,7 @@ beforeAll(async () => {
   watcher = new RevocationWatcher({ database: app.app.database, log: createLogger('silent') });
 });
 afterAll(async () => {
-  watcher.close();
+  await watcher.close();
   await app.close();
 });
 
@@ -98,4 +100,30 @@ it('a session that expires ends its leases, the newest first; one that was stopp
   const ends = (name: string) => [`${name}: credential_expired`, `${name} ends: credential_expired`];
   await expect.poll(() => revoked).toEqual([...ends('newer'), ...ends('older')]);
   expect(watcher.size).toBe(1);
+});
+
+it('a watcher that closes waits for the poll that is under way', async () => {
+  let isPolling = false;
+  let answer = () => {};
+  const answered = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  const query = async (...statement: Parameters<Database['query']>) => {
+    isPolling = true;
+    await answered;
+    return app.app.database.query(...statement);
+  };
+  const database = Object.create(app.app.database, { query: { value: query } }) as Database;
+  const closing = new RevocationWatcher({ database, log: createLogger('silent') });
+  const viewer = { userId: app.demo.users.member.id, email: '', name: '', created: new Date(), credential: session() };
+  closing.add({ principal: { viewer } });
+  await expect.poll(() => isPolling).toBe(true);
+  let isClosed = false;
+  const closed = Promise.resolve(closing.close()).then(() => {
+    isClosed = true;
+  });
+  await nextImmediate();
+  expect(isClosed).toBe(false);
+  answer();
+  await closed;
 });

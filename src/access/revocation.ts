@@ -49,7 +49,7 @@ const LEASES_AT_ONCE = 5_000;
 export class RevocationWatcher {
   readonly #database: Database;
   readonly #leases = new Set<Lease>();
-  readonly #stopPolling: () => void;
+  readonly #stopPolling: () => Promise<void>;
 
   constructor({ database, log }: { database: Database; log: Logger }) {
     this.#database = database;
@@ -71,9 +71,10 @@ export class RevocationWatcher {
     return this.#leases.size;
   }
 
-  close(): void {
-    this.#stopPolling();
+  /** Forgets the leases, then waits for a poll that is under way. */
+  async close(): Promise<void> {
     this.#leases.clear();
+    await this.#stopPolling();
   }
 
   async #poll(): Promise<void> {

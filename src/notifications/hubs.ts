@@ -29,7 +29,7 @@ export class Hubs {
   readonly #throttle = new Throttle();
   readonly #windows = new MemoryBudget(MAX_WINDOW_BYTES);
   readonly #stopListening: () => void;
-  readonly #stopPolling: () => void;
+  readonly #stopPolling: () => Promise<void>;
   #isClosed = false;
   /**
    * Whether the next poll also compares the last entry of each hub with the log: the database may have been replaced, and the last
@@ -86,11 +86,13 @@ export class Hubs {
     return { lag, backlog, waiting: this.logQueries.waiting };
   }
 
-  close(): void {
+  /** Ends every feed at once, then waits for a poll that is under way. */
+  async close(): Promise<void> {
     this.#isClosed = true;
-    this.#stopPolling();
     this.#stopListening();
+    const polled = this.#stopPolling();
     for (const hub of this.#hubs.values()) for (const { subscriber } of hub.followers) subscriber.end();
+    await polled;
   }
 
   #open(projectId: string): Hub {

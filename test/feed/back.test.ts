@@ -31,7 +31,7 @@ beforeAll(async () => {
   hubs = new Hubs({ database, wakeups: openLocalWakeups(), log: createLogger('silent') });
 });
 afterAll(async () => {
-  hubs.close();
+  await hubs.close();
   await app.close();
 });
 

@@ -1,8 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openProject, type ProjectScope } from '../../src/access/scope.ts';
 import { openFeed } from '../../src/notifications/feed.ts';
 import { Hubs } from '../../src/notifications/hubs.ts';
+import type { Database } from '../../src/platform/database.ts';
 import { createLogger } from '../../src/platform/logger.ts';
 import { openLocalWakeups } from '../../src/platform/wakeups.ts';
 import { startApp, type TestApp } from '../support/app.ts';
@@ -163,4 +164,33 @@ it('retention that leaves the unread count as it is sends nothing', async () => 
   await prune(121);
   expect((await feed.next()).value).toMatchObject({ type: 'read', unreadCount: unreadCount + 1 });
   hubs.close();
+});
+
+it('hubs that close end their feeds at once, and wait for the poll that is under way', async () => {
+  let isHeld = false;
+  let isPolling = false;
+  let answer = () => {};
+  const answered = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  const query = async (...statement: Parameters<Database['query']>) => {
+    isPolling = isHeld;
+    if (isHeld) await answered;
+    return scope.database.query(...statement);
+  };
+  const database = Object.create(scope.database, { query: { value: query } }) as Database;
+  const hubs = new Hubs({ database, wakeups: openLocalWakeups(), log: createLogger('silent') });
+  const feed = openFeed(scope, { hubs, watchAccess: () => ({ stop: () => {} }) as never }, null);
+  await feed.next();
+  isHeld = true;
+  await expect.poll(() => isPolling).toBe(true);
+  let isClosed = false;
+  const closed = Promise.resolve(hubs.close()).then(() => {
+    isClosed = true;
+  });
+  expect(feed.isEnded).toBe(true);
+  await nextImmediate();
+  expect(isClosed).toBe(false);
+  answer();
+  await closed;
 });
