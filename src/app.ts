@@ -110,6 +110,8 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     const watch = new RevocationWatcher({ database, log });
     lifecycle.onClose(() => watch.close());
     const hubs = new Hubs({ database, wakeups: redis ? openSharedWakeups(redis) : openLocalWakeups(), log });
+    // For a start that fails before the transports are open: once they are, the hubs close before the server.
+    lifecycle.onClose(() => hubs.close());
     scheduleCleanups(config, database, lifecycle, log);
     const consoles = new Consoles({ database, watch, log, limits: config.consoles });
     lifecycle.onClose(() => consoles.close());

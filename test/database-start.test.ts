@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { TLSSocket } from 'node:tls';
 import pg from 'pg';
 import { describe, expect, inject, it, vi } from 'vitest';
+import { createApp } from '../src/app.ts';
 import { readConfig } from '../src/config.ts';
 import { Lifecycle } from '../src/kernel/lifecycle.ts';
 import { describeServer } from '../src/platform/address.ts';
@@ -21,6 +22,7 @@ import { copyTemplate, startApp } from './support/app.ts';
 import { createCertificate } from './support/certificate.ts';
 import { databaseUrl, execute, fillDemo } from './support/database.ts';
 import { readList } from './support/lists.ts';
+import { openSnapshot } from './support/snapshot.ts';
 import { makeProject } from './support/world.ts';
 
 const open = (url: string) => openDatabase({ dataDir: tmpdir(), database: { url, poolSize: 1 } }, new Lifecycle());
@@ -28,6 +30,23 @@ const open = (url: string) => openDatabase({ dataDir: tmpdir(), database: { url,
 it('a certificate that cannot be read is named, as part of DATABASE_URL', async () => {
   const opening = open('postgresql://portico:secret@127.0.0.1/portico?sslmode=verify-full&sslrootcert=/nowhere/ca.crt');
   await expect(opening).rejects.toThrow(new OperatorError('DATABASE_URL names /nowhere/ca.crt, which cannot be read (ENOENT).'));
+});
+
+it('a start that fails with the database open leaves no job behind', async () => {
+  const origin = inject('origin');
+  const dataDir = mkdtempSync(join(tmpdir(), 'portico-test-'));
+  const url = 'template' in origin ? await copyTemplate(origin) : null;
+  const config = readConfig({ DATA_DIR: dataDir, ...(url && { DATABASE_URL: url }) });
+  const database = 'snapshot' in origin ? { openEmbedded: () => openSnapshot(origin.snapshot) } : {};
+  const broken = { ...config, trustedProxies: null as never };
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  try {
+    await expect(createApp(broken, { log: createLogger('silent'), database })).rejects.toThrow(TypeError);
+    expect(vi.getTimerCount()).toBe(0);
+  } finally {
+    vi.useRealTimers();
+    rmSync(dataDir, { recursive: true });
+  }
 });
 
 describe('a start without its database', () => {
