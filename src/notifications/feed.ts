@@ -244,7 +244,7 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
     this.#lease = watchAccess(this.#scope, this);
     const follower = await this.#hubs.follow(projectId, viewer.userId, this);
     this.#follower = follower;
-    if (this.isEnded) follower.leave();
+    if (this.isEnded) return follower.leave();
     this.#boundary = follower.position;
     if (after === null) return;
     follower.position = after;
@@ -351,6 +351,7 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
       } catch (failure) {
         if (this.isEnded || toFault(failure).code !== 'service_unavailable') throw failure;
         await sleep(RETRY_MS * (0.5 + Math.random()));
+        if (this.isEnded) throw failure;
       }
     }
   }
