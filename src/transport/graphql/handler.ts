@@ -72,15 +72,18 @@ export function createGraphqlHandler(dependencies: ContextDependencies & { pipel
     const responseForm = canStream && !isHead ? 'stream' : 'single';
     if (responseForm === 'stream') dependencies.streams.add(response, exchange.viewer?.userId ?? null);
     const whenSent = () => whenTaken(response);
-    await yoga(request, response, {
-      exchange,
-      responseForm,
-      mediaType,
-      streams: dependencies.streams,
-      whenSent,
-      openContext: () => context,
-    });
-    if (isHead) request.method = 'HEAD';
+    try {
+      await yoga(request, response, {
+        exchange,
+        responseForm,
+        mediaType,
+        streams: dependencies.streams,
+        whenSent,
+        openContext: () => context,
+      });
+    } finally {
+      if (isHead) request.method = 'HEAD';
+    }
   });
   return (request, response, next) => {
     const exchange = exchangeOf(request);
