@@ -376,6 +376,14 @@ test('writing takes as many statements among 100 rows as among none', async () =
   expect(counted).toEqual([expected, expected]);
 });
 
+test('each field of a mutation checks the access again, after what the one before it has written', async () => {
+  const { organization_id: organizationId, project_id: projectId } = app.demo;
+  const publish = 'publishNotification(input: $input) { notification { project { id } } }';
+  const document = `mutation($input: PublishNotificationInput!) { first: ${publish} second: ${publish} }`;
+  const input = { organizationId, projectId, kind: 'test', severity: 'info', title: 'Two at once' };
+  expect((await countDocument(document, { input })).statements).toBe(2 * (PROJECT + 1));
+});
+
 test('a project that is foreign costs as much as one that is absent', async () => {
   const { foreign } = app.demo;
   const paths = [`${foreign.organization_id}/projects/${foreign.project_id}`, `${randomUUID()}/projects/${randomUUID()}`];

@@ -106,7 +106,7 @@ export interface Context extends ResponseContext {
     id: string,
     ...args: Args
   ): Promise<Value>;
-  /** Forgets everything that was loaded, and each access that was checked, as a document may have several mutations. */
+  /** Forgets everything that was loaded, and each access that was checked: called by each field of a mutation, which run in their order. */
   clearLoaded(): void;
 }
 
@@ -236,8 +236,11 @@ export function createContext(source: ContextSource): Context {
     finishResult: (result) => callbacks && runAll(callbacks, result),
     loadBatched: (loadMany, key, ...args) => load(loadMany, args, key, (keys) => loadMany(context, keys as (typeof key)[], ...args)),
     clearLoaded() {
+      // The look-up of the admission is for the first field that opens a project.
+      if (scopes) prefetched = null;
       loaders = null;
       scopes = null;
+      opened = null;
     },
     loadByProject: (loadMany, scope, ...args) =>
       load(loadMany, args, scope.projectId, (ids) => loadMany(database, ids.map(findProject), ...args)),
