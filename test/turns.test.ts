@@ -93,6 +93,21 @@ async function recordRounds(tasks: Readonly<Record<string, () => Promise<unknown
   return rounds;
 }
 
+it('a stream whose fetch fails, which none should, does not wait for ever', async () => {
+  class Failing extends OneEvent {
+    override read(): null {
+      return null;
+    }
+    override get needsFetch(): boolean {
+      return true;
+    }
+    override async fetch(): Promise<void> {
+      throw new Error('a mistake');
+    }
+  }
+  await expect(new Failing('one').next()).rejects.toThrow('a mistake');
+});
+
 it('the streams of a user get their events one after another, beside those of others', async () => {
   const next = (owner: string) => () => new OneEvent(owner).next();
   expect(await recordRounds({ a: next('many'), b: next('many'), c: next('many'), d: next('one') })).toEqual(['ad', 'b', 'c']);

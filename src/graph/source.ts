@@ -86,10 +86,10 @@ export abstract class Source<Event extends object = object> implements AsyncIter
         throw this.#failure;
       }
       if (this.#isEnded) return { done: true, value: undefined };
-      await new Promise<void>((resolve) => {
+      await new Promise<void>((resolve, reject) => {
         this.consumer = { onReadable: resolve };
         // The end of the source does not wait for a pending fetch.
-        if (this.needsFetch) this.fetch().then(resolve);
+        if (this.needsFetch) this.fetch().then(resolve, reject);
       });
     }
   }
