@@ -1,24 +1,15 @@
-import DataLoader from 'dataloader';
 import type { ExecutionResult } from 'graphql';
 import type { RateLimits } from '../access/ratelimits.ts';
 import type { Lease, Revocable } from '../access/revocation.ts';
-import {
-  type InProject,
-  openProject,
-  type ParsedProjectIds,
-  type PrefetchedProject,
-  type ProjectIds,
-  type ProjectScope,
-  parseProjectIds,
-  rebindScope,
-} from '../access/scope.ts';
+import type { ProjectIds, ProjectScope } from '../access/scope.ts';
 import { refreshViewer, requireSession, type Session, type Viewer } from '../access/viewer.ts';
 import { Fault } from '../kernel/fault.ts';
 import { toJsonText } from '../kernel/jsontext.ts';
-import { getOrInsert } from '../kernel/map.ts';
 import type { KeyedSemaphore } from '../kernel/semaphore.ts';
 import type { Database } from '../platform/database.ts';
 import type { Logger } from '../platform/logger.ts';
+import { BatchLoaders, type LoadByProject, type LoadInScope } from './batchloaders.ts';
+import { type OnlyProject, OpenedProjects, type ProjectSource } from './openedprojects.ts';
 import { ResponseBudget, type ResponseContext, type ResponseLimits } from './responsebudget.ts';
 import type { UserDatabases } from './userdatabases.ts';
 
@@ -63,7 +54,7 @@ export interface Context extends ResponseContext {
   /** Replaces the session token of an open socket. Throws `invalid_request` over any other transport. */
   renewCredential(token: string): Promise<Session>;
   /** The only project that may be opened, for a socket opened with a ticket; null: any that the viewer may see. */
-  readonly onlyProject: { readonly organizationId: string; readonly projectId: string } | null;
+  readonly onlyProject: OnlyProject | null;
   /** Adds to the time that the operation has waited for others of its user, in milliseconds, for the log. */
   recordWait(milliseconds: number): void;
   /** To be called when the operation has waited. Throws `not_authenticated` if its credential was revoked meanwhile. */
@@ -120,29 +111,9 @@ export type LoadMany<Key extends string, Args extends readonly unknown[], Value>
   ...args: Args
 ) => Promise<readonly Value[]>;
 
-/** Returns a value for each project, in order. */
-export type LoadByProject<Args extends readonly unknown[], Value> = (
-  database: Database,
-  scopes: readonly ProjectScope[],
-  ...args: Args
-) => Promise<readonly Value[]>;
-
-/** Returns a value for each object, in order. */
-export type LoadInScope<Args extends readonly unknown[], Value> = (
-  database: Database,
-  requested: readonly InProject[],
-  ...args: Args
-) => Promise<readonly Value[]>;
-
-/** The values of one function for one list of arguments, by key. */
-type Loader = DataLoader<string, unknown>;
-
-export type ContextSource = Pick<
-  Context,
-  'database' | 'openLogger' | 'services' | 'viewer' | 'watchAccess' | 'renewCredential' | 'onlyProject' | 'route'
-> & {
-  /** A lookup of a project that the admission has started. */
-  readonly prefetched?: PrefetchedProject | null;
+export interface ContextSource
+  extends ProjectSource,
+    Pick<Context, 'openLogger' | 'services' | 'viewer' | 'watchAccess' | 'renewCredential' | 'route'> {
   readonly recordWait?: Context['recordWait'];
   /** Whether the client has gone, so that nothing is begun for it: Yoga would neither read nor end a stream that opens then. */
   readonly isAbandoned?: () => boolean;
@@ -150,36 +121,19 @@ export type ContextSource = Pick<
   readonly requireOpen?: () => void;
   /** Replaces `admitAgain`, where the viewer may have been renewed meanwhile. */
   readonly admitAgain?: () => Promise<void>;
-};
+}
 
 export function createContext(source: ContextSource): Context {
   const { viewer } = source;
-  let { prefetched } = source;
   const database = viewer ? source.services.userDatabases.of(viewer.userId) : source.database;
-  let scopes: Map<string, Promise<ProjectScope>> | null = null;
-  let opened: Map<string, ProjectScope> | null = null;
+  const projects = new OpenedProjects(source, database);
+  const loaders = new BatchLoaders(database, projects);
   let budget: ResponseBudget | null = null;
-  let loaders: Map<object, Map<string, Loader>> | null = null;
   let callbacks: FinishResult[] | null = null;
   const requireViewer = () => {
     source.requireOpen?.();
     if (!viewer) throw Fault.notAuthenticated();
     return viewer;
-  };
-  const load = <Value>(
-    loadMany: object,
-    args: readonly unknown[],
-    key: string,
-    run: (keys: readonly string[]) => Promise<readonly Value[]>,
-  ) => {
-    loaders ??= new Map();
-    const byArguments = getOrInsert(loaders, loadMany, () => new Map<string, Loader>());
-    return getOrInsert(byArguments, JSON.stringify(args), () => new DataLoader(run)).load(key) as Promise<Value>;
-  };
-  const findProject = (projectId: string) => {
-    const scope = opened?.get(projectId);
-    if (!scope) throw Fault.notFound();
-    return scope;
   };
   // No spread: V8 turns an object literal that begins with one into a dictionary, of 8 KiB for each request.
   const context: Context = {
@@ -194,34 +148,23 @@ export function createContext(source: ContextSource): Context {
     route: source.route,
     recordWait: source.recordWait ?? (() => {}),
     async admitAgain() {
-      prefetched = null;
+      projects.dropPrefetched();
       if (source.admitAgain) await source.admitAgain();
       else if (viewer) await refreshViewer(source.database, viewer);
     },
     requireViewer,
     requireSession: () => requireSession(requireViewer()),
     async openProject(ids) {
-      const requester = requireViewer();
-      const parsed = parseProjectIds(ids);
-      const only = source.onlyProject;
-      if (!parsed || (only && !isOnly(only, parsed))) throw Fault.notFound();
-      scopes ??= new Map();
-      const key = `${parsed.organizationId}/${parsed.projectId}`;
-      const scope = await getOrInsert(scopes, key, async () => {
-        // The look-up is shared with other requests.
-        return rebindScope(await openProject(source.database, requester, ids, prefetched), database);
-      });
+      const scope = await projects.open(requireViewer(), ids);
       source.requireOpen?.();
       if (source.isAbandoned?.()) throw Fault.invalidRequest('The client has gone.');
-      opened ??= new Map();
-      opened.set(scope.projectId, scope);
+      projects.register(scope);
       return scope;
     },
-    registerProjects(projects) {
-      opened ??= new Map();
-      for (const scope of projects) opened.set(scope.projectId, scope);
+    registerProjects(scopes) {
+      for (const scope of scopes) projects.register(scope);
     },
-    findProject,
+    findProject: (projectId) => projects.find(projectId),
     openResponseBudget() {
       const { maxBytes, largeResponses } = source.services.responseLimits;
       budget ??= new ResponseBudget(maxBytes, (task) => largeResponses.run(viewer?.userId ?? '', task));
@@ -234,31 +177,17 @@ export function createContext(source: ContextSource): Context {
       callbacks.push(callback);
     },
     finishResult: (result) => callbacks && runAll(callbacks, result),
-    loadBatched: (loadMany, key, ...args) => load(loadMany, args, key, (keys) => loadMany(context, keys as (typeof key)[], ...args)),
+    loadBatched: (loadMany, key, ...args) => loaders.load(loadMany, args, key, (keys) => loadMany(context, keys, ...args)),
     clearLoaded() {
-      // The look-up of the admission is for the first field that opens a project.
-      if (scopes) prefetched = null;
-      loaders = null;
-      scopes = null;
-      opened = null;
+      loaders.clear();
+      projects.clear();
     },
-    loadByProject: (loadMany, scope, ...args) =>
-      load(loadMany, args, scope.projectId, (ids) => loadMany(database, ids.map(findProject), ...args)),
-    loadInScope(loadMany, projectId, id, ...args) {
-      findProject(projectId);
-      const parse = (key: string) => ({ scope: findProject(key.slice(0, UUID_LENGTH)), id: key.slice(UUID_LENGTH) });
-      return load(loadMany, args, projectId + id, (keys) => loadMany(database, keys.map(parse), ...args));
-    },
+    loadByProject: (loadMany, scope, ...args) => loaders.loadByProject(loadMany, scope, args),
+    loadInScope: (loadMany, projectId, id, ...args) => loaders.loadInScope(loadMany, projectId, id, args),
   };
   return context;
 }
 
-const UUID_LENGTH = 36;
-
 async function runAll(callbacks: readonly FinishResult[], result: ExecutionResult): Promise<void> {
   for (const callback of callbacks) await callback(result);
-}
-
-function isOnly(only: NonNullable<Context['onlyProject']>, { organizationId, projectId }: ParsedProjectIds): boolean {
-  return projectId === only.projectId && (organizationId === null || organizationId === only.organizationId);
 }

@@ -3,8 +3,9 @@ import type { InProject, ProjectScope } from '../access/scope.ts';
 import { Fault } from '../kernel/fault.ts';
 import { pickRows } from '../kernel/rows.ts';
 import { parseUuid } from '../kernel/uuid.ts';
+import type { LoadInScope } from './batchloaders.ts';
 import { builder } from './builder.ts';
-import type { Context, LoadInScope, LoadMany } from './context.ts';
+import type { Context, LoadMany } from './context.ts';
 import { pageCost } from './cost.ts';
 import { openReader, type ReadWithinBudget, readWithoutHeavyFields } from './responsebudget.ts';
 

@@ -3,6 +3,7 @@ import type { Lease, Principal } from '../../access/revocation.ts';
 import type { Tokens } from '../../access/tokens.ts';
 import { hasExpired, identify, refreshViewer, requireSession, type Session, type Viewer } from '../../access/viewer.ts';
 import { type Context, createContext } from '../../graph/context.ts';
+import type { OnlyProject } from '../../graph/openedprojects.ts';
 import { Fault } from '../../kernel/fault.ts';
 import { toFault } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/logger.ts';
@@ -49,7 +50,7 @@ export interface SocketAccess {
   /** Null when the credential comes with the first message. */
   readonly viewer: Viewer | null;
   /** The only project that the socket may access: that of its ticket or path. Null for no such limit. */
-  readonly onlyProject: { readonly organizationId: string; readonly projectId: string } | null;
+  readonly onlyProject: OnlyProject | null;
 }
 
 export interface ConnectionDependencies extends ContextDependencies {
@@ -87,7 +88,7 @@ export interface Protocol {
 
 /** An open WebSocket: its viewer and lease, its rate limit, its keep-alive and its writes. */
 export class SocketConnection implements Principal {
-  readonly onlyProject: SocketAccess['onlyProject'];
+  readonly onlyProject: OnlyProject | null;
   viewer: Viewer | null;
   /** The deliveries that wait for the peer to read; null while there are none. */
   writeQueue: WriteQueue | null = null;

@@ -1,0 +1,77 @@
+import DataLoader from 'dataloader';
+import type { InProject, ProjectScope } from '../access/scope.ts';
+import { getOrInsert } from '../kernel/map.ts';
+import type { Database } from '../platform/database.ts';
+import type { OpenedProjects } from './openedprojects.ts';
+
+/** Returns a value for each project, in order. */
+export type LoadByProject<Args extends readonly unknown[], Value> = (
+  database: Database,
+  scopes: readonly ProjectScope[],
+  ...args: Args
+) => Promise<readonly Value[]>;
+
+/** Returns a value for each object, in order. */
+export type LoadInScope<Args extends readonly unknown[], Value> = (
+  database: Database,
+  requested: readonly InProject[],
+  ...args: Args
+) => Promise<readonly Value[]>;
+
+/** The values of one function for one list of arguments, by key. */
+type Loader = DataLoader<string, unknown>;
+
+const UUID_LENGTH = 36;
+
+/** Batches what a request loads within one tick, and remembers it: by the function that loads it, its arguments, and a key. */
+export class BatchLoaders {
+  readonly #database: Database;
+  readonly #projects: OpenedProjects;
+  #loaders: Map<object, Map<string, Loader>> | null = null;
+
+  constructor(database: Database, projects: OpenedProjects) {
+    this.#database = database;
+    this.#projects = projects;
+  }
+
+  /** `run` calls `loadMany` with the keys of a batch. */
+  load<Key extends string, Value>(
+    loadMany: object,
+    args: readonly unknown[],
+    key: Key,
+    run: (keys: readonly Key[]) => Promise<readonly Value[]>,
+  ): Promise<Value> {
+    this.#loaders ??= new Map();
+    const byArguments = getOrInsert(this.#loaders, loadMany, () => new Map<string, Loader>());
+    const loader = getOrInsert(byArguments, JSON.stringify(args), () => new DataLoader((keys) => run(keys as readonly Key[])));
+    return loader.load(key) as Promise<Value>;
+  }
+
+  loadByProject<Args extends readonly unknown[], Value>(
+    loadMany: LoadByProject<Args, Value>,
+    { projectId }: ProjectScope,
+    args: Args,
+  ): Promise<Value> {
+    return this.load(loadMany, args, projectId, (ids) => {
+      const scopes = ids.map((id) => this.#projects.find(id));
+      return loadMany(this.#database, scopes, ...args);
+    });
+  }
+
+  /** Throws `not_found` if the project is not registered. */
+  loadInScope<Args extends readonly unknown[], Value>(
+    loadMany: LoadInScope<Args, Value>,
+    projectId: string,
+    id: string,
+    args: Args,
+  ): Promise<Value> {
+    this.#projects.find(projectId);
+    const parse = (key: string) => ({ scope: this.#projects.find(key.slice(0, UUID_LENGTH)), id: key.slice(UUID_LENGTH) });
+    return this.load(loadMany, args, projectId + id, (keys) => loadMany(this.#database, keys.map(parse), ...args));
+  }
+
+  /** Forgets everything that was loaded. */
+  clear(): void {
+    this.#loaders = null;
+  }
+}
