@@ -14,7 +14,7 @@ const MAX_PERMIT_MS = 60_000;
 const MAX_WAIT_MS = 20_000;
 
 /** A permit to run one operation, or a place in the queue for one. */
-interface Permit {
+export interface Permit {
   /**
    * Resolves when the operation may begin, null if it may at once. Rejects if the permit is released before, and with
    * `service_unavailable` after `maxWaitMs`.

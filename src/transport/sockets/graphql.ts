@@ -22,9 +22,8 @@ import { admit } from '../../access/admission.ts';
 import { readBearerText } from '../../access/credential.ts';
 import type { RateLimits } from '../../access/ratelimits.ts';
 import { Source } from '../../graph/source.ts';
-import { recordDuration } from '../../kernel/duration.ts';
 import { type CredentialProblem, Fault } from '../../kernel/fault.ts';
-import { spliceTexts, toJsonText } from '../../kernel/jsontext.ts';
+import { spliceTexts } from '../../kernel/jsontext.ts';
 import type { ValidDocuments } from '../../pipeline/documents.ts';
 import { maskError } from '../../pipeline/mask.ts';
 import { checkOperationName, labelOperation } from '../../pipeline/naming.ts';
@@ -34,11 +33,11 @@ import { toFault } from '../../platform/errors.ts';
 import { SlowLog } from '../../platform/slowlog.ts';
 import { Delivery } from '../delivery/delivery.ts';
 import { openSource, RendererCache } from '../delivery/renderer.ts';
-import { addCode } from '../http/exchange.ts';
 import { checkProjectSocketOperation } from './admission.ts';
 import { type CloseCode, closeCodes } from './close.ts';
 import type { ConnectionDependencies, Protocol, SocketConnection } from './connection.ts';
 import { formatErrors, nextMessage, readMessage, renderResult } from './messages.ts';
+import { SocketOperation } from './operation.ts';
 import { Subscription } from './subscription.ts';
 
 const INIT_TIMEOUT_MS = 5_000;
@@ -105,9 +104,6 @@ interface OperationRun {
   readonly operation: SocketOperation;
 }
 
-/** Made once: a function that a method makes keeps the method’s variables in memory, here as long as a subscription lasts. */
-const noop = () => {};
-
 /** graphql-ws would hold them in memory as long as a subscription lasts, or until a result is sent, which do not use them. */
 function forgetInputs(args: ExecutionArgs): void {
   Object.assign(args, { contextValue: undefined, rootValue: undefined, variableValues: undefined });
@@ -126,30 +122,6 @@ const closeReasons: Readonly<Record<number, string>> = {
 
 /** The reason names the right place, for a client that sends its credential elsewhere in `connection_init`. */
 const missingCredentialReason = 'not_authenticated: connection_init takes {"authorization": "Bearer …"}';
-
-/** An operation, from its `subscribe` message until graphql-ws has finished it. */
-interface SocketOperation {
-  readonly id: string;
-  readonly startedAt: number;
-  /** Its kind and the name of its root field, as in the metrics. */
-  label: string;
-  /** How long it has waited for others of its user. */
-  waitedMs: number;
-  /** The codes of the errors in its result, each once; null without errors. */
-  errorCodes: readonly string[] | null;
-  /** Set when its delivery has started. */
-  subscription: Subscription | null;
-  /** Lets the user's next operation begin. Without effect until this one may begin. */
-  releasePermit: () => void;
-  /** Gives up the permit that the operation waits for. */
-  withdraw: () => void;
-  /** Whether the client has sent `complete`, or the operation exceeds the limit. */
-  isCompleted: boolean;
-  /** A `subscribe` message with the same id, sent after `complete`: it is handled when this operation has finished. */
-  next: SubscribeMessage | null;
-  /** The memory that is counted for `next`. */
-  nextBytes: number;
-}
 
 /**
  * The adapter between a connection and graphql-ws. Messages that a client may not send do not reach graphql-ws, which would
@@ -188,10 +160,7 @@ class GraphqlSocket implements Protocol, GraphqlWs {
   }
 
   stop(): void {
-    for (const { subscription, withdraw } of this.#operations) {
-      subscription?.delivery?.stop();
-      withdraw();
-    }
+    for (const operation of this.#operations) operation.stop();
     this.#handleFailure(this.onClosed());
   }
 
@@ -233,8 +202,8 @@ class GraphqlSocket implements Protocol, GraphqlWs {
   /** Counts, authorizes, parses and validates an operation, and creates its context; or returns the errors that reject it. */
   async prepare(id: string, payload: SubscribePayload): Promise<ExecutionArgs | GraphQLError[]> {
     const connection = this.connection;
-    const { rateLimits, getEnveloped, trusted, documents, metrics } = this.dependencies;
-    const operation = this.#operations.find((one) => one.id === id);
+    const { rateLimits, getEnveloped, trusted, documents } = this.dependencies;
+    const operation = this.#find(id);
     try {
       if (!operation) throw new Error('the operation is not known');
       // The limit is checked before the first `await`: of many operations at once, the first ones start.
@@ -243,14 +212,14 @@ class GraphqlSocket implements Protocol, GraphqlWs {
         throw Fault.invalidRequest(`A socket carries at most ${MAX_OPERATIONS} operations.`);
       }
       if (connection.viewer) await rateLimits.spendUser(connection.viewer.userId);
-      await this.#acquirePermit(operation, payload);
+      await operation.acquirePermit(payload);
       const hash = readHash(payload);
       await connection.authorize();
       if (hash === null) await documents.takeTurn(connection.owner, payload.query);
       connection.requireOpen();
       if (operation.isCompleted) throw Fault.invalidRequest('The operation was completed before it began.');
       const pipeline = getEnveloped({
-        openContext: () => connection.openContext((milliseconds) => (operation.waitedMs += milliseconds)),
+        openContext: () => connection.openContext((milliseconds) => operation.recordWait(milliseconds)),
         subscribe: (args) => this.#subscribe(operation, args),
       });
       const { operationName, variables: variableValues } = payload;
@@ -259,8 +228,7 @@ class GraphqlSocket implements Protocol, GraphqlWs {
       if (errors.length > 0) return [...errors];
       const node = getOperationAST(document, operationName);
       if (connection.onlyProject && node) checkProjectSocketOperation(document, node);
-      operation.label = labelOperation(document, operationName);
-      metrics.socketOperations.inc({ operation: operation.label });
+      operation.setLabel(labelOperation(document, operationName));
       checkOperationName(document, operationName);
       const contextValue = await pipeline.contextFactory();
       const rootValue: OperationRun = { pipeline, operation };
@@ -272,38 +240,9 @@ class GraphqlSocket implements Protocol, GraphqlWs {
     }
   }
 
-  /** Waits for a permit of the user's semaphore. The credential is checked afterwards. */
-  async #acquirePermit(operation: SocketOperation, payload: SubscribePayload): Promise<void> {
-    const permit = this.dependencies.services.semaphore.acquire(this.connection.owner, () => Buffer.byteLength(toJsonText(payload)));
-    operation.withdraw = permit.release;
-    if (operation.isCompleted || !this.connection.isOpen) permit.release();
-    if (permit.acquired) await recordDuration(permit.acquired, (milliseconds) => (operation.waitedMs += milliseconds));
-    operation.withdraw = noop;
-    operation.releasePermit = () => {
-      operation.releasePermit = noop;
-      permit.release();
-      this.#recordDuration(operation);
-    };
-  }
-
-  /** Measures an operation, and logs it if it has taken long. Of a subscription this is its beginning. */
-  #recordDuration({ label: operation, startedAt, waitedMs, errorCodes }: SocketOperation): void {
-    const { logFields, viewer } = this.connection;
-    const duration = performance.now() - startedAt;
-    this.dependencies.metrics.socketOperationDuration.observe({ operation }, duration / 1000);
-    const describe = () => ({
-      ...logFields,
-      operation,
-      error_codes: errorCodes ?? undefined,
-      waited_ms: Math.round(waitedMs) || undefined,
-      user_id: viewer?.userId,
-    });
-    this.dependencies.slowLog.report(duration, describe, 'a slow operation', 'info');
-  }
-
   /** Lets the user's next operation begin, before the response of this one is sent: its peer may not read. */
   releasePermit(id: string): void {
-    this.#operations.find((one) => one.id === id)?.releasePermit();
+    this.#find(id)?.releasePermit();
   }
 
   formatResult(id: string, result: ExecutionResult, payload: SubscribePayload): FormattedExecutionResult {
@@ -313,7 +252,7 @@ class GraphqlSocket implements Protocol, GraphqlWs {
   /** An error ends a subscription for good: in an outage the socket is closed instead, so that the client reconnects. */
   formatErrors(id: string, errors: readonly GraphQLError[], payload: SubscribePayload): GraphQLFormattedError[] {
     const formatted = formatErrors(errors, this.connection.log);
-    this.#recordErrors(id, formatted);
+    this.#find(id)?.recordErrors(formatted);
     const isOutage = formatted.some(({ extensions }) => extensions?.code === 'service_unavailable');
     if (isOutage && this.#isSubscription(payload)) this.connection.close(closeCodes.tryAgainLater, 'service_unavailable');
     // graphql-ws holds the payload until the errors are sent, for which they may have to wait; its objects take many times its text.
@@ -321,11 +260,8 @@ class GraphqlSocket implements Protocol, GraphqlWs {
     return formatted;
   }
 
-  #recordErrors(id: string, errors: readonly GraphQLFormattedError[]): void {
-    const operation = this.#operations.find((one) => one.id === id);
-    const codes = errors.reduce<string[]>((found, { extensions }) => addCode(found, String(extensions?.code)), []);
-    if (operation) operation.errorCodes = codes;
-    for (const code of codes) this.dependencies.metrics.errors.inc({ operation: operation?.label ?? 'none', code });
+  #find(id: string): SocketOperation | undefined {
+    return this.#operations.find((one) => one.id === id);
   }
 
   get #hasTooManyOperations(): boolean {
@@ -335,9 +271,9 @@ class GraphqlSocket implements Protocol, GraphqlWs {
 
   /** `bytes` is the memory that the message may take. */
   #handleMessage(message: Message, bytes: number): void {
-    const operation = 'id' in message ? this.#operations.find(({ id }) => id === message.id) : undefined;
+    const operation = 'id' in message ? this.#find(message.id) : undefined;
     if (message.type === MessageType.Subscribe) {
-      if (operation?.isCompleted && operation.next === null) this.#setNext(operation, message, bytes);
+      if (operation?.isCompleted && !operation.hasNext) operation.setNext(message, bytes);
       else if (operation) this.close(closeCodes.idInUse);
       else if (this.#operations.length >= MAX_UNFINISHED) this.connection.close(closeCodes.tooManyMessages, 'too_many_operations');
       else this.#startOperation(message);
@@ -345,7 +281,7 @@ class GraphqlSocket implements Protocol, GraphqlWs {
     }
     if (message.type === MessageType.Complete && operation?.isCompleted) {
       // A second `complete` withdraws the operation that waits for this one to finish.
-      this.#setNext(operation, null, 0);
+      operation.setNext(null);
       return;
     }
     if (message.type === MessageType.Complete && operation) operation.isCompleted = true;
@@ -353,34 +289,14 @@ class GraphqlSocket implements Protocol, GraphqlWs {
     if (operation?.isCompleted) operation.withdraw();
   }
 
-  /** The message is kept until the operation has finished, which may have to wait for the peer to read. */
-  #setNext(operation: SocketOperation, message: SubscribeMessage | null, bytes: number): void {
-    this.connection.reserve(bytes - operation.nextBytes);
-    operation.next = message;
-    operation.nextBytes = bytes;
-  }
-
   #startOperation(message: SubscribeMessage): void {
-    const operation: SocketOperation = {
-      id: message.id,
-      startedAt: performance.now(),
-      label: 'none',
-      waitedMs: 0,
-      errorCodes: null,
-      subscription: null,
-      releasePermit: noop,
-      withdraw: noop,
-      isCompleted: false,
-      next: null,
-      nextBytes: 0,
-    };
+    const operation = new SocketOperation(message.id, this.connection, this.dependencies);
     this.#operations = [...this.#operations, operation];
     const finished = this.#forward(message).finally(() => {
       operation.releasePermit();
       this.#operations = this.#operations.filter((one) => one !== operation);
-      const { next, nextBytes } = operation;
-      this.#setNext(operation, null, 0);
-      if (next && this.connection.isOpen) this.#handleMessage(next, nextBytes);
+      const next = operation.takeNext();
+      if (next && this.connection.isOpen) this.#handleMessage(next.message, next.bytes);
     });
     this.#handleFailure(finished);
   }
@@ -412,7 +328,7 @@ class GraphqlSocket implements Protocol, GraphqlWs {
     });
     subscription.delivery = delivery;
     operation.subscription = subscription;
-    if (operation.isCompleted || !this.connection.isOpen) delivery.stop();
+    if (operation.isAbandoned) delivery.stop();
     else delivery.onReadable();
     return subscription;
   }
