@@ -13,32 +13,11 @@ import type { ConcurrencyLimit } from '../http/concurrencylimit.ts';
 import type { ConnectionBuffers } from '../http/connectionbuffers.ts';
 import type { ContextDependencies } from '../http/context.ts';
 import { type CloseCode, closeCodes, metricCodes } from './close.ts';
+import { KeepAlive } from './keepalive.ts';
+import { CONTROL_INTERVAL_MS, intervalOf, MessageRate } from './messagerate.ts';
 import type { OpenConnections } from './openconnections.ts';
 import type { ServerSocket } from './socket.ts';
 
-const PING_INTERVAL_S = 15;
-/**
- * A ping waits behind what was sent before it and the peer has not read, which may be megabytes in the kernels of both sides: the peer
- * has another interval to answer for each of this many bytes (four KiB a second), up to five minutes.
- */
-const INTERVAL_BYTES = PING_INTERVAL_S * 4 * 1024;
-const MAX_INTERVALS = 20;
-/** The rate limit of messages: 50 a second, in bursts of up to 200. */
-const MESSAGE_INTERVAL_MS = 20;
-const MAX_BURST_MS = 4_000;
-/**
- * A larger message counts as several, one for each of this many bytes, as the time that it takes to parse grows with its size: the second
- * is for those of a client that has not signed in.
- */
-const MESSAGE_BYTES = 4 * 1024;
-const ANONYMOUS_MESSAGE_BYTES = 1024;
-/**
- * A ping or a pong counts as ten messages: while a fragmented message is incomplete, ws keeps the network chunks of its fragments in
- * memory, and with them all control frames that arrived in the same chunks.
- */
-const CONTROL_INTERVAL_MS = 10 * MESSAGE_INTERVAL_MS;
-/** A half-closed connection is dropped after this long: ws has no timeout for its closing. */
-const HALF_CLOSED_TIMEOUT_S = 2;
 /** How many replies may wait for a peer that keeps sending and does not read, before it is dropped. Their bytes count as pending. */
 const MAX_WAITING_REPLIES = 512;
 /** The memory that each reply takes besides its bytes. */
@@ -86,7 +65,7 @@ export interface Protocol {
   stop(): void;
 }
 
-/** An open WebSocket: its viewer and lease, its rate limit, its keep-alive and its writes. */
+/** An open WebSocket: its viewer and lease, its messages and its writes. */
 export class SocketConnection implements Principal {
   readonly onlyProject: OnlyProject | null;
   viewer: Viewer | null;
@@ -98,18 +77,9 @@ export class SocketConnection implements Principal {
   #countedUserId: string | null = null;
   /** How this side has closed the socket; null where the peer did, or the connection broke. */
   #closing: { readonly code: number; readonly reason: string } | null = null;
-  #secondsSincePing = 0;
-  #secondsClosing = 0;
-  /** How many more intervals the peer has to answer the ping; null where it has answered. */
-  #intervalsLeft: number | null = null;
-  /** How many bytes had been sent before the last ping, and before the last one that was answered. */
-  #bytesBeforePing = 0;
-  #bytesBeforeAnswered = 0;
-  /** Whether bytes were pending in a second since the last ping was due: pings wait behind them. */
-  #hadPendingBytes = false;
   #waitingReplies = 0;
-  /** The state of the rate limit (GCRA): the theoretical arrival time of the next message, in whole milliseconds. */
-  #nextArrivalMs = 0;
+  readonly #keepAlive = new KeepAlive(this);
+  readonly #messageRate = new MessageRate();
 
   /** ws implements the protocol; deliveries bypass it and write frames to the stream. */
   readonly socket: ServerSocket;
@@ -143,7 +113,7 @@ export class SocketConnection implements Principal {
     if (!this.isOpen) return;
     const protocol = this.#protocol;
     if (protocol?.receiveBytes) protocol.receiveBytes(bytes, isBinary);
-    else if (this.#countMessage(this.#intervalOf(bytes))) protocol?.receive(isBinary ? null : String(bytes));
+    else if (this.#countMessage(intervalOf(bytes, this.viewer !== null))) protocol?.receive(isBinary ? null : String(bytes));
   }
 
   /** Ends the lease and all operations of a socket that is no longer open. */
@@ -300,14 +270,15 @@ export class SocketConnection implements Principal {
     return this.#stream.writableLength > 0;
   }
 
+  /** How many bytes have been sent, pending ones included. */
+  get bytesWritten(): number {
+    return this.#stream.bytesWritten;
+  }
+
   close(code: CloseCode, reason: string): void {
     if (this.isOpen) this.#closing = { code, reason };
     this.socket.close(code, reason);
     this.stop();
-  }
-
-  #intervalOf({ length }: Buffer): number {
-    return MESSAGE_INTERVAL_MS * Math.max(1, Math.ceil(length / (this.viewer ? MESSAGE_BYTES : ANONYMOUS_MESSAGE_BYTES)));
   }
 
   /** Counts a message; returns whether it may be handled. Closes the socket of a peer that sends too fast or does not read. */
@@ -319,52 +290,20 @@ export class SocketConnection implements Principal {
 
   /** Returns whether a message comes within the rate; otherwise closes the socket. */
   #countArrival(intervalMs: number): boolean {
-    const now = Math.round(performance.now());
-    this.#nextArrivalMs = Math.max(this.#nextArrivalMs, now) + intervalMs;
-    if (this.#nextArrivalMs <= now + MAX_BURST_MS) return true;
+    if (this.#messageRate.count(intervalMs)) return true;
     this.close(closeCodes.tooManyMessages, 'too_many_messages');
     return false;
   }
 
   /** A pong counts too: a peer may send as many as it likes. */
   countPong(): void {
-    if (!this.#countArrival(CONTROL_INTERVAL_MS)) return;
-    this.#intervalsLeft = null;
-    this.#bytesBeforeAnswered = this.#bytesBeforePing;
+    if (this.#countArrival(CONTROL_INTERVAL_MS)) this.#keepAlive.recordPong();
   }
 
-  /** Called every second: pings the peer when it is due, and drops a peer that has not answered. */
+  /** Called every second. */
   keepAlive(): void {
-    if (!this.isOpen) return this.#endClosing();
-    this.#hadPendingBytes ||= this.hasPendingBytes;
-    this.#secondsSincePing = (this.#secondsSincePing + 1) % PING_INTERVAL_S;
-    if (this.#secondsSincePing > 0) return;
-    const hadPendingBytes = this.#hadPendingBytes;
-    this.#hadPendingBytes = this.hasPendingBytes;
-    // While input is paused, no pong can arrive, nor is the end of the connection noticed, unless something is written.
-    if (this.socket.isPaused) {
-      this.#ping();
-      this.#intervalsLeft = null;
-    } else if (this.#intervalsLeft === null) this.#ping();
-    // The ping has waited behind them; a peer that reads none of them is ended as stalled.
-    else if (hadPendingBytes) return;
-    else if (this.#intervalsLeft === 0) this.socket.terminate();
-    else this.#intervalsLeft -= 1;
-  }
-
-  #ping(): void {
-    this.#bytesBeforePing = this.#stream.bytesWritten;
-    const unreadBytes = this.#bytesBeforePing - this.#bytesBeforeAnswered;
-    this.#intervalsLeft = Math.min(Math.floor(unreadBytes / INTERVAL_BYTES), MAX_INTERVALS);
-    this.socket.ping();
-    this.recordBuffered();
-  }
-
-  /** Waits for the closing handshake, then drops the connection. */
-  #endClosing(): void {
-    this.stop();
-    this.#secondsClosing += 1;
-    if (this.#secondsClosing > HALF_CLOSED_TIMEOUT_S) this.socket.terminate();
+    if (!this.isOpen) this.stop();
+    this.#keepAlive.tick();
   }
 
   async #renew(token: string): Promise<Session> {
