@@ -1,5 +1,4 @@
 import { maxAliasesPlugin } from '@escape.tech/graphql-armor-max-aliases';
-import { maxTokensPlugin } from '@escape.tech/graphql-armor-max-tokens';
 import { Lexer, Source, TokenKind } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import { exceedsDepth, MAX_REQUEST_DEPTH } from '../kernel/depth.ts';
@@ -16,7 +15,6 @@ const MAX_NAME_LENGTH = 255;
 /** Limits the size of a client's document. */
 export function limitDocuments(): Plugin[] {
   return [
-    maxTokensPlugin({ n: MAX_TOKENS }) as Plugin,
     maxAliasesPlugin({ n: MAX_ALIASES }) as Plugin,
     {
       onParams({ params }) {
@@ -57,8 +55,8 @@ const brackets: Readonly<Record<string, number>> = {
 };
 
 /**
- * The message for brackets that are nested too deeply for the recursive parser, and for a name that is too long; null for neither.
- * A syntax error, and too many tokens, are left to the parser.
+ * The message for brackets that are nested too deeply for the recursive parser, for a name that is too long, and for too many tokens; null
+ * for none of them. A syntax error is left to the parser.
  */
 function findExcess(text: string): string | null {
   const lexer = new Lexer(new Source(text));
@@ -73,6 +71,7 @@ function findExcess(text: string): string | null {
     }
   } catch {
     // The parser reports it.
+    return null;
   }
-  return null;
+  return `Syntax Error: Token limit of ${MAX_TOKENS} exceeded.`;
 }
