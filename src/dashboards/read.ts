@@ -16,36 +16,30 @@ export async function findDashboards(
   requested: readonly InProject[],
   read: ReadWithinBudget,
 ): Promise<Array<Dashboard | null>> {
-  return pickInProject(requested, await read((bytesLeft) => selectByIds(database, requested, bytesLeft)));
+  const rows = pickInProject(requested, await read((bytesLeft) => selectByIds(database, requested, bytesLeft)));
+  return requested.map(({ scope }, index) => (rows[index] ? withOrganization(scope, rows[index]) : null));
 }
 
 /** Reads the heavy columns of as many of the first rows as `bytesLeft` allows; of none where it is null. */
 function selectByIds(database: Database, requested: readonly InProject[], bytesLeft: number | null) {
   const ids = requested.map(({ id }) => id);
   const { projectIds, userIds, areAdmins } = describeScopes(requested.map(({ scope }) => scope));
-  return database.query<Dashboard & Sized>`
-    SELECT id, "projectId", "organizationId", "createdById", name, "isDefault", "isPublic", version, created, modified,
-      CASE WHEN fits THEN description ELSE '' END AS description, CASE WHEN fits THEN widgets ELSE '[]'::json END AS widgets,
+  return database.query<DashboardRow & Sized>`
+    SELECT id, project_id AS "projectId", created_by AS "createdById", name, CASE WHEN fits THEN description ELSE '' END AS description,
+      CASE WHEN fits THEN widgets ELSE 'null'::json END AS widgets, is_default AS "isDefault", is_public AS "isPublic", version, created, modified,
       size AS bytes
     FROM (
-      SELECT found.*, sum(size) OVER (ORDER BY id) <= ${bytesLeft}::bigint AS fits
-      FROM (
-        SELECT dashboard.id, dashboard.project_id AS "projectId", project.organization_id AS "organizationId",
-          dashboard.created_by AS "createdById", dashboard.name, dashboard.is_default AS "isDefault",
-          dashboard.is_public AS "isPublic", dashboard.version, dashboard.created, dashboard.modified, dashboard.description,
-          dashboard.widgets,
-          CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(dashboard.description) + json_bytes(dashboard.widgets) END AS size
-        FROM unnest(${ids}::uuid[], ${projectIds}::uuid[], ${userIds}::uuid[], ${areAdmins}::boolean[])
-          AS wanted (id, project_id, user_id, is_admin)
-        CROSS JOIN LATERAL (
-          SELECT * FROM dashboards
-          WHERE dashboards.id = wanted.id AND dashboards.project_id = wanted.project_id
-            AND (wanted.is_admin OR dashboards.is_public OR dashboards.created_by = wanted.user_id)
-          LIMIT 1
-        ) AS dashboard
-        JOIN projects AS project ON project.id = dashboard.project_id
+      SELECT found.*, sum(size) OVER (ORDER BY found.id) <= ${bytesLeft}::bigint AS fits
+      FROM unnest(${ids}::uuid[], ${projectIds}::uuid[], ${userIds}::uuid[], ${areAdmins}::boolean[])
+        AS wanted (id, project_id, user_id, is_admin)
+      CROSS JOIN LATERAL (
+        SELECT *, CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(description) + json_bytes(widgets) END AS size
+        FROM dashboards
+        WHERE id = wanted.id AND project_id = wanted.project_id
+          AND (wanted.is_admin OR is_public OR created_by = wanted.user_id)
+        LIMIT 1
       ) AS found
-    ) AS weighed`;
+    ) AS dashboard`;
 }
 
 /** A range of the list of each project, the oldest first, with the heavy columns of as many rows as in `selectByIds`. */
@@ -75,8 +69,7 @@ export async function listDashboards(
       ) AS dashboard
       ORDER BY id DESC`,
   );
-  const lists = groupRows(projectIds, rows, ({ projectId }) => projectId);
-  return scopes.map((scope, index) => (lists[index] ?? []).map((row) => withOrganization(scope, row)));
+  return groupByScope(scopes, rows);
 }
 
 /** The default order: the oldest first. */
@@ -98,21 +91,18 @@ export async function listOrderedDashboards(
   const { projectIds, userIds, areAdmins } = describeScopes(scopes);
   const query = isAscending ? database.queryAscending : database.query;
   const rows = await read(
-    (bytesLeft) => query<Dashboard & Sized>`
-      SELECT id, "projectId", "organizationId", "createdById", name, "isDefault", "isPublic", version, created, modified,
-        CASE WHEN fits THEN description ELSE '' END AS description, CASE WHEN fits THEN widgets ELSE '[]'::json END AS widgets,
+    (bytesLeft) => query<DashboardRow & Sized>`
+      SELECT id, project_id AS "projectId", created_by AS "createdById", name, CASE WHEN fits THEN description ELSE '' END AS description,
+        CASE WHEN fits THEN widgets ELSE 'null'::json END AS widgets, is_default AS "isDefault", is_public AS "isPublic", version, created, modified,
         size AS bytes
       FROM (
         SELECT found.*, sum(size) OVER (ORDER BY id) <= ${bytesLeft}::bigint AS fits
         FROM (
-          SELECT dashboard.id, dashboard.project_id AS "projectId", project.organization_id AS "organizationId",
-            dashboard.created_by AS "createdById", dashboard.name, dashboard.is_default AS "isDefault",
-            dashboard.is_public AS "isPublic", dashboard.version, dashboard.created, dashboard.modified, dashboard.description,
-            dashboard.widgets,
-            CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(dashboard.description) + json_bytes(dashboard.widgets) END AS size
+          SELECT listed.*,
+            CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(listed.description) + json_bytes(listed.widgets) END AS size
           FROM unnest(${projectIds}::uuid[], ${userIds}::uuid[], ${areAdmins}::boolean[]) AS wanted (project_id, user_id, is_admin)
           CROSS JOIN LATERAL (
-            SELECT dashboards.* FROM dashboards
+            SELECT * FROM dashboards
             WHERE project_id = wanted.project_id AND (wanted.is_admin OR is_public OR created_by = wanted.user_id)
               AND (left(name, 255) COLLATE "C", id) > (${nameBounds.above.value}, ${nameBounds.above.id}::uuid)
               AND (left(name, 255) COLLATE "C", id) < (${nameBounds.below.value}, ${nameBounds.below.id}::uuid)
@@ -120,13 +110,11 @@ export async function listOrderedDashboards(
               AND (created, id) < (${createdBounds.below.value}::text::timestamptz, ${createdBounds.below.id}::uuid)
             ORDER BY CASE WHEN ${order.field}::text = 'name' THEN left(name, 255) END COLLATE "C" DESC,
               CASE WHEN ${order.field}::text = 'created' THEN created END DESC, id DESC LIMIT ${limit}
-          ) AS dashboard
-          JOIN projects AS project ON project.id = dashboard.project_id
+          ) AS listed
         ) AS found
-      ) AS weighed`,
+      ) AS dashboard`,
   );
-  const lists = groupRows(projectIds, rows, ({ projectId }) => projectId);
-  return lists.map((dashboards) => sortRows(dashboards, order, range));
+  return groupByScope(scopes, rows).map((dashboards) => sortRows(dashboards, order, range));
 }
 
 /** The length of each project's list. */
@@ -140,6 +128,12 @@ export async function countDashboards(database: Database, scopes: readonly Proje
       )::int AS count
     FROM unnest(${projectIds}::uuid[], ${userIds}::uuid[], ${areAdmins}::boolean[]) AS wanted (project_id, user_id, is_admin)`;
   return pickCounts(projectIds, rows, ({ projectId }) => projectId);
+}
+
+/** The dashboards of each project. */
+function groupByScope(scopes: readonly ProjectScope[], rows: readonly DashboardRow[]): Dashboard[][] {
+  const lists = groupRows(projectIdsOf(scopes), rows, ({ projectId }) => projectId);
+  return scopes.map((scope, index) => (lists[index] ?? []).map((row) => withOrganization(scope, row)));
 }
 
 function describeScopes(scopes: readonly ProjectScope[]) {
