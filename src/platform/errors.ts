@@ -40,15 +40,23 @@ export const DATABASE_AWAY = 'the database is away';
 /** The message of the error for a connection that could not be opened for a cause that none of these lists names. */
 export const NO_CONNECTION = 'no connection to the database can be opened';
 
-/** An error of the database, from any layer: Prisma's client, its adapter, the driver, the socket. */
-interface DatabaseError {
+/** A layer of an error of the database: Prisma's client, its adapter, the driver, the socket. */
+interface ErrorLayer {
   readonly code?: unknown;
   readonly originalCode?: unknown;
   readonly kind?: unknown;
   readonly syscall?: unknown;
   readonly message?: unknown;
+  readonly originalMessage?: unknown;
   readonly cause?: unknown;
   readonly meta?: { readonly driverAdapterError?: unknown };
+}
+
+/** An error and those that it wraps, the outermost first. */
+export function layersOf(thrown: unknown): ErrorLayer[] {
+  if (typeof thrown !== 'object' || thrown === null) return [];
+  const layer: ErrorLayer = thrown;
+  return [layer, ...layersOf(layer.meta?.driverAdapterError), ...layersOf(layer.cause)];
 }
 
 /** Converts any thrown value to a fault: what is neither a Fault nor an error of the database is an `internal_error`. */
@@ -102,14 +110,11 @@ function logExhausted(err: Error, log: Logger): void {
 
 /** Whether an error of the database, or one that it wraps, has one of the codes. */
 export function hasCode(thrown: unknown, codes: ReadonlySet<string>): boolean {
-  if (!isDatabaseError(thrown)) return false;
-  const { cause, meta } = thrown;
-  return codesOf(thrown).some((code) => codes.has(code)) || hasCode(cause, codes) || hasCode(meta?.driverAdapterError, codes);
+  return layersOf(thrown).some((layer) => codesOf(layer).some((code) => codes.has(code)));
 }
 
 function isAway(thrown: unknown): boolean {
-  if (!isDatabaseError(thrown)) return false;
-  return thrown.message === DATABASE_AWAY || isAway(thrown.cause) || isAway(thrown.meta?.driverAdapterError);
+  return layersOf(thrown).some(({ message }) => message === DATABASE_AWAY);
 }
 
 /** The number of internal errors in this process so far. */
@@ -119,16 +124,18 @@ export function countInternalErrors(): number {
 
 /** Whether the database is out of reach, as opposed to a wrong statement. Looks into what Prisma wraps. */
 function isOutage(thrown: unknown): boolean {
-  if (!isDatabaseError(thrown)) return false;
-  const { kind, syscall, message, cause, meta } = thrown;
-  const codes = codesOf(thrown);
+  return layersOf(thrown).some(isOutageLayer);
+}
+
+function isOutageLayer(layer: ErrorLayer): boolean {
+  const { kind, syscall, message } = layer;
+  const codes = codesOf(layer);
   if (codes.some((code) => outageCodes.has(code) || outageStates.test(code) || outageErrnos.has(code))) return true;
   if (codes.some((code) => rejectedCertificate.test(code))) return true;
   // The file of a Unix socket is missing while its server is stopped.
   if (syscall === 'connect') return true;
   if (kind === 'DatabaseNotReachable' || kind === 'ConnectionClosed' || kind === 'SocketTimeout') return true;
-  if (typeof message === 'string' && (outageMessages.test(message) || message === DATABASE_AWAY || message === NO_CONNECTION)) return true;
-  return isOutage(cause) || isOutage(meta?.driverAdapterError);
+  return typeof message === 'string' && (outageMessages.test(message) || message === DATABASE_AWAY || message === NO_CONNECTION);
 }
 
 /** Violated constraints and rejected values: Prisma's code or SQLSTATE → the fault. */
@@ -155,18 +162,14 @@ const dataFaults: ReadonlyArray<readonly [RegExp, () => Fault]> = [
 
 /** The innermost code counts: Prisma wraps every error of a raw statement in its own P2010. */
 function findDataFault(thrown: unknown): Fault | null {
-  if (!isDatabaseError(thrown)) return null;
-  const inner = findDataFault(thrown.cause) ?? findDataFault(thrown.meta?.driverAdapterError);
-  if (inner) return inner;
-  const codes = codesOf(thrown);
-  const [, make] = dataFaults.find(([pattern]) => codes.some((code) => pattern.test(code))) ?? [];
-  return make?.() ?? null;
+  for (const layer of layersOf(thrown).reverse()) {
+    const codes = codesOf(layer);
+    const [, make] = dataFaults.find(([pattern]) => codes.some((code) => pattern.test(code))) ?? [];
+    if (make) return make();
+  }
+  return null;
 }
 
-function isDatabaseError(thrown: unknown): thrown is DatabaseError {
-  return typeof thrown === 'object' && thrown !== null;
-}
-
-function codesOf({ code, originalCode }: DatabaseError): string[] {
+function codesOf({ code, originalCode }: ErrorLayer): string[] {
   return [code, originalCode].filter((one) => typeof one === 'string');
 }

@@ -1,5 +1,5 @@
 import { statfsSync, statSync } from 'node:fs';
-import { hasCode, NO_CONNECTION, rejectedCertificate, toFault, WITHOUT_TLS } from './errors.ts';
+import { hasCode, layersOf, NO_CONNECTION, rejectedCertificate, toFault, WITHOUT_TLS } from './errors.ts';
 
 /** An error of a start or a command for the operator: the message names the problem and its remedy. */
 export class OperatorError extends Error {}
@@ -42,31 +42,20 @@ export function isRejectedConnection({ code, message }: { code?: unknown; messag
   return rejectionStates.has(code) || rejectedCertificate.test(String(code));
 }
 
-/** An error of the driver, or one of Prisma's around it. */
-interface WrappedError {
-  readonly code?: unknown;
-  readonly originalCode?: unknown;
-  readonly message?: string;
-  readonly originalMessage?: string;
-  readonly cause?: unknown;
-  readonly meta?: { readonly driverAdapterError?: unknown };
-}
-
-/** Why PostgreSQL rejects the connection or a statement, though a server answers. */
+/** Why PostgreSQL rejects the connection or a statement, though a server answers: by a code if there is one, else by the innermost message. */
 function describeRejection(failure: unknown): string | null {
-  const { code, originalCode, message, originalMessage, cause, meta } = (failure ?? {}) as WrappedError;
-  if (rejectionStates.has(code) || rejectionStates.has(originalCode))
-    return `PostgreSQL refuses: ${originalMessage ?? message}. See the role and the database that DATABASE_URL names.`;
-  if (typeof code === 'string' && rejectedCertificate.test(code))
-    return `The certificate of PostgreSQL is refused: ${message} (${code}). See the host, sslmode and sslrootcert of DATABASE_URL.`;
-  if (code === SCHEMA_MISSING)
-    return 'DATABASE_URL names a database without a schema public that its role may use: create one, or grant USAGE on it.';
-  const inner = [meta?.driverAdapterError, cause].filter((one) => typeof one === 'object' && one !== null);
-  const explanation = inner.map(describeRejection).find((text) => text !== null);
-  if (explanation || !(failure instanceof Error)) return explanation ?? null;
-  if (failure.message.includes(WITHOUT_TLS) || failure.message === 'timeout expired')
-    return `PostgreSQL does not answer as DATABASE_URL asks: ${failure.message}.`;
-  return null;
+  const layers = layersOf(failure);
+  for (const { code, originalCode, message, originalMessage } of layers) {
+    if (rejectionStates.has(code) || rejectionStates.has(originalCode))
+      return `PostgreSQL refuses: ${originalMessage ?? message}. See the role and the database that DATABASE_URL names.`;
+    if (typeof code === 'string' && rejectedCertificate.test(code))
+      return `The certificate of PostgreSQL is refused: ${message} (${code}). See the host, sslmode and sslrootcert of DATABASE_URL.`;
+    if (code === SCHEMA_MISSING)
+      return 'DATABASE_URL names a database without a schema public that its role may use: create one, or grant USAGE on it.';
+  }
+  const messages = layers.filter((layer) => layer instanceof Error).map(({ message }) => message);
+  const refusal = messages.findLast((message) => message.includes(WITHOUT_TLS) || message === 'timeout expired');
+  return refusal === undefined ? null : `PostgreSQL does not answer as DATABASE_URL asks: ${refusal}.`;
 }
 
 const remedies: Readonly<Record<string, string>> = {
