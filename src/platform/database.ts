@@ -6,6 +6,7 @@ import { PrismaClient } from '../generated/prisma/client.ts';
 import type { Lifecycle } from '../kernel/lifecycle.ts';
 import { describeServer } from './address.ts';
 import type { Driver, PoolState } from './driver.ts';
+import { limitDriverReads } from './driverreads.ts';
 import { toConnectionFailure, toFault } from './errors.ts';
 import { createLogger, type Logger } from './logger.ts';
 import { migrate } from './migrate.ts';
@@ -145,6 +146,7 @@ async function openPool(
   lifecycle: Lifecycle,
   { log = noLog, onWait = logWait(log) }: DatabaseOptions,
 ): Promise<Pool> {
+  limitDriverReads();
   const server = describeServer(new URL(url));
   const report = (wait: DatabaseWait) => onWait({ ...wait, server });
   const session = await retryUntilDatabaseAnswers((reportSilence) => migratePostgres(url, reportSilence), report);

@@ -21,8 +21,14 @@ const { attachListeners } = connection;
  *
  * A large result is read in slices, one per iteration of the event loop: Node would read two megabytes of a connection that has
  * them, and decode their rows, before it looked at another one.
+ *
+ * Changes the driver for the whole process.
  */
-connection.attachListeners = function (stream) {
+export function limitDriverReads(): void {
+  connection.attachListeners = attachLimited;
+}
+
+function attachLimited(this: ConnectionInternals, stream: Duplex): void {
   attachListeners.call(this, stream);
   const read = stream.listeners('data').at(-1) as (bytes: Buffer) => void;
   const fullBytes = stream instanceof TLSSocket ? RECORD_BYTES : SLICE_BYTES;
@@ -43,4 +49,4 @@ connection.attachListeners = function (stream) {
     stream.pause();
     setImmediate(readNextSlice);
   });
-};
+}

@@ -9,7 +9,6 @@ import { isReply, PROBE_DEADLINE_MS, Probe } from './probe.ts';
 import { isRead, type Statement } from './query.ts';
 import { sessionOptions, withSession } from './sessionoptions.ts';
 import { SlowLog } from './slowlog.ts';
-import './driverreads.ts';
 
 /** How long PostgreSQL may send nothing, while statements wait for it, before it is probed. */
 const SERVER_SILENCE_MS = 500;

@@ -2,7 +2,7 @@ import type { Duplex } from 'node:stream';
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import pg from 'pg';
 import { expect, it } from 'vitest';
-import '../../src/platform/driverreads.ts';
+import { limitDriverReads } from '../../src/platform/driverreads.ts';
 import { needPostgres } from '../support/app.ts';
 
 /** What Node reads at once, and the slice before it. */
@@ -10,6 +10,7 @@ const MOST_BYTES = 128 * 1024;
 
 it('of a large result, no more than a slice is read before everything else has its turn', async () => {
   // A client of the driver alone, without the pool: that would find the server silent while this process is held up.
+  limitDriverReads();
   const client = new pg.Client({ connectionString: needPostgres().server });
   await client.connect();
   const { stream } = (client as unknown as { connection: { stream: Duplex } }).connection;
