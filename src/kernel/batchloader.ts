@@ -1,6 +1,7 @@
 import DataLoader from 'dataloader';
 import { Fault } from './fault.ts';
 import { getOrInsert } from './map.ts';
+import { isPendingAfter } from './timeout.ts';
 
 /** After this time a batch is loaded a second time, and the next batch no longer waits for it. */
 const LATE_MS = 250;
@@ -64,23 +65,6 @@ function createLoader<Key, Value>(loadMany: (keys: readonly Key[]) => Promise<re
     else setImmediate(dispatch);
   };
   return new DataLoader<Key, Value>(load, { cache: false, batchScheduleFn: schedule });
-}
-
-/**
- * Whether a promise is pending after a time. I/O events that arrived while the process was busy are handled first: the result
- * may be among them.
- */
-async function isPendingAfter(promise: Promise<unknown>, milliseconds: number): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const elapsed = new Promise<true>((resolve) => {
-    timer = setTimeout(() => setImmediate(resolve, true), milliseconds);
-  });
-  const isSettled = () => false;
-  try {
-    return await Promise.race([promise.then(isSettled, isSettled), elapsed]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 /** The value of the first attempt that succeeds; if all fail, the failure of the first. */

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { withTimeout } from '../kernel/timeout.ts';
 import type { Logger } from './logger.ts';
 import { OutageLog } from './outagelog.ts';
 
@@ -74,12 +75,4 @@ export class Breaker {
     this.#outage.recordFailure(failure);
     if (isNew) this.settings.onOpen?.();
   }
-}
-
-/** The promise's result, or an Error after `ms`. The immediate lets a process that was busy read what has arrived. */
-export function withTimeout<Result>(promise: Promise<Result>, ms: number): Promise<Result> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => setImmediate(() => reject(new Error(`no answer within ${ms} ms`))), ms);
-    promise.then(resolve, reject).finally(() => clearTimeout(timer));
-  });
 }

@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { tables } from '../generated/tables.ts';
-import { Breaker, withTimeout } from './breaker.ts';
+import { withTimeout } from '../kernel/timeout.ts';
+import { Breaker } from './breaker.ts';
 import { DeadConnectionDetector, pidOf } from './deadconnections.ts';
 import { DATABASE_AWAY, hasCode, missingCodes, READ_TIMEOUT, toConnectionFailure } from './errors.ts';
 import type { Logger } from './logger.ts';

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { withTimeout } from './breaker.ts';
+import { withTimeout } from '../kernel/timeout.ts';
 import { withSession } from './sessionoptions.ts';
 
 /** The timeout of an empty statement; together with the silence before it (`SERVER_SILENCE_MS`) it stays below 1.5 s. */

@@ -1,7 +1,8 @@
 import { Redis as RedisClient, ReplyError } from 'ioredis';
 import { RateLimiterRedis } from 'rate-limiter-flexible';
 import type { Lifecycle } from '../kernel/lifecycle.ts';
-import { Breaker, withTimeout } from './breaker.ts';
+import { withTimeout } from '../kernel/timeout.ts';
+import { Breaker } from './breaker.ts';
 import type { Logger } from './logger.ts';
 
 /** The timeout of a command: using a fallback is better than a longer wait. */
