@@ -1,5 +1,5 @@
 import type { Database } from '../platform/database.ts';
-import type { Notification } from './log.ts';
+import { MAX_SEQUENCE, type Notification } from './log.ts';
 
 interface BatchLimits {
   readonly limit: number;
@@ -38,7 +38,7 @@ interface Range extends BatchLimits {
  * The statement sums the sizes, so that the database sends only those rows; 400 bytes of each entry account for its small columns.
  */
 export async function readEntries(database: Database, projectId: string, range: Range): Promise<Batch> {
-  const { after, upTo = Number.MAX_SAFE_INTEGER, userId = null, afterId = null, limit, maxBytes } = range;
+  const { after, upTo = MAX_SEQUENCE, userId = null, afterId = null, limit, maxBytes } = range;
   const entries = await database.query<LogEntry>`
     SELECT id, sequence, kind, severity, title, body, resource_type AS "resourceType", resource_id AS "resourceId",
       data, created, read, coalesce(bytes, 0) AS bytes, "hasNext",

@@ -11,6 +11,7 @@ import { readEntries } from './entries.ts';
 import type { Follower, Subscriber } from './hub.ts';
 import type { Hubs } from './hubs.ts';
 import {
+  AFTER_ALL_VERSIONS,
   countReads,
   listReads,
   MAX_EVENT_IDS,
@@ -34,8 +35,6 @@ export type FeedEvent =
 const REPLAY_BATCH = { limit: 50, maxBytes: 48 * 1024 } as const;
 const FIRST_LIMIT = 4;
 const RETRY_MS = 500;
-/** Later than every version: a read state since then has no single reads. */
-const AFTER_ALL_VERSIONS = Number.MAX_SAFE_INTEGER;
 /** The memory that an id takes. */
 const ID_BYTES = 64;
 

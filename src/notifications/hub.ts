@@ -4,7 +4,16 @@ import { getOrInsert } from '../kernel/map.ts';
 import type { Evictable, MemoryBudget } from '../kernel/memorybudget.ts';
 import type { Database } from '../platform/database.ts';
 import { readEntries } from './entries.ts';
-import { type LogCheckpoint, type Position, type ReaderKey, type ReadState, readEnd, readState } from './log.ts';
+import {
+  AFTER_ALL_VERSIONS,
+  type LogCheckpoint,
+  MAX_SEQUENCE,
+  type Position,
+  type ReaderKey,
+  type ReadState,
+  readEnd,
+  readState,
+} from './log.ts';
 import type { Throttle } from './throttle.ts';
 import { BATCH, type LiveEntry, Window } from './window.ts';
 
@@ -230,7 +239,7 @@ export class Hub implements Evictable {
     const reader = this.#readers.get(userId);
     if (!reader) return;
     this.#readers.delete(userId);
-    for (const { subscriber } of [...reader.followers]) subscriber.goBack(Number.MAX_SAFE_INTEGER);
+    for (const { subscriber } of [...reader.followers]) subscriber.goBack(MAX_SEQUENCE);
   }
 
   /** The entry at the position; null where there is none. */
@@ -342,7 +351,7 @@ export class Hub implements Evictable {
   /** One state for all feeds that are ready; if one of them has missed too many single reads, for those that had the last state. */
   async #readSharedState({ userId, followers, state }: Reader): Promise<ReadState> {
     const key = { projectId: this.projectId, userId };
-    let sinceVersion = Number.MAX_SAFE_INTEGER;
+    let sinceVersion = AFTER_ALL_VERSIONS;
     for (const { version } of followers) if (version >= 0) sinceVersion = Math.min(sinceVersion, version);
     const read = await readState(this.dependencies.database, { ...key, sinceVersion });
     if (read.notificationIds !== null || !state || state.version <= sinceVersion) return read;

@@ -20,6 +20,9 @@ export interface Notification {
 /** An upper bound of every sequence. */
 export const MAX_SEQUENCE = Number.MAX_SAFE_INTEGER;
 
+/** Later than every version: a read state since then has no single reads. */
+export const AFTER_ALL_VERSIONS = Number.MAX_SAFE_INTEGER;
+
 /** The feed event that delivers a notification. */
 export interface NotificationEvent extends Shareable {
   readonly type: 'notification';
