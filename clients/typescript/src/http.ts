@@ -5,7 +5,7 @@ import { abortable, backoff, wait } from './wait.ts';
 /** The timeout of one attempt, including the response body. */
 const RESPONSE_MS = 30_000;
 
-export interface HttpOptions {
+interface HttpOptions {
   /** The base URL of the server, perhaps with a path, without a slash at its end. */
   readonly url: string;
   readonly credentials: CredentialSource;

@@ -47,7 +47,7 @@ export interface ConnectionDependencies extends ContextDependencies {
 export type LogFields = Readonly<Record<string, unknown>> & { readonly request_id: string };
 
 /** A WebSocket whose upgrade was accepted. */
-export interface OpenedSocket {
+interface OpenedSocket {
   readonly socket: ServerSocket;
   readonly stream: Socket;
   readonly address: string;

@@ -25,7 +25,7 @@ const tones: Readonly<Record<string, Tone>> = {
   error: 'critical',
   critical: 'critical',
 };
-export type Tone = 'good' | 'busy' | 'info' | 'idle' | 'warning' | 'critical';
+type Tone = 'good' | 'busy' | 'info' | 'idle' | 'warning' | 'critical';
 export const toneOf = (status: string): Tone => tones[status] ?? 'idle';
 
 export function Badge({ value }: { value: string }) {

@@ -9,7 +9,7 @@ import { SessionKeeper } from './keeper.ts';
 import { readSession, type Session, writeSession } from './session.ts';
 
 /** The signed-in session, as pages may use it. */
-export interface Desk {
+interface Desk {
   readonly portico: Portico;
   readonly session: Session;
   /** Drops the session; a reason is given if the person did not ask for it. */

@@ -34,7 +34,7 @@ export const writeEvent = (value: unknown): Promise<void> => write(`${escapeCont
 export const note = (line: string): void => void process.stderr.write(`${clean(line)}\n`);
 
 /** A cell of a table: a text with an optional colour. */
-export type Cell = string | { readonly text: string; readonly style: Style | null };
+type Cell = string | { readonly text: string; readonly style: Style | null };
 
 /** Writes rows below their headings, without characters that control a terminal; the last column is not padded. */
 export async function writeTable(headings: readonly string[], rows: ReadonlyArray<readonly Cell[]>): Promise<void> {

@@ -19,7 +19,7 @@ export interface Profile {
   readonly project?: Project;
 }
 
-export type Profiles = Readonly<Record<string, Profile>>;
+type Profiles = Readonly<Record<string, Profile>>;
 
 const pathOf = (): string => join(process.env.XDG_CONFIG_HOME || join(homedir(), '.config'), 'portico', 'profiles.json');
 
