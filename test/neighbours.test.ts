@@ -600,7 +600,7 @@ it('operations begin in the order in which they came; one that is given up leave
     acquire('one', '4'),
     acquire('other'),
   ];
-  expect([begun, semaphore.waiting, semaphore.isBusy('one'), semaphore.isBusy('nobody')]).toEqual([['1', 'other'], 3, true, false]);
+  expect([begun, semaphore.waiting, semaphore.mustWait('one'), semaphore.mustWait('nobody')]).toEqual([['1', 'other'], 3, true, false]);
   third.release();
   first.release();
   first.release();
@@ -611,7 +611,7 @@ it('operations begin in the order in which they came; one that is given up leave
   fourth.release();
   other.release();
   third.release();
-  expect([begun.slice(4), semaphore.waiting, semaphore.isBusy('one'), semaphore.isBusy('other')]).toEqual([['4'], 0, false, false]);
+  expect([begun.slice(4), semaphore.waiting, semaphore.mustWait('one'), semaphore.mustWait('other')]).toEqual([['4'], 0, false, false]);
 });
 
 it('an operation waits for 20 seconds', async () => {
@@ -629,7 +629,7 @@ it('an operation waits for 20 seconds', async () => {
     expect([semaphore.executing, semaphore.waiting, vi.getTimerCount()]).toEqual([1, 0, 0]);
     second.release();
     third.release();
-    expect(semaphore.isBusy('one')).toBe(false);
+    expect(semaphore.mustWait('one')).toBe(false);
   } finally {
     vi.useRealTimers();
   }
@@ -651,7 +651,7 @@ it('an operation that never ends is under way for a minute', async () => {
     lost.release();
     expect([semaphore.executing, semaphore.waiting]).toEqual([1, 2]);
     for (const { release } of [second, third, fourth]) release();
-    expect([semaphore.executing, semaphore.waiting, semaphore.isBusy('one')]).toEqual([0, 0, false]);
+    expect([semaphore.executing, semaphore.waiting, semaphore.mustWait('one')]).toEqual([0, 0, false]);
     semaphore.acquire('one', () => 0);
     vi.advanceTimersByTime(60_000);
     expect(semaphore.acquire('one', () => 0).acquired).toBeNull();

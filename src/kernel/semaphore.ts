@@ -75,7 +75,7 @@ export class KeyedSemaphore {
   }
 
   /** Whether the owner's next operation has to wait. */
-  isBusy(owner: string): boolean {
+  mustWait(owner: string): boolean {
     return (this.#owners.get(owner)?.executing.length ?? 0) >= this.max;
   }
 
@@ -88,7 +88,7 @@ export class KeyedSemaphore {
     const own = getOrInsert(this.#owners, owner, createOwnedOperations);
     if (own.executing.length < this.max) return { acquired: null, release: this.#begin(owner, own) };
     const bytes = OPERATION_BYTES + measure();
-    if (own.waitingBytes + bytes > this.maxWaitingBytes) throw Fault.unavailable(new Error('too many operations of the user wait'));
+    if (own.waitingBytes + bytes > this.maxWaitingBytes) throw Fault.unavailable(new Error('too many operations of the owner wait'));
     let release = () => {};
     const acquired = new Promise<void>((resolve, reject) => {
       const giveUp = (fault: Fault) => {

@@ -30,7 +30,7 @@ type ProjectReaderDependencies = Pick<Pipeline, 'documents' | 'trusted'> & Pick<
  */
 export function createProjectReader({ documents, trusted, semaphore, schema }: ProjectReaderDependencies): ReadProject {
   return async (request, userId) => {
-    if (semaphore.isBusy(userId)) return null;
+    if (semaphore.mustWait(userId)) return null;
     if (request.method !== 'POST' || request.url !== '/graphql' || !isSmallBody(request)) return null;
     const body = await exchangeOf(request)
       .readBody()
