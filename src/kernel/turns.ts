@@ -10,26 +10,12 @@ export class Turns {
 
   /** Resolves when the turn begins: at once, unless the owner has had one just now. */
   take(owner: string): Promise<void> {
-    const begin = this.findPause(owner) ?? Promise.resolve();
-    this.#end(owner, begin.then(pauseAfterTurn));
-    return begin;
-  }
-
-  /** What the owner's next turn waits for; null if it may begin at once. */
-  findPause(owner: string): Promise<void> | null {
-    return this.#lastEnds.get(owner) ?? null;
-  }
-
-  /** Delays the owner's next turn after work with waits within it, whose time the caller has measured. */
-  pause(owner: string, milliseconds: number): void {
-    this.#end(owner, sleep(milliseconds));
-  }
-
-  #end(owner: string, paused: Promise<void>): void {
-    const end = paused.then(() => {
+    const begin = this.#lastEnds.get(owner) ?? Promise.resolve();
+    const end = begin.then(pauseAfterTurn).then(() => {
       if (this.#lastEnds.get(owner) === end) this.#lastEnds.delete(owner);
     });
     this.#lastEnds.set(owner, end);
+    return begin;
   }
 }
 

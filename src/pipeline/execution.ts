@@ -3,7 +3,7 @@ import { type ExecutionArgs, type ExecutionResult, execute, GraphQLError, subscr
 import type { Plugin } from 'graphql-yoga';
 import { recordDuration } from '../kernel/duration.ts';
 import { Fault, statusByCode } from '../kernel/fault.ts';
-import { Turns } from '../kernel/turns.ts';
+import { Pauses } from '../kernel/pauses.ts';
 import { toFault } from '../platform/errors.ts';
 import { findCost } from './check.ts';
 import { graphqlExtensions, toGraphqlError } from './mask.ts';
@@ -31,8 +31,8 @@ export function executeWithGraphqlJs(): Plugin<OperationContext> {
 /** The cost above which a client's operations run one at a time, because each of them blocks the event loop for long. */
 const COSTLY = 1_000;
 const MIN_PAUSE_MS = 5;
-/** The costly operations of each user, or client address without one, of which one is executed at a time. */
-const costlyTurns = new Turns();
+/** The pauses after the costly operations of each user, or client address without one, of which one is executed at a time. */
+const pauses = new Pauses();
 
 async function executeWithPermit(args: ExecutionArgs): Promise<ExecutionResult> {
   const context = args.contextValue as OperationContext;
@@ -43,7 +43,7 @@ async function executeWithPermit(args: ExecutionArgs): Promise<ExecutionResult> 
       await recordDuration(permit.acquired, context.recordWait);
       await context.admitAgain().catch((failure) => rejectRequest(failure, context));
     }
-    const pause = costlyTurns.findPause(owner);
+    const pause = pauses.find(owner);
     if (pause) await recordDuration(pause, context.recordWait);
     const before = performance.eventLoopUtilization();
     try {
@@ -51,7 +51,7 @@ async function executeWithPermit(args: ExecutionArgs): Promise<ExecutionResult> 
     } finally {
       // Most of this time the event loop has been busy with this operation.
       const { active } = performance.eventLoopUtilization(before);
-      if (active >= MIN_PAUSE_MS) costlyTurns.pause(owner, active);
+      if (active >= MIN_PAUSE_MS) pauses.begin(owner, active);
     }
   } finally {
     permit.release();
