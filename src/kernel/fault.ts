@@ -80,11 +80,13 @@ interface FaultOptions {
   readonly context?: Readonly<Record<string, unknown>>;
   readonly fields?: FieldErrors;
   readonly retryAfterSeconds?: number;
-  /** A cause that is an Error is logged; a text only tells the reader of the code why. The client sees neither. */
+  /** The client does not see it; `Fault.unavailable` and `Fault.internal` have it logged. */
   readonly cause?: unknown;
   /** It is logged. The client does not see it. */
   readonly reason?: CredentialProblem;
 }
+
+const UNAVAILABLE = 'The service is temporarily unavailable.';
 
 /** An error that the client may see. It knows nothing of HTTP, GraphQL or the database. */
 export class Fault extends Error {
@@ -141,8 +143,14 @@ export class Fault extends Error {
     return new Fault('not_found', 'Not found.');
   }
 
-  static unavailable(cause: unknown): Fault {
-    return new Fault('service_unavailable', 'The service is temporarily unavailable.', { cause, retryAfterSeconds: 1 });
+  /** An outage, or a limit that the operator should know to be reached: the cause is logged. */
+  static unavailable(cause: object): Fault {
+    return new Fault('service_unavailable', UNAVAILABLE, { cause, retryAfterSeconds: 1 });
+  }
+
+  /** What is to be expected and passes by itself: `why` is for whoever reads the code, and nothing is logged. */
+  static tryLater(why: string): Fault {
+    return new Fault('service_unavailable', UNAVAILABLE, { cause: why, retryAfterSeconds: 1 });
   }
 
   /** A bug of ours. The client learns nothing of the cause. */

@@ -288,7 +288,7 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
   /** Fetches the events that reset the client's cursor to the fork. Then the feed ends, and the client reconnects with this cursor. */
   async #fetchFork(follower: Follower, fork: number): Promise<void> {
     const { position } = follower;
-    if (position <= fork) throw Fault.unavailable('the log went back');
+    if (position <= fork) throw Fault.tryLater('the log went back');
     const request = { ...this.#reader, sinceVersion: AFTER_ALL_VERSIONS, upTo: fork };
     const { readThrough, unread } = await this.#query((database) => readState(database, request));
     follower.position = fork;
@@ -336,7 +336,7 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
   #limitedQuery<Result>(query: (database: Database) => Promise<Result>): Promise<Result> {
     const queryIfOpen = async (database: Database) => {
       // The feed may have ended while it waited.
-      if (this.isEnded) throw Fault.unavailable('the feed has ended');
+      if (this.isEnded) throw Fault.tryLater('the feed has ended');
       return query(database);
     };
     return this.#query((database) => this.#hubs.logQueries.run(this.#scope.viewer.userId, () => queryIfOpen(database)));

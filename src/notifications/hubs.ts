@@ -58,8 +58,8 @@ export class Hubs {
     hub.joining += 1;
     try {
       await hub.open();
-      if (this.#isClosed) throw Fault.unavailable('the feeds are closed');
-      if (this.#hubs.get(projectId) !== hub) throw Fault.unavailable('the log went back');
+      if (this.#isClosed) throw Fault.tryLater('the feeds are closed');
+      if (this.#hubs.get(projectId) !== hub) throw Fault.tryLater('the log went back');
       return hub.follow(userId, subscriber);
     } finally {
       hub.joining -= 1;

@@ -92,7 +92,7 @@ export function formatResults(): Plugin<OperationContext, HttpServerContext> {
       if (streams.isClosed && (isAsyncIterable(result) || !mediaType)) {
         if (isAsyncIterable(result)) void result[Symbol.asyncIterator]().return?.();
         // Clients try again after its status; the event `complete` of a stream would say that nothing follows.
-        setResult(mask({ errors: [new GraphQLError('', { originalError: Fault.unavailable('the streams are closed') })] }));
+        setResult(mask({ errors: [new GraphQLError('', { originalError: Fault.tryLater('the streams are closed') })] }));
         return setResultProcessor(processRegularResult, 'application/json');
       }
       if (isAsyncIterable(result)) return setResult(mapAsyncIterator(result, mask));

@@ -123,7 +123,7 @@ export function countInternalErrors(): number {
 }
 
 /** Whether the database is out of reach, as opposed to a wrong statement. Looks into what Prisma wraps. */
-function isOutage(thrown: unknown): boolean {
+function isOutage(thrown: unknown): thrown is object {
   return layersOf(thrown).some(isOutageLayer);
 }
 

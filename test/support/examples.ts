@@ -119,7 +119,7 @@ async function recordRefusals(app: TestApp): Promise<Examples['refusals']> {
     idempotency_key_reused: await reuseKey(app, board),
     rate_limited: await exhaust(app, path),
     internal_error: restBody(toFault(new Error('a mistake of ours'))),
-    service_unavailable: restBody(Fault.unavailable('an outage')),
+    service_unavailable: restBody(Fault.tryLater('an outage')),
   };
 }
 

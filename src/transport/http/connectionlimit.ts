@@ -67,5 +67,5 @@ export class ConnectionLimit {
 }
 
 export function tooMany(): Fault {
-  return Fault.unavailable('too much is open');
+  return Fault.tryLater('too much is open');
 }

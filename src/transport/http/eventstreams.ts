@@ -36,7 +36,7 @@ export class EventStreams {
   add(response: ServerResponse, userId: string | null): void {
     // A client may have gone while its request waited.
     if (response.closed) return;
-    if (this.#responses.size >= this.max) throw Fault.unavailable('there are too many event streams');
+    if (this.#responses.size >= this.max) throw Fault.tryLater('there are too many event streams');
     if (userId !== null) {
       if (this.socketLimit.isFull(userId)) throw tooManySockets(this.socketLimit);
       this.socketLimit.add(userId);

@@ -133,7 +133,7 @@ export class SocketEndpoint {
   async #admit(upgrade: UpgradeRequest, socket: Duplex, head: Buffer, logFields: LogFields): Promise<AcceptedUpgrade | null> {
     const { addresses, metrics, socketLimit } = this.#dependencies;
     const target = findTarget(this.#streams, upgrade.path) ?? (await rejectPath(this.#dependencies, upgrade));
-    if (this.#isDraining) throw Fault.unavailable('the sockets are being drained');
+    if (this.#isDraining) throw Fault.tryLater('the sockets are being drained');
     const prepared = await this.#prepare(upgrade, target);
     if (socket.destroyed) return null;
     const admitted = limitSockets(socketLimit, prepared);
