@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { getIntrospectionQuery, parse } from 'graphql';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { ValidDocuments } from '../../src/pipeline/documents.ts';
 import { collectGarbage } from '../../src/platform/garbage.ts';
 import { startApp, type TestApp } from '../support/app.ts';
@@ -230,10 +230,11 @@ describe('over the transports', () => {
     const readUnread = async () => (await app.app.metrics.registry.getSingleMetric('portico_unread_bytes')?.get())?.values[0]?.value ?? 0;
     const query = getIntrospectionQuery();
     socket.socket.pause();
-    // A little more than the kernel takes.
+    // A little more than the kernel takes. No operation is under way when the memory is measured.
     for (let number = 0; (await readUnread()) === 0; number += 1) {
       socket.socket.send(JSON.stringify({ id: `${number}`, type: 'subscribe', payload: { query } }));
       await sleep(50);
+      await vi.waitUntil(async () => app.app.count().executing === 0 || (await readUnread()) > 0, { timeout: 60_000 });
     }
     const before = await readUnread();
     await collectGarbage();

@@ -80,11 +80,12 @@ it('a user with many feeds that catch up waits for themselves, another user for 
 });
 
 it('a wake-up while the first feed of a project opens does not lead its hub back to the beginning of the log', async () => {
-  let batches = 0;
+  let entries = 0;
   const query = async (...statement: Parameters<typeof scope.database.query>) => {
-    if (statement[0].join().includes('octet_length')) batches += 1;
     await sleep(5);
-    return scope.database.query(...statement);
+    const rows = await scope.database.query(...statement);
+    if (statement[0].join().includes('octet_length')) entries += rows.length;
+    return rows;
   };
   const database = { query } as unknown as typeof scope.database;
   const hubs = new Hubs({ database, wakeups: openLocalWakeups(), log: createLogger('silent') });
@@ -96,7 +97,8 @@ it('a wake-up while the first feed of a project opens does not lead its hub back
   clearInterval(waking);
   expect((ready as { sequence: number }).sequence).toBeGreaterThan(1_000);
   await sleep(300);
-  expect(batches).toBeLessThan(5);
+  // Nothing is new.
+  expect(entries).toBeLessThan(100);
   await first.return();
   hubs.close();
   await expect(open().next()).rejects.toMatchObject({ code: 'service_unavailable' });
