@@ -4,7 +4,6 @@ import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, it, vi } from 'vitest';
 import { runInNextIteration } from '../src/kernel/iteration.ts';
-import { QueuedRequest } from '../src/transport/http/pipelining.ts';
 import { numberOf, openServer } from './support/server.ts';
 import { openWire } from './support/wire.ts';
 
@@ -162,20 +161,62 @@ it('the next begins when the response before it has gone: who does not read is n
   expect(counts.ended).toBe(0);
 });
 
-it('beyond a thousand that wait, the connection ends behind the responses that are due', async () => {
-  const { wire, baseUrl } = await open({ handler: (request, response) => void answer(response, String(numberOf(request))) });
-  wire.write(requests(1_900));
-  await wire.closed();
-  const responses = await wire.receive(1_900);
-  expect(responses.length).toBeGreaterThan(1_000);
-  const refusal = responses.at(-1);
-  expect(responses.slice(0, -1).map(({ body }) => body)).toEqual(upTo(responses.length - 1));
-  expect(refusal).toMatchObject({ status: 503, headers: { connection: 'close', 'retry-after': '1' } });
-  expect(JSON.parse(refusal?.body ?? '')).toMatchObject({ code: 'service_unavailable' });
-  const next = await openWire(baseUrl);
-  next.write(requests(1));
-  expect(await next.receive(1)).toHaveLength(1);
-  next.socket.destroy();
+it.each([
+  ['without bodies', (index: number) => `GET /${index} HTTP/1.1\r\nHost: x\r\n\r\n`],
+  ['with bodies', (index: number) => `POST /${index} HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\n{ }`],
+  [
+    'with bodies in chunks',
+    (index: number) => `POST /${index} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{ }\r\n0\r\n\r\n`,
+  ],
+])('of hundreds of requests %s that come at once, only a few are parsed before it is their turn', async (_which, make) => {
+  const made: number[] = [];
+  let answered = 0;
+  let most = 0;
+  const { wire, server, buffers, baseUrl } = await open({
+    async handler(request, response) {
+      most = Math.max(most, made.length - answered);
+      let body = '';
+      for await (const part of request) body += part;
+      answered += 1;
+      answer(response, `${numberOf(request)}${body}`);
+    },
+  });
+  server.prependListener('request', (request) => void made.push(numberOf(request)));
+  server.prependListener('upgrade', () => expect(buffers.bytes).toBeLessThan(200_000));
+  wire.write(Array.from({ length: 600 }, (_, index) => make(index)).join(''));
+  const body = make(0).startsWith('GET') ? '' : '{ }';
+  expect((await wire.receive(600)).map((response) => response.body)).toEqual(upTo(600).map((number) => `${number}${body}`));
+  expect(most).toBeLessThanOrEqual(18);
+  expect(made).toEqual(Array.from({ length: 600 }, (_, index) => index));
+  await expect.poll(() => buffers.bytes).toBe(0);
+  const listeners = await new Promise<number>((resolve) => {
+    server.once('connection', (socket) => {
+      socket.once('close', () => resolve(socket.listenerCount('error') + socket.listenerCount('data') + socket.listenerCount('drain')));
+    });
+    openWire(baseUrl).then((other) => {
+      other.write(Array.from({ length: 300 }, (_, index) => make(index)).join(''));
+      return other.receive(300).then(() => other.socket.destroy());
+    });
+  });
+  expect(listeners).toBeLessThan(8);
+});
+
+it('a connection whose client goes while most of its requests are unparsed leaves nothing behind', async () => {
+  let going: (() => void) | undefined;
+  const { wire, server, buffers } = await open({
+    handler(request, response) {
+      if (numberOf(request) > 0) answer(response, 'x');
+      else going = () => answer(response, 'x'.repeat(100));
+    },
+  });
+  wire.write(requests(1_000));
+  await expect.poll(() => going).toBeDefined();
+  await expect.poll(() => buffers.bytes).toBeGreaterThan(0);
+  wire.socket.resetAndDestroy();
+  going?.();
+  await expect.poll(() => buffers.bytes).toBe(0);
+  const count = () => new Promise((resolve) => server.getConnections((_failure, connections) => resolve(connections)));
+  await expect.poll(count).toBe(0);
 });
 
 it('behind a response with 429, the next requests of its connection start one every two seconds; those of others do not wait', async () => {
@@ -230,7 +271,7 @@ it('a proxy’s connection does not pause: the next request is another client’
 });
 
 it('what waits is counted in bytes, for each address', async () => {
-  const unread = { perAddress: 2 ** 20, inAll: 2 ** 30 };
+  const unread = { perAddress: 2 ** 16, inAll: 2 ** 30 };
   const { wire, counts, baseUrl } = await open({ unread, handler: (request, response) => void (numberOf(request) < 0 && response.end()) });
   wire.write(requests(500));
   await wire.closed();
@@ -318,9 +359,6 @@ it('clients that go in the middle leave nothing behind', async () => {
 });
 
 it('of a connection that goes, only the request that is being answered hears', async () => {
-  const destroyed = vi.spyOn(IncomingMessage.prototype, 'destroy');
-  const told = vi.spyOn(QueuedRequest.prototype, 'destroy');
-  closing.push(() => vi.restoreAllMocks());
   let aborted = 0;
   const begun: number[] = [];
   const { wire, buffers } = await open({
@@ -330,20 +368,12 @@ it('of a connection that goes, only the request that is being answered hears', a
       else request.on('aborted', () => (aborted += 1));
     },
   });
-  wire.write(requests(300));
+  wire.write(requests(10));
   await expect.poll(() => buffers.bytes).toBeGreaterThan(0);
   expect(await wire.receive(1)).toHaveLength(1);
-  await sleep(50);
-  destroyed.mockClear();
   wire.socket.resetAndDestroy();
   await expect.poll(() => aborted).toBe(1);
   await expect.poll(() => buffers.bytes).toBe(0);
   await sleep(50);
   expect(begun).toEqual([0, 1]);
-  expect(destroyed.mock.calls.length).toBeLessThan(5);
-  // Hundreds of stack traces would hold up everybody.
-  const failures = told.mock.calls.map(([failure]) => failure?.stack ?? '');
-  expect(failures.length).toBeGreaterThan(200);
-  expect(failures.filter((stack) => stack.includes('\n    at '))).toEqual([]);
-  expect(new Error('with a trace').stack).toContain('\n    at ');
 });

@@ -3,8 +3,11 @@ import type { Socket } from 'node:net';
 import { statusByCode } from '../../kernel/fault.ts';
 import { runInNextIteration } from '../../kernel/iteration.ts';
 
-/** The most pipelined requests that wait on one connection. */
-const MAX_WAITING = 1_000;
+/**
+ * The most pipelined requests that wait on one connection before the parser stops. A read from the network may contain more than a
+ * thousand, for each of which Node makes a request and a response of several kilobytes.
+ */
+const MAX_WAITING = 16;
 /**
  * The pause after a response with 429 before the connection's next pipelined request starts. Without it, a client beyond its budget
  * would have a thousand requests refused as fast as this process can. A client that waits for each response does not notice. The
@@ -24,12 +27,9 @@ const MAX_CHUNKS = 10_000;
 export const TOO_MANY_CHUNKS = 'TOO_MANY_CHUNKS';
 
 /**
- * The class of all requests. When a connection closes, Node destroys each of its pipelined requests with an error, hundreds at
- * once. A request that has not started skips that, as nobody listens for its error yet.
- *
- * Node stops reading from the network when nobody takes a body, but parses all that it has received: that may be thousands of chunks
- * of one byte, which are counted until somebody takes the body. A body of too many chunks is malformed, also where it is dropped
- * because its request has been answered.
+ * The class of all requests. Node stops reading from the network when nobody takes a body, but parses all that it has received: that
+ * may be thousands of chunks of one byte, which are counted until somebody takes the body. A body of too many chunks is malformed,
+ * also where it is dropped because its request has been answered.
  */
 export class QueuedRequest extends IncomingMessage {
   isWaiting = false;
@@ -52,6 +52,14 @@ export class QueuedRequest extends IncomingMessage {
     this.resume();
   }
 
+  /**
+   * Node calls this to continue reading from the network. A complete request needs nothing more of it: if the parser has stopped behind
+   * it, what arrived would be lost.
+   */
+  override _read(size: number): void {
+    if (!this.complete) super._read(size);
+  }
+
   #rejectChunk(): boolean {
     if (this.#chunks > MAX_CHUNKS + 1) return false;
     const failure = Object.assign(new Error('The body has too many chunks.'), { code: TOO_MANY_CHUNKS });
@@ -72,10 +80,6 @@ export class QueuedRequest extends IncomingMessage {
     if (bytes === 0) return;
     this.#reserved += bytes;
     requestQueueOf(this.socket)?.reserve(this, bytes);
-  }
-
-  override destroy(failure?: Error): this {
-    return this.isWaiting ? this : super.destroy(failure);
   }
 }
 
@@ -114,6 +118,11 @@ export class RequestQueue {
     return this.#current === null;
   }
 
+  /** Whether no more requests may wait. */
+  get isFull(): boolean {
+    return this.#count >= MAX_WAITING;
+  }
+
   /** Whether what arrives is still the body of a request that has been answered. */
   get isBodyOfAnswered(): boolean {
     return this.isIdle && this.#incomplete !== null && !this.#incomplete.complete;
@@ -125,20 +134,21 @@ export class RequestQueue {
     response.on('close', finishRequest);
   }
 
-  /** Queues a request. The first one beyond `MAX_WAITING` is rejected when it is next, which ends the connection. */
-  enqueue(request: IncomingMessage, start: () => void, reject: () => void): void {
+  /** Queues a request. */
+  enqueue(request: IncomingMessage, start: () => void): void {
     (request as QueuedRequest).isWaiting = true;
     // The request's body is not read until the request starts. Node continues to read after a request without one: what waits is counted.
     this.socket.pause();
-    const isFull = this.#count >= MAX_WAITING;
-    if (this.#count > MAX_WAITING) this.reserve(request, sizeOf(request));
-    else this.#add(request, isFull ? reject : start, true);
+    this.#add(request, sizeOf(request), start, true);
   }
 
-  /** Queues what ends the reading of requests, an upgrade or malformed bytes; on an idle connection it starts at once. */
-  enqueueLast(request: IncomingMessage, start: () => void): void {
+  /**
+   * Queues what ends the reading of requests, an upgrade or malformed bytes, with the bytes behind it that have been read; on an
+   * idle connection it starts at once.
+   */
+  enqueueLast(request: IncomingMessage, start: () => void, bytesBehind = 0): void {
     if (this.isIdle) start();
-    else this.#add(request, start, false);
+    else this.#add(request, sizeOf(request) + bytesBehind, start, false);
   }
 
   /** Replaces the newest request, whose body is malformed, if it is still waiting; returns whether it was. */
@@ -177,10 +187,8 @@ export class RequestQueue {
     return this.#pending?.length ?? 0;
   }
 
-  #add(request: IncomingMessage, start: () => void, resumesReading: boolean): void {
-    const bytes = sizeOf(request);
+  #add(request: IncomingMessage, bytes: number, start: () => void, resumesReading: boolean): void {
     if (!this.#pending) {
-      skipStackTraces(this.socket);
       // The timer would keep the requests in memory, uncounted.
       this.socket.once('close', () => clearTimeout(this.#pause));
     }
@@ -194,24 +202,32 @@ function sizeOf({ rawHeaders, url = '' }: IncomingMessage): number {
   return rawHeaders.reduce((size, text) => size + text.length, REQUEST_BYTES + url.length);
 }
 
-/** Skips the stack traces of the errors with which Node destroys the requests of a connection that closes: most of their cost. */
-function skipStackTraces(socket: Socket): void {
-  let limit = 0;
-  socket.prependListener('close', () => {
-    limit = Error.stackTraceLimit;
-    Error.stackTraceLimit = 0;
-  });
-  socket.on('close', () => {
-    Error.stackTraceLimit = limit;
-  });
-}
-
 /** The queue is stored on the socket itself: in V8, the cost of a WeakMap grows with the number of connections. */
 const key = Symbol('requests');
 type QueueSocket = Socket & { [key]?: RequestQueue };
 
 export function attachRequestQueue(socket: Socket, queue: RequestQueue): void {
   (socket as QueueSocket)[key] = queue;
+}
+
+/** What Node's parser calls for each request once its headers are complete; 2 means an upgrade, at which the parser stops. */
+type OnIncoming = (request: IncomingMessage, shouldKeepAlive: boolean) => number;
+const UPGRADES = 2;
+
+/**
+ * Stops the parser at a request for which the connection's queue has no room, as if it offered an upgrade: the request is passed to
+ * the `upgrade` listener with the unparsed bytes behind it, and can be replayed into the server when its turn comes. Node itself
+ * parses all that it has read.
+ */
+export function stopParsingWhenFull(socket: Socket, queue: RequestQueue): void {
+  const { parser } = socket as Socket & { parser?: { onIncoming: OnIncoming } | null };
+  if (!parser) return;
+  const { onIncoming } = parser;
+  parser.onIncoming = (request, shouldKeepAlive) => {
+    if (!queue.isFull) return onIncoming(request, shouldKeepAlive);
+    (request as IncomingMessage & { upgrade: boolean }).upgrade = true;
+    return UPGRADES;
+  };
 }
 
 /** Null for a connection that was rejected. */

@@ -7,10 +7,10 @@ import type { ConnectionBuffers } from './connectionbuffers.ts';
 import { ConnectionLimit, tooMany } from './connectionlimit.ts';
 import type { AddCorsHeaders } from './cors.ts';
 import { createResponseClass } from './countedresponse.ts';
-import { attachRequestQueue, QueuedRequest, RequestQueue, requestQueueOf } from './pipelining.ts';
+import { attachRequestQueue, QueuedRequest, RequestQueue, requestQueueOf, stopParsingWhenFull } from './pipelining.ts';
 import { checkHead, findHeadersFault, MAX_HEADERS } from './requesthead.ts';
 import { answerClientError, answerRaw, destroyOnError, rejectRequest } from './serverfaults.ts';
-import { isOfferIgnored, isWebSocket, replayWithoutUpgrade, type Upgrade, upgradeOptions } from './upgradeoffer.ts';
+import { isOfferIgnored, isWebSocket, replay, type Upgrade, upgradeOptions } from './upgradeoffer.ts';
 
 const timeouts = {
   /** For all headers, from the opening of the connection or its last request. */
@@ -80,10 +80,14 @@ export function createHttpServer(dependencies: ServerDependencies): Server {
   server.on('drop', onRefusedConnection);
   const reserve = (request: IncomingMessage, bytes: number) => buffers.reserve(request.socket, addresses.of(request), bytes);
   server.on('connection', (socket) => {
-    // A connection whose request is replayed (see `replayWithoutUpgrade`) has been counted.
-    if (requestQueueOf(socket)) return;
+    // A connection whose request is replayed (see `replay`) has been counted.
+    const known = requestQueueOf(socket);
+    if (known) return stopParsingWhenFull(socket, known);
     const isProxied = addresses.isProxy(socket);
-    if (limit.accept(socket, isProxied)) attachRequestQueue(socket, new RequestQueue(socket, isProxied, reserve));
+    if (!limit.accept(socket, isProxied)) return;
+    const queue = new RequestQueue(socket, isProxied, reserve);
+    attachRequestQueue(socket, queue);
+    stopParsingWhenFull(socket, queue);
   });
   const onRequest = createRequestListener({ limit, handler, addCorsHeaders });
   server.on('request', onRequest);
@@ -114,16 +118,11 @@ function createRequestListener({ limit, handler, addCorsHeaders }: ListenerDepen
   return (request, response) => {
     const queue = requestQueueOf(request.socket);
     if (queue?.isIdle) serve(request, response);
-    else
-      queue?.enqueue(
-        request,
-        () => serve(request, response),
-        () => reject(response, tooMany(), true),
-      );
+    else queue?.enqueue(request, () => serve(request, response));
   };
 }
 
-/** Starts an upgrade when the requests before it have been answered. */
+/** Starts an upgrade, or replays a request that has none, when the requests before it have been answered. */
 function createUpgradeListener(server: Server, limit: ConnectionLimit, upgrade: Upgrade) {
   const start = (request: IncomingMessage, socket: Socket, head: Buffer): void => {
     const fault = findHeadersFault(request) ?? checkHead(request);
@@ -132,12 +131,12 @@ function createUpgradeListener(server: Server, limit: ConnectionLimit, upgrade: 
     // The upgrade listens for errors itself.
     socket.off('error', destroyOnError);
     if (isWebSocket(request)) upgrade(request, socket, head);
-    else replayWithoutUpgrade(server, request, socket, head);
+    else replay(server, request, socket, head);
   };
   return (request: IncomingMessage, stream: Duplex, head: Buffer): void => {
     const socket = stream as Socket;
     socket.on('error', destroyOnError);
-    requestQueueOf(socket)?.enqueueLast(request, () => start(request, socket, head));
+    requestQueueOf(socket)?.enqueueLast(request, () => start(request, socket, head), head.length);
   };
 }
 

@@ -32,16 +32,18 @@ export const isOfferIgnored = (request: IncomingMessage): boolean =>
 export const upgradeOptions = { shouldUpgradeCallback: (request: IncomingMessage) => !isOfferIgnored(request) };
 
 /**
- * Replays a request into the server without its offer of another protocol, which a server may ignore (RFC 9110, §7.8): Node
- * treats every offer as an upgrade, and stops reading the connection after the headers.
+ * Replays a request at which the parser has stopped into the server, without its offer of another protocol, if it has one. A server
+ * may ignore an offer (RFC 9110, §7.8), but Node treats every one as an upgrade, and stops reading the connection after the headers.
  */
-export function replayWithoutUpgrade(server: Server, request: IncomingMessage, socket: Socket, rest: Buffer): void {
+export function replay(server: Server, request: IncomingMessage, socket: Socket, rest: Buffer): void {
   const lines = [`${request.method} ${request.url} HTTP/${request.httpVersion}`];
   for (let index = 0; index < request.rawHeaders.length; index += 2) {
     const [name = '', value = ''] = request.rawHeaders.slice(index, index + 2);
     const replayed = withoutUpgrade(name.toLowerCase(), value);
     if (replayed !== null) lines.push(`${name}: ${replayed}`);
   }
+  // The server does not stop the timer of an idle connection that it has handed over.
+  socket.setTimeout(0);
   socket.unshift(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), rest]));
   server.emit('connection', socket);
 }
