@@ -1,6 +1,7 @@
-import { getIntrospectionQuery } from 'graphql';
+import { getIntrospectionQuery, ValidationContext } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { KeyedSemaphore } from '../src/kernel/semaphore.ts';
+import { Turns } from '../src/kernel/turns.ts';
 import { startApp, type TestApp } from './support/app.ts';
 
 let app: TestApp;
@@ -71,13 +72,34 @@ it('introspection is not repeated under other names', async () => {
     for (let time = 0; time < 2; time += 1) expect((await ask(query, {}, {})).json).toEqual(refused);
 });
 
-it('introspection costs enough to be executed one at a time for each client', async () => {
+it('introspection costs enough to be executed one at a time for each user, and for all clients without a credential', async () => {
   expect((await ask('{ __schema { types { name } } }')).json.extensions).toEqual(costOf(2_001));
   expect((await ask('{ __type(name: "Query") { name } viewer { id } }')).json.extensions).toEqual(costOf(203));
   const acquire = vi.spyOn(KeyedSemaphore.prototype, 'acquire');
   await app.graphql(getIntrospectionQuery(), {}, { as: null });
-  expect(acquire.mock.calls.map(([owner]) => owner)).toContain('127.0.0.1');
+  expect(acquire.mock.calls.map(([owner]) => owner)).toContain('anonymous');
   acquire.mockRestore();
+});
+
+it('clients without a credential share their turns to have documents checked: one of them may have many addresses', async () => {
+  const take = vi.spyOn(Turns.prototype, 'take');
+  const query = `{ ${'viewer { id } '.repeat(20)}}`;
+  await app.graphql(`${query} # 1`, {}, { as: null });
+  await app.graphql(`${query} # 2`, {}, {});
+  expect(take.mock.calls).toEqual([['anonymous'], [expect.stringMatching(/^[0-9a-f-]{36}$/)]]);
+  take.mockRestore();
+});
+
+it('a document has at most 500 fields, which is known before they are compared with each other', async () => {
+  const validating = vi.spyOn(ValidationContext.prototype, 'getSchema');
+  const { json } = await ask(`{ ${'viewer { id } '.repeat(251)}}`, {}, {});
+  expect(json.errors).toEqual([
+    { message: 'The document is too large: breadth 502, at most 500.', extensions: { code: 'invalid_request' } },
+  ]);
+  expect(validating).not.toHaveBeenCalled();
+  expect((await ask(`{ ${'viewer { id } '.repeat(250)}}`, {}, {})).json.errors).toBeUndefined();
+  expect(validating).toHaveBeenCalled();
+  validating.mockRestore();
 });
 
 it('tools may ask first what the introspection has: Apollo Kotlin downloads no schema otherwise', async () => {

@@ -201,6 +201,62 @@ it.each([
   expect(listeners).toBeLessThan(8);
 });
 
+it.each([
+  ['requests that have not been parsed', requests(40, 1)],
+  ['an offer of another protocol', 'GET /1 HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n'],
+])('a response in front of %s is told when its connection accepts more', async (_which, behind) => {
+  const part = Buffer.alloc(4 * 2 ** 20);
+  const { wire } = await open({
+    async handler(request, response) {
+      if (numberOf(request) > 0) return void answer(response, 'x');
+      response.writeHead(200, { 'Content-Length': 2 * part.length });
+      await sleep(50);
+      if (!response.write(part)) await once(response, 'drain');
+      response.end(part);
+    },
+  });
+  wire.write(requests(1) + behind);
+  expect((await wire.receive(2)).map(({ body }) => body.length)).toContain(2 * part.length);
+});
+
+it('a request that is parsed later is answered as it would be in any other place, and so are those behind it', async () => {
+  const { wire } = await open({ handler: (request, response) => void answer(response, request.headers.host ?? 'none') });
+  const strange = 'GET /x HTTP/1.1\r\n\r\n';
+  for (const place of [3, 17, 30]) {
+    const before = (await wire.receive(0)).length;
+    wire.write(requests(place) + strange + requests(10));
+    const hosts = (await wire.receive(before + place + 11)).slice(before).map(({ body }) => body);
+    expect(hosts).toEqual([...Array(place).fill('x'), 'none', ...Array(10).fill('x')]);
+  }
+});
+
+it('closing all connections closes those that are not being read, too', async () => {
+  const { wire, server } = await open({ handler: (request, response) => void (numberOf(request) < 0 && response.end()) });
+  wire.write(requests(30));
+  await once(server, 'upgrade');
+  const closed = new Promise((resolve) => server.close(resolve));
+  server.closeAllConnections();
+  await closed;
+  await wire.closed();
+  expect(await wire.receive(1)).toEqual([]);
+});
+
+it('what may be read behind an offer of another protocol that waits is counted', async () => {
+  const { wire, server, buffers } = await open({ handler: (request, response) => void (numberOf(request) < 0 && response.end()) });
+  wire.write(`${requests(1)}GET /1 HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n`);
+  await once(server, 'upgrade');
+  wire.write(Buffer.alloc(300_000));
+  await expect.poll(() => buffers.bytes).toBeGreaterThan(64 * 1024);
+});
+
+it('a large body that nobody reads yet is counted', async () => {
+  const { wire, buffers } = await open({ handler: (request, response) => void (numberOf(request) < 0 && response.end()) });
+  wire.write(`POST /0 HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n${'x'.repeat(40_000)}`);
+  await expect.poll(() => buffers.bytes).toBeGreaterThanOrEqual(40_000);
+  wire.socket.destroy();
+  await expect.poll(() => buffers.bytes).toBe(0);
+});
+
 it('a connection whose client goes while most of its requests are unparsed leaves nothing behind', async () => {
   let going: (() => void) | undefined;
   const { wire, server, buffers } = await open({

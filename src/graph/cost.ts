@@ -15,9 +15,9 @@ import { getOrInsert } from '../kernel/map.ts';
  * The limits of a client's document. A field costs one; the fields below a page cost as many times as the page has items. A
  * document without lists in lists passes with the largest pages at the full breadth.
  */
-const limits = { depth: 20, breadth: 500, complexity: 50_000 };
+export const LIMITS = { depth: 20, breadth: 500, complexity: 50_000 };
 
-export const MAX_COST = limits.complexity;
+export const MAX_COST = LIMITS.complexity;
 
 interface Sizes {
   readonly first?: number | null;
@@ -120,6 +120,11 @@ function dependsOnVariables(schema: GraphQLSchema, document: DocumentNode): bool
   return isDependent;
 }
 
+/** The message for a document that is beyond a limit. */
+export function tooLarge(limit: keyof typeof LIMITS, measured: number): string {
+  return `The document is too large: ${limit} ${measured}, at most ${LIMITS[limit]}.`;
+}
+
 function checkCost(
   schema: GraphQLSchema,
   document: DocumentNode,
@@ -129,8 +134,8 @@ function checkCost(
   try {
     const counted = complexityFromQuery(document, { schema, variables: { ...variables } });
     const measured = { ...counted, complexity: counted.complexity + introspectionCost };
-    const limit = (['depth', 'breadth', 'complexity'] as const).find((name) => measured[name] > limits[name]);
-    const exceeded = limit ? `The document is too large: ${limit} ${measured[limit]}, at most ${limits[limit]}.` : null;
+    const limit = (['depth', 'breadth', 'complexity'] as const).find((name) => measured[name] > LIMITS[name]);
+    const exceeded = limit ? tooLarge(limit, measured[limit]) : null;
     return { cost: measured.complexity, exceeded };
   } catch (failure) {
     // A nullable variable is valid in a non-null position with a default, and may still be null.

@@ -26,5 +26,5 @@ async function pauseAfterTurn(): Promise<void> {
   if (tookMs >= 1) await sleep(tookMs);
 }
 
-/** The turns of this process, by user, or by client address without one. */
+/** The turns of this process, by user; clients without a credential have them together. */
 export const turns = new Turns();

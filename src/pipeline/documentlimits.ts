@@ -1,6 +1,7 @@
 import { maxAliasesPlugin } from '@escape.tech/graphql-armor-max-aliases';
-import { Lexer, Source, TokenKind } from 'graphql';
+import { type DocumentNode, Lexer, Source, TokenKind, visit } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
+import { LIMITS, tooLarge } from '../graph/cost.ts';
 import { exceedsDepth, MAX_REQUEST_DEPTH } from '../kernel/depth.ts';
 import { Fault } from '../kernel/fault.ts';
 import { toGraphqlError } from './mask.ts';
@@ -26,11 +27,21 @@ export function limitDocuments(): Plugin[] {
           const text = typeof source === 'string' ? source : source.body;
           const excess = exceedsLines(text) ? `The document has more than ${MAX_LINES} lines.` : findExcess(text);
           if (excess) throw toGraphqlError(Fault.invalidRequest(excess));
-          return parseFn(source, options);
+          const document = parseFn(source, options) as DocumentNode;
+          const fields = countFields(document);
+          if (fields > LIMITS.breadth) throw toGraphqlError(Fault.invalidRequest(tooLarge('breadth', fields)));
+          return document;
         });
       },
     },
   ];
+}
+
+/** The fields that are written in a document. Validation compares each with all others of its name at the same place. */
+function countFields(document: DocumentNode): number {
+  let fields = 0;
+  visit(document, { Field: () => void (fields += 1) });
+  return fields;
 }
 
 function exceedsLines(text: string): boolean {

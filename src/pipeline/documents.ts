@@ -10,8 +10,8 @@ const MAX_OPEN_CHARACTERS = 1_000_000;
 const MAX_OPEN_CHARACTERS_OF_USER = 64 * 1024;
 
 const MAX_RECENT_CHARACTERS = 32 * 1024;
-/** A document up to this size is parsed and validated within a few milliseconds. */
-const SHORT_CHARACTERS = 1_000;
+/** A document up to this size is parsed and validated within a millisecond or two, however often it repeats a field. */
+const SHORT_CHARACTERS = 256;
 
 /** A cache of valid documents by their text: those used most recently, and those of open subscriptions. */
 export class ValidDocuments {

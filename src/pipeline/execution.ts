@@ -31,12 +31,12 @@ export function executeWithGraphqlJs(): Plugin<OperationContext> {
 /** The cost above which a client's operations run one at a time, because each of them blocks the event loop for long. */
 const COSTLY = 1_000;
 const MIN_PAUSE_MS = 5;
-/** The pauses after the costly operations of each user, or client address without one, of which one is executed at a time. */
+/** The pauses after the costly operations of each user, and of all clients without a credential, of which one is executed at a time. */
 const pauses = new Pauses();
 
 async function executeWithPermit(args: ExecutionArgs): Promise<ExecutionResult> {
   const context = args.contextValue as OperationContext;
-  const owner = context.exchange?.owner ?? context.viewer?.userId ?? '';
+  const owner = context.exchange?.turnOwner ?? context.viewer?.userId ?? '';
   const permit = context.services.costlySemaphore.acquire(owner, () => 0);
   try {
     if (permit.acquired) {

@@ -10,8 +10,8 @@ export interface ErrorRecorder {
 
 /** The request of an operation over HTTP. */
 interface OperationExchange extends ErrorRecorder {
-  /** The user, or the client address without one. */
-  readonly owner: string;
+  /** The user; without one, all clients without a credential together. */
+  readonly turnOwner: string;
   operation: string | null;
   /** The client's name for it. */
   operationName: string | null;

@@ -11,7 +11,7 @@ import type { PipelineSteps } from '../../pipeline/operation.ts';
 import type { Pipeline } from '../../pipeline/pipeline.ts';
 import { findText, type TrustedDocuments } from '../../pipeline/trusted.ts';
 import { type Accepted, readAccept } from '../http/accept.ts';
-import { isSmallBody } from '../http/body.ts';
+import { isSmallBody } from '../http/bodyheaders.ts';
 import { sendCompressed } from '../http/compress.ts';
 import { type ContextDependencies, openContext } from '../http/context.ts';
 import { type EventStreams, whenTaken } from '../http/eventstreams.ts';
@@ -62,7 +62,7 @@ export function createGraphqlHandler(dependencies: ContextDependencies & { pipel
     } else {
       const parameters = readQueryString(request.url ?? '');
       checkParameters(parameters);
-      await documents.takeTurn(exchange.owner, parameters.get('query') ?? '');
+      await documents.takeTurn(exchange.turnOwner, parameters.get('query') ?? '');
     }
     setHeaders(response);
     const { mediaType, canStream } = accepted;
@@ -105,7 +105,7 @@ export function createGraphqlHandler(dependencies: ContextDependencies & { pipel
     moveJsonPart(body, 'variables');
     if (Object.keys(body).length === 0) throw Fault.invalidRequest('The body must name a `query`.');
     rejectDocumentId(Object.hasOwn(body, 'documentId'));
-    if (typeof body.query === 'string') await documents.takeTurn(exchange.owner, body.query);
+    if (typeof body.query === 'string') await documents.takeTurn(exchange.turnOwner, body.query);
     const operation = request.url === '/graphql' ? readOperation(body) : null;
     if (operation && mediaType) {
       const enveloped = getEnveloped({ exchange, responseForm: 'single', openContext: () => context });

@@ -7,6 +7,7 @@ import { FairLimit } from '../../kernel/fairlimit.ts';
 import { Fault } from '../../kernel/fault.ts';
 import { countParts } from '../../kernel/jsonscan.ts';
 import { turns } from '../../kernel/turns.ts';
+import { declaresBody, isSmallBody, SMALL_BYTES } from './bodyheaders.ts';
 import { requestQueueOf } from './pipelining.ts';
 import { readPath } from './url.ts';
 
@@ -29,6 +30,8 @@ export type JsonObject = Readonly<Record<string, unknown>>;
 interface BodyOwner {
   /** The user, or without one the client address. */
   readonly owner: string;
+  /** Whose turn the parsing of the body takes. */
+  readonly turnOwner: string;
   /** The size of the decompressed body, in bytes, once it has been read. */
   bodyBytes: number;
 }
@@ -51,7 +54,7 @@ export async function readJsonObject(request: IncomingMessage, response: ServerR
       try {
         if (response.destroyed) throw explainFailure(false);
         const bytes = await decode(encoding, body.bytes);
-        await turns.take(owner.owner);
+        await turns.take(owner.turnOwner);
         resolve(parseObject(request, bytes, owner));
         if (bytes.length <= SMALL_BYTES) return;
       } catch (failure) {
@@ -88,15 +91,6 @@ function whenWritten(response: ServerResponse): Promise<void> {
     };
     response.once('prefinish', finish).once('close', finish);
   });
-}
-
-/** A body up to this size mostly arrives with the headers: the limit on connections bounds the memory of such bodies. */
-const SMALL_BYTES = 16 * 1024;
-
-/** Whether the headers declare a small body that is not compressed. */
-export function isSmallBody({ headers }: IncomingMessage): boolean {
-  const isPlain = headers['transfer-encoding'] === undefined && headers['content-encoding'] === undefined;
-  return isPlain && Number(headers['content-length'] ?? 0) <= SMALL_BYTES;
 }
 
 const decoders = new Map([
@@ -167,11 +161,6 @@ function readBody(request: IncomingMessage): Promise<Body> {
       resolve({ bytes: held.subarray(0, length), release });
     });
   });
-}
-
-/** Whether the headers declare a body that is not empty. */
-export function declaresBody({ headers }: IncomingMessage): boolean {
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
 function explainFailure(isTooLarge: boolean): Fault {

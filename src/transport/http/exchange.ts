@@ -115,6 +115,14 @@ export class Exchange {
     return this.viewer?.userId ?? this.clientAddress;
   }
 
+  /**
+   * The owner whose turn it is when work of the request blocks the event loop: the user, or all clients without a credential together,
+   * as one of them may have many addresses.
+   */
+  get turnOwner(): string {
+    return this.viewer?.userId ?? 'anonymous';
+  }
+
   /** Scheme, host and port as the client knows them. */
   get origin(): string {
     return this.dependencies.config.publicUrl ?? requestOrigin(this.request, this.dependencies.addresses);

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { refreshViewer } from '../../access/viewer.ts';
 import { recordDuration } from '../../kernel/duration.ts';
-import { declaresBody, isSmallBody } from './body.ts';
+import { declaresBody, isSmallBody } from './bodyheaders.ts';
 import type { ContextDependencies } from './context.ts';
 import { type Exchange, exchangeOf, type Middleware } from './exchange.ts';
 

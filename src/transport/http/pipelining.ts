@@ -2,6 +2,7 @@ import { IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { statusByCode } from '../../kernel/fault.ts';
 import { runInNextIteration } from '../../kernel/iteration.ts';
+import { isSmallBody } from './bodyheaders.ts';
 
 /**
  * The most pipelined requests that wait on one connection before the parser stops. A read from the network may contain more than a
@@ -69,15 +70,22 @@ export class QueuedRequest extends IncomingMessage {
   }
 
   override resume(): this {
+    this.#releaseChunks();
+    return super.resume();
+  }
+
+  #releaseChunks(): void {
     if (this.#reserved > 0) requestQueueOf(this.socket)?.reserve(this, -this.#reserved);
     this.#reserved = 0;
-    return super.resume();
   }
 
   #countChunk({ length }: Buffer): void {
     this.#unreadChunks += 1;
-    const bytes = (this.isWaiting ? length : 0) + (this.#unreadChunks > MAX_UNCOUNTED_CHUNKS ? CHUNK_BYTES : 0);
+    // A small body is read before its request waits for others of its user.
+    const isHeld = this.isWaiting || !isSmallBody(this);
+    const bytes = (isHeld ? length : 0) + (this.#unreadChunks > MAX_UNCOUNTED_CHUNKS ? CHUNK_BYTES : 0);
     if (bytes === 0) return;
+    if (this.#reserved === 0) this.once('close', () => this.#releaseChunks());
     this.#reserved += bytes;
     requestQueueOf(this.socket)?.reserve(this, bytes);
   }

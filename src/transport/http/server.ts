@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import { type IncomingMessage, type RequestListener, Server, type ServerOptions, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { Fault } from '../../kernel/fault.ts';
@@ -66,7 +66,7 @@ export function createHttpServer(dependencies: ServerDependencies): Server {
     onRefused: onRefusedConnection,
     onUntrustedProxy,
   });
-  const server = createServer({
+  const server = new TrackingServer({
     ...timeouts,
     keepAliveTimeout: config.trustedProxies.length > 0 ? KEEP_ALIVE_BEHIND_PROXIES_MS : KEEP_ALIVE_MS,
     ...upgradeOptions,
@@ -99,6 +99,24 @@ export function createHttpServer(dependencies: ServerDependencies): Server {
   return server;
 }
 
+/** A server that closes all of its connections, also those that it has handed over. Node's own knows only those that it reads requests from. */
+class TrackingServer extends Server {
+  readonly #open = new Set<Socket>();
+
+  constructor(options: ServerOptions<typeof IncomingMessage, typeof ServerResponse<IncomingMessage>>) {
+    super(options as ServerOptions);
+    this.on('connection', (socket: Socket) => {
+      if (this.#open.has(socket)) return;
+      this.#open.add(socket);
+      socket.once('close', () => this.#open.delete(socket));
+    });
+  }
+
+  override closeAllConnections(): void {
+    for (const socket of this.#open) socket.destroy();
+  }
+}
+
 interface ListenerDependencies extends Pick<ServerDependencies, 'handler' | 'addCorsHeaders'> {
   readonly limit: ConnectionLimit;
 }
@@ -125,19 +143,37 @@ function createRequestListener({ limit, handler, addCorsHeaders }: ListenerDepen
 /** Starts an upgrade, or replays a request that has none, when the requests before it have been answered. */
 function createUpgradeListener(server: Server, limit: ConnectionLimit, upgrade: Upgrade) {
   const start = (request: IncomingMessage, socket: Socket, head: Buffer): void => {
+    socket.off('drain', forwardDrain);
+    if (!isWebSocket(request)) {
+      socket.off('error', destroyOnError);
+      return replay(server, request, socket, head);
+    }
     const fault = findHeadersFault(request) ?? checkHead(request);
     if (fault) return answerRaw(socket, fault);
-    if (isWebSocket(request) && !limit.countProxied(request, socket)) return answerRaw(socket, tooMany());
+    if (!limit.countProxied(request, socket)) return answerRaw(socket, tooMany());
     // The upgrade listens for errors itself.
     socket.off('error', destroyOnError);
-    if (isWebSocket(request)) upgrade(request, socket, head);
-    else replay(server, request, socket, head);
+    upgrade(request, socket, head);
   };
   return (request: IncomingMessage, stream: Duplex, head: Buffer): void => {
     const socket = stream as Socket;
     socket.on('error', destroyOnError);
-    requestQueueOf(socket)?.enqueueLast(request, () => start(request, socket, head), head.length);
+    socket.on('drain', forwardDrain);
+    // Behind an offer Node goes on reading, until its buffer is full.
+    const readAhead = request.headers.upgrade === undefined ? 0 : READ_BYTES;
+    requestQueueOf(socket)?.enqueueLast(request, () => start(request, socket, head), head.length + readAhead);
   };
+}
+
+/** Node reads at most so much at once. */
+const READ_BYTES = 64 * 1024;
+
+/**
+ * Notifies the response that is being sent that its connection accepts more. Node does that only until it has handed over the
+ * connection, although earlier requests may not have been answered yet.
+ */
+function forwardDrain(this: Socket & { readonly _httpMessage?: ServerResponse | null }): void {
+  this._httpMessage?.emit('drain');
 }
 
 /** Portico is not a proxy: CONNECT is answered 404. Without a listener Node would close the connection without a response. */

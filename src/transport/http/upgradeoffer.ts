@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { declaresBody } from './body.ts';
+import { declaresBody } from './bodyheaders.ts';
 
 export type Upgrade = (request: IncomingMessage, socket: Socket, head: Buffer) => void;
 
@@ -42,6 +42,8 @@ export function replay(server: Server, request: IncomingMessage, socket: Socket,
     const replayed = withoutUpgrade(name.toLowerCase(), value);
     if (replayed !== null) lines.push(`${name}: ${replayed}`);
   }
+  // The client has closed its side: nothing can be put back, and Node does not answer such a client either.
+  if (socket.readableEnded) return void socket.end();
   // The server does not stop the timer of an idle connection that it has handed over.
   socket.setTimeout(0);
   socket.unshift(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), rest]));
