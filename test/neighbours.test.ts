@@ -180,9 +180,7 @@ it('live events that are slow to render leave half of the time to others', async
     const startedAt = performance.now();
     begins.push(startedAt);
     while (performance.now() - startedAt < slowMs);
-    const text = render.apply(this, args);
-    this.isSlow = true;
-    return text;
+    return render.apply(this, args);
   };
   closers.push(() => Object.assign(EventRenderer.prototype, { render }));
   const input = { organizationId, projectId, kind: 'test', severity: 'info', title: 't' };

@@ -1,5 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextImmediate, setTimeout as sleep } from 'node:timers/promises';
+import pLimit from 'p-limit';
 import { expect, it } from 'vitest';
+import { MemoryBudget } from '../src/kernel/memorybudget.ts';
+import { Hub } from '../src/notifications/hub.ts';
 import { Throttle } from '../src/notifications/throttle.ts';
 
 it('lets a busy project go on after its longest pause, however often others broadcast', async () => {
@@ -18,4 +21,41 @@ it('lets a busy project go on after its longest pause, however often others broa
   isOver = true;
   clearInterval(announcing);
   await others;
+});
+
+/** A database with one entry in the log, which is found with the second query. */
+function openLog() {
+  const answers = [[], [{ sequence: 1, id: 'one', bytes: 10, hasNext: false, isContinued: true }]];
+  return { query: async () => answers.shift() ?? [] };
+}
+
+it('slow subscribers of several projects leave time to other work, as those of one do', async () => {
+  const throttle = new Throttle();
+  const [projects, subscribers, slowMs] = [5, 20, 3];
+  let notified = 0;
+  for (let index = 0; index < projects; index += 1) {
+    const hub = new Hub({
+      database: openLog() as never,
+      projectId: String(index),
+      throttle,
+      windows: new MemoryBudget(2 ** 20),
+      limitRefreshes: pLimit(1),
+      onFailure: (failure) => expect(failure).toBeUndefined(),
+      onReplaced: () => {},
+      onEmpty: () => {},
+    });
+    await hub.open();
+    const notify = () => {
+      for (const startedAt = performance.now(); performance.now() - startedAt < slowMs; );
+      notified += 1;
+    };
+    for (let follower = 0; follower < subscribers; follower += 1) hub.follow('user', { notify, end: () => {}, goBack: () => {} });
+    hub.requestBatch();
+  }
+  const turns: number[] = [];
+  for (let last = 0; notified < projects * subscribers; last = notified) {
+    await nextImmediate();
+    turns.push(notified - last);
+  }
+  expect(Math.max(...turns)).toBeLessThanOrEqual(2);
 });

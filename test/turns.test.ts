@@ -1,4 +1,4 @@
-import { setImmediate as nextImmediate } from 'node:timers/promises';
+import { setImmediate as nextImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { Source } from '../src/graph/source.ts';
 import { runInNextIteration } from '../src/kernel/iteration.ts';
@@ -69,14 +69,14 @@ it('a turn that took long is followed by a pause as long', async () => {
 
 /** A source that has one event. */
 class OneEvent extends Source {
-  #events = [{}];
+  readonly events = [{}];
 
   constructor(readonly owner: string) {
     super();
   }
 
   override read(): object | null {
-    return this.#events.pop() ?? null;
+    return this.events.pop() ?? null;
   }
 }
 
@@ -117,10 +117,56 @@ it.each([
   { isSlow: true, rounds: ['a', 'b', 'c'] },
   { isSlow: false, rounds: ['abc'] },
 ])('the sockets of a user get events that are rendered slowly one after another: $isSlow', async ({ isSlow, rounds }) => {
-  const connection = { isOpen: true, hasPendingBytes: false, write: () => true };
-  const renderer = { isSlow, render: () => Buffer.from('{}') };
+  const connection = { isOpen: true, hasPendingBytes: false, write: () => true, afterWriting: () => {} };
+  let took = isSlow ? 2 : 0;
+  const renderer = {
+    render() {
+      for (const startedAt = performance.now(); performance.now() - startedAt < took; );
+      return Buffer.from('{}');
+    },
+  };
   const envelope = { head: () => '', tail: '' };
-  const write = () => () =>
-    new Delivery(connection as never, new OneEvent('sockets'), renderer as never, { envelope: envelope as never, onEnd: null }).writeNext();
-  expect(await recordRounds({ a: write(), b: write(), c: write() })).toEqual(rounds);
+  const write = async () => {
+    const source = new OneEvent('sockets');
+    const delivery = new Delivery(connection as never, source, renderer as never, { envelope: envelope as never, onEnd: null });
+    delivery.onReadable();
+    await sleep(20);
+    source.events.push({});
+    return () => delivery.writeNext();
+  };
+  const [a, b, c] = [await write(), await write(), await write()] as const;
+  took = 0;
+  expect(await recordRounds({ a, b, c })).toEqual(rounds);
+});
+
+it('a delivery whose events took long is not made within the call of whoever has told it, and one write of many ends after a moment', async () => {
+  const source = new OneEvent('sockets');
+  let rendered = 0;
+  const renderer = {
+    render() {
+      rendered += 1;
+      for (const startedAt = performance.now(); performance.now() - startedAt < 0.4; );
+      return Buffer.from('{}');
+    },
+  };
+  const waiting: Array<() => void> = [];
+  const connection = {
+    isOpen: true,
+    hasPendingBytes: false,
+    writeQueue: null,
+    write: () => true,
+    afterWriting: (callBack: () => void) => waiting.push(callBack),
+  };
+  const envelope = { head: () => '', tail: '' };
+  const delivery = new Delivery(connection as never, source, renderer as never, { envelope: envelope as never, onEnd: null });
+  for (let index = 0; index < 100; index += 1) source.events.push({});
+  delivery.onReadable();
+  expect(rendered).toBeLessThan(10);
+  expect(waiting).toHaveLength(1);
+  for (const deadline = Date.now() + 20_000; rendered < 101 && Date.now() < deadline; await sleep(1)) waiting.pop()?.();
+  expect(rendered).toBe(101);
+  for (const until = Date.now() + 100; Date.now() < until; await sleep(1)) waiting.pop()?.();
+  source.events.push({});
+  delivery.onReadable();
+  expect([rendered, waiting.length]).toEqual([101, 1]);
 });

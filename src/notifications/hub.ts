@@ -1,4 +1,5 @@
-import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate } from 'node:timers/promises';
+import type { LimitFunction } from 'p-limit';
 import { coalesceCalls } from '../kernel/coalesce.ts';
 import { getOrInsert } from '../kernel/map.ts';
 import type { Evictable, MemoryBudget } from '../kernel/memorybudget.ts';
@@ -36,6 +37,8 @@ interface Reader {
   state: ReadState | null;
   readonly followers: Set<Follower>;
   isRefreshing: boolean;
+  /** Whether a refresh waits for those of other readers. */
+  isQueued: boolean;
   /** Whether the state has to be read, or read again. */
   isStale: boolean;
 }
@@ -113,6 +116,8 @@ interface HubDependencies {
   readonly throttle: Throttle;
   /** The budget of the windows of all hubs. */
   readonly windows: MemoryBudget;
+  /** Limits the reads of states that concern all readers, of all hubs together. */
+  readonly limitRefreshes: LimitFunction;
   readonly onFailure: (failure: unknown) => void;
   /** Called when the log no longer has the entry at the hub's position. */
   readonly onReplaced: () => void;
@@ -152,8 +157,6 @@ export class Hub implements Evictable {
   #opening: Promise<void> | null = null;
   /** Whether a batch is being read or broadcast. */
   #isReading = false;
-  /** When subscribers may be notified again, after one that took long. */
-  #restsUntil = 0;
   readonly #readBatch = coalesceCalls(() => this.#read());
 
   constructor(private readonly dependencies: HubDependencies) {
@@ -163,9 +166,10 @@ export class Hub implements Evictable {
   /** Reads the end of the log as the hub's position, once; after a failure the next call tries again. */
   open(): Promise<void> {
     this.#opening ??= readEnd(this.dependencies.database, this.projectId).then(
-      ({ last, id }) => {
+      ({ last, id, prunedThrough }) => {
         this.position = last;
         this.#lastId = id;
+        this.#prunedThrough = prunedThrough;
         this.#remember();
       },
       (failure) => {
@@ -177,7 +181,7 @@ export class Hub implements Evictable {
   }
 
   follow(userId: string, subscriber: Subscriber): Follower {
-    const open = () => ({ userId, state: null, followers: new Set<Follower>(), isRefreshing: false, isStale: false });
+    const open = () => ({ userId, state: null, followers: new Set<Follower>(), isRefreshing: false, isQueued: false, isStale: false });
     const reader = getOrInsert<string, Reader>(this.#readers, userId, open);
     const follower = new Follower(this, reader, subscriber);
     reader.followers.add(follower);
@@ -234,6 +238,18 @@ export class Hub implements Evictable {
     if (!reader.isRefreshing) this.#refresh(reader).catch(this.dependencies.onFailure);
   }
 
+  /** Reads a state again when few of those of others are being read: what concerns all readers would take every connection to the database. */
+  #refreshInTurn(reader: Reader): void {
+    if (reader.isQueued) return;
+    reader.isQueued = true;
+    const refresh = async () => {
+      reader.isQueued = false;
+      reader.isStale = true;
+      if (!reader.isRefreshing && this.#readers.get(reader.userId) === reader) await this.#refresh(reader);
+    };
+    this.dependencies.limitRefreshes(refresh).catch(this.dependencies.onFailure);
+  }
+
   /** Ends a user's feeds whose last read state the database no longer has, as it went back. Their clients reconnect. */
   forget(userId: string): void {
     const reader = this.#readers.get(userId);
@@ -279,7 +295,7 @@ export class Hub implements Evictable {
     if (position > this.position) this.requestBatch(isStuck || this.#hasRoom());
     const hasPruned = prunedThrough > this.#prunedThrough;
     this.#prunedThrough = prunedThrough;
-    for (const { userId: id, isStale } of this.#readers.values()) if (hasPruned || isStale) this.refreshReadState(id);
+    for (const reader of this.#readers.values()) if (hasPruned || reader.isStale) this.#refreshInTurn(reader);
   }
 
   /** Whether the window has space, or half of the followers that keep up are in its newer half: the others still find their entries. */
@@ -325,27 +341,23 @@ export class Hub implements Evictable {
 
   /**
    * Notifies subscribers; those that keep up read what is new within the call. Other work runs in between: after a subscriber that took
-   * long, for as long as that took, also where entries and read states are broadcast at the same time.
+   * long, for as long as that took, also where other hubs, or entries and read states, broadcast at the same time.
    */
   async #notify(followers: Iterable<Follower>): Promise<void> {
-    await this.#rest();
+    const { throttle } = this.dependencies;
+    await throttle.rest();
     let startedAt = performance.now();
     for (const { subscriber } of followers) {
       subscriber.notify();
       const tookMs = performance.now() - startedAt;
       if (tookMs < BROADCAST_SLICE_MS) continue;
-      this.dependencies.throttle.recordTime(tookMs);
+      throttle.recordTime(tookMs);
       if (tookMs < SLOW_SLICE_MS) await setImmediate();
-      else this.#restsUntil = performance.now() + tookMs;
-      await this.#rest();
+      else throttle.beginRest(tookMs);
+      await throttle.rest();
       startedAt = performance.now();
     }
-    this.dependencies.throttle.recordTime(performance.now() - startedAt);
-  }
-
-  /** Resolves at the end of the rest, also where another broadcast extends it meanwhile. */
-  async #rest(): Promise<void> {
-    for (let leftMs: number; (leftMs = this.#restsUntil - performance.now()) > 0; ) await sleep(Math.ceil(leftMs));
+    throttle.recordTime(performance.now() - startedAt);
   }
 
   /** One state for all feeds that are ready; if one of them has missed too many single reads, for those that had the last state. */

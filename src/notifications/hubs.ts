@@ -1,3 +1,4 @@
+import pLimit from 'p-limit';
 import { FairLimit } from '../kernel/fairlimit.ts';
 import { Fault } from '../kernel/fault.ts';
 import { MemoryBudget } from '../kernel/memorybudget.ts';
@@ -12,6 +13,8 @@ import { Throttle } from './throttle.ts';
 const POLL_INTERVAL_MS = 750;
 /** Lagging feeds read the log themselves: if all did at once, they would take every connection to the database. */
 const LOG_QUERIES_AT_ONCE = 4;
+/** After retention, the read states of all readers of a project are read again. */
+const REFRESHES_AT_ONCE = 4;
 /** The bytes of the windows of all hubs. */
 const MAX_WINDOW_BYTES = 32 * 1024 * 1024;
 /** The bytes of the batches that lagging feeds have fetched and not delivered. */
@@ -28,6 +31,7 @@ export class Hubs {
   readonly #hubs = new Map<string, Hub>();
   readonly #throttle = new Throttle();
   readonly #windows = new MemoryBudget(MAX_WINDOW_BYTES);
+  readonly #limitRefreshes = pLimit(REFRESHES_AT_ONCE);
   readonly #stopListening: () => void;
   readonly #stopPolling: () => Promise<void>;
   #isClosed = false;
@@ -101,6 +105,7 @@ export class Hubs {
       projectId,
       throttle: this.#throttle,
       windows: this.#windows,
+      limitRefreshes: this.#limitRefreshes,
       onFailure: (failure) => this.dependencies.log.warn({ err: failure }, 'a read for the feeds failed: the next poll tries again'),
       onReplaced: () => {
         this.#mustVerify = true;

@@ -63,14 +63,21 @@ export interface LogCheckpoint {
   readonly id: string;
 }
 
-/** The last sequence of the project's log, with the id of its entry; null where retention has deleted it. */
-export async function readEnd(database: Database, projectId: string): Promise<{ last: number; id: string | null }> {
-  const [row] = await database.query<{ last: number; id: string | null }>`
-    SELECT log.last_sequence AS last, entry.id
+/** The end of a project's log. */
+interface LogEnd {
+  readonly last: number;
+  /** The id of the last entry; null where retention has deleted it. */
+  readonly id: string | null;
+  readonly prunedThrough: number;
+}
+
+export async function readEnd(database: Database, projectId: string): Promise<LogEnd> {
+  const [row] = await database.query<LogEnd>`
+    SELECT log.last_sequence AS last, entry.id, log.pruned_through AS "prunedThrough"
     FROM notification_logs AS log
     LEFT JOIN notifications AS entry ON entry.project_id = log.project_id AND entry.sequence = log.last_sequence
     WHERE log.project_id = ${projectId}::uuid`;
-  return row ?? { last: 0, id: null };
+  return row ?? { last: 0, id: null, prunedThrough: 0 };
 }
 
 /** The projects in which the number of a checkpoint is another entry's. */

@@ -14,6 +14,8 @@ const QUIET_MS = 15;
  */
 export class Throttle {
   #pausedUntil = 0;
+  /** When subscribers may be notified again, after one that took long. */
+  #restsUntil = 0;
 
   /** Resolves when the next broadcast may begin. `countAnnounced` returns the number of entries that were announced so far. */
   async wait(countAnnounced: () => number): Promise<void> {
@@ -26,6 +28,16 @@ export class Throttle {
       known = countAnnounced();
       await sleep(Math.min(pauseMs, QUIET_MS));
     } while (countAnnounced() > known);
+  }
+
+  /** Begins a rest: after a subscriber that took long, nobody is notified for as long as that took. */
+  beginRest(tookMs: number): void {
+    this.#restsUntil = performance.now() + tookMs;
+  }
+
+  /** Resolves at the end of the rest, also where another broadcast extends it meanwhile. */
+  async rest(): Promise<void> {
+    for (let leftMs: number; (leftMs = this.#restsUntil - performance.now()) > 0; ) await sleep(Math.ceil(leftMs));
   }
 
   /** Extends the pause by the time that a broadcast has taken. */

@@ -7,6 +7,10 @@ import type { EventRenderer } from './renderer.ts';
 
 /** A write ends with the event that reaches this size. */
 const MAX_WRITE_BYTES = 64 * 1024;
+/** The time after which a write ends with the event that it has reached. Most events are rendered within a twentieth of it. */
+const SLOW_MS = 1;
+/** How long a delivery counts as slow, so that fast events in between do not hide slow ones. */
+const SLOW_FOR_MS = 60_000;
 
 interface DeliveryOptions {
   readonly envelope: Envelope;
@@ -19,11 +23,13 @@ interface DeliveryOptions {
 /**
  * Delivers the events of a source to a connection as fast as its peer reads. While nothing is buffered for the peer, the
  * events in memory are sent at once, in one write. Otherwise the delivery waits in the connection's write queue, and
- * meanwhile reads and fetches nothing from the source.
+ * meanwhile reads and fetches nothing from the source. So does one whose events took long to render, as they may repeat a text under
+ * many aliases: each of its writes takes a turn of the source's owner.
  */
 export class Delivery implements Consumer, QueuedDelivery {
   #isQueued = false;
   #isWriting = false;
+  #slowUntil = Number.NEGATIVE_INFINITY;
   readonly #envelope: Envelope;
 
   readonly id: string;
@@ -46,7 +52,9 @@ export class Delivery implements Consumer, QueuedDelivery {
   onReadable(): void {
     if (this.#isWriting) return;
     if (this.source.isEnded) this.#finish();
-    else if (!this.#isQueued) this.#deliver();
+    else if (this.#isQueued) return;
+    else if (this.#isSlow) this.#enqueue();
+    else this.#deliver();
   }
 
   /** Ends the delivery without notifying its owner. */
@@ -57,7 +65,7 @@ export class Delivery implements Consumer, QueuedDelivery {
 
   async writeNext(): Promise<void> {
     if (this.source.needsFetch && !this.connection.hasPendingBytes) await this.source.fetch();
-    if (this.renderer.isSlow) await turns.take(this.source.owner);
+    if (this.#isSlow) await turns.take(this.source.owner);
     this.#isQueued = false;
     if (!this.source.isEnded) this.#deliver();
   }
@@ -69,6 +77,14 @@ export class Delivery implements Consumer, QueuedDelivery {
     if (isDone && !this.source.needsFetch) return;
     // Fetched events would stay in memory until the peer reads; they can be fetched from the log again.
     if (this.connection.hasPendingBytes) this.source.release();
+    this.#enqueue();
+  }
+
+  get #isSlow(): boolean {
+    return performance.now() < this.#slowUntil;
+  }
+
+  #enqueue(): void {
     this.#isQueued = true;
     WriteQueue.enqueue(this.connection, this);
   }
@@ -84,6 +100,7 @@ export class Delivery implements Consumer, QueuedDelivery {
   }
 
   #render(texts: Buffer[]): boolean {
+    const startedAt = performance.now();
     try {
       for (let size = 0; size < MAX_WRITE_BYTES; ) {
         const event = this.source.read();
@@ -91,6 +108,9 @@ export class Delivery implements Consumer, QueuedDelivery {
         const text = this.renderer.render(event, () => this.connection.openContext());
         texts.push(text);
         size += text.length;
+        if (performance.now() - startedAt <= SLOW_MS) continue;
+        this.#slowUntil = performance.now() + SLOW_FOR_MS;
+        return false;
       }
       return false;
     } catch (failure) {

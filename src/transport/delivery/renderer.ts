@@ -21,9 +21,6 @@ import { getOrInsert } from '../../kernel/map.ts';
 import { checkEventSize } from '../../pipeline/responselimits.ts';
 import { cacheText } from './texts.ts';
 
-/** Most events are rendered within a twentieth of it. */
-const SLOW_MS = 1;
-
 /** The source of a subscription's events, before they are executed; or the result with errors of the subscription itself. */
 export async function openSource(args: ExecutionArgs): Promise<Source | ExecutionResult> {
   const stream = await createSourceEventStream(args);
@@ -43,8 +40,6 @@ export type FormatResult = (result: ExecutionResult, context: Context) => string
 export class EventRenderer {
   readonly #args: Omit<ExecutionArgs, 'contextValue' | 'rootValue'>;
   readonly #texts = new WeakMap<object, Buffer>();
-  /** Whether the last event took long: an event may repeat a text under many aliases. */
-  isSlow = false;
 
   constructor(
     { schema, document, operationName, variableValues }: ExecutionArgs,
@@ -57,12 +52,10 @@ export class EventRenderer {
   render(event: Shareable, openContext: () => Context): Buffer {
     const cached = this.#texts.get(event);
     if (cached) return cached;
-    const startedAt = performance.now();
     const context = openContext();
     const result = executeSync({ ...this.#args, rootValue: event, contextValue: context });
     checkEventSize(result);
     const text = Buffer.from(this.formatResult(result, context));
-    this.isSlow = performance.now() - startedAt > SLOW_MS;
     // An error may concern this subscriber alone.
     if (event.isShared && !result.errors) cacheText(this.#texts, event, text);
     return text;
