@@ -7,7 +7,7 @@ import type { EventRenderer } from './renderer.ts';
 
 /** A write ends with the event that reaches this size. */
 const MAX_WRITE_BYTES = 64 * 1024;
-/** The time after which a write ends with the event that it has reached. Most events are rendered within a twentieth of it. */
+/** A write ends with the event at which rendering has taken so long. Most events are rendered within a twentieth of it. */
 const SLOW_MS = 1;
 /** How long a delivery counts as slow, so that fast events in between do not hide slow ones. */
 const SLOW_FOR_MS = 60_000;
@@ -29,7 +29,8 @@ interface DeliveryOptions {
 export class Delivery implements Consumer, QueuedDelivery {
   #isQueued = false;
   #isWriting = false;
-  #slowUntil = Number.NEGATIVE_INFINITY;
+  /** Null for a delivery that has never been slow. */
+  #slowUntil: number | null = null;
   readonly #envelope: Envelope;
 
   readonly id: string;
@@ -81,7 +82,7 @@ export class Delivery implements Consumer, QueuedDelivery {
   }
 
   get #isSlow(): boolean {
-    return performance.now() < this.#slowUntil;
+    return this.#slowUntil !== null && performance.now() < this.#slowUntil;
   }
 
   #enqueue(): void {
@@ -100,7 +101,7 @@ export class Delivery implements Consumer, QueuedDelivery {
   }
 
   #render(texts: Buffer[]): boolean {
-    const startedAt = performance.now();
+    let tookMs = 0;
     try {
       for (let size = 0; size < MAX_WRITE_BYTES; ) {
         const event = this.source.read();
@@ -108,7 +109,8 @@ export class Delivery implements Consumer, QueuedDelivery {
         const text = this.renderer.render(event, () => this.connection.openContext());
         texts.push(text);
         size += text.length;
-        if (performance.now() - startedAt <= SLOW_MS) continue;
+        tookMs += this.renderer.lastTookMs;
+        if (tookMs <= SLOW_MS) continue;
         this.#slowUntil = performance.now() + SLOW_FOR_MS;
         return false;
       }

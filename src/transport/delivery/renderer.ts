@@ -40,6 +40,8 @@ export type FormatResult = (result: ExecutionResult, context: Context) => string
 export class EventRenderer {
   readonly #args: Omit<ExecutionArgs, 'contextValue' | 'rootValue'>;
   readonly #texts = new WeakMap<object, Buffer>();
+  /** How long the last call of `render` took, in milliseconds; 0 if the text had been rendered for another subscriber. */
+  lastTookMs = 0;
 
   constructor(
     { schema, document, operationName, variableValues }: ExecutionArgs,
@@ -51,11 +53,14 @@ export class EventRenderer {
   /** One event's text, in UTF-8. Throws what `formatResult` throws, and `invalid_request` for an event that would be too large. */
   render(event: Shareable, openContext: () => Context): Buffer {
     const cached = this.#texts.get(event);
+    this.lastTookMs = 0;
     if (cached) return cached;
+    const startedAt = performance.now();
     const context = openContext();
     const result = executeSync({ ...this.#args, rootValue: event, contextValue: context });
     checkEventSize(result);
     const text = Buffer.from(this.formatResult(result, context));
+    this.lastTookMs = performance.now() - startedAt;
     // An error may concern this subscriber alone.
     if (event.isShared && !result.errors) cacheText(this.#texts, event, text);
     return text;
