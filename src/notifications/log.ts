@@ -71,6 +71,7 @@ interface LogEnd {
   readonly prunedThrough: number;
 }
 
+/** Reads the end of a project's log. */
 export async function readEnd(database: Database, projectId: string): Promise<LogEnd> {
   const [row] = await database.query<LogEnd>`
     SELECT log.last_sequence AS last, entry.id, log.pruned_through AS "prunedThrough"

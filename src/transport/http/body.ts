@@ -28,9 +28,7 @@ export type JsonObject = Readonly<Record<string, unknown>>;
 
 /** Whose body is read. */
 interface BodyOwner {
-  /** The user, or without one the client address. */
-  readonly owner: string;
-  /** Whose turn the parsing of the body takes. */
+  /** The user; without one, all clients without a credential together. */
   readonly turnOwner: string;
   /** The size of the decompressed body, in bytes, once it has been read. */
   bodyBytes: number;
@@ -50,7 +48,7 @@ export async function readJsonObject(request: IncomingMessage, response: ServerR
   const body = await readBody(request);
   if (encoding === 'identity' && body.bytes.length <= SMALL_BYTES) return parseObject(request, body.bytes, owner);
   return new Promise((resolve, reject) => {
-    void largeBodies.run(owner.owner, async () => {
+    void largeBodies.run(owner.turnOwner, async () => {
       try {
         if (response.destroyed) throw explainFailure(false);
         const bytes = await decode(encoding, body.bytes);

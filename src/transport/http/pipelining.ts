@@ -74,6 +74,11 @@ export class QueuedRequest extends IncomingMessage {
     return super.resume();
   }
 
+  override _destroy(failure: Error | null, callBack: (failure?: Error | null) => void): void {
+    this.#releaseChunks();
+    super._destroy(failure, callBack);
+  }
+
   #releaseChunks(): void {
     if (this.#reserved > 0) requestQueueOf(this.socket)?.reserve(this, -this.#reserved);
     this.#reserved = 0;
@@ -85,7 +90,6 @@ export class QueuedRequest extends IncomingMessage {
     const isHeld = this.isWaiting || !isSmallBody(this);
     const bytes = (isHeld ? length : 0) + (this.#unreadChunks > MAX_UNCOUNTED_CHUNKS ? CHUNK_BYTES : 0);
     if (bytes === 0) return;
-    if (this.#reserved === 0) this.once('close', () => this.#releaseChunks());
     this.#reserved += bytes;
     requestQueueOf(this.socket)?.reserve(this, bytes);
   }
