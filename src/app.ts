@@ -83,7 +83,7 @@ const OPENING = { rounds: 4, patienceMs: 750 };
 const REPEATING = { rounds: 40, atOnce: 4, patienceMs: 1_500 };
 /** The operations of a user that are executed at the same time. */
 const OPERATIONS_AT_ONCE = 8;
-/** Of those operations, the ones whose cost is high (`COSTLY`). */
+/** Of those operations, the ones whose cost is above `COSTLY` (`pipeline/execution.ts`). */
 const COSTLY_OPERATIONS_AT_ONCE = 1;
 /** One connection in this number may be an event stream. */
 const CONNECTIONS_PER_STREAM = 8;

@@ -26,25 +26,18 @@ const origin = z
     }),
   );
 /** Digits: `Number` would also accept `0x10`, `1e3` and blanks. */
-const whole = (min: number, max = Number.MAX_SAFE_INTEGER) => {
-  const isInRange = (text: string) => /^\d+$/.test(text) && Number(text) >= min && Number(text) <= max;
-  return z.string().refine(isInRange, `Must be a whole number from ${min} to ${max}, in decimal digits`).transform(Number);
-};
-const positive = (max?: number) => whole(1, max);
-const isDecimal = (text: string) => /^\d+(\.\d+)?$/.test(text);
-const decimal = (max: number) =>
+const digits = (pattern: RegExp, isInRange: (value: number) => boolean, rule: string) =>
   z
     .string()
-    .refine((text) => isDecimal(text) && Number(text) <= max, `Must be a number from 0 to ${max}, in decimal digits`)
+    .refine((text) => pattern.test(text) && isInRange(Number(text)), `Must be ${rule}, in decimal digits`)
     .transform(Number);
+const whole = (min: number, max = Number.MAX_SAFE_INTEGER) =>
+  digits(/^\d+$/, (value) => value >= min && value <= max, `a whole number from ${min} to ${max}`);
+const positive = (max?: number) => whole(1, max);
+const DECIMAL = /^\d+(\.\d+)?$/;
+const decimal = (max: number) => digits(DECIMAL, (value) => value <= max, `a number from 0 to ${max}`);
 const MAX_DAYS = 36_500;
-const days = z
-  .string()
-  .refine(
-    (text) => isDecimal(text) && Number(text) > 0 && Number(text) <= MAX_DAYS,
-    `Must be a number above 0, of ${MAX_DAYS} at most, in decimal digits`,
-  )
-  .transform(Number);
+const days = digits(DECIMAL, (value) => value > 0 && value <= MAX_DAYS, `a number above 0, of ${MAX_DAYS} at most`);
 
 /** Every setting with its default: the rows of the table in README.md. */
 export const environment = z.object({

@@ -49,7 +49,7 @@ async function serve(app: App, config: Config, stopEnding: () => void): Promise<
   // The new listeners come first: a signal that arrives between the two calls would otherwise be lost.
   closeOnSignals(app);
   stopEnding();
-  // With replicas, a balancer polls the readiness.
+  // The port opens meanwhile: `/health/ready` says `starting` until this is done, and a balancer sends no requests.
   if (config.database) void app.warmUp();
   const { port } = await app.listen(config.port, config.host);
   const demo = written ?? (await writeDemo(port));

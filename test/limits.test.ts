@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { startApp, type TestApp } from './support/app.ts';
 import { countCases } from './support/cases.ts';
+import { stopClock } from './support/clock.ts';
 import { type Crowd, openCrowd, type Reply, type Sending } from './support/crowd.ts';
 
 const PANEL = 'https://panel.example';
@@ -26,17 +27,6 @@ function crowdAt(address: string, app = portico): Crowd {
   const crowd = openCrowd(app.baseUrl, address);
   crowds.push(crowd);
   return crowd;
-}
-
-/** Stops the wall clock and the monotonic clock; the returned function sets both to a number of milliseconds after the stop. */
-function stopClock(): (milliseconds: number) => void {
-  const began = Date.now();
-  let passed = 0;
-  vi.useFakeTimers({ toFake: ['Date', 'performance'], now: began });
-  return (milliseconds) => {
-    vi.advanceTimersByTime(milliseconds - passed);
-    passed = milliseconds;
-  };
 }
 
 const bearer = (credential: string) => ({ authorization: `Bearer ${credential}` });

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { FixedWindowCounters } from '../src/access/fixedwindow.ts';
 import { startApp, type TestApp } from './support/app.ts';
+import { stopClock } from './support/clock.ts';
 import { type Crowd, openCrowd, type Sending } from './support/crowd.ts';
 
 let portico: TestApp;
@@ -15,17 +16,6 @@ afterAll(async () => {
   await portico.close();
 });
 afterEach(() => void vi.useRealTimers());
-
-/** Stops the wall clock and the monotonic clock; the returned function sets both to a number of milliseconds after the stop. */
-function stopClock(): (milliseconds: number) => void {
-  const began = Date.now();
-  let passed = 0;
-  vi.useFakeTimers({ toFake: ['Date', 'performance'], now: began });
-  return (milliseconds) => {
-    vi.advanceTimersByTime(milliseconds - passed);
-    passed = milliseconds;
-  };
-}
 
 const typename: Sending = {
   method: 'POST',

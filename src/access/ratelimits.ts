@@ -101,16 +101,13 @@ function readState({ consumedPoints, msBeforeNext }: RateLimiterRes): WindowCoun
   return { count: consumedPoints, msLeft: msBeforeNext };
 }
 
-/** Appends the headers of an allowance: name, value, name, value. */
+/** Appends the header fields of draft-ietf-httpapi-ratelimit-headers: name, value, name, value. */
 export function addRateLimitHeaders(headers: string[], allowance: Allowance): void {
-  headers.push(...Object.entries(rateLimitHeaders(allowance)).flat());
-}
-
-/** The header fields of draft-ietf-httpapi-ratelimit-headers. */
-function rateLimitHeaders(allowance: Allowance): Record<string, string> {
   const { policy, limit, windowSeconds, remaining, resetSeconds } = allowance;
-  return {
-    'RateLimit-Policy': `"${policy}";q=${limit};w=${windowSeconds}`,
-    RateLimit: `"${policy}";r=${remaining};t=${resetSeconds}`,
-  };
+  headers.push(
+    'RateLimit-Policy',
+    `"${policy}";q=${limit};w=${windowSeconds}`,
+    'RateLimit',
+    `"${policy}";r=${remaining};t=${resetSeconds}`,
+  );
 }

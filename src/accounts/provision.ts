@@ -206,12 +206,11 @@ export async function findProject(database: Database, organizationId: string, te
 }
 
 function readName(name: string): string {
-  const problem = name.trim() === '' ? 'The name is empty.' : describeProblem(textProblem(name) ?? lengthProblem(name, MAX_NAME_LENGTH));
-  if (problem) throw new OperatorError(problem);
+  if (name.trim() === '') throw new OperatorError('The name is empty.');
+  const problem = textProblem(name) ?? lengthProblem(name, MAX_NAME_LENGTH);
+  if (problem) throw new OperatorError(`The name cannot be used: ${problem}`);
   return name;
 }
-
-const describeProblem = (problem: string | null) => problem && `The name cannot be used: ${problem}`;
 
 function readRole<Role extends string>(roles: Readonly<Record<string, Role>>, text: string): Role {
   const role = Object.values(roles).find((known) => known === text);

@@ -129,10 +129,9 @@ export class Consoles {
     const { userId } = viewer;
     const identity = { id: sessionId, projectId, instanceId, userId, endpoint };
     const session = this.#sessions.get(sessionId) ?? (await this.#moveHere(database, identity, after));
-    const isOwn =
-      session?.identity.userId === userId && session.identity.instanceId === instanceId && session.identity.projectId === projectId;
     if (!session) return this.#explainLoss(database, identity);
-    if (!isOwn) return 'session_gone';
+    const { identity: own } = session;
+    if (own.userId !== userId || own.instanceId !== instanceId || own.projectId !== projectId) return 'session_gone';
     const { start, end } = session.scrollback;
     const position = session.isSerial ? (after ?? start) : end;
     if (position < start || position > end) return 'after_not_kept';

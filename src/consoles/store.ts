@@ -130,7 +130,7 @@ export function recordAttachment(
   database: Database,
   { id, userId, clientAddress, processId }: Pick<NewSession, 'id' | 'userId' | 'clientAddress' | 'processId'>,
   max: number,
-): Promise<'entered' | 'too_many_consoles' | 'lost'> {
+): Promise<'attached' | 'too_many_consoles' | 'lost'> {
   return database.transact(async (query) => {
     await lockConsoles(query, 'user', userId);
     const [row] = await query<{ count: number }>`
@@ -143,7 +143,7 @@ export function recordAttachment(
         client_addresses = (array_remove(client_addresses, ${clientAddress}))
           [greatest(cardinality(array_remove(client_addresses, ${clientAddress})) - ${MAX_ADDRESSES - 2}::int, 1):] || ${clientAddress}::text
       WHERE id = ${id}::uuid AND ended IS NULL AND runner = ${processId}::uuid RETURNING id`;
-    return updated.length > 0 ? 'entered' : 'lost';
+    return updated.length > 0 ? 'attached' : 'lost';
   });
 }
 

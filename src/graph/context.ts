@@ -53,7 +53,7 @@ export interface Context extends ResponseContext {
   reserveDocument: (() => () => void) | null;
   /** Replaces the session token of an open socket. Throws `invalid_request` over any other transport. */
   renewCredential(token: string): Promise<Session>;
-  /** The only project that may be opened, for a socket opened with a ticket; null: any that the viewer may see. */
+  /** The only project that may be opened: that of a socket’s ticket or path. Null: any that the viewer may see. */
   readonly onlyProject: OnlyProject | null;
   /** Adds to the time that the operation has waited for others of its user, in milliseconds, for the log. */
   recordWait(milliseconds: number): void;

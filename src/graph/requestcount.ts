@@ -1,4 +1,5 @@
 import { type DocumentNode, OperationTypeNode, type SelectionSetNode, visit } from 'graphql';
+import { getOrInsert } from '../kernel/map.ts';
 import { groupFields, hasArgument, listRootFields, type ParsedOperation } from './accesscheck.ts';
 
 /**
@@ -30,14 +31,13 @@ const filtering = new WeakMap<DocumentNode, boolean>();
 
 /** Whether any list of a document has a filter; found once for each document. */
 function hasFilter(document: DocumentNode): boolean {
-  const known = filtering.get(document);
-  if (known !== undefined) return known;
-  let isFound = false;
-  visit(document, {
-    Argument({ name }) {
-      isFound ||= name.value === FILTER;
-    },
+  return getOrInsert(filtering, document, () => {
+    let isFound = false;
+    visit(document, {
+      Argument({ name }) {
+        isFound ||= name.value === FILTER;
+      },
+    });
+    return isFound;
   });
-  filtering.set(document, isFound);
-  return isFound;
 }

@@ -7,7 +7,7 @@ import { scheduleJob } from '../platform/jobs.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { Wakeup, Wakeups } from '../platform/wakeups.ts';
 import { type Follower, Hub, type Subscriber } from './hub.ts';
-import { findFork, findReplaced, type LogCheckpoint, readPositions } from './log.ts';
+import { findFork, findReplaced, readPositions } from './log.ts';
 import { Throttle } from './throttle.ts';
 
 const POLL_INTERVAL_MS = 750;
@@ -138,7 +138,7 @@ export class Hubs {
 
   async #verify(): Promise<void> {
     this.#mustVerify = false;
-    const entries = [...this.#hubs.values()].map((hub) => hub.lastEntry()).filter((entry): entry is LogCheckpoint => entry !== null);
+    const entries = [...this.#hubs.values()].map((hub) => hub.lastEntry()).filter((entry) => entry !== null);
     for (const projectId of await findReplaced(this.dependencies.database, entries)) {
       const hub = this.#hubs.get(projectId);
       if (hub) await this.#abandon(hub);

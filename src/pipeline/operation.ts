@@ -34,7 +34,7 @@ interface ServerContext {
   readonly whenSent?: () => Promise<void>;
   /** How a subscription begins over a transport that delivers the events itself; without it each event is executed and yielded. */
   readonly subscribe?: Subscribe;
-  /** For v1 routes: the variables have been checked, and the cost was checked when the route was bound. */
+  /** For v1 routes: their variables have been checked, and their cost is not, as their documents are the server’s own. */
   readonly isChecked?: boolean;
   /** The advice for a client whose response is too large, if the transport has its own. */
   readonly advice?: string;

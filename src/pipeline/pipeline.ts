@@ -18,7 +18,7 @@ export interface Pipeline {
   readonly getEnveloped: GetEnveloped;
   readonly trusted: TrustedDocuments;
   readonly documents: ValidDocuments;
-  /** Yoga's own HTTP handler, for unusual requests such as GET and GraphiQL. */
+  /** Yoga's own HTTP handler, for unusual requests such as GET, and for event streams. */
   readonly yoga: YogaServerInstance<HttpServerContext, Context>;
 }
 

@@ -65,7 +65,7 @@ export interface DatabaseWait {
   readonly secondsLeft: number;
 }
 
-/** For commands and tests without a logger. */
+/** The log of tests that give none. */
 const noLog = createLogger('silent');
 
 /**

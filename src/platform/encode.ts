@@ -1,7 +1,3 @@
-/** The values that a statement accepts. */
-export type Parameter = Single | readonly Parameter[];
-type Single = string | number | boolean | Date | Uint8Array | null | undefined;
-
 /** Text, bytes or null, which `pg` sends as they are. */
 export type Encoded = string | Buffer | null;
 

@@ -283,7 +283,7 @@ describe('an attachment', () => {
 
   it('is that of the process that runs the session, also where another has claimed it', async () => {
     await add({ id, owner: another, detachedAt: ended, seen: ended });
-    expect(await attach()).toBe('entered');
+    expect(await attach()).toBe('attached');
     const { seen, ...saved } = await read();
     expect([seen > ended, saved]).toMatchObject([true, { owner: processId, detachedAt: null, clientAddresses: ['192.0.2.1'] }]);
   });
@@ -304,9 +304,9 @@ describe('an attachment', () => {
     await add(over);
     await add({ userId: app.demo.users.admin.id });
     await add({ seen: new Date(Date.now() - 25_000) });
-    expect(await attach(1)).toBe('entered');
+    expect(await attach(1)).toBe('attached');
     await add({ seen: new Date(Date.now() - 10_000) });
     expect(await attach(1)).toBe('too_many_consoles');
-    expect(await attach(2)).toBe('entered');
+    expect(await attach(2)).toBe('attached');
   });
 });

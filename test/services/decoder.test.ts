@@ -4,8 +4,11 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { JsonText } from '../../src/kernel/jsontext.ts';
 import { Lifecycle } from '../../src/kernel/lifecycle.ts';
 import { type Database, openDatabase } from '../../src/platform/database.ts';
-import type { Parameter } from '../../src/platform/encode.ts';
 import { copyTemplate } from '../support/app.ts';
+
+/** The values that a statement accepts. */
+type Parameter = Single | readonly Parameter[];
+type Single = string | number | boolean | Date | Uint8Array | null | undefined;
 
 /** For each type used by Portico's columns: values as PostgreSQL writes them, including extremes. */
 const samples: Readonly<Record<string, readonly string[]>> = {
