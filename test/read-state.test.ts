@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startApp, type TestApp } from './support/app.ts';
 import { type Random, seededRandom } from './support/random.ts';
@@ -394,5 +395,14 @@ test('a user may have 100,000 single reads above an unread one: beyond them only
   expect(json.errors[0].extensions).toEqual({ code: 'conflict', context: quota });
   expect(await mark(log, 'owner', log.ids.slice(1, 3))).toEqual({ marked: 0, unread_count: 100_000 });
   expect(await mark(log, 'admin', beyond)).toMatchObject({ marked: 2 });
-  expect(await mark(log, 'owner')).toEqual({ marked: 100_000, unread_count: 0 });
+  const headers = { 'idempotency-key': randomUUID() };
+  const keyed = () => portico.ask('POST', `${log.path}/read`, { body: { notification_ids: beyond }, headers });
+  const first = await keyed();
+  expect([first.status, first.json.context]).toEqual([409, quota]);
+  // The watermark moves over the first three: fewer are read one by one than before.
+  expect(await mark(log, 'owner', log.ids.slice(0, 1))).toEqual({ marked: 1, unread_count: 99_999 });
+  expect(await mark(log, 'owner', log.ids.slice(3, 4))).toMatchObject({ marked: 1 });
+  const again = await keyed();
+  expect([again.status, again.text]).toEqual([409, first.text]);
+  expect(await mark(log, 'owner')).toMatchObject({ unread_count: 0 });
 });

@@ -121,10 +121,14 @@ export class Sessions {
     const running = polled.filter((session) => this.isRunning(session));
     if (running.length === 0) return;
     const ids = running.map(({ identity }) => identity.id);
+    const clients = running.map(({ client }) => client);
     const snapshots = await readSnapshots(this.dependencies.database, ids);
-    await this.#endEach(running, (session) => findEndReason(session, snapshots.get(session.identity.id)));
-    const claimed = running.filter(({ identity }) => snapshots.get(identity.id)?.processId !== this.processId);
-    await Promise.all(claimed.map((session) => this.#handOver(session, 'taken_over')));
+    const ending = this.#endEach(running, (session) => findEndReason(session, snapshots.get(session.identity.id)));
+    // A client that was attached meanwhile has taken its session back.
+    const claimed = running.filter(
+      ({ identity, client }, index) => client === clients[index] && snapshots.get(identity.id)?.processId !== this.processId,
+    );
+    await Promise.all([ending, ...claimed.map((session) => this.#handOver(session, 'taken_over'))]);
   }
 
   /** Ends those of the sessions that have a reason to end, together. */

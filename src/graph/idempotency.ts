@@ -3,6 +3,7 @@ import type { ExecutionResult, GraphQLResolveInfo } from 'graphql';
 import { type ProjectIds, type ProjectScope, rebindScope } from '../access/scope.ts';
 import { Fault } from '../kernel/fault.ts';
 import type { SqlClient } from '../platform/database.ts';
+import { toFault } from '../platform/errors.ts';
 import type { builder } from './builder.ts';
 import type { Context } from './context.ts';
 import { describeRequest } from './fingerprint.ts';
@@ -106,8 +107,10 @@ async function performInTransaction<Outcome>(
       return { kind: 'outcome', outcome };
     });
   } catch (failure) {
-    if (!(failure instanceof Fault) || failure.code !== 'conflict') throw failure;
-    const rejection: StoredContent<Outcome> = { kind: 'refusal', detail: failure.message, context: failure.context };
+    // A trigger of the database may find the conflict.
+    const fault = toFault(failure);
+    if (fault.code !== 'conflict') throw failure;
+    const rejection: StoredContent<Outcome> = { kind: 'refusal', detail: fault.message, context: fault.context };
     return (await stored.store(rejection)) ? rejection : null;
   }
 }

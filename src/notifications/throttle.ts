@@ -16,6 +16,8 @@ export class Throttle {
   #pausedUntil = 0;
   /** When subscribers may be notified again, after one that took long. */
   #restsUntil = 0;
+  /** The end of the rest for the broadcast that came last. */
+  #lastRest: Promise<void> = Promise.resolve();
 
   /** Resolves when the next broadcast may begin. `countAnnounced` returns the number of entries that were announced so far. */
   async wait(countAnnounced: () => number): Promise<void> {
@@ -32,11 +34,19 @@ export class Throttle {
 
   /** Begins a rest: after a subscriber that took long, nobody is notified for as long as that took. */
   beginRest(tookMs: number): void {
-    this.#restsUntil = performance.now() + tookMs;
+    this.#restsUntil = Math.max(this.#restsUntil, performance.now() + tookMs);
   }
 
-  /** Resolves at the end of the rest, also where another broadcast extends it meanwhile. */
-  async rest(): Promise<void> {
+  /**
+   * Resolves at the end of the rest, also where another broadcast extends it meanwhile. Broadcasts go on in the order in which they
+   * came, so that each waits for one slow subscriber of every other broadcast at most.
+   */
+  rest(): Promise<void> {
+    this.#lastRest = this.#lastRest.then(() => this.#untilRested());
+    return this.#lastRest;
+  }
+
+  async #untilRested(): Promise<void> {
     for (let leftMs: number; (leftMs = this.#restsUntil - performance.now()) > 0; ) await sleep(Math.ceil(leftMs));
   }
 

@@ -26,9 +26,8 @@ afterEach(async () => {
   await guest.close();
 });
 
-function openProcess(): Consoles {
+function openProcess(database: Database = app.app.database): Consoles {
   const watch = { add: () => ({ stop: () => {} }) } as never;
-  const { database } = app.app;
   const consoles = new Consoles({ database, watch, log: createLogger('silent'), limits: { perUser: 10, idleMs: 60_000 } });
   processes.push(consoles);
   return consoles;
@@ -56,7 +55,7 @@ function createClient() {
     output += bytes.toString();
     onSent();
   };
-  return { output: () => output, bufferedAmount: 0, send, pause: () => {}, resume: () => {}, close: () => {} };
+  return { output: () => output, bufferedAmount: 0, send, pause: () => {}, resume: () => {}, close: (_reason: string) => {} };
 }
 
 const request = { after: null, clientAddress: '127.0.0.1' };
@@ -156,6 +155,33 @@ it.each(['the same process', 'another process'])('a session is entered in its ow
   } finally {
     await move(app.demo.project_id);
   }
+});
+
+it('a client that takes its session back while the process reads who has claimed it keeps it', async () => {
+  const member = await admit('member');
+  let claim: (() => Promise<void>) | null = null;
+  const closings: string[] = [];
+  const client = { ...createClient(), close: (reason: string) => closings.push(reason) };
+  const query = async (...statement: Parameters<Database['query']>) => {
+    const isSnapshot = /session\.owner AS/.test(statement[0].join());
+    const claimed = isSnapshot ? claim : null;
+    if (claimed) {
+      claim = null;
+      await app.app.database.$executeRawUnsafe(`UPDATE console_sessions SET owner = gen_random_uuid() WHERE id = '${id}'`);
+    }
+    const rows = await app.app.database.query(...statement);
+    await claimed?.();
+    return rows;
+  };
+  const consoles = openProcess(Object.create(app.app.database, { query: { value: query } }) as Database);
+  const id = await begin(consoles, member);
+  await new Promise<void>((resolve) => {
+    claim = async () => {
+      await attach(consoles, member, id, client);
+      setTimeout(resolve, 200);
+    };
+  });
+  expect({ closings, ...consoles.count() }).toEqual({ closings: [], attached: 1, detached: 0 });
 });
 
 it('what a client sends that is no longer attached does not reach the console', async () => {
