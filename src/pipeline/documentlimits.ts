@@ -8,7 +8,8 @@ import { toGraphqlError } from './mask.ts';
 
 const MAX_TOKENS = 2_000;
 const MAX_ALIASES = 50;
-/** graphql-js counts the lines before each error to compute its location, so many errors in many lines would take long. */
+/** graphql-js searches all of a document for lines to compute the location of each error, so many errors in a long one would take long. */
+const MAX_CHARACTERS = 65_536;
 const MAX_LINES = 5_000;
 /** In characters. A hundred errors, the most that are reported, may each repeat a name. */
 const MAX_NAME_LENGTH = 255;
@@ -25,7 +26,7 @@ export function limitDocuments(): Plugin[] {
       onParse({ parseFn, setParseFn }) {
         setParseFn((source: string | Source, options) => {
           const text = typeof source === 'string' ? source : source.body;
-          const excess = exceedsLines(text) ? `The document has more than ${MAX_LINES} lines.` : findExcess(text);
+          const excess = findExcess(text);
           if (excess) throw toGraphqlError(Fault.invalidRequest(excess));
           const document = parseFn(source, options) as DocumentNode;
           const fields = countFields(document);
@@ -66,10 +67,12 @@ const brackets: Readonly<Record<string, number>> = {
 };
 
 /**
- * The message for brackets that are nested too deeply for the recursive parser, for a name that is too long, and for too many tokens; null
- * for none of them. A syntax error is left to the parser.
+ * The message for a text that is too long, for brackets that are nested too deeply for the recursive parser, for a name that is too
+ * long, and for too many tokens; null for none of them. A syntax error is left to the parser.
  */
 function findExcess(text: string): string | null {
+  if (text.length > MAX_CHARACTERS) return `The document has more than ${MAX_CHARACTERS} characters: send long values as variables.`;
+  if (exceedsLines(text)) return `The document has more than ${MAX_LINES} lines.`;
   const lexer = new Lexer(new Source(text));
   let depth = 0;
   try {

@@ -81,3 +81,8 @@ it('reads a fragment once, however many subscriptions use it', () => {
   expect(findConditionalRoots(document)).toMatchObject([isRefusal]);
   expect(read).toHaveBeenCalledTimes(1);
 });
+
+it('reports a hundred errors at most, as graphql-js does', () => {
+  const many = parse(`subscription { ${'a @skip(if: true) '.repeat(300)} }`);
+  expect(findConditionalRoots(many)).toHaveLength(100);
+});
