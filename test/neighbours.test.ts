@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { KeyedSemaphore } from '../src/kernel/semaphore.ts';
+import { turns } from '../src/kernel/turns.ts';
 import { EventRenderer } from '../src/transport/delivery/renderer.ts';
 import { isPostgres, startApp, type TestApp } from './support/app.ts';
 import { openConsole, openConsoleSocket, openGuest, setEndpoint } from './support/console.ts';
@@ -150,6 +151,23 @@ it.each([
   isOver = true;
   await Promise.all(sending);
   expect(meanwhile).toBeLessThan(AT_ONCE);
+});
+
+it('a large body, which keeps one of few places, does not wait for the events and documents of its user', async () => {
+  const { users } = portico.demo;
+  const count = 200;
+  let begun = 0;
+  const taken = Array.from({ length: count }, async () => {
+    await turns.take(users.owner.id);
+    begun += 1;
+    for (const startedAt = performance.now(); performance.now() - startedAt < 5; );
+  });
+  const body = { name: 'large', description: '', widgets: [{ text: 'x'.repeat(20_000) }] };
+  const { status } = await portico.ask('POST', `${portico.projectPath}/monitoring/dashboards`, { body });
+  const before = begun;
+  await Promise.all(taken);
+  expect(status).toBe(201);
+  expect(before).toBeLessThan(count / 4);
 });
 
 it('costly operations of one user leave half of the time to others', async () => {

@@ -204,6 +204,7 @@ it.each([
 it.each([
   ['requests that have not been parsed', requests(40, 1)],
   ['an offer of another protocol', 'GET /1 HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n'],
+  ['a CONNECT', 'CONNECT y:1 HTTP/1.1\r\nHost: y\r\n\r\n'],
 ])('a response in front of %s is told when its connection accepts more', async (_which, behind) => {
   const part = Buffer.alloc(4 * 2 ** 20);
   const { wire } = await open({
@@ -220,14 +221,17 @@ it.each([
 });
 
 it('a request that is parsed later is answered as it would be in any other place, and so are those behind it', async () => {
-  const { wire } = await open({ handler: (request, response) => void answer(response, request.headers.host ?? 'none') });
-  const strange = 'GET /x HTTP/1.1\r\n\r\n';
-  for (const place of [3, 17, 30]) {
-    const before = (await wire.receive(0)).length;
-    wire.write(requests(place) + strange + requests(10));
-    const hosts = (await wire.receive(before + place + 11)).slice(before).map(({ body }) => body);
-    expect(hosts).toEqual([...Array(place).fill('x'), 'none', ...Array(10).fill('x')]);
-  }
+  const upgrade = vi.fn();
+  const { wire } = await open({ upgrade, handler: (request, response) => void answer(response, request.headers.host ?? 'none') });
+  const strange = ['GET /x HTTP/1.1\r\n\r\n', 'GET /x HTTP/1.1\r\nHost: none\r\nUpgrade: websocket\r\n\r\n'];
+  for (const place of [3, 17, 30])
+    for (const one of strange) {
+      const before = (await wire.receive(0)).length;
+      wire.write(requests(place) + one + requests(10));
+      const hosts = (await wire.receive(before + place + 11)).slice(before).map(({ body }) => body);
+      expect(hosts).toEqual([...Array(place).fill('x'), 'none', ...Array(10).fill('x')]);
+    }
+  expect(upgrade).not.toHaveBeenCalled();
 });
 
 it('closing all connections closes those that are not being read, too', async () => {
@@ -241,10 +245,13 @@ it('closing all connections closes those that are not being read, too', async ()
   expect(await wire.receive(1)).toEqual([]);
 });
 
-it('what may be read behind an offer of another protocol that waits is counted', async () => {
+it.each([
+  ['upgrade', 'an offer of another protocol', 'GET /1 HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n'],
+  ['connect', 'a CONNECT', 'CONNECT y:1 HTTP/1.1\r\nHost: y\r\n\r\n'],
+])('%s: what may be read behind %s that waits is counted', async (event, _which, behind) => {
   const { wire, server, buffers } = await open({ handler: (request, response) => void (numberOf(request) < 0 && response.end()) });
-  wire.write(`${requests(1)}GET /1 HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n`);
-  await once(server, 'upgrade');
+  wire.write(requests(1) + behind);
+  await once(server, event);
   wire.write(Buffer.alloc(300_000));
   await expect.poll(() => buffers.bytes).toBeGreaterThan(64 * 1024);
 });

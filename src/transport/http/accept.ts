@@ -14,8 +14,8 @@ const charset = '; charset=utf-8';
 const mediaTypes = [json, graphqlMediaType].map((type) => type + charset);
 const anything: Accepted = { mediaType: json, canStream: true };
 
-/** Longer values of the header are ignored: browsers send some 150 characters, and 16 KiB of them take milliseconds to parse. */
-const MAX_ACCEPT_LENGTH = 1_000;
+/** Longer values of these headers are ignored: browsers send some 150 characters, and 16 KiB of them take milliseconds to parse. */
+const MAX_LENGTH = 1_000;
 
 /** A client that accepts none of the forms gets JSON. */
 export function readAccept(request: IncomingMessage): Accepted {
@@ -33,6 +33,15 @@ export function wantsPage(request: IncomingMessage): boolean {
   return !isTooLong(request.headers.accept) && accepts(request).type(['json', 'html']) === 'html';
 }
 
-function isTooLong(accept = ''): boolean {
-  return accept.length > MAX_ACCEPT_LENGTH;
+/** The encoding of a response that is never compressed with Brotli, or of one that may be. */
+export function chooseEncoding(request: IncomingMessage, hasBrotli: boolean): 'br' | 'gzip' | 'identity' {
+  if (isTooLong(request.headers['accept-encoding'])) return 'identity';
+  const accepted = accepts(request);
+  // Browsers list Brotli last, although they do not prefer it least.
+  if (hasBrotli && accepted.encodings().includes('br')) return 'br';
+  return accepted.encoding(['gzip', 'identity']) === 'gzip' ? 'gzip' : 'identity';
+}
+
+function isTooLong(header = ''): boolean {
+  return header.length > MAX_LENGTH;
 }

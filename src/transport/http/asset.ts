@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import accepts from 'accepts';
+import { chooseEncoding } from './accept.ts';
 import { markShared } from './countedresponse.ts';
 import type { Middleware } from './exchange.ts';
 import { send, sendEmpty } from './send.ts';
@@ -60,12 +60,6 @@ async function prepare({ headers, load, loadBrotli }: Asset): Promise<Representa
     gzip: encoded('gzip', await compress(bytes)),
     br: loadBrotli ? encoded('br', Buffer.from(await loadBrotli())) : null,
   };
-}
-
-function chooseEncoding(request: IncomingMessage, hasBrotli: boolean): keyof Representations {
-  // Browsers list Brotli last, although they do not prefer it least.
-  if (hasBrotli && accepts(request).encodings().includes('br')) return 'br';
-  return accepts(request).encoding(['gzip', 'identity']) === 'gzip' ? 'gzip' : 'identity';
 }
 
 /** Whether the client already has the representation (RFC 9110, §13.1.2). */

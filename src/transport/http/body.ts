@@ -6,7 +6,7 @@ import { parseJson } from '../../kernel/exactjson.ts';
 import { FairLimit } from '../../kernel/fairlimit.ts';
 import { Fault } from '../../kernel/fault.ts';
 import { countParts } from '../../kernel/jsonscan.ts';
-import { turns } from '../../kernel/turns.ts';
+import { Turns } from '../../kernel/turns.ts';
 import { declaresBody, isSmallBody, SMALL_BYTES } from './bodyheaders.ts';
 import { requestQueueOf } from './pipelining.ts';
 import { readPath } from './url.ts';
@@ -23,6 +23,8 @@ const LARGE_BODIES_AT_ONCE = 8;
 const MAX_SLOT_MS = 2_000;
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 const largeBodies = new FairLimit(LARGE_BODIES_AT_ONCE);
+/** A slot is kept meanwhile, so these are not the turns of documents and events, of which a user may have thousands. */
+const bodyTurns = new Turns();
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -52,7 +54,7 @@ export async function readJsonObject(request: IncomingMessage, response: ServerR
       try {
         if (response.destroyed) throw explainFailure(false);
         const bytes = await decode(encoding, body.bytes);
-        await turns.take(owner.turnOwner);
+        await bodyTurns.take(owner.turnOwner);
         resolve(parseObject(request, bytes, owner));
         if (bytes.length <= SMALL_BYTES) return;
       } catch (failure) {

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
 import { constants, gzip, gzipSync } from 'node:zlib';
-import accepts from 'accepts';
+import { chooseEncoding } from './accept.ts';
 import { exchangeOf } from './exchange.ts';
 import { send } from './send.ts';
 
@@ -35,7 +35,7 @@ export function sendCompressed(
   const plain = { ...headers, Vary: 'Accept-Encoding' };
   const sendPlain = () => send(response, status, text, mediaType, plain);
   const sendGzipped = (bytes: Buffer) => send(response, status, bytes, mediaType, asCompressed(plain));
-  if (accepts(response.req).encoding(['gzip', 'identity']) !== 'gzip') return sendPlain();
+  if (chooseEncoding(response.req, false) !== 'gzip') return sendPlain();
   if (text.length <= MAX_SYNC_LENGTH) return sendGzipped(gzipSync(text, options));
   if (concurrent >= MAX_CONCURRENT) return sendPlain();
   concurrent += 1;

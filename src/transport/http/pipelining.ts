@@ -34,6 +34,8 @@ export const TOO_MANY_CHUNKS = 'TOO_MANY_CHUNKS';
  */
 export class QueuedRequest extends IncomingMessage {
   isWaiting = false;
+  /** Whether the parser has stopped at this request although it offers no upgrade. */
+  isUnparsed = false;
   #chunks = 0;
   #unreadChunks = 0;
   #reserved = 0;
@@ -237,7 +239,9 @@ export function stopParsingWhenFull(socket: Socket, queue: RequestQueue): void {
   const { onIncoming } = parser;
   parser.onIncoming = (request, shouldKeepAlive) => {
     if (!queue.isFull) return onIncoming(request, shouldKeepAlive);
-    (request as IncomingMessage & { upgrade: boolean }).upgrade = true;
+    const stopped = request as QueuedRequest & { upgrade: boolean };
+    stopped.isUnparsed = !stopped.upgrade;
+    stopped.upgrade = true;
     return UPGRADES;
   };
 }

@@ -144,7 +144,7 @@ function createRequestListener({ limit, handler, addCorsHeaders }: ListenerDepen
 function createUpgradeListener(server: Server, limit: ConnectionLimit, upgrade: Upgrade) {
   const start = (request: IncomingMessage, socket: Socket, head: Buffer): void => {
     socket.off('drain', forwardDrain);
-    if (!isWebSocket(request)) {
+    if ((request as QueuedRequest).isUnparsed || !isWebSocket(request)) {
       socket.off('error', destroyOnError);
       return replay(server, request, socket, head);
     }
@@ -157,12 +157,19 @@ function createUpgradeListener(server: Server, limit: ConnectionLimit, upgrade: 
   };
   return (request: IncomingMessage, stream: Duplex, head: Buffer): void => {
     const socket = stream as Socket;
-    socket.on('error', destroyOnError);
-    socket.on('drain', forwardDrain);
-    // Behind an offer Node goes on reading, until its buffer is full.
-    const readAhead = request.headers.upgrade === undefined ? 0 : READ_BYTES;
-    requestQueueOf(socket)?.enqueueLast(request, () => start(request, socket, head), head.length + readAhead);
+    enqueueDetached(request, head, () => start(request, socket, head));
   };
+}
+
+/** Queues a request with which Node has handed over its connection, and no longer watches it. */
+function enqueueDetached(request: IncomingMessage, head: Buffer, start: () => void): void {
+  // The listener's stream may be a wrapper, which has no queue (from version 26 on, for a request with a body).
+  const { socket } = request;
+  socket.on('error', destroyOnError);
+  socket.on('drain', forwardDrain);
+  // Behind an offer Node goes on reading, until its buffer is full.
+  const readAhead = (request as QueuedRequest).isUnparsed ? 0 : READ_BYTES;
+  requestQueueOf(socket)?.enqueueLast(request, start, head.length + readAhead);
 }
 
 /** Node reads at most so much at once. */
@@ -177,9 +184,6 @@ function forwardDrain(this: Socket & { readonly _httpMessage?: ServerResponse | 
 }
 
 /** Portico is not a proxy: CONNECT is answered 404. Without a listener Node would close the connection without a response. */
-function rejectConnect(request: IncomingMessage): void {
-  // The listener's stream may be a wrapper, which has no queue (from version 26 on, for a request with a body).
-  const { socket } = request;
-  socket.on('error', destroyOnError);
-  requestQueueOf(socket)?.enqueueLast(request, () => answerRaw(socket, Fault.notFound()));
+function rejectConnect(request: IncomingMessage, _stream: Duplex, head: Buffer): void {
+  enqueueDetached(request, head, () => answerRaw(request.socket, Fault.notFound()));
 }
