@@ -50,6 +50,8 @@ it('a start that fails with the database open leaves no job behind', async () =>
 });
 
 describe('a start without its database', () => {
+  const rejection = Buffer.from('E\0\0\0\0SFATAL\0C28P01\0Mno\0\0');
+  rejection.writeInt32BE(rejection.length - 1, 1);
   const refused = () => Object.assign(new Error('connect ECONNREFUSED 192.0.2.1:5432'), { code: 'ECONNREFUSED', syscall: 'connect' });
 
   it('has a line at once, and then one every ten seconds, without the stack', async () => {
@@ -76,8 +78,6 @@ describe('a start without its database', () => {
   it('says which server it waits for, without the password, before a connection that gets no answer fails', async () => {
     let isSilent = true;
     const sockets = new Set<Socket>();
-    const rejection = Buffer.from('E\0\0\0\0SFATAL\0C28P01\0Mno\0\0');
-    rejection.writeInt32BE(rejection.length - 1, 1);
     const server = createServer((socket) => {
       socket.on('error', () => {});
       sockets.add(socket);
@@ -97,6 +97,24 @@ describe('a start without its database', () => {
     server.close();
     expect(waits).toEqual([{ server: `127.0.0.1:${port}`, cause: 'no answer', secondsLeft: expect.any(Number) }]);
     expect(waits[0]?.secondsLeft).toBeGreaterThan(50);
+  });
+
+  it('asks again where a server accepts the connection and then says nothing', async () => {
+    const ready = Buffer.from('R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I');
+    let connections = 0;
+    const server = createServer((socket) => {
+      connections += 1;
+      socket.on('error', () => {}).once('data', () => (connections === 1 ? socket.write(ready) : socket.end(rejection)));
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const causes: string[] = [];
+    const onWait = ({ cause }: DatabaseWait) => void causes.push(cause);
+    const url = `postgresql://portico@127.0.0.1:${port}/portico?sslmode=disable`;
+    const opening = openDatabase({ dataDir: tmpdir(), database: { url, poolSize: 1 } }, new Lifecycle(), { onWait });
+    await expect(opening).rejects.toMatchObject({ code: '28P01' });
+    server.close();
+    expect(causes).toEqual(['Query read timeout']);
   });
 
   it.each([

@@ -163,6 +163,9 @@ const WAIT_LINES_INTERVAL_MS = 10_000;
 /** After this time without a reply to a connection attempt, it says so, too: the attempt itself fails only after five seconds. */
 const SILENCE_MS = 1_000;
 
+/** How long it waits for a connection, and for the answer to its first question. */
+const LOOK_UP_TIMEOUT_MS = 5_000;
+
 /** Logs what a start waits for, without the stack of the failure, which says nothing more. */
 export function logWait(log: Logger): (wait: DatabaseWait) => void {
   return ({ server, cause, secondsLeft }) =>
@@ -211,10 +214,12 @@ export async function vacuumEmbedded(database: Database): Promise<void> {
 async function migratePostgres(url: string, reportSilence: () => void): Promise<string> {
   const client = await connect(url, reportSilence);
   try {
-    const { rows } = await client.query<{ encoding: string; replicationRole: string; transactionTimeout: string | null }>(
-      `SELECT current_setting('server_encoding') AS encoding, current_setting('session_replication_role') AS "replicationRole",
-         current_setting('transaction_timeout', true) AS "transactionTimeout"`,
-    );
+    const question: pg.QueryConfig & Pick<pg.ClientConfig, 'query_timeout'> = {
+      text: `SELECT current_setting('server_encoding') AS encoding, current_setting('session_replication_role') AS "replicationRole",
+        current_setting('transaction_timeout', true) AS "transactionTimeout"`,
+      query_timeout: LOOK_UP_TIMEOUT_MS,
+    };
+    const { rows } = await client.query<{ encoding: string; replicationRole: string; transactionTimeout: string | null }>(question);
     const { encoding, replicationRole, transactionTimeout = null } = rows[0] ?? {};
     if (encoding !== 'UTF8') throw new OperatorError(`DATABASE_URL names a database in ${encoding}: create one in the encoding UTF8.`);
     // Only a superuser may set it, so it cannot be set here.
@@ -247,7 +252,13 @@ async function connect(url: string, reportSilence: () => void): Promise<pg.Clien
 /** The driver reads the certificates that the URL names at once. Throws an OperatorError for one that it cannot read. */
 function createClient(url: string): pg.Client {
   try {
-    return new pg.Client({ ...withSession(url, sessionOptions), connectionTimeoutMillis: 5_000 });
+    return new pg.Client({
+      ...withSession(url, sessionOptions),
+      connectionTimeoutMillis: LOOK_UP_TIMEOUT_MS,
+      // A migration waits for others without a limit, but not for a server that is gone.
+      keepAlive: true,
+      keepAliveInitialDelayMillis: 10_000,
+    });
   } catch (failure) {
     const { code, path } = failure as NodeJS.ErrnoException;
     throw path === undefined
