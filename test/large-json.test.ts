@@ -1,7 +1,10 @@
-import { buildASTSchema, type GraphQLScalarType, graphqlSync, parse } from 'graphql';
+import { randomUUID } from 'node:crypto';
+import { buildASTSchema, type GraphQLScalarType, graphqlSync, parse, parseValue } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { describeRequest } from '../src/graph/fingerprint.ts';
 import { JsonPart } from '../src/kernel/jsonread.ts';
+import { Seal } from '../src/kernel/seal.ts';
+import { schema } from '../src/schema.ts';
 import { startApp, type TestApp } from './support/app.ts';
 
 let app: TestApp;
@@ -36,6 +39,39 @@ describe('a large variable in the JSON literals of many fields', () => {
     expect(json.errors.map(({ path }: { path: string[] }) => path)).toEqual([['a3'], ['a4'], ['a5']]);
     expect(json.errors[0].message).toContain('has invalid value');
   });
+});
+
+it('of literals that are too large few are measured, as of those that fit', () => {
+  const { parseLiteral } = schema.getType('JSON') as GraphQLScalarType;
+  let measured = 0;
+  const w = new Proxy(LARGE, {
+    get(target, name) {
+      if (name === Symbol.iterator) measured += 1;
+      return Reflect.get(target, name);
+    },
+  });
+  const variables = { w };
+  for (let field = 0; field < 50; field += 1) expect(() => parseLiteral(parseValue('[$w, $w, $w]'), variables)).toThrow();
+  expect(measured).toBeLessThan(10);
+  expect(parseLiteral(parseValue('[$w]'), { w: [1] })).toEqual([[1]]);
+});
+
+it('notifications that are too large together are not described for their idempotency key', async () => {
+  const { organization_id: organizationId, project_id: projectId } = app.demo;
+  const sign = vi.spyOn(Seal.prototype, 'sign');
+  const notifications = '{ kind: "a", severity: info, title: "t", data: $data } '.repeat(100);
+  const query = `mutation ($data: JSONObject, $organizationId: ID!, $projectId: ID!, $key: IdempotencyKey) {
+    publishNotifications(input: {
+      organizationId: $organizationId, projectId: $projectId, idempotencyKey: $key, notifications: [${notifications}]
+    }) { notifications { id } }
+  }`;
+  const { json } = await app.graphql(query, { organizationId, projectId, key: randomUUID(), data: { a: 'x'.repeat(60_000) } });
+  expect(json.errors[0].extensions).toEqual({
+    code: 'validation_failed',
+    fields: { notifications: ['Ensure this field takes no more than 262144 bytes.'] },
+  });
+  expect(sign).not.toHaveBeenCalled();
+  sign.mockRestore();
 });
 
 it('the result of a mutation without a credential is that of its execution', async () => {

@@ -3,6 +3,7 @@ import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Fault } from '../src/kernel/fault.ts';
 import { KeyedSemaphore } from '../src/kernel/semaphore.ts';
 import { turns } from '../src/kernel/turns.ts';
 import { EventRenderer } from '../src/transport/delivery/renderer.ts';
@@ -180,6 +181,31 @@ it('costly operations of one user leave half of the time to others', async () =>
   const ask = () => portico.graphql(`query ($ids: [ID!]!) { ${fields.join(' ')} }`, { ids });
   for (const { json: answer } of await Promise.all([ask(), ask(), ask()])) expect(answer.errors).toBeUndefined();
   expect(performance.now() - startedAt).toBeGreaterThanOrEqual(2 * busyMs - 10);
+});
+
+it('a costly operation on a socket that cannot begin is refused alone: the others of the socket go on', async () => {
+  const { organization_id: organizationId, project_id: projectId } = portico.demo;
+  const { acquire } = KeyedSemaphore.prototype;
+  const spy = vi.spyOn(KeyedSemaphore.prototype, 'acquire').mockImplementation(function (this: KeyedSemaphore, owner, measure) {
+    const permit = acquire.call(this, owner, measure);
+    const isCostly = new Error().stack?.includes('executeWithPermit');
+    return isCostly ? { ...permit, acquired: Promise.reject(Fault.unavailable(new Error('too many wait'))) } : permit;
+  });
+  closers.push(() => spy.mockRestore());
+  const socket = await openReady();
+  const feed = `subscription { notificationFeed(organizationId: "${organizationId}", projectId: "${projectId}") { __typename } }`;
+  socket.say({ type: 'subscribe', id: 'feed', payload: { query: feed } });
+  await socket.until(({ type, id }) => type === 'next' && id === 'feed');
+  const ids = Array.from({ length: 100 }, () => projectId);
+  const fields = Array.from({ length: 20 }, (_, index) => `a${index}: nodes(ids: $ids) { id }`);
+  const query = `query ($ids: [ID!]!) { ${fields.join(' ')} }`;
+  socket.say({ type: 'subscribe', id: 'costly', payload: { query, variables: { ids } } });
+  await socket.until(({ type, id }) => type === 'complete' && id === 'costly');
+  const answer = socket.messages.find(({ type, id }) => type === 'next' && id === 'costly');
+  expect(answer.payload.errors).toMatchObject([{ extensions: { code: 'service_unavailable' } }]);
+  socket.say({ type: 'subscribe', id: 'next', payload: { query: '{ __typename }' } });
+  await socket.until(({ type, id }) => type === 'complete' && id === 'next');
+  expect(portico.logLines.filter((line) => /a socket message failed/.test(line))).toEqual([]);
 });
 
 it('live events that are slow to render leave half of the time to others', async () => {

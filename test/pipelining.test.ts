@@ -257,7 +257,7 @@ it.each([
 });
 
 it('a large body that nobody reads yet is counted', async () => {
-  const { wire, buffers } = await open({ handler: (request, response) => void (numberOf(request) < 0 && response.end()) });
+  const { wire, buffers } = await open({ patienceMs: 500, handler: (request, response) => void (numberOf(request) < 0 && response.end()) });
   wire.write(`POST /0 HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n${'x'.repeat(40_000)}`);
   await expect.poll(() => buffers.bytes).toBeGreaterThanOrEqual(40_000);
   wire.socket.destroy();

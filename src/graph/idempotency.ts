@@ -20,7 +20,7 @@ export function idempotencyKey(t: InputFieldBuilder<typeof builder.$inferSchemaT
 }
 
 /** The context of a write. Its statements may run in a transaction, so Prisma’s client is not part of it. */
-interface WriteContext extends Pick<Context, 'services' | 'requireViewer' | 'requireSession'> {
+export interface WriteContext extends Pick<Context, 'services' | 'requireViewer' | 'requireSession'> {
   readonly database: SqlClient;
   openProject(ids: ProjectIds): Promise<ProjectScope<SqlClient>>;
 }
@@ -34,6 +34,8 @@ interface WriteRequest {
 interface WriteOptions {
   /** Only a user session may read the response. */
   readonly needsSession?: boolean;
+  /** Throws for an input that is too large to be described for its key: what one variable holds may be in it many times. */
+  readonly checkSize?: () => void;
   /** Performing it twice is harmless, so that it need not share a transaction with its stored response. */
   readonly isRepeatable?: boolean;
 }
@@ -48,13 +50,14 @@ interface WriteOptions {
 export async function runIdempotently<Outcome extends object>(
   { input, context, info }: WriteRequest,
   perform: (context: WriteContext) => Promise<Outcome>,
-  { needsSession = false, isRepeatable = false }: WriteOptions = {},
+  { needsSession = false, isRepeatable = false, checkSize }: WriteOptions = {},
 ): Promise<Outcome | null> {
   context.clearLoaded();
   const { idempotencyKey: key, organizationId, projectId } = input;
   if (key === undefined || key === null) return perform(context);
   const { userId } = context.requireViewer();
   if (projectId !== undefined) await context.openProject({ organizationId, projectId });
+  checkSize?.();
   const fingerprint = describeRequest(info, input, context.route);
   const stored = new StoredResponse<Outcome>(context.database, {
     userId,

@@ -3,22 +3,23 @@ import { getOrInsert } from '../kernel/map.ts';
 import { groupFields, hasArgument, listRootFields, type ParsedOperation } from './accesscheck.ts';
 
 /**
- * The number of requests that an operation counts as: of a mutation its root fields, of which each writes as much as a request of
- * its own, and of a query its lists with a filter, of which each may search an index to its end. At least one.
+ * The number of requests that an operation counts as: the root fields of a mutation, of which each writes as much as a request of
+ * its own, and the lists with a filter, of which each may search an index to its end. A query counts as one at least.
  */
 export function countRequests(parsed: ParsedOperation): number {
   const { document, operation } = parsed;
-  if (operation.operation === OperationTypeNode.MUTATION) return Math.max(listRootFields(parsed).length, 1);
-  if (operation.operation !== OperationTypeNode.QUERY || !hasFilter(document)) return 1;
-  return Math.max(countFilteredLists([operation.selectionSet], parsed), 1);
+  const writes = operation.operation === OperationTypeNode.MUTATION ? listRootFields(parsed).length : 0;
+  const lists = hasFilter(document) ? countFilteredLists([operation.selectionSet], parsed) : 0;
+  return Math.max(writes + lists, 1);
 }
 
 function countFilteredLists(selectionSets: readonly SelectionSetNode[], parsed: ParsedOperation): number {
   let count = 0;
-  for (const [first, ...others] of groupFields(selectionSets, parsed).values()) {
-    if (!first) continue;
-    if (hasArgument(first, FILTER, parsed)) count += 1;
-    const below = [first, ...others].flatMap(({ selectionSet }) => selectionSet ?? []);
+  for (const fields of groupFields(selectionSets, parsed).values()) {
+    // Fields of one name in the response may be those of different types.
+    const filtered = fields.filter((field) => hasArgument(field, FILTER, parsed));
+    count += new Set(filtered.map(({ name }) => name.value)).size;
+    const below = fields.flatMap(({ selectionSet }) => selectionSet ?? []);
     if (below.length > 0) count += countFilteredLists(below, parsed);
   }
   return count;

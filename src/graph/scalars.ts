@@ -71,11 +71,16 @@ function jsonOfLiteral(maxBytes: number) {
   return (node: ValueNode, variables: Variables): unknown => {
     const added = (variables && addedLengths.get(variables)) ?? 0;
     if (added > MAX_JSON_BYTES) reject(`Variables may add ${MAX_JSON_BYTES} characters to the JSON literals of a document.`);
-    const value = valueOfLiteral(node, variables);
-    if (exceedsBytes(value, maxBytes)) reject(sizeProblem(maxBytes));
-    const text = literalText(node, variables);
     const ownLength = (node.loc?.end ?? 0) - (node.loc?.start ?? 0);
-    if (variables && text) addedLengths.set(variables, added + Math.max(0, text.length - ownLength));
+    const record = (length: number) => variables && addedLengths.set(variables, added + Math.max(0, length - ownLength));
+    const value = valueOfLiteral(node, variables);
+    if (exceedsBytes(value, maxBytes)) {
+      // It took as long to measure as one that fits.
+      record(maxBytes + 1);
+      reject(sizeProblem(maxBytes));
+    }
+    const text = literalText(node, variables);
+    if (text) record(text.length);
     return text === undefined || survivesRoundTrip(text) ? value : new JsonText(text);
   };
 }

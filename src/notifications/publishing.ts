@@ -1,10 +1,10 @@
 import type { InputFieldBuilder } from '@pothos/core';
 import type { ProjectScope } from '../access/scope.ts';
 import { builder } from '../graph/builder.ts';
-import { idempotencyKey, runIdempotently } from '../graph/idempotency.ts';
+import { idempotencyKey, runIdempotently, type WriteContext } from '../graph/idempotency.ts';
 import { ProjectRef, projectFields } from '../graph/project.ts';
 import { inProject, NotificationRef, type ProjectNotification, SeverityEnum } from './schema.ts';
-import { MAX_PUBLISHED_BYTES, publishNotifications } from './service.ts';
+import { checkPublishedSize, MAX_PUBLISHED_BYTES, publishNotifications } from './service.ts';
 
 /** The most notifications in one call of `publishNotifications`. */
 const MAX_PUBLISHED = 100;
@@ -113,9 +113,12 @@ builder.mutationFields((t) => ({
       'Appends notifications to the project’s log, all of them or none, with consecutive numbers in the order given. Needs the role `admin`.',
     args: { input: t.arg({ type: PublishNotificationsInput, required: true, description: 'The notifications.' }) },
     resolve: async (_root, { input }, context, info) => {
-      const published = await runIdempotently({ input, context, info }, async ({ openProject, services }) => {
+      const publish = async ({ openProject, services }: WriteContext) => {
         const scope = await openProject(input);
         return { notifications: inProject(scope, await publishNotifications(scope, services, input.notifications)) };
+      };
+      const published = await runIdempotently({ input, context, info }, publish, {
+        checkSize: () => checkPublishedSize(input.notifications),
       });
       return published && { ...published, scope: await context.openProject(input) };
     },

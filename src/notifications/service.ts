@@ -66,6 +66,12 @@ export interface NewNotification {
 /** The most bytes, as JSON, of notifications that are published together: any one that may be published alone fits. */
 export const MAX_PUBLISHED_BYTES = 256 * 1024;
 
+/** Throws a field error for notifications that exceed `MAX_PUBLISHED_BYTES` together. */
+export function checkPublishedSize(inputs: readonly NewNotification[]): void {
+  if (exceedsBytes(inputs, MAX_PUBLISHED_BYTES))
+    throw Fault.invalidFields({ notifications: [`Ensure this field takes no more than ${MAX_PUBLISHED_BYTES} bytes.`] });
+}
+
 /**
  * Appends notifications to the project's log in the given order, by one statement. Throws a field error where they exceed
  * `MAX_PUBLISHED_BYTES` together, `permission_denied` below the role `admin`, and `conflict` where the log is as large as it may
@@ -76,8 +82,7 @@ export async function publishNotifications(
   { hubs, quotas }: Pick<Services, 'hubs' | 'quotas'>,
   inputs: readonly NewNotification[],
 ): Promise<Notification[]> {
-  if (exceedsBytes(inputs, MAX_PUBLISHED_BYTES))
-    throw Fault.invalidFields({ notifications: [`Ensure this field takes no more than ${MAX_PUBLISHED_BYTES} bytes.`] });
+  checkPublishedSize(inputs);
   requireRole(scope, 'admin');
   if (inputs.length === 0) return [];
   const limit = quotas.notificationBytesPerProject;

@@ -79,6 +79,11 @@ export function maskResult<Result extends ExecutionResult>(result: Result, log: 
   return result.errors ? { ...result, errors: result.errors.map((error) => maskError(error, log(), recorder)) } : result;
 }
 
+/** The result of an operation that could not begin. */
+export function failedResult(failure: unknown): ExecutionResult {
+  return { errors: [failure instanceof GraphQLError ? failure : new GraphQLError('', { originalError: failure as Error })] };
+}
+
 /** A result that Yoga serializes by `toJsonText`. */
 export function withText<Result extends ExecutionResult>(result: Result): Result & { stringify(result: ExecutionResult): string } {
   return { ...result, stringify: toJsonText };

@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type ExecutionResult, GraphQLError, type GraphQLSchema, getOperationAST, OperationTypeNode } from 'graphql';
+import { type ExecutionResult, type GraphQLSchema, getOperationAST, OperationTypeNode } from 'graphql';
 import { processRegularResult } from 'graphql-yoga';
 import type { ProjectIds } from '../../access/scope.ts';
 import { findProjectIds } from '../../graph/accesscheck.ts';
 import type { Context, Services } from '../../graph/context.ts';
 import { moveJsonPart } from '../../kernel/exactjson.ts';
 import { Fault } from '../../kernel/fault.ts';
-import { maskResult, withText } from '../../pipeline/mask.ts';
+import { failedResult, maskResult, withText } from '../../pipeline/mask.ts';
 import type { PipelineSteps } from '../../pipeline/operation.ts';
 import type { Pipeline } from '../../pipeline/pipeline.ts';
 import { findText, type TrustedDocuments } from '../../pipeline/trusted.ts';
@@ -169,6 +169,6 @@ async function runOperation(
     const args = { schema, document, operationName, variableValues, contextValue: await enveloped.contextFactory() };
     return await (isSubscription ? (enveloped.subscribe(args) as Promise<ExecutionResult>) : enveloped.execute(args));
   } catch (failure) {
-    return { errors: [failure instanceof GraphQLError ? failure : new GraphQLError('', { originalError: failure as Error })] };
+    return failedResult(failure);
   }
 }

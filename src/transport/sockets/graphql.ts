@@ -25,7 +25,7 @@ import { Source } from '../../graph/source.ts';
 import { type CredentialProblem, Fault } from '../../kernel/fault.ts';
 import { spliceTexts } from '../../kernel/jsontext.ts';
 import type { ValidDocuments } from '../../pipeline/documents.ts';
-import { maskError } from '../../pipeline/mask.ts';
+import { failedResult, maskError } from '../../pipeline/mask.ts';
 import { checkOperationName, labelOperation } from '../../pipeline/naming.ts';
 import type { GetEnveloped, PipelineSteps } from '../../pipeline/operation.ts';
 import { findText, readHash, type TrustedDocuments } from '../../pipeline/trusted.ts';
@@ -70,7 +70,13 @@ export function createGraphqlSockets(injected: GraphqlSocketDependencies): (conn
     connectionInitWaitTimeout: INIT_TIMEOUT_MS,
     onConnect: (context) => context.extra.admit(context),
     onSubscribe: ({ extra }, id, payload) => extra.prepare(id, payload),
-    execute: (args) => runOf(args).pipeline.execute({ ...args, rootValue: undefined }),
+    async execute(args) {
+      try {
+        return await runOf(args).pipeline.execute({ ...args, rootValue: undefined });
+      } catch (failure) {
+        return failedResult(failure);
+      }
+    },
     async subscribe(args) {
       const { pipeline, operation } = runOf(args);
       const result = await pipeline.subscribe({ ...args, rootValue: undefined });
