@@ -26,8 +26,8 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-const answer = async (token: string) => {
-  answers.shift()?.(Response.json({ token, expires: new Date(Date.now() + HOUR_MS) }));
+const answer = async (token: string, expiresInMs = HOUR_MS) => {
+  answers.shift()?.(Response.json({ token, expires: new Date(Date.now() + expiresInMs) }));
   await vi.advanceTimersByTimeAsync(0);
 };
 
@@ -79,4 +79,26 @@ it('a request that was refused after the sign-out gets no new credential', async
   await answer('second');
   await rejected;
   expect([answers.length, stored.size]).toEqual([0, 0]);
+});
+
+it('credentials that expire within a minute are renewed after a pause', async () => {
+  const keeper = start(session('first', 0));
+  await vi.advanceTimersByTimeAsync(0);
+  await answer('second', 30_000);
+  await vi.advanceTimersByTimeAsync(14_999);
+  expect(answers).toHaveLength(0);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(answers).toHaveLength(1);
+  keeper.close();
+});
+
+it('a session whose user is gone is renewed no more: it keeps its credential until the server rejects it', async () => {
+  const keeper = start(session('first', HOUR_MS));
+  expect(await keeper.credential()).toBe('first');
+  const again = keeper.credential();
+  answers.shift()?.(Response.json({ code: 'not_found', detail: 'Not found.' }, { status: 404 }));
+  expect(await again).toBe('first');
+  expect(await keeper.credential()).toBe('first');
+  await vi.advanceTimersByTimeAsync(2 * HOUR_MS);
+  expect([answers.length, vi.getTimerCount(), JSON.parse(stored.get('portico:session') ?? '').renewal]).toEqual([0, 0, null]);
 });

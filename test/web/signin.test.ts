@@ -159,6 +159,33 @@ describe('the identity provider', () => {
     expect(await everywhere(page)).not.toContain(credential);
   });
 
+  it('is asked by one of two tabs with the same session alone', async () => {
+    const session = await stored(page);
+    const other = await page.context().newPage();
+    await other.addInitScript((text) => sessionStorage.setItem('portico:session', text), JSON.stringify(session));
+    let asked = 0;
+    await other.route(/\/token$/, (route) => {
+      asked += 1;
+      return route.abort();
+    });
+    await other.goto(`${desk.baseUrl}${desk.toPage()}`);
+    await other.getByRole('button', { name: /Anton/ }).waitFor();
+    await expect.poll(async () => (await stored(page)).credential).not.toBe(session.credential);
+    expect(asked).toBe(0);
+    await other.close();
+  });
+
+  it('that takes the refresh token no more is not asked again: the session ends with its credential', async () => {
+    const session = await stored(page);
+    const refusal = { status: 400, headers: { 'access-control-allow-origin': desk.baseUrl }, json: { error: 'invalid_grant' } };
+    await page.route(/\/token$/, (route) => route.fulfill(refusal));
+    await expect.poll(async () => (await stored(page)).renewal).toBeNull();
+    await page.unroute(/\/token$/);
+    await page.evaluate((text) => sessionStorage.setItem('portico:session', text), JSON.stringify(session));
+    await page.reload();
+    await page.getByRole('button', { name: /Anton/ }).waitFor();
+  });
+
   it('signs nobody in again who has signed out while it gives a new token', async () => {
     let release = () => {};
     const held = new Promise<void>((resolve) => {

@@ -3,6 +3,7 @@ import { type Session, writeSession } from './session.ts';
 
 /** The credential is renewed this long before it expires. */
 const RENEW_AHEAD_MS = 60_000;
+/** The pause before the next renewal, after one that failed, and after one whose credential expires soon by this clock. */
 const RETRY_MS = 15_000;
 /** The longest delay that `setTimeout` accepts. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
@@ -15,6 +16,8 @@ export class SessionKeeper {
   #renewing: Promise<void> | null = null;
   #issued: string | null = null;
   #isClosed = false;
+  /** Lets another tab renew; null until this one may. */
+  #releaseRenewal: (() => void) | null = null;
 
   constructor(session: Session) {
     this.#session = session;
@@ -39,20 +42,33 @@ export class SessionKeeper {
   /** Begins to renew the credential; also after `close`, as React runs effects twice in development. */
   start(): void {
     this.#isClosed = false;
+    const family = familyOf(this.#session);
+    if (family === null) this.#scheduleRenewal();
+    else void navigator.locks.request(`portico:${family}`, () => this.#renewAlone());
+  }
+
+  /** Renews while other tabs with the same session do not: a tab that was duplicated has its refresh token, too. */
+  #renewAlone(): Promise<void> {
+    if (this.#isClosed) return Promise.resolve();
     this.#scheduleRenewal();
+    return new Promise((resolve) => {
+      this.#releaseRenewal = resolve;
+    });
   }
 
   /** Ends the session here: a renewal that is under way changes nothing any more. */
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#timer);
+    this.#releaseRenewal?.();
+    this.#releaseRenewal = null;
   }
 
-  #scheduleRenewal(): void {
+  #scheduleRenewal(minMs = 0): void {
     clearTimeout(this.#timer);
     const { expires, renewal } = this.#session;
     if (!renewal || expires === null) return;
-    const delay = Math.min(Math.max(0, expires - Date.now() - RENEW_AHEAD_MS), MAX_TIMEOUT_MS);
+    const delay = Math.min(Math.max(minMs, expires - Date.now() - RENEW_AHEAD_MS), MAX_TIMEOUT_MS);
     this.#timer = setTimeout(() => {
       this.#renew().catch(() => {
         if (!this.#isClosed) this.#timer = setTimeout(() => this.#scheduleRenewal(), RETRY_MS);
@@ -64,16 +80,23 @@ export class SessionKeeper {
     const { renewal } = this.#session;
     if (!renewal) return Promise.resolve();
     if (this.#isClosed) return Promise.reject(new Error(ENDED));
+    const isLeftToOthers = familyOf(this.#session) !== null && !this.#releaseRenewal;
+    if (isLeftToOthers) return Promise.resolve();
     this.#renewing ??= renew(renewal)
       .then((session) => {
         if (this.#isClosed) throw new Error(ENDED);
-        this.#session = session;
-        writeSession(session);
-        this.#scheduleRenewal();
+        // A session that cannot be renewed ends when the server rejects its credential.
+        this.#session = session ?? { ...this.#session, renewal: null };
+        writeSession(this.#session);
+        this.#scheduleRenewal(RETRY_MS);
       })
       .finally(() => {
         this.#renewing = null;
       });
     return this.#renewing;
   }
+}
+
+function familyOf({ renewal }: Session): string | null {
+  return renewal && 'family' in renewal ? renewal.family : null;
 }

@@ -1,12 +1,17 @@
 import * as oauth from 'oauth4webapi';
-import { readExpiry, type Session } from './session.ts';
+import { type RefreshToken, readExpiry, type Session } from './session.ts';
 import { loadSettings } from './settings.ts';
 
-/** Exchanges a refresh token for a session with a new credential. */
-export async function refresh(refreshToken: string): Promise<Session> {
+/** Exchanges a refresh token for a session with a new credential; null if it is no longer valid (RFC 6749, §5.2). */
+export async function refresh(before: RefreshToken): Promise<Session | null> {
   const { server, client } = await openProvider();
-  const response = await oauth.refreshTokenGrantRequest(server, client, oauth.None(), refreshToken, options);
-  return toSession(await oauth.processRefreshTokenResponse(server, client, response), refreshToken);
+  const response = await oauth.refreshTokenGrantRequest(server, client, oauth.None(), before.refreshToken, options);
+  try {
+    return toSession(await oauth.processRefreshTokenResponse(server, client, response), before);
+  } catch (failure) {
+    if (failure instanceof oauth.ResponseBodyError && failure.error === 'invalid_grant') return null;
+    throw failure;
+  }
 }
 
 /** A pending sign-in, which the redirect from the identity provider is checked against once. */
@@ -75,12 +80,12 @@ export async function comeBack(address: URL): Promise<{ session: Session; return
   return { session: toSession(tokens, null), returnTo: attempt.returnTo };
 }
 
-function toSession({ access_token, expires_in, refresh_token }: oauth.TokenEndpointResponse, before: string | null): Session {
-  const refreshToken = refresh_token ?? before;
+function toSession({ access_token, expires_in, refresh_token }: oauth.TokenEndpointResponse, before: RefreshToken | null): Session {
+  const refreshToken = refresh_token ?? before?.refreshToken;
   return {
     kind: 'provider',
     credential: access_token,
     expires: readExpiry(access_token) ?? (expires_in ? Date.now() + expires_in * 1000 : null),
-    renewal: refreshToken ? { refreshToken } : null,
+    renewal: refreshToken ? { refreshToken, family: before?.family ?? crypto.randomUUID() } : null,
   };
 }

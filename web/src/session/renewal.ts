@@ -1,3 +1,4 @@
+import { PorticoError } from 'portico-client';
 import type { Renewal, Session } from './session.ts';
 import { askDemo } from './settings.ts';
 
@@ -6,9 +7,14 @@ export async function signInDemo(userId: string): Promise<Session> {
   return { kind: 'demo', credential: token, expires: Date.parse(expires), renewal: { demo: userId } };
 }
 
-/** The same session with a new credential. */
-export async function renew(renewal: Renewal): Promise<Session> {
-  if ('demo' in renewal) return signInDemo(renewal.demo);
+/** The same session with a new credential; null if its source issues no new one, whenever it is asked again. */
+export async function renew(renewal: Renewal): Promise<Session | null> {
+  if ('demo' in renewal) {
+    return signInDemo(renewal.demo).catch((failure) => {
+      if (failure instanceof PorticoError && failure.status === 404) return null;
+      throw failure;
+    });
+  }
   const { refresh } = await import('./provider.ts');
-  return refresh(renewal.refreshToken);
+  return refresh(renewal);
 }

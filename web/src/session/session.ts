@@ -1,5 +1,11 @@
 /** The source of a new credential: the demo, by the user's id, or the identity provider, by the refresh token. */
-export type Renewal = { readonly demo: string } | { readonly refreshToken: string };
+export type Renewal = { readonly demo: string } | RefreshToken;
+
+export interface RefreshToken {
+  readonly refreshToken: string;
+  /** Names the tokens that have been issued for each other. A provider may end the session of one that is used twice. */
+  readonly family: string;
+}
 
 /** Who is signed in, and how. It is stored in memory and in the tab's sessionStorage. */
 export interface Session {
