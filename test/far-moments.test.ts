@@ -51,5 +51,13 @@ test.each([
   const found = new Set(texts.join().match(/"[+-]?\d{4,}-\d\d-\d\dT[^"]*"/g));
   expect(found).toContain(`"${shown}"`);
   for (const text of found) expect(text).toMatch(/^"\d{4}-/);
+  const count = '{ totalCount nodes { region } }';
+  const query = `query ($id: ID!, $region: Name) {
+    project(id: $id) { instances ${count} filtered: instances(first: 100, filter: { region: $region }) ${count} }
+  }`;
+  const list = async (region: string | null) => (await app.graphql(query, { id: app.demo.project_id, region })).json.data.project;
+  const { filtered } = await list((await list(null)).instances.nodes[0].region);
+  expect(filtered.totalCount).toBeGreaterThan(1);
+  expect(filtered.nodes).toHaveLength(filtered.totalCount);
   expect(app.logLines.filter((line) => JSON.parse(line).level === 'error')).toEqual([]);
 });

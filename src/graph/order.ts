@@ -101,7 +101,9 @@ export function boundsOfPrefix(prefix: string): PlaceBounds {
   return { above: { value: prefix, id: FIRST_ID }, below: { value: prefix + AFTER_NAMES, id: LAST_ID } };
 }
 
-const allTimes: PlaceBounds = { above: { value: FIRST_TIMESTAMP, id: FIRST_ID }, below: { value: LAST_TIMESTAMP, id: LAST_ID } };
+/** The times that a cursor can have. */
+const cursorTimes: PlaceBounds = { above: { value: FIRST_TIMESTAMP, id: FIRST_ID }, below: { value: LAST_TIMESTAMP, id: LAST_ID } };
+const allTimes: PlaceBounds = { above: { value: '-infinity', id: FIRST_ID }, below: { value: 'infinity', id: LAST_ID } };
 
 /**
  * A slice of an ordered list, as the parameters of a statement. The bounds are exclusive and given for every field; those of
@@ -149,7 +151,7 @@ export function rangeOf(slice: Slice<string>, order: Order, { known = [''], want
   });
   return {
     nameBounds: boundsOfField('name', boundsOfPrefix(prefix)),
-    createdBounds: boundsOfField('created', allTimes),
+    createdBounds: boundsOfField('created', order.field === 'created' ? cursorTimes : allTimes),
     statuses,
     idsAbove: statuses.map(idBound(above, FIRST_ID)),
     idsBelow: statuses.map(idBound(below, LAST_ID)),
