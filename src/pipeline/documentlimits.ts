@@ -1,5 +1,5 @@
 import { maxAliasesPlugin } from '@escape.tech/graphql-armor-max-aliases';
-import { type DocumentNode, Lexer, Source, TokenKind, visit } from 'graphql';
+import { type DocumentNode, Lexer, type ParseOptions, Source, TokenKind, visit } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import { LIMITS, tooLarge } from '../graph/cost.ts';
 import { exceedsDepth, MAX_REQUEST_DEPTH } from '../kernel/depth.ts';
@@ -8,9 +8,12 @@ import { toGraphqlError } from './mask.ts';
 
 const MAX_TOKENS = 2_000;
 const MAX_ALIASES = 50;
-/** graphql-js searches all of a document for lines to compute the location of each error, so many errors in a long one would take long. */
 const MAX_CHARACTERS = 65_536;
-const MAX_LINES = 5_000;
+/**
+ * Errors in documents that are longer, in characters or in lines, have no locations. graphql-js counts the lines before each error to
+ * compute its location, and an operation may have thousands of errors.
+ */
+const MAX_LOCATED = { characters: 8_192, lines: 300 } as const;
 /** In characters. A hundred errors, the most that are reported, may each repeat a name. */
 const MAX_NAME_LENGTH = 255;
 
@@ -28,7 +31,7 @@ export function limitDocuments(): Plugin[] {
           const text = typeof source === 'string' ? source : source.body;
           const excess = findExcess(text);
           if (excess) throw toGraphqlError(Fault.invalidRequest(excess));
-          const document = parseFn(source, options) as DocumentNode;
+          const document = isLocated(text) ? (parseFn(source, options) as DocumentNode) : parseUnlocated(text, parseFn, options);
           const fields = countFields(document);
           if (fields > LIMITS.breadth) throw toGraphqlError(Fault.invalidRequest(tooLarge('breadth', fields)));
           return document;
@@ -45,17 +48,22 @@ function countFields(document: DocumentNode): number {
   return fields;
 }
 
-function exceedsLines(text: string): boolean {
-  let lines = 1;
-  for (let at = 0; at < text.length && lines <= MAX_LINES; at += 1) {
-    const unit = text.charCodeAt(at);
-    if (unit === LINE_FEED || unit === CARRIAGE_RETURN) lines += 1;
-  }
-  return lines > MAX_LINES;
+/** Parses a document whose nodes have no locations. It has its own, with the text. */
+function parseUnlocated(
+  text: string,
+  parseFn: (source: Source, options: ParseOptions) => DocumentNode,
+  options?: ParseOptions,
+): DocumentNode {
+  const source = new Source(text);
+  const document = parseFn(source, { ...options, noLocation: true });
+  return Object.assign(document, { loc: { source, start: 0, end: text.length } });
 }
 
-const LINE_FEED = 10;
-const CARRIAGE_RETURN = 13;
+/** Whether a text is so short that the locations of many errors can be computed. */
+function isLocated(text: string): boolean {
+  if (text.length > MAX_LOCATED.characters) return false;
+  return text.split(/\r\n|[\n\r]/, MAX_LOCATED.lines + 1).length <= MAX_LOCATED.lines;
+}
 
 const brackets: Readonly<Record<string, number>> = {
   [TokenKind.BRACE_L]: 1,
@@ -72,7 +80,6 @@ const brackets: Readonly<Record<string, number>> = {
  */
 function findExcess(text: string): string | null {
   if (text.length > MAX_CHARACTERS) return `The document has more than ${MAX_CHARACTERS} characters: send long values as variables.`;
-  if (exceedsLines(text)) return `The document has more than ${MAX_LINES} lines.`;
   const lexer = new Lexer(new Source(text));
   let depth = 0;
   try {

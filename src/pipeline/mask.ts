@@ -1,4 +1,4 @@
-import { type ASTNode, type ExecutionResult, GraphQLError } from 'graphql';
+import { type ASTNode, type ExecutionResult, GraphQLError, type GraphQLErrorOptions, type GraphQLFormattedError } from 'graphql';
 import { isAsyncIterable, mapAsyncIterator, type Plugin, processRegularResult } from 'graphql-yoga';
 import { Fault, statusByCode } from '../kernel/fault.ts';
 import { toJsonText } from '../kernel/jsontext.ts';
@@ -30,13 +30,18 @@ export function maskError(thrown: unknown, log: Logger, recorder?: ErrorRecorder
   recorder?.recordError(fault.code, fault.reason);
   logCause(fault, { log });
   const http = codesWithStatus.has(fault.code) ? { status: statusByCode[fault.code], headers: retryHeaders(fault) } : readStatus(error);
-  return new GraphQLError(fault.message, {
-    nodes: error?.nodes,
-    source: error?.source,
-    positions: error?.positions,
-    path: error?.path,
-    extensions: { ...graphqlExtensions(fault), ...(http ? { http } : {}) },
-  });
+  const extensions = { ...graphqlExtensions(fault), ...(http ? { http } : {}) };
+  // The locations have been computed: with the nodes graphql-js would do that once more.
+  return Object.assign(createError(fault.message, { path: error?.path, extensions }), { locations: error?.locations });
+}
+
+/** Creates an error for the client, who does not see its stack trace: capturing one takes longer than the rest. */
+function createError(message: string, options: GraphQLErrorOptions): GraphQLError {
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 0;
+  const error = new GraphQLError(message, options);
+  Error.stackTraceLimit = stackTraceLimit;
+  return error;
 }
 
 /** The HTTP status that Yoga gives an error. A request that names no operation is 400 in the older media type too. */
@@ -84,9 +89,25 @@ export function failedResult(failure: unknown): ExecutionResult {
   return { errors: [failure instanceof GraphQLError ? failure : new GraphQLError('', { originalError: failure as Error })] };
 }
 
-/** A result that Yoga serializes by `toJsonText`. */
+/**
+ * A masked result that Yoga serializes by `toJsonText`. Yoga makes a new error of each, for the sake of its HTTP status, which depends on
+ * its code: of thousands of errors it gets one for each code.
+ */
 export function withText<Result extends ExecutionResult>(result: Result): Result & { stringify(result: ExecutionResult): string } {
-  return { ...result, stringify: toJsonText };
+  const { errors } = result;
+  if (!errors) return { ...result, stringify: toJsonText };
+  const byCode = new Map(errors.toReversed().map((error) => [error.extensions.code, error]));
+  return {
+    ...result,
+    errors: [...byCode.values()].reverse(),
+    stringify: (sent) => toJsonText({ ...sent, errors: errors.map(formatError) }),
+  };
+}
+
+/** An error as it is sent: its HTTP status is not part of it. */
+export function formatError(error: GraphQLError): GraphQLFormattedError {
+  const { extensions: { http, ...extensions } = {}, ...rest } = error.toJSON();
+  return { ...rest, extensions };
 }
 
 /** Masks and formats the results of Yoga's own HTTP handler: each result of a stream, or a single one in the chosen media type. */

@@ -140,18 +140,23 @@ describe('a document up to a limit', () => {
     expect(Object.keys(json.data)).toHaveLength(50);
   });
 
-  it('5,000 lines, also where they are blank', async () => {
-    const errors = (text: string) => Array.from({ length: 100 }, (_, index) => `${text}x${index}`).join(' ');
-    const tooLong = graphqlInvalid('The document has more than 5000 lines.');
-    for (const line of ['\n', '\r', '#\n', '\r\n'])
-      expectGraphql(
-        await app.ask('POST', '/graphql', { body: { query: `${line.repeat(60_000 / line.length)}{ ${errors('')} }` } }),
-        200,
-        tooLong,
-      );
-    const { json } = await app.graphql(`${'\n'.repeat(4_999)}{ __typename }`);
-    expect(json).toEqual({ data: { __typename: 'Query' } });
+  it('8,192 characters and 300 lines, so that its errors have locations: an operation may have thousands of errors', async () => {
+    const failing = '{ nope }';
+    const ends = (text: string) => text.padEnd(8_192);
+    const located = [failing, ends(failing), ends('\n'.repeat(299) + failing), '\r\n'.repeat(299) + failing];
+    for (const query of located) expect((await app.graphql(query)).json.errors[0].locations, query.trim()).toHaveLength(1);
+    for (const query of [`${ends(failing)} `, ...['\n', '\r', '\r\n', '#\n'].map((line) => line.repeat(300) + failing)]) {
+      const { json } = await app.graphql(query);
+      expect(json.errors[0].message).toMatch(/^Cannot query field "nope"/);
+      expect(json.errors[0]).not.toHaveProperty('locations');
+    }
+    const denied = 'mutation { createApiKey(input: { name: "k" }) { key } }';
+    const errorOf = async (query: string) => (await app.graphql(query, {}, { as: null })).json.errors[0];
+    const { locations, ...error } = await errorOf(denied);
+    expect(locations).toEqual([{ line: 1, column: 12 }]);
+    expect(await errorOf(`${denied}${' '.repeat(8_192)}`)).toEqual(error);
   });
+
   it('65,536 characters, as the location of each error is searched in all of them', async () => {
     const padded = (length: number) => `{ __typename }${' '.repeat(length - '{ __typename }'.length)}`;
     expectGraphql(await app.graphql(padded(65_536)), 200, { data: { __typename: 'Query' } });

@@ -3,7 +3,7 @@ import { type Message, MessageType, validateMessage } from 'graphql-ws';
 import { exceedsDepth, MAX_REQUEST_DEPTH } from '../../kernel/depth.ts';
 import { moveJsonPart, parseJson } from '../../kernel/exactjson.ts';
 import { toJsonText } from '../../kernel/jsontext.ts';
-import { maskError } from '../../pipeline/mask.ts';
+import { formatError, maskError } from '../../pipeline/mask.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { Envelope } from '../delivery/frames.ts';
 import type { FormatResult } from '../delivery/renderer.ts';
@@ -48,12 +48,9 @@ function isTooLong(message: Message, text: string): boolean {
 /** The message around each event of a subscription. */
 export const nextMessage: Envelope = { head: (id) => `{"id":${JSON.stringify(id)},"type":"next","payload":`, tail: '}' };
 
-/** Masks errors for the client. `extensions.http` stays out of a socket's messages. */
+/** Masks errors for the client. */
 export function formatErrors(errors: readonly unknown[], log: Logger): GraphQLFormattedError[] {
-  return errors.map((error) => {
-    const { extensions: { http, ...extensions } = {}, ...rest } = maskError(error, log).toJSON();
-    return { ...rest, extensions };
-  });
+  return errors.map((error) => formatError(maskError(error, log)));
 }
 
 /** Serializes the result of an event as the payload of its message. */
