@@ -168,3 +168,14 @@ it('keeps the texts beside a value that is nested deeper than anything that is s
     expect(toJsonText(withExactText(JSON.parse('[9007199254740992,1,0]'), part?.member('widgets')))).toBe('[9007199254740993,1.0,1e-400]');
   }
 });
+
+it('tells of short numbers whether JavaScript gives them back, near the limits of digits and of smallness too', () => {
+  const whole = fc.oneof(fc.constant(0), fc.nat(2 ** 31), fc.nat(Number.MAX_SAFE_INTEGER));
+  fc.assert(
+    fc.property(fc.boolean(), whole, fc.nat(8), fc.nat(2 ** 31), (isNegative, integer, zeros, fraction) => {
+      const number = `${isNegative ? '-' : ''}${integer}.${'0'.repeat(zeros)}${fraction}`;
+      expect(survivesRoundTrip(`[${number},1]`)).toBe(String(Number(number)) === number);
+    }),
+    { numRuns: 20_000 },
+  );
+});

@@ -41,6 +41,21 @@ describe('a large variable in the JSON literals of many fields', () => {
   });
 });
 
+it.each([
+  ['[JSON!]', (count: number) => Array(count).fill(1)],
+  ['[[Int]]', (count: number) => [Array(count - 1).fill(1)]],
+])('lists of %s within a literal have 1,000 items at most, in all variables together', async (type, make) => {
+  const { organization_id, project_id } = app.demo;
+  const input = `{ organizationId: "${organization_id}", projectId: "${project_id}", name: "x", widgets: { a: $x, b: $y } }`;
+  const query = `mutation ($x: ${type}, $y: ${type}) { createDashboard(input: ${input}) { dashboard { id } } }`;
+  const { json } = await app.graphql(query, { x: make(998), y: make(2) });
+  expect(json.errors).toBeUndefined();
+  for (const count of [1_000, 100_000]) {
+    const { json: refused } = await app.graphql(query, { x: make(1), y: make(count) });
+    expect(refused.errors[0].extensions.fields).toEqual({ y: ['Ensure this field has no more than 1000 items.'] });
+  }
+});
+
 it('of literals that are too large few are measured, as of those that fit', () => {
   const { parseLiteral } = schema.getType('JSON') as GraphQLScalarType;
   let measured = 0;

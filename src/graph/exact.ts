@@ -15,7 +15,7 @@ import type { JsonPart } from '../kernel/jsonread.ts';
 import { toJsonText } from '../kernel/jsontext.ts';
 import { getOrInsert } from '../kernel/map.ts';
 import { exceedsBytes } from '../kernel/size.ts';
-import type { VariableBindings } from './variables.ts';
+import { countItems, MAX_LIST_ITEMS, type VariableBindings } from './variables.ts';
 
 /**
  * The values of variables, or of a body whose fields are named like them. A value of a JSON scalar keeps the text that was
@@ -24,10 +24,13 @@ import type { VariableBindings } from './variables.ts';
  */
 export function keepTexts(bindings: VariableBindings, values: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   let result: Record<string, unknown> | null = null;
+  let items = 0;
   for (const [name, { type }] of bindings) {
     if (!keepsText(type) || !Object.hasOwn(values, name)) continue;
     const part = findJsonPart(values);
-    if (part === undefined) return values;
+    items += countItems(type, values[name]);
+    // The request is rejected.
+    if (part === undefined || items > MAX_LIST_ITEMS) return values;
     result ??= { ...values };
     result[name] = keepTextsOf(type, values[name], part.member(name));
   }
@@ -60,7 +63,7 @@ function keepTextsOf(type: GraphQLInputType, value: unknown, part: JsonPart | un
     return isKept ? withExactText(value, part) : value;
   }
   if (!keepsText(nullable)) return value;
-  if (isListType(nullable) && Array.isArray(value))
+  if (isListType(nullable) && Array.isArray(value) && value.length <= MAX_LIST_ITEMS)
     return value.map((item, index) => keepTextsOf(nullable.ofType, item, part?.member(index)));
   if (!isInputObjectType(nullable) || typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   const result = { ...(value as Readonly<Record<string, unknown>>) };

@@ -175,6 +175,18 @@ const MAX_CURSOR_LENGTH = 2_000;
 /** The most messages that a request is answered with: a list may have hundreds of thousands of items. */
 const MAX_MESSAGES = 1_000;
 
+/** The most items of all lists among the variables of a request. A list that is part of a JSON literal has no limit of its own. */
+export const MAX_LIST_ITEMS = 1_000;
+
+/** The number of items in a list and in the lists that are its items. */
+export function countItems(type: GraphQLInputType, value: unknown): number {
+  const nullable = getNullableType(type);
+  if (!isListType(nullable) || !Array.isArray(value)) return 0;
+  let count = value.length;
+  if (isListType(getNullableType(nullable.ofType))) for (const item of value) count += countItems(nullable.ofType, item);
+  return count;
+}
+
 /** Thrown to end the search for further errors. */
 const enoughErrors = new Error('enough errors are known');
 
@@ -207,8 +219,11 @@ export function variableErrors(bindings: VariableBindings, values: Readonly<Reco
 
 function reportErrors(bindings: VariableBindings, values: Readonly<Record<string, unknown>>, report: Report): void {
   const readValue = (name: string) => (Object.hasOwn(values, name) ? values[name] : undefined);
+  let items = 0;
   for (const [name, { type, isRequired, inputValues, requirements }] of bindings) {
     const value = readValue(name);
+    if (!findConstraintError(inputValues, value)) items += countItems(type, value);
+    if (items > MAX_LIST_ITEMS) return report([name], `Ensure this field has no more than ${MAX_LIST_ITEMS} items.`);
     const requirement = requirements.find((one) => readValue(one.variable) === one.value)?.message;
     const hasFields = isInputObjectType(getNullableType(type)) && typeof value === 'object' && value !== null && !Array.isArray(value);
     checkGiven({ type, isRequired, inputValues, requirement, value }, [name], report, hasFields ? [] : [name]);
@@ -247,7 +262,10 @@ function checkValue(type: GraphQLInputType, value: unknown, prefix: Path, report
     if (typeof value !== 'object' || Array.isArray(value)) return report(prefix, 'Must be an object.');
     return checkObject(nullable.getFields(), value as Record<string, unknown>, prefix, report);
   }
-  coerceInputValue(value, type, (path, invalid, error) => report([...prefix, ...path], explainInvalid(type, path, invalid, error)));
+  const reportInvalid = (path: Path, invalid: unknown, error: GraphQLError) =>
+    report([...prefix, ...path], explainInvalid(type, path, invalid, error));
+  // Suggestions take long for long values, and are not shown.
+  coerceInputValue(value, type, reportInvalid, true);
 }
 
 /** Checks each field, so that no single value is coerced to a list and every declared constraint is checked. */

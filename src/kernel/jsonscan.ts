@@ -1,18 +1,22 @@
 // Scans of JSON texts by their UTF-16 units, without parsing them. `JSON.parse` has accepted a text, or will reject it.
 
 export const [QUOTE, BRACKET, BRACE, MINUS] = [0x22, 0x5b, 0x7b, 0x2d] as const;
-const [COLON, BACKSLASH] = [0x3a, 0x5c] as const;
+const [COLON, BACKSLASH, COMMA, POINT, ZERO] = [0x3a, 0x5c, 0x2c, 0x2e, 0x30] as const;
 const codeUnits = (text: string): ReadonlySet<number> => new Set([...text].map((character) => character.charCodeAt(0)));
 export const separators = codeUnits(' \t\r\n,:');
 export const closers = codeUnits(']}');
 const numberUnits = codeUnits('0123456789.eE+-');
 
-/** The number of lists, objects and fields in a JSON text, without parsing it. */
+/**
+ * The number of lists, objects and fields in a JSON text, without parsing it; of one in which a key is written with an escape, also of
+ * what stands between commas, as each value of it may have to be read by itself.
+ */
 export function countParts(text: string): number {
   let count = 0;
+  const comma = hasEscapedKey(text) ? COMMA : BRACE;
   for (let at = 0; at < text.length; ) {
     const unit = text.charCodeAt(at);
-    if (unit === BRACKET || unit === BRACE || unit === COLON) count += 1;
+    if (unit === BRACKET || unit === BRACE || unit === COLON || unit === comma) count += 1;
     at = unit === QUOTE ? endOfString(text, at) : at + 1;
   }
   return count;
@@ -35,13 +39,22 @@ export function survivesRoundTrip(text: string): boolean {
   return true;
 }
 
-/** A double represents any integer of this many digits exactly, and JavaScript spells it in the same way. */
+/** A double preserves any number of this many digits, and JavaScript spells it in the same way. */
 const SHORT_DIGITS = 15;
+/** JavaScript spells smaller numbers with an exponent. */
+const TOO_SMALL = '0.000000';
 
-/** The end of a number that JavaScript spells in the same way, or -1. Most are short integers, which need not be parsed. */
+/** The end of a number that JavaScript spells in the same way, or -1. Most have few digits, and need not be parsed. */
 function endOfPreservedNumber(text: string, start: number): number {
   let end = endOfDigits(text, start);
   if (end > start && end - start <= SHORT_DIGITS && !numberUnits.has(text.charCodeAt(end))) return end;
+  const first = text.charCodeAt(start) === MINUS ? start + 1 : start;
+  const point = endOfDigits(text, first);
+  if (text.charCodeAt(point) === POINT) {
+    end = endOfDigits(text, point + 1);
+    const isShort = end - first - 1 <= SHORT_DIGITS && text.charCodeAt(end - 1) !== ZERO && !text.startsWith(TOO_SMALL, first);
+    if (isShort && !numberUnits.has(text.charCodeAt(end))) return end;
+  }
   while (numberUnits.has(text.charCodeAt(end))) end += 1;
   const number = text.slice(start, end);
   return String(Number(number)) === number && number !== '-0' ? end : -1;

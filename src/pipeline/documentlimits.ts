@@ -8,6 +8,8 @@ import { toGraphqlError } from './mask.ts';
 
 const MAX_TOKENS = 2_000;
 const MAX_ALIASES = 50;
+/** As many as two hundred fields of one name make. */
+const MAX_PAIRS = 20_000;
 const MAX_CHARACTERS = 65_536;
 /**
  * Errors in documents that are longer, in characters or in lines, have no locations. graphql-js counts the lines before each error to
@@ -32,8 +34,9 @@ export function limitDocuments(): Plugin[] {
           const excess = findExcess(text);
           if (excess) throw toGraphqlError(Fault.invalidRequest(excess));
           const document = isLocated(text) ? (parseFn(source, options) as DocumentNode) : parseUnlocated(text, parseFn, options);
-          const fields = countFields(document);
+          const { fields, pairs } = countFields(document);
           if (fields > LIMITS.breadth) throw toGraphqlError(Fault.invalidRequest(tooLarge('breadth', fields)));
+          if (pairs > MAX_PAIRS) throw toGraphqlError(Fault.invalidRequest('The document repeats the names of fields too often.'));
           return document;
         });
       },
@@ -41,11 +44,24 @@ export function limitDocuments(): Plugin[] {
   ];
 }
 
-/** The fields that are written in a document. Validation compares each with all others of its name at the same place. */
-function countFields(document: DocumentNode): number {
+/**
+ * The fields that are written in a document, and the pairs of them that have the same name in the response. Validation may compare
+ * the fields of each pair.
+ */
+function countFields(document: DocumentNode): { fields: number; pairs: number } {
+  const counts = new Map<string, number>();
   let fields = 0;
-  visit(document, { Field: () => void (fields += 1) });
-  return fields;
+  let pairs = 0;
+  visit(document, {
+    Field({ alias, name }) {
+      const key = (alias ?? name).value;
+      const before = counts.get(key) ?? 0;
+      counts.set(key, before + 1);
+      fields += 1;
+      pairs += before;
+    },
+  });
+  return { fields, pairs };
 }
 
 /** Parses a document whose nodes have no locations. It has its own, with the text. */

@@ -215,6 +215,10 @@ it('has at most 25,000 lists, objects and fields, however it is packed', async (
   const headers = { ...json, 'content-encoding': 'gzip' };
   await expectRefused(dense(25_000), {}, detail);
   await expectRefused(gzipSync(dense(340_000)), headers, detail);
+  const spelled = (key: string, items: number) => `{"query":"{ __typename }","variables":{"${key}":[${'1,'.repeat(items)}1]}}`;
+  expectGraphql(await app.ask('POST', '/graphql', { body: spelled('a', 100_000) }), 200, { data: { __typename: 'Query' } });
+  expectGraphql(await app.ask('POST', '/graphql', { body: spelled('\\u0061', 24_000) }), 200, { data: { __typename: 'Query' } });
+  await expectRefused(spelled('\\u0061', 25_000), {}, detail);
   // Brackets and colons in texts are none.
   const text = '[{:'.repeat(100_000);
   expectGraphql(await app.ask('POST', '/graphql', { body: JSON.stringify({ query: '{ __typename }', variables: { text } }) }), 200, {

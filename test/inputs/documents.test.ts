@@ -164,6 +164,13 @@ describe('a document up to a limit', () => {
     expectGraphql(await app.graphql(padded(65_537)), 200, tooLong);
   });
 
+  it('200 fields of one name in the response, also in a fragment that nobody uses', async () => {
+    const write = (count: number) => `fragment F on Query { ${repeat(count, (index) => `a: b${index}`)} } { viewer { id } }`;
+    const { json } = await app.graphql(write(200));
+    expect(json.errors[0].message).toMatch(/^Fields "a" conflict|^Cannot query field|^Fragment "F" is never used/);
+    await expectTwice(write(201), graphqlInvalid('The document repeats the names of fields too often.'));
+  });
+
   it('brackets in texts and comments are none', async () => {
     const text = '[{('.repeat(2_000);
     const document = `# ${text}\nmutation { createDashboard(input: {${ids}, name: "a", description: "${text}", widgets: """${text}"""}) { dashboard { description widgets } } }`;
