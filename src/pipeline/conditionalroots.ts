@@ -7,8 +7,8 @@ const conditionalDirectives: ReadonlySet<string> = new Set(['skip', 'include']);
 const MAX_ERRORS = 100;
 
 /**
- * An error for each of the first `@skip` and `@include` on the root field of a subscription, also within fragments, found before the document
- * is validated: the validation rule of graphql-js throws for them, and a subscription without its root field has no events.
+ * An error for each of the first `@skip` and `@include` on the root field of a subscription, also within fragments, found before the
+ * document is validated: the validation rule of graphql-js throws for them, and a subscription without its root field has no events.
  */
 export function findConditionalRoots(document: DocumentNode): GraphQLError[] {
   const subscriptions = document.definitions.flatMap((definition) =>

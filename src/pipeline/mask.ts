@@ -2,6 +2,7 @@ import { type ASTNode, type ExecutionResult, GraphQLError, type GraphQLErrorOpti
 import { isAsyncIterable, mapAsyncIterator, type Plugin, processRegularResult } from 'graphql-yoga';
 import { Fault, statusByCode } from '../kernel/fault.ts';
 import { toJsonText } from '../kernel/jsontext.ts';
+import { getOrInsert } from '../kernel/map.ts';
 import { cutText } from '../kernel/text.ts';
 import { logCause, toFault } from '../platform/errors.ts';
 import type { Logger } from '../platform/logger.ts';
@@ -90,16 +91,17 @@ export function failedResult(failure: unknown): ExecutionResult {
 }
 
 /**
- * A masked result that Yoga serializes by `toJsonText`. Yoga makes a new error of each, for the sake of its HTTP status, which depends on
- * its code: of thousands of errors it gets one for each code.
+ * A masked result that Yoga serializes by `toJsonText`. Yoga reads the HTTP status and headers of each error, and makes a new error of it:
+ * of thousands it gets one for each status with its headers.
  */
 export function withText<Result extends ExecutionResult>(result: Result): Result & { stringify(result: ExecutionResult): string } {
   const { errors } = result;
   if (!errors) return { ...result, stringify: toJsonText };
-  const byCode = new Map(errors.toReversed().map((error) => [error.extensions.code, error]));
+  const byStatus = new Map<string | undefined, GraphQLError>();
+  for (const error of errors) getOrInsert(byStatus, JSON.stringify(error.extensions.http), () => error);
   return {
     ...result,
-    errors: [...byCode.values()].reverse(),
+    errors: [...byStatus.values()],
     stringify: (sent) => toJsonText({ ...sent, errors: errors.map(formatError) }),
   };
 }
