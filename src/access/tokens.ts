@@ -183,8 +183,8 @@ const MAX_TOKENS = 10_000;
 const MAX_TOKEN_CHARACTERS = 16 * 1024 * 1024;
 
 /**
- * Verifies tokens and caches their claims until they expire, or until keys are fetched again. The user, who may change at any
- * moment, is not cached.
+ * Verifies tokens and caches their claims until `expires`, or until the provider's key set has changed. The user, who may change at
+ * any moment, is not cached.
  */
 class TokenVerifier {
   readonly #cache = new LRUCache<string, SessionClaims>({

@@ -10,7 +10,7 @@ import { type Dashboard, type DashboardRow, withOrganization } from './row.ts';
 interface DashboardContent {
   readonly name: string;
   readonly description: string;
-  /** Any JSON value, also null; `[]` where omitted. Written as JSON text, since Prisma's encoding drops a key named `__proto__`. */
+  /** Any JSON value, also null; `[]` where omitted. Written as JSON text, which keeps every digit. */
   readonly widgets?: unknown;
   readonly isDefault: boolean;
   readonly isPublic: boolean;

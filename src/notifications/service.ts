@@ -87,7 +87,7 @@ export async function publishNotifications(
   if (inputs.length === 0) return [];
   const limit = quotas.notificationBytesPerProject;
   const column = <Value>(read: (input: NewNotification) => Value) => inputs.map(read);
-  // The JSON is passed as text: Prisma's own serialization would drop a key named __proto__.
+  // The JSON is passed as text: `encode` takes no objects.
   const rows = await database.query<Omit<Notification, 'read'>>`
     INSERT INTO notifications (project_id, kind, severity, title, body, resource_type, resource_id, data, created)
     SELECT ${projectId}::uuid, given.kind, given.severity::severity, given.title, given.body, given.resource_type, given.resource_id,

@@ -2,7 +2,7 @@ import pg from 'pg';
 import { withTimeout } from '../kernel/timeout.ts';
 import { withSession } from './sessionoptions.ts';
 
-/** The timeout of an empty statement; together with the silence before it (`SERVER_SILENCE_MS`) it stays below 1.5 s. */
+/** The timeout of a probe's statement; together with the silence before it (`SERVER_SILENCE_MS`) it stays below 1.5 s. */
 export const PROBE_DEADLINE_MS = 700;
 
 /**

@@ -8,7 +8,7 @@ import { ABSENT_ID } from '../support/world.ts';
 
 /** `CASES=32000 npx vitest run test/inputs/drawn.test.ts` takes some minutes. */
 const CASES = countCases(3_000, 'CASES');
-const SEED = Number(process.env.SEED ?? 20261122);
+const SEED = Number(process.env.DRAWN_SEED ?? 20261122);
 
 /** Two installations of the same demo: v1 is asked at one, GraphQL at the other, so that both see the same state. */
 let twins: { readonly rest: TestApp; readonly graphql: TestApp };

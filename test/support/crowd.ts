@@ -25,7 +25,7 @@ export interface Crowd {
 
 /** `address` is the local address of the connections: any of 127.0.0.0/8 reaches a server on 127.0.0.1. */
 export function openCrowd(baseUrl: string, address: string, connections = 64): Crowd {
-  // Idle connections are closed after 3 s, before the server, which keeps them for 5 s, could close one during a request.
+  // Idle connections are closed after 3 s, long before the server closes them (75 s), so that none is closed during a request.
   const agent = new Agent({ keepAlive: true, timeout: 3_000, maxSockets: connections, maxFreeSockets: connections });
   const { hostname, port } = new URL(baseUrl);
   const ports = new Set<number>();

@@ -7,7 +7,7 @@ const PING_INTERVAL_S = 15;
  */
 const INTERVAL_BYTES = PING_INTERVAL_S * 4 * 1024;
 const MAX_INTERVALS = 20;
-/** A half-closed connection is dropped after this long: ws has no timeout for its closing. */
+/** A connection whose peer has ended it without a close frame is dropped after this long: ws does not begin its `closeTimeout` for that. */
 const HALF_CLOSED_TIMEOUT_S = 2;
 
 /** The connection that is kept alive. */
