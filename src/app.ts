@@ -51,7 +51,7 @@ export interface App {
   readonly log: Logger;
   readonly metrics: Metrics;
   /** The numbers of operations under way, and of open sockets, hubs, followers and leases. */
-  count(): { executing: number; sockets: number; hubs: number; followers: number; watched: number };
+  count(): { executing: number; sockets: number; hubs: number; followers: number; leases: number };
   /**
    * Runs typical requests and collects the garbage of the start, so that the first clients need not wait. The replica is not
    * ready until then.
@@ -129,7 +129,7 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
       rateLimits,
       log,
       metrics,
-      count: () => ({ executing: services.semaphore.executing, sockets: sockets.size, ...hubs.count(), watched: watch.size }),
+      count: () => ({ executing: services.semaphore.executing, sockets: sockets.size, ...hubs.count(), leases: watch.size }),
       warmUp: () => {
         const opening = { ...OPENING, atOnce: config.database?.poolSize ?? 1 };
         return lifecycle.runStartup(

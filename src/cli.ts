@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { refreshDemoFile } from '../demo/file.ts';
 import { seedDemo } from '../demo/seed.ts';
-import { type After, listAllOrganizations, listMembers, listProjects, listUserKeys, listUsers } from './accounts/inventory.ts';
+import { type After, listAllMembers, listAllOrganizations, listAllProjects, listUserKeys, listUsers } from './accounts/inventory.ts';
 import {
   addApiKey,
   addMember,
@@ -173,7 +173,9 @@ projectCommands
   .command('list [organization]')
   .description('list the projects of an organization, or all: id, id of the organization, name')
   .option(...after)
-  .action((organization: string | undefined, options: After) => withApp(({ database }) => listProjects(database, organization, options)));
+  .action((organization: string | undefined, options: After) =>
+    withApp(({ database }) => listAllProjects(database, organization, options)),
+  );
 
 interface MemberOptions {
   readonly organization: string;
@@ -200,7 +202,7 @@ memberCommands
   .requiredOption('--organization <uuid>', 'the organization')
   .option('--project <uuid>', 'the project')
   .option(...after)
-  .action((options: MemberOptions & After) => withApp(({ database }) => listMembers(database, options)));
+  .action((options: MemberOptions & After) => withApp(({ database }) => listAllMembers(database, options)));
 
 memberCommands
   .command('remove <email>')

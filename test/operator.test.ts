@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { listAllOrganizations, listMembers, listProjects, listUserKeys, listUsers } from '../src/accounts/inventory.ts';
+import { listAllMembers, listAllOrganizations, listAllProjects, listUserKeys, listUsers } from '../src/accounts/inventory.ts';
 import {
   addApiKey,
   addMember,
@@ -12,7 +12,7 @@ import {
   setDisabled,
 } from '../src/accounts/provision.ts';
 import type { Database } from '../src/platform/database.ts';
-import { LISTED, type Listing } from '../src/platform/operatoroutput.ts';
+import { type Listing, MAX_LISTED } from '../src/platform/operatoroutput.ts';
 import { startApp, type TestApp } from './support/app.ts';
 
 // What the operator's commands do. Their form: test/slow/commands.test.ts.
@@ -48,11 +48,11 @@ const noUser = 'There is no user nobody@new.example.';
 
 describe('a list', () => {
   it('has at most some hundred lines in order, and goes on behind the last of them', async () => {
-    const users = Array.from({ length: LISTED + 1 }, (_, index) => ({ email: `many-${index}@new.example`, name: 'Many' }));
+    const users = Array.from({ length: MAX_LISTED + 1 }, (_, index) => ({ email: `many-${index}@new.example`, name: 'Many' }));
     await database.user.createMany({ data: users });
     const all = (await database.user.findMany({ select: { id: true } })).map(({ id }) => id).sort();
     const first = await listUsers(database, {});
-    expect([first.lines.length, first.next]).toEqual([LISTED, all[LISTED - 1]]);
+    expect([first.lines.length, first.next]).toEqual([MAX_LISTED, all[MAX_LISTED - 1]]);
     const rest = await listUsers(database, { after: first.next ?? '' });
     expect(rest.next).toBeNull();
     expect([...columns(first), ...columns(rest)].map(([id]) => id)).toEqual(all);
@@ -71,11 +71,11 @@ describe('a list', () => {
     const organizations = columns(await listAllOrganizations(database, {}));
     expect(organizations).toContainEqual([app.demo.organization_id, 'EUR', 'Acme Cloud']);
     expect(organizations).toContainEqual([organization, 'EUR', 'New']);
-    const projects = columns(await listProjects(database, undefined, {}));
+    const projects = columns(await listAllProjects(database, undefined, {}));
     expect(projects).toContainEqual([app.demo.project_id, app.demo.organization_id, 'Production']);
-    expect(columns(await listProjects(database, organization, {}))).toEqual([[project, organization, 'Shop']]);
-    expect(await listProjects(database, organization, { after: project })).toEqual({ lines: [], next: null });
-    await expect(listProjects(database, project, {})).rejects.toThrow('There is no such organization.');
+    expect(columns(await listAllProjects(database, organization, {}))).toEqual([[project, organization, 'Shop']]);
+    expect(await listAllProjects(database, organization, { after: project })).toEqual({ lines: [], next: null });
+    await expect(listAllProjects(database, project, {})).rejects.toThrow('There is no such organization.');
   });
 
   it('of members has their roles; of a project also those who have theirs from the organization', async () => {
@@ -85,19 +85,19 @@ describe('a list', () => {
     await addMember(database, { email: viewer, organization, project, role: 'viewer' });
     await setDisabled(database, viewer, true);
     const disabled = expect.stringMatching(/^disabled \d{4}-/);
-    const members = columns(await listMembers(database, { organization }));
+    const members = columns(await listAllMembers(database, { organization }));
     expect(members.map(([, ...rest]) => rest)).toEqual([
       [owner, 'active', 'owner'],
       [member, 'active', 'member'],
       [viewer, disabled, 'member'],
     ]);
-    expect(columns(await listMembers(database, { organization, project })).map(([, ...rest]) => rest)).toEqual([
+    expect(columns(await listAllMembers(database, { organization, project })).map(([, ...rest]) => rest)).toEqual([
       [owner, 'active', 'admin, as owner of the organization'],
       [viewer, disabled, 'viewer'],
     ]);
-    expect(columns(await listMembers(database, { organization, after: members[1]?.[0] ?? '' }))).toEqual([members[2]]);
+    expect(columns(await listAllMembers(database, { organization, after: members[1]?.[0] ?? '' }))).toEqual([members[2]]);
     const elsewhere = { organization, project: app.demo.project_id };
-    await expect(listMembers(database, elsewhere)).rejects.toThrow('The organization has no such project.');
+    await expect(listAllMembers(database, elsewhere)).rejects.toThrow('The organization has no such project.');
   });
 });
 
@@ -184,7 +184,7 @@ describe('a member', () => {
   it('who is the last owner is neither removed nor given another role, unless forced', async () => {
     const [first, second] = [await makeUser(), await makeUser()];
     const { organization } = await makeOrganization(first, second);
-    const roles = async () => columns(await listMembers(database, { organization })).map(([, email, , role]) => [email, role]);
+    const roles = async () => columns(await listAllMembers(database, { organization })).map(([, email, , role]) => [email, role]);
     const last = `${first} is the last owner of the organization: add another owner first, or use --force.`;
     const changes = [
       () => removeMember(database, { email: first, organization }),
@@ -218,6 +218,6 @@ describe('a member', () => {
     const { organization } = await makeOrganization(...owners);
     const results = await Promise.allSettled(owners.map((email) => removeMember(database, { email, organization })));
     expect(results.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
-    expect((await listMembers(database, { organization })).lines).toHaveLength(1);
+    expect((await listAllMembers(database, { organization })).lines).toHaveLength(1);
   });
 });

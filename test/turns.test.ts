@@ -148,7 +148,7 @@ it('a delivery whose events took long is not made within the call of whoever has
     hasPendingBytes: false,
     writeQueue: null,
     write: () => true,
-    afterWriting: (callBack: () => void) => waiting.push(callBack),
+    afterWriting: (callback: () => void) => waiting.push(callback),
   };
   const envelope = { head: () => '', tail: '' };
   const delivery = new Delivery(connection as never, source, renderer as never, { envelope: envelope as never, onEnd: null });

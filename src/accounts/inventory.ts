@@ -1,7 +1,7 @@
 import type { ApiKey } from '../generated/prisma/client.ts';
 import type { Database } from '../platform/database.ts';
 import { readId } from '../platform/operatorinput.ts';
-import { type Listing, TAKEN, toListing } from '../platform/operatoroutput.ts';
+import { type Listing, MAX_READ, toListing } from '../platform/operatoroutput.ts';
 import { findOrganization, findProject, findUser } from './provision.ts';
 
 /** Where a list continues: after the item with this id. */
@@ -9,27 +9,27 @@ export interface After {
   readonly after?: string;
 }
 
-const behind = ({ after }: After) => (after === undefined ? {} : { gt: readId(after) });
+const whereAfter = ({ after }: After) => (after === undefined ? {} : { gt: readId(after) });
 
 /** The users, in the order of their ids. Throws an OperatorError for an `after` that is not an id, as the other lists do. */
 export async function listUsers(database: Database, after: After): Promise<Listing> {
-  const rows = await database.user.findMany({ where: { id: behind(after) }, orderBy: { id: 'asc' }, take: TAKEN });
+  const rows = await database.user.findMany({ where: { id: whereAfter(after) }, orderBy: { id: 'asc' }, take: MAX_READ });
   return toListing(rows, ({ id, email, name, disabledAt }) => [id, email, describeState(disabledAt), name]);
 }
 
 /** The organizations, in the order of their ids. */
 export async function listAllOrganizations(database: Database, after: After): Promise<Listing> {
-  const rows = await database.organization.findMany({ where: { id: behind(after) }, orderBy: { id: 'asc' }, take: TAKEN });
+  const rows = await database.organization.findMany({ where: { id: whereAfter(after) }, orderBy: { id: 'asc' }, take: MAX_READ });
   return toListing(rows, ({ id, currency, name }) => [id, currency, name]);
 }
 
 /** The projects, or those of one organization, in the order of their ids. Throws an OperatorError for an unknown organization. */
-export async function listProjects(database: Database, organization: string | undefined, after: After): Promise<Listing> {
+export async function listAllProjects(database: Database, organization: string | undefined, after: After): Promise<Listing> {
   const where = {
-    id: behind(after),
+    id: whereAfter(after),
     ...(organization !== undefined && { organizationId: await findOrganization(database, organization) }),
   };
-  const rows = await database.project.findMany({ where, orderBy: { id: 'asc' }, take: TAKEN });
+  const rows = await database.project.findMany({ where, orderBy: { id: 'asc' }, take: MAX_READ });
   return toListing(rows, ({ id, organizationId, name }) => [id, organizationId, name]);
 }
 
@@ -39,13 +39,13 @@ const member = { id: true, email: true, disabledAt: true } as const;
  * The members of an organization, or those who may see one of its projects, in the order of their ids. Throws an OperatorError for
  * an unknown organization or project.
  */
-export async function listMembers(
+export async function listAllMembers(
   database: Database,
   { organization, project, ...after }: After & { organization: string; project?: string },
 ): Promise<Listing> {
   const organizationId = await findOrganization(database, organization);
-  const order = { orderBy: { userId: 'asc' }, take: TAKEN } as const;
-  const where = { organizationId, userId: behind(after) };
+  const order = { orderBy: { userId: 'asc' }, take: MAX_READ } as const;
+  const where = { organizationId, userId: whereAfter(after) };
   if (project === undefined) {
     const rows = await database.organizationMember.findMany({ where, ...order, select: { role: true, user: { select: member } } });
     return toListing(rows, ({ role, user }) => [user.id, user.email, describeState(user.disabledAt), role]);
@@ -69,7 +69,7 @@ export async function listUserKeys(database: Database, email: string, { after }:
     where: { userId, id: after === undefined ? {} : { lt: readId(after) } },
     omit: { secretHash: true },
     orderBy: { id: 'desc' },
-    take: TAKEN,
+    take: MAX_READ,
   });
   const now = new Date();
   return toListing(rows, (key) => [

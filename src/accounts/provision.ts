@@ -74,7 +74,7 @@ export async function addProject(database: Database, { name, organization }: { n
   return database.project.create({ data: { name: readName(name), organizationId }, select: { id: true } });
 }
 
-interface Membership {
+interface MembershipRequest {
   readonly email: string;
   readonly organization: string;
   /** Without it, the role is one in the organization. */
@@ -90,7 +90,7 @@ interface Membership {
  */
 export async function addMember(
   database: Database,
-  { email, organization, project, role, force = false }: Membership & { readonly role: string },
+  { email, organization, project, role, force = false }: MembershipRequest & { readonly role: string },
 ): Promise<string> {
   const { id: userId } = await findActiveUser(database, email);
   const organizationId = await findOrganization(database, organization);
@@ -122,7 +122,10 @@ export async function addMember(
  * Takes the role in a project from a user, or the membership of an organization with all roles in its projects. Returns what was
  * done, as a sentence. Throws an OperatorError for an invalid value, for a user without that role, and for the last owner.
  */
-export async function removeMember(database: Database, { email, organization, project, force = false }: Membership): Promise<string> {
+export async function removeMember(
+  database: Database,
+  { email, organization, project, force = false }: MembershipRequest,
+): Promise<string> {
   const { id: userId } = await findUser(database, email);
   const organizationId = await findOrganization(database, organization);
   if (project !== undefined) return removeProjectMember(database, { email, userId, organizationId, project });

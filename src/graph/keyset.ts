@@ -8,7 +8,7 @@ export interface Slice<Key> {
   readonly after: Key | undefined;
   readonly before: Key | undefined;
   readonly limit: number;
-  readonly backwards: boolean;
+  readonly isBackwards: boolean;
 }
 
 interface ConnectionArgs {
@@ -49,7 +49,7 @@ export async function resolveKeyset<Node, Key extends string | number>(
   if (Object.keys(fields).length > 0) throw Fault.invalidFields(fields);
   const { edges: found, pageInfo } = await resolveCursorConnection<Promise<Node[]>>(
     { args, toCursor: (node) => encode(keyOf(node as Node)), defaultSize: 20, maxSize: 100 },
-    (window) => load({ after, before, limit: window.limit, backwards: window.inverted }),
+    (window) => load({ after, before, limit: window.limit, isBackwards: window.inverted }),
   );
   // Relay applies `first` before `last`.
   const hasBoth = typeof args.first === 'number' && typeof args.last === 'number';
@@ -62,7 +62,7 @@ export async function resolveKeyset<Node, Key extends string | number>(
 /** Prisma's `where`, `orderBy` and `take` for a slice of a list ordered by id. */
 export function sliceById(slice: Slice<string>, order: 'asc' | 'desc' = 'asc') {
   const [above, below] = order === 'asc' ? [slice.after, slice.before] : [slice.before, slice.after];
-  const direction: 'asc' | 'desc' = (order === 'asc') === slice.backwards ? 'desc' : 'asc';
+  const direction: 'asc' | 'desc' = (order === 'asc') === slice.isBackwards ? 'desc' : 'asc';
   return { where: { id: { gt: above, lt: below } }, orderBy: { id: direction }, take: slice.limit };
 }
 
@@ -71,9 +71,9 @@ export const FIRST_ID = '00000000-0000-0000-0000-000000000000';
 export const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
 /** A slice of a list ordered by id: for a statement with `id > above AND id < below ORDER BY id LIMIT limit`, with `DESC` unless `isAscending`. */
-export function boundsOf({ after, before, limit, backwards }: Slice<string>, order: 'asc' | 'desc'): IdRange {
+export function boundsOf({ after, before, limit, isBackwards }: Slice<string>, order: 'asc' | 'desc'): IdRange {
   const [above = FIRST_ID, below = LAST_ID] = order === 'asc' ? [after, before] : [before, after];
-  return { above, below, limit, isAscending: (order === 'asc') !== backwards };
+  return { above, below, limit, isAscending: (order === 'asc') !== isBackwards };
 }
 
 /** The bounds of a numbered page of a list ordered by ascending id. */

@@ -50,7 +50,7 @@ export function implementOrder<Field extends Orderable>(name: string, fields: re
 export type Ordered = { readonly id: string } & { readonly [Field in Orderable]?: string | Date };
 
 /** The position of an item in an order. */
-export interface Place {
+interface Place {
   readonly value: string;
   readonly id: string;
 }
@@ -131,7 +131,7 @@ interface RangeOptions {
 
 export function rangeOf(slice: Slice<string>, order: Order, { known = [''], wanted = known, prefix = '' }: RangeOptions = {}): Range {
   const isAscendingOrder = order.direction === 'asc';
-  const isAscending = isAscendingOrder !== slice.backwards;
+  const isAscending = isAscendingOrder !== slice.isBackwards;
   const [low, high] = isAscendingOrder ? [slice.after, slice.before] : [slice.before, slice.after];
   const above = low === undefined ? null : readKey(low);
   const below = high === undefined ? null : readKey(high);

@@ -37,14 +37,14 @@ export async function resolvePage<Item>(
   countItems: () => Promise<number>,
   read: (range: PageRange) => Promise<readonly Item[]>,
 ): Promise<Page<Item>> {
-  const request = readPage(paging);
+  const request = clampPage(paging);
   const count = await countItems();
   const results = await read({ limit: request.pageSize, offset: pageOffset(request, count) });
   return makePage(request, count, results);
 }
 
 /** A page request with its size cut to 100 (§8). Both numbers are at least 1: the arguments of a page declare this minimum. */
-export function readPage({ page, pageSize }: PageRequest): PageRequest {
+export function clampPage({ page, pageSize }: PageRequest): PageRequest {
   return { page, pageSize: Math.min(pageSize, MAX_PAGE_SIZE) };
 }
 

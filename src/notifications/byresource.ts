@@ -13,11 +13,11 @@ import { MAX_SEQUENCE } from './log.ts';
 export async function listByResource(
   database: Database,
   resources: readonly InProject[],
-  { before: above = 0, after: below = MAX_SEQUENCE, limit, backwards }: Slice<number>,
+  { before: above = 0, after: below = MAX_SEQUENCE, limit, isBackwards }: Slice<number>,
   read: ReadWithinBudget,
 ): Promise<FoundNotification[][]> {
   const { ids, projectIds } = columnsOf(resources);
-  const query = backwards ? database.queryAscending : database.query;
+  const query = isBackwards ? database.queryAscending : database.query;
   const rows = await query<ListedRow & { readonly id: string }>`
     SELECT listed.id, wanted.id AS "parentId" FROM unnest(${ids}::text[], ${projectIds}::uuid[]) AS wanted (id, project_id)
     CROSS JOIN LATERAL (

@@ -1,7 +1,7 @@
 import { type ProjectScope, projectIdsOf } from '../access/scope.ts';
 import type { Slice } from '../graph/keyset.ts';
 import type { ReadWithinBudget } from '../graph/responsebudget.ts';
-import { hasPage, makePage, type Page, type PageRequest, readPage } from '../kernel/page.ts';
+import { clampPage, hasPage, makePage, type Page, type PageRequest } from '../kernel/page.ts';
 import { groupRows, pickCounts } from '../kernel/rows.ts';
 import type { Database } from '../platform/database.ts';
 import type { NotificationFilter } from './filter.ts';
@@ -33,9 +33,9 @@ export async function listNotificationsByProject(
 
 /** What both statements below are given. */
 function readParameters(database: Database, scopes: readonly ProjectScope[], { slice, offset = 0 }: ProjectsPart) {
-  const { before: above = 0, after: below = MAX_SEQUENCE, limit, backwards } = slice;
+  const { before: above = 0, after: below = MAX_SEQUENCE, limit, isBackwards } = slice;
   const userIds = scopes.map(({ viewer }) => viewer.userId);
-  const query = backwards ? database.queryAscending : database.query;
+  const query = isBackwards ? database.queryAscending : database.query;
   return { projectIds: projectIdsOf(scopes), userIds, above, below, limit, offset, query };
 }
 
@@ -133,9 +133,9 @@ export async function pageNotificationsByProject(
   { filter, ...paging }: PageRequest & { readonly filter: NotificationFilter },
   read: ReadWithinBudget,
 ): Promise<Array<Page<FoundNotification> | null>> {
-  const request = readPage(paging);
+  const request = clampPage(paging);
   const counts = await countNotificationsByProject(database, scopes, filter);
-  const slice = { after: undefined, before: undefined, limit: request.pageSize, backwards: false };
+  const slice = { after: undefined, before: undefined, limit: request.pageSize, isBackwards: false };
   const part = { filter, slice, offset: (request.page - 1) * request.pageSize };
   const withPage = scopes.filter((_scope, index) => hasPage(request, counts[index] ?? 0));
   const lists = withPage.length > 0 ? await listNotificationsByProject(database, withPage, part, read) : [];

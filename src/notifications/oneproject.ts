@@ -1,7 +1,7 @@
 import type { ProjectScope } from '../access/scope.ts';
 import type { Slice } from '../graph/keyset.ts';
 import type { ReadWithinBudget, Sized } from '../graph/responsebudget.ts';
-import { makePage, type Page, type PageRequest, pageOffset, readPage } from '../kernel/page.ts';
+import { clampPage, makePage, type Page, type PageRequest, pageOffset } from '../kernel/page.ts';
 import type { Database } from '../platform/database.ts';
 import type { Query } from '../platform/query.ts';
 import type { NotificationFilter } from './filter.ts';
@@ -17,7 +17,7 @@ export async function listNotifications(
   { filter, slice }: { filter: NotificationFilter; slice: Slice<number> },
   read: ReadWithinBudget,
 ): Promise<Notification[]> {
-  const { after: below = MAX_SEQUENCE, before: above = 0, limit, backwards: isAscending } = slice;
+  const { after: below = MAX_SEQUENCE, before: above = 0, limit, isBackwards: isAscending } = slice;
   const part = { ...listOf(scope, filter), above, below, limit, offset: 0, isAscending };
   return read((bytesLeft) => readListPart(scope.database, { ...part, bytesLeft }));
 }
@@ -29,7 +29,7 @@ export async function pageNotifications(
   read: ReadWithinBudget,
 ): Promise<Page<Notification>> {
   const { database } = scope;
-  const request = readPage(paging);
+  const request = clampPage(paging);
   const list = listOf(scope, filter);
   const isFiltered = list.severity !== null || list.kind !== null;
   const { count, last } = isFiltered ? { count: await countFiltered(database, list), last: MAX_SEQUENCE } : await countList(database, list);

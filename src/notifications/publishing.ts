@@ -3,7 +3,7 @@ import type { ProjectScope } from '../access/scope.ts';
 import { builder } from '../graph/builder.ts';
 import { idempotencyKey, runIdempotently, type WriteContext } from '../graph/idempotency.ts';
 import { ProjectRef, projectFields } from '../graph/project.ts';
-import { inProject, NotificationRef, type ProjectNotification, SeverityEnum } from './schema.ts';
+import { addProjectId, NotificationRef, type ProjectNotification, SeverityEnum } from './schema.ts';
 import { checkPublishedSize, MAX_PUBLISHED_BYTES, publishNotifications } from './service.ts';
 
 /** The most notifications in one call of `publishNotifications`. */
@@ -102,7 +102,7 @@ builder.mutationFields((t) => ({
     resolve: (_root, { input }, context, info) =>
       runIdempotently({ input, context, info }, async ({ openProject, services }) => {
         const scope = await openProject(input);
-        const [notification] = inProject(scope, await publishNotifications(scope, services, [input]));
+        const [notification] = addProjectId(scope, await publishNotifications(scope, services, [input]));
         return { notification: notification as ProjectNotification };
       }),
   }),
@@ -115,7 +115,7 @@ builder.mutationFields((t) => ({
     resolve: async (_root, { input }, context, info) => {
       const publish = async ({ openProject, services }: WriteContext) => {
         const scope = await openProject(input);
-        return { notifications: inProject(scope, await publishNotifications(scope, services, input.notifications)) };
+        return { notifications: addProjectId(scope, await publishNotifications(scope, services, input.notifications)) };
       };
       const published = await runIdempotently({ input, context, info }, publish, {
         checkSize: () => checkPublishedSize(input.notifications),

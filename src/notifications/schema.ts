@@ -43,7 +43,8 @@ export const SeverityEnum = builder.enumType('Severity', {
 /** A notification with its project; the events of a feed are shared, and have none. */
 export type ProjectNotification = Notification & { readonly projectId?: string };
 
-export function inProject({ projectId }: Pick<ProjectScope, 'projectId'>, rows: readonly Notification[]): FoundNotification[] {
+/** Adds the project's id to the rows themselves. */
+export function addProjectId({ projectId }: Pick<ProjectScope, 'projectId'>, rows: readonly Notification[]): FoundNotification[] {
   return rows.map((row) => Object.assign(row, { projectId }));
 }
 
@@ -121,7 +122,7 @@ async function readNotifications(
 ): Promise<ProjectNotification[][]> {
   const [only] = scopes;
   if (!only || scopes.length > 1) return listNotificationsByProject(database, scopes, part, read);
-  return [inProject(only, await listNotifications(only, part, read))];
+  return [addProjectId(only, await listNotifications(only, part, read))];
 }
 
 /** One page of the notifications of each project; that of one as above. */
@@ -129,7 +130,7 @@ const readPages: typeof pageNotificationsByProject = async (database, scopes, pa
   const [only] = scopes;
   if (!only || scopes.length > 1) return pageNotificationsByProject(database, scopes, paging, read);
   const page = await pageNotifications(only, paging, read);
-  return [{ ...page, results: inProject(only, page.results) }];
+  return [{ ...page, results: addProjectId(only, page.results) }];
 };
 
 builder.objectFields(ProjectRef, (t) => ({

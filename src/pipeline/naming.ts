@@ -4,7 +4,7 @@ import { type FaultCode, statusByCode } from '../kernel/fault.ts';
 import type { OperationContext } from './operation.ts';
 
 /** The logged length of a name, which the client chooses. */
-const MAX_NAME_LENGTH = 100;
+const MAX_LOGGED_LENGTH = 100;
 
 /** Passes the name of the operation to the transport, for its log and metrics. Rejects a name that the document does not have. */
 export function nameOperations(): Plugin {
@@ -12,7 +12,7 @@ export function nameOperations(): Plugin {
     const { exchange } = args.contextValue as OperationContext;
     if (!exchange) return;
     exchange.operation = labelOperation(args.document, args.operationName);
-    exchange.operationName = getOperationAST(args.document, args.operationName)?.name?.value.slice(0, MAX_NAME_LENGTH) ?? null;
+    exchange.operationName = getOperationAST(args.document, args.operationName)?.name?.value.slice(0, MAX_LOGGED_LENGTH) ?? null;
   };
   return {
     onExecute: name,

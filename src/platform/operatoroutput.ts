@@ -7,17 +7,17 @@ export interface Listing {
 }
 
 /** How many items a command lists at most. */
-export const LISTED = 200;
+export const MAX_LISTED = 200;
 
 /** How many rows are read for that: one more, which tells whether more follow. */
-export const TAKEN = LISTED + 1;
+export const MAX_READ = MAX_LISTED + 1;
 
-/** The listing of up to `TAKEN` rows, whose first column is the id by which they are ordered. */
+/** The listing of up to `MAX_READ` rows, whose first column is the id by which they are ordered. */
 export function toListing<Row>(rows: readonly Row[], toColumns: (row: Row) => readonly [id: string, ...others: string[]]): Listing {
-  const columns = rows.slice(0, LISTED).map(toColumns);
+  const columns = rows.slice(0, MAX_LISTED).map(toColumns);
   return {
     lines: columns.map((line) => line.map(printable).join('\t')),
-    next: rows.length > LISTED ? (columns.at(-1)?.[0] ?? null) : null,
+    next: rows.length > MAX_LISTED ? (columns.at(-1)?.[0] ?? null) : null,
   };
 }
 

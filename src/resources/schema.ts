@@ -95,10 +95,10 @@ interface ListArgs extends DefaultConnectionArguments {
   readonly orderBy?: Order | null;
 }
 
-type ListArguments = [slice: Slice<string>, order: Order];
+type LoadArgs = [slice: Slice<string>, order: Order];
 
 /** Resolves a project's list of resources of one kind; the total is the overview's count. */
-function resolveResources<Row extends Ordered>(kind: ResourceKind, list: LoadByProject<ListArguments, Row[]>) {
+function resolveResources<Row extends Ordered>(kind: ResourceKind, list: LoadByProject<LoadArgs, Row[]>) {
   return (scope: ProjectScope, { orderBy, ...args }: ListArgs, context: Context) => {
     const order = orderBy ?? defaultResourceOrder;
     const count = () => context.loadByProject(countResources, scope, kind);
@@ -151,7 +151,7 @@ builder.objectFields(ProjectRef, (t) => ({
 }));
 
 /** Resolves an instance's list of resources of one kind, in its project. */
-function resolveInstanceResources(kind: InstanceResourceKind, list: LoadInScope<ListArguments, InstanceResource[]>) {
+function resolveInstanceResources(kind: InstanceResourceKind, list: LoadInScope<LoadArgs, InstanceResource[]>) {
   return ({ id, projectId }: Instance, { orderBy, ...args }: ListArgs, { loadInScope }: Context) => {
     const order = orderBy ?? defaultResourceOrder;
     const count = () => loadInScope(countInstanceResources, projectId, id, kind);

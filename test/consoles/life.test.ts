@@ -240,7 +240,7 @@ describe('a console', () => {
       return [...text.matchAll(/^portico_consoles\{state="\w+"\} (\d+)$/gm)].map(([, figure]) => Number(figure));
     };
     await expect.poll(figures).toEqual([0, 0]);
-    await expect.poll(() => [guest.lines.size, app.app.count().sockets, app.app.count().watched]).toEqual([0, 0, 0]);
+    await expect.poll(() => [guest.lines.size, app.app.count().sockets, app.app.count().leases]).toEqual([0, 0, 0]);
   });
 
   it('listens on a Unix socket as well', async () => {

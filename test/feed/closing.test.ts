@@ -106,7 +106,7 @@ describe('a socket that has been refused is not listened to, and is hung up on',
     await socket.until(({ type }) => type === 'ready');
     await revoke(key);
     await expectDeaf(socket, 'after a plain feed', { code: 4403, reason: 'access_lost' });
-    await expect.poll(() => app.app.count()).toMatchObject({ sockets: 0, followers: 0, watched: 0 });
+    await expect.poll(() => app.app.count()).toMatchObject({ sockets: 0, followers: 0, leases: 0 });
     const closed = () => app.logLines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'socket closed');
     await expect.poll(() => closed().at(-1)).toMatchObject({ code: 4403, reason: 'access_lost', user_id: app.demo.users.owner.id });
   });
@@ -125,7 +125,7 @@ describe('what is under way when a socket closes', () => {
     expect(app.app.count()).toMatchObject({ followers: 1 });
     socket.say({ type: 'start' });
     await socket.refused;
-    expect(app.app.count()).toMatchObject({ followers: 0, watched: 0 });
+    expect(app.app.count()).toMatchObject({ followers: 0, leases: 0 });
     await socket.gone;
   });
 

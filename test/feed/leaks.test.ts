@@ -46,21 +46,21 @@ it('leaves nothing behind when sockets close at any moment of their subscribing'
   const before = { ...app.app.count(), timers: countTimers() };
   // Each idle connection of the pool has a timer of its own, and there may be more of them now than before.
   const mostTimers = before.timers + (app.config.database?.poolSize ?? 0);
-  expect(before).toMatchObject({ sockets: 1, hubs: 1, followers: 1, watched: 2 });
+  expect(before).toMatchObject({ sockets: 1, hubs: 1, followers: 1, leases: 2 });
   let next = 0;
   const lane = async () => {
     while (next < runs) await comeAndGo(next++);
   };
   await Promise.all(Array.from({ length: 16 }, lane));
   // A subscription that was being looked up when its socket closed ends with its statement.
-  for (let tries = 0; tries < 1_000 && app.app.count().watched > 2; tries += 1) await sleep(50);
+  for (let tries = 0; tries < 1_000 && app.app.count().leases > 2; tries += 1) await sleep(50);
   const idle = () => ({ ...app.app.count(), timers: countTimers() });
   for (let tries = 0; tries < 1_000 && idle().timers > mostTimers; tries += 1) await sleep(100);
   const { timers, ...counts } = idle();
-  expect(counts).toEqual({ executing: 0, sockets: 1, hubs: 1, followers: 1, watched: 2 });
+  expect(counts).toEqual({ executing: 0, sockets: 1, hubs: 1, followers: 1, leases: 2 });
   expect(timers).toBeLessThanOrEqual(mostTimers);
   keeper.socket.terminate();
   // Also an upgrade that was still being looked at, for a client that had gone.
-  for (let tries = 0; tries < 1_000 && app.app.count().watched > 0; tries += 1) await sleep(50);
-  expect(app.app.count()).toEqual({ executing: 0, sockets: 0, hubs: 0, followers: 0, watched: 0 });
+  for (let tries = 0; tries < 1_000 && app.app.count().leases > 0; tries += 1) await sleep(50);
+  expect(app.app.count()).toEqual({ executing: 0, sockets: 0, hubs: 0, followers: 0, leases: 0 });
 });

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import WebSocket from 'ws';
-import { listAllOrganizations, listMembers, listProjects, listUserKeys, listUsers } from '../../src/accounts/inventory.ts';
+import { listAllMembers, listAllOrganizations, listAllProjects, listUserKeys, listUsers } from '../../src/accounts/inventory.ts';
 import { addApiKey, addMember, addUser, removeMember, revokeUserKey, setDisabled } from '../../src/accounts/provision.ts';
 import { deleteEndedApiKeys } from '../../src/accounts/service.ts';
 import { deleteOldTaskCounters } from '../../src/compute/overview.ts';
@@ -353,9 +353,9 @@ it('the operator lists, and adds and revokes keys, with the role of the gateway,
     const lists = await Promise.all([
       listUsers(gateway, {}),
       listAllOrganizations(gateway, {}),
-      listProjects(gateway, organization, {}),
-      listMembers(gateway, { organization }),
-      listMembers(gateway, { organization, project }),
+      listAllProjects(gateway, organization, {}),
+      listAllMembers(gateway, { organization }),
+      listAllMembers(gateway, { organization, project }),
       listUserKeys(gateway, email, {}),
     ]);
     for (const { lines } of lists) expect(lines.length).toBeGreaterThan(0);

@@ -2,7 +2,7 @@
 interface Writable {
   writeQueue: WriteQueue | null;
   /** Calls back when everything that is buffered now has been passed to the kernel. */
-  afterWriting(callBack: () => void): void;
+  afterWriting(callback: () => void): void;
 }
 
 /** A delivery that waits until its connection can write more. */

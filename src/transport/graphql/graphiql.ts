@@ -91,7 +91,7 @@ const share = `{
     if (shared) headers.set('authorization', shared);
     return send(target, { ...options, headers });
   };
-  desk.tell();
+  desk.showUser();
 }`;
 
 /** The initial headers of each tab: a comment, so that the schema loads before there is a token. */

@@ -15,7 +15,7 @@ interface ResponseDependencies {
 }
 
 type Bytes = string | Uint8Array;
-type CallBack = () => void;
+type Callback = () => void;
 
 /** Buffers that many responses share, which are not counted for any of them. */
 const shared = new WeakSet<Uint8Array>();
@@ -29,17 +29,17 @@ export function markShared(bytes: Buffer): Buffer {
 /** The class of all responses: it applies backpressure, and counts the bytes that the peer has not read. */
 export function createResponseClass({ buffers, addresses, stallTimeoutMs }: ResponseDependencies): typeof ServerResponse<IncomingMessage> {
   class CountedResponse extends ServerResponse {
-    override write(chunk: Bytes, encoding?: unknown, callBack?: unknown): boolean {
-      const isFlushed = super.write(chunk, encoding as BufferEncoding, callBack as CallBack);
+    override write(chunk: Bytes, encoding?: unknown, callback?: unknown): boolean {
+      const isFlushed = super.write(chunk, encoding as BufferEncoding, callback as Callback);
       // Node collects the writes of a tick, and passes them on together at its end.
       process.nextTick(recordUnread, this);
       return isFlushed;
     }
 
-    override end(chunk?: unknown, encoding?: unknown, callBack?: unknown): this {
-      if (isLarge(chunk) && this.socket && typeof encoding !== 'function' && callBack === undefined)
+    override end(chunk?: unknown, encoding?: unknown, callback?: unknown): this {
+      if (isLarge(chunk) && this.socket && typeof encoding !== 'function' && callback === undefined)
         return this.#endInParts(typeof chunk === 'string' ? Buffer.from(chunk, encoding as BufferEncoding) : chunk, this.socket);
-      super.end(chunk, encoding as BufferEncoding, callBack as CallBack);
+      super.end(chunk, encoding as BufferEncoding, callback as Callback);
       if (this.socket && this.socket.writableLength > 0) recordUnread(this);
       return this;
     }

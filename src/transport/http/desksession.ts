@@ -25,7 +25,7 @@ export const deskSession = `const desk = {
       return null;
     }
   },
-  async tell() {
+  async showUser() {
     const session = desk.session();
     if (!session) return;
     const line = document.createElement('p');

@@ -76,9 +76,9 @@ export class QueuedRequest extends IncomingMessage {
     return super.resume();
   }
 
-  override _destroy(failure: Error | null, callBack: (failure?: Error | null) => void): void {
+  override _destroy(failure: Error | null, callback: (failure?: Error | null) => void): void {
     this.#releaseChunks();
-    super._destroy(failure, callBack);
+    super._destroy(failure, callback);
   }
 
   #releaseChunks(): void {

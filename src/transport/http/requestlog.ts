@@ -20,7 +20,7 @@ export function logRequests(dependencies: LogDependencies): Middleware {
     // Otherwise a client would reuse a connection that is about to close.
     if (lifecycle.isClosing) exchange.headers.push('Connection', 'close');
     response.once('close', () => {
-      if (!exchange.isQuiet) record(dependencies, exchange, { method, response, duration: performance.now() - startedAt });
+      if (!exchange.isQuiet) record(dependencies, exchange, { method, response, durationMs: performance.now() - startedAt });
     });
     next();
   };
@@ -29,12 +29,11 @@ export function logRequests(dependencies: LogDependencies): Middleware {
 interface Served {
   readonly method: string | undefined;
   readonly response: ServerResponse;
-  /** In milliseconds. */
-  readonly duration: number;
+  readonly durationMs: number;
 }
 
 /** Counts, measures and logs a request whose response is closed. */
-function record({ log, metrics }: LogDependencies, exchange: Exchange, { method, response, duration }: Served): void {
+function record({ log, metrics }: LogDependencies, exchange: Exchange, { method, response, durationMs }: Served): void {
   const { viewer, operation, route, operationName, waitedMs, errorCodes, reason } = exchange;
   const label = operation ?? 'none';
   const status = response.headersSent ? response.statusCode : null;
@@ -43,7 +42,7 @@ function record({ log, metrics }: LogDependencies, exchange: Exchange, { method,
   const isAborted = status !== null && exchange.isAbandoned && !isStream;
   metrics.requests.inc({ operation: label, status: status ?? 0 });
   if (errorCodes) for (const code of errorCodes) metrics.errors.inc({ operation: label, code });
-  if (!isStream && !isAborted) metrics.requestDuration.observe({ operation: label }, duration / 1000);
+  if (!isStream && !isAborted) metrics.requestDuration.observe({ operation: label }, durationMs / 1000);
   if (!log.isLevelEnabled('info')) return;
   const fields = {
     ...exchange.labels(),
@@ -55,7 +54,7 @@ function record({ log, metrics }: LogDependencies, exchange: Exchange, { method,
     ...(errorCodes && (exchange.isGraphql ? { error_codes: errorCodes } : { code: errorCodes[0] })),
     reason: reason ?? undefined,
     aborted: isAborted || undefined,
-    duration_ms: round(duration),
+    duration_ms: round(durationMs),
     waited_ms: waitedMs === null ? undefined : round(waitedMs),
     user_id: viewer?.userId,
   };

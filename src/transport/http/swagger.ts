@@ -111,5 +111,5 @@ addEventListener('portico:signed-out', () => {
   if (given) ui.authActions.logout(['bearer']);
   given = null;
 });
-desk.tell();
+desk.showUser();
 `;

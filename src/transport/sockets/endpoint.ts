@@ -69,7 +69,7 @@ export class SocketEndpoint {
   readonly #streams: ReadonlyArray<{ readonly stream: BoundStream; readonly pattern: RegExp }>;
   readonly #serveGraphql: (connection: SocketConnection) => void;
   readonly #consoles: ConsoleSockets;
-  readonly #feedServer = createSocketServer({
+  readonly #messageServer = createSocketServer({
     maxPayload: 64 * 1024,
     // The smallest packets that networks carry have some 500 bytes.
     maxBufferedChunks: 128,
@@ -137,7 +137,7 @@ export class SocketEndpoint {
     const prepared = await this.#prepare(upgrade, target);
     if (socket.destroyed) return null;
     const admitted = limitSockets(socketLimit, prepared);
-    const server = target.kind === 'console' ? this.#consoles.server : this.#feedServer;
+    const server = target.kind === 'console' ? this.#consoles.server : this.#messageServer;
     const accept = <Established>(establish: (ws: ServerSocket) => Established) =>
       acceptUpgrade({ server, request: upgrade.request, requestId: logFields.request_id, stream: socket, head }, (ws) => {
         socket.off('error', destroyOnError);
@@ -163,7 +163,7 @@ export class SocketEndpoint {
     try {
       if (this.#isDraining) connection.close(closeCodes.restart, 'restart');
       else if (opening) await this.#serveConsole(connection, opening);
-      else await this.#serveFeed(connection, target, query);
+      else await this.#serveMessages(connection, target, query);
     } catch (failure) {
       const fault = toFault(failure);
       logCause(fault, connection);
@@ -186,7 +186,7 @@ export class SocketEndpoint {
     else await this.#consoles.serve(connection, opening);
   }
 
-  async #serveFeed(connection: SocketConnection, { stream, path }: UpgradeTarget, query: URLSearchParams): Promise<void> {
+  async #serveMessages(connection: SocketConnection, { stream, path }: UpgradeTarget, query: URLSearchParams): Promise<void> {
     if (isGraphql(connection)) this.#serveGraphql(connection);
     else if (stream) await servePlain(connection, stream, path, query);
     else rejectProtocol(connection);

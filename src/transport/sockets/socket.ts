@@ -131,7 +131,7 @@ export function createSocketServer(
   return new WebSocketServer(serverOptions);
 }
 
-interface AcceptedUpgrade {
+interface UpgradeHandshake {
   readonly server: SocketServer;
   readonly request: IncomingMessage;
   /** The id in the log, which the response has like any other. */
@@ -145,7 +145,7 @@ interface AcceptedUpgrade {
  * for a malformed handshake.
  */
 export function acceptUpgrade<Established>(
-  { server, request, requestId, stream, head }: AcceptedUpgrade,
+  { server, request, requestId, stream, head }: UpgradeHandshake,
   establish: (peer: ServerSocket) => Established,
 ): Promise<Established> {
   return new Promise((resolve, reject) => {
