@@ -138,17 +138,16 @@ async function admitKey(database: Database, key: KeyRow | null): Promise<Viewer>
   return { userId, email, name, created, credential: { kind: 'api_key', id: key.id } };
 }
 
-interface KeyRow extends Omit<UserRow, 'id'> {
-  readonly id: string;
+/** `id` is the key's. */
+interface KeyRow extends UserRow {
   readonly userId: string;
-  readonly hash: Uint8Array;
   readonly revoked: Date | null;
   readonly expires: Date | null;
   readonly lastUsed: Date | null;
 }
 
 const findKey = createBatchLoader(async (database: Database, hashes: ReadonlyArray<Uint8Array>) => {
-  const rows = await database.query<KeyRow>`
+  const rows = await database.query<KeyRow & { readonly hash: Uint8Array }>`
     SELECT key.id, key.secret_hash AS hash, key.revoked, key.expires, key.last_used AS "lastUsed",
       users.id AS "userId", users.email, users.name, users.created, users.disabled_at AS "disabledAt"
     FROM api_keys AS key JOIN users ON users.id = key.user_id
@@ -158,7 +157,7 @@ const findKey = createBatchLoader(async (database: Database, hashes: ReadonlyArr
 
 const findKeyById = createBatchLoader(async (database: Database, ids: readonly string[]) => {
   const rows = await database.query<KeyRow>`
-    SELECT key.id, key.secret_hash AS hash, key.revoked, key.expires, key.last_used AS "lastUsed",
+    SELECT key.id, key.revoked, key.expires, key.last_used AS "lastUsed",
       users.id AS "userId", users.email, users.name, users.created, users.disabled_at AS "disabledAt"
     FROM api_keys AS key JOIN users ON users.id = key.user_id
     WHERE key.id = ANY (${ids}::uuid[])`;

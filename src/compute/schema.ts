@@ -1,10 +1,11 @@
 import type { InputFieldBuilder } from '@pothos/core';
 import type { InstanceStatus, TaskStatus } from '../generated/prisma/enums.ts';
 import { builder } from '../graph/builder.ts';
-import { implementConnection, resolveList } from '../graph/connection.ts';
+import { implementConnection } from '../graph/connection.ts';
 import { pageCost } from '../graph/cost.ts';
 import { describeValues } from '../graph/enums.ts';
 import { InstanceRef, ownInstance } from '../graph/instance.ts';
+import { resolveList } from '../graph/keyset.ts';
 import { NodeRef, registerNode } from '../graph/node.ts';
 import { implementOrder, orderedKeyset } from '../graph/order.ts';
 import { implementPage, pageArgs } from '../graph/pagefield.ts';

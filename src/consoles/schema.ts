@@ -1,9 +1,10 @@
 import type { ConsoleEnd, ConsoleKind } from '../generated/prisma/enums.ts';
 import { builder } from '../graph/builder.ts';
-import { byId, implementConnection, resolveList } from '../graph/connection.ts';
+import { byId, implementConnection } from '../graph/connection.ts';
 import { describeValues } from '../graph/enums.ts';
 import { idempotencyKey, runIdempotently } from '../graph/idempotency.ts';
 import { ownInstance } from '../graph/instance.ts';
+import { resolveList } from '../graph/keyset.ts';
 import { NodeRef, registerNode } from '../graph/node.ts';
 import { ownProject, ProjectRef, projectFields } from '../graph/project.ts';
 import { loadMember, UserRef } from '../graph/user.ts';

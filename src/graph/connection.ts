@@ -1,7 +1,6 @@
 import type { ObjectRef } from '@pothos/core';
 import { parseUuid } from '../kernel/uuid.ts';
 import { builder } from './builder.ts';
-import { type Keyset, resolveKeyset, type Slice } from './keyset.ts';
 
 type Types = typeof builder.$inferSchemaTypes;
 
@@ -22,14 +21,6 @@ export function implementConnection<Item>(name: string, type: ObjectRef<Types, I
     },
     edge,
   );
-}
-
-/** A connection in the order of a unique key, which counts its items only if `totalCount` is selected. */
-export async function resolveList<Item, Key extends string | number>(
-  keyset: Keyset<Item, Key> & { readonly count: () => Promise<number> },
-  load: (slice: Slice<Key>) => Promise<Item[]>,
-) {
-  return { ...(await resolveKeyset(keyset, load)), count: keyset.count };
 }
 
 /** The keyset of a list ordered by id. */

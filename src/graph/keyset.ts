@@ -18,13 +18,15 @@ interface ConnectionArgs {
   readonly before?: string | null;
 }
 
-export interface Keyset<Node, Key> {
+interface Keyset<Node, Key> {
   readonly args: ConnectionArgs;
   readonly keyOf: (node: Node) => Key;
   /** Null for a text that is not a key. */
   readonly parseKey: (text: string) => Key | null;
   /** The message for a text that is not a key. */
   readonly problem?: string;
+  /** Called only if the client selects the total. */
+  readonly count: () => Promise<number>;
 }
 
 /**
@@ -32,8 +34,8 @@ export interface Keyset<Node, Key> {
  * at its beginning. Throws field errors for cursors of another list; malformed ones and negative sizes are rejected before the
  * operation is executed.
  */
-export async function resolveKeyset<Node, Key extends string | number>(
-  { args, keyOf, parseKey, problem = NOT_A_CURSOR }: Keyset<Node, Key>,
+export async function resolveList<Node, Key extends string | number>(
+  { args, keyOf, parseKey, problem = NOT_A_CURSOR, count }: Keyset<Node, Key>,
   load: (slice: Slice<Key>) => Promise<Node[]>,
 ) {
   const fields: Record<string, string[]> = {};
@@ -56,7 +58,7 @@ export async function resolveKeyset<Node, Key extends string | number>(
   const edges = hasBoth ? found.slice(Math.max(0, found.length - Number(args.last))) : found;
   const hasPreviousPage = pageInfo.hasPreviousPage || edges.length < found.length;
   const [startCursor, endCursor] = [edges.at(0)?.cursor ?? null, edges.at(-1)?.cursor ?? null];
-  return { edges, pageInfo: { ...pageInfo, hasPreviousPage, startCursor, endCursor } };
+  return { edges, pageInfo: { ...pageInfo, hasPreviousPage, startCursor, endCursor }, count };
 }
 
 /** Prisma's `where`, `orderBy` and `take` for a slice of a list ordered by id. */

@@ -1,11 +1,11 @@
 import type { ProjectScope } from '../access/scope.ts';
 import type { Severity } from '../generated/prisma/enums.ts';
 import { builder } from '../graph/builder.ts';
-import { implementConnection, resolveList } from '../graph/connection.ts';
+import { implementConnection } from '../graph/connection.ts';
 import { pageCost } from '../graph/cost.ts';
 import { describeValues } from '../graph/enums.ts';
 import { idempotencyKey, runIdempotently } from '../graph/idempotency.ts';
-import type { Slice } from '../graph/keyset.ts';
+import { resolveList, type Slice } from '../graph/keyset.ts';
 import { loadInProject, loadNodeInProject, NodeRef, registerNode } from '../graph/node.ts';
 import { implementPage, pageArgs } from '../graph/pagefield.ts';
 import { ProjectRef, projectFields } from '../graph/project.ts';

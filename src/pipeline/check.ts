@@ -25,7 +25,7 @@ import { readBindings, type VariableBindings, variableErrors } from '../graph/va
 import { forgetJsonPart } from '../kernel/exactjson.ts';
 import { Fault, type FieldErrors } from '../kernel/fault.ts';
 import { getOrInsert } from '../kernel/map.ts';
-import { maskError, toGraphqlError } from './mask.ts';
+import { failedResult, maskError, toGraphqlError } from './mask.ts';
 import type { OperationContext } from './operation.ts';
 import { literalErrorsOf } from './validation.ts';
 
@@ -122,7 +122,7 @@ function chargeRequests(args: ExecutionArgs): Promise<ExecutionResult | null> | 
   if (more === 0) return null;
   return services.rateLimits.spendUser(viewer.userId, more).then(
     () => null,
-    (failure: Error) => addCost(args, { errors: [new GraphQLError(failure.message, { originalError: failure })] }),
+    (failure) => addCost(args, failedResult(failure)),
   );
 }
 

@@ -1,8 +1,8 @@
 import type { ExecutionArgs, ExecutionResult } from 'graphql';
 import { isAsyncIterable, type Plugin } from 'graphql-yoga';
 import { toFault } from '../platform/errors.ts';
+import { wrapFault } from './mask.ts';
 import type { OperationContext } from './operation.ts';
-import { toError } from './responselimits.ts';
 
 /** Runs the `onResult` callbacks before a result is sent, such as the one that stores the response of an idempotency key. */
 export function finishResponses(): Plugin {
@@ -12,7 +12,7 @@ export function finishResponses(): Plugin {
         if (isAsyncIterable(result)) return undefined;
         const finished = (args.contextValue as OperationContext).finishResult(result);
         // Whether the response was stored is unknown: the client has to send the request again.
-        return finished?.catch((failure) => setResult({ errors: [toError(toFault(failure))] }));
+        return finished?.catch((failure) => setResult({ errors: [wrapFault(toFault(failure))] }));
       },
     }),
   };

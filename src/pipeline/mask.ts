@@ -120,7 +120,7 @@ export function formatResults(): Plugin<OperationContext, HttpServerContext> {
       if (streams.isClosed && (isAsyncIterable(result) || !mediaType)) {
         if (isAsyncIterable(result)) void result[Symbol.asyncIterator]().return?.();
         // Clients try again after its status; the event `complete` of a stream would say that nothing follows.
-        setResult(mask({ errors: [new GraphQLError('', { originalError: Fault.tryLater('the streams are closed') })] }));
+        setResult(mask(failedResult(Fault.tryLater('the streams are closed'))));
         return setResultProcessor(processRegularResult, 'application/json');
       }
       if (isAsyncIterable(result)) return setResult(mapAsyncIterator(result, mask));
@@ -142,4 +142,10 @@ export function toGraphqlError(fault: Fault, nodes?: readonly ASTNode[]): GraphQ
     nodes,
     extensions: { ...graphqlExtensions(fault), http: { status: statusByCode[fault.code], spec: true } },
   });
+}
+
+/** A GraphQL error that carries its fault, which v1 formats itself. */
+export function wrapFault(fault: Fault): GraphQLError {
+  const { message, extensions } = toGraphqlError(fault);
+  return new GraphQLError(message, { originalError: fault, extensions });
 }

@@ -1,11 +1,11 @@
 import { setImmediate as nextImmediate } from 'node:timers/promises';
-import { type ExecutionArgs, type ExecutionResult, GraphQLError } from 'graphql';
+import type { ExecutionArgs, ExecutionResult } from 'graphql';
 import { isAsyncIterable, type Plugin } from 'graphql-yoga';
 import { findResponseOverflow, responseTooLarge } from '../graph/responsebudget.ts';
 import { Fault } from '../kernel/fault.ts';
 import { exceedsBytes } from '../kernel/size.ts';
 import { toFault } from '../platform/errors.ts';
-import { toGraphqlError } from './mask.ts';
+import { wrapFault } from './mask.ts';
 import type { OperationContext } from './operation.ts';
 
 /** The largest event that is delivered: a client can select the same field under many aliases. */
@@ -22,7 +22,7 @@ export function limitResponses(): Plugin {
           setImmediate(() => context.findResponseBudget()?.close());
           if (isAsyncIterable(result)) return;
           const exceeded = findResponseOverflow(result, context);
-          if (exceeded) setResult({ errors: [toError(responseTooLarge(exceeded, context.advice))] });
+          if (exceeded) setResult({ errors: [wrapFault(responseTooLarge(exceeded, context.advice))] });
         };
         // Measuring a large result takes a while, as its execution did: other work runs first.
         return context.findResponseBudget()?.isLarge ? nextImmediate().then(check) : check();
@@ -34,7 +34,7 @@ export function limitResponses(): Plugin {
           try {
             checkEventSize(result as ExecutionResult);
           } catch (failure) {
-            setResult({ errors: [toError(toFault(failure))] });
+            setResult({ errors: [wrapFault(toFault(failure))] });
             if (Symbol.asyncIterator in events) events.return?.();
           }
         },
@@ -47,10 +47,4 @@ export function limitResponses(): Plugin {
 export function checkEventSize(result: ExecutionResult): void {
   if (!exceedsBytes(result.data, MAX_EVENT_BYTES)) return;
   throw Fault.invalidRequest(`An event would be larger than ${MAX_EVENT_BYTES} bytes: select fewer fields of it.`);
-}
-
-/** A GraphQL error that carries its fault, which v1 formats itself. */
-export function toError(fault: Fault): GraphQLError {
-  const { message, extensions } = toGraphqlError(fault);
-  return new GraphQLError(message, { originalError: fault, extensions });
 }
