@@ -2,7 +2,7 @@ import { type IncomingHttpHeaders, request } from 'node:http';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startApp, type TestApp } from './support/app.ts';
-import { makeProject } from './support/world.ts';
+import { makeProject } from './support/fixtures.ts';
 
 let app: TestApp;
 let dashboards: string;

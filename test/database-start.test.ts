@@ -21,9 +21,9 @@ import { createQuery } from '../src/platform/query.ts';
 import { copyTemplate, startApp } from './support/app.ts';
 import { createCertificate } from './support/certificate.ts';
 import { databaseUrl, execute, fillDemo } from './support/database.ts';
+import { makeProject } from './support/fixtures.ts';
 import { readList } from './support/lists.ts';
 import { openSnapshot } from './support/snapshot.ts';
-import { makeProject } from './support/world.ts';
 
 const open = (url: string) => openDatabase({ dataDir: tmpdir(), database: { url, poolSize: 1 } }, new Lifecycle());
 

@@ -3,10 +3,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { isPostgres, startApp, type TestApp } from './support/app.ts';
 import { countCases } from './support/cases.ts';
 import { change, changeLinks, changeNotifications, changeTasks } from './support/changes.ts';
+import { makeProject } from './support/fixtures.ts';
 import { instanceLists, orderables } from './support/lists.ts';
 import { seededRandom } from './support/random.ts';
 import { type Connection, openConnection, sqlState } from './support/sql.ts';
-import { makeProject } from './support/world.ts';
 
 /** PGlite has one connection and therefore one writer, which waits while the figures are read. */
 const WRITERS = isPostgres ? 8 : 1;

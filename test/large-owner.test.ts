@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startRestingApp, type TestApp } from './support/app.ts';
+import { makeProject } from './support/fixtures.ts';
 import { explain, recordStatements } from './support/plans.ts';
 import { openConnection } from './support/sql.ts';
-import { makeProject } from './support/world.ts';
 
 const lists = ['tasks', 'volumes', 'snapshots', 'backups'];
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startRestingApp, type TestApp } from './support/app.ts';
+import { makeProject } from './support/fixtures.ts';
 import { readList } from './support/lists.ts';
 import { explain, recordStatements } from './support/plans.ts';
 import { openConnection } from './support/sql.ts';
-import { makeProject } from './support/world.ts';
 
 let app: TestApp;
 beforeAll(async () => {

@@ -10,9 +10,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startApp, type TestApp } from '../support/app.ts';
 import { type Frame, readLog } from '../support/feed.ts';
+import { ABSENT_ID } from '../support/fixtures.ts';
 import { checkHistory, type Entry } from '../support/history.ts';
 import { openProxy, type TcpProxy } from '../support/proxy.ts';
-import { ABSENT_ID } from '../support/world.ts';
 import { checkout, run } from './tools.ts';
 
 /** Debian's own: what apt-get installs is for no other. */

@@ -3,7 +3,7 @@ import { users } from '../../demo/people.ts';
 import { type Ask, startApp, type TestApp } from '../support/app.ts';
 import { credentialOf, expandRefusal, refusals, type Who } from '../support/doors.ts';
 import { anyMoment, anyUuid, expectExact } from '../support/exact.ts';
-import { ABSENT_ID, ids } from '../support/world.ts';
+import { ABSENT_ID, ids } from '../support/fixtures.ts';
 
 let app: TestApp;
 beforeAll(async () => {

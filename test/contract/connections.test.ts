@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { makeUuid } from '../../src/kernel/uuid.ts';
 import { schema } from '../../src/schema.ts';
 import { startApp, type TestApp } from '../support/app.ts';
-import { makeDashboard } from '../support/world.ts';
+import { makeDashboard } from '../support/fixtures.ts';
 
 let app: TestApp;
 beforeAll(async () => {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { isPostgres, startApp, type TestApp } from '../support/app.ts';
 import { expandRefusal, runCases } from '../support/doors.ts';
-import { makeDashboard, makeProject } from '../support/world.ts';
+import { makeDashboard, makeProject } from '../support/fixtures.ts';
 import { dashboardChangeCases, oddWidgets } from './cases/dashboard-changes.ts';
 import { dashboardReadCases } from './cases/dashboards.ts';
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startApp, type TestApp } from '../support/app.ts';
 import { expandRefusal, refusals, runCases } from '../support/doors.ts';
 import { anyMoment, anyUuid, expectExact } from '../support/exact.ts';
-import { makeNotifications, makeProject } from '../support/world.ts';
+import { makeNotifications, makeProject } from '../support/fixtures.ts';
 import { markReadCases } from './cases/mark-read.ts';
 import { notificationListCases } from './cases/notifications.ts';
 

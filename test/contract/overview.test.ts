@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { startApp, type TestApp } from '../support/app.ts';
 import { runCases } from '../support/doors.ts';
-import { makeProject } from '../support/world.ts';
+import { makeProject } from '../support/fixtures.ts';
 import { overviewCases, recount } from './cases/overview.ts';
 
 let app: TestApp;

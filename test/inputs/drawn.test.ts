@@ -3,8 +3,8 @@ import { startApp, type TestApp } from '../support/app.ts';
 import { countCases } from '../support/cases.ts';
 import { camelize, isAnonymous, type OperationName, operations, type Place } from '../support/contract.ts';
 import { type Case, credentialOf, homeOf, sendRest, type Who } from '../support/doors.ts';
+import { ABSENT_ID } from '../support/fixtures.ts';
 import { type Random, seededRandom } from '../support/random.ts';
-import { ABSENT_ID } from '../support/world.ts';
 
 /** `CASES=32000 npx vitest run test/inputs/drawn.test.ts` takes some minutes. */
 const CASES = countCases(3_000, 'CASES');

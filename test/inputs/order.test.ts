@@ -3,7 +3,7 @@ import { startApp, type TestApp } from '../support/app.ts';
 import { pickCases } from '../support/cases.ts';
 import { camelize, isAnonymous, type OperationName, operations, type Place } from '../support/contract.ts';
 import { type Case, credentialOf, homeOf, sendRest, type Who } from '../support/doors.ts';
-import { ABSENT_ID } from '../support/world.ts';
+import { ABSENT_ID } from '../support/fixtures.ts';
 
 let app: TestApp;
 beforeAll(async () => {

@@ -17,7 +17,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { DemoFile } from '../../demo/file.ts';
-import { command, copyCheckout, launch, type Started, start } from '../support/launch.ts';
+import { buildAndRun, copyCheckout, launch, type Started, start } from '../support/launch.ts';
 
 // What the scripts of package.json promise, on a copy of the checkout. The tests go on with what the ones before them left.
 const folder = mkdtempSync(join(tmpdir(), 'portico-build-'));
@@ -71,11 +71,11 @@ describe('npm start', () => {
     const source = join(checkout, 'clients/typescript/src/wait.ts');
     const readTime = () => statSync(compiled).mtimeMs;
     const first = readTime();
-    expect((await command(checkout, ['build'], {})).err).toBe('');
+    expect((await buildAndRun(checkout, ['build'], {})).err).toBe('');
     expect(readTime()).toBe(first);
     const desk = readDesk();
     writeFileSync(source, `${readFileSync(source, 'utf8')}export const added = 'later';\n`);
-    expect((await command(checkout, ['build'], {})).err).toBe('');
+    expect((await buildAndRun(checkout, ['build'], {})).err).toBe('');
     expect(readTime()).toBeGreaterThan(first);
     expect(readDesk().path).not.toBe(desk.path);
     expect(readFileSync(join(checkout, 'clients/typescript/dist/wait.js'), 'utf8')).toContain('later');
@@ -87,7 +87,7 @@ describe('npm start', () => {
     const [build, desk] = [readlinkSync(join(checkout, 'dist/current')), readDesk()];
     const source = join(checkout, 'src/main.ts');
     writeFileSync(source, `${readFileSync(source, 'utf8')}// Changed.\n`);
-    expect((await command(checkout, ['build'], {})).err).toBe('');
+    expect((await buildAndRun(checkout, ['build'], {})).err).toBe('');
     expect(readlinkSync(join(checkout, 'dist/current'))).not.toBe(build);
     expect(readDesk()).toEqual(desk);
   });
@@ -236,7 +236,7 @@ describe('signals', () => {
 });
 
 test('the build leaves a compile cache for the options of the server and for those of the commands', async () => {
-  await command(checkout, ['build'], {});
+  await buildAndRun(checkout, ['build'], {});
   const { scripts } = JSON.parse(readFileSync(join(checkout, 'package.json'), 'utf8')) as { scripts: Record<string, string> };
   const compiled = join(checkout, 'dist/current/compiled');
   // Node.js has one from 22.8 on.

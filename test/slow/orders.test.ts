@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startApp, type TestApp } from '../support/app.ts';
+import { makeProject } from '../support/fixtures.ts';
 import { type ListArgs, type ListName, type OrderBy, orderables, readList } from '../support/lists.ts';
 import { explain, recordStatements, type Statement } from '../support/plans.ts';
 import { openConnection } from '../support/sql.ts';
-import { makeProject } from '../support/world.ts';
 
 const MANY = 12_000;
 /** A page of 20 and the row behind it, of each of three statuses: what a list in an order may read of its table. */

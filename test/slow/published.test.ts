@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { DemoFile } from '../../demo/file.ts';
 import { packageRoot } from '../../src/platform/packageroot.ts';
 import type { Data } from '../../src/transport/rest/route.ts';
-import { command, copyCheckout, start } from '../support/launch.ts';
+import { buildAndRun, copyCheckout, start } from '../support/launch.ts';
 
 // On a copy of the checkout, in which each test breaks something.
 let checkout: string;
@@ -28,7 +28,7 @@ async function withChange<Result>(path: string, [from, to]: readonly [string, st
   }
 }
 
-const check = () => command(checkout, ['schema', '--check'], {});
+const check = () => buildAndRun(checkout, ['schema', '--check'], {});
 const stale = (...names: string[]) => ({
   code: 1,
   out: '',
@@ -54,7 +54,7 @@ it('a route, a description or a fault that changes makes what is printed stale',
 
 it('a field that is renamed in the schema, but not in the table, stops the start', async () => {
   const env = { DATA_DIR: join(checkout, 'data'), PORT: '0' };
-  const attempt = () => command(checkout, ['start'], env);
+  const attempt = () => buildAndRun(checkout, ['start'], env);
   const field = ["trialDays: t.exposeInt('trialDays'", "daysOfTrial: t.exposeInt('trialDays'"] as const;
   const { code, out, err } = await withChange('src/backups/schema.ts', field, attempt);
   expect([code, out]).toEqual([1, '']);
@@ -78,7 +78,7 @@ it('one flag deprecates a route, and one a field: in the SDL, in the document, a
   const field = ["isPublic: t.exposeBoolean('isPublic', {", `isPublic: t.exposeBoolean('isPublic', { ...deprecate(${flag}),`] as const;
   const help = ['import { builder }', "import { deprecate } from '../graph/deprecation.ts';\nimport { builder }"] as const;
   const begin = async () => {
-    await command(checkout, ['schema'], {});
+    await buildAndRun(checkout, ['schema'], {});
     return start(checkout, { DATA_DIR: join(checkout, 'data') });
   };
   const server = await withChange('src/transport/rest/routes.ts', route, () =>

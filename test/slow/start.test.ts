@@ -23,7 +23,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import type { DemoFile } from '../../demo/file.ts';
 import { copyTemplate } from '../support/app.ts';
-import { command, copyCheckout, launch, type Started, start } from '../support/launch.ts';
+import { buildAndRun, copyCheckout, launch, type Started, start } from '../support/launch.ts';
 import { startProgram } from '../support/portico.ts';
 import { findLowPort } from '../support/ports.ts';
 
@@ -228,7 +228,7 @@ test.each([
   ['192.0.2.1', 'EADDRNOTAVAIL'],
   ['portico.invalid', 'ENOTFOUND'],
 ])('where HOST is %s, which this machine does not have, the start says so', async (host, code) => {
-  const refused = await command(checkout, ['start'], { DATA_DIR: join(folder, 'elsewhere'), PORT: '0', HOST: host });
+  const refused = await buildAndRun(checkout, ['start'], { DATA_DIR: join(folder, 'elsewhere'), PORT: '0', HOST: host });
   expect([refused.code, refused.err]).toEqual([1, `HOST ${host} and PORT 0 cannot be listened at (${code}).\n`]);
 });
 
@@ -238,7 +238,7 @@ test('a start that fails once everything is open closes it, and waits for no cli
   const dir = join(folder, 'failing');
   for (const database of url ? [null, url] : [null]) {
     const env = { DATA_DIR: dir, HOST: '127.0.0.1', PORT: String(port), DRAIN_SECONDS: '600', ...(database && { DATABASE_URL: database }) };
-    const refused = await command(checkout, ['start'], env);
+    const refused = await buildAndRun(checkout, ['start'], env);
     expect([refused.code, refused.err]).toEqual([1, `Port ${port} is in use: stop what listens there, or set PORT.\n`]);
     // The socket by which the owner of a folder shows that it lives.
     expect(readdirSync(dir).filter((name) => name.endsWith('.sock'))).toEqual([]);
@@ -250,7 +250,7 @@ describe('the folder has one owner', () => {
     const before = readFileSync(demoPath, 'utf8');
     const env = { DATA_DIR: dataDir, PORT: '0' };
     for (const args of [['start'], ['portico', 'token', readDemo().users.owner.email]]) {
-      const refused = await command(checkout, args, env);
+      const refused = await buildAndRun(checkout, args, env);
       expect([refused.code, refused.out]).toEqual([1, '']);
       expect(refused.err).toMatch(`${dataDir} is in use by process ${server.process.pid} (`);
       expect(refused.err).toMatch('stop that one first, choose another DATA_DIR');
@@ -383,7 +383,7 @@ test('DEBUG, which packages obey, has no effect: nothing prints DATABASE_URL, an
 });
 
 test('another user than the builder may start it, and is told where DATA_DIR belongs to somebody else', async () => {
-  await command(checkout, ['build'], {});
+  await buildAndRun(checkout, ['build'], {});
   for (const path of [checkout, folder]) chmodSync(path, 0o755);
   const [user, theirs, mine] = ['65534', join(folder, 'theirs'), join(folder, 'mine')];
   const run = (dir: string) => {

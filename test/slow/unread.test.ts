@@ -43,7 +43,7 @@ describe('a response that is not read', () => {
   };
 
   it('ends its connection in time', async () => {
-    const { call, counts, buffers, countConnections } = await open({ patienceMs: 1_500 });
+    const { call, counts, buffers, countConnections } = await open({ stallTimeoutMs: 1_500 });
     call();
     await expect.poll(() => buffers.bytes).toBeGreaterThan(0);
     await expect.poll(() => counts.ended).toBe(1);
@@ -53,7 +53,7 @@ describe('a response that is not read', () => {
 
   it('also where it comes in pieces', async () => {
     const { call, counts } = await open({
-      patienceMs: 1_500,
+      stallTimeoutMs: 1_500,
       handler: (_request, response) => {
         response.writeHead(200, { 'Content-Type': 'text/event-stream' });
         const sending = setInterval(() => response.write(`data: ${'x'.repeat(500_000)}\n\n`), 20);
@@ -65,7 +65,7 @@ describe('a response that is not read', () => {
   });
 
   it('goes on while its client reads, however slowly', async () => {
-    const { call, counts } = await open({ patienceMs: 3_000 });
+    const { call, counts } = await open({ stallTimeoutMs: 3_000 });
     const socket = call();
     let size = 0;
     const began = Date.now();

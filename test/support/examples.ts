@@ -11,7 +11,7 @@ import { restBody } from '../../src/transport/http/faults.ts';
 import type { TestApp, TestResponse } from './app.ts';
 import { type OperationName, operations } from './contract.ts';
 import { openPlainFeed } from './feed.ts';
-import { seededAt } from './world.ts';
+import { seededAt } from './fixtures.ts';
 
 /** The times of the examples are relative to this moment, as those of the demo are relative to the moment of its seeding. */
 const EXAMPLE_TIME = Date.parse('2026-06-01T12:00:00.000Z');

@@ -102,7 +102,7 @@ export async function start(checkout: string, env: Record<string, string>): Prom
 }
 
 /** Builds, then runs a script to its end and returns only the script's output. */
-export async function command(checkout: string, script: readonly string[], env: Record<string, string>) {
+export async function buildAndRun(checkout: string, script: readonly string[], env: Record<string, string>) {
   await launch(checkout, ['build'], env).exit;
   return run(checkout, script, env);
 }

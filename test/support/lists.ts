@@ -1,7 +1,7 @@
 import type { InstanceStatus, TaskStatus } from '../../src/generated/prisma/enums.ts';
 import type { TestApp } from './app.ts';
+import { makeProject } from './fixtures.ts';
 import type { Random } from './random.ts';
-import { makeProject } from './world.ts';
 
 /** The lists that can be ordered, and their order fields. */
 export const orderables = {

@@ -120,7 +120,7 @@ export async function listCases(world: World, inventory: Inventory, caller: Call
     for (const variant of variants) {
       const resources = await listResources(inventory, caller, target, operation, places);
       for (const resource of variant.label === 'base' && caller.user ? resources : resources.slice(0, 1)) {
-        const expected = expect({ caller, target, operation }, resource, variant.values, places);
+        const expected = predictOutcome({ caller, target, operation }, resource, variant.values, places);
         const isWrite = operation.isMutation && expected === 'granted' && resource?.kind;
         const id =
           isWrite && target.place ? await inventory.dashboard(target.place, resource.kind as DashboardKind, caller, true) : resource?.id;
@@ -213,7 +213,7 @@ function roleOf({ user }: Caller, { place }: Target): ProjectRole | undefined {
 }
 
 /** Derives the outcome from the descriptions of the schema, in the order in which the gateway makes its checks. */
-function expect(
+function predictOutcome(
   { caller, target, operation }: Pick<Case, 'caller' | 'target' | 'operation'>,
   resource: Candidate | undefined,
   values: Case['values'],

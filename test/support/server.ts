@@ -10,7 +10,7 @@ const MEBIBYTE = 2 ** 20;
 interface Options {
   readonly handler: RequestListener;
   readonly upgrade?: Upgrade;
-  readonly patienceMs?: number;
+  readonly stallTimeoutMs?: number;
   readonly unread?: { readonly perAddress: number; readonly inAll: number };
   readonly trustedProxies?: readonly string[];
   readonly maxConnectionsPerAddress?: number;
@@ -32,7 +32,7 @@ export async function openServer({ handler, upgrade = () => {}, unread, trustedP
     config: { maxConnections: 1_000, maxConnectionsPerAddress: options.maxConnectionsPerAddress ?? 1_000, trustedProxies },
     onRefusedConnection: () => (counts.refused += 1),
     onUntrustedProxy: () => {},
-    ...(options.patienceMs !== undefined && { stallTimeoutMs: options.patienceMs }),
+    ...(options.stallTimeoutMs !== undefined && { stallTimeoutMs: options.stallTimeoutMs }),
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {

@@ -50,6 +50,7 @@ interface ServerDependencies {
   readonly onRefusedConnection: () => void;
   /** Called once, at the first request that a proxy has forwarded which is not trusted. */
   readonly onUntrustedProxy: (address: string) => void;
+  /** Set by tests only. */
   readonly stallTimeoutMs?: number;
 }
 

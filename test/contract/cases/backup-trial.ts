@@ -3,7 +3,7 @@ import { findInstance } from '../../../demo/compute.ts';
 import { daysBefore } from '../../../demo/time.ts';
 import type { TestApp } from '../../support/app.ts';
 import { type Case, refusals, type Who } from '../../support/doors.ts';
-import { ids, seededAt } from '../../support/world.ts';
+import { ids, seededAt } from '../../support/fixtures.ts';
 
 /** What the demo's catalogue has for a plan. */
 const small = { monthly_price: '2.00', currency: 'EUR', trial_days: 14 };

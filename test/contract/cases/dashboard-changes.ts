@@ -3,7 +3,7 @@ import type { Dashboard, ProjectRole } from '../../../src/generated/prisma/clien
 import type { TestApp } from '../../support/app.ts';
 import { type Attempt, type Case, refusals, type Who } from '../../support/doors.ts';
 import { anyMoment, anyUuid } from '../../support/exact.ts';
-import { ABSENT_ID, ids, makeDashboard, makeProject } from '../../support/world.ts';
+import { ABSENT_ID, ids, makeDashboard, makeProject } from '../../support/fixtures.ts';
 import { dashboardBody } from './dashboards.ts';
 
 /** Keys that are out of order, null, empty, numeric and not of this plane: all of it comes back as it went. */

@@ -2,7 +2,7 @@ import { dashboardRows, dashboards } from '../../../demo/dashboards.ts';
 import type { Dashboard } from '../../../src/generated/prisma/client.ts';
 import type { TestApp } from '../../support/app.ts';
 import { type Attempt, type Case, refusals, type Who } from '../../support/doors.ts';
-import { ids, makeDashboard, makeProject, seededAt } from '../../support/world.ts';
+import { ids, makeDashboard, makeProject, seededAt } from '../../support/fixtures.ts';
 
 type Row = Pick<
   Dashboard,

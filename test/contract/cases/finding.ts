@@ -1,7 +1,7 @@
 import type { InstanceStatus, TaskStatus } from '../../../src/generated/prisma/enums.ts';
 import type { TestApp } from '../../support/app.ts';
 import { type Attempt, type Case, refusals, type Who } from '../../support/doors.ts';
-import { ids, makeProject } from '../../support/world.ts';
+import { ids, makeProject } from '../../support/fixtures.ts';
 
 // What a client needs before any other path: the ids of organizations, projects, instances and tasks.
 

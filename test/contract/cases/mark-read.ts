@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
 import type { TestApp } from '../../support/app.ts';
 import type { Case, Who } from '../../support/doors.ts';
-import { ABSENT_ID, makeNotifications, makeProject } from '../../support/world.ts';
+import { ABSENT_ID, makeNotifications, makeProject } from '../../support/fixtures.ts';
 
 const COUNT = 5;
 

@@ -2,7 +2,7 @@ import { memberReads, notificationRows, ownerReadThrough } from '../../../demo/n
 import type { DemoRole } from '../../../demo/people.ts';
 import type { TestApp } from '../../support/app.ts';
 import { type Case, refusals, type Who } from '../../support/doors.ts';
-import { ids, seededAt } from '../../support/world.ts';
+import { ids, seededAt } from '../../support/fixtures.ts';
 
 interface Body {
   readonly id: string;

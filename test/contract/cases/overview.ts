@@ -1,6 +1,6 @@
 import type { TestApp } from '../../support/app.ts';
 import type { Case, Who } from '../../support/doors.ts';
-import { ids } from '../../support/world.ts';
+import { ids } from '../../support/fixtures.ts';
 
 const zeros = {
   attention: {

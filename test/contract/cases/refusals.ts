@@ -1,6 +1,6 @@
 import { type OperationName, operations, type Place } from '../../support/contract.ts';
 import { type Case, refusals } from '../../support/doors.ts';
-import { ABSENT_ID, ids } from '../../support/world.ts';
+import { ABSENT_ID, ids } from '../../support/fixtures.ts';
 
 /** An input with which nothing is wrong, so that only who asks and where can be refused. */
 const soundInputs: Partial<Record<OperationName, Readonly<Record<string, unknown>>>> = {

@@ -4,7 +4,7 @@ import { trialExamples } from '../../../demo/backups.ts';
 import { findInstance } from '../../../demo/compute.ts';
 import type { TestApp } from '../../support/app.ts';
 import { type Attempt, type Case, refusals, type Who } from '../../support/doors.ts';
-import { ABSENT_ID, ids } from '../../support/world.ts';
+import { ABSENT_ID, ids } from '../../support/fixtures.ts';
 
 const instanceId = trialExamples.eligible;
 const foreignInstanceId = findInstance('shop-01').id;
