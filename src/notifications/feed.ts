@@ -41,7 +41,7 @@ const ID_BYTES = 64;
 /**
  * The project's notifications after a cursor, each once and in order: first the entries of the log, then one `ready`, then
  * live entries. Without a cursor the feed starts with `ready`. Entries that retention has removed, and a cursor beyond the
- * end of the log, are delivered as a `gap`. The feed opens nothing until its first event is fetched.
+ * end of the log, are delivered as a `gap`. Access is watched from now on; nothing else is opened until the first event is fetched.
  */
 export function openFeed(scope: ProjectScope, dependencies: FeedDependencies, after: number | null): Source<FeedEvent> {
   return new Feed(scope, dependencies, after);
@@ -86,7 +86,7 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
   /** Joins the hub; null once that has begun. */
   #startJoin: (() => Promise<void>) | null;
   #follower: Follower | null = null;
-  #lease: Lease | null = null;
+  readonly #lease: Lease;
   /** The hub's position when the feed joined it. */
   #boundary = 0;
   /** The version of the read state when the replay up to the boundary began; null without such a replay. */
@@ -109,7 +109,9 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
     super();
     this.#scope = scope;
     this.#hubs = hubs;
-    this.#startJoin = () => this.#join(watchAccess, after);
+    this.#startJoin = () => this.#join(after);
+    // A client that does not read may put off the first event for minutes.
+    this.#lease = watchAccess(scope, this);
   }
 
   override read(): FeedEvent | null {
@@ -180,7 +182,7 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
   }
 
   override end(failure: unknown = null): void {
-    this.#lease?.stop();
+    this.#lease.stop();
     this.#follower?.leave();
     this.#dropBatch();
     super.end(failure);
@@ -237,10 +239,9 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
   }
 
   /** Joins the hub, with the client's cursor as the position; a cursor beyond the end of the log is a gap. */
-  async #join(watchAccess: WatchAccess, after: number | null): Promise<void> {
+  async #join(after: number | null): Promise<void> {
     const { database, projectId, viewer } = this.#scope;
     this.#startJoin = null;
-    this.#lease = watchAccess(this.#scope, this);
     const follower = await this.#hubs.follow(projectId, viewer.userId, this);
     this.#follower = follower;
     if (this.isEnded) return follower.leave();
@@ -255,11 +256,15 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
     this.#setBatch([{ type: 'gap', from: last + 1, to: after }], null);
   }
 
-  /** Fetches the next entries of the log after the position, up to a sequence that the log has reached. */
+  /**
+   * Fetches the next entries of the log after the position, up to a sequence that the log has reached. Once the feed is ready they are
+   * unread, as live entries are: the read states that follow say which of them were read.
+   */
   async #replay(follower: Follower, upTo: number): Promise<void> {
     const { position } = follower;
     const { projectId, userId } = this.#reader;
-    const range = { after: position, upTo, userId, limit: this.#limit, maxBytes: REPLAY_BATCH.maxBytes };
+    const readBy = this.#isReady ? undefined : userId;
+    const range = { after: position, upTo, userId: readBy, limit: this.#limit, maxBytes: REPLAY_BATCH.maxBytes };
     const batch = await this.#limitedQuery((database) => readEntries(database, projectId, range));
     const events: FeedEvent[] = [];
     let last = position;
@@ -333,13 +338,14 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
     return unread + (position - last);
   }
 
+  /** A query that reads the log: few of a user run at once, so they do not wait for the user's other statements as well. */
   #limitedQuery<Result>(query: (database: Database) => Promise<Result>): Promise<Result> {
-    const queryIfOpen = async (database: Database) => {
+    const queryIfOpen = async () => {
       // The feed may have ended while it waited.
       if (this.isEnded) throw Fault.tryLater('the feed has ended');
-      return query(database);
+      return query(this.#hubs.database);
     };
-    return this.#query((database) => this.#hubs.logQueries.run(this.#scope.viewer.userId, () => queryIfOpen(database)));
+    return this.#query(() => this.#hubs.logQueries.run(this.#scope.viewer.userId, queryIfOpen));
   }
 
   /** A query that is retried during an outage of the database: a feed that has begun continues when the database is back. */

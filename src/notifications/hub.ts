@@ -22,6 +22,8 @@ import { BATCH, type LiveEntry, Window } from './window.ts';
 const BROADCAST_SLICE_MS = 0.5;
 /** Only events that are rendered for one subscriber alone, and are large, take as long. */
 const SLOW_SLICE_MS = 2;
+/** How long the next batch waits for followers that are still reading the window. Slower ones start to lag. */
+const MAX_ROOM_WAIT_MS = 100;
 
 /**
  * Of the entries that have left the window, a hub remembers one in `CHECKPOINT_INTERVAL`, and at most `MAX_CHECKPOINTS` of them, to find
@@ -127,7 +129,7 @@ interface HubDependencies {
 
 /**
  * Reads one project's log once for all feeds that follow it. The next batch is read when most of the followers that keep up have
- * room for it, or when a poll finds that the hub has not moved since the poll before: followers slower than that start to lag.
+ * room for it, or after `MAX_ROOM_WAIT_MS`: followers slower than that start to lag.
  */
 export class Hub implements Evictable {
   readonly projectId: string;
@@ -151,12 +153,12 @@ export class Hub implements Evictable {
   #isCatchingUp = false;
   /** The last sequence of the log at the last poll. */
   #logPosition = 0;
-  /** The position of the hub at the last poll. */
-  #positionAtPoll = -1;
   #prunedThrough = 0;
   #opening: Promise<void> | null = null;
   /** Whether a batch is being read or broadcast. */
   #isReading = false;
+  /** Reads the next batch though the window has no room for it; null while none waits for room. */
+  #roomTimer: NodeJS.Timeout | null = null;
   readonly #readBatch = coalesceCalls(() => this.#read());
 
   constructor(private readonly dependencies: HubDependencies) {
@@ -194,7 +196,10 @@ export class Hub implements Evictable {
     this.followers.delete(follower);
     reader.followers.delete(follower);
     if (reader.followers.size === 0 && this.#readers.get(reader.userId) === reader) this.#readers.delete(reader.userId);
-    if (this.followers.size === 0) this.dependencies.onEmpty(this);
+    if (this.followers.size > 0) return;
+    if (this.#roomTimer) clearTimeout(this.#roomTimer);
+    this.#roomTimer = null;
+    this.dependencies.onEmpty(this);
   }
 
   /** Drops the window in favour of other hubs: followers that need it read the log. */
@@ -223,11 +228,18 @@ export class Hub implements Evictable {
     return { lag: Math.max(0, this.#logPosition - this.position), backlog: this.position - slowest };
   }
 
-  /** Announces entries, and reads the next batch if the followers that keep up have room for it. */
-  requestBatch(hasRoom = this.#hasRoom()): void {
+  /** Announces entries, and reads the next batch when the followers that keep up have room for it, or have had time to make some. */
+  requestBatch(): void {
     this.#announced += 1;
     this.#hasMore = true;
-    if (hasRoom) this.#readBatch().catch(this.dependencies.onFailure);
+    if (this.#hasRoom()) this.#startReading();
+    else this.#roomTimer ??= setTimeout(() => this.#startReading(), MAX_ROOM_WAIT_MS).unref();
+  }
+
+  #startReading(): void {
+    if (this.#roomTimer) clearTimeout(this.#roomTimer);
+    this.#roomTimer = null;
+    this.#readBatch().catch(this.dependencies.onFailure);
   }
 
   /** Reads a user's read state again. */
@@ -289,10 +301,8 @@ export class Hub implements Evictable {
       if (position > (this.#readers.get(userId)?.state?.version ?? 0)) this.refreshReadState(userId);
       return;
     }
-    const isStuck = this.position === this.#positionAtPoll;
     this.#logPosition = position;
-    this.#positionAtPoll = this.position;
-    if (position > this.position) this.requestBatch(isStuck || this.#hasRoom());
+    if (position > this.position) this.requestBatch();
     const hasPruned = prunedThrough > this.#prunedThrough;
     this.#prunedThrough = prunedThrough;
     for (const reader of this.#readers.values()) if (hasPruned || reader.isStale) this.#refreshInTurn(reader);

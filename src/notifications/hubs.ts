@@ -71,6 +71,10 @@ export class Hubs {
     }
   }
 
+  get database(): Database {
+    return this.dependencies.database;
+  }
+
   /** The number of projects that are being streamed, and of the feeds that follow them. */
   count(): { hubs: number; followers: number } {
     let followers = 0;

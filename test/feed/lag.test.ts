@@ -1,6 +1,7 @@
 import { setImmediate as nextImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openProject, type ProjectScope } from '../../src/access/scope.ts';
+import { Fault } from '../../src/kernel/fault.ts';
 import { openFeed } from '../../src/notifications/feed.ts';
 import { Hubs } from '../../src/notifications/hubs.ts';
 import type { Database } from '../../src/platform/database.ts';
@@ -45,6 +46,83 @@ it('feeds that read a little now and then do not keep the others from reading on
   isOver = true;
   await Promise.all(trickle);
   hubs.close();
+});
+
+it('feeds that have stopped reading within the window delay a new entry for a moment, not until the log is polled', async () => {
+  const query = (...statement: Parameters<typeof scope.database.query>) =>
+    statement[0].join().includes('AS wanted') ? new Promise<never>(() => {}) : scope.database.query(...statement);
+  const hubs = new Hubs({ database: { query } as unknown as Database, wakeups: openLocalWakeups(), log: createLogger('silent') });
+  const open = async () => {
+    const feed = openFeed(scope, { hubs, watchAccess: () => ({ stop: () => {} }) as never }, null);
+    await feed.next();
+    return feed;
+  };
+  const quick = await open();
+  const publish = async (count: number) => {
+    await scope.database.query`
+      INSERT INTO notifications (project_id, kind, severity, title)
+      SELECT ${scope.projectId}::uuid, 'test', 'info', 'Title ' || number FROM generate_series(1, ${count}::int) AS number`;
+    hubs.wake({ projectId: scope.projectId });
+    for (let index = 0; index < count; index += 1) expect((await quick.next()).value).toMatchObject({ type: 'notification' });
+  };
+  // The window is full, and then the others are in its older half.
+  await publish(300);
+  const stopped = [await open(), await open()];
+  await publish(130);
+  for (let entry = 0; entry < 3; entry += 1) await publish(1);
+  for (const feed of [quick, ...stopped]) await feed.return();
+  void hubs.close();
+});
+
+it('a feed that reads the log does not wait for other statements of its user', async () => {
+  const hubs = new Hubs({ database: scope.database, wakeups: openLocalWakeups(), log: createLogger('silent') });
+  const query = (...statement: Parameters<typeof scope.database.query>) =>
+    statement[0].join().includes('octet_length') ? new Promise<never>(() => {}) : scope.database.query(...statement);
+  const database = { query } as unknown as Database;
+  const feed = openFeed({ ...scope, database }, { hubs, watchAccess: () => ({ stop: () => {} }) as never }, 0);
+  expect((await feed.next()).value).toMatchObject({ type: 'notification' });
+  await feed.return();
+  void hubs.close();
+});
+
+it('access is watched from the moment a feed is opened, however late its first event is fetched', async () => {
+  const hubs = new Hubs({ database: scope.database, wakeups: openLocalWakeups(), log: createLogger('silent') });
+  let leases = 0;
+  const watchAccess = () => {
+    leases += 1;
+    return { stop: () => (leases -= 1) } as never;
+  };
+  const feed = openFeed(scope, { hubs, watchAccess }, 0);
+  expect(leases).toBe(1);
+  feed.end(new Fault('permission_denied', 'access_lost'));
+  expect(leases).toBe(0);
+  await expect(feed.next()).rejects.toMatchObject({ message: 'access_lost' });
+  void hubs.close();
+});
+
+it('what a lagging feed reads from the log is unread until the read state follows', async () => {
+  const hubs = new Hubs({ database: scope.database, wakeups: openLocalWakeups(), log: createLogger('silent') });
+  const { projectId } = scope;
+  const viewer = { ...scope.viewer, userId: app.demo.users.member.id };
+  const open = () => openFeed({ ...scope, viewer }, { hubs, watchAccess: () => ({ stop: () => {} }) as never }, null);
+  const [quick, slow] = [open(), open()];
+  const { sequence } = (await quick.next()).value as { sequence: number };
+  await slow.next();
+  const count = 600;
+  await scope.database.query`
+    INSERT INTO notifications (project_id, kind, severity, title)
+    SELECT ${projectId}::uuid, 'test', 'info', 'Title ' || number FROM generate_series(1, ${count}::int) AS number`;
+  hubs.wake({ projectId });
+  for (let index = 0; index < count; index += 1) await quick.next();
+  await scope.database.query`SELECT mark_notifications_read(${projectId}::uuid, ${viewer.userId}::uuid, NULL, ${sequence + count}::bigint)`;
+  hubs.wake({ projectId, userId: viewer.userId });
+  expect((await quick.next()).value).toMatchObject({ type: 'read', unreadCount: 0 });
+  for (let index = 1; index <= count; index += 1) {
+    expect((await slow.next()).value).toMatchObject({ type: 'notification', sequence: sequence + index, notification: { read: false } });
+  }
+  expect((await slow.next()).value).toMatchObject({ type: 'read', readThrough: sequence + count, unreadCount: 0 });
+  for (const feed of [quick, slow]) await feed.return();
+  void hubs.close();
 });
 
 it('a user with many feeds that catch up waits for themselves, another user for few of them', async () => {
