@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished, test } from 'vitest';
-import { normalizeAddress } from '../src/transport/http/addresses.ts';
+import { createClientAddresses, normalizeAddress } from '../src/transport/http/addresses.ts';
 import { startApp } from './support/app.ts';
 import { openServer } from './support/server.ts';
 
@@ -77,4 +77,18 @@ test.each([
   } finally {
     await close();
   }
+});
+
+test('the header of a proxy is read once for each request, however often its address is asked for', () => {
+  let reads = 0;
+  const headers = {
+    get 'x-forwarded-for'() {
+      reads += 1;
+      return '192.0.2.9';
+    },
+  };
+  const { of } = createClientAddresses(['loopback']);
+  const request = { socket: { remoteAddress: '127.0.0.1' }, connection: { remoteAddress: '127.0.0.1' }, headers } as never;
+  for (let time = 0; time < 3; time += 1) expect(of(request)).toBe('192.0.2.9');
+  expect(reads).toBe(1);
 });

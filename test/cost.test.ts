@@ -77,6 +77,21 @@ it('introspection is not repeated under other names', async () => {
     for (let time = 0; time < 2; time += 1) expect((await ask(query, {}, {})).json).toEqual(refused);
 });
 
+it('introspection of the whole schema takes no lists within lists, which multiply what a short document asks for', async () => {
+  const message = 'Introspection of the whole schema takes no fields, interfaces or possible types below one another.';
+  for (const query of [
+    '{ __schema { types { fields { type { fields { name } } } } } }',
+    '{ __schema { queryType { possibleTypes { inputFields { name } } } } }',
+    '{ __schema { ...S } } fragment S on __Schema { types { ...T } } fragment T on __Type { fields { type { ...X } } } fragment X on __Type { interfaces { name } }',
+  ]) {
+    const { json } = await ask(query, {}, {});
+    expect(json, query).toEqual({ errors: [{ message, locations: [expect.anything()], extensions: { code: 'invalid_request' } }] });
+  }
+  const one =
+    '{ __type(name: "Query") { fields { type { fields { name } } } } __schema { types { fields { name } interfaces { name } } } }';
+  expect((await ask(one, {}, {})).json.data.__type.fields[0].type).toHaveProperty('fields');
+});
+
 it('introspection costs enough to be executed one at a time for each user, and for all clients without a credential', async () => {
   expect((await ask('{ __schema { types { name } } }')).json.extensions).toEqual(costOf(2_001));
   expect((await ask('{ __type(name: "Query") { name } viewer { id } }')).json.extensions).toEqual(costOf(203));

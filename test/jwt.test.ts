@@ -2,7 +2,7 @@ import { createHash, generateKeyPairSync, randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { generateKey } from '../src/access/apikey.ts';
 import { startApp, type TestApp } from './support/app.ts';
-import { passSeconds } from './support/clock.ts';
+import { passSeconds, stopClock } from './support/clock.ts';
 import { encode, type Forge, openForge } from './support/forgery.ts';
 import { expectGraphql, expectRest, expectUnharmed, graphqlRefusal, invalid, notValid } from './support/inputs.ts';
 
@@ -297,6 +297,19 @@ describe('an API key', () => {
     const response = await app.graphql('mutation { createApiKey(input: {name: "x"}) { key } }', {}, { as });
     expect(response.json.errors[0].extensions.code).toBe('session_required');
   });
+});
+
+it('a token that was verified long ago gives as much time as one that is new', async () => {
+  const token = (await app.app.tokens.local?.sign(app.demo.users.owner.id, 3 * 86_400)) ?? '';
+  const setTime = stopClock();
+  const leftHours = async (atHours: number) => {
+    setTime(atHours * 3_600_000);
+    const { expires } = await app.app.tokens.verify(token);
+    return (expires.getTime() - Date.now()) / 3_600_000;
+  };
+  expect(await leftHours(0)).toBe(24);
+  for (const at of [0.9, 2, 23.5, 47]) expect(await leftHours(at)).toBeGreaterThan(22.9);
+  expect(await leftHours(71)).toBeCloseTo(1, 2);
 });
 
 it('harms nobody', () => expectUnharmed(app));

@@ -240,6 +240,23 @@ function expectExposed({ headers }: Reply) {
   expect(exposed).toEqual(expect.arrayContaining(['RateLimit', 'RateLimit-Policy', 'Retry-After']));
 }
 
+test('an operation that counts as several requests says what remains after all of them, also where it is refused', async () => {
+  const app = await startApp({ RATE_LIMIT_USER: '10', REDIS_URL: '' });
+  try {
+    const read = (name: string) =>
+      `${name}: markNotificationsRead(input: { organizationId: "${app.demo.organization_id}", projectId: "${app.demo.project_id}" }) { marked }`;
+    const ask = async (fields: number) => {
+      const names = Array.from({ length: fields }, (_, index) => read(`m${index}`));
+      const { status, headers } = await app.graphql(`mutation { ${names.join(' ')} }`, {}, { as: 'owner' });
+      return [status, readAllowance({ headers: headers as Reply['headers'] }).left];
+    };
+    expect(await ask(4)).toEqual([200, 6]);
+    expect(await ask(8)).toEqual([429, 0]);
+  } finally {
+    await app.close();
+  }
+});
+
 describe('what is not counted', () => {
   const page: Sending = { path: '/graphql', headers: { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' } };
   const free: ReadonlyArray<readonly [number, Sending]> = [

@@ -171,6 +171,21 @@ it('a large body, which keeps one of few places, does not wait for the events an
   expect(before).toBeLessThan(count / 4);
 });
 
+it('a key that is revoked while its request waits for the turn of its document reads nothing', async () => {
+  const { users } = portico.demo;
+  const created = await portico.graphql('mutation { createApiKey(input: { name: "waiting" }) { key apiKey { id } } }', {}, { as: 'admin' });
+  const { key, apiKey } = created.json.data.createApiKey;
+  const document = `{ viewer { ${'email '.repeat(100)} } }`;
+  await turns.take(users.admin.id);
+  // The next turn begins after a pause of the same length.
+  for (const startedAt = performance.now(); performance.now() - startedAt < 1_500; );
+  const asking = portico.graphql(document, {}, { as: { bearer: key } });
+  await sleep(500);
+  await portico.app.database.apiKey.update({ where: { id: apiKey.id }, data: { revoked: new Date() } });
+  const { status, json } = await asking;
+  expect({ status, code: json.errors[0].extensions.code }).toEqual({ status: 401, code: 'not_authenticated' });
+});
+
 it('costly operations of one user leave half of the time to others', async () => {
   const busyMs = 1_000;
   const utilization = vi.spyOn(performance, 'eventLoopUtilization').mockReturnValue({ active: busyMs, idle: 0, utilization: 1 });

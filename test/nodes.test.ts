@@ -297,3 +297,22 @@ describe('the schema', () => {
     expect([...listNodeNames()].sort()).toEqual(Object.keys(tables).sort());
   });
 });
+
+test('the lists of the viewer are read once for each set of arguments, wherever the document has the viewer', async () => {
+  const { owner } = app.demo.users;
+  const lists = (count: number) =>
+    Array.from(
+      { length: count },
+      (_, index) =>
+        `o${index}: organizations(first: 1) { totalCount nodes { name } } p${index}: organizationPage { count } k${index}: apiKeys { totalCount }`,
+    ).join(' ');
+  const count = async (ids: readonly string[], aliases: number) => {
+    const query = `query ($ids: [ID!]!) { nodes(ids: $ids) { ... on Viewer { ${lists(aliases)} } } }`;
+    const { response, statements } = await countStatements(app, () => app.graphql(query, { ids }, { as: 'owner' }));
+    expect(response.json.errors).toBeUndefined();
+    expect(response.json.data.nodes).toHaveLength(ids.length);
+    expect(response.json.data.nodes.at(-1)).toEqual(response.json.data.nodes[0]);
+    return statements;
+  };
+  expect(await count(Array(30).fill(owner.id), 10)).toBe(await count([owner.id], 1));
+});

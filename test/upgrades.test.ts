@@ -287,3 +287,25 @@ it('bytes that are not HTTP are answered with the headers of every response', as
   expect(response?.headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
   expect(Math.abs(Date.parse(response?.headers.date ?? '') - Date.now())).toBeLessThan(60_000);
 });
+
+it('an accepted upgrade has the headers of every response, and says what remains of the budget', async () => {
+  for (const credential of [bearer, 'Accept: */*']) {
+    const [response] = await exchange(lines('GET /graphql HTTP/1.1', 'Host: x', credential, 'X-Request-Id: opened', ...socketOffer));
+    expect(response).toMatchObject({ status: 101, headers: { 'x-request-id': 'opened' } });
+    expectSecurityHeaders(response?.headers ?? {});
+    expect(response?.headers['ratelimit-policy']).toMatch(credential === bearer ? /^"user";q=\d+;w=3600$/ : /^"anonymous";/);
+    expect(response?.headers.ratelimit).toMatch(/;r=\d+;t=\d+$/);
+  }
+});
+
+it('a HEAD that offers a WebSocket is refused without a body', async () => {
+  const wire = await openWire(app.baseUrl);
+  let received = '';
+  wire.socket.on('data', (bytes) => {
+    received += bytes;
+  });
+  wire.write(lines('HEAD /v1/nowhere HTTP/1.1', 'Host: x', bearer, ...socketOffer));
+  await wire.closed();
+  expect(received).toMatch(/^HTTP\/1.1 404 [\s\S]*\r\n\r\n$/);
+  expect(received).toMatch(/\r\nContent-Length: \d+\r\n/);
+});

@@ -101,13 +101,11 @@ function readState({ consumedPoints, msBeforeNext }: RateLimiterRes): WindowCoun
   return { count: consumedPoints, msLeft: msBeforeNext };
 }
 
-/** Appends the header fields of draft-ietf-httpapi-ratelimit-headers: name, value, name, value. */
+/** Appends the header fields of draft-ietf-httpapi-ratelimit-headers (name, value, name, value), or updates what remains of the same budget. */
 export function addRateLimitHeaders(headers: string[], allowance: Allowance): void {
   const { policy, limit, windowSeconds, remaining, resetSeconds } = allowance;
-  headers.push(
-    'RateLimit-Policy',
-    `"${policy}";q=${limit};w=${windowSeconds}`,
-    'RateLimit',
-    `"${policy}";r=${remaining};t=${resetSeconds}`,
-  );
+  const left = `"${policy}";r=${remaining};t=${resetSeconds}`;
+  const at = headers.indexOf('RateLimit');
+  if (at < 0) headers.push('RateLimit-Policy', `"${policy}";q=${limit};w=${windowSeconds}`, 'RateLimit', left);
+  else headers[at + 1] = left;
 }

@@ -178,16 +178,19 @@ function findProblem({ status }: Response, text: string): Error | null {
  */
 const MAX_SESSION_MS = 86_400_000;
 
+/** So a token that was verified long ago does not give a socket or a ticket less time than one that is new here. */
+const VERIFIED_FOR_MS = 3_600_000;
+
 const MAX_TOKENS = 10_000;
 /** Of all cached tokens together: a provider may issue long ones. */
 const MAX_TOKEN_CHARACTERS = 16 * 1024 * 1024;
 
 /**
- * Verifies tokens and caches their claims until `expires`, or until the provider's key set has changed. The user, who may change at
- * any moment, is not cached.
+ * Verifies tokens and caches their claims for an hour, or until `expires` or a change of the provider's key set. The user, who may
+ * change at any moment, is not cached.
  */
 class TokenVerifier {
-  readonly #cache = new LRUCache<string, SessionClaims>({
+  readonly #cache = new LRUCache<string, SessionClaims & { readonly verifiedAt: number }>({
     max: MAX_TOKENS,
     maxSize: MAX_TOKEN_CHARACTERS,
     sizeCalculation: (_claims, token) => token.length,
@@ -202,9 +205,10 @@ class TokenVerifier {
 
   async verify(token: string): Promise<SessionClaims> {
     const cached = this.#cache.get(token);
-    if (cached && cached.expires.getTime() > Date.now()) return cached;
+    const now = Date.now();
+    if (cached && cached.expires.getTime() > now && now - cached.verifiedAt < VERIFIED_FOR_MS) return cached;
     const claims = await readClaims(token, this.keys, this.expected);
-    if (this.isSettled()) this.#cache.set(token, claims);
+    if (this.isSettled()) this.#cache.set(token, { ...claims, verifiedAt: now });
     return claims;
   }
 

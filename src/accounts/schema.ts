@@ -4,16 +4,17 @@ import type { OrganizationRole, ProjectRole } from '../generated/prisma/enums.ts
 import type { CheckAccess } from '../graph/accesscheck.ts';
 import { builder } from '../graph/builder.ts';
 import { byId, implementConnection } from '../graph/connection.ts';
-import type { Context } from '../graph/context.ts';
+import type { Context, LoadMany } from '../graph/context.ts';
 import { pageCost } from '../graph/cost.ts';
 import { describeValues } from '../graph/enums.ts';
 import { idempotencyKey, runIdempotently } from '../graph/idempotency.ts';
-import { boundsOf, resolveList } from '../graph/keyset.ts';
+import { boundsOf, resolveList, type Slice } from '../graph/keyset.ts';
 import { NodeRef, registerNode } from '../graph/node.ts';
 import { implementPage, pageArgs } from '../graph/pagefield.ts';
 import { ProjectRef, ProjectRoleEnum } from '../graph/project.ts';
 import { UserRef, viewerOrColleague } from '../graph/user.ts';
 import { Fault } from '../kernel/fault.ts';
+import type { PageRequest } from '../kernel/page.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import { countMembers, countProjectMembers, listMembers, listProjectMembers, type Member } from './members.ts';
 import { countProjects, listProjects, pageProjects } from './projects.ts';
@@ -125,6 +126,26 @@ const ApiKeyRef = builder.prismaObject('ApiKey', {
 
 const ApiKeyConnection = implementConnection('ApiKey', ApiKeyRef);
 
+/** A loader whose keys are the viewer's id, however often: what a document asks of the viewer in many places is read once. */
+function ofViewer<Args extends unknown[], Value>(
+  load: (context: Context, ...args: Args) => Value | Promise<Value>,
+): LoadMany<string, Args, Value> {
+  return async (context, viewerIds, ...args) => {
+    const value = await load(context, ...args);
+    return viewerIds.map(() => value);
+  };
+}
+
+const loadOrganizationList = ofViewer(({ database, requireViewer }, slice: Slice<string>) =>
+  listOrganizations(database, requireViewer(), slice),
+);
+const loadOrganizationCount = ofViewer(({ database, requireViewer }) => countOrganizations(database, requireViewer()));
+const loadOrganizationPage = ofViewer(({ database, requireViewer }, paging: PageRequest) =>
+  pageOrganizations(database, requireViewer(), paging),
+);
+const loadApiKeyList = ofViewer(({ database, requireSession }, slice: Slice<string>) => listApiKeys(database, requireSession(), slice));
+const loadApiKeyCount = ofViewer(({ database, requireSession }) => countApiKeys(database, requireSession()));
+
 const ViewerRef = builder.objectRef<Viewer>('Viewer').implement({
   description: 'The user who asks.',
   interfaces: [UserRef, NodeRef],
@@ -135,9 +156,9 @@ const ViewerRef = builder.objectRef<Viewer>('Viewer').implement({
       {
         type: OrganizationRef,
         description: 'The organizations that the viewer belongs to, the oldest first.',
-        resolve: (viewer, args, { database }) =>
-          resolveList({ args, ...byId, count: () => countOrganizations(database, viewer) }, (slice) =>
-            listOrganizations(database, viewer, slice),
+        resolve: ({ userId }, args, { loadBatched }) =>
+          resolveList({ args, ...byId, count: () => loadBatched(loadOrganizationCount, userId) }, (slice) =>
+            loadBatched(loadOrganizationList, userId, slice),
           ),
       },
       OrganizationConnection,
@@ -147,15 +168,15 @@ const ViewerRef = builder.objectRef<Viewer>('Viewer').implement({
       description: 'The organizations that the viewer belongs to, the oldest first, by page.',
       complexity: pageCost,
       args: pageArgs(t),
-      resolve: (viewer, paging, { database }) => pageOrganizations(database, viewer, paging),
+      resolve: ({ userId }, paging, { loadBatched }) => loadBatched(loadOrganizationPage, userId, paging),
     }),
     apiKeys: t.connection(
       {
         type: ApiKeyRef,
         description: 'The viewer’s API keys, the newest first; a revoked or expired one for another 90 days. Only for a user session.',
-        resolve: (_viewer, args, { database, requireSession }) =>
-          resolveList({ args, ...byId, count: async () => countApiKeys(database, requireSession()) }, (slice) =>
-            listApiKeys(database, requireSession(), slice),
+        resolve: ({ userId }, args, { loadBatched }) =>
+          resolveList({ args, ...byId, count: () => loadBatched(loadApiKeyCount, userId) }, (slice) =>
+            loadBatched(loadApiKeyList, userId, slice),
           ),
       },
       ApiKeyConnection,

@@ -27,6 +27,8 @@ import {
 /** How long to wait for a handover: the process that ran the session learns of the claim at its next poll. */
 const HANDOVER_TIMEOUT_MS = 3_000;
 const HANDOVER_POLL_INTERVAL_MS = 100;
+/** More than a console sends between two saves of its session. */
+const MAX_UNSAVED_BYTES = 2 ** 32;
 
 interface ConsoleRequest {
   readonly instanceId: string;
@@ -205,8 +207,9 @@ export class Consoles {
     // The client may have reconnected to the process that ran the session, which then has it again.
     if (!taken) return null;
     const { bytesIn, bytesOut } = taken;
-    // The process that ran it has died, and its last output is lost: the session continues at a position that no client can have.
-    const withoutOutput = { position: Math.max(bytesOut, after ?? 0) + 1, scrollback: new Uint8Array() };
+    // The process that ran it has died, and its last output is lost: the session continues at a position that no client can have, also
+    // another than this one, which may know more than was saved.
+    const withoutOutput = { position: Math.max(bytesOut + MAX_UNSAVED_BYTES, after ?? 0) + 1, scrollback: new Uint8Array() };
     return this.#sessions.open(identity, { ...(handover ?? withoutOutput), bytesIn, bytesOut });
   }
 

@@ -39,7 +39,10 @@ export class Sessions {
   readonly #unsavedEnds = new Map<LiveSession, { readonly reason: ConsoleEnd; readonly endedAt: number }>();
   readonly #stops: Array<() => Promise<void>>;
   readonly #handovers = new Set<Promise<void>>();
-  /** No session is ended as silent before this moment: without a database, other processes could not send heartbeats either. */
+  /**
+   * No session is ended as silent before this moment: without a database, other processes could not send heartbeats either. Each save
+   * that fails moves it, so that an outage between two sweeps does, too.
+   */
   #sweepsFrom = performance.now() + SILENT_SECONDS * 1000;
 
   constructor(private readonly dependencies: SessionsDependencies) {
@@ -166,9 +169,16 @@ export class Sessions {
   }
 
   async #save(sessions: readonly LiveSession[] = [...this.#running.values()]): Promise<void> {
+    const { database } = this.dependencies;
     const counts = sessions.map((session) => ({ ...countsOf(session), isDetached: session.client === null }));
-    if (counts.length > 0) await saveSessions(this.dependencies.database, this.processId, counts);
-    await this.#saveEnds();
+    try {
+      if (counts.length > 0) await saveSessions(database, this.processId, counts);
+      else await database.query<{ alive: number }>`SELECT 1 AS alive`;
+      await this.#saveEnds();
+    } catch (failure) {
+      this.#sweepsFrom = performance.now() + SILENT_SECONDS * 1000;
+      throw failure;
+    }
   }
 
   /** Many sessions may end at once, as with the host of their machines: the ends that come during a save are saved together. */
@@ -185,15 +195,9 @@ export class Sessions {
   });
 
   async #sweep(): Promise<void> {
-    try {
-      // If the database's clock has jumped ahead, all sessions seem to be silent: those of this process are not.
-      await this.#save();
-      if (performance.now() > this.#sweepsFrom) await endSilentSessions(this.dependencies.database);
-      else await this.dependencies.database.query<{ alive: number }>`SELECT 1 AS alive`;
-    } catch (failure) {
-      this.#sweepsFrom = performance.now() + SILENT_SECONDS * 1000;
-      throw failure;
-    }
+    // If the database's clock has jumped ahead, all sessions seem to be silent: those of this process are not.
+    await this.#save();
+    if (performance.now() > this.#sweepsFrom) await endSilentSessions(this.dependencies.database);
   }
 }
 

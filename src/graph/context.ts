@@ -1,5 +1,5 @@
 import type { ExecutionResult } from 'graphql';
-import type { RateLimits } from '../access/ratelimits.ts';
+import { type Allowance, RateLimitFault, type RateLimits } from '../access/ratelimits.ts';
 import type { Lease, Revocable } from '../access/revocation.ts';
 import type { ProjectIds, ProjectScope } from '../access/scope.ts';
 import { refreshViewer, requireSession, type Session, type Viewer } from '../access/viewer.ts';
@@ -59,6 +59,8 @@ export interface Context extends ResponseContext {
   recordWait(milliseconds: number): void;
   /** To be called when the operation has waited. Throws `not_authenticated` if its credential was revoked meanwhile. */
   admitAgain(): Promise<void>;
+  /** Charges the viewer's budget for more requests. Throws `rate_limited` if not as many remain. */
+  chargeRequests(requests: number): Promise<void>;
   /** Throws `not_authenticated` without a credential. */
   requireViewer(): Viewer;
   /** Throws `not_authenticated`, or `session_required` for an API key. */
@@ -115,6 +117,8 @@ export interface ContextSource
   extends ProjectSource,
     Pick<Context, 'openLogger' | 'services' | 'viewer' | 'watchAccess' | 'renewCredential' | 'route'> {
   readonly recordWait?: Context['recordWait'];
+  /** Receives what remains of the budget after more than one request was charged. */
+  readonly recordAllowance?: (allowance: Allowance) => void;
   /** Whether the client has gone, so that nothing is begun for it: Yoga would neither read nor end a stream that opens then. */
   readonly isAbandoned?: () => boolean;
   /** Throws once the socket is closed: its operations start nothing more. */
@@ -147,6 +151,15 @@ export function createContext(source: ContextSource): Context {
     onlyProject: source.onlyProject,
     route: source.route,
     recordWait: source.recordWait ?? (() => {}),
+    async chargeRequests(requests) {
+      const { userId } = requireViewer();
+      try {
+        source.recordAllowance?.(await source.services.rateLimits.spendUser(userId, requests));
+      } catch (failure) {
+        if (failure instanceof RateLimitFault) source.recordAllowance?.(failure.allowance);
+        throw failure;
+      }
+    },
     async admitAgain() {
       projects.dropPrefetched();
       if (source.admitAgain) await source.admitAgain();

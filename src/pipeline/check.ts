@@ -115,12 +115,12 @@ export function checkOperation(args: ExecutionArgs): ExecutionResult | Promise<E
  */
 function chargeRequests(args: ExecutionArgs): Promise<ExecutionResult | null> | null {
   const { schema, document, operationName, variableValues, contextValue } = args;
-  const { viewer, services } = contextValue as OperationContext;
+  const context = contextValue as OperationContext;
   const operation = getOperationAST(document, operationName);
-  if (!viewer || !operation) return null;
+  if (!context.viewer || !operation) return null;
   const more = countRequests({ schema, document, operation, variables: variableValues ?? {} }) - 1;
   if (more === 0) return null;
-  return services.rateLimits.spendUser(viewer.userId, more).then(
+  return context.chargeRequests(more).then(
     () => null,
     (failure) => addCost(args, failedResult(failure)),
   );

@@ -15,6 +15,7 @@ import type { Plugin } from 'graphql-yoga';
 import { createInputValueReader, findConstraintError, type InputValue, inputFieldOf } from '../graph/variables.ts';
 import { type FieldErrors, statusByCode } from '../kernel/fault.ts';
 import { findConditionalRoots } from './conditionalroots.ts';
+import { wholeSchemaRule } from './introspection.ts';
 import { rejectDocument, toGraphqlError } from './mask.ts';
 
 /** Adds validation rules to those of the specification, and turns errors of literals into field errors. */
@@ -23,6 +24,7 @@ export function validateDocuments(): Plugin {
     onParse: () => setHttpStatus,
     onValidate({ addValidationRule, validateFn, setValidationFn }) {
       addValidationRule(MaxIntrospectionDepthRule);
+      addValidationRule(wholeSchemaRule);
       addValidationRule(constraintRule);
       const validateBySpecification = validateFn as typeof validate;
       setValidationFn(((schema, document, ...others) => {

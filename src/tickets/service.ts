@@ -68,16 +68,19 @@ interface TicketDependencies {
 }
 
 /**
- * Redeems a ticket. An attempt uses up the ticket even if it is for another target. A ticket of a disabled user is unknown. It is
- * looked up first: anybody can send any number of tickets, and those that are not valid share few statements.
+ * Redeems a ticket. An attempt uses up the ticket even if it is for another target, but not if its user's budget is spent: `charge`
+ * throws then. A ticket of a disabled user is unknown. It is looked up first: anybody can send any number of tickets, and those that
+ * are not valid share few statements.
  */
 export async function redeemTicket(
   { database, userDatabases }: TicketDependencies,
   ticket: string,
+  charge: (userId: string) => Promise<void>,
 ): Promise<RedeemedTicket | TicketRejection> {
   const ticketHash = hashSecret(ticket);
   const known = await findTicket(database, ticketHash);
   if (!known?.isActive || known.isUsed || known.hasExpired) return rejectionOf(known);
+  await charge(known.userId);
   return (await consumeTicket(userDatabases.of(known.userId), ticketHash)) ?? rejectionOf(await findTicket(database, ticketHash));
 }
 

@@ -254,3 +254,19 @@ describe('a client that loses a race for a session', () => {
     await closeProcesses();
   });
 });
+
+it('output of a process that has died is not continued at a position that one of its clients may have', async () => {
+  const member = await admit('member');
+  const former = openProcess();
+  const id = await begin(former, member);
+  await former.close();
+  // The process has died: what it stored is gone, and a client has more of the output than was saved.
+  await app.app.database.$executeRawUnsafe(`DELETE FROM console_handovers WHERE session_id = '${id}'`);
+  const consoles = openProcess();
+  const client = createClient();
+  await attach(consoles, member, id, client);
+  await expect.poll(() => guest.lines.size).toBe(1);
+  guest.say('x'.repeat(60));
+  await expect.poll(client.output).toBe('x'.repeat(60));
+  expect(await consoles.prepare(member, { ...request, instanceId: instance, sessionId: id, after: 50 })).toBe('after_not_kept');
+});

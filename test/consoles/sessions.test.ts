@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { connect } from 'portico-client';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { openProject, type ProjectScope, rebindScope } from '../../src/access/scope.ts';
 import { Consoles } from '../../src/consoles/consoles.ts';
 import { Sessions } from '../../src/consoles/sessions.ts';
@@ -254,6 +254,30 @@ it.each(['by themselves', 'by what the poll finds'])('sessions that end at the s
     SELECT end_reason AS reason, count(*)::int AS count FROM console_sessions
     WHERE id = ANY (${ids}::uuid[]) AND ended IS NOT NULL GROUP BY end_reason`;
   expect(saved).toEqual([{ reason: how === 'by themselves' ? 'console_closed' : 'console_moved', count: ids.length }]);
+});
+
+it('no session is ended as silent within a minute after an outage, also one between two sweeps', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] });
+  let isAway = false;
+  const sweeps: number[] = [];
+  const query = async (strings: TemplateStringsArray) => {
+    if (isAway) throw new Error('the database is away');
+    if (strings.join('').includes("'lost'")) sweeps.push(Math.round(performance.now() / 1_000) - began);
+    return [];
+  };
+  const began = Math.round(performance.now() / 1_000);
+  const sessions = new Sessions({ database: { query } as unknown as Database, log: createLogger('silent'), idleMs: 60_000 });
+  try {
+    await vi.advanceTimersByTimeAsync(122_000);
+    isAway = true;
+    await vi.advanceTimersByTimeAsync(50_000);
+    isAway = false;
+    await vi.advanceTimersByTimeAsync(130_000);
+  } finally {
+    vi.useRealTimers();
+  }
+  await sessions.close();
+  expect(sweeps).toEqual([120, 240, 300]);
 });
 
 describe('attached to again', () => {

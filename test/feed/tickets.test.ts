@@ -265,3 +265,14 @@ it('is not needed with a header, or with a cookie from an allowed origin', async
   expect(await open({ authorization: `Bearer ${app.demo.users.outsider.token}` })).toBe(404);
   expect(await open({})).toBe(401);
 });
+
+it('stays as it is where the budget of its user is spent', async () => {
+  const limited = await startApp({ RATE_LIMIT_USER: '1', REDIS_URL: '' });
+  try {
+    const { path, ticket } = await takeTicket(limited);
+    expect(await openSocket(limited, `${path}?ticket=${ticket}`, {}).closed).toEqual({ code: 1013, reason: 'rate_limited' });
+    expect(await consumeTicket(limited.app.database, hashSecret(ticket))).toMatchObject({ target: 'notifications' });
+  } finally {
+    await limited.close();
+  }
+});

@@ -51,7 +51,7 @@ export function listBackgroundWork(database: Database, reader: { readonly projec
     ['readVersionBefore', () => readVersionBefore(database, { ...reader, position: 9, sinceVersion: 9 })],
     ['listReads', () => listReads(database, { ...reader, sinceVersion: 0, upToVersion: 9, after: 0 })],
     ['readPositions', () => readPositions(database, [projectId], [reader])],
-    ['redeemTicket', () => redeemTicket({ database, userDatabases: { of: () => database } }, randomUUID())],
+    ['redeemTicket', () => redeemTicket({ database, userDatabases: { of: () => database } }, randomUUID(), async () => {})],
     ['consumeTicket', () => consumeTicket(database, hashSecret(randomUUID()))],
     ['deleteEndedApiKeys', () => deleteEndedApiKeys(database)],
     ['deleteOldTickets', () => deleteOldTickets(database)],

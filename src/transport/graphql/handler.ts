@@ -16,7 +16,7 @@ import { sendCompressed } from '../http/compress.ts';
 import { type ContextDependencies, openContext } from '../http/context.ts';
 import { type EventStreams, whenTaken } from '../http/eventstreams.ts';
 import { type Exchange, exchangeOf, type Middleware } from '../http/exchange.ts';
-import { withPermit } from '../http/permit.ts';
+import { ADMISSION_MAX_AGE_MS, withPermit } from '../http/permit.ts';
 import { setHeaders } from '../http/send.ts';
 import { readQueryString } from '../http/url.ts';
 import { checkParameters, type OperationRequest, readOperation, rejectDocumentId } from './request.ts';
@@ -62,7 +62,7 @@ export function createGraphqlHandler(dependencies: ContextDependencies & { pipel
     } else {
       const parameters = readQueryString(request.url ?? '');
       checkParameters(parameters);
-      await documents.takeTurn(exchange.turnOwner, parameters.get('query') ?? '');
+      await takeTurn(parameters.get('query') ?? '', context, exchange);
     }
     setHeaders(response);
     const { mediaType, canStream } = accepted;
@@ -93,6 +93,15 @@ export function createGraphqlHandler(dependencies: ContextDependencies & { pipel
     return serve(request, response, next);
   };
 
+  /** Waits for the turn to parse a document; after a long wait the viewer is admitted again, as after one for a permit. */
+  async function takeTurn(text: string, context: Context, { turnOwner }: Exchange): Promise<void> {
+    const turn = documents.takeTurn(turnOwner, text);
+    if (!turn) return;
+    const beganAt = performance.now();
+    await turn;
+    if (performance.now() - beganAt > ADMISSION_MAX_AGE_MS) await context.admitAgain();
+  }
+
   /** Answers a POST without Yoga's HTTP handler, if there is nothing unusual about it; returns whether it has. */
   async function answerPost(
     request: IncomingMessage,
@@ -105,7 +114,7 @@ export function createGraphqlHandler(dependencies: ContextDependencies & { pipel
     moveJsonPart(body, 'variables');
     if (Object.keys(body).length === 0) throw Fault.invalidRequest('The body must name a `query`.');
     rejectDocumentId(Object.hasOwn(body, 'documentId'));
-    if (typeof body.query === 'string') await documents.takeTurn(exchange.turnOwner, body.query);
+    if (typeof body.query === 'string') await takeTurn(body.query, context, exchange);
     const operation = request.url === '/graphql' ? readOperation(body) : null;
     if (operation && mediaType) {
       const enveloped = getEnveloped({ exchange, responseForm: 'single', openContext: () => context });

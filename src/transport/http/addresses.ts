@@ -17,10 +17,17 @@ export function createClientAddresses(trustedProxies: readonly string[]): Client
   const isTrustedHop = (address: string, hop: number) => isTrusted(withoutPort(address), hop);
   const isProxy = (socket: Socket) => isTrusted(socket.remoteAddress ?? '', 0);
   return {
-    of: (request) => normalizeAddress(isProxy(request.socket) ? proxyAddr(request, isTrustedHop) : (request.socket.remoteAddress ?? '')),
+    of: (request: AddressedRequest) => {
+      if (!isProxy(request.socket)) return normalizeAddress(request.socket.remoteAddress ?? '');
+      return (request[proxied] ??= normalizeAddress(proxyAddr(request, isTrustedHop)));
+    },
     isProxy,
   };
 }
+
+/** The address behind a proxy is stored on the request: each part of a body asks for it, and the header that has it may be 16 KiB. */
+const proxied = Symbol('address');
+type AddressedRequest = IncomingMessage & { [proxied]?: string };
 
 /** Some proxies include the client's port: `203.0.113.1:4711`, `[2001:db8::1]:4711`, with a zone `[fe80::1%eth0]:4711`. */
 const withPort = /^(?:([\d.]+):\d+|\[([\da-f:.]+)(?:%[^\]]+)?\](?::\d+)?)$/i;

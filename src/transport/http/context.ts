@@ -1,3 +1,4 @@
+import { addRateLimitHeaders } from '../../access/ratelimits.ts';
 import type { RevocationWatcher } from '../../access/revocation.ts';
 import { type Context, createContext, type Services } from '../../graph/context.ts';
 import { Fault } from '../../kernel/fault.ts';
@@ -27,6 +28,7 @@ export function openContext({ database, services, watch }: ContextDependencies, 
       throw Fault.invalidRequest('A credential is renewed on the WebSocket that it opened.');
     },
     watchAccess: (project, subscription) => watch.add({ principal: project, project, subscription }),
+    recordAllowance: (allowance) => addRateLimitHeaders(exchange.headers, allowance),
     recordWait: (milliseconds) => exchange.recordWait(milliseconds),
     isAbandoned: () => exchange.isAbandoned,
   });

@@ -5,8 +5,8 @@ import { declaresBody, isSmallBody } from './bodyheaders.ts';
 import type { ContextDependencies } from './context.ts';
 import { type Exchange, exchangeOf, type Middleware } from './exchange.ts';
 
-/** How long an admission counts while the body arrives: as long as the lease of a socket does, until it is polled. */
-const ADMISSION_MAX_AGE_MS = 1_000;
+/** How long an admission counts while the request waits: as long as the lease of a socket does, until it is polled. */
+export const ADMISSION_MAX_AGE_MS = 1_000;
 
 /**
  * Serves a request when the semaphore of its user, or without a user of its address, has a permit for it. The permit is held

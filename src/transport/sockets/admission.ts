@@ -126,16 +126,18 @@ async function admitTicket(
   const { request, headers } = upgrade;
   try {
     const [ticket = ''] = tickets;
-    const redeemed =
-      tickets.length === 1 ? await redeemTicket({ database, userDatabases: services.userDatabases }, ticket) : 'ticket_unknown';
+    const charge = async (userId: string) => {
+      upgrade.userId = userId;
+      addRateLimitHeaders(headers, await rateLimits.spendUser(userId));
+    };
+    const { userDatabases } = services;
+    const redeemed = tickets.length === 1 ? await redeemTicket({ database, userDatabases }, ticket, charge) : 'ticket_unknown';
     if (typeof redeemed === 'string') {
-      addRateLimitHeaders(headers, await rateLimits.spendAnonymous(addresses.of(request)));
+      if (!upgrade.userId) addRateLimitHeaders(headers, await rateLimits.spendAnonymous(addresses.of(request)));
       const code = redeemed === 'ticket_expired' ? closeCodes.forbidden : closeCodes.unauthorized;
       return new Rejection(code, redeemed);
     }
     const { viewer, organizationId, projectId, sessionId } = redeemed;
-    upgrade.userId = viewer.userId;
-    addRateLimitHeaders(headers, await rateLimits.spendUser(viewer.userId));
     if (!isTargetOf(redeemed, target)) return new Rejection(closeCodes.forbidden, 'ticket_target_mismatch');
     const scope = await openProject(database, viewer, { organizationId, projectId });
     return { viewer, onlyProject: { organizationId, projectId }, scope, ticket: { sessionId } };

@@ -15,6 +15,7 @@ import type { Logger } from '../../platform/logger.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import { type ConcurrencyLimit, tooManySockets } from '../http/concurrencylimit.ts';
 import { readRequestId } from '../http/exchange.ts';
+import { standardHeaders } from '../http/headers.ts';
 import { answerRaw, destroyOnError } from '../http/serverfaults.ts';
 import { readTrace } from '../http/trace.ts';
 import { pathPattern, queryText, readPath } from '../http/url.ts';
@@ -109,7 +110,7 @@ export class SocketEndpoint {
   }
 
   /** Answers an upgrade that is not accepted. */
-  #refuse(failure: unknown, { userId, headers }: UpgradeRequest, socket: Duplex, logFields: LogFields): void {
+  #refuse(failure: unknown, { request, userId, headers }: UpgradeRequest, socket: Duplex, logFields: LogFields): void {
     const { metrics, log } = this.#dependencies;
     const fault = toFault(failure);
     if (fault instanceof RateLimitFault) addRateLimitHeaders(headers, fault.allowance);
@@ -117,7 +118,7 @@ export class SocketEndpoint {
     const ownLog = log.child(logFields);
     logCause(fault, { log: ownLog });
     ownLog.info({ code: fault.code, reason: fault.reason, user_id: userId ?? undefined }, 'upgrade refused');
-    answerRaw(socket, fault, { requestId: logFields.request_id, headers });
+    answerRaw(socket, fault, { requestId: logFields.request_id, headers, isHead: request.method === 'HEAD' });
   }
 
   /** Closes every socket with a code that makes its client reconnect, spread over the window. Resolves when all are closed. */
@@ -138,8 +139,9 @@ export class SocketEndpoint {
     if (socket.destroyed) return null;
     const admitted = limitSockets(socketLimit, prepared);
     const server = target.kind === 'console' ? this.#consoles.server : this.#messageServer;
+    const headers = ['X-Request-Id', logFields.request_id, ...standardHeaders, ...upgrade.headers];
     const accept = <Established>(establish: (ws: ServerSocket) => Established) =>
-      acceptUpgrade({ server, request: upgrade.request, requestId: logFields.request_id, stream: socket, head }, (ws) => {
+      acceptUpgrade({ server, request: upgrade.request, headers, stream: socket, head }, (ws) => {
         socket.off('error', destroyOnError);
         return establish(ws);
       });

@@ -134,8 +134,8 @@ export function createSocketServer(
 interface UpgradeHandshake {
   readonly server: SocketServer;
   readonly request: IncomingMessage;
-  /** The id in the log, which the response has like any other. */
-  readonly requestId: string;
+  /** The headers of the response beside those of the handshake: name, value, name, value. */
+  readonly headers: readonly string[];
   readonly stream: Duplex;
   readonly head: Buffer;
 }
@@ -145,15 +145,17 @@ interface UpgradeHandshake {
  * for a malformed handshake.
  */
 export function acceptUpgrade<Established>(
-  { server, request, requestId, stream, head }: UpgradeHandshake,
+  { server, request, headers, stream, head }: UpgradeHandshake,
   establish: (peer: ServerSocket) => Established,
 ): Promise<Established> {
   return new Promise((resolve, reject) => {
     const refuse = (failure: Error) => reject(Fault.invalidRequest(`${failure.message}.`));
-    const addId = (headers: string[]) => headers.push(`X-Request-Id: ${requestId}`);
+    const addHeaders = (lines: string[]) => {
+      for (let index = 0; index < headers.length; index += 2) lines.push(`${headers[index]}: ${headers[index + 1]}`);
+    };
     // Without a listener, ws would answer in a format of its own. It calls both before `handleUpgrade` returns.
-    server.once('wsClientError', refuse).once('headers', addId);
+    server.once('wsClientError', refuse).once('headers', addHeaders);
     server.handleUpgrade(request, stream, head, (peer) => resolve(establish(peer)));
-    server.off('wsClientError', refuse).off('headers', addId);
+    server.off('wsClientError', refuse).off('headers', addHeaders);
   });
 }
