@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { findJsonPart, parseJson, withExactText } from '../src/kernel/exactjson.ts';
 import { canonicalJson } from '../src/kernel/json.ts';
 import { JsonPart, readExact, readValue } from '../src/kernel/jsonread.ts';
-import { hasEscapedKey, survivesRoundTrip } from '../src/kernel/jsonscan.ts';
+import { countParts, hasEscapedKey, survivesRoundTrip } from '../src/kernel/jsonscan.ts';
 import { JsonText, readJson, toJsonText } from '../src/kernel/jsontext.ts';
 import { deserialize, serialize } from '../src/kernel/serialize.ts';
 import { exceedsBytes, findOverflow } from '../src/kernel/size.ts';
@@ -178,4 +178,10 @@ it('tells of short numbers whether JavaScript gives them back, near the limits o
     }),
     { numRuns: 20_000 },
   );
+});
+
+it('counts lists, objects and fields, and the items of lists only where a key is written with an escape', () => {
+  expect(countParts('{"a":[1,2,[3,"4,[5"]],"b":{"c":1,"d":[]}}')).toBe(9);
+  expect(countParts(String.raw`{"\u0061":[1,2,[3,"4,[5"]],"b":{"c":1,"d":[]}}`)).toBe(12);
+  expect(countParts(String.raw`[{"\u0061":1,"b":2},{"a":1,"b":2}]`)).toBe(8);
 });

@@ -793,3 +793,16 @@ it('whatever a client sends, and wherever it breaks off, its operations end', as
   expect((await portico.graphql('{ viewer { id } }')).status).toBe(200);
   expect(portico.logLines.filter((line) => JSON.parse(line).level >= 50)).toEqual([]);
 });
+
+it.runIf(isPostgres)('a key whose row another session has locked is accepted at once, though its last use cannot be written', async () => {
+  const { holder } = await openLock('SELECT FROM api_keys FOR UPDATE');
+  try {
+    const startedAt = performance.now();
+    const { status } = await portico.ask('GET', `${portico.projectPath}/compute/overview`, {
+      as: { bearer: portico.demo.users.viewer.api_key },
+    });
+    expect({ status, isLate: performance.now() - startedAt > 3_000 }).toEqual({ status: 200, isLate: false });
+  } finally {
+    await holder.run('ROLLBACK');
+  }
+});

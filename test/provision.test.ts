@@ -13,6 +13,7 @@ const endpoint = (id: string, options: { kind: string; tcp?: string; unix?: stri
 
 test.each<[string, () => Promise<unknown>]>([
   ['nobody is not an e-mail address.', () => user('nobody')],
+  ['The e-mail address cannot be used: Ensure this field has no more than 255 characters.', () => user(`${'x'.repeat(255)}@example.com`)],
   ['The name is empty.', () => user('nobody@new.example', ' ')],
   ['euro is not a currency code: three capital letters, such as EUR.', () => organization('euro')],
   ['sk-portico is not a UUID.', () => revokeUserKey(noDatabase, 'sk-portico')],

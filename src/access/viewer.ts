@@ -129,10 +129,12 @@ async function admitKey(database: Database, key: KeyRow | null): Promise<Viewer>
   if (key.disabledAt) throw Fault.invalidCredential('disabled');
   if (!key.lastUsed || now.getTime() - key.lastUsed.getTime() >= LAST_USED_INTERVAL_MS) {
     // A database with a full disk still reads: the key is valid even if its last use cannot be written. Nor does it wait for the
-    // disk, or for a standby that may be away.
+    // disk, for a standby that may be away, or for another session that has locked the key.
     await database.query`
       UPDATE api_keys SET last_used = ${now}
-      WHERE id = ${key.id}::uuid AND set_config('synchronous_commit', 'off', true) IS NOT NULL`.catch(() => {});
+      WHERE id = (SELECT id FROM api_keys WHERE id = ${key.id}::uuid FOR NO KEY UPDATE SKIP LOCKED) AND set_config('synchronous_commit', 'off', true) IS NOT NULL`.catch(
+      () => {},
+    );
   }
   const { userId, email, name, created } = key;
   return { userId, email, name, created, credential: { kind: 'api_key', id: key.id } };

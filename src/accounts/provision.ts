@@ -6,8 +6,10 @@ import type { Database, SqlClient } from '../platform/database.ts';
 import { OperatorError } from '../platform/operatorerror.ts';
 import { readId } from '../platform/operatorinput.ts';
 import { printable } from '../platform/operatoroutput.ts';
+import type { Query } from '../platform/query.ts';
 
 const MAX_NAME_LENGTH = 255;
+const MAX_EMAIL_LENGTH = 255;
 
 interface Provisioned {
   readonly id: string;
@@ -19,6 +21,8 @@ interface Provisioned {
  */
 export async function addUser(database: Database, { email, name, id }: { email: string; name: string; id?: string }): Promise<Provisioned> {
   if (!/^[^\s@]+@[^\s@]+$/.test(email)) throw new OperatorError(`${email} is not an e-mail address.`);
+  const problem = textProblem(email) ?? lengthProblem(email, MAX_EMAIL_LENGTH);
+  if (problem) throw new OperatorError(`The e-mail address cannot be used: ${problem}`);
   const data = { email, name: readName(name), ...(id !== undefined && { id: readId(id) }) };
   return database.user.create({ data, select: { id: true } }).catch((failure: unknown) => {
     const isTaken = failure instanceof Prisma.PrismaClientKnownRequestError && failure.code === 'P2002';
@@ -107,14 +111,15 @@ export async function addMember(
   }
   const newRole = readRole(ProjectRole, role);
   const projectId = await findProject(database, organizationId, project);
-  await database.$transaction([
-    database.organizationMember.createMany({ data: [{ organizationId, userId, role: 'member' }], skipDuplicates: true }),
-    database.projectMember.upsert({
-      where: { projectId_userId: { projectId, userId } },
-      create: { projectId, userId, role: newRole },
-      update: { role: newRole },
-    }),
-  ]);
+  await database.transact(async (query) => {
+    await lockOrganization(query, organizationId);
+    await query`
+      INSERT INTO organization_members (organization_id, user_id, role) VALUES (${organizationId}::uuid, ${userId}::uuid, 'member')
+      ON CONFLICT (organization_id, user_id) DO NOTHING`;
+    await query`
+      INSERT INTO project_members (project_id, user_id, role) VALUES (${projectId}::uuid, ${userId}::uuid, ${newRole}::project_role)
+      ON CONFLICT (project_id, user_id) DO UPDATE SET role = excluded.role`;
+  });
   return `${email} is ${newRole} of the project.`;
 }
 
@@ -130,6 +135,7 @@ export async function removeMember(
   const organizationId = await findOrganization(database, organization);
   if (project !== undefined) return removeProjectMember(database, { email, userId, organizationId, project });
   const isRemoved = await database.transact(async (query, within) => {
+    await lockOrganization(query, organizationId);
     if (!force) await keepOwner(within, { organizationId, userId, email });
     // Otherwise they would have these roles again with the next membership.
     await query`
@@ -158,6 +164,14 @@ async function removeProjectMember(
 }
 
 /**
+ * Changes of an organization's members take turns: of two owners who are removed at the same time, each would be the other's remaining
+ * owner, and a role in a project that is given during a removal would outlast the membership.
+ */
+async function lockOrganization(query: Query, organizationId: string): Promise<void> {
+  await query`SELECT FROM organizations WHERE id = ${organizationId}::uuid FOR NO KEY UPDATE`;
+}
+
+/**
  * Throws an OperatorError if the user is the last owner of the organization. Disabled users do not count as others. The owners
  * stay as they are until the end of the transaction.
  */
@@ -165,8 +179,7 @@ async function keepOwner(
   { query }: SqlClient,
   { organizationId, userId, email }: { organizationId: string; userId: string; email: string },
 ): Promise<void> {
-  // Of two owners who are removed at the same time, each would be the other's remaining owner.
-  await query`SELECT FROM organizations WHERE id = ${organizationId}::uuid FOR NO KEY UPDATE`;
+  await lockOrganization(query, organizationId);
   const owners = await query<{ userId: string; disabledAt: Date | null }>`
     SELECT users.id AS "userId", users.disabled_at AS "disabledAt" FROM organization_members
     JOIN users ON users.id = organization_members.user_id

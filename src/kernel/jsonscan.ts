@@ -9,14 +9,21 @@ const numberUnits = codeUnits('0123456789.eE+-');
 
 /**
  * The number of lists, objects and fields in a JSON text, without parsing it; of one in which a key is written with an escape, also of
- * what stands between commas, as each value of it may have to be read by itself.
+ * the items of lists, as each value of it may have to be read by itself.
  */
 export function countParts(text: string): number {
   let count = 0;
-  const comma = hasEscapedKey(text) ? COMMA : BRACE;
+  const countsItems = hasEscapedKey(text);
+  /** For each open bracket, whether it is that of a list. */
+  const isList: boolean[] = [];
   for (let at = 0; at < text.length; ) {
     const unit = text.charCodeAt(at);
-    if (unit === BRACKET || unit === BRACE || unit === COLON || unit === comma) count += 1;
+    if (unit === BRACKET || unit === BRACE) {
+      count += 1;
+      if (countsItems) isList.push(unit === BRACKET);
+    } else if (unit === COLON) count += 1;
+    else if (countsItems && closers.has(unit)) isList.pop();
+    else if (countsItems && unit === COMMA && isList.at(-1)) count += 1;
     at = unit === QUOTE ? endOfString(text, at) : at + 1;
   }
   return count;

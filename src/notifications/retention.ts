@@ -19,11 +19,13 @@ export async function pruneNotifications(database: Database, days: number, signa
   let total = 0;
   let after = FIRST_ID;
   while (!signal?.aborted) {
+    const startedAt = performance.now();
     const logs = await database.query<{ projectId: string; isDue: boolean | null }>`
       SELECT log.project_id AS "projectId", coalesce((
         SELECT created < now() - ${days}::float8 * interval '24 hours' FROM notifications WHERE project_id = log.project_id AND sequence > log.pruned_through ORDER BY sequence LIMIT 1
       ), false) AS "isDue"
       FROM notification_logs AS log WHERE log.project_id > ${after}::uuid ORDER BY log.project_id LIMIT ${LOGS_AT_ONCE}`;
+    const tookMs = performance.now() - startedAt;
     for (const { projectId, isDue } of logs) {
       if (!isDue) continue;
       try {
@@ -36,6 +38,7 @@ export async function pruneNotifications(database: Database, days: number, signa
     const last = logs.at(-1);
     if (!last || logs.length < LOGS_AT_ONCE) break;
     after = last.projectId;
+    await pauseAfterBatch(tookMs, signal);
   }
   if (failures.length > 0) throw failures[0];
   return total;

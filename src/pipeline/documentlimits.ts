@@ -4,6 +4,7 @@ import type { Plugin } from 'graphql-yoga';
 import { LIMITS, tooLarge } from '../graph/cost.ts';
 import { exceedsDepth, MAX_REQUEST_DEPTH } from '../kernel/depth.ts';
 import { Fault } from '../kernel/fault.ts';
+import { getOrInsert } from '../kernel/map.ts';
 import { toGraphqlError } from './mask.ts';
 
 const MAX_TOKENS = 2_000;
@@ -44,21 +45,27 @@ export function limitDocuments(): Plugin[] {
   ];
 }
 
+/** The fields of one response name that were written so far. */
+interface SameName {
+  plain: number;
+  others: number;
+}
+
 /**
- * The fields that are written in a document, and the pairs of them that have the same name in the response. Validation may compare
- * the fields of each pair.
+ * The fields that are written in a document, and the pairs of them that have the same name in the response. Validation may compare the
+ * fields of each pair. Two plain fields, such as the `id` of each object, do not count: they have nothing to be compared.
  */
 function countFields(document: DocumentNode): { fields: number; pairs: number } {
-  const counts = new Map<string, number>();
+  const counts = new Map<string, SameName>();
   let fields = 0;
   let pairs = 0;
   visit(document, {
-    Field({ alias, name }) {
-      const key = (alias ?? name).value;
-      const before = counts.get(key) ?? 0;
-      counts.set(key, before + 1);
+    Field({ alias, name, arguments: given, selectionSet }) {
+      const before = getOrInsert(counts, (alias ?? name).value, () => ({ plain: 0, others: 0 }));
+      const isPlain = !alias && !given?.length && !selectionSet;
+      pairs += isPlain ? before.others : before.plain + before.others;
+      before[isPlain ? 'plain' : 'others'] += 1;
       fields += 1;
-      pairs += before;
     },
   });
   return { fields, pairs };

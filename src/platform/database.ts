@@ -10,7 +10,7 @@ import { limitDriverReads } from './driverreads.ts';
 import { toConnectionFailure, toFault } from './errors.ts';
 import { createLogger, type Logger } from './logger.ts';
 import { migrate } from './migrate.ts';
-import { describeReason, isRejectedConnection, OperatorError } from './operatorerror.ts';
+import { describeReason, isRejectedConnection, OperatorError, TableInUse } from './operatorerror.ts';
 import { Pool } from './pool.ts';
 import { createAscendingQuery, createQuery, type Query, type RunStatement } from './query.ts';
 import { sessionOptions, withSession } from './sessionoptions.ts';
@@ -158,6 +158,8 @@ async function openPool(
 /** How long a starting process waits for its database, which may be starting, too. */
 const START_TIMEOUT_MS = 60_000;
 const START_RETRY_MS = 500;
+/** All statements that need a table wait behind a migration that waits for it, so it leaves them most of the time. */
+const TABLE_RETRY_MS = 4_000;
 /** How often it says so. */
 const WAIT_LINES_INTERVAL_MS = 10_000;
 /** After this time without a reply to a connection attempt, it says so, too: the attempt itself fails only after five seconds. */
@@ -195,7 +197,7 @@ export async function retryUntilDatabaseAnswers<Result>(
       const isAway = toFault(failure).code === 'service_unavailable' && !isRejectedConnection(failure as Error);
       if (!isAway || performance.now() > deadline) throw failure;
       reportSometimes(describeReason(failure));
-      await sleep(START_RETRY_MS);
+      await sleep(failure instanceof TableInUse ? TABLE_RETRY_MS * (0.5 + Math.random()) : START_RETRY_MS);
     }
   }
 }

@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { toFault } from './errors.ts';
-import { OperatorError } from './operatorerror.ts';
+import { OperatorError, TableInUse } from './operatorerror.ts';
 import { packageRoot } from './packageroot.ts';
 
 /** A database connection for migrations: runs whole scripts, and single statements with values. */
@@ -19,8 +19,8 @@ interface Migration {
 /** The key of the advisory lock: any number, but the same in every replica. */
 export const LOCK_KEY = 7_046_029_254;
 
-/** How long a migration waits for a table that another session holds; then it starts from the beginning. */
-const LOCK_TIMEOUT_MS = 2_000;
+/** How long a migration waits for a table that another session holds; after a pause that is much longer it starts from the beginning. */
+const LOCK_TIMEOUT_MS = 500;
 
 /** The ledger of `prisma migrate`, so that its own commands work on the same database and folder. */
 const LEDGER = `
@@ -105,8 +105,7 @@ const LOCK_NOT_AVAILABLE = '55P03';
 
 /** A failed migration for the operator; an outage stays one, which a start waits for. */
 function explain(name: string, cause: Error): Error {
-  if ((cause as { code?: unknown }).code === LOCK_NOT_AVAILABLE)
-    return new Error(`the migration ${name} waits for a table that another session holds`, { cause });
+  if ((cause as { code?: unknown }).code === LOCK_NOT_AVAILABLE) return new TableInUse(name, { cause });
   if (toFault(cause).code === 'service_unavailable') return new Error(`migration ${name} failed`, { cause });
   return new OperatorError(`The migration ${name} cannot be applied, and nothing of it is kept: ${cause.message}.`, { cause });
 }

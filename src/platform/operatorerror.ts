@@ -13,12 +13,20 @@ export function describeFailure(failure: unknown): string | null {
   if (explanation !== null) return explanation;
   if (toFault(failure).code !== 'service_unavailable') return null;
   const reason = describeReason(failure);
+  if (failure instanceof TableInUse) return `The database cannot be migrated: ${failure.message}. Start again when that has ended.`;
   if ((failure as Error).message === NO_CONNECTION)
     return `PostgreSQL cannot be reached as DATABASE_URL asks: ${describeReason((failure as Error).cause)}.`;
   if (hasCode(failure, readOnlyStates))
     return 'PostgreSQL takes no writes: DATABASE_URL has to lead to a primary, and to a role and a database without default_transaction_read_only.';
   if (hasCode(failure, diskFullStates)) return `The database has no space left: make some, and start again. (${reason})`;
   return `PostgreSQL does not answer: ${reason}`;
+}
+
+/** A migration needs a table that another session uses for long, as a dump does. */
+export class TableInUse extends Error {
+  constructor(name: string, options: ErrorOptions) {
+    super(`the migration ${name} waits for a table that another session holds`, options);
+  }
 }
 
 /** The SQLSTATE of a full disk: the message is in the language of the server. */

@@ -159,20 +159,44 @@ describe('the identity provider', () => {
     expect(await everywhere(page)).not.toContain(credential);
   });
 
-  it('is asked by one of two tabs with the same session alone', async () => {
+  it('is asked by one of two tabs with the same session, which gives the other what it gets', async () => {
     const session = await stored(page);
     const other = await page.context().newPage();
-    await other.addInitScript((text) => sessionStorage.setItem('portico:session', text), JSON.stringify(session));
+    await other.addInitScript(
+      (text) => sessionStorage.getItem('portico:session') ?? sessionStorage.setItem('portico:session', text),
+      JSON.stringify(session),
+    );
     let asked = 0;
     await other.route(/\/token$/, (route) => {
       asked += 1;
-      return route.abort();
+      return route.continue();
     });
     await other.goto(`${desk.baseUrl}${desk.toPage()}`);
     await other.getByRole('button', { name: /Anton/ }).waitFor();
     await expect.poll(async () => (await stored(page)).credential).not.toBe(session.credential);
+    await expect.poll(() => stored(other)).toEqual(await stored(page));
     expect(asked).toBe(0);
+    // The first tab is loaded again: the other may renew now, with a token that is still good.
+    await page.reload();
+    await page.getByRole('button', { name: /Anton/ }).waitFor();
+    const before = await stored(page);
+    await expect.poll(() => asked, { timeout: 20_000 }).toBeGreaterThan(0);
+    await expect.poll(async () => (await stored(page)).credential).not.toBe(before.credential);
+    expect(await stored(page)).toEqual(await stored(other));
     await other.close();
+  });
+
+  it('renews a session that an earlier release has stored, again and again', async () => {
+    await page.evaluate(() => {
+      const { renewal, ...session } = JSON.parse(sessionStorage.getItem('portico:session') ?? '{}');
+      sessionStorage.setItem('portico:session', JSON.stringify({ ...session, renewal: { refreshToken: renewal.refreshToken } }));
+    });
+    await page.reload();
+    await page.getByRole('button', { name: /Anton/ }).waitFor();
+    for (let time = 0; time < 2; time += 1) {
+      const { credential } = await stored(page);
+      await expect.poll(async () => (await stored(page)).credential, { timeout: 30_000 }).not.toBe(credential);
+    }
   });
 
   it('that takes the refresh token no more is not asked again: the session ends with its credential', async () => {

@@ -18,6 +18,8 @@ export class SessionKeeper {
   #isClosed = false;
   /** Lets another tab renew; null until this one may. */
   #releaseRenewal: (() => void) | null = null;
+  /** What the tab that renews tells the others with the same session: they would have a refresh token that was used. */
+  #renewals: BroadcastChannel | null = null;
 
   constructor(session: Session) {
     this.#session = session;
@@ -42,9 +44,12 @@ export class SessionKeeper {
   /** Begins to renew the credential; also after `close`, as React runs effects twice in development. */
   start(): void {
     this.#isClosed = false;
+    this.#session = withFamily(this.#session);
     const family = familyOf(this.#session);
-    if (family === null) this.#scheduleRenewal();
-    else void navigator.locks.request(`portico:${family}`, () => this.#renewAlone());
+    if (family === null) return this.#scheduleRenewal();
+    this.#renewals = new BroadcastChannel(`portico:${family}`);
+    this.#renewals.onmessage = ({ data }: MessageEvent<Session>) => this.#store(data);
+    void navigator.locks.request(`portico:${family}`, () => this.#renewAlone());
   }
 
   /** Renews while other tabs with the same session do not: a tab that was duplicated has its refresh token, too. */
@@ -62,6 +67,13 @@ export class SessionKeeper {
     clearTimeout(this.#timer);
     this.#releaseRenewal?.();
     this.#releaseRenewal = null;
+    this.#renewals?.close();
+    this.#renewals = null;
+  }
+
+  #store(session: Session): void {
+    this.#session = session;
+    writeSession(session);
   }
 
   #scheduleRenewal(minMs = 0): void {
@@ -86,8 +98,8 @@ export class SessionKeeper {
       .then((session) => {
         if (this.#isClosed) throw new Error(ENDED);
         // A session that cannot be renewed ends when the server rejects its credential.
-        this.#session = session ?? { ...this.#session, renewal: null };
-        writeSession(this.#session);
+        this.#store(session ?? { ...this.#session, renewal: null });
+        this.#renewals?.postMessage(this.#session);
         this.#scheduleRenewal(RETRY_MS);
       })
       .finally(() => {
@@ -95,6 +107,15 @@ export class SessionKeeper {
       });
     return this.#renewing;
   }
+}
+
+/** A session that an earlier release has stored has a refresh token without a family. */
+function withFamily(session: Session): Session {
+  const { renewal } = session;
+  if (!renewal || 'demo' in renewal || renewal.family) return session;
+  const named = { ...session, renewal: { ...renewal, family: crypto.randomUUID() } };
+  writeSession(named);
+  return named;
 }
 
 function familyOf({ renewal }: Session): string | null {
