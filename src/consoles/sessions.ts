@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { ConsoleEnd, InstanceStatus } from '../generated/prisma/enums.ts';
 import { coalesceCalls } from '../kernel/coalesce.ts';
 import type { Database } from '../platform/database.ts';
@@ -6,16 +7,7 @@ import { scheduleJob } from '../platform/jobs.ts';
 import type { Logger } from '../platform/logger.ts';
 import { isSameEndpoint } from './endpoint.ts';
 import { type Continuation, LiveSession, type SessionIdentity } from './session.ts';
-import {
-  type ByteCounts,
-  endSilentSessions,
-  readSnapshots,
-  type SessionSnapshot,
-  SILENT_SECONDS,
-  saveEnds,
-  saveHandover,
-  saveSessions,
-} from './store.ts';
+import { type ByteCounts, endSilentSessions, readSnapshots, type SessionSnapshot, saveEnds, saveHandover, saveSessions } from './store.ts';
 
 const POLL_INTERVAL_MS = 500;
 const SAVE_INTERVAL_MS = 5_000;
@@ -39,18 +31,13 @@ export class Sessions {
   readonly #unsavedEnds = new Map<LiveSession, { readonly reason: ConsoleEnd; readonly endedAt: number }>();
   readonly #stops: Array<() => Promise<void>>;
   readonly #handovers = new Set<Promise<void>>();
-  /**
-   * No session is ended as silent before this moment: without a database, other processes could not send heartbeats either. Each save
-   * that fails moves it, so that an outage between two sweeps does, too.
-   */
-  #sweepsFrom = performance.now() + SILENT_SECONDS * 1000;
 
   constructor(private readonly dependencies: SessionsDependencies) {
     const { log } = dependencies;
     this.#stops = [
       scheduleJob('poll the consoles', POLL_INTERVAL_MS, () => this.#poll(), log),
       scheduleJob('save the consoles', SAVE_INTERVAL_MS, () => this.#save(), log),
-      scheduleJob('end silent consoles', SWEEP_INTERVAL_MS, () => this.#sweep(), log),
+      scheduleJob('end silent consoles', SWEEP_INTERVAL_MS, (signal) => this.#sweep(signal), log),
     ];
   }
 
@@ -169,16 +156,9 @@ export class Sessions {
   }
 
   async #save(sessions: readonly LiveSession[] = [...this.#running.values()]): Promise<void> {
-    const { database } = this.dependencies;
     const counts = sessions.map((session) => ({ ...countsOf(session), isDetached: session.client === null }));
-    try {
-      if (counts.length > 0) await saveSessions(database, this.processId, counts);
-      else await database.query<{ alive: number }>`SELECT 1 AS alive`;
-      await this.#saveEnds();
-    } catch (failure) {
-      this.#sweepsFrom = performance.now() + SILENT_SECONDS * 1000;
-      throw failure;
-    }
+    if (counts.length > 0) await saveSessions(this.dependencies.database, this.processId, counts);
+    await this.#saveEnds();
   }
 
   /** Many sessions may end at once, as with the host of their machines: the ends that come during a save are saved together. */
@@ -194,10 +174,12 @@ export class Sessions {
     for (const [session] of unsaved) this.#unsavedEnds.delete(session);
   });
 
-  async #sweep(): Promise<void> {
-    // If the database's clock has jumped ahead, all sessions seem to be silent: those of this process are not.
-    await this.#save();
-    if (performance.now() > this.#sweepsFrom) await endSilentSessions(this.dependencies.database);
+  /** After an outage, and after a jump of the database's clock, all sessions seem to be silent, until their processes save them again. */
+  async #sweep(signal: AbortSignal): Promise<void> {
+    const { database } = this.dependencies;
+    await database.query<{ alive: number }>`SELECT 1 AS alive`;
+    await sleep(2 * SAVE_INTERVAL_MS, undefined, { signal });
+    await endSilentSessions(database);
   }
 }
 

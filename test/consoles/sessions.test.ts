@@ -2,9 +2,10 @@ import { spawn } from 'node:child_process';
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import timers, { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { connect } from 'portico-client';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -256,8 +257,15 @@ it.each(['by themselves', 'by what the poll finds'])('sessions that end at the s
   expect(saved).toEqual([{ reason: how === 'by themselves' ? 'console_closed' : 'console_moved', count: ids.length }]);
 });
 
-it('no session is ended as silent within a minute after an outage, also one between two sweeps', async () => {
+it('no session is ended as silent before its process has had time to save it, also after an outage between two sweeps', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] });
+  const sleeping = vi.spyOn(timers, 'setTimeout').mockImplementation(
+    (milliseconds, value) =>
+      new Promise((resolve) => {
+        setTimeout(() => resolve(value as never), milliseconds);
+      }),
+  );
+  syncBuiltinESMExports();
   let isAway = false;
   const sweeps: number[] = [];
   const query = async (strings: TemplateStringsArray) => {
@@ -270,14 +278,16 @@ it('no session is ended as silent within a minute after an outage, also one betw
   try {
     await vi.advanceTimersByTimeAsync(122_000);
     isAway = true;
-    await vi.advanceTimersByTimeAsync(50_000);
+    await vi.advanceTimersByTimeAsync(57_000);
     isAway = false;
-    await vi.advanceTimersByTimeAsync(130_000);
+    await vi.advanceTimersByTimeAsync(80_000);
   } finally {
+    sleeping.mockRestore();
+    syncBuiltinESMExports();
     vi.useRealTimers();
   }
   await sessions.close();
-  expect(sweeps).toEqual([120, 240, 300]);
+  expect(sweeps).toEqual([70, 190, 250]);
 });
 
 describe('attached to again', () => {
