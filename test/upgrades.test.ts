@@ -189,6 +189,10 @@ it('an offer of a WebSocket where there is none is answered as the request would
   // An API key is not a session.
   const cookie = `Cookie: session=${app.demo.users.owner.api_key}`;
   expect((await ask(`${app.projectPath}/notifications/ws`, cookie, 'Origin: http://x')).status).toBe(401);
+  // Nor is what cannot be a token: it is not as if there were no cookie.
+  for (const text of ['a b', 'a%20b', '"a"'])
+    expect((await ask('/graphql', `Cookie: other=1; session=${text}`, 'Origin: http://x')).status, text).toBe(401);
+  expect((await ask('/graphql', 'Cookie: other=1; session=; x=y', 'Origin: http://x')).status).toBe(101);
 });
 
 it.each([

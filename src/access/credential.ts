@@ -18,9 +18,14 @@ export function readBearerText(value: unknown): string {
   return match[1];
 }
 
-/** The session token in the cookie `session`, or null. It is accepted for a WebSocket's upgrade only (§5.4). Throws `not_authenticated` for an API key. */
+/**
+ * The session token in the cookie `session`, or null without one. It is accepted for a WebSocket's upgrade only (§5.4). Throws
+ * `not_authenticated` for an API key, and for what cannot be a token.
+ */
 export function readSessionCookie(request: IncomingMessage): string | null {
-  const [, token] = /(?:^|;\s*)session=([A-Za-z0-9\-._~+/]+=*)(?:;|$)/.exec(request.headers.cookie ?? '') ?? [];
-  if (token && looksLikeKey(token)) throw Fault.invalidCredential('malformed');
-  return token ?? null;
+  const [, token] = /(?:^|;)[ \t]*session=([^;]+)/.exec(request.headers.cookie ?? '') ?? [];
+  if (token === undefined) return null;
+  const text = token.trim();
+  if (!/^[A-Za-z0-9\-._~+/]+=*$/.test(text) || looksLikeKey(text)) throw Fault.invalidCredential('malformed');
+  return text;
 }

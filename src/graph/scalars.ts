@@ -182,7 +182,7 @@ const JSON_IS_KEPT =
   'returned as it was sent: numbers to the digit, keys in their order. A number beyond the range of a double is rejected.';
 
 builder.scalarType('JSON', {
-  description: `Any JSON value of up to 256 KiB, in a request body with at most 25,000 lists, objects and fields, ${JSON_IS_KEPT}`,
+  description: `Any JSON value of up to 256 KiB, or as a literal of as much as a document may have (65,536 characters), in a request body with at most 25,000 lists, objects and fields, ${JSON_IS_KEPT}`,
   extensions: { jsonSchema: {}, keptBytes: MAX_JSON_BYTES } satisfies ScalarExtensions,
   serialize: (value) => value,
   ...parsers((value) => checkJson(value), jsonOfLiteral(MAX_JSON_BYTES)),

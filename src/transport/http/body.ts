@@ -169,19 +169,10 @@ function explainFailure(isTooLarge: boolean): Fault {
 
 /** Throws `invalid_request` for another media type than JSON in UTF-8. */
 function checkMediaType(header: string | undefined): void {
-  const { type, parameters } = readMediaType(header ?? '') ?? {};
+  const { type, parameters } = parseMediaType(header ?? '');
   if (type !== 'application/json') throw Fault.invalidRequest('The media type must be application/json.');
-  if (!/^(?:utf-?8|us-ascii)$/i.test(parameters?.charset ?? 'utf-8'))
+  if (!/^(?:utf-?8|us-ascii)$/i.test(parameters.charset ?? 'utf-8'))
     throw Fault.invalidRequest('The charset of the media type must be UTF-8 or US-ASCII, or left out.');
-}
-
-/** Null for a header that is malformed. */
-function readMediaType(header: string): ReturnType<typeof parseMediaType> | null {
-  try {
-    return parseMediaType(header);
-  } catch {
-    return null;
-  }
 }
 
 function parseBytes(bytes: Buffer): unknown {
