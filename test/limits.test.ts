@@ -252,6 +252,11 @@ test('an operation that counts as several requests says what remains after all o
     };
     expect(await ask(4)).toEqual([200, 6]);
     expect(await ask(8)).toEqual([429, 0]);
+    const place = `project(organizationId: "${app.demo.organization_id}", id: "${app.demo.project_id}")`;
+    const lists = Array.from({ length: 3 }, (_, index) => `n${index}: notifications(filter: { unread: true }, first: 1) { totalCount }`);
+    const query = encodeURIComponent(`{ ${place} { ${lists.join(' ')} } }`);
+    const { status, headers } = await app.ask('GET', `/graphql?query=${query}`, { as: 'member' });
+    expect([status, readAllowance({ headers: headers as Reply['headers'] }).left]).toEqual([200, 7]);
   } finally {
     await app.close();
   }

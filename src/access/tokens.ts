@@ -173,7 +173,7 @@ function findProblem({ status }: Response, text: string): Error | null {
 }
 
 /**
- * How long a token is trusted before its signature is checked again, whatever its `exp`: a socket that has been open for this long is
+ * How long a verified token is trusted, whatever its `exp`: a socket that has been open for this long is
  * closed, so that it does not outlive a key that the provider has withdrawn.
  */
 const MAX_SESSION_MS = 86_400_000;

@@ -101,6 +101,7 @@ export async function addMember(
   if (project === undefined) {
     const newRole = readRole(OrganizationRole, role);
     await database.transact(async (query, within) => {
+      await lockOrganization(query, organizationId);
       if (newRole !== 'owner' && !force) await keepOwner(within, { organizationId, userId, email });
       await query`
         INSERT INTO organization_members (organization_id, user_id, role)
@@ -172,14 +173,13 @@ async function lockOrganization(query: Query, organizationId: string): Promise<v
 }
 
 /**
- * Throws an OperatorError if the user is the last owner of the organization. Disabled users do not count as others. The owners
- * stay as they are until the end of the transaction.
+ * Throws an OperatorError if the user is the last owner of the organization, which must be locked. Disabled users do not count as
+ * others.
  */
 async function keepOwner(
   { query }: SqlClient,
   { organizationId, userId, email }: { organizationId: string; userId: string; email: string },
 ): Promise<void> {
-  await lockOrganization(query, organizationId);
   const owners = await query<{ userId: string; disabledAt: Date | null }>`
     SELECT users.id AS "userId", users.disabled_at AS "disabledAt" FROM organization_members
     JOIN users ON users.id = organization_members.user_id

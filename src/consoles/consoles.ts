@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RevocationWatcher } from '../access/revocation.ts';
 import { type ProjectScope, requireRole } from '../access/scope.ts';
@@ -29,6 +30,8 @@ const HANDOVER_TIMEOUT_MS = 3_000;
 const HANDOVER_POLL_INTERVAL_MS = 100;
 /** More than a console sends between two saves of its session. */
 const MAX_UNSAVED_BYTES = 2 ** 32;
+/** A session whose process has died again begins elsewhere than after the time before. */
+const MAX_BEGINNINGS = 2 ** 16;
 
 interface ConsoleRequest {
   readonly instanceId: string;
@@ -209,7 +212,10 @@ export class Consoles {
     const { bytesIn, bytesOut } = taken;
     // The process that ran it has died, and its last output is lost: the session continues at a position that no client can have, also
     // another than this one, which may know more than was saved.
-    const withoutOutput = { position: Math.max(bytesOut + MAX_UNSAVED_BYTES, after ?? 0) + 1, scrollback: new Uint8Array() };
+    const withoutOutput = {
+      position: Math.max(bytesOut + MAX_UNSAVED_BYTES * randomInt(1, MAX_BEGINNINGS), after ?? 0) + 1,
+      scrollback: new Uint8Array(),
+    };
     return this.#sessions.open(identity, { ...(handover ?? withoutOutput), bytesIn, bytesOut });
   }
 

@@ -63,11 +63,11 @@ export const builder = new SchemaBuilder<{
     startCursorFieldOptions: { description: 'The cursor of the first item; null if the page is empty.' },
     endCursorFieldOptions: { description: 'The cursor of the last item; null if the page is empty.' },
     firstArgOptions: {
-      description: 'The number of items from the beginning, or after `after`: 20 by default, at most 100.',
+      description: 'The number of items from the beginning, or after `after`: 20 by default. Values above 100 are reduced to 100.',
       extensions: { minimum: 0 },
     },
     lastArgOptions: {
-      description: 'The number of items from the end, or before `before`: at most 100.',
+      description: 'The number of items from the end, or before `before`. Values above 100 are reduced to 100.',
       extensions: { minimum: 0 },
     },
     afterArgOptions: { description: 'Return only items after this cursor.', extensions: { isCursor: true } },

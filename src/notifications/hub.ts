@@ -232,6 +232,8 @@ export class Hub implements Evictable {
   requestBatch(): void {
     this.#announced += 1;
     this.#hasMore = true;
+    // A batch that is being read asks again at its end.
+    if (this.#isReading) return;
     if (this.#hasRoom()) this.#startReading();
     else this.#roomTimer ??= setTimeout(() => this.#startReading(), MAX_ROOM_WAIT_MS).unref();
   }
@@ -325,28 +327,32 @@ export class Hub implements Evictable {
   async #read(): Promise<void> {
     this.#isReading = true;
     try {
-      // A wake-up may come before the position is known.
-      await this.open();
-      // A hub that is catching up does not pause.
-      if (!this.#isCatchingUp) await this.dependencies.throttle.wait(() => this.#announced);
-      this.#hasMore = false;
-      const range = { after: this.position, afterId: this.#lastId, ...BATCH };
-      const batch = await readEntries(this.dependencies.database, this.projectId, range);
-      if (!batch.isContinued) return this.dependencies.onReplaced();
-      this.#isCatchingUp = batch.hasMore;
-      const last = batch.entries.at(-1);
-      if (!last || this.followers.size + this.joining === 0) return;
-      this.#window.add(batch);
-      this.position = last.sequence;
-      this.#lastId = last.id;
-      this.#remember();
-      this.dependencies.windows.reserve(this, this.#window.bytes);
-      this.#hasMore ||= batch.hasMore;
-      await this.#notify(this.followers);
-      if (this.#hasMore) this.requestBatch();
+      await this.#readNext();
     } finally {
       this.#isReading = false;
     }
+    if (this.#hasMore) this.requestBatch();
+  }
+
+  async #readNext(): Promise<void> {
+    // A wake-up may come before the position is known.
+    await this.open();
+    // A hub that is catching up does not pause.
+    if (!this.#isCatchingUp) await this.dependencies.throttle.wait(() => this.#announced);
+    this.#hasMore = false;
+    const range = { after: this.position, afterId: this.#lastId, ...BATCH };
+    const batch = await readEntries(this.dependencies.database, this.projectId, range);
+    if (!batch.isContinued) return this.dependencies.onReplaced();
+    this.#isCatchingUp = batch.hasMore;
+    const last = batch.entries.at(-1);
+    if (!last || this.followers.size + this.joining === 0) return;
+    this.#window.add(batch);
+    this.position = last.sequence;
+    this.#lastId = last.id;
+    this.#remember();
+    this.dependencies.windows.reserve(this, this.#window.bytes);
+    this.#hasMore ||= batch.hasMore;
+    await this.#notify(this.followers);
   }
 
   /**

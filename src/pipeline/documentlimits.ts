@@ -53,7 +53,8 @@ interface SameName {
 
 /**
  * The fields that are written in a document, and the pairs of them that have the same name in the response. Validation may compare the
- * fields of each pair. Two plain fields, such as the `id` of each object, do not count: they have nothing to be compared.
+ * fields of each pair. Two plain fields, such as the `id` of each object, do not count: as many as a document may
+ * have are compared in milliseconds.
  */
 function countFields(document: DocumentNode): { fields: number; pairs: number } {
   const counts = new Map<string, SameName>();

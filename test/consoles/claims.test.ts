@@ -255,18 +255,30 @@ describe('a client that loses a race for a session', () => {
   });
 });
 
-it('output of a process that has died is not continued at a position that one of its clients may have', async () => {
+it('output of a process that has died is not continued at a position that one of its clients may have, whichever process died', async () => {
   const member = await admit('member');
   const former = openProcess();
   const id = await begin(former, member);
-  await former.close();
-  // The process has died: what it stored is gone, and a client has more of the output than was saved.
-  await app.app.database.$executeRawUnsafe(`DELETE FROM console_handovers WHERE session_id = '${id}'`);
-  const consoles = openProcess();
-  const client = createClient();
-  await attach(consoles, member, id, client);
-  await expect.poll(() => guest.lines.size).toBe(1);
-  guest.say('x'.repeat(60));
-  await expect.poll(client.output).toBe('x'.repeat(60));
-  expect(await consoles.prepare(member, { ...request, instanceId: instance, sessionId: id, after: 50 })).toBe('after_not_kept');
+  const say = async (consoles: Consoles) => {
+    const client = createClient();
+    const opening = await consoles.prepare(member, { ...request, instanceId: instance, sessionId: id });
+    if (typeof opening === 'string') throw new Error(opening);
+    await opening.attach(client);
+    await expect.poll(() => guest.lines.size).toBe(1);
+    guest.say('x'.repeat(60));
+    await expect.poll(client.output).toBe('x'.repeat(60));
+    return opening.position;
+  };
+  /** What the process stored is gone, and a client has more of its output than was saved. */
+  const die = async (consoles: Consoles) => {
+    await consoles.close();
+    await app.app.database.$executeRawUnsafe(`DELETE FROM console_handovers WHERE session_id = '${id}'`);
+  };
+  await die(former);
+  const [second, third] = [openProcess(), openProcess()];
+  const began = await say(second);
+  expect(await second.prepare(member, { ...request, instanceId: instance, sessionId: id, after: 50 })).toBe('after_not_kept');
+  await die(second);
+  await say(third);
+  expect(await third.prepare(member, { ...request, instanceId: instance, sessionId: id, after: began + 50 })).toBe('after_not_kept');
 });

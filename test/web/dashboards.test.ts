@@ -330,6 +330,9 @@ it('takes widgets by their ids, by position, or as the one value that they are',
   expect(merge(`[${a},${a}]`, `[${a},${b}]`, `[${c},${a}]`)).toEqual([{ id: 'c' }, { id: 'b' }]);
   expect(merge('[1,2]', '[1,3]', '[1,4]')).toEqual(['at:1']);
   expect(merge('[1,2]', '[1,3]', '[1,4]', { 'at:1': { of: 'edit', text: '5' } })).toEqual([1, 5]);
+  // Positions of lists with different lengths do not correspond.
+  expect(merge('[1,2,3]', '[2,3]', '[1,2]')).toEqual(['widgets']);
+  expect(merge('[1,2]', '[1,2]', '[0,1,2]')).toEqual([0, 1, 2]);
   expect(merge('{"x":1}', '{"x":2}', '[1]')).toEqual(['widgets']);
   expect(merge('{"x":1}', '{"x":2}', '[1]', { widgets: { of: 'mine' } })).toEqual({ x: 2 });
   expect(merge('null', 'null', '"text"')).toBe('text');

@@ -10,7 +10,7 @@ export class PorticoError extends Error {
   constructor(
     /**
      * A code of Portico (`not_found`, …: docs/errors.md), the close reason of a socket (`taken_over`, …), or one of this
-     * package: `unreachable`, `certificate_refused`, `credential_unavailable`, `reader_too_slow`.
+     * package: `unreachable`, `connection_lost`, `connection_closed`, `certificate_refused`, `credential_unavailable`, `reader_too_slow`.
      */
     readonly code: string,
     message: string,
@@ -66,7 +66,7 @@ export async function readJson(response: Response, { parse }: { parse(text: stri
 export const toForeign = (response: Response, expected: string, options?: ErrorOptions): PorticoError =>
   new PorticoError(
     'unreachable',
-    `Something before ${new URL(response.url).host} has answered what is not ${expected}.`,
+    `Something before ${hostOf(response)} has answered what is not ${expected}.`,
     response.status,
     null,
     [],
@@ -103,6 +103,9 @@ function parse(text: string): unknown {
 export const toPorticoError = ({ error, response }: { readonly error?: unknown; readonly response: Response }): PorticoError =>
   toBodyError(response, error);
 
+/** The host that a response is from; a response that was made by a `fetch` of the caller may have no URL. */
+const hostOf = ({ url }: Response): string => (URL.canParse(url) ? new URL(url).host : 'the server');
+
 /** The error of a response with this body. */
 function toBodyError(response: Response, body: unknown): PorticoError {
   const { status } = response;
@@ -115,7 +118,7 @@ function toBodyError(response: Response, body: unknown): PorticoError {
   const described = describeFields(fields);
   if (described !== null) return new PorticoError('validation_failed', described, status, null, [], { fields });
   const known = status === 429 ? 'rate_limited' : status >= 500 ? 'service_unavailable' : 'invalid_request';
-  return new PorticoError(known, `${new URL(response.url).host} answered ${status}.`, status, retryAfterMs);
+  return new PorticoError(known, `${hostOf(response)} answered ${status}.`, status, retryAfterMs);
 }
 
 /** The fields that a response names with their errors; empty if these are not field errors. */

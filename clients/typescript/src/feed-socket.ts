@@ -132,7 +132,9 @@ function toClosed(failure: unknown, hasAnswered: boolean): Error {
 
 /** The error of a socket that closed with this code and reason. */
 export function toSocketError(code: number, reason: string): PorticoError {
-  const name = reason || (code === 1006 ? 'connection_lost' : 'connection_closed');
+  // 4499 is what this client closes a silent socket with.
+  const isLost = code === 1006 || code === 4499;
+  const name = isLost ? 'connection_lost' : reason || 'connection_closed';
   if (code === 4401 || code === 4403) {
     const known = name === 'access_lost' ? 'access_lost' : 'not_authenticated';
     return new PorticoError(known, `The server closed the connection: ${name}.`, code === 4401 ? 401 : 403);

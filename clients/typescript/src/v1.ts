@@ -247,7 +247,7 @@ export interface paths {
         put?: never;
         /**
          * Issue a WebSocket ticket
-         * @description Issues a ticket for one WebSocket of the project. Only for a user session.
+         * @description Issues a ticket for one WebSocket of the project. Only for a user session; for `console` it needs the role `member`.
          */
         post: operations["create_websocket_ticket"];
         delete?: never;

@@ -1,4 +1,3 @@
-import { addRateLimitHeaders } from '../../access/ratelimits.ts';
 import type { RevocationWatcher } from '../../access/revocation.ts';
 import { type Context, createContext, type Services } from '../../graph/context.ts';
 import { Fault } from '../../kernel/fault.ts';
@@ -28,7 +27,7 @@ export function openContext({ database, services, watch }: ContextDependencies, 
       throw Fault.invalidRequest('A credential is renewed on the WebSocket that it opened.');
     },
     watchAccess: (project, subscription) => watch.add({ principal: project, project, subscription }),
-    recordAllowance: (allowance) => addRateLimitHeaders(exchange.headers, allowance),
+    recordAllowance: (allowance) => exchange.recordAllowance(allowance),
     recordWait: (milliseconds) => exchange.recordWait(milliseconds),
     isAbandoned: () => exchange.isAbandoned,
   });

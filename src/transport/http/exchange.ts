@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type Allowance, addRateLimitHeaders } from '../../access/ratelimits.ts';
 import type { PrefetchedProject } from '../../access/scope.ts';
 import type { Viewer } from '../../access/viewer.ts';
 import type { CredentialProblem } from '../../kernel/fault.ts';
@@ -74,6 +75,14 @@ export class Exchange {
   readBody(): Promise<JsonObject> {
     this.#body ??= readJsonObject(this.request, this.response, this);
     return this.#body;
+  }
+
+  /** Updates what remains of the budget, also where a library has the headers of the response already. */
+  recordAllowance(allowance: Allowance): void {
+    const { headers, response } = this;
+    addRateLimitHeaders(headers, allowance);
+    if (!response.headersSent && response.hasHeader('RateLimit'))
+      response.setHeader('RateLimit', headers[headers.indexOf('RateLimit') + 1] ?? '');
   }
 
   recordWait(milliseconds: number): void {

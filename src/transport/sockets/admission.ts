@@ -3,7 +3,7 @@ import { type DocumentNode, Kind, type OperationDefinitionNode } from 'graphql';
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL } from 'graphql-ws';
 import { type AdmissionDependencies, admit } from '../../access/admission.ts';
 import { readBearer, readSessionCookie } from '../../access/credential.ts';
-import { addRateLimitHeaders } from '../../access/ratelimits.ts';
+import { addRateLimitHeaders, RateLimitFault } from '../../access/ratelimits.ts';
 import { openProject, type ProjectScope } from '../../access/scope.ts';
 import type { Viewer } from '../../access/viewer.ts';
 import type { Services } from '../../graph/context.ts';
@@ -33,7 +33,7 @@ export interface UpgradeRequest {
   /** As it was sent: nothing in it is resolved or decoded. */
   readonly path: string;
   readonly query: URLSearchParams;
-  /** The headers of its response if it is refused: name, value, name, value. */
+  /** The headers of its response beside those of every response: name, value, name, value. */
   readonly headers: string[];
   /** The user, as soon as it is known, for the log. */
   userId: string | null;
@@ -143,6 +143,7 @@ async function admitTicket(
     return { viewer, onlyProject: { organizationId, projectId }, scope, ticket: { sessionId } };
   } catch (failure) {
     const fault = toFault(failure);
+    if (fault instanceof RateLimitFault) addRateLimitHeaders(headers, fault.allowance);
     if (fault.code === 'not_found') return new Rejection(closeCodes.forbidden, 'access_lost');
     logCause(fault, dependencies);
     return new Rejection(closeCodes.tryAgainLater, fault.code);

@@ -66,7 +66,7 @@ export function openApollo({ url, socketUrl, token, organizationId, projectId }:
     if (event.__typename === 'NotificationAdded') {
       cache.updateQuery<NotificationsResponse>({ query: notifications, variables: ids }, (data) => {
         if (!data) return data;
-        const edge = { __typename: 'NotificationEdge', cursor: event.notification.id, node: event.notification };
+        const edge = { __typename: 'NotificationEdge', cursor: '', node: event.notification };
         const list = { ...data.project.notifications, edges: [edge, ...data.project.notifications.edges] };
         return { project: { ...data.project, notifications: list } };
       });

@@ -55,7 +55,7 @@ export function openUrql({ url, socketUrl, token, organizationId, projectId }: P
     if (event.__typename === 'NotificationAdded') {
       cache.updateQuery<NotificationsResponse>({ query: notificationsQuery, variables: { ...ids, ...opening } }, (data) => {
         if (!data) return data;
-        const edge = { __typename: 'NotificationEdge', cursor: event.notification.id, node: event.notification };
+        const edge = { __typename: 'NotificationEdge', cursor: '', node: event.notification };
         const list = { ...data.project.notifications, edges: [edge, ...data.project.notifications.edges] };
         return { ...data, project: { ...data.project, notifications: list } };
       });

@@ -23,7 +23,8 @@ export const exactFetch: typeof fetch = async (input, init) => {
   const body = await request.clone().text();
   const response = await reach(body.includes(MARK) ? new Request(request, { body: spliceMarked(body) }) : request);
   if (!body.includes('jsonText:')) return response;
-  return new Response(quoteMembers(await response.text()), response);
+  const quoted = new Response(quoteMembers(await response.text()), response);
+  return Object.defineProperty(quoted, 'url', { value: response.url });
 };
 
 /** The desk calls its own origin only, so that a request without a response has nothing to do with allowed origins. */

@@ -47,11 +47,17 @@ export function LiveProvider({ projectId, children }: { projectId: string; child
   useEffect(() => {
     const controller = new AbortController();
     const after = intake.cursor;
+    let isComingBack = after !== null;
     const deliver = inBatches<FeedEvent>((events) => {
       intake.take(events, (event) => {
         for (const listener of listeners) callSafely(() => listener(event));
       });
-      if (after !== null && events.some(({ type }) => type === 'ready')) queryReadStates(apollo).catch(() => {});
+      // The client package comes back by itself, and then there is another `ready`.
+      for (const { type } of events) {
+        if (type !== 'ready') continue;
+        if (isComingBack) queryReadStates(apollo).catch(() => {});
+        isComingBack = true;
+      }
     });
     const readFeed = async () => {
       // An aborted feed reports its end after the next one has begun.

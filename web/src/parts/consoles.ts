@@ -1,5 +1,6 @@
 import { useMutation } from '@apollo/client/react';
 import { graphql, type ResultOf } from '../graphql/graphql.ts';
+import { randomKey } from '../graphql/key.ts';
 import { toFailure } from '../graphql/link.ts';
 import { useEnded } from '../session/ended.ts';
 import { useToast } from './toast.tsx';
@@ -35,8 +36,7 @@ export function useEndSession() {
   const [run, { loading, error }] = useMutation(EndConsoleSession);
   useEnded(error && toFailure(error).code);
   const end = async ({ projectId, organizationId, session: { id, userEmail } }: EndOfSession): Promise<boolean> => {
-    // The idempotency key makes a second click or a retry harmless.
-    const input = { organizationId, projectId, id, idempotencyKey: `end-${id}` };
+    const input = { organizationId, projectId, id, idempotencyKey: randomKey() };
     const response = await run({ variables: { input } }).catch(() => null);
     if (response) toast(`The session of ${userEmail} is over.`);
     return response !== null;

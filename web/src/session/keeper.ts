@@ -7,6 +7,9 @@ const RENEW_AHEAD_MS = 60_000;
 const RETRY_MS = 15_000;
 /** The longest delay that `setTimeout` accepts. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
+/** How long a tab waits for the one that renews, and how often it looks. */
+const OTHERS_TIMEOUT_MS = 10_000;
+const OTHERS_INTERVAL_MS = 100;
 const ENDED = 'the session has ended';
 
 /** Renews the session's credential before it expires, if it can be renewed, until the session ends. */
@@ -88,12 +91,23 @@ export class SessionKeeper {
     }, delay);
   }
 
+  /** Resolves when another tab has renewed the session. Rejects if none does: only the server's word ends the session. */
+  async #awaitOthers(): Promise<void> {
+    const { credential } = this.#session;
+    for (let waitedMs = 0; waitedMs < OTHERS_TIMEOUT_MS; waitedMs += OTHERS_INTERVAL_MS) {
+      await new Promise((resolve) => setTimeout(resolve, OTHERS_INTERVAL_MS));
+      if (this.#session.credential !== credential) return;
+      if (this.#releaseRenewal) return this.#renew();
+    }
+    throw new Error('no other tab has renewed the session');
+  }
+
   #renew(): Promise<void> {
     const { renewal } = this.#session;
     if (!renewal) return Promise.resolve();
     if (this.#isClosed) return Promise.reject(new Error(ENDED));
     const isLeftToOthers = familyOf(this.#session) !== null && !this.#releaseRenewal;
-    if (isLeftToOthers) return Promise.resolve();
+    if (isLeftToOthers) return this.#awaitOthers();
     this.#renewing ??= renew(renewal)
       .then((session) => {
         if (this.#isClosed) throw new Error(ENDED);

@@ -36,10 +36,13 @@ export function partsOf(base: Saved, mine: Content, theirs: Saved): readonly Par
 
 function widgetParts(base: string, mine: string, theirs: string): readonly Part[] {
   const [was, my, their] = [base, mine, theirs].map(readExact) as [Exact, Exact, Exact];
-  if (!isList(my) || !isList(their)) {
-    return [{ key: 'widgets', title: titles.widgets, kind: 'json', base: toPretty(was), mine: toPretty(my), theirs: toPretty(their) }];
-  }
-  const [before, mineByKey, theirsByKey] = keyItems([isList(was) ? was : [], my, their]);
+  const whole: readonly Part[] = [
+    { key: 'widgets', title: titles.widgets, kind: 'json', base: toPretty(was), mine: toPretty(my), theirs: toPretty(their) },
+  ];
+  if (!isList(my) || !isList(their)) return whole;
+  const keyed = keyItems([isList(was) ? was : [], my, their]);
+  if (!keyed) return whole;
+  const [before, mineByKey, theirsByKey] = keyed;
   return mergeOrder(before, mineByKey, theirsByKey).map((key) => {
     const [b, m, t] = [before, mineByKey, theirsByKey].map((byKey) => byKey.get(key));
     const text = (exact: Exact | undefined) => (exact === undefined ? null : toPretty(exact));
@@ -49,10 +52,14 @@ function widgetParts(base: string, mine: string, theirs: string): readonly Part[
 
 type Keyed = ReadonlyMap<string, Exact>;
 
-/** Keys list items by `id` if every item of every list has a unique one, otherwise by position. */
-function keyItems(lists: readonly [readonly Exact[], readonly Exact[], readonly Exact[]]): [Keyed, Keyed, Keyed] {
+/**
+ * Keys list items by `id` if every item of every list has a unique one, otherwise by position; null for lists of different lengths,
+ * whose positions do not correspond.
+ */
+function keyItems(lists: readonly [readonly Exact[], readonly Exact[], readonly Exact[]]): [Keyed, Keyed, Keyed] | null {
   const ids = lists.map((list) => list.map((item) => (item instanceof Map ? idOf(item) : undefined)));
   const isById = ids.every((list) => !list.includes(undefined) && new Set(list).size === list.length);
+  if (!isById && lists.some((list) => list.length !== lists[0].length)) return null;
   return lists.map(
     (list, which) => new Map(list.map((item, index) => [isById ? `id:${ids[which]?.[index]}` : `at:${index}`, item])),
   ) as unknown as [Keyed, Keyed, Keyed];

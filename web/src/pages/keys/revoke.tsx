@@ -2,6 +2,7 @@ import { useMutation } from '@apollo/client/react';
 import { Dialog, DialogDismiss, DialogHeading } from '@ariakit/react';
 import { useRef } from 'react';
 import { graphql } from '../../graphql/graphql.ts';
+import { randomKey } from '../../graphql/key.ts';
 import { toFailure } from '../../graphql/link.ts';
 import { findPage } from '../../parts/focus.ts';
 import { Problem } from '../../parts/states.tsx';
@@ -35,8 +36,9 @@ export function RevokeDialog({ apiKey: { id, name, hint, lastUsed }, onClose, on
   const toast = useToast();
   /** Null: the opener. */
   const finalFocus = useRef<HTMLElement | null>(null);
+  const key = useRef(randomKey());
   const confirm = async () => {
-    const { data } = await revoke({ variables: { input: { id, idempotencyKey: `revoke-${id}` } } }).catch(() => ({ data: null }));
+    const { data } = await revoke({ variables: { input: { id, idempotencyKey: key.current } } }).catch(() => ({ data: null }));
     if (!data) return;
     toast(`The key ${name} is revoked.`);
     finalFocus.current = findPage();
