@@ -83,6 +83,7 @@ describe('a request that names its project', () => {
     }
     await expect(openings[0]?.()).rejects.toMatchObject({ code: 'not_found' });
     await expect(openings[1]?.()).rejects.toMatchObject({ code: 'not_found' });
+    for (const open of openings.slice(2)) await expect(open()).resolves.toMatchObject({ projectId });
   });
 
   it('is not let in when its project is lost while its body arrives', async () => {

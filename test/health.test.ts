@@ -89,7 +89,7 @@ describe('health', () => {
     expect((await warming.ask('GET', '/health/ready', { as: null })).json.status).toBe('ready');
     expect(await metricsOf(warming)).toContain('\nportico_ready 1\n');
     expect([...sent].filter((sql) => !/^\s*(SELECT|WITH)\b/.test(sql))).toEqual([]);
-    expect(warming.logLines.filter((line) => /warm up|"level":[456]0/.test(line))).toEqual([]);
+    expect(warming.logLines.filter((line) => /warm up|"level":"(warn|error|fatal)"/.test(line))).toEqual([]);
     await warming.close();
   });
 

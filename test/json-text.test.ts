@@ -7,9 +7,10 @@ import { countParts, hasEscapedKey, survivesRoundTrip } from '../src/kernel/json
 import { JsonText, readJson, toJsonText } from '../src/kernel/jsontext.ts';
 import { deserialize, serialize } from '../src/kernel/serialize.ts';
 import { exceedsBytes, findOverflow } from '../src/kernel/size.ts';
+import { countCases } from './support/cases.ts';
 import { jsonText, numberText } from './support/json-texts.ts';
 
-const runs = { numRuns: 2_000 };
+const runs = { numRuns: countCases(20_000) };
 
 /** JSON with white space between all of its tokens. */
 const spread = (json: string) => json.replace(/"(?:[^"\\]|\\.)*"|[[\]{},:]|[^[\]{},:"]+/g, ' $&\n\t');
@@ -176,7 +177,7 @@ it('tells of short numbers whether JavaScript gives them back, near the limits o
       const number = `${isNegative ? '-' : ''}${integer}.${'0'.repeat(zeros)}${fraction}`;
       expect(survivesRoundTrip(`[${number},1]`)).toBe(String(Number(number)) === number);
     }),
-    { numRuns: 20_000 },
+    { numRuns: countCases(200_000) },
   );
 });
 

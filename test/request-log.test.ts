@@ -27,7 +27,7 @@ async function lineOf(requestId: string, message = 'request'): Promise<Line> {
       .find((line) => line.request_id === requestId && line.msg === message);
     if (!found) throw new Error(`no line \`${message}\``);
     return found;
-  });
+  }, 60_000);
 }
 
 type Sent = Parameters<TestApp['ask']>[2] & { readonly method?: string };
@@ -275,7 +275,7 @@ describe('the log says whose it was', () => {
       await vi.waitFor(() => {
         const lines = other.logLines.map((line) => JSON.parse(line)).filter(({ status }) => status === 429);
         expect(lines).toMatchObject([{ code: 'rate_limited', user_id: other.demo.users.owner.id }]);
-      });
+      }, 60_000);
     } finally {
       await other.close();
     }

@@ -24,6 +24,8 @@ const BROADCAST_SLICE_MS = 0.5;
 const SLOW_SLICE_MS = 2;
 /** How long the next batch waits for followers that are still reading the window. Slower ones start to lag. */
 const MAX_ROOM_WAIT_MS = 100;
+/** How often it looks whether there is room: that visits each follower. */
+const ROOM_INTERVAL_MS = 10;
 
 /**
  * Of the entries that have left the window, a hub remembers one in `CHECKPOINT_INTERVAL`, and at most `MAX_CHECKPOINTS` of them, to find
@@ -157,7 +159,7 @@ export class Hub implements Evictable {
   #opening: Promise<void> | null = null;
   /** Whether a batch is being read or broadcast. */
   #isReading = false;
-  /** Reads the next batch though the window has no room for it; null while none waits for room. */
+  /** Looks for room again; null while no batch waits for it. */
   #roomTimer: NodeJS.Timeout | null = null;
   readonly #readBatch = coalesceCalls(() => this.#read());
 
@@ -233,15 +235,13 @@ export class Hub implements Evictable {
     this.#announced += 1;
     this.#hasMore = true;
     // A batch that is being read asks again at its end.
-    if (this.#isReading) return;
-    if (this.#hasRoom()) this.#startReading();
-    else this.#roomTimer ??= setTimeout(() => this.#startReading(), MAX_ROOM_WAIT_MS).unref();
+    if (!this.#isReading && !this.#roomTimer) this.#readWithRoom(MAX_ROOM_WAIT_MS);
   }
 
-  #startReading(): void {
-    if (this.#roomTimer) clearTimeout(this.#roomTimer);
-    this.#roomTimer = null;
-    this.#readBatch().catch(this.dependencies.onFailure);
+  #readWithRoom(leftMs: number): void {
+    const isNow = leftMs <= 0 || this.#hasRoom();
+    this.#roomTimer = isNow ? null : setTimeout(() => this.#readWithRoom(leftMs - ROOM_INTERVAL_MS), ROOM_INTERVAL_MS).unref();
+    if (isNow) this.#readBatch().catch(this.dependencies.onFailure);
   }
 
   /** Reads a user's read state again. */

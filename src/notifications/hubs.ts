@@ -24,6 +24,8 @@ interface HubsDependencies {
   readonly database: Database;
   readonly wakeups: Wakeups;
   readonly log: Logger;
+  /** Set by tests only. */
+  readonly pollIntervalMs?: number;
 }
 
 /** The hubs of a process: one for each project that is being streamed. */
@@ -46,9 +48,9 @@ export class Hubs {
   readonly replays = new MemoryBudget(MAX_REPLAY_BYTES);
 
   constructor(private readonly dependencies: HubsDependencies) {
-    const { wakeups, log } = dependencies;
+    const { wakeups, log, pollIntervalMs = POLL_INTERVAL_MS } = dependencies;
     this.#stopListening = wakeups.listen((wakeup) => this.#wakeUp(wakeup));
-    this.#stopPolling = scheduleJob('poll the logs', POLL_INTERVAL_MS, () => this.#pollAndVerify(), log);
+    this.#stopPolling = scheduleJob('poll the logs', pollIntervalMs, () => this.#pollAndVerify(), log);
   }
 
   /** Notifies every process that the project's log, or a user's read state in it, has changed. */

@@ -44,7 +44,7 @@ builder.mutationField('createWebsocketTicket', (t) =>
   t.field({
     type: CreateWebsocketTicketPayload,
     nullable: true,
-    description: 'Issues a ticket for one WebSocket of the project. Only for a user session; for `console` it needs the role `member`.',
+    description: 'Issues a ticket for one WebSocket of the project; for `console`, needs the role `member`. Only for a user session.',
     args: { input: t.arg({ type: CreateWebsocketTicketInput, required: true, description: 'What the ticket is for.' }) },
     resolve: (_root, { input }, context, info) =>
       runIdempotently({ input, context, info }, async ({ openProject }) => createTicket(await openProject(input), input), {

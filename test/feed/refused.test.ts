@@ -12,20 +12,22 @@ beforeAll(async () => {
 afterAll(() => app.close());
 afterEach(() => void vi.restoreAllMocks());
 
-/** A socket to which the server's answers are not sent, as those to a peer that does not read. */
-async function openStuck(): Promise<RawSocket> {
+/** A socket to which the server's answers are not sent, as those to a peer that does not read; `expectSent` waits for so many. */
+async function openStuck(): Promise<RawSocket & { expectSent(count: number): Promise<void> }> {
   const headers = { authorization: `Bearer ${app.demo.users.owner.token}` };
   const socket = await openRawSocket(app.baseUrl, '/graphql', { protocol: 'graphql-transport-ws', headers });
   socket.say({ type: 'connection_init' });
   await socket.until(({ type }) => type === 'connection_ack');
-  vi.spyOn(SocketConnection.prototype, 'send').mockReturnValue(new Promise(() => {}));
-  return socket;
+  const send = vi.spyOn(SocketConnection.prototype, 'send').mockReturnValue(new Promise(() => {}));
+  return Object.assign(socket, { expectSent: (count: number) => expect.poll(() => send.mock.calls.length).toBe(count) });
 }
 
 const subscribe = (id: number, payload: object) => ({ type: 'subscribe', id: String(id), payload });
 const query = '{ viewer { id } }';
 /** Each of the objects takes many times its text. */
 const variables = { a: Array.from({ length: 20_000 }, () => ({})) };
+/** As many as are read from a peer that does not read. */
+const LARGE = 12;
 
 async function readUnread(): Promise<number> {
   const { text } = await app.ask('GET', '/metrics', { as: null });
@@ -40,30 +42,28 @@ async function measureHeap(): Promise<number> {
 it('operations that are refused keep nothing of what they were asked with', async () => {
   const socket = await openStuck();
   for (let id = 0; id < 51; id += 1) socket.say(subscribe(id, { query }));
-  await sleep(2_000);
+  await socket.expectSent(51);
   const before = await measureHeap();
-  for (let id = 51; id < 131; id += 1) {
+  for (let id = 51; id < 51 + LARGE; id += 1) {
     socket.say(subscribe(id, { query, variables }));
-    await sleep(20);
+    await socket.expectSent(id + 1);
   }
-  await sleep(500);
-  // The 80 would be 100 MiB.
-  expect((await measureHeap()) - before).toBeLessThan(30);
+  // They would be 15 MiB.
+  expect((await measureHeap()) - before).toBeLessThan(8);
   socket.destroy();
 });
 
 it('operations whose results wait to be sent do not either', async () => {
   const socket = await openStuck();
   socket.say(subscribe(0, { query }));
-  await sleep(1_000);
+  await socket.expectSent(1);
   const before = await measureHeap();
-  for (let id = 1; id < 50; id += 1) {
+  for (let id = 1; id <= LARGE; id += 1) {
     socket.say(subscribe(id, { query, variables }));
-    await sleep(50);
+    await socket.expectSent(id + 1);
   }
-  await sleep(500);
-  // The 49 would be 60 MiB.
-  expect((await measureHeap()) - before).toBeLessThan(20);
+  // They would be 15 MiB.
+  expect((await measureHeap()) - before).toBeLessThan(8);
   socket.destroy();
 });
 

@@ -184,6 +184,12 @@ describe('the identity provider', () => {
     await expect.poll(async () => (await stored(page)).credential).not.toBe(before.credential);
     expect(await stored(page)).toEqual(await stored(other));
     await other.close();
+    // What a tab has stored may be old.
+    const late = await page.context().newPage();
+    await late.addInitScript((text) => sessionStorage.setItem('portico:session', text), JSON.stringify(session));
+    await late.goto(`${desk.baseUrl}${desk.toPage()}`);
+    await expect.poll(async () => (await stored(late)).renewal).toEqual((await stored(page)).renewal);
+    await late.close();
   });
 
   it('renews a session that an earlier release has stored, again and again', async () => {

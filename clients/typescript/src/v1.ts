@@ -247,7 +247,7 @@ export interface paths {
         put?: never;
         /**
          * Issue a WebSocket ticket
-         * @description Issues a ticket for one WebSocket of the project. Only for a user session; for `console` it needs the role `member`.
+         * @description Issues a ticket for one WebSocket of the project; for `console`, needs the role `member`. Only for a user session.
          */
         post: operations["create_websocket_ticket"];
         delete?: never;

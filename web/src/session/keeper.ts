@@ -51,7 +51,9 @@ export class SessionKeeper {
     const family = familyOf(this.#session);
     if (family === null) return this.#scheduleRenewal();
     this.#renewals = new BroadcastChannel(`portico:${family}`);
-    this.#renewals.onmessage = ({ data }: MessageEvent<Session>) => this.#store(data);
+    this.#renewals.onmessage = ({ data }: MessageEvent<Session | null>) => (data ? this.#store(data) : this.#tell());
+    // What this tab has stored may be older, if it is a copy or was not loaded for a while.
+    this.#renewals.postMessage(null);
     void navigator.locks.request(`portico:${family}`, () => this.#renewAlone());
   }
 
@@ -72,6 +74,11 @@ export class SessionKeeper {
     this.#releaseRenewal = null;
     this.#renewals?.close();
     this.#renewals = null;
+  }
+
+  /** Tells the other tabs the session, if this tab is the one that renews it. */
+  #tell(): void {
+    if (this.#releaseRenewal) this.#renewals?.postMessage(this.#session);
   }
 
   #store(session: Session): void {
@@ -113,7 +120,7 @@ export class SessionKeeper {
         if (this.#isClosed) throw new Error(ENDED);
         // A session that cannot be renewed ends when the server rejects its credential.
         this.#store(session ?? { ...this.#session, renewal: null });
-        this.#renewals?.postMessage(this.#session);
+        this.#tell();
         this.#scheduleRenewal(RETRY_MS);
       })
       .finally(() => {
