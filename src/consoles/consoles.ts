@@ -30,7 +30,7 @@ const HANDOVER_TIMEOUT_MS = 3_000;
 const HANDOVER_POLL_INTERVAL_MS = 100;
 /** More than a console sends between two saves of its session. */
 const MAX_UNSAVED_BYTES = 2 ** 32;
-/** A session whose process has died again begins elsewhere than after the time before. */
+/** The number of positions at which such a session may begin: another one each time, as its next process may die, too. */
 const MAX_BEGINNINGS = 2 ** 16;
 
 interface ConsoleRequest {

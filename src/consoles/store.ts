@@ -5,7 +5,7 @@ import type { Query } from '../platform/query.ts';
 import type { Endpoint } from './endpoint.ts';
 
 /** A running session whose process has sent no heartbeat (the column `seen`) for this long is abandoned. */
-export const SILENT_SECONDS = 60;
+const SILENT_SECONDS = 60;
 /** The addresses of its clients that a session keeps: the last ones. */
 const MAX_ADDRESSES = 20;
 /** A session without a heartbeat for this long no longer counts towards the quota of its user. */
