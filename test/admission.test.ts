@@ -199,13 +199,13 @@ it('an address that cannot be decoded needs a credential as any other does', asy
   expect([status, found.code, typeof headers.ratelimit]).toEqual([404, 'not_found', 'string']);
 });
 
-describe('a credential that is revoked while the body arrives', () => {
-  it.each([
+describe.concurrent('a credential that is revoked while the body arrives', () => {
+  it.for([
     ['v1, a small body', 10, '/monitoring/dashboards'],
     ['v1, a large body', 20_000, '/monitoring/dashboards'],
     ['GraphQL, a small body', 10, null],
     ['GraphQL, a large body', 20_000, null],
-  ])('is one of no right when it has come: %s', async (_label, length, path) => {
+  ] as const)('is one of no right when it has come: %s', async ([_label, length, path], { expect }) => {
     const made = await app.graphql('mutation { createApiKey(input: { name: "held" }) { key apiKey { id } } }');
     const { key, apiKey } = made.json.data.createApiKey;
     const { organization_id: organizationId, project_id: projectId } = app.demo;

@@ -1,9 +1,10 @@
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import timers, { setTimeout as sleep } from 'node:timers/promises';
 import { TLSSocket } from 'node:tls';
 import pg from 'pg';
 import { describe, expect, inject, it, vi } from 'vitest';
@@ -56,6 +57,9 @@ describe('a start without its database', () => {
 
   it('has a line at once, and then one every ten seconds, without the stack', async () => {
     vi.useFakeTimers({ toFake: ['performance'] });
+    // The pause between two attempts takes no time here.
+    const pausing = vi.spyOn(timers, 'setTimeout').mockImplementation(async (_milliseconds, value) => value as never);
+    syncBuiltinESMExports();
     try {
       const lines: string[] = [];
       const log = createLogger('info', { write: (line) => void lines.push(line) });
@@ -70,18 +74,24 @@ describe('a start without its database', () => {
       const cause = 'connect ECONNREFUSED 192.0.2.1:5432';
       for (const line of logged) expect(line).toMatchObject({ level: 'warn', msg: 'waiting for the database', cause });
       expect(lines.join('')).not.toContain('stack');
+      expect(pausing.mock.calls.map(([milliseconds]) => milliseconds)).toEqual(Array(12).fill(500));
     } finally {
       vi.useRealTimers();
+      pausing.mockRestore();
+      syncBuiltinESMExports();
     }
   });
 
   it('says which server it waits for, without the password, before a connection that gets no answer fails', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     let isSilent = true;
+    let recordAttempt = () => {};
+    const isAttempted = new Promise<void>((resolve) => (recordAttempt = resolve));
     const sockets = new Set<Socket>();
     const server = createServer((socket) => {
       socket.on('error', () => {});
       sockets.add(socket);
-      if (!isSilent) socket.once('data', () => socket.end(rejection));
+      socket.once('data', () => (isSilent ? recordAttempt() : socket.end(rejection)));
     }).listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;
@@ -93,18 +103,30 @@ describe('a start without its database', () => {
     };
     const url = `postgresql://portico:hunter2@127.0.0.1:${port}/portico`;
     const opening = openDatabase({ dataDir: tmpdir(), database: { url, poolSize: 1 } }, new Lifecycle(), { onWait });
-    await expect(opening).rejects.toMatchObject({ code: '28P01' });
-    server.close();
+    try {
+      await isAttempted;
+      vi.advanceTimersByTime(999);
+      expect(waits).toEqual([]);
+      vi.advanceTimersByTime(1);
+      await expect(opening).rejects.toMatchObject({ code: '28P01' });
+    } finally {
+      vi.useRealTimers();
+      server.close();
+    }
     expect(waits).toEqual([{ server: `127.0.0.1:${port}`, cause: 'no answer', secondsLeft: expect.any(Number) }]);
     expect(waits[0]?.secondsLeft).toBeGreaterThan(50);
   });
 
   it('asks again where a server accepts the connection and then says nothing', async () => {
     const ready = Buffer.from('R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I');
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     let connections = 0;
+    let recordQuestion = () => {};
+    const isAsked = new Promise<void>((resolve) => (recordQuestion = resolve));
     const server = createServer((socket) => {
       connections += 1;
-      socket.on('error', () => {}).once('data', () => (connections === 1 ? socket.write(ready) : socket.end(rejection)));
+      if (connections > 1) return void socket.once('data', () => socket.end(rejection));
+      socket.on('error', () => {}).once('data', () => socket.write(ready, () => socket.once('data', recordQuestion)));
     }).listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;
@@ -112,8 +134,14 @@ describe('a start without its database', () => {
     const onWait = ({ cause }: DatabaseWait) => void causes.push(cause);
     const url = `postgresql://portico@127.0.0.1:${port}/portico?sslmode=disable`;
     const opening = openDatabase({ dataDir: tmpdir(), database: { url, poolSize: 1 } }, new Lifecycle(), { onWait });
-    await expect(opening).rejects.toMatchObject({ code: '28P01' });
-    server.close();
+    try {
+      await isAsked;
+      vi.advanceTimersByTime(5_000);
+      await expect(opening).rejects.toMatchObject({ code: '28P01' });
+    } finally {
+      vi.useRealTimers();
+      server.close();
+    }
     expect(causes).toEqual(['Query read timeout']);
   });
 

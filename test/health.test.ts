@@ -13,8 +13,11 @@ import { isPostgres, startApp, startRestingApp, type TestApp } from './support/a
 import { openPlainFeed, openSocket } from './support/feed.ts';
 
 let app: TestApp;
+/** The metrics of the app when nobody had asked it for anything. */
+let untouched: string;
 beforeAll(async () => {
   app = await startApp({ RATE_LIMIT_ANONYMOUS: '3' });
+  untouched = await metricsOf(app);
 });
 afterAll(() => app.close());
 
@@ -89,7 +92,9 @@ describe('health', () => {
     expect((await warming.ask('GET', '/health/ready', { as: null })).json.status).toBe('ready');
     expect(await metricsOf(warming)).toContain('\nportico_ready 1\n');
     expect([...sent].filter((sql) => !/^\s*(SELECT|WITH)\b/.test(sql))).toEqual([]);
-    expect(warming.logLines.filter((line) => /warm up|"level":"(warn|error|fatal)"/.test(line))).toEqual([]);
+    // On a busy machine, or by the clock that stood still, what is read may have taken long.
+    const lines = warming.logLines.filter((line) => !/"msg":"(a slow statement|a long wait for )/.test(line));
+    expect(lines.filter((line) => /warm up|"level":"(warn|error|fatal)"/.test(line))).toEqual([]);
     await warming.close();
   });
 
@@ -146,7 +151,7 @@ describe('metrics', () => {
     const began = performance.now();
     let asked = 0;
     const readers = Array.from({ length: 10 }, async () => {
-      for (; performance.now() - began < 1_500; asked += 1) {
+      for (; performance.now() - began < 750; asked += 1) {
         const before = renderings;
         expect(await metricsOf(app)).toContain('\nportico_ready 1\n');
         expect(renderings).toBeGreaterThan(before);
@@ -175,13 +180,10 @@ describe('metrics', () => {
     expect(text.toLowerCase()).not.toContain('chosen');
   });
 
-  it('of what alarms are for begin at 0: Prometheus sees no increase in a number that appears', async () => {
-    const started = await startApp();
-    const text = await metricsOf(started);
-    for (const policy of ['anonymous', 'user', 'pages']) expect(text).toContain(`portico_rate_limited_total{policy="${policy}"} 0\n`);
-    for (const code of [4403, 4502]) expect(text).toContain(`portico_socket_closes_total{code="${code}"} 0\n`);
-    expect(text).toContain('portico_upgrade_refusals_total{code="console_unreachable"} 0\n');
-    await started.close();
+  it('of what alarms are for begin at 0: Prometheus sees no increase in a number that appears', () => {
+    for (const policy of ['anonymous', 'user', 'pages']) expect(untouched).toContain(`portico_rate_limited_total{policy="${policy}"} 0\n`);
+    for (const code of [4403, 4502]) expect(untouched).toContain(`portico_socket_closes_total{code="${code}"} 0\n`);
+    expect(untouched).toContain('portico_upgrade_refusals_total{code="console_unreachable"} 0\n');
   });
 
   it('tell the limits that two alarms compare with', async () => {

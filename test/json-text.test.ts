@@ -43,7 +43,7 @@ it('reads a key as it is written, whatever was read before', () => {
       );
       for (const value of [readValue(text), readValue(text, true)] as Array<Record<string, unknown>>) {
         expect(Object.keys(value)).toEqual(keys);
-        for (const key of keys) expect(value[key]).toStrictEqual(readValue(members[key] as string));
+        expect(keys.map((key) => value[key])).toStrictEqual(keys.map((key) => readValue(members[key] as string)));
       }
     }),
     runs,
@@ -149,12 +149,10 @@ it('finds each member by its key or index, whatever is beside it', () => {
     fc.property(fc.array(fc.tuple(fc.string({ unit: 'binary' }), jsonText)), (members) => {
       const list = new JsonPart(spread(`[${members.map(([, json]) => json).join()}]`));
       const object = new JsonPart(spread(`{${members.map(([key, json]) => `${JSON.stringify(key)}:${json}`).join()}}`));
-      for (const [index, [key]] of members.entries()) {
-        const last = members.findLast(([other]) => other === key)?.[1];
-        expect([list.member(index)?.read(), object.member(key)?.read()]).toEqual(
-          [members[index]?.[1], last].map((json) => readExact(json ?? '')),
-        );
-      }
+      const lastOf = (key: string) => members.findLast(([other]) => other === key)?.[1] ?? '';
+      expect(members.map(([key], index) => [list.member(index)?.read(), object.member(key)?.read()])).toEqual(
+        members.map(([key, json]) => [readExact(json), readExact(lastOf(key))]),
+      );
       expect([list.member(members.length), list.member(-1), object.member('no such key')]).toEqual([undefined, undefined, undefined]);
     }),
     runs,

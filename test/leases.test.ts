@@ -6,11 +6,14 @@ import type { Database } from '../src/platform/database.ts';
 import { createLogger } from '../src/platform/logger.ts';
 import { startApp, type TestApp } from './support/app.ts';
 
+/** A second, as in the product, would make every loss of access take as long. */
+const POLL_INTERVAL_MS = 50;
+
 let app: TestApp;
 let watcher: RevocationWatcher;
 beforeAll(async () => {
   app = await startApp();
-  watcher = new RevocationWatcher({ database: app.app.database, log: createLogger('silent') });
+  watcher = new RevocationWatcher({ database: app.app.database, log: createLogger('silent'), pollIntervalMs: POLL_INTERVAL_MS });
 });
 afterAll(async () => {
   await watcher.close();
@@ -114,7 +117,7 @@ it('a watcher that closes waits for the poll that is under way', async () => {
     return app.app.database.query(...statement);
   };
   const database = Object.create(app.app.database, { query: { value: query } }) as Database;
-  const closing = new RevocationWatcher({ database, log: createLogger('silent') });
+  const closing = new RevocationWatcher({ database, log: createLogger('silent'), pollIntervalMs: POLL_INTERVAL_MS });
   const viewer = { userId: app.demo.users.member.id, email: '', name: '', created: new Date(), credential: session() };
   closing.add({ principal: { viewer } });
   await expect.poll(() => isPolling).toBe(true);

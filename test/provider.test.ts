@@ -1,4 +1,5 @@
 import { createPublicKey, createSecretKey } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { SignJWT } from 'jose';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { startApp, type TestApp, type TestResponse } from './support/app.ts';
@@ -184,7 +185,10 @@ describe('a provider that does not answer as it should, and no key is known', ()
       await expect.poll(health).toBe('down');
       const [asked, lines] = [provider.asked(), app.logLines.length];
       const states = new Set<string>();
-      while (provider.asked() < asked + 2) states.add(await health());
+      while (provider.asked() < asked + 2) {
+        states.add(await health());
+        await sleep(10);
+      }
       expect([...states]).toEqual(['down']);
       const told = app.logLines.slice(lines).filter((line) => line.includes('"a dependency is'));
       expect(told.filter((line) => line.includes('"a dependency is back"'))).toEqual([]);
@@ -194,6 +198,8 @@ describe('a provider that does not answer as it should, and no key is known', ()
 
   it('is well again: so are we, without a restart', async () => {
     provider.show(keys.RS256);
+    // A request that waits for the answer of a moment ago is refused with it.
+    await expect.poll(async () => (await ask(app, token)).status).toBe(200);
     await expectTaken(app, token);
     expect(app.logLines.filter((line) => /"level":"(error|fatal)"/.test(line))).toEqual([]);
   });

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createBatchLoader } from '../src/kernel/batchloader.ts';
 import { Fault } from '../src/kernel/fault.ts';
 import { readJson, toJsonText } from '../src/kernel/jsontext.ts';
@@ -224,19 +224,28 @@ describe('a question for many', () => {
   });
 
   it('that is never answered is given up, however often it was asked, and asked three times at once at most', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     let asked = 0;
     const find = createBatchLoader(() => {
       asked += 1;
       return new Promise<readonly never[]>(() => {});
     });
     const owner = {};
-    const first = find(owner, 'a');
-    first.catch(() => {});
-    await sleep(20);
-    const second = find(owner, 'b');
-    await expect(first).rejects.toMatchObject({ code: 'service_unavailable' });
-    await expect(second).rejects.toMatchObject({ code: 'service_unavailable' });
-    expect(asked).toBe(3);
+    try {
+      const outcomes: string[] = [];
+      const ask = (key: string) => void find(owner, key).catch(({ code }) => outcomes.push(`${key}: ${code}`));
+      ask('a');
+      await sleep(20);
+      ask('b');
+      await vi.advanceTimersByTimeAsync(2_999);
+      expect([outcomes, asked]).toEqual([[], 3]);
+      await vi.advanceTimersByTimeAsync(1);
+      expect(outcomes).toEqual(['a: service_unavailable']);
+      await vi.advanceTimersByTimeAsync(250);
+      expect([outcomes, asked]).toEqual([['a: service_unavailable', 'b: service_unavailable'], 3]);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   it('that fails late has failed only when it has failed everywhere', async () => {

@@ -3,10 +3,21 @@ import { getIntrospectionQuery, printSchema } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseUuid } from '../src/kernel/uuid.ts';
 import { schema } from '../src/schema.ts';
-import { startApp, type TestApp, type TestResponse } from './support/app.ts';
-import { type Case, codeOf, type Inventory, listCases, send, takeInventory, targetsOf } from './support/matrix.ts';
-import { graphqlOperations, routeOperations } from './support/operations.ts';
-import { anyUuid, type Caller, checksums, findSecrets, prepareWorld, readRows, visibility, type World } from './support/tenancy.ts';
+import { isPostgres, startApp, type TestApp, type TestResponse } from './support/app.ts';
+import { withoutLinks } from './support/links.ts';
+import { type Case, codeOf, type Inventory, listCases, type Numbered, send, takeInventory, targetsOf } from './support/matrix.ts';
+import { graphqlOperations, type Operation, routeOperations } from './support/operations.ts';
+import {
+  anyUuid,
+  type Caller,
+  checksums,
+  findSecrets,
+  prepareWorld,
+  readRows,
+  type Target,
+  visibility,
+  type World,
+} from './support/tenancy.ts';
 
 const operations = [...routeOperations(), ...graphqlOperations()];
 const numbered = operations.map((operation, number) => ({ operation, number }));
@@ -25,33 +36,31 @@ let inventory: Inventory;
 let userIds: World['userIds'];
 /** All exchanges, by caller. */
 const exchanges = new Map<string, Exchange[]>();
+/** All cases, by caller. */
+const casesOf = new Map<string, Case[]>();
+/** The checksums after the previous requests. */
+let left: Record<string, string>;
 
 beforeAll(async () => {
   app = await startApp({ RATE_LIMIT_ANONYMOUS: '1000000', RATE_LIMIT_USER: '1000000' });
   world = await prepareWorld(app);
   userIds = world.userIds;
   inventory = await takeInventory(world, userIds);
+  for (const caller of world.callers) {
+    const lists = await Promise.all(numbered.map(async (one) => chooseCases(caller, one, await listCases(world, inventory, caller, one))));
+    casesOf.set(caller.name, lists.flat());
+  }
+  left = await checksums(world);
 });
 
 afterAll(() => app.close());
 
 describe.each(callerNames)('%s', (name) => {
-  let refusals: Case[];
-  let grants: Case[];
-  /** The checksums after the previous requests. */
-  let left: Record<string, string>;
-
-  beforeAll(async () => {
-    const caller = callerOf(name);
-    const cases = (await Promise.all(numbered.map((one) => listCases(world, inventory, caller, one)))).flat();
-    refusals = cases.filter(({ expected }) => expected !== 'granted');
-    grants = cases.filter(({ expected }) => expected === 'granted');
-    left = await checksums(world);
-  });
+  const casesExpected = (isGranted: boolean) => (casesOf.get(name) ?? []).filter(({ expected }) => (expected === 'granted') === isGranted);
 
   test('is refused with the right code, the same for foreign and absent, and changes nothing', async () => {
     const before = left;
-    const responses = await sendAll(refusals);
+    const responses = await sendAll(casesExpected(false));
     expect(unexpected(responses)).toEqual([]);
     left = await checksums(world);
     expect(left).toEqual(before);
@@ -67,7 +76,9 @@ describe.each(callerNames)('%s', (name) => {
 
   test('changes and sees only what it may', async () => {
     for (const place of [...Object.values(world.places), null]) {
-      const granted = grants.filter(({ target, operation }) => (operation.scope === 'project' ? target.place : null) === place);
+      const granted = casesExpected(true).filter(
+        ({ target, operation }) => (operation.scope === 'project' ? target.place : null) === place,
+      );
       if (granted.length === 0) continue;
       const before = left;
       expect(unexpected(await sendAll(granted))).toEqual([]);
@@ -83,24 +94,26 @@ describe.each(callerNames)('%s', (name) => {
   });
 });
 
-test('every operation was tried by every caller on every target', () => {
+test('every operation was tried by every caller, or by another who is treated alike, on every target', () => {
   const tried = new Set(
     [...exchanges.values()].flat().map(({ asked }) => `${asked.caller.name} / ${asked.operation.name} / ${asked.target.name}`),
   );
   const missing = world.callers.flatMap((caller) =>
     numbered.flatMap((one) =>
       targetsOf(world, caller, one)
+        .filter((target) => isSender(caller, target, one))
         .map((target) => `${caller.name} / ${one.operation.name} / ${target.name}`)
         .filter((combination) => !tried.has(combination)),
     ),
   );
   expect(missing).toEqual([]);
   expect(world.callers.map(({ name }) => name)).toEqual(callerNames);
-  expect([...exchanges.values()].flat().length).toBeGreaterThan(2_000);
+  expect([...exchanges.values()].flat().length).toBeGreaterThan(isPostgres ? 2_000 : 1_000);
 });
 
 test('the search for leaks finds what one caller may see and another may not', async () => {
-  const bySibling = (exchanges.get('owner') ?? []).filter(({ asked }) => asked.target.name === 'sibling');
+  const ofAdmins = ['owner', 'admin'].flatMap((name) => exchanges.get(name) ?? []);
+  const bySibling = ofAdmins.filter(({ asked }) => asked.target.name === 'sibling');
   const leaks = await findLeaks(bySibling, callerOf('viewer'));
   for (const text of [
     'sibling-instance-1',
@@ -181,6 +194,33 @@ test('the ids of other projects’ notifications mark nothing as read', async ()
   expect(response.json.unread_count).toBeGreaterThan(0);
 });
 
+/** What decides what a caller may do with an operation on a target: the same for callers who must be treated alike. */
+function standingOf({ user, isSession }: Caller, { place }: Target, { descriptions }: Operation): string {
+  const relation = user && place ? (place.roles[user] ?? (place.people.includes(user) ? 'colleague' : 'stranger')) : user;
+  return JSON.stringify([relation, isSession && descriptions.includes('Only for a user session.')]);
+}
+
+/** Whether the caller is the one of those treated alike who sends the operation to a target; each is for some of the operations. */
+function isSender(caller: Caller, target: Target, { operation, number }: Numbered): boolean {
+  if (isPostgres || !caller.user || !target.place || operation.scope === 'viewer') return true;
+  const standing = standingOf(caller, target, operation);
+  const peers = world.callers.filter((other) => other.user && standingOf(other, target, operation) === standing);
+  return peers[number % peers.length] === caller;
+}
+
+/**
+ * All cases on PostgreSQL. On PGlite, where a request takes several times as long, those of one sender; and what each item of a
+ * list leads to is read by the case without a filter or an order, which only decide what is listed.
+ */
+function chooseCases(caller: Caller, one: Numbered, cases: readonly Case[]): Case[] {
+  if (isPostgres) return [...cases];
+  const isBase = ({ label }: Case) => label.startsWith('base');
+  const brief = one.operation.isMutation || one.operation.route ? one.operation : withoutLinks(one.operation);
+  return cases
+    .filter((asked) => !isBase(asked) || isSender(caller, asked.target, one))
+    .map((asked) => (isBase(asked) ? asked : { ...asked, operation: brief }));
+}
+
 function callerOf(name: string): Caller {
   const caller = world.callers.find((one) => one.name === name);
   if (!caller) throw new Error(`no caller is called ${name}`);
@@ -234,8 +274,10 @@ async function findLeaks(shown: readonly Exchange[], caller: Caller): Promise<st
     const texts = new Map(
       responses.flatMap(({ asked, response }) => (response.text.match(jsonString) ?? []).map((text) => [text, asked] as const)),
     );
+    const whole = [...texts.keys()].join('\n');
+    const leaked = others.filter((secret) => whole.includes(secret));
     for (const [text, asked] of texts) {
-      const seen = [...(text.match(anyUuid) ?? []).filter((id) => ids.has(id)), ...others.filter((secret) => text.includes(secret))];
+      const seen = [...(text.match(anyUuid) ?? []).filter((id) => ids.has(id)), ...leaked.filter((secret) => text.includes(secret))];
       found.push(...seen.map((secret) => `${describeCase(asked)} shows ${secret}`));
     }
   };

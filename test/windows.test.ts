@@ -52,7 +52,9 @@ describe('the windows of a process', () => {
   test('are bounded, however many keys come, and keep no timers', () => {
     const before = process.getActiveResourcesInfo().length;
     const windows = new FixedWindowCounters(60, 1_000);
-    for (let index = 0; index < 100_000; index += 1) expect(windows.count(`address ${index}`).count).toBe(1);
+    const counts = new Set<number>();
+    for (let index = 0; index < 100_000; index += 1) counts.add(windows.count(`address ${index}`).count);
+    expect([...counts]).toEqual([1]);
     expect(windows.size).toBeLessThanOrEqual(1_000);
     expect(process.getActiveResourcesInfo().length).toBeLessThanOrEqual(before);
   });

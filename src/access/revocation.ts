@@ -45,15 +45,22 @@ const POLL_INTERVAL_MS = 1_000;
 /** The number of leases that are checked before other work has its turn: a few milliseconds' work. */
 const LEASES_AT_ONCE = 5_000;
 
+interface WatcherDependencies {
+  readonly database: Database;
+  readonly log: Logger;
+  /** Set by tests only. */
+  readonly pollIntervalMs?: number;
+}
+
 /** Checks all leases against the database every second, by one statement, and revokes those that are no longer valid. */
 export class RevocationWatcher {
   readonly #database: Database;
   readonly #leases = new Set<Lease>();
   readonly #stopPolling: () => Promise<void>;
 
-  constructor({ database, log }: { database: Database; log: Logger }) {
+  constructor({ database, log, pollIntervalMs = POLL_INTERVAL_MS }: WatcherDependencies) {
     this.#database = database;
-    this.#stopPolling = scheduleJob('poll the leases', POLL_INTERVAL_MS, () => this.#poll(), log);
+    this.#stopPolling = scheduleJob('poll the leases', pollIntervalMs, () => this.#poll(), log);
   }
 
   /** Adds a lease, which is revoked at the first poll that finds its permission gone. */

@@ -2,7 +2,7 @@ import { getNamedType, isObjectType } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { makeUuid } from '../../src/kernel/uuid.ts';
 import { schema } from '../../src/schema.ts';
-import { startApp, type TestApp } from '../support/app.ts';
+import { isPostgres, startApp, type TestApp } from '../support/app.ts';
 import { makeDashboard } from '../support/fixtures.ts';
 
 let app: TestApp;
@@ -145,7 +145,9 @@ for (const list of Object.keys(lists)) {
       const whole = await readAll(list);
       expect(whole.length).toBeGreaterThan(0);
       expect(new Set(whole.map(({ cursor }) => cursor)).size).toBe(whole.length);
-      for (const size of [1, 3, 7].filter((size) => whole.length / size < 25)) {
+      // On PGlite a walk of a few pages, and one whose page has just the whole list.
+      const few = [Math.max(2, Math.ceil(whole.length / 4)), whole.length];
+      for (const size of isPostgres ? [1, 3, 7].filter((size) => whole.length / size < 25) : few) {
         const forwards: string[] = [];
         for (let after: string | null = null, isLast = false; !isLast; ) {
           const page: Connection = await read(list, { first: size, after });

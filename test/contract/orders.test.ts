@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Dashboard, Instance, Task, Volume } from '../../src/generated/prisma/client.ts';
-import { startApp, type TestApp } from '../support/app.ts';
+import { isPostgres, startApp, type TestApp } from '../support/app.ts';
 import { countCases } from '../support/cases.ts';
 import {
   askList,
@@ -28,7 +28,7 @@ beforeAll(async () => {
   app = await startApp({ RATE_LIMIT_USER: '1000000' });
   random = seededRandom(14);
   // More than are sorted where a filter holds for them, so that both ways to a list are taken.
-  projectId = await fillLists(app, random, { instances: 4_000, tasks: 300, volumes: 300, dashboards: 120 });
+  projectId = await fillLists(app, random, { instances: 3_000, tasks: 300, volumes: 300, dashboards: 120 });
   const { database } = app.app;
   const where = { projectId };
   rows = {
@@ -172,7 +172,8 @@ describe.each([...lists, ...instanceLists.map((list) => `${list} of an instance`
     it('are those of a naive sort, and as many', { timeout: 300_000 }, async () => {
       const all = random.shuffle([...cases, ...casesOfInstance].filter((one) => nameOf(one) === name));
       expect(all).not.toHaveLength(0);
-      for (const one of all.slice(0, Math.max(15, countCases(Math.min(1_000, all.length))))) {
+      const chosen = all.slice(0, Math.max(12, countCases(Math.min(1_000, all.length))));
+      for (const [index, one] of chosen.entries()) {
         const what = JSON.stringify(one);
         const whole = expected(one);
         const [size, next] = [1 + random.below(40), 1 + random.below(40)];
@@ -189,14 +190,15 @@ describe.each([...lists, ...instanceLists.map((list) => `${list} of an instance`
         const before = end.edges[0]?.cursor;
         if (!after || !before) continue;
         const from = Math.max(0, whole.length - size);
-        const [behind, ahead, between] = await Promise.all([
-          read({ first: next, after }),
-          read({ last: next, before }),
-          read({ first: next, after, before }),
-        ]);
-        expect(idsOf(behind), what).toEqual(whole.slice(size, size + next));
-        expect(idsOf(ahead), what).toEqual(whole.slice(Math.max(0, from - next), from));
-        expect(idsOf(between), what).toEqual(whole.slice(size, Math.max(size, Math.min(size + next, from))));
+        const further = [
+          { args: { first: next, after }, ids: whole.slice(size, size + next) },
+          { args: { last: next, before }, ids: whole.slice(Math.max(0, from - next), from) },
+          { args: { first: next, after, before }, ids: whole.slice(size, Math.max(size, Math.min(size + next, from))) },
+        ];
+        // On PGlite each of the three is read in a third of the cases.
+        const pages = further.filter((_, which) => isPostgres || which === index % 3);
+        const found = await Promise.all(pages.map(({ args }) => read(args)));
+        expect(found.map(idsOf), what).toEqual(pages.map(({ ids }) => ids));
       }
     });
   },

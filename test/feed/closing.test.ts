@@ -2,8 +2,9 @@ import { createHash } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { isPostgres, startApp, type TestApp } from '../support/app.ts';
+import { countCases } from '../support/cases.ts';
 import { passSeconds } from '../support/clock.ts';
-import { openSocket } from '../support/feed.ts';
+import { type FeedSocket, openSocket } from '../support/feed.ts';
 import { openRawSocket, type RawSocket } from '../support/raw.ts';
 
 const GRAPHQL = 'graphql-transport-ws';
@@ -45,7 +46,7 @@ const revoke = (key: string) =>
     data: { revoked: new Date() },
   });
 
-const signFor = async (user: 'owner' | 'admin', seconds: number) =>
+const signFor = async (user: 'owner' | 'admin' | 'member', seconds: number) =>
   (await app.app.tokens.local?.sign(app.demo.users[user].id, seconds)) ?? '';
 
 const disable = (disabledAt: Date | null) => app.app.database.user.update({ where: { id: app.demo.users.admin.id }, data: { disabledAt } });
@@ -54,67 +55,75 @@ const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(reso
 
 /** Ends the connection a moment after the refusal, with nothing done of what was sent after it. */
 async function expectDeaf(socket: RawSocket, title: string, refused: { code: number; reason: string }): Promise<void> {
-  expect(await socket.refused).toEqual(refused);
+  expect(await socket.refused, title).toEqual(refused);
   const began = performance.now();
   const before = socket.messages.length;
   for (let index = 0; index < 12; index += 1) socket.say({ id: `late ${index}`, type: 'subscribe', payload: publishing(title) });
   await socket.gone;
   expect(performance.now() - began).toBeLessThan(DESTROYED_WITHIN_MS);
-  expect(socket.messages.length).toBe(before);
-  expect(await count(title)).toBe(0);
+  expect(socket.messages.length, title).toBe(before);
+  expect(await count(title), title).toBe(0);
 }
 
-describe('a socket that has been refused is not listened to, and is hung up on', () => {
-  it.each<[string, () => Promise<{ credential: string; lose: () => Promise<unknown>; reason: string }>]>([
-    [
-      'a key that is revoked',
-      async () => {
-        const key = await makeKey('to be revoked');
-        return { credential: key, lose: () => revoke(key), reason: 'access_lost' };
-      },
-    ],
-    [
-      'a session that expires',
-      async () => ({ credential: await signFor('admin', 60), lose: async () => passSeconds(61), reason: 'credential_expired' }),
-    ],
-    [
-      'a user who is disabled',
-      async () => ({ credential: await signFor('admin', 3600), lose: () => disable(new Date()), reason: 'access_lost' }),
-    ],
-  ])('%s', async (what, prepare) => {
-    const { credential, lose, reason } = await prepare();
-    const socket = await open(credential);
-    try {
-      await lose();
-      await expectDeaf(socket, `after ${what}`, { code: 4403, reason });
-    } finally {
-      await disable(null);
-      socket.destroy();
-    }
-  });
-
-  it('one that sends what is not a message', async () => {
-    const socket = await open(await signFor('owner', 3600));
-    socket.say({ type: 'start' });
-    await expectDeaf(socket, 'after no message', { code: 4400, reason: 'invalid_message' });
-  });
-
-  it('a plain feed', async () => {
-    const path = `${app.projectPath}/notifications/ws`;
-    const key = await makeKey('for a plain feed');
-    const socket = await openRawSocket(app.baseUrl, path, { headers: { Authorization: `Bearer ${key}` } });
-    await socket.until(({ type }) => type === 'ready');
-    await revoke(key);
-    await expectDeaf(socket, 'after a plain feed', { code: 4403, reason: 'access_lost' });
-    await expect.poll(() => app.app.count()).toMatchObject({ sockets: 0, followers: 0, leases: 0 });
-    const closed = () => app.logLines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'socket closed');
-    await expect.poll(() => closed().at(-1)).toMatchObject({ code: 4403, reason: 'access_lost', user_id: app.demo.users.owner.id });
-  });
-
-  it('one that was opened only to be told why there is nothing for it', async () => {
-    const socket = await openRawSocket(app.baseUrl, `${app.projectPath}/notifications/ws?ticket=none`);
-    await expectDeaf(socket, 'after a ticket', { code: 4401, reason: 'ticket_unknown' });
-  });
+it('a socket that has been refused is not listened to, and is hung up on', async () => {
+  const path = `${app.projectPath}/notifications/ws`;
+  const [key, plainKey] = [await makeKey('to be revoked'), await makeKey('for a plain feed')];
+  const plain = await openRawSocket(app.baseUrl, path, { headers: { Authorization: `Bearer ${plainKey}` } });
+  await plain.until(({ type }) => type === 'ready');
+  const malformed = await open(await signFor('owner', 3600));
+  const accessLost = { code: 4403, reason: 'access_lost' };
+  interface Case {
+    readonly what: string;
+    /** Null for a socket that was opened only to be told why there is nothing for it. */
+    readonly user: 'owner' | 'admin' | 'member' | null;
+    readonly socket: RawSocket;
+    readonly refused: { readonly code: number; readonly reason: string };
+    readonly lose?: () => unknown;
+  }
+  const cases: Case[] = [
+    { what: 'a key that is revoked', user: 'owner', socket: await open(key), refused: accessLost, lose: () => revoke(key) },
+    { what: 'a plain feed', user: 'owner', socket: plain, refused: accessLost, lose: () => revoke(plainKey) },
+    {
+      what: 'a user who is disabled',
+      user: 'admin',
+      socket: await open(await signFor('admin', 3600)),
+      refused: accessLost,
+      lose: () => disable(new Date()),
+    },
+    {
+      what: 'one that sends what is not a message',
+      user: 'owner',
+      socket: malformed,
+      refused: { code: 4400, reason: 'invalid_message' },
+      lose: () => malformed.say({ type: 'start' }),
+    },
+    {
+      what: 'a session that expires',
+      user: 'member',
+      socket: await open(await signFor('member', 60)),
+      refused: { code: 4403, reason: 'credential_expired' },
+      lose: () => passSeconds(61),
+    },
+    {
+      what: 'a ticket that is unknown',
+      user: null,
+      socket: await openRawSocket(app.baseUrl, `${path}?ticket=none`),
+      refused: { code: 4401, reason: 'ticket_unknown' },
+    },
+  ];
+  try {
+    const ends = Promise.all(cases.map(({ what, socket, refused }) => expectDeaf(socket, `after ${what}`, refused)));
+    for (const { lose } of cases) await lose?.();
+    await ends;
+  } finally {
+    await disable(null);
+    for (const { socket } of cases) socket.destroy();
+  }
+  await expect.poll(() => app.app.count()).toMatchObject({ sockets: 0, followers: 0, leases: 0 });
+  const closed = app.logLines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'socket closed');
+  const told = closed.map(({ code, reason, user_id }) => `${code} ${reason} ${user_id}`);
+  const expected = cases.flatMap(({ user, refused }) => (user ? [`${refused.code} ${refused.reason} ${app.demo.users[user].id}`] : []));
+  expect(told.sort()).toEqual(expected.sort());
 });
 
 describe('what is under way when a socket closes', () => {
@@ -126,7 +135,7 @@ describe('what is under way when a socket closes', () => {
     socket.say({ type: 'start' });
     await socket.refused;
     expect(app.app.count()).toMatchObject({ followers: 0, leases: 0 });
-    await socket.gone;
+    socket.destroy();
   });
 
   it('a mutation that still waits does not begin', async () => {
@@ -169,7 +178,7 @@ describe('what is under way when a socket closes', () => {
 });
 
 describe('an operation checks its credential as a request does', () => {
-  const attempts = 10;
+  const attempts = countCases(80);
 
   it('that of a key that was revoked just now is refused, before anybody has looked', async () => {
     for (let attempt = 0; attempt < attempts; attempt += 1) {
@@ -266,96 +275,90 @@ describe('what a client can make the server say again is bounded', () => {
 });
 
 describe('the sockets of a user', () => {
+  let small: TestApp;
+  let path: string;
+  beforeAll(async () => {
+    small = await startApp({ RATE_LIMIT_USER: '100000000', SOCKETS_PER_USER: '3', LOG_LEVEL: 'error' });
+    path = `${small.projectPath}/notifications/ws`;
+  });
+  afterAll(() => small.close());
+
+  const bearer = (user: 'owner' | 'admin' | 'member' | 'viewer') => ({ authorization: `Bearer ${small.demo.users[user].token}` });
+
   it('are bounded: one more is refused, until one has closed', async () => {
-    const small = await startApp({ RATE_LIMIT_USER: '100000000', SOCKETS_PER_USER: '3', LOG_LEVEL: 'error' });
-    try {
-      const path = `${small.projectPath}/notifications/ws`;
-      const bearer = (user: 'owner' | 'viewer') => ({ authorization: `Bearer ${small.demo.users[user].token}` });
-      // All at once: the last of them must not slip through while the others are looked up.
-      const opened = Array.from({ length: 8 }, () => openSocket(small, path, { headers: bearer('owner') }));
-      const outcomes = await Promise.all(
-        opened.map((feed) =>
-          feed
-            .until(({ type }) => type === 'ready')
-            .then(
-              () => feed,
-              () => null,
-            ),
-        ),
-      );
-      const feeds = outcomes.filter((feed) => feed !== null);
-      expect(feeds.length).toBe(3);
+    // All at once: the last of them must not slip through while the others are looked up.
+    const opened = Array.from({ length: 8 }, () => openSocket(small, path, { headers: bearer('owner') }));
+    const outcomes = await Promise.all(
+      opened.map((feed) =>
+        feed
+          .until(({ type }) => type === 'ready')
+          .then(
+            () => feed,
+            () => null,
+          ),
+      ),
+    );
+    const feeds = outcomes.filter((feed) => feed !== null);
+    expect(feeds.length).toBe(3);
 
-      const upgrade = { ...bearer('owner'), connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': '13' };
-      const response = await small.ask('GET', path, { as: null, headers: { ...upgrade, 'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==' } });
-      expect(response.status).toBe(409);
-      expect(response.json).toMatchObject({ code: 'conflict', context: { quota: 'sockets_per_user', limit: 3 } });
+    const upgrade = { ...bearer('owner'), connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': '13' };
+    const response = await small.ask('GET', path, { as: null, headers: { ...upgrade, 'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==' } });
+    expect(response.status).toBe(409);
+    expect(response.json).toMatchObject({ code: 'conflict', context: { quota: 'sockets_per_user', limit: 3 } });
 
-      const ticket = await small.ask('POST', `${small.projectPath}/websocket-tickets`, { body: { target: 'notifications' } });
-      const withTicket = openSocket(small, `${ticket.json.path}?ticket=${ticket.json.ticket}`);
-      expect(await withTicket.closed).toEqual({ code: 1013, reason: 'too_many_sockets' });
+    const ticket = await small.ask('POST', `${small.projectPath}/websocket-tickets`, { body: { target: 'notifications' } });
+    const withTicket = openSocket(small, `${ticket.json.path}?ticket=${ticket.json.ticket}`);
+    expect(await withTicket.closed).toEqual({ code: 1013, reason: 'too_many_sockets' });
 
-      const late = openSocket(small, '/graphql', { protocol: GRAPHQL });
-      late.socket.on('open', () =>
-        late.socket.send(JSON.stringify({ type: 'connection_init', payload: { authorization: bearer('owner').authorization } })),
-      );
-      expect(await late.closed).toEqual({ code: 1013, reason: 'too_many_sockets' });
+    const late = openSocket(small, '/graphql', { protocol: GRAPHQL });
+    late.socket.on('open', () =>
+      late.socket.send(JSON.stringify({ type: 'connection_init', payload: { authorization: bearer('owner').authorization } })),
+    );
+    expect(await late.closed).toEqual({ code: 1013, reason: 'too_many_sockets' });
 
-      const other = openSocket(small, path, { headers: bearer('viewer') });
-      await other.until(({ type }) => type === 'ready');
+    const other = openSocket(small, path, { headers: bearer('viewer') });
+    await other.until(({ type }) => type === 'ready');
 
-      feeds[0]?.socket.close();
-      await feeds[0]?.closed;
-      while (small.app.count().sockets > 3) await sleep(20);
-      const again = openSocket(small, path, { headers: bearer('owner') });
-      await again.until(({ type }) => type === 'ready');
-    } finally {
-      await small.close();
-    }
+    feeds[0]?.socket.close();
+    await feeds[0]?.closed;
+    await expect.poll(() => small.app.count().sockets).toBe(3);
+    const again = openSocket(small, path, { headers: bearer('owner') });
+    await again.until(({ type }) => type === 'ready');
   });
 
   it('are counted with their event streams', async () => {
-    const small = await startApp({ RATE_LIMIT_USER: '100000000', SOCKETS_PER_USER: '2', LOG_LEVEL: 'error' });
-    try {
-      const path = `${small.projectPath}/notifications/ws`;
-      const bearer = (user: 'owner' | 'viewer') => ({ authorization: `Bearer ${small.demo.users[user].token}` });
-      const stream = async (user: 'owner' | 'viewer') => {
-        const abort = new AbortController();
-        const headers = { ...bearer(user), 'content-type': 'application/json', accept: 'text/event-stream' };
-        const response = await fetch(`${small.baseUrl}/graphql`, {
-          method: 'POST',
-          headers,
-          body: JSON.stringify(subscription()),
-          signal: abort.signal,
-        });
-        return { response, end: () => abort.abort() };
-      };
-      const first = await stream('owner');
-      const feed = openSocket(small, path, { headers: bearer('owner') });
-      await feed.until(({ type }) => type === 'ready');
-      const refused = await stream('owner');
-      expect([first.response.status, refused.response.status]).toEqual([200, 409]);
-      const { errors } = (await refused.response.json()) as { errors: unknown[] };
-      expect(errors).toMatchObject([{ extensions: { code: 'conflict', context: { quota: 'sockets_per_user', limit: 2 } } }]);
-      expect((await small.graphql('{ viewer { id } }')).status).toBe(200);
-      const other = await stream('viewer');
-      expect(other.response.status).toBe(200);
+    const stream = async (user: 'admin' | 'member') => {
+      const abort = new AbortController();
+      const headers = { ...bearer(user), 'content-type': 'application/json', accept: 'text/event-stream' };
+      const response = await fetch(`${small.baseUrl}/graphql`, {
+        method: 'POST',
+        headers,
+        body: JSON.stringify(subscription()),
+        signal: abort.signal,
+      });
+      return { response, end: () => abort.abort() };
+    };
+    const open = () => openSocket(small, path, { headers: bearer('admin') });
+    const isReady = (socket: FeedSocket) =>
+      socket
+        .until(({ type }) => type === 'ready')
+        .then(
+          () => true,
+          () => false,
+        );
+    const first = await stream('admin');
+    expect(await Promise.all([isReady(open()), isReady(open())])).toEqual([true, true]);
+    const refused = await stream('admin');
+    expect([first.response.status, refused.response.status]).toEqual([200, 409]);
+    const { errors } = (await refused.response.json()) as { errors: unknown[] };
+    expect(errors).toMatchObject([{ extensions: { code: 'conflict', context: { quota: 'sockets_per_user', limit: 3 } } }]);
+    expect((await small.graphql('{ viewer { id } }', {}, { as: 'admin' })).status).toBe(200);
+    const other = await stream('member');
+    expect(other.response.status).toBe(200);
 
-      first.end();
-      const again = openSocket(small, path, { headers: bearer('owner') });
-      const isReady = (socket: typeof again) =>
-        socket
-          .until(({ type }) => type === 'ready')
-          .then(
-            () => true,
-            () => false,
-          );
-      let isOpen = await isReady(again);
-      while (!isOpen) isOpen = await isReady(openSocket(small, path, { headers: bearer('owner') }));
-      expect((await stream('owner')).response.status).toBe(409);
-      other.end();
-    } finally {
-      await small.close();
-    }
+    first.end();
+    await expect.poll(() => isReady(open())).toBe(true);
+    expect((await stream('admin')).response.status).toBe(409);
+    other.end();
   });
 });

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
 import WebSocket from 'ws';
 import { SocketConnection } from '../../src/transport/sockets/connection.ts';
 import { ServerSocket } from '../../src/transport/sockets/socket.ts';
@@ -16,6 +16,7 @@ beforeAll(async () => {
   app = await startApp({ RATE_LIMIT_USER: '1000000000', RATE_LIMIT_ANONYMOUS: '1000000000', LOG_LEVEL: 'error' });
 });
 afterAll(() => app.close());
+afterEach(() => void vi.useRealTimers());
 
 const say = (feed: FeedSocket, message: unknown) => feed.socket.send(typeof message === 'string' ? message : JSON.stringify(message));
 const subscription = () => ({
@@ -42,6 +43,8 @@ async function expectAlive(): Promise<void> {
 /** A frame of one byte. */
 const TINY = Buffer.from([0x81, 0x81, 0, 0, 0, 0, 0x78]);
 const READ_BYTES = 64 * 1024;
+/** More than two reads bring. */
+const COUNT = 20_000;
 
 it('a peer that sends too many messages at once has to wait, and each of them is handled', async () => {
   const feed = await open();
@@ -61,8 +64,8 @@ it('a peer that sends too many messages at once has to wait, and each of them is
     all += 1;
     handled.set(iteration, (handled.get(iteration) ?? 0) + 1);
   });
-  stream.write(Buffer.concat(Array.from({ length: 30_000 }, () => TINY)));
-  await expect.poll(() => all).toBe(30_000);
+  stream.write(Buffer.concat(Array.from({ length: COUNT }, () => TINY)));
+  await expect.poll(() => all).toBe(COUNT);
   clearImmediate(timer);
   receive.mockRestore();
   // The thousand are exceeded in the middle of a read, which is handled still.
@@ -145,10 +148,10 @@ it.each<[string, { code: number; reason?: string }, (feed: FeedSocket) => void]>
   ],
   ['70 KB', { code: 1009 }, (feed) => say(feed, { id: '1', type: 'subscribe', payload: { query: `{ ${'a'.repeat(70_000)} }` } })],
   [
-    '100,000 fragments',
+    '10,000 fragments',
     { code: 1008 },
     (feed) => {
-      for (let index = 0; index < 100_000 && feed.socket.readyState === WebSocket.OPEN; index += 1) feed.socket.send('a', { fin: false });
+      for (let index = 0; index < 10_000 && feed.socket.readyState === WebSocket.OPEN; index += 1) feed.socket.send('a', { fin: false });
     },
   ],
   [
@@ -201,9 +204,15 @@ it.each([undefined, {}, { headers: { authorization: 'Bearer x' } }, { apiKey: 'x
 );
 
 it('closes a socket that never says who it is with 4408, and one of another protocol with 4406', async () => {
-  const silent = await open(false);
   const other = openSocket(app, '/graphql', { protocol: 'graphql-ws', headers: { authorization: `Bearer ${app.demo.users.owner.token}` } });
   expect(await other.closed).toMatchObject({ code: 4406 });
+  vi.useFakeTimers({ toFake: ['setTimeout'] });
+  const silent = await open(false);
+  await vi.advanceTimersByTimeAsync(4_999);
+  silent.socket.ping();
+  await new Promise((resolve) => silent.socket.once('pong', resolve));
+  expect(silent.socket.readyState).toBe(WebSocket.OPEN);
+  await vi.advanceTimersByTimeAsync(1);
   expect(await silent.closed).toEqual({ code: 4408, reason: 'connection_init_timeout' });
 });
 

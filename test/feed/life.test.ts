@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
 import { isPostgres, startApp, type TestApp } from '../support/app.ts';
 import { passSeconds } from '../support/clock.ts';
@@ -20,16 +19,16 @@ async function openGraphql(token: string) {
   const say = (message: unknown) => feed.socket.send(JSON.stringify(message));
   feed.socket.on('open', () => say({ type: 'connection_init', payload: { authorization: `Bearer ${token}` } }));
   await feed.until(({ type }) => type === 'connection_ack');
-  const query = `subscription ($o: ID!, $p: ID!, $after: Int) {
-    notificationFeed(organizationId: $o, projectId: $p, after: $after) {
+  const query = `subscription ($o: ID!, $p: ID!) {
+    notificationFeed(organizationId: $o, projectId: $p) {
       ... on FeedReady { type sequence unreadCount }
       ... on NotificationAdded { type sequence notification { id title read } }
       ... on NotificationsRead { type unreadCount notificationIds readThrough }
       ... on FeedGap { type from to }
     }
   }`;
-  const subscribe = (id: string, after?: number) =>
-    say({ id, type: 'subscribe', payload: { query, variables: { o: app.demo.organization_id, p: app.demo.project_id, after } } });
+  const subscribe = (id: string, projectId = app.demo.project_id) =>
+    say({ id, type: 'subscribe', payload: { query, variables: { o: app.demo.organization_id, p: projectId } } });
   return { ...feed, say, subscribe };
 }
 
@@ -39,16 +38,17 @@ const signFor = async (user: 'owner' | 'member' | 'viewer', seconds: number) =>
 it('tells an insert that nobody announced within 1.5 s', async () => {
   const feed = openPlainFeed(app);
   await feed.until(isReady);
-  const delays: number[] = [];
+  let fastest = Number.POSITIVE_INFINITY;
   // The fastest counts: at another time the machine may be busy.
   for (const title of ['by another program', 'by it once more', 'and again']) {
     const began = Date.now();
     await app.app.database.$executeRaw`
       INSERT INTO notifications (project_id, kind, severity, title) VALUES (${app.demo.project_id}::uuid, 'test.sql', 'info', ${title})`;
     await feed.until((frame) => frame.notification?.title === title);
-    delays.push(Date.now() - began);
+    fastest = Math.min(fastest, Date.now() - began);
+    if (fastest < 1_500) break;
   }
-  expect(Math.min(...delays)).toBeLessThan(1_500);
+  expect(fastest).toBeLessThan(1_500);
   feed.socket.terminate();
 });
 
@@ -122,89 +122,90 @@ it('closes when the session expires, and not when it was renewed in time', async
   renewed.socket.terminate();
 });
 
-it('closes the socket of who has left the organization, although the project still lists them', async () => {
-  const { organizationMember } = app.app.database;
-  const organizationId_userId = { organizationId: app.demo.organization_id, userId: app.demo.users.member.id };
-  const feed = openPlainFeed(app, { as: 'member' });
-  await feed.until(isReady);
-  await organizationMember.delete({ where: { organizationId_userId } });
-  try {
-    expect(await feed.closed).toEqual({ code: 4403, reason: 'access_lost' });
-  } finally {
-    await organizationMember.create({ data: { ...organizationId_userId, role: 'member' } });
-  }
-});
+/** A user of their own, who is a member of the organization and a viewer of the main project. */
+async function addMember(name: string): Promise<{ id: string; token: string }> {
+  const { user, organizationMember, projectMember } = app.app.database;
+  const { id } = await user.create({ data: { email: `${name}@acme.example`, name } });
+  await organizationMember.create({ data: { organizationId: app.demo.organization_id, userId: id, role: 'member' } });
+  await projectMember.create({ data: { projectId: app.demo.project_id, userId: id, role: 'viewer' } });
+  return { id, token: (await app.app.tokens.local?.sign(id, 3600)) ?? '' };
+}
 
-it.each([
-  [
-    'a member who is removed',
-    'member',
-    () => app.app.database.projectMember.deleteMany({ where: { projectId: app.demo.project_id, userId: app.demo.users.member.id } }),
-  ],
-  [
-    'a user who is disabled',
-    'viewer',
-    () => app.app.database.user.update({ where: { id: app.demo.users.viewer.id }, data: { disabledAt: new Date() } }),
-  ],
-  [
-    'a key that is revoked',
-    'key',
-    () =>
-      app.app.database.apiKey.updateMany({
-        where: { secretHash: Uint8Array.from(createHash('sha256').update(app.demo.users.owner.api_key).digest()) },
-        data: { revoked: new Date() },
-      }),
-  ],
-])('closes the socket of %s soon, and tells nothing after that', async (_case, who, lose) => {
-  const token = who === 'key' ? app.demo.users.owner.api_key : (app.demo.users[who as 'member' | 'viewer'].token ?? '');
-  const graphql = await openGraphql(token);
-  graphql.subscribe('feed');
-  const plain = openSocket(app, `${app.projectPath}/notifications/ws`, { headers: { authorization: `Bearer ${token}` } });
-  await Promise.all([plain.until(isReady), graphql.until(({ type }) => type === 'next')]);
-  const began = Date.now();
-  await lose();
-  expect(await Promise.all([plain.closed, graphql.closed])).toEqual([
-    { code: 4403, reason: 'access_lost' },
-    { code: 4403, reason: 'access_lost' },
-  ]);
-  // How soon is measured by revocation.test, which runs alone.
-  expect(Date.now() - began).toBeLessThan(30_000);
-  const told = plain.frames.length + graphql.frames.length;
-  await app.app.database.$executeRaw`
-    INSERT INTO notifications (project_id, kind, severity, title) VALUES (${app.demo.project_id}::uuid, 'test.sql', 'info', 'not for them')`;
-  await sleep(1_500);
-  expect(plain.frames.length + graphql.frames.length).toBe(told);
-});
-
-it('closes the sockets of keys that have expired, or have been deleted', async () => {
-  const { apiKey } = app.app.database;
-  const open = async () => {
+it('closes the sockets of who loses their access soon, and tells them nothing after that', async () => {
+  const { apiKey, organization, organizationMember, project, projectMember, user } = app.app.database;
+  const { organization_id: organizationId, project_id: projectId, empty_project_id: movedId, users } = app.demo;
+  const makeKey = async () => {
     const { json } = await app.graphql('mutation { createApiKey(input: { name: "to be lost" }) { key apiKey { id } } }');
-    const { key, apiKey: created } = json.data.createApiKey;
-    const feed = openSocket(app, `${app.projectPath}/notifications/ws`, { headers: { authorization: `Bearer ${key}` } });
-    await feed.until(isReady);
-    return { ...feed, where: { id: created.id } };
+    return { token: json.data.createApiKey.key as string, where: { id: json.data.createApiKey.apiKey.id as string } };
   };
-  const [expiring, deleted] = [await open(), await open()];
-  await apiKey.update({ where: expiring.where, data: { expires: new Date() } });
-  await apiKey.delete({ where: deleted.where });
-  const lost = { code: 4403, reason: 'access_lost' };
-  expect(await Promise.all([expiring.closed, deleted.closed])).toEqual([lost, lost]);
-});
-
-it('closes the socket of a project that has moved to another organization, even one of its user', async () => {
-  const { organization, organizationMember, project } = app.app.database;
-  const { id } = await organization.create({ data: { name: 'Another', currency: 'EUR' } });
-  await organizationMember.create({ data: { organizationId: id, userId: app.demo.users.owner.id, role: 'owner' } });
-  const feed = openPlainFeed(app);
-  await feed.until(isReady);
-  const move = (organizationId: string) => project.update({ where: { id: app.demo.project_id }, data: { organizationId } });
-  await move(id);
+  const another = await organization.create({ data: { name: 'Another', currency: 'EUR' } });
+  await organizationMember.create({ data: { organizationId: another.id, userId: users.owner.id, role: 'owner' } });
+  const move = (to: string) => project.update({ where: { id: movedId }, data: { organizationId: to } });
+  const [leaving, removed, disabled] = [await addMember('leaving'), await addMember('removed'), await addMember('disabled')];
+  const [revoked, expiring, deleted] = [await makeKey(), await makeKey(), await makeKey()];
+  const ways: ReadonlyArray<{ what: string; token: string; projectId?: string; lose: () => Promise<unknown> }> = [
+    {
+      what: 'who has left the organization, although the project still lists them',
+      token: leaving.token,
+      lose: () => organizationMember.delete({ where: { organizationId_userId: { organizationId, userId: leaving.id } } }),
+    },
+    {
+      what: 'a member who is removed',
+      token: removed.token,
+      lose: () => projectMember.deleteMany({ where: { projectId, userId: removed.id } }),
+    },
+    {
+      what: 'a user who is disabled',
+      token: disabled.token,
+      lose: () => user.update({ where: { id: disabled.id }, data: { disabledAt: new Date() } }),
+    },
+    {
+      what: 'a key that is revoked',
+      token: revoked.token,
+      lose: () => apiKey.update({ where: revoked.where, data: { revoked: new Date() } }),
+    },
+    {
+      what: 'a key that has expired',
+      token: expiring.token,
+      lose: () => apiKey.update({ where: expiring.where, data: { expires: new Date() } }),
+    },
+    { what: 'a key that was deleted', token: deleted.token, lose: () => apiKey.delete({ where: deleted.where }) },
+    {
+      what: 'a project that has moved to another organization, even one of its user',
+      token: users.owner.token ?? '',
+      projectId: movedId,
+      lose: () => move(another.id),
+    },
+  ];
+  const open = async (token: string, at: string) => {
+    const graphql = await openGraphql(token);
+    graphql.subscribe('feed', at);
+    const headers = { authorization: `Bearer ${token}` };
+    const plain = openSocket(app, `/v1/organizations/${organizationId}/projects/${at}/notifications/ws`, { headers });
+    await Promise.all([plain.until(isReady), graphql.until(({ type }) => type === 'next')]);
+    return [plain, graphql];
+  };
+  const opened = await Promise.all(ways.map(({ token, projectId: at = projectId }) => open(token, at)));
+  const other = openPlainFeed(app);
+  await other.until(isReady);
+  const countTold = () => opened.map((sockets) => sockets.map(({ frames }) => frames.length));
+  const began = Date.now();
+  for (const { lose } of ways) await lose();
   try {
-    expect(await feed.closed).toEqual({ code: 4403, reason: 'access_lost' });
+    for (const [index, { what }] of ways.entries())
+      for (const { closed } of opened[index] ?? []) expect(await closed, what).toEqual({ code: 4403, reason: 'access_lost' });
+    // How soon is measured by revocation.test, which runs alone.
+    expect(Date.now() - began).toBeLessThan(30_000);
+    const told = countTold();
+    for (const id of [projectId, movedId])
+      await app.app.database.$executeRaw`
+        INSERT INTO notifications (project_id, kind, severity, title) VALUES (${id}::uuid, 'test.sql', 'info', 'not for them')`;
+    await other.until((frame) => frame.notification?.title === 'not for them');
+    expect(countTold()).toEqual(told);
   } finally {
-    await move(app.demo.organization_id);
+    await move(organizationId);
   }
+  other.socket.terminate();
 });
 
 it('tells a gap for what retention has removed, and keeps the unread counts right', async () => {
@@ -256,7 +257,7 @@ it('sends its sockets away when it stops, over the drain window if other replica
   // The embedded database has one process, so there is nowhere else to go: nobody waits for the window.
   const stopping = await startApp({ RATE_LIMIT_USER: '100000000', DRAIN_SECONDS: isPostgres ? '2' : '60' });
   const feeds = await Promise.all(
-    Array.from({ length: 40 }, async () => {
+    Array.from({ length: isPostgres ? 40 : 5 }, async () => {
       const { path, ticket } = await takeTicket(stopping);
       const feed = openSocket(stopping, `${path}?ticket=${ticket}`);
       await feed.until(isReady);

@@ -1,6 +1,7 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import { PGlite } from '@electric-sql/pglite';
 import pg from 'pg';
@@ -27,7 +28,7 @@ async function prepareSnapshot(project: TestProject) {
   setFlagsFromString('--liftoff-only');
   const folder = mkdtempSync(join(tmpdir(), 'portico-test-'));
   const lifecycle = new Lifecycle();
-  const embedded = await PGlite.create('memory://');
+  const embedded = await PGlite.create(copyMigrated(join(folder, 'database')));
   const { database } = await openDatabase({ dataDir: folder, database: null }, lifecycle, { openEmbedded: async () => embedded });
   await seedDemo(database);
   await slim(embedded);
@@ -37,6 +38,14 @@ async function prepareSnapshot(project: TestProject) {
   writeFileSync(snapshot, Buffer.from(await dump.arrayBuffer()));
   project.provide('origin', { snapshot });
   return async () => rmSync(folder, { recursive: true, force: true });
+}
+
+/** Copies the empty, migrated database that the build has made, which takes a tenth of the time of making one; its path. */
+function copyMigrated(path: string): string {
+  const migrated = fileURLToPath(new URL('../../dist/current/database', import.meta.url));
+  if (!existsSync(migrated)) return 'memory://';
+  cpSync(realpathSync(migrated), path, { recursive: true });
+  return path;
 }
 
 /** Shrinks the dump that every test app loads: drops unused databases and leaves no write-ahead log to replay. */

@@ -22,11 +22,17 @@ interface Wire {
 export async function openWire(baseUrl: string, { allowHalfOpen = false } = {}): Promise<Wire> {
   const { hostname, port } = new URL(baseUrl);
   const socket = connect({ port: Number(port), host: hostname, allowHalfOpen });
-  let received = Buffer.alloc(0);
+  /** The bytes of the response that has not arrived completely. */
+  let rest = Buffer.alloc(0);
+  const responses: WireResponse[] = [];
   let isClosed = false;
   let wake = () => {};
   socket.on('data', (chunk: Buffer) => {
-    received = Buffer.concat([received, chunk]);
+    rest = Buffer.concat([rest, chunk]);
+    for (let next = readResponse(rest); next; next = readResponse(rest)) {
+      responses.push(next.response);
+      rest = rest.subarray(next.length);
+    }
     wake();
   });
   // A server that closes during a write resets the connection; 'close' handles that.
@@ -43,27 +49,23 @@ export async function openWire(baseUrl: string, { allowHalfOpen = false } = {}):
     socket,
     write: (data) => void socket.write(data),
     async receive(count) {
-      await until(() => readResponses(received).length >= count);
-      return readResponses(received);
+      await until(() => responses.length >= count);
+      return [...responses];
     },
     closed: () => until(() => false),
   };
 }
 
-/** The complete responses in the bytes. Portico's responses all carry a Content-Length. */
-function readResponses(bytes: Buffer): WireResponse[] {
-  const responses: WireResponse[] = [];
-  for (let rest = bytes; ; ) {
-    const end = rest.indexOf('\r\n\r\n');
-    if (end < 0) return responses;
-    const [statusLine = '', ...lines] = rest.subarray(0, end).toString('latin1').split('\r\n');
-    const headers = Object.fromEntries(
-      lines.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 1).trim()]),
-    );
-    const length = Number(headers['content-length'] ?? 0);
-    const body = rest.subarray(end + 4, end + 4 + length);
-    if (body.length < length) return responses;
-    responses.push({ status: Number(statusLine.split(' ')[1]), headers, body: body.toString('utf8') });
-    rest = rest.subarray(end + 4 + length);
-  }
+/** The first response in the bytes, and its length; null if it is not complete. Portico's responses all carry a Content-Length. */
+function readResponse(bytes: Buffer): { response: WireResponse; length: number } | null {
+  const end = bytes.indexOf('\r\n\r\n');
+  if (end < 0) return null;
+  const [statusLine = '', ...lines] = bytes.subarray(0, end).toString('latin1').split('\r\n');
+  const headers = Object.fromEntries(
+    lines.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 1).trim()]),
+  );
+  const length = end + 4 + Number(headers['content-length'] ?? 0);
+  if (bytes.length < length) return null;
+  const body = bytes.subarray(end + 4, length).toString('utf8');
+  return { response: { status: Number(statusLine.split(' ')[1]), headers, body }, length };
 }
