@@ -11,7 +11,9 @@ import { short, table } from './table.mjs';
 
 const TIMES = 5;
 const TIMES_EMBEDDED = 3;
-const IDLE_MS = 5_000;
+const AFTER_START_MS = 5_000;
+/** V8 returns the memory that the start needed once the process has been idle for some forty seconds. */
+const IDLE_MS = 60_000;
 
 /** @param {Parameters<typeof start>[1]} options @param {() => Promise<{path: string, token: string}>} describe */
 async function timeStart(options, describe) {
@@ -31,13 +33,16 @@ export async function measureStarts(bench) {
   const token = await key.tokenOf(1);
   const overview = { path: `/v1/organizations/${idOf('organization', 1)}/projects/${idOf('project', 2)}/compute/overview`, token };
   const times = { postgres: /** @type {number[]} */ ([]), first: /** @type {number[]} */ ([]), second: /** @type {number[]} */ ([]) };
-  const idle = [];
+  let idle = NaN;
+  let started = NaN;
   for (let time = 0; time < TIMES; time += 1) {
     const { ms, server } = await timeStart({ databaseUrl, key }, async () => overview);
     times.postgres.push(ms);
-    if (time < 3) {
-      await sleep(IDLE_MS);
-      idle.push(memoryOf(server.pid));
+    if (time === 0) {
+      await sleep(AFTER_START_MS);
+      started = memoryOf(server.pid);
+      await sleep(IDLE_MS - AFTER_START_MS);
+      idle = memoryOf(server.pid);
     }
     await server.stop();
   }
@@ -64,15 +69,16 @@ export async function measureStarts(bench) {
     { what: 'start on PostgreSQL, to the first response', figure: median(times.postgres) / 1000, bound: 1, unit: ' s' },
     { what: 'embedded, second start', figure: median(times.second) / 1000, bound: 2.5, unit: ' s' },
     { what: 'embedded, first start with the demo', figure: median(times.first) / 1000, bound: 6, unit: ' s' },
-    { what: 'RSS idle on PostgreSQL', figure: median(idle), bound: 130, unit: ' MiB' },
+    { what: 'RSS idle on PostgreSQL', figure: idle, bound: 130, unit: ' MiB' },
   ];
   const { fresh, warm } = await measureFresh(bench);
   return {
     title: 'Start',
     text: table(
-      ['what', 'median'],
+      ['what', 'figure'],
       [
         ...claims.map(({ what, figure, unit }) => [what, short(figure) + unit]),
+        ['RSS on PostgreSQL, five seconds after the start', `${short(started)} MiB`],
         ['p99 of the first 1,000 requests to a fresh replica, 300 a second', `${short(fresh)} ms`],
         ['p99 of 1,000 to one that is warm', `${short(warm)} ms`],
       ],
