@@ -130,46 +130,50 @@ describe.each(databases)('on $kind', ({ server: host }) => {
     const id = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\n$/;
     const made = { code: 0, out: expect.stringMatching(id), err: '' };
 
-    testOnce('users, an organization, a project and members, each printed as its id alone', async () => {
-      const subject = '0192a0b0-0000-7000-8000-000000000001';
-      expect(await portico('user', 'add', 'first@new.example', '--name', 'First')).toEqual(made);
-      expect(await portico('user', 'add', 'second@new.example', '--name', 'Second', '--id', subject)).toEqual({
-        code: 0,
-        out: `${subject}\n`,
-        err: '',
-      });
-      const organization = await portico('organization', 'add', 'New', '--owner', 'first@new.example', '--currency', 'SEK');
-      expect(organization).toEqual(made);
-      const project = await portico('project', 'add', 'Shop', '--organization', organization.out.trim());
-      expect(project).toEqual(made);
-      const member = ['member', 'add', 'second@new.example', '--organization', organization.out.trim()];
-      expect(await portico(...member, '--project', project.out.trim(), '--role', 'viewer')).toEqual({
-        code: 0,
-        out: 'second@new.example is viewer of the project.\n',
-        err: '',
-      });
-      expect((await portico(...member, '--project', project.out.trim(), '--role', 'admin')).out).toBe(
-        'second@new.example is admin of the project.\n',
-      );
-      const keys = [
-        await portico('api-key', 'first@new.example', '--name', 'k'),
-        await portico('api-key', 'second@new.example', '--name', 'k'),
-      ];
-      server ??= await start(checkout, env);
-      const query = '{ viewer { organizations { nodes { name role projects { nodes { name role } } } } } }';
-      for (const [index, [organizationRole, projectRole]] of [
-        ['owner', 'admin'],
-        ['member', 'admin'],
-      ].entries()) {
-        const response = await ask(keys[index]?.out.trim() ?? '', query);
-        const projects = { nodes: [{ name: 'Shop', role: projectRole }] };
-        expect(response.data.viewer.organizations.nodes).toEqual([{ name: 'New', role: organizationRole, projects }]);
-      }
-      if (!env.DATABASE_URL) {
-        await server.kill();
-        server = null;
-      }
-    }, 240_000);
+    testOnce(
+      'users, an organization, a project and members, each printed as its id alone',
+      async () => {
+        const subject = '0192a0b0-0000-7000-8000-000000000001';
+        expect(await portico('user', 'add', 'first@new.example', '--name', 'First')).toEqual(made);
+        expect(await portico('user', 'add', 'second@new.example', '--name', 'Second', '--id', subject)).toEqual({
+          code: 0,
+          out: `${subject}\n`,
+          err: '',
+        });
+        const organization = await portico('organization', 'add', 'New', '--owner', 'first@new.example', '--currency', 'SEK');
+        expect(organization).toEqual(made);
+        const project = await portico('project', 'add', 'Shop', '--organization', organization.out.trim());
+        expect(project).toEqual(made);
+        const member = ['member', 'add', 'second@new.example', '--organization', organization.out.trim()];
+        expect(await portico(...member, '--project', project.out.trim(), '--role', 'viewer')).toEqual({
+          code: 0,
+          out: 'second@new.example is viewer of the project.\n',
+          err: '',
+        });
+        expect((await portico(...member, '--project', project.out.trim(), '--role', 'admin')).out).toBe(
+          'second@new.example is admin of the project.\n',
+        );
+        const keys = [
+          await portico('api-key', 'first@new.example', '--name', 'k'),
+          await portico('api-key', 'second@new.example', '--name', 'k'),
+        ];
+        server ??= await start(checkout, env);
+        const query = '{ viewer { organizations { nodes { name role projects { nodes { name role } } } } } }';
+        for (const [index, [organizationRole, projectRole]] of [
+          ['owner', 'admin'],
+          ['member', 'admin'],
+        ].entries()) {
+          const response = await ask(keys[index]?.out.trim() ?? '', query);
+          const projects = { nodes: [{ name: 'Shop', role: projectRole }] };
+          expect(response.data.viewer.organizations.nodes).toEqual([{ name: 'New', role: organizationRole, projects }]);
+        }
+        if (!env.DATABASE_URL) {
+          await server.kill();
+          server = null;
+        }
+      },
+      240_000,
+    );
 
     testOnce.each([
       [['user', 'add', 'owner@acme.example', '--name', 'Twin'], 'There is a user with this e-mail address or id already.'],
