@@ -5,13 +5,26 @@ import { parseUuid } from '../src/kernel/uuid.ts';
 import { schema } from '../src/schema.ts';
 import { isPostgres, startApp, type TestApp, type TestResponse } from './support/app.ts';
 import { withoutLinks } from './support/links.ts';
-import { type Case, codeOf, type Inventory, listCases, type Numbered, send, takeInventory, targetsOf } from './support/matrix.ts';
+import {
+  type Case,
+  codeOf,
+  type Inventory,
+  isMember,
+  listCases,
+  type Numbered,
+  needsSession,
+  roleOf,
+  send,
+  takeInventory,
+  targetsOf,
+} from './support/matrix.ts';
 import { graphqlOperations, type Operation, routeOperations } from './support/operations.ts';
 import {
   anyUuid,
   type Caller,
   checksums,
   findSecrets,
+  type Place,
   prepareWorld,
   readRows,
   type Target,
@@ -194,17 +207,18 @@ test('the ids of other projects’ notifications mark nothing as read', async ()
   expect(response.json.unread_count).toBeGreaterThan(0);
 });
 
-/** What decides what a caller may do with an operation on a target: the same for callers who must be treated alike. */
-function standingOf({ user, isSession }: Caller, { place }: Target, { descriptions }: Operation): string {
-  const relation = user && place ? (place.roles[user] ?? (place.people.includes(user) ? 'colleague' : 'stranger')) : user;
-  return JSON.stringify([relation, isSession && descriptions.includes('Only for a user session.')]);
+/** What decides what a user may do with an operation on a place: the same for callers who must be treated alike. */
+function standingOf(caller: Caller, target: Target, place: Place, operation: Operation): string {
+  const relation = roleOf(caller, target) ?? (isMember(caller, target, place) ? 'colleague' : 'stranger');
+  return `${relation} ${caller.isSession && needsSession(operation)}`;
 }
 
 /** Whether the caller is the one of those treated alike who sends the operation to a target; each is for some of the operations. */
 function isSender(caller: Caller, target: Target, { operation, number }: Numbered): boolean {
-  if (isPostgres || !caller.user || !target.place || operation.scope === 'viewer') return true;
-  const standing = standingOf(caller, target, operation);
-  const peers = world.callers.filter((other) => other.user && standingOf(other, target, operation) === standing);
+  const { place } = target;
+  if (isPostgres || !caller.user || !place || operation.scope === 'viewer') return true;
+  const standing = standingOf(caller, target, place, operation);
+  const peers = world.callers.filter((other) => other.user && standingOf(other, target, place, operation) === standing);
   return peers[number % peers.length] === caller;
 }
 

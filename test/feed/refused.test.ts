@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
 import { startApp, type TestApp } from '../support/app.ts';
-import { openStuck, query, subscribe, variables } from '../support/stuck.ts';
+import { manyObjects, openStuck, query, subscribe } from '../support/stuck.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -32,7 +32,7 @@ it('a message that waits for an operation to finish is counted as what waits for
   socket.say(subscribe(1, { query }));
   await socket.expectSent(1);
   socket.say({ type: 'complete', id: '1' });
-  const next = subscribe(1, { query, variables });
+  const next = subscribe(1, { query, variables: manyObjects });
   socket.say(next);
   await expect.poll(readUnread).toBe(before + JSON.stringify(next).length * 20);
   socket.say({ type: 'complete', id: '1' });

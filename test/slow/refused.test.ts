@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
 import { collectGarbage } from '../../src/platform/garbage.ts';
 import { startApp, type TestApp } from '../support/app.ts';
-import { openStuck, query, subscribe, variables } from '../support/stuck.ts';
+import { manyObjects, openStuck, query, subscribe } from '../support/stuck.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -24,7 +24,7 @@ it('operations that are refused keep nothing of what they were asked with', asyn
   await socket.expectSent(51);
   const before = await measureHeap();
   for (let id = 51; id < 51 + LARGE; id += 1) {
-    socket.say(subscribe(id, { query, variables }));
+    socket.say(subscribe(id, { query, variables: manyObjects }));
     await socket.expectSent(id + 1);
   }
   // They would be 15 MiB.
@@ -38,7 +38,7 @@ it('operations whose results wait to be sent do not either', async () => {
   await socket.expectSent(1);
   const before = await measureHeap();
   for (let id = 1; id <= LARGE; id += 1) {
-    socket.say(subscribe(id, { query, variables }));
+    socket.say(subscribe(id, { query, variables: manyObjects }));
     await socket.expectSent(id + 1);
   }
   // They would be 15 MiB.

@@ -208,9 +208,12 @@ function fillIds(operation: Operation, target: Target, resourceId: string | unde
 
 const rank: Readonly<Record<ProjectRole, number>> = { viewer: 0, member: 1, admin: 2 };
 
-function roleOf({ user }: Caller, { place }: Target): ProjectRole | undefined {
+export function roleOf({ user }: Caller, { place }: Target): ProjectRole | undefined {
   return (user && place?.roles[user]) || undefined;
 }
+
+/** Whether an API key is refused. */
+export const needsSession = ({ descriptions }: Operation): boolean => descriptions.includes('Only for a user session.');
 
 /** Derives the outcome from the descriptions of the schema, in the order in which the gateway makes its checks. */
 function predictOutcome(
@@ -221,7 +224,6 @@ function predictOutcome(
 ): Case['expected'] {
   const { descriptions, scope, isMutation } = operation;
   const variable = resourceOf(operation);
-  const needsSession = descriptions.includes('Only for a user session.');
   const isForSockets = descriptions.includes('On a WebSocket');
   const isConsole = values.target === 'console';
   if (!caller.user) return isPublic(caller, operation) ? 'granted' : 'not_authenticated';
@@ -230,9 +232,9 @@ function predictOutcome(
   if (scope === 'organization' && !places.some((place) => isMember(caller, target, place))) return 'not_found';
   if (resource?.isMalformed && variable && !isLocator(variable)) return 'validation_failed';
   if (isForSockets) return 'invalid_request';
-  if (scope === 'viewer' && needsSession && !caller.isSession) return 'session_required';
+  if (scope === 'viewer' && needsSession(operation) && !caller.isSession) return 'session_required';
   if (variable && resource && !resource.isThere && (isLocator(variable) || isConsole)) return 'not_found';
-  if (needsSession && !caller.isSession) return 'session_required';
+  if (needsSession(operation) && !caller.isSession) return 'session_required';
   const [, own, others] = /Needs the role `(\w+)`(?:[^.]* `(\w+)` for others)?/.exec(descriptions) ?? [];
   const needed = (resource?.isOthers && others) || own || (isConsole && 'member') || 'viewer';
   return isMutation && role && rank[role] < rank[needed as ProjectRole] ? 'permission_denied' : 'granted';
@@ -244,7 +246,7 @@ function isPublic(caller: Caller, { route, scope, isMutation }: Operation): bool
 }
 
 /** Whether the caller is a member of the target's organization, regardless of the project. */
-function isMember({ user }: Caller, { organizationId }: Target, place: Place): boolean {
+export function isMember({ user }: Caller, { organizationId }: Target, place: Place): boolean {
   return place.organizationId === organizationId && user !== null && place.people.includes(user);
 }
 

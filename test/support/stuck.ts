@@ -18,6 +18,7 @@ export async function openStuck(app: TestApp): Promise<RawSocket & { expectSent(
 
 export const subscribe = (id: number, payload: object) => ({ type: 'subscribe', id: String(id), payload });
 
-/** An operation whose variables take many times their text. */
+/** The document of an operation, which uses no variables. */
 export const query = '{ viewer { id } }';
-export const variables = { a: Array.from({ length: 20_000 }, () => ({})) };
+/** Variables that take many times their text in memory. */
+export const manyObjects = { a: Array.from({ length: 20_000 }, () => ({})) };

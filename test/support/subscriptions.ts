@@ -1,12 +1,12 @@
 import type { TestApp } from './app.ts';
 import { openSocket } from './feed.ts';
 
-/** The variables of those documents. */
-export const projectOf = ({ demo }: TestApp) => ({ o: demo.organization_id, p: demo.project_id });
-
 /** A document of a subscription to the demo's main project, with so many blanks at its end. */
 export const documentOf = (name: string, characters: number) =>
   `subscription ${name}($o: ID!, $p: ID!) { notificationFeed(organizationId: $o, projectId: $p) { __typename } }${' '.repeat(characters)}`;
+
+/** The variables of these documents. */
+export const projectOf = ({ demo }: TestApp) => ({ o: demo.organization_id, p: demo.project_id });
 
 /** A socket that is acknowledged; `subscribe` resolves with the type of the first event, or with the errors. */
 export async function openGraphqlSocket(app: TestApp, as: 'owner' | 'viewer' = 'owner') {

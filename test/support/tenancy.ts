@@ -218,26 +218,15 @@ export async function readRows(world: World): Promise<OwnedRow[]> {
  */
 export function findSecrets(rows: readonly OwnedRow[], isVisible: (row: OwnedRow) => boolean, vocabulary: string): string[] {
   const hidden = new Set<string>();
-  const seen: string[] = [];
+  const seen: string[] = [vocabulary];
   for (const row of rows) {
     if (isVisible(row)) seen.push(JSON.stringify(row.content));
     else collectTexts(row.content, hidden);
   }
   const known = seen.join('\n');
-  const knownIds = new Set([...(known.match(anyUuid) ?? []), ...(vocabulary.match(anyUuid) ?? [])]);
-  const isKnown = (text: string) => (parseUuid(text) ? knownIds.has(text) : known.includes(text) || isIn(vocabulary, text));
+  const knownIds = new Set(known.match(anyUuid));
+  const isKnown = (text: string) => (parseUuid(text) ? knownIds.has(text) : known.includes(text));
   return [...hidden].filter((text) => text.length >= 6 && !inOtherWords.test(text) && !isKnown(text));
-}
-
-/** What was looked for in a vocabulary, which is large and the same for all callers, and whether it is there. */
-const lookedUp = new Map<string, Map<string, boolean>>();
-
-function isIn(vocabulary: string, text: string): boolean {
-  const answers = lookedUp.get(vocabulary) ?? new Map<string, boolean>();
-  lookedUp.set(vocabulary, answers);
-  const answer = answers.get(text) ?? vocabulary.includes(text);
-  answers.set(text, answer);
-  return answer;
 }
 
 /** Matches every id in a text. */
