@@ -179,7 +179,7 @@ class DocumentParts {
   /** The response to rejections that share a status. */
   referRejection(codes: readonly FaultCode[], extraHeaders: readonly string[]): Part {
     const sorted = [...codes].sort();
-    const name = sorted.map(pascal).join('Or') + (extraHeaders.length > 0 ? 'OfDeprecated' : '');
+    const name = [sorted.map(pascal).join('Or'), ...extraHeaders].join('With');
     const bodies = sorted.map((code) => this.#referRejectionBody(code));
     const headers = [...everyResponse, ...extraHeaders, ...sorted.flatMap((code) => headersOf[code] ?? [])];
     this.responses[name] ??= {

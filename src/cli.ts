@@ -231,6 +231,13 @@ consoleCommands
   .description('leave an instance without a console')
   .action((instance: string) => withApp(({ database }) => removeEndpoint(database, instance)));
 
+/** A closed pipe (`| head`) ends the command without an error; a full disk does not, as a new key is printed only once. */
+process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
+  if (code === 'EPIPE') process.exit(0);
+  console.error(`Standard output cannot be written (${code}).`);
+  process.exit(1);
+});
+
 endOnSignals();
 program.parseAsync().catch((failure: unknown) => {
   console.error(failure instanceof ConfigError ? failure.message : (describeFailure(failure) ?? failure));

@@ -12,7 +12,7 @@ import { createApp } from '../src/app.ts';
 import { readConfig } from '../src/config.ts';
 import { Lifecycle } from '../src/kernel/lifecycle.ts';
 import { describeServer } from '../src/platform/address.ts';
-import { type DatabaseWait, logWait, openDatabase, retryUntilDatabaseAnswers } from '../src/platform/database.ts';
+import { type Attempt, type DatabaseWait, logWait, openDatabase, retryUntilDatabaseAnswers } from '../src/platform/database.ts';
 import { toFault } from '../src/platform/errors.ts';
 import { createLogger } from '../src/platform/logger.ts';
 import { LOCK_KEY } from '../src/platform/migrate.ts';
@@ -75,6 +75,30 @@ describe('a start without its database', () => {
       for (const line of logged) expect(line).toMatchObject({ level: 'warn', msg: 'waiting for the database', cause });
       expect(lines.join('')).not.toContain('stack');
       expect(pausing.mock.calls.map(([milliseconds]) => milliseconds)).toEqual(Array(12).fill(500));
+    } finally {
+      vi.useRealTimers();
+      pausing.mockRestore();
+      syncBuiltinESMExports();
+    }
+  });
+
+  it('is given up a minute after its last progress: migrations may take longer before another session holds a table', async () => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+    const pausing = vi.spyOn(timers, 'setTimeout').mockImplementation(async (_milliseconds, value) => value as never);
+    syncBuiltinESMExports();
+    try {
+      let attempts = 0;
+      const work = async ({ onProgress }: Attempt) => {
+        attempts += 1;
+        if (attempts === 1) {
+          vi.advanceTimersByTime(300_000);
+          onProgress();
+        }
+        vi.advanceTimersByTime(10_000);
+        throw refused();
+      };
+      await expect(retryUntilDatabaseAnswers(work, () => {})).rejects.toThrow('ECONNREFUSED');
+      expect(attempts).toBe(7);
     } finally {
       vi.useRealTimers();
       pausing.mockRestore();

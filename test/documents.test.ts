@@ -212,6 +212,25 @@ describe('deprecation', () => {
     expect(operationOf(document(schema, route))).not.toHaveProperty('deprecated');
   });
 
+  it('of a route: refusals have the headers too, and the document tells those with a sunset from those without', async () => {
+    const at = routes.findIndex(({ path }) => path.endsWith('/compute/overview'));
+    const route = routes[at] as Route;
+    const list = routes as Route[];
+    list[at] = { ...route, deprecated: flag };
+    const old = await startApp();
+    list[at] = route;
+    const refused = await old.ask('GET', `${old.projectPath}/compute/overview`, { as: null });
+    await old.close();
+    expect(refused.status).toBe(401);
+    expect(refused.headers).toMatchObject({ deprecation: headers.Deprecation, sunset: headers.Sunset });
+    const { sunset: _, ...open } = flag;
+    const other = { ...route, path: `${route.path}/old`, deprecated: open };
+    const both = [bindRoute(schema, { ...route, deprecated: flag }), bindRoute(schema, other)];
+    const { paths, components } = JSON.parse(JSON.stringify(describeApi(schema, both, examples)));
+    const refusedBy = Object.values<Data>(paths).map((item) => item.get.responses[401].$ref.split('/').at(-1));
+    expect(refusedBy.map((name) => Object.keys(components.responses[name].headers).includes('Sunset'))).toEqual([true, false]);
+  });
+
   it('of a field: the SDL says so, the document says so, and the routes that select it have the headers', () => {
     const text = { type: new GraphQLNonNull(GraphQLString) };
     const thing = new GraphQLObjectType({ name: 'Thing', fields: { fresh: text, stale: { ...text, ...deprecate(flag) } } });

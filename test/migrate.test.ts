@@ -1,16 +1,19 @@
 import { readdirSync } from 'node:fs';
+import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PGlite } from '@electric-sql/pglite';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { toFault } from '../src/platform/errors.ts';
-import { type MigrationConnection, migrate } from '../src/platform/migrate.ts';
+import { LOCK_KEY, type MigrationConnection, migrate } from '../src/platform/migrate.ts';
 import { OperatorError } from '../src/platform/operatorerror.ts';
 import { isPostgres, needPostgres } from './support/app.ts';
 import { databaseUrl, execute } from './support/database.ts';
 
 /** A database used by this file alone, and connections to it. */
 interface Own {
+  /** Of a PostgreSQL. */
+  readonly url: string;
   connect(): Promise<MigrationConnection>;
   remove(): Promise<void>;
 }
@@ -36,7 +39,7 @@ async function createEmbedded(): Promise<Own> {
     runScript: async (sql) => void (await embedded.exec(sql)),
     query: async (sql, values) => (await embedded.query<Record<string, unknown>>(sql, [...values])).rows,
   };
-  return { connect: async () => only, remove: () => embedded.close() };
+  return { url: '', connect: async () => only, remove: () => embedded.close() };
 }
 
 async function createPostgres(): Promise<Own> {
@@ -44,10 +47,12 @@ async function createPostgres(): Promise<Own> {
   const { server, template } = origin;
   const name = `${template}_migrate`;
   await execute(server, `CREATE DATABASE ${name}`);
+  const url = databaseUrl(server, name);
   const clients: pg.Client[] = [];
   return {
+    url,
     async connect() {
-      const client = new pg.Client({ connectionString: databaseUrl(server, name) });
+      const client = new pg.Client({ connectionString: url });
       await client.connect();
       clients.push(client);
       return {
@@ -125,7 +130,7 @@ describe('migrate', () => {
 
   test('of several at once one applies each script, the others wait and find it done', async () => {
     const connections = isPostgres ? await Promise.all(Array.from({ length: 5 }, () => own.connect())) : [connection];
-    const outcomes = await Promise.all(connections.map(migrate));
+    const outcomes = await Promise.all(connections.map((each) => migrate(each)));
     expect(outcomes.flat().sort()).toEqual(names);
     for (const outcome of outcomes) expect(outcome).toEqual(outcome.toSorted());
     expect(await readLedger()).toEqual(applied);
@@ -166,6 +171,23 @@ describe('migrate', () => {
     expect(toFault(await failure).code).toBe('service_unavailable');
     await other.runScript('COMMIT');
     expect(await migrate(connection)).toEqual([locking]);
+  });
+
+  test.runIf(isPostgres)('ends within seconds of the process that has begun it, whatever it waits for', async () => {
+    const [holder, killed] = [await own.connect(), new pg.Client({ connectionString: own.url })];
+    await holder.query('SELECT pg_advisory_lock($1)', [LOCK_KEY]);
+    killed.on('error', () => {});
+    await killed.connect();
+    const run = async (sql: string, values: readonly unknown[] = []) => (await killed.query(sql, [...values])).rows;
+    const migrating = migrate({ runScript: async (sql) => void (await run(sql)), query: run }).catch((reason) => reason);
+    const waiting = `SELECT count(*)::int AS waiting FROM pg_locks
+      WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
+    const countWaiting = async () => (await connection.query(waiting, []))[0]?.waiting;
+    await expect.poll(countWaiting).toBe(1);
+    (killed as unknown as { connection: { stream: Socket } }).connection.stream.destroy();
+    await migrating;
+    await expect.poll(countWaiting, { timeout: 20_000 }).toBe(0);
+    await holder.query('SELECT pg_advisory_unlock($1)', [LOCK_KEY]);
   });
 
   test('gives the lock back, also after a failure', async () => {

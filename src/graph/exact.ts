@@ -17,6 +17,9 @@ import { getOrInsert } from '../kernel/map.ts';
 import { exceedsBytes } from '../kernel/size.ts';
 import { countItems, MAX_LIST_ITEMS, type VariableBindings } from './variables.ts';
 
+/** JavaScript spells a value with at most this many times the bytes that were sent: `1e20,` as `100000000000000000000,`. */
+const MAX_SPELLING = 5;
+
 /**
  * The values of variables, or of a body whose fields are named like them. A value of a JSON scalar keeps the text that was
  * sent if JavaScript would serialize it differently; elsewhere a number is what JavaScript parses. Only the text of such a value
@@ -59,7 +62,7 @@ function keepTextsOf(type: GraphQLInputType, value: unknown, part: JsonPart | un
   const nullable = getNullableType(type);
   if (isScalarType(nullable)) {
     const { keptBytes } = nullable.extensions as { keptBytes?: number };
-    const isKept = keptBytes !== undefined && !exceedsDepth(value, MAX_JSON_DEPTH) && !exceedsBytes(value, keptBytes);
+    const isKept = keptBytes !== undefined && !exceedsDepth(value, MAX_JSON_DEPTH) && !exceedsBytes(value, keptBytes * MAX_SPELLING);
     return isKept ? withExactText(value, part) : value;
   }
   if (!keepsText(nullable)) return value;

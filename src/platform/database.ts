@@ -149,7 +149,7 @@ async function openPool(
   limitDriverReads();
   const server = describeServer(new URL(url));
   const report = (wait: DatabaseWait) => onWait({ ...wait, server });
-  const session = await retryUntilDatabaseAnswers((reportSilence) => migratePostgres(url, reportSilence), report);
+  const session = await retryUntilDatabaseAnswers((attempt) => migratePostgres(url, attempt), report);
   const pool = new Pool({ url, size: poolSize, log, session });
   lifecycle.onClose(() => pool.end());
   return pool;
@@ -174,15 +174,23 @@ export function logWait(log: Logger): (wait: DatabaseWait) => void {
     log.warn({ server: server ?? undefined, cause, seconds_left: secondsLeft }, 'waiting for the database');
 }
 
+/** What an attempt to reach the database may tell before it ends. */
+export interface Attempt {
+  /** The database does not answer, though nothing has failed yet. */
+  readonly onSilence: () => void;
+  /** A part of the work is done, and need not be done again: the minute begins anew. */
+  readonly onProgress: () => void;
+}
+
 /**
- * Retries `work` while the database is out of reach, for at most a minute; then throws its last error. A rejection is thrown at once.
- * Reports the wait when it begins, and then every ten seconds; `work` may report one that has not failed yet.
+ * Retries `work` while the database is out of reach, until it has made no progress for a minute; then throws its last error. A rejection
+ * is thrown at once. Reports the wait when it begins, and then every ten seconds.
  */
 export async function retryUntilDatabaseAnswers<Result>(
-  work: (reportSilence: () => void) => Promise<Result>,
+  work: (attempt: Attempt) => Promise<Result>,
   report: (wait: DatabaseWait) => void,
 ): Promise<Result> {
-  const deadline = performance.now() + START_TIMEOUT_MS;
+  let deadline = performance.now() + START_TIMEOUT_MS;
   let reportedAt = Number.NEGATIVE_INFINITY;
   const reportSometimes = (cause: string) => {
     const now = performance.now();
@@ -190,9 +198,15 @@ export async function retryUntilDatabaseAnswers<Result>(
     reportedAt = now;
     report({ server: null, cause, secondsLeft: Math.max(0, Math.round((deadline - now) / 1000)) });
   };
+  const attempt: Attempt = {
+    onSilence: () => reportSometimes('no answer'),
+    onProgress() {
+      deadline = performance.now() + START_TIMEOUT_MS;
+    },
+  };
   for (;;) {
     try {
-      return await work(() => reportSometimes('no answer'));
+      return await work(attempt);
     } catch (failure) {
       const isAway = toFault(failure).code === 'service_unavailable' && !isRejectedConnection(failure as Error);
       if (!isAway || performance.now() > deadline) throw failure;
@@ -213,8 +227,8 @@ export async function vacuumEmbedded(database: Database): Promise<void> {
  * as far as this version of PostgreSQL has them. Throws an OperatorError for a database that is not in UTF8, or whose sessions run
  * without triggers.
  */
-async function migratePostgres(url: string, reportSilence: () => void): Promise<string> {
-  const client = await connect(url, reportSilence);
+async function migratePostgres(url: string, { onSilence, onProgress }: Attempt): Promise<string> {
+  const client = await connect(url, onSilence);
   try {
     const question: pg.QueryConfig & Pick<pg.ClientConfig, 'query_timeout'> = {
       text: `SELECT current_setting('server_encoding') AS encoding, current_setting('session_replication_role') AS "replicationRole",
@@ -229,21 +243,19 @@ async function migratePostgres(url: string, reportSilence: () => void): Promise<
       throw new OperatorError(
         'DATABASE_URL leads to sessions without triggers: reset session_replication_role of the role and the database.',
       );
-    await migrate({
-      runScript: async (sql) => void (await client.query(sql)),
-      query: async (sql, values) => (await client.query(sql, [...values])).rows,
-    });
+    const runScript = async (sql: string) => void (await client.query(sql));
+    await migrate({ runScript, query: async (sql, values) => (await client.query(sql, [...values])).rows }, onProgress);
     return transactionTimeout === null ? sessionOptions : `${sessionOptions} -c transaction_timeout=0`;
   } finally {
     await client.end();
   }
 }
 
-async function connect(url: string, reportSilence: () => void): Promise<pg.Client> {
+async function connect(url: string, onSilence: () => void): Promise<pg.Client> {
   const client = createClient(url);
   // The statement under way rejects with the same failure; without a listener it would end the process.
   client.on('error', () => {});
-  const timer = setTimeout(reportSilence, SILENCE_MS);
+  const timer = setTimeout(onSilence, SILENCE_MS);
   await client
     .connect()
     .catch((failure) => Promise.reject(toConnectionFailure(failure)))

@@ -19,8 +19,19 @@ interface Migration {
 /** The key of the advisory lock: any number, but the same in every replica. */
 export const LOCK_KEY = 7_046_029_254;
 
-/** How long a migration waits for a table that another session holds; after a pause that is much longer it starts from the beginning. */
-const LOCK_TIMEOUT_MS = 500;
+/**
+ * A migration waits for a table that another session holds for long enough that PostgreSQL cancels an autovacuum of that table, which
+ * it does after `deadlock_timeout` (1 s), and not longer than requests wait; after a much longer pause it starts from the beginning.
+ */
+const LIMIT_LOCK_WAITS = `
+  SELECT set_config('lock_timeout', (least(setting::int, 2500) + 500)::text, true) FROM pg_settings WHERE name = 'deadlock_timeout'`;
+
+/**
+ * PostgreSQL looks whether the migration's client is still there while a statement runs: the locks of one that was killed would otherwise
+ * last until its statement ends. PostgreSQL has it since version 14, and not on every system.
+ */
+const CHECK_CLIENT = `
+  DO $$ BEGIN SET LOCAL client_connection_check_interval = '1s'; EXCEPTION WHEN OTHERS THEN NULL; END $$`;
 
 /** The ledger of `prisma migrate`, so that its own commands work on the same database and folder. */
 const LEDGER = `
@@ -38,9 +49,10 @@ const LEDGER = `
 /**
  * Applies the missing migrations of prisma/migrations, each in a transaction of its own, under a lock that makes other replicas
  * wait: what `prisma migrate deploy` does, which needs an engine that is downloaded, and cannot reach PGlite. Returns the names of
- * those that this call has applied. Throws an OperatorError where an applied migration was changed afterwards.
+ * those that this call has applied. `onProgress` is called after each, also after those that another replica has applied meanwhile.
+ * Throws an OperatorError where an applied migration was changed afterwards.
  */
-export async function migrate(connection: MigrationConnection): Promise<string[]> {
+export async function migrate(connection: MigrationConnection, onProgress: () => void = () => {}): Promise<string[]> {
   const migrations = await readMigrations();
   const checksums = await readLedger(connection);
   const missing = migrations.filter(({ name }) => !checksums.has(name));
@@ -48,7 +60,10 @@ export async function migrate(connection: MigrationConnection): Promise<string[]
   if (changed)
     throw new OperatorError(`The migration ${changed.name} is not the one that this database has: it was made by another build.`);
   const applied: string[] = [];
-  for (const migration of missing) if (await apply(connection, migration)) applied.push(migration.name);
+  for (const migration of missing) {
+    if (await apply(connection, migration)) applied.push(migration.name);
+    onProgress();
+  }
   return applied;
 }
 
@@ -77,9 +92,10 @@ async function apply(connection: MigrationConnection, { name, script, checksum }
       "SELECT set_config('transaction_timeout', '0', true) WHERE current_setting('transaction_timeout', true) IS NOT NULL",
       [],
     );
+    await connection.runScript(CHECK_CLIENT);
     await connection.query('SELECT pg_advisory_xact_lock($1)', [LOCK_KEY]);
     // A statement that waits for a table holds up all that come after it, also those that only read.
-    await connection.runScript(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`);
+    await connection.query(LIMIT_LOCK_WAITS, []);
     // IF NOT EXISTS alone requires the privilege to create tables even where the table exists.
     if (!(await hasLedger(connection))) await connection.runScript(LEDGER);
     const isMissing = !(await readLedger(connection)).has(name);

@@ -162,16 +162,25 @@ export class Pool extends pg.Pool {
       .catch((failure) => this.rejectAs(failure));
   }
 
-  /** Called by Prisma's adapter, with a statement and its values. A wait for a connection is part of its duration. */
+  /** Called by Prisma's adapter, with a statement and its values. */
   override query(...args: readonly unknown[]): never {
+    const config = args[0] as pg.QueryConfig;
     // The driver declares many overloads, of which `bind` keeps only the last.
-    const query = super.query.bind(this) as unknown as (...args: readonly unknown[]) => Promise<unknown>;
-    const { text } = args[0] as { text: string };
-    const startedAt = performance.now();
-    const rows = query(...args)
-      .catch((failure) => retryRead(failure, text, () => query(...args)))
-      .catch((failure) => this.rejectAs(failure));
-    return rows.finally(() => this.slowLog.reportStatement(text, startedAt)) as never;
+    const send = super.query.bind(this) as unknown as (query: pg.Query) => Promise<pg.QueryResult>;
+    const run = () => {
+      const query = new pg.Query(config);
+      const { submit } = query;
+      /** When it was sent, after a wait for a connection; null before. */
+      let sentAt: number | null = null;
+      query.submit = (connection) => {
+        sentAt = performance.now();
+        return submit.call(query, connection);
+      };
+      return send(query).finally(() => this.slowLog.reportStatement(config.text, sentAt));
+    };
+    return run()
+      .catch((failure) => retryRead(failure, config.text, run))
+      .catch((failure) => this.rejectAs(failure)) as never;
   }
 
   /** Whether tables were missing when they were last looked for. */

@@ -15,8 +15,8 @@ export function endOnSignals(): () => void {
 }
 
 /**
- * Under npm, Ctrl-C reaches the server more than once: from the terminal, and forwarded by npm. Another SIGINT within this time does not
- * count as the second signal.
+ * Under npm, a signal to the whole group of processes (Ctrl-C, or SIGTERM by a supervisor) reaches the server more than once: npm
+ * forwards its own. The same signal within this time does not count as the second one.
  */
 const REPEATED_SIGNAL_MS = 1_000;
 
@@ -35,7 +35,7 @@ export function stopOnSignals(stop: (signal: NodeJS.Signals) => Promise<void>): 
       void stop(signal).then(() => process.exit(0));
       return;
     }
-    if (signal === 'SIGINT' && first === 'SIGINT' && performance.now() - stoppingSince < REPEATED_SIGNAL_MS) return;
+    if (signal === first && performance.now() - stoppingSince < REPEATED_SIGNAL_MS) return;
     console.error(`${signal}, the second signal: Portico ends at once, without waiting for what is under way.`);
     process.exit(1);
   };

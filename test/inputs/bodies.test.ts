@@ -321,6 +321,22 @@ describe('a content encoding', () => {
   );
   it('that is not what it says', () => expectRefused(body, { 'content-encoding': 'gzip' }, unreadable));
   it('that ends too soon', () => expectRefused(gzipSync(body).subarray(0, 15), { 'content-encoding': 'gzip' }, unreadable));
+  it.each([
+    ['gzip', gzipSync],
+    ['deflate', deflateSync],
+    ['br', brotliCompressSync],
+  ])('with something behind it: %s', async (coding, compress) => {
+    // What is before it would mean all that is unread.
+    for (const [before, behind] of [
+      ['', '{"notification_ids":["x"]}'],
+      [body, ',"name":"b"}'],
+    ] as const) {
+      const packed = Buffer.concat([compress(before), Buffer.from(behind)]);
+      const headers = { ...json, 'content-encoding': coding };
+      expectRest(await app.ask('POST', `${app.projectPath}/notifications/read`, { body: packed, headers }), 400, invalid(unreadable));
+      await expectRefused(packed, { 'content-encoding': coding }, unreadable);
+    }
+  });
   it('with other bytes in it', () => expectRefused(deflateRawSync(body), { 'content-encoding': 'deflate' }, unreadable));
 });
 

@@ -133,6 +133,10 @@ it('the bound of 256 KiB counts the bytes as they are kept', async () => {
   const items = (count: number) => `[${'1.0,'.repeat(count)}1.0]`;
   expectWidgets('v1 PUT', await send(items(65_534)), items(65_534));
   expect((await send(items(65_535))).json).toEqual({ widgets: ['Ensure this value takes no more than 262144 bytes.'] });
+  // JavaScript would spell each with 21 digits.
+  const powers = (count: number, behind: string) => `[${'1e20,'.repeat(count)}${behind}]`;
+  expectWidgets('v1 PUT', await send(powers(52_428, '10')), powers(52_428, '10'));
+  expect((await send(powers(52_428, '100'))).json).toEqual({ widgets: ['Ensure this value takes no more than 262144 bytes.'] });
 });
 
 it('the data of a notification come back to the digit, in lists and in every feed', async () => {

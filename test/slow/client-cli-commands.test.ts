@@ -118,6 +118,18 @@ test('an edited digit of a dashboard is an edit', async () => {
   expect(readFileSync(path, 'utf8')).toContain('9007199254740992');
 });
 
+test('a file that is not UTF-8 is not pushed, and stays as it is', async () => {
+  const path = join(folder, 'latin.json');
+  const bytes = Buffer.from('{"name": "St\u00f6rungen", "widgets": []}', 'latin1');
+  writeFileSync(path, bytes);
+  for (const words of [
+    ['dashboards', 'push', 'latin.json'],
+    ['api', 'PUT', '/v1/x', '--data', '@latin.json'],
+  ])
+    expect(await run(...words)).toEqual({ code: 2, out: '', err: 'latin.json is not UTF-8.\n' });
+  expect(readFileSync(path)).toEqual(bytes);
+});
+
 test('a console is opened by the name of its instance, and passes bytes in pipes', async () => {
   const guest = await openGuest((line) => line.write('login: '));
   try {

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -248,6 +249,14 @@ describe.each(databases)('on $kind', ({ server: host }) => {
       const last = lines.at(-1)?.split('\t')[0] ?? '';
       expect([code, lines.length, err]).toEqual([0, 200, `More follow: --after ${last}\n`]);
       for (const [id = ''] of await list('organization', 'list', '--after', last)) expect(id > last).toBe(true);
+    });
+  });
+
+  testOnce('output that cannot be written is a failure: a new key would be lost', async () => {
+    const line = `node ${join(checkout, 'dist/current/cli.js')} user list > /dev/full`;
+    expect(spawnSync('sh', ['-c', line], { env: { ...process.env, ...env }, encoding: 'utf8' })).toMatchObject({
+      status: 1,
+      stderr: 'Standard output cannot be written (ENOSPC).\n',
     });
   });
 

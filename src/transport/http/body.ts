@@ -93,21 +93,32 @@ function whenWritten(response: ServerResponse): Promise<void> {
   });
 }
 
+/** What a decoder of `node:zlib` returns with its option `info`. */
+interface Decoded {
+  readonly buffer: Buffer;
+  /** `bytesWritten`: how many of the compressed bytes it has taken. */
+  readonly engine: { readonly bytesWritten: number };
+}
+
+type Decompress = (bytes: Buffer, options: object) => Promise<Decoded>;
+
+/** The types of `node:zlib` do not know what `info` changes. */
 const decoders = new Map([
-  ['gzip', promisify<Buffer, object, Buffer>(gunzip)],
-  ['deflate', promisify<Buffer, object, Buffer>(inflate)],
-  ['br', promisify<Buffer, object, Buffer>(brotliDecompress)],
+  ['gzip', promisify(gunzip) as unknown as Decompress],
+  ['deflate', promisify(inflate) as unknown as Decompress],
+  ['br', promisify(brotliDecompress) as unknown as Decompress],
 ]);
 
 /** Decompresses a complete body: the output of a partial one would be in memory without being counted. */
 async function decode(encoding: string, bytes: Buffer): Promise<Buffer> {
   const decompress = decoders.get(encoding);
   if (!decompress || bytes.length === 0) return bytes;
-  try {
-    return await decompress(bytes, { maxOutputLength: MAX_BODY_BYTES });
-  } catch (failure) {
-    throw explainFailure((failure as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE');
-  }
+  const { buffer, engine } = await decompress(bytes, { maxOutputLength: MAX_BODY_BYTES, info: true }).catch((failure) => {
+    throw explainFailure(failure.code === 'ERR_BUFFER_TOO_LARGE');
+  });
+  // The decoders stop at the end of the compressed data, and ignore what is behind it.
+  if (engine.bytesWritten < bytes.length) throw explainFailure(false);
+  return buffer;
 }
 
 /** A complete body, as it came in; its bytes count for its connection until they are released. */

@@ -24,13 +24,15 @@ export function createRestRouter(bound: readonly BoundRoute[], dependencies: Res
   for (const boundRoute of bound) {
     const { route, name, headers } = boundRoute;
     const run = withPermit(dependencies, (request, response) => serve(boundRoute, dependencies, request as express.Request, response));
+    const announce: Middleware = (request, _response, next) => {
+      for (const [header, value] of Object.entries(headers)) exchangeOf(request).headers.push(header, value);
+      next();
+    };
     const handler: Middleware = (request, response, next) => {
-      const exchange = exchangeOf(request);
-      exchange.operation = name;
-      for (const [header, value] of Object.entries(headers)) exchange.headers.push(header, value);
+      exchangeOf(request).operation = name;
       return run(request, response, next);
     };
-    router[route.method](route.path, ...guards, handler as RequestHandler);
+    router[route.method](route.path, ...([announce, ...guards, handler] as RequestHandler[]));
   }
   // Every path below /v1 requires a credential, even one that does not exist.
   router.use(ignoreMalformedPath);

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { InvalidArgumentError } from 'commander';
 import { CommandFailure } from './failure.ts';
-import { readAll } from './secret.ts';
+import { decode, readAll } from './secret.ts';
 
 /** More than the server accepts. */
 const MAX_BYTES = 2 * 1024 * 1024;
@@ -16,9 +16,10 @@ export async function readData(argument: string): Promise<string> {
 }
 
 export async function readText(path: string): Promise<string> {
-  return readFile(path, 'utf8').catch((failure: NodeJS.ErrnoException) => {
+  const bytes = await readFile(path).catch((failure: NodeJS.ErrnoException) => {
     throw new CommandFailure(`${path} cannot be read (${failure.code}).`);
   });
+  return decode(bytes, path);
 }
 
 export function parseJson(text: string, name: string): unknown {

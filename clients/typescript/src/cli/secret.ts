@@ -28,7 +28,16 @@ export async function readAll(stream: AsyncIterable<Buffer | string>, maxBytes: 
     if (size > maxBytes) throw new CommandFailure(`Standard input holds more than ${maxBytes} bytes.`);
     parts.push(bytes);
   }
-  return Buffer.concat(parts).toString('utf8');
+  return decode(Buffer.concat(parts), 'Standard input');
+}
+
+/** Throws for bytes that are not UTF-8: with replacements in their place, a text would be stored that nobody has written. */
+export function decode(bytes: Uint8Array, name: string): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    throw new CommandFailure(`${name} is not UTF-8.`, 2);
+  }
 }
 
 function askUnseen(prompt: string): Promise<string> {
