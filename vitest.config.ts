@@ -32,6 +32,7 @@ const withoutDatabase = [
   'fair-limit',
   'failure',
   'feed/history',
+  'feed/queue',
   'fingerprint',
   'input-values',
   'jobs',

@@ -145,6 +145,8 @@ export class Hub implements Evictable {
   joining = 0;
   readonly followers = new Set<Follower>();
   readonly #readers = new Map<string, Reader>();
+  /** The users whose read state went back, although it may have as many changes again. */
+  readonly lostReaders = new Set<string>();
   /** The newest entries, up to the position. */
   readonly #window = new Window();
   /** Whether the log has, or may have, entries after the position. */
@@ -266,6 +268,7 @@ export class Hub implements Evictable {
 
   /** Ends a user's feeds whose last read state the database no longer has, as it went back. Their clients reconnect. */
   forget(userId: string): void {
+    this.lostReaders.delete(userId);
     const reader = this.#readers.get(userId);
     if (!reader) return;
     this.#readers.delete(userId);
@@ -279,7 +282,13 @@ export class Hub implements Evictable {
 
   /** Entries that were read, in order: some older ones, and all of the newest. */
   checkpoints(): LogCheckpoint[] {
-    const newest = this.#window.entries.map(({ sequence, event }) => ({ projectId: this.projectId, sequence, id: event.notification.id }));
+    const inWindow = this.#window.entries.map(({ sequence, event }) => ({
+      projectId: this.projectId,
+      sequence,
+      id: event.notification.id,
+    }));
+    const last = this.lastEntry();
+    const newest = inWindow.length === 0 && last ? [last] : inWindow;
     const first = newest[0]?.sequence ?? Number.POSITIVE_INFINITY;
     return [...this.#olderCheckpoints.filter(({ sequence }) => sequence < first), ...newest];
   }
@@ -391,7 +400,13 @@ export class Hub implements Evictable {
     try {
       while (reader.isStale) {
         reader.isStale = false;
-        reader.state = await this.#readSharedState(reader);
+        const state = await this.#readSharedState(reader);
+        if (reader.state && hasGoneBack(reader.state, state)) {
+          // The next poll ends the feeds, once it has compared the log, which then may have gone back too.
+          this.lostReaders.add(reader.userId);
+          return;
+        }
+        reader.state = state;
         // The state counts all entries of the log: those that the hub has not read yet are delivered before the state.
         if (reader.state.last > this.position) this.requestBatch();
         await this.#notify(reader.followers);
@@ -404,4 +419,11 @@ export class Hub implements Evictable {
       reader.isRefreshing = false;
     }
   }
+}
+
+/** Whether a read state is no later form of another: the database lacks changes that were read, and may have others in their place. */
+function hasGoneBack(before: ReadState, after: ReadState): boolean {
+  if (after.version !== before.version) return after.version < before.version;
+  if (after.readThrough !== before.readThrough) return true;
+  return after.last === before.last && after.prunedThrough === before.prunedThrough && after.unread !== before.unread;
 }

@@ -166,17 +166,23 @@ export class Hubs {
       const hub = this.#hubs.get(position.projectId);
       const known = hub && before.get(hub);
       if (!known) continue;
-      const last = known.get(position.userId) ?? 0;
+      const isBack = position.position < (known.get(position.userId) ?? 0);
+      if (isBack && position.userId !== null) continue;
       known.delete(position.userId);
-      if (position.position < last) await this.#abandon(hub);
+      if (isBack) await this.#abandon(hub);
       else hub.catchUp(position);
     }
-    // What is left in `before` was not found in the database. If even the log was not found (null), the project is gone, and its feeds
-    // end as their access is revoked. A read state that was not found has gone back.
-    for (const [hub, unseen] of before) {
-      if (unseen.has(null) || this.#hubs.get(hub.projectId) !== hub) continue;
-      for (const [userId, version] of unseen) if (userId !== null && version > 0) hub.forget(userId);
-    }
+    // What is left in `before` was not found in the database, or only in an older state. If even the log was not found (null), the project
+    // is gone, and its feeds end as their access is revoked.
+    const lost = [...before].flatMap(([hub, unseen]) => {
+      if (unseen.has(null)) return [];
+      const gone = [...unseen].flatMap(([userId, version]) => (userId !== null && version > 0 ? [userId] : []));
+      return [...gone, ...hub.lostReaders].map((userId) => ({ hub, userId }));
+    });
+    if (lost.length === 0) return;
+    // A log that went back with them tells its feeds from where on.
+    await this.#verify();
+    for (const { hub, userId } of lost) if (this.#hubs.get(hub.projectId) === hub) hub.forget(userId);
   }
 
   /**

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openProject, type ProjectScope } from '../../src/access/scope.ts';
 import { openFeed } from '../../src/notifications/feed.ts';
+import type { Hub } from '../../src/notifications/hub.ts';
 import { Hubs } from '../../src/notifications/hubs.ts';
 import type { Database } from '../../src/platform/database.ts';
 import { countJobFailures } from '../../src/platform/jobs.ts';
@@ -155,6 +156,18 @@ it('a log that has grown to the same length while the database was away is found
   await again.return();
 });
 
+it('a log that went back, whose window others have displaced: its newest entry is known', async () => {
+  const { feed, last } = await openAtEnd();
+  await publish(scope.database.query, 50);
+  await expectEntries(feed, last + 1, last + 50);
+  const follower = await hubs.follow(scope.projectId, scope.viewer.userId, { notify() {}, end() {}, goBack() {} });
+  const hub = (follower as unknown as { hub: Hub }).hub;
+  hub.evict();
+  expect(hub.checkpoints().at(-1)?.sequence).toBe(last + 50);
+  follower.leave();
+  await feed.return();
+});
+
 it('a log that went back further than the newest entries that are kept loses nothing to its feeds: some come again', async () => {
   const { feed, last } = await openAtEnd();
   await publish(scope.database.query, 400);
@@ -187,6 +200,7 @@ it('a feed that lags behind what went back is told no gap: its cursor still hold
 it('a read state that is older than what was read ends the feeds of its user', async () => {
   const feed = open();
   await feed.next();
+  const other = await openOther();
   const { projectId, viewer } = scope;
   await scope.database.query`SELECT marked FROM mark_notifications_read(${projectId}::uuid, ${viewer.userId}::uuid, NULL, NULL)`;
   expect((await feed.next()).value).toMatchObject({ type: 'read', unreadCount: 0 });
@@ -199,17 +213,57 @@ it('a read state that is older than what was read ends the feeds of its user', a
   expect((await again.next()).value).toMatchObject({ type: 'ready', unreadCount: 3 });
   await scope.database.query`SELECT marked FROM mark_notifications_read(${projectId}::uuid, ${viewer.userId}::uuid, NULL, NULL)`;
   expect((await again.next()).value).toMatchObject({ type: 'read', unreadCount: 0 });
-  await again.return();
+  await publish(scope.database.query, 1);
+  expect((await other.next()).value).toMatchObject({ type: 'notification' });
+  await Promise.all([again.return(), other.return()]);
+});
+
+/** Another user's feed of the same project, which has told the end of the log. */
+async function openOther(): Promise<Feed> {
+  const viewer = { ...scope.viewer, userId: app.demo.users.admin.id };
+  const feed = openFeed({ ...scope, viewer }, { hubs, watchAccess: () => ({ stop: () => {} }) as never }, null);
+  await feed.next();
+  return feed;
+}
+
+it.each([
+  ['as many marks as before', 1],
+  ['fewer marks', 2],
+])('a read state that went back ends the feeds of its user alone, also where it has %s again', async (_label, lost) => {
+  const { projectId, viewer } = scope;
+  // A poll may see the state only after it has grown.
+  const slow = new Hubs({ database: scope.database, wakeups: openLocalWakeups(), log: createLogger('silent'), pollIntervalMs: 400 });
+  const openSlow = (userId: string) =>
+    openFeed({ ...scope, viewer: { ...viewer, userId } }, { hubs: slow, watchAccess: () => ({ stop: () => {} }) as never }, null);
+  const mark = async (upTo: number) => {
+    await scope.database
+      .query`SELECT marked FROM mark_notifications_read(${projectId}::uuid, ${viewer.userId}::uuid, NULL, ${upTo}::bigint)`;
+    slow.wake({ projectId, userId: viewer.userId });
+  };
+  await publish(scope.database.query, 10);
+  const [feed, other] = [openSlow(viewer.userId), openSlow(app.demo.users.admin.id)];
+  const last = ((await feed.next()).value as { sequence: number }).sequence;
+  await other.next();
+  await mark(last - 5);
+  expect((await feed.next()).value).toMatchObject({ type: 'read', readThrough: last - 5 });
+  await mark(last - 4);
+  expect((await feed.next()).value).toMatchObject({ type: 'read', readThrough: last - 4 });
+  const next = feed.next().catch((reason) => reason);
+  await scope.database.query`
+    UPDATE notification_states SET version = version - ${lost}, read_through = read_through - 3
+    WHERE project_id = ${projectId}::uuid AND user_id = ${viewer.userId}::uuid`;
+  await mark(last - 2);
+  expect(await next).toMatchObject({ code: 'service_unavailable' });
+  await publish(scope.database.query, 1);
+  slow.wake({ projectId });
+  expect((await other.next()).value).toMatchObject({ type: 'notification', sequence: last + 1 });
+  await other.return();
+  await slow.close();
 });
 
 it('a read state that is gone, as before the first mark, ends the feeds of its user, and of nobody else', async () => {
   const { projectId, viewer } = scope;
-  const other = openFeed(
-    { ...scope, viewer: { ...viewer, userId: app.demo.users.admin.id } },
-    { hubs, watchAccess: () => ({ stop: () => {} }) as never },
-    null,
-  );
-  await other.next();
+  const other = await openOther();
   const feed = open();
   await feed.next();
   const mark = () =>

@@ -122,6 +122,7 @@ export class Delivery implements Consumer, QueuedDelivery {
   }
 
   #finish(): void {
+    this.connection.writeQueue?.remove(this);
     const onEnd = this.#onEnd;
     this.#onEnd = null;
     onEnd?.(this.source.failure);

@@ -17,7 +17,7 @@ export interface QueuedDelivery {
  * many subscriptions it has.
  */
 export class WriteQueue {
-  readonly #queue: QueuedDelivery[] = [];
+  readonly #queue = new Set<QueuedDelivery>();
   #isWriting = false;
 
   constructor(private readonly connection: Writable) {}
@@ -25,24 +25,31 @@ export class WriteQueue {
   /** Appends a delivery to its connection's queue. */
   static enqueue(connection: Writable, delivery: QueuedDelivery): void {
     connection.writeQueue ??= new WriteQueue(connection);
-    connection.writeQueue.#queue.push(delivery);
+    connection.writeQueue.#queue.add(delivery);
     connection.writeQueue.#next();
+  }
+
+  /** Removes a delivery that has ended: a peer that does not read would keep in memory whatever it has subscribed to and left. */
+  remove(delivery: QueuedDelivery): void {
+    this.#queue.delete(delivery);
   }
 
   #next(): void {
     if (this.#isWriting) return;
-    if (this.#queue.length === 0) {
+    if (this.#queue.size === 0) {
       this.connection.writeQueue = null;
       return;
     }
     this.#isWriting = true;
     this.connection.afterWriting(() => {
-      const next = this.#queue.shift();
       const onWritten = () => {
         this.#isWriting = false;
         this.#next();
       };
-      next?.writeNext().then(onWritten, onWritten);
+      const [next] = this.#queue;
+      if (!next) return onWritten();
+      this.#queue.delete(next);
+      next.writeNext().then(onWritten, onWritten);
     });
   }
 }
