@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { organization, project } from '../demo/people.ts';
 import { startRestingApp, type TestApp } from './support/app.ts';
@@ -140,6 +141,39 @@ test('a second mutation of a document answers with what it has changed itself', 
   const response = await ask(`mutation { ${mark('a', ids[0])} ${mark('b', ids[1])} }`);
   const counts = [response.a, response.b].map((marked) => marked.project.unreadNotificationCount);
   expect(counts).toEqual([4, 3]);
+});
+
+describe('a field that fails', () => {
+  /** A list that fails at once: the cursor is one of another order. */
+  async function openFailing(): Promise<string> {
+    const byId = `{ project(id: "${project.id}") { instances(first: 1) { pageInfo { endCursor } } } }`;
+    const { endCursor } = (await ask(byId)).project.instances.pageInfo;
+    return `failing: instances(after: "${endCursor}", orderBy: { field: name }) { totalCount }`;
+  }
+
+  test('ends its operation: what is beside it loads nothing more', async () => {
+    const beside = 'instances(first: 2) { nodes { name tasks(first: 2) { nodes { id instance { name } } } } }';
+    const document = `{ project(id: "${project.id}") { ${await openFailing()} ${beside} } }`;
+    app.statements.length = 0;
+    const { json } = await app.graphql(document);
+    expect([json.data, json.errors.length]).toEqual([{ project: null }, 1]);
+    await sleep(300);
+    expect(app.statements.filter((sql) => sql.includes('tasks'))).toEqual([]);
+  });
+
+  test('of a mutation leaves nothing that is out of date to the next one', async () => {
+    const [first, second] = (
+      await ask(`{ project(id: "${project.id}") { notifications(first: 2, filter: { unread: true }) { nodes { id } } } }`)
+    ).project.notifications.nodes;
+    const mark = ({ id }: { id: string }) =>
+      `markNotificationsRead(input: { organizationId: "${organization.id}", projectId: "${project.id}", notificationIds: ["${id}"] })`;
+    const loading = `project { ${await openFailing()} organization { projects(first: 5) { nodes { unreadNotificationCount } } } }`;
+    const { json } = await app.graphql(
+      `mutation { a: ${mark(first)} { ${loading} } b: ${mark(second)} { unreadCount project { unreadNotificationCount } } }`,
+    );
+    expect([json.data.a, json.errors.length]).toEqual([null, 1]);
+    expect(json.data.b.project.unreadNotificationCount).toBe(json.data.b.unreadCount);
+  });
 });
 
 test('ids of notifications beside a sequence are the ones that are marked, and come back', async () => {

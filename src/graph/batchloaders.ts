@@ -28,6 +28,9 @@ export class BatchLoaders {
   readonly #database: Database;
   readonly #projects: OpenedProjects;
   #loaders: Map<object, Map<string, Loader>> | null = null;
+  /** The batches that are being loaded. */
+  readonly #running = new Set<Promise<unknown>>();
+  #isEnded = false;
 
   constructor(database: Database, projects: OpenedProjects) {
     this.#database = database;
@@ -43,7 +46,11 @@ export class BatchLoaders {
   ): Promise<Value> {
     this.#loaders ??= new Map();
     const byArguments = getOrInsert(this.#loaders, loadMany, () => new Map<string, Loader>());
-    const loader = getOrInsert(byArguments, JSON.stringify(args), () => new DataLoader((keys) => run(keys as readonly Key[])));
+    const loader = getOrInsert(
+      byArguments,
+      JSON.stringify(args),
+      () => new DataLoader((keys) => this.#run(() => run(keys as readonly Key[]))),
+    );
     return loader.load(key) as Promise<Value>;
   }
 
@@ -73,5 +80,23 @@ export class BatchLoaders {
   /** Forgets everything that was loaded. */
   clear(): void {
     this.#loaders = null;
+  }
+
+  /** Begins no further batch. Resolves when those that are being loaded have ended; null if there are none. */
+  end(): Promise<unknown> | null {
+    this.#isEnded = true;
+    return this.#running.size > 0 ? Promise.allSettled(this.#running) : null;
+  }
+
+  async #run<Values>(load: () => Promise<Values>): Promise<Values> {
+    // A failure would be one more error of a response that may not have been sent yet.
+    if (this.#isEnded) return new Promise(() => {});
+    const batch = load();
+    this.#running.add(batch);
+    try {
+      return await batch;
+    } finally {
+      this.#running.delete(batch);
+    }
   }
 }

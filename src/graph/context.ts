@@ -99,8 +99,15 @@ export interface Context extends ResponseContext {
     id: string,
     ...args: Args
   ): Promise<Value>;
-  /** Forgets everything that was loaded, and each access that was checked: called by each field of a mutation, which run in their order. */
+  /** Forgets everything that was loaded. */
   clearLoaded(): void;
+  /** Forgets each access that was checked. */
+  clearOpened(): void;
+  /**
+   * Loads nothing more: when a field fails, those beside it would go on without a client. Resolves when what is being loaded has been;
+   * null if nothing is.
+   */
+  endLoading(): Promise<unknown> | null;
 }
 
 /** May change the data of a result; throws if the result must not be sent. */
@@ -191,10 +198,9 @@ export function createContext(source: ContextSource): Context {
     },
     finishResult: (result) => callbacks && runAll(callbacks, result),
     loadBatched: (loadMany, key, ...args) => loaders.load(loadMany, args, key, (keys) => loadMany(context, keys, ...args)),
-    clearLoaded() {
-      loaders.clear();
-      projects.clear();
-    },
+    clearLoaded: () => loaders.clear(),
+    clearOpened: () => projects.clear(),
+    endLoading: () => loaders.end(),
     loadByProject: (loadMany, scope, ...args) => loaders.loadByProject(loadMany, scope, args),
     loadInScope: (loadMany, projectId, id, ...args) => loaders.loadInScope(loadMany, projectId, id, args),
   };

@@ -41,18 +41,33 @@ interface WriteOptions {
 }
 
 /**
- * Performs a mutation; with an idempotency key, only once. The outcome is stored in the same transaction, and the first response
- * is stored before it is sent. Access to the project is checked before the key is looked up; everything else is checked only if
- * no response is stored. A `conflict` is stored too; any other fault leaves nothing behind, and the request can be sent again.
- * Null if the stored response replaces the field. Throws `idempotency_key_reused` for a key that was sent with another request,
- * and `conflict` beyond the quota.
+ * Performs a field of a mutation, with an idempotency key only once. The fields run one after another: each checks access anew, and its
+ * payload is loaded after its write, though a failed field before it may still be loading. Null if the stored response replaces
+ * the field. Throws `idempotency_key_reused` for a key that was sent with another request, and `conflict` beyond the quota.
  */
 export async function runIdempotently<Outcome extends object>(
+  request: WriteRequest,
+  perform: (context: WriteContext) => Promise<Outcome>,
+  options: WriteOptions = {},
+): Promise<Outcome | null> {
+  const { context } = request;
+  context.clearLoaded();
+  context.clearOpened();
+  const outcome = await performOnce(request, perform, options);
+  context.clearLoaded();
+  return outcome;
+}
+
+/**
+ * With a key, the outcome is stored in the same transaction, and the first response is stored before it is sent. Access to the project is
+ * checked before the key is looked up; everything else is checked only if no response is stored. A `conflict` is stored too; any other
+ * fault leaves nothing behind, and the request can be sent again.
+ */
+async function performOnce<Outcome extends object>(
   { input, context, info }: WriteRequest,
   perform: (context: WriteContext) => Promise<Outcome>,
-  { needsSession = false, isRepeatable = false, checkSize }: WriteOptions = {},
+  { needsSession = false, isRepeatable = false, checkSize }: WriteOptions,
 ): Promise<Outcome | null> {
-  context.clearLoaded();
   const { idempotencyKey: key, organizationId, projectId } = input;
   if (key === undefined || key === null) return perform(context);
   const { userId } = context.requireViewer();

@@ -18,6 +18,7 @@ export function executeWithGraphqlJs(): Plugin<OperationContext> {
     onExecute({ args, setExecuteFn }) {
       const isCostly = (findCost(args) ?? 0) > COSTLY;
       setExecuteFn(isCostly ? executeWithPermit : execute);
+      return { onExecuteDone: () => void (args.contextValue as OperationContext).endLoading() };
     },
     onSubscribe({ args, setSubscribeFn, setResultAndStopExecution }) {
       const { responseForm, subscribe: deliver } = args.contextValue as OperationContext;
@@ -49,6 +50,7 @@ async function executeWithPermit(args: ExecutionArgs): Promise<ExecutionResult> 
     try {
       return await execute(args);
     } finally {
+      await context.endLoading();
       // Most of this time the event loop has been busy with this operation.
       const { active } = performance.eventLoopUtilization(before);
       if (active >= MIN_PAUSE_MS) pauses.begin(owner, active);
