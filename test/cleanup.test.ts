@@ -105,9 +105,9 @@ describe.each<Cleanup>([
 test('a job that is told to stop does not pause until it would delete the next batch', async () => {
   const stopping = new AbortController();
   const clock = vi.spyOn(performance, 'now').mockReturnValueOnce(0).mockReturnValueOnce(1_000_000);
-  const deleteBatch = async (count: number) => {
+  const deleteBatch = async (limit: number) => {
     setTimeout(() => stopping.abort(), 20);
-    return [{ count }];
+    return Array(limit);
   };
   await deleteInBatches(deleteBatch, stopping.signal);
   expect(clock).toHaveBeenCalledTimes(2);

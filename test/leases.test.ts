@@ -43,7 +43,7 @@ function add(name: string, { as = 'member', credential = session(), ...wanted }:
   const viewer = { userId, email: '', name: '', created: new Date(), credential };
   const project = 'project' in wanted ? wanted.project : { organizationId: app.demo.organization_id, projectId: app.demo.project_id };
   const permission = {
-    principal: { viewer, onRevoked: ({ message }: Error) => void revoked.push(`${name}: ${message}`) },
+    principal: { viewer, onRevoked: (revocation: string) => void revoked.push(`${name}: ${revocation}`) },
     ...(project && { project }),
     ...(wanted.leastRole && { leastRole: wanted.leastRole }),
     subscription: { end: ({ message }: Error) => void revoked.push(`${name} ends: ${message}`) },

@@ -7,15 +7,20 @@ import { scheduleJob } from '../platform/jobs.ts';
 import type { Logger } from '../platform/logger.ts';
 import { hasExpired, type Viewer } from './viewer.ts';
 
+/** Why a lease is revoked. */
+export type Revocation = 'credential_expired' | 'access_lost';
+
+const faultCodes = { credential_expired: 'not_authenticated', access_lost: 'permission_denied' } as const;
+
 /** The owner of a lease: a socket or a stream, with the viewer who opened it. */
 export interface Principal {
   /** Read at each poll, so that a renewed credential takes effect at the next one. */
   readonly viewer: Viewer | null;
   /** Called when the credential has expired or was revoked, or when access to a leased project is lost. */
-  onRevoked?(fault: Fault): void;
+  onRevoked?(revocation: Revocation): void;
 }
 
-/** A subscription to a project; `end` is called when access to the project is lost. */
+/** A subscription to a project; `end` is called when access to the project is lost, with a fault whose message names the revocation. */
 export interface Revocable {
   end(fault: Fault): void;
 }
@@ -91,17 +96,17 @@ export class RevocationWatcher {
     const current = [...this.#leases].reverse().filter((lease) => {
       const { viewer } = lease.permission.principal;
       const isExpired = !viewer || hasExpired(viewer, now);
-      if (isExpired) this.#revoke(lease, new Fault('not_authenticated', 'credential_expired'));
+      if (isExpired) this.#revoke(lease, 'credential_expired');
       return !isExpired;
     });
-    for (const lease of await this.#findRevoked(current, now)) this.#revoke(lease, new Fault('permission_denied', 'access_lost'));
+    for (const lease of await this.#findRevoked(current, now)) this.#revoke(lease, 'access_lost');
   }
 
-  #revoke(lease: Lease, fault: Fault): void {
+  #revoke(lease: Lease, revocation: Revocation): void {
     if (!this.#leases.delete(lease)) return;
     const { principal, subscription } = lease.permission;
-    principal.onRevoked?.(fault);
-    subscription?.end(fault);
+    principal.onRevoked?.(revocation);
+    subscription?.end(new Fault(faultCodes[revocation], revocation));
   }
 
   /** Keeps the order of the leases. Each (user, key, project, role) is checked once, however many leases share it. */

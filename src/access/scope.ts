@@ -4,7 +4,7 @@ import type { OrganizationRole, ProjectRole } from '../generated/prisma/enums.ts
 import { createBatchLoader } from '../kernel/batchloader.ts';
 import { Fault } from '../kernel/fault.ts';
 import type { IdRange } from '../kernel/page.ts';
-import { groupRows } from '../kernel/rows.ts';
+import { groupRows, type Nullable } from '../kernel/rows.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import type { Database, SqlClient } from '../platform/database.ts';
 import type { UserRow, Viewer } from './viewer.ts';
@@ -219,7 +219,7 @@ const findAccess = createBatchLoader(async (database: SqlClient, keys: readonly 
   });
 });
 
-type AccessRow = { readonly [Name in keyof ProjectRow]: ProjectRow[Name] | null } & {
+type AccessRow = Nullable<ProjectRow> & {
   readonly index: number | null;
   readonly user_email: string;
   readonly user_name: string;

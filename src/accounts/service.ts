@@ -148,14 +148,10 @@ export async function revokeApiKey(database: Database, session: Session, id: str
 /** Deletes the keys that were revoked or expired 90 days ago: until then their user still finds them in the list. */
 export function deleteEndedApiKeys(database: Database, signal?: AbortSignal): Promise<void> {
   return deleteInBatches(
-    (limit) => database.query<{ count: number }>`
-      WITH deleted AS (
-        DELETE FROM api_keys WHERE ctid = ANY (ARRAY(
-          SELECT ctid FROM api_keys WHERE least(revoked, expires) < now() - interval '90 days' ORDER BY least(revoked, expires) LIMIT ${limit}::int
-        ))
-        RETURNING 1
-      )
-      SELECT count(*)::int AS count FROM deleted`,
+    (limit) => database.query<{ deleted: number | null }>`
+      DELETE FROM api_keys WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM api_keys WHERE least(revoked, expires) < now() - interval '90 days' ORDER BY least(revoked, expires) LIMIT ${limit}::int
+      )) RETURNING 1 AS deleted`,
     signal,
   );
 }

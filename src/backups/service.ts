@@ -2,7 +2,7 @@ import type { InProject } from '../access/scope.ts';
 import { pickInProject } from '../graph/node.ts';
 import { createBatchLoader } from '../kernel/batchloader.ts';
 import { Fault } from '../kernel/fault.ts';
-import { pickRows } from '../kernel/rows.ts';
+import { type Nullable, pickRows } from '../kernel/rows.ts';
 import type { Database } from '../platform/database.ts';
 import { findBlockers, type Reason, type TrialFacts } from './eligibility.ts';
 
@@ -106,7 +106,7 @@ type StateRow = TrialFacts & {
   readonly optionPrice: string;
   readonly currency: string;
   readonly trialDays: number;
-} & { readonly [Name in Exclude<keyof BackupTrial, 'instanceId' | 'projectId'>]: BackupTrial[Name] | null };
+} & Nullable<Omit<BackupTrial, 'instanceId' | 'projectId'>>;
 
 function hasTrial(row: StateRow): row is StateRow & BackupTrial {
   return row.id !== null;

@@ -125,14 +125,10 @@ export async function readOverviews(database: Database, scopes: readonly Project
  */
 export function deleteOldTaskCounters(database: Database, signal?: AbortSignal): Promise<void> {
   return deleteInBatches(
-    (limit) => database.query<{ count: number }>`
-      WITH deleted AS (
-        DELETE FROM task_counters WHERE ctid = ANY (ARRAY(
-          SELECT ctid FROM task_counters WHERE since < now() - interval '26 hours' ORDER BY since LIMIT ${limit}::int
-        ))
-        RETURNING 1
-      )
-      SELECT count(*)::int AS count FROM deleted`,
+    (limit) => database.query<{ deleted: number | null }>`
+      DELETE FROM task_counters WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM task_counters WHERE since < now() - interval '26 hours' ORDER BY since LIMIT ${limit}::int
+      )) RETURNING 1 AS deleted`,
     signal,
   );
 }

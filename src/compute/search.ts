@@ -3,7 +3,7 @@ import type { Instance } from '../generated/prisma/client.ts';
 import type { InstanceStatus } from '../generated/prisma/enums.ts';
 import type { Slice } from '../graph/keyset.ts';
 import { boundsOfPrefix, type Order, type Range, rangeOf, sortRows } from '../graph/order.ts';
-import { groupRows, pickCounts } from '../kernel/rows.ts';
+import { groupRows, type Nullable, pickCounts } from '../kernel/rows.ts';
 import type { Database } from '../platform/database.ts';
 import type { InstanceAttention } from './attention.ts';
 import { instanceStatuses, type StatusFilter, selectInstanceStatuses } from './statuses.ts';
@@ -120,7 +120,7 @@ function scanInstances(database: Database, partitions: readonly Partition[], { f
   const { region = null, plan = null } = filter;
   const prefix = filter.namePrefix ?? '';
   const query = isAscending ? database.queryAscending : database.query;
-  return query<Row>`
+  return query<Nullable<Instance>>`
     SELECT instance.id, instance.project_id AS "projectId", instance.name, instance.status, instance.plan, instance.region,
       instance.vcpu, instance.ram_mb AS "ramMb", instance.storage_gb AS "storageGb", instance.hypervisor, instance.throttled,
       instance.daily_backup AS "dailyBackup", instance.cancellation_at AS "cancellationAt",
@@ -170,7 +170,7 @@ function sortInstances(
   // An unused range is empty, or the planner would expect many rows of it.
   const [first, last] = paths.includes('prefix') ? [nameBounds.above.value, nameBounds.below.value] : ['', ''];
   const query = isAscending ? database.queryAscending : database.query;
-  return query<Row>`
+  return query<Nullable<Instance>>`
     SELECT instance.id, instance.project_id AS "projectId", instance.name, instance.status, instance.plan, instance.region,
       instance.vcpu, instance.ram_mb AS "ramMb", instance.storage_gb AS "storageGb", instance.hypervisor, instance.throttled,
       instance.daily_backup AS "dailyBackup", instance.cancellation_at AS "cancellationAt",
@@ -212,9 +212,6 @@ function sortInstances(
         CASE WHEN ${order.field}::text = 'created' THEN created END DESC, id DESC LIMIT ${limit}
     ) AS instance`;
 }
-
-/** In the result of a UNION, PostgreSQL reports every column as nullable. */
-type Row = { readonly [Name in keyof Instance]: Instance[Name] | null };
 
 /**
  * The length of each project's list, for a filter that the counters do not cover. Reads one index entry for each counted

@@ -5,7 +5,7 @@ import { boundsOf, type Slice } from '../graph/keyset.ts';
 import { pickInProject } from '../graph/node.ts';
 import { type Order, rangeOf, sortRows } from '../graph/order.ts';
 import type { SizedText } from '../graph/textloader.ts';
-import { groupRows, pickCounts } from '../kernel/rows.ts';
+import { groupRows, type Nullable, pickCounts } from '../kernel/rows.ts';
 import type { Database } from '../platform/database.ts';
 import { type TaskAttention, windowStarts } from './attention.ts';
 import { type StatusFilter, selectTaskStatuses, taskStatuses } from './statuses.ts';
@@ -126,8 +126,7 @@ async function searchTasks(
   return lists.map((listed) => sortRows(listed, order, range, taskStatuses));
 }
 
-/** In the result of a UNION, PostgreSQL reports every column as nullable. */
-export type TaskRow = { readonly [Name in keyof Task]: Name extends 'error' ? '' : Task[Name] | null };
+export type TaskRow = Nullable<Omit<Task, 'error'>> & { readonly error: '' };
 
 /** The length of each project's list. Reads one index entry for each counted task. */
 export async function countTasks(database: Database, scopes: readonly ProjectScope[], filter: TaskFilter): Promise<number[]> {

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { RevocationWatcher } from '../access/revocation.ts';
+import type { Revocation, RevocationWatcher } from '../access/revocation.ts';
 import { type ProjectScope, requireRole } from '../access/scope.ts';
 import type { ConsoleEnd } from '../generated/prisma/enums.ts';
 import type { Attachment, ConsoleClient, ConsoleOpening, ConsoleRejection } from '../graph/console.ts';
@@ -159,9 +159,9 @@ export class Consoles {
   }
 
   #attach(scope: ProjectScope, session: LiveSession, client: ConsoleClient, position: number): Attachment {
-    const onRevoked = ({ message }: Fault) => {
+    const onRevoked = (revocation: Revocation) => {
       // A client that reconnects with a fresh credential continues the session.
-      if (message === 'credential_expired') client.close('credential_expired');
+      if (revocation === 'credential_expired') client.close(revocation);
       else if (session.client === client) void this.#sessions.end(session, 'access_lost');
     };
     const lease = this.dependencies.watch.add({

@@ -116,7 +116,7 @@ export class Sessions {
     const ending = this.#endEach(running, (session) => findEndReason(session, snapshots.get(session.identity.id)));
     // A client that was attached meanwhile has taken its session back.
     const claimed = running.filter(
-      ({ identity, client }, index) => client === clients[index] && snapshots.get(identity.id)?.processId !== this.processId,
+      ({ identity, client }, index) => client === clients[index] && snapshots.get(identity.id)?.claimedBy !== this.processId,
     );
     await Promise.all([ending, ...claimed.map((session) => this.#handOver(session, 'taken_over'))]);
   }

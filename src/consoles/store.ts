@@ -1,4 +1,5 @@
 import type { ConsoleEnd, ConsoleKind, InstanceStatus } from '../generated/prisma/enums.ts';
+import type { Nullable } from '../kernel/rows.ts';
 import { deleteInBatches } from '../platform/cleanup.ts';
 import type { Database } from '../platform/database.ts';
 import type { Query } from '../platform/query.ts';
@@ -19,7 +20,7 @@ interface ConsoleInstance {
 }
 
 /** The columns of an endpoint, all null for an instance without one. */
-type EndpointRow = { readonly [Name in keyof Endpoint]: Endpoint[Name] | null };
+type EndpointRow = Nullable<Endpoint>;
 
 function endpointOf({ kind, host, port, socketPath }: EndpointRow): Endpoint | null {
   return kind && { kind, host, port, socketPath };
@@ -234,7 +235,7 @@ export async function readHandover(database: Database, id: string, formerProcess
 export interface SessionSnapshot {
   readonly id: string;
   /** The process that has claimed it last, or else runs it. */
-  readonly processId: string;
+  readonly claimedBy: string;
   readonly end: ConsoleEnd | null;
   /** Null when the instance is no longer in the session's project. */
   readonly status: InstanceStatus | null;
@@ -244,7 +245,7 @@ export interface SessionSnapshot {
 /** Reads snapshots of sessions by one statement. A session without one was deleted with its project. */
 export async function readSnapshots(database: Database, ids: readonly string[]): Promise<Map<string, SessionSnapshot>> {
   const rows = await database.query<EndpointRow & Omit<SessionSnapshot, 'endpoint'>>`
-    SELECT session.id, session.owner AS "processId", session.end_reason AS end, instance.status,
+    SELECT session.id, session.owner AS "claimedBy", session.end_reason AS end, instance.status,
       endpoint.kind, endpoint.host, endpoint.port, endpoint.socket_path AS "socketPath"
     FROM console_sessions AS session
     LEFT JOIN instances AS instance ON instance.id = session.instance_id AND instance.project_id = session.project_id
@@ -265,14 +266,10 @@ export async function endSilentSessions(database: Database): Promise<void> {
 /** Deletes the records of sessions that ended more than `days` ago, by PostgreSQL's clock. */
 export function deleteOldRecords(database: Database, days: number, signal?: AbortSignal): Promise<void> {
   return deleteInBatches(
-    (limit) => database.query<{ count: number }>`
-      WITH deleted AS (
-        DELETE FROM console_sessions WHERE ctid = ANY (ARRAY(
-          SELECT ctid FROM console_sessions WHERE ended < now() - ${days}::float8 * interval '24 hours' ORDER BY ended LIMIT ${limit}::int
-        ))
-        RETURNING 1
-      )
-      SELECT count(*)::int AS count FROM deleted`,
+    (limit) => database.query<{ deleted: number | null }>`
+      DELETE FROM console_sessions WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM console_sessions WHERE ended < now() - ${days}::float8 * interval '24 hours' ORDER BY ended LIMIT ${limit}::int
+      )) RETURNING 1 AS deleted`,
     signal,
   );
 }

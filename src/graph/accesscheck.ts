@@ -1,26 +1,17 @@
 import {
-  type DocumentNode,
   type FieldNode,
   type GraphQLField,
   GraphQLID,
   type GraphQLInputField,
-  type GraphQLSchema,
   getNamedType,
   getNullableType,
   isInputObjectType,
   isListType,
   isRequiredInputField,
-  Kind,
-  type OperationDefinitionNode,
-  type SelectionNode,
-  type SelectionSetNode,
-  type ValueNode,
-  valueFromASTUntyped,
 } from 'graphql';
 import type { ProjectIds } from '../access/scope.ts';
-import { getOrInsert } from '../kernel/map.ts';
 import type { Context } from './context.ts';
-import { listSelections } from './selection.ts';
+import { listRootFields, type ParsedOperation, readValue } from './selection.ts';
 
 /** The `ID` arguments of a root field, and those of its `input`, by name, as far as they are present. */
 type ResourceIds = Readonly<Record<string, string>>;
@@ -31,13 +22,6 @@ type ResourceIds = Readonly<Record<string, string>>;
  * id has another name, the extension `projectArgument` gives it.
  */
 export type CheckAccess = (ids: ResourceIds, context: Context) => Promise<unknown>;
-
-export interface ParsedOperation {
-  readonly schema: GraphQLSchema;
-  readonly document: DocumentNode;
-  readonly operation: OperationDefinitionNode;
-  readonly variables: Readonly<Record<string, unknown>>;
-}
 
 /** A root field whose ids name an object that cannot be opened, with the error. */
 export interface InaccessibleField {
@@ -93,45 +77,6 @@ function* walkFieldIds(parsed: ParsedOperation) {
   }
 }
 
-/** The root fields of an operation that would be executed: the first for each response name. */
-export function listRootFields(parsed: ParsedOperation): FieldNode[] {
-  return [...groupRootFields(parsed).values()].flatMap(([first]) => first ?? []);
-}
-
-/** The root fields of an operation that would be executed, as of `groupFields`. */
-export function groupRootFields(parsed: ParsedOperation): ReadonlyMap<string, readonly FieldNode[]> {
-  return groupFields([parsed.operation.selectionSet], parsed);
-}
-
-/** The fields of selection sets that would be executed, by response name: those with the same name are one field. */
-export function groupFields(
-  selectionSets: readonly SelectionSetNode[],
-  parsed: ParsedOperation,
-): ReadonlyMap<string, readonly FieldNode[]> {
-  const found = new Map<string, FieldNode[]>();
-  for (const node of listSelections(selectionSets, parsed.document, (selection) => isSkipped(selection, parsed)))
-    if (node.kind === Kind.FIELD) getOrInsert(found, responseNameOf(node), () => []).push(node);
-  return found;
-}
-
-/** Whether a field has an argument whose value is neither absent nor null. */
-export function hasArgument({ arguments: given }: FieldNode, name: string, parsed: ParsedOperation): boolean {
-  const value = readValue(given?.find((argument) => argument.name.value === name)?.value, parsed);
-  return value !== undefined && value !== null;
-}
-
-/** Whether `@skip` or `@include` excludes a selection; a condition without a boolean value excludes nothing. */
-function isSkipped({ directives = [] }: SelectionNode, parsed: ParsedOperation): boolean {
-  return directives.some(({ name, arguments: given }) => {
-    const condition = readValue(given?.find((argument) => argument.name.value === 'if')?.value, parsed);
-    return (name.value === 'skip' && condition === true) || (name.value === 'include' && condition === false);
-  });
-}
-
-export function responseNameOf({ alias, name }: FieldNode): string {
-  return (alias ?? name).value;
-}
-
 /** Null if a required id is missing or malformed. */
 function readIds(field: GraphQLField<unknown, unknown>, node: FieldNode, parsed: ParsedOperation): ResourceIds | null {
   const ids: Record<string, string> = {};
@@ -162,21 +107,3 @@ function isOmitted(definition: Definition, value: unknown): boolean {
 type ReadByName = (name: string) => unknown;
 
 const isReader = (value: unknown): value is ReadByName => typeof value === 'function';
-
-/** The value of a leaf, with its variable resolved; for an object, a `ReadByName` of its fields. */
-function readValue(node: ValueNode | undefined, parsed: ParsedOperation): unknown {
-  if (node?.kind === Kind.OBJECT) {
-    const fields = new Map(node.fields.map(({ name, value }) => [name.value, value]));
-    return (name: string) => readValue(fields.get(name), parsed);
-  }
-  if (node?.kind !== Kind.VARIABLE) return node && valueFromASTUntyped(node);
-  const name = node.name.value;
-  const { operation, variables } = parsed;
-  if (!Object.hasOwn(variables, name)) {
-    const definition = operation.variableDefinitions?.find(({ variable }) => variable.name.value === name);
-    return readValue(definition?.defaultValue, parsed);
-  }
-  const value = variables[name];
-  if (typeof value !== 'object' || value === null) return value;
-  return (part: string) => (Object.hasOwn(value, part) ? (value as Record<string, unknown>)[part] : undefined);
-}

@@ -17,8 +17,6 @@ import { getOrInsert } from '../kernel/map.ts';
  */
 export const LIMITS = { depth: 20, breadth: 500, complexity: 50_000 };
 
-export const MAX_COST = LIMITS.complexity;
-
 interface Sizes {
   readonly first?: number | null;
   readonly last?: number | null;
@@ -50,11 +48,11 @@ export type CheckCost = (variables: Readonly<Record<string, unknown>>) => CostRe
 export function createCostCheck(schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode): CheckCost {
   const fragments = document.definitions.filter(({ kind }) => kind === Kind.FRAGMENT_DEFINITION);
   const ownDocument: DocumentNode = { ...document, definitions: [operation, ...fragments] };
-  const introspection = readIntrospection(schema, ownDocument);
-  if (introspection.isRepeated) return () => ({ cost: null, exceeded: REPEATED_INTROSPECTION });
+  const { introspectionCost, isRepeated, dependsOnVariables } = readDocument(schema, ownDocument);
+  if (isRepeated) return () => ({ cost: null, exceeded: REPEATED_INTROSPECTION });
   const check = (counted: DocumentNode, variables: Readonly<Record<string, unknown>>) =>
-    checkCost(schema, counted, variables, introspection.cost);
-  if (dependsOnVariables(schema, ownDocument)) {
+    checkCost(schema, counted, variables, introspectionCost);
+  if (dependsOnVariables) {
     const results = new WeakMap<object, CostResult>();
     return (variables) => getOrInsert(results, variables, () => check(ownDocument, variables));
   }
@@ -77,47 +75,39 @@ const REPEATED_INTROSPECTION =
 const SCHEMA_COST = 2_000;
 const TYPE_COST = 200;
 
-interface Introspection {
-  readonly cost: number;
-  /** Whether it has more aliases than tools need. */
+/** What a document says about its cost, whatever the variables. */
+interface CostFacts {
+  readonly introspectionCost: number;
+  /** Whether introspection has more aliases than tools need. */
   readonly isRepeated: boolean;
+  /** Whether an argument of a paged field contains a variable. */
+  readonly dependsOnVariables: boolean;
 }
 
-function readIntrospection(schema: GraphQLSchema, document: DocumentNode): Introspection {
+function readDocument(schema: GraphQLSchema, document: DocumentNode): CostFacts {
   const types = new TypeInfo(schema);
   const aliases = { type: 0, schema: 0, leaf: 0, other: 0 };
-  let cost = 0;
+  let introspectionCost = 0;
+  let dependsOnVariables = false;
   visit(
     document,
     visitWithTypeInfo(types, {
       Field({ alias, name, selectionSet }) {
-        if (name.value === '__schema') cost += SCHEMA_COST;
-        if (name.value === '__type') cost += TYPE_COST;
+        if (name.value === '__schema') introspectionCost += SCHEMA_COST;
+        if (name.value === '__type') introspectionCost += TYPE_COST;
         if (!alias) return;
         if (name.value === '__type') aliases.type += 1;
         else if (name.value === '__schema') aliases.schema += 1;
         else if (types.getParentType()?.name.startsWith('__')) aliases[selectionSet ? 'other' : 'leaf'] += 1;
       },
-    }),
-  );
-  const { type, schema: whole, leaf, other } = aliases;
-  return { cost, isRepeated: type > MAX_TYPE_ALIASES || whole > MAX_SCHEMA_ALIASES || leaf > MAX_LEAF_ALIASES || other > 0 };
-}
-
-/** Whether an argument of a paged field contains a variable. */
-function dependsOnVariables(schema: GraphQLSchema, document: DocumentNode): boolean {
-  const types = new TypeInfo(schema);
-  let isDependent = false;
-  visit(
-    document,
-    visitWithTypeInfo(types, {
       Variable() {
-        const field = types.getFieldDef();
-        isDependent ||= field?.extensions.complexity === pageCost;
+        dependsOnVariables ||= types.getFieldDef()?.extensions.complexity === pageCost;
       },
     }),
   );
-  return isDependent;
+  const { type, schema: whole, leaf, other } = aliases;
+  const isRepeated = type > MAX_TYPE_ALIASES || whole > MAX_SCHEMA_ALIASES || leaf > MAX_LEAF_ALIASES || other > 0;
+  return { introspectionCost, isRepeated, dependsOnVariables };
 }
 
 /** The message for a document that is beyond a limit. */

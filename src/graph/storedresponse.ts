@@ -137,14 +137,10 @@ export class StoredResponse<Outcome> {
  */
 export function deleteOldStoredResponses(database: Database, signal?: AbortSignal): Promise<void> {
   return deleteInBatches(
-    (limit) => database.query<{ count: number }>`
-      WITH deleted AS (
-        DELETE FROM kept_answers WHERE now() - created > interval '25 hours' AND ctid = ANY (ARRAY(
-          SELECT ctid FROM kept_answers WHERE created < now() - interval '25 hours' ORDER BY created LIMIT ${limit}::int
-        ))
-        RETURNING 1
-      )
-      SELECT count(*)::int AS count FROM deleted`,
+    (limit) => database.query<{ deleted: number | null }>`
+      DELETE FROM kept_answers WHERE now() - created > interval '25 hours' AND ctid = ANY (ARRAY(
+        SELECT ctid FROM kept_answers WHERE created < now() - interval '25 hours' ORDER BY created LIMIT ${limit}::int
+      )) RETURNING 1 AS deleted`,
     signal,
   );
 }

@@ -1,6 +1,9 @@
 // One statement reads what belongs to many keys, such as all parents of a level of a document; these functions assign its rows to
 // the keys, in the order of the keys, as a DataLoader requires.
 
+/** A row whose columns PostgreSQL reports as nullable: all those in the result of a UNION, and those of a table that is joined outer. */
+export type Nullable<Row> = { readonly [Name in keyof Row]: Row[Name] | null };
+
 /** The row of each key; null for a key without one. */
 export function pickRows<Key, Row>(keys: readonly Key[], rows: readonly Row[], keyOf: (row: Row) => Key | null): Array<Row | null> {
   const found = new Map(rows.map((row) => [keyOf(row), row]));

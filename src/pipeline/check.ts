@@ -1,6 +1,5 @@
 import {
   type DocumentNode,
-  type ExecutionArgs,
   type ExecutionResult,
   type FieldNode,
   GraphQLError,
@@ -10,33 +9,27 @@ import {
   OperationTypeNode,
 } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
-import {
-  findInaccessibleFields,
-  groupRootFields,
-  type InaccessibleField,
-  listRootFields,
-  type ParsedOperation,
-  responseNameOf,
-} from '../graph/accesscheck.ts';
-import { type CheckCost, createCostCheck, MAX_COST } from '../graph/cost.ts';
+import { findInaccessibleFields, type InaccessibleField } from '../graph/accesscheck.ts';
+import { type CheckCost, createCostCheck, LIMITS } from '../graph/cost.ts';
 import { keepTexts } from '../graph/exact.ts';
 import { countRequests } from '../graph/requestcount.ts';
+import { groupRootFields, listRootFields, type ParsedOperation, responseNameOf } from '../graph/selection.ts';
 import { readBindings, type VariableBindings, variableErrors } from '../graph/variables.ts';
 import { forgetJsonPart } from '../kernel/exactjson.ts';
 import { Fault, type FieldErrors } from '../kernel/fault.ts';
 import { getOrInsert } from '../kernel/map.ts';
 import { failedResult, maskError, toGraphqlError } from './mask.ts';
-import type { OperationContext } from './operation.ts';
+import type { OperationArgs, OperationContext } from './operation.ts';
 import { literalErrorsOf } from './validation.ts';
 
 /**
  * Rejects an operation with invalid variables or literals, or too high a cost, before it is executed, unless its transport has
  * done so.
  */
-export function checkOperations(): Plugin {
+export function checkOperations(): Plugin<OperationContext> {
   /** Null for an operation that starts at once; resolves to whether it was rejected. */
   const check = ({ args, setResultAndStopExecution }: OperationStart): Promise<boolean> | null => {
-    const rejection = (args.contextValue as OperationContext).isChecked ? null : (checkOperation(args) ?? chargeRequests(args));
+    const rejection = args.contextValue.isChecked ? null : (checkOperation(args) ?? chargeRequests(args));
     if (!rejection) return null;
     return Promise.resolve(rejection).then((result) => {
       if (result) setResultAndStopExecution(result);
@@ -57,24 +50,24 @@ export function checkOperations(): Plugin {
   };
 }
 
-function asksForCost({ contextValue }: ExecutionArgs): boolean {
-  return (contextValue as OperationContext).exchange?.asksForCost ?? false;
+function asksForCost({ contextValue }: OperationArgs): boolean {
+  return contextValue.exchange?.asksForCost ?? false;
 }
 
 /** Adds the cost of a checked operation to its result, if the client asks for it. */
-function addCost(args: ExecutionArgs, result: ExecutionResult): ExecutionResult {
+function addCost(args: OperationArgs, result: ExecutionResult): ExecutionResult {
   const cost = asksForCost(args) ? findCost(args) : null;
-  return cost === null ? result : { ...result, extensions: { ...result.extensions, cost: { requested: cost, limit: MAX_COST } } };
+  return cost === null ? result : { ...result, extensions: { ...result.extensions, cost: { requested: cost, limit: LIMITS.complexity } } };
 }
 
 /** The cost of an operation that has been checked; null if it cannot be computed. */
-export function findCost({ document, operationName, variableValues }: ExecutionArgs): number | null {
+export function findCost({ document, operationName, variableValues }: OperationArgs): number | null {
   const operation = getOperationAST(document, operationName);
   return (operation && policies.get(operation)?.checkCost(variableValues ?? {}).cost) ?? null;
 }
 
 interface OperationStart {
-  readonly args: ExecutionArgs;
+  readonly args: OperationArgs;
   setResultAndStopExecution(result: ExecutionResult): void;
 }
 
@@ -89,7 +82,7 @@ interface Policy {
 const policies = new WeakMap<OperationDefinitionNode, Policy>();
 
 /** The result of an operation that is rejected for its variables, literals or cost; null for an operation that may run. */
-export function checkOperation(args: ExecutionArgs): ExecutionResult | Promise<ExecutionResult> | null {
+export function checkOperation(args: OperationArgs): ExecutionResult | Promise<ExecutionResult> | null {
   const { schema, document, operationName, variableValues } = args;
   const operation = getOperationAST(document, operationName);
   if (!operation) return null;
@@ -113,9 +106,8 @@ export function checkOperation(args: ExecutionArgs): ExecutionResult | Promise<E
  * Null where nothing is to be charged; resolves with the result of an operation that exceeds the budget, of which nothing is
  * executed, or else with null.
  */
-function chargeRequests(args: ExecutionArgs): Promise<ExecutionResult | null> | null {
-  const { schema, document, operationName, variableValues, contextValue } = args;
-  const context = contextValue as OperationContext;
+function chargeRequests(args: OperationArgs): Promise<ExecutionResult | null> | null {
+  const { schema, document, operationName, variableValues, contextValue: context } = args;
   const operation = getOperationAST(document, operationName);
   if (!context.viewer || !operation) return null;
   const more = countRequests({ schema, document, operation, variables: variableValues ?? {} }) - 1;
@@ -130,16 +122,18 @@ function chargeRequests(args: ExecutionArgs): Promise<ExecutionResult | null> | 
  * The result of a mutation without a viewer. Each of its fields would find that out by itself, but only after its arguments were
  * read, which may be large. Null for all other operations.
  */
-function rejectAnonymous(parsed: ParsedOperation, { contextValue }: ExecutionArgs): ExecutionResult | null {
-  const context = contextValue as OperationContext;
+function rejectAnonymous(parsed: ParsedOperation, { contextValue: context }: OperationArgs): ExecutionResult | null {
   if (context.viewer || parsed.operation.operation !== OperationTypeNode.MUTATION) return null;
   const rejected = listUnauthenticated(listRootFields(parsed));
   return rejected.length === 0 ? null : rejectRootFields(parsed, context, rejected);
 }
 
 /** The credential and the access to what the ids name are checked first: a caller without access sees no field errors. */
-async function rejectFields(parsed: ParsedOperation, { contextValue }: ExecutionArgs, fields: FieldErrors): Promise<ExecutionResult> {
-  const context = contextValue as OperationContext;
+async function rejectFields(
+  parsed: ParsedOperation,
+  { contextValue: context }: OperationArgs,
+  fields: FieldErrors,
+): Promise<ExecutionResult> {
   const rejected = context.viewer ? await findInaccessibleFields(parsed, context) : listUnauthenticated(listRootFields(parsed));
   if (rejected.length === 0) return { errors: [toGraphqlError(Fault.invalidFields(fields))] };
   return rejectRootFields(parsed, context, rejected);

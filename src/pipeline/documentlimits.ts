@@ -2,6 +2,7 @@ import { maxAliasesPlugin } from '@escape.tech/graphql-armor-max-aliases';
 import { type DocumentNode, Lexer, type ParseOptions, Source, TokenKind, visit } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import { LIMITS, tooLarge } from '../graph/cost.ts';
+import { responseNameOf } from '../graph/selection.ts';
 import { exceedsDepth, MAX_REQUEST_DEPTH } from '../kernel/depth.ts';
 import { Fault } from '../kernel/fault.ts';
 import { getOrInsert } from '../kernel/map.ts';
@@ -61,9 +62,9 @@ function countFields(document: DocumentNode): { fields: number; pairs: number } 
   let fields = 0;
   let pairs = 0;
   visit(document, {
-    Field({ alias, name, arguments: given, selectionSet }) {
-      const before = getOrInsert(counts, (alias ?? name).value, () => ({ plain: 0, others: 0 }));
-      const isPlain = !alias && !given?.length && !selectionSet;
+    Field(node) {
+      const before = getOrInsert(counts, responseNameOf(node), () => ({ plain: 0, others: 0 }));
+      const isPlain = !node.alias && !node.arguments?.length && !node.selectionSet;
       pairs += isPlain ? before.others : before.plain + before.others;
       before[isPlain ? 'plain' : 'others'] += 1;
       fields += 1;

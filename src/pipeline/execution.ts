@@ -1,5 +1,5 @@
 import { performance } from 'node:perf_hooks';
-import { type ExecutionArgs, type ExecutionResult, execute, GraphQLError, subscribe } from 'graphql';
+import { type ExecutionResult, execute, GraphQLError, subscribe } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import { recordDuration } from '../kernel/duration.ts';
 import { Fault, statusByCode } from '../kernel/fault.ts';
@@ -7,7 +7,7 @@ import { Pauses } from '../kernel/pauses.ts';
 import { toFault } from '../platform/errors.ts';
 import { findCost } from './check.ts';
 import { graphqlExtensions, toGraphqlError } from './mask.ts';
-import type { OperationContext } from './operation.ts';
+import type { OperationArgs, OperationContext } from './operation.ts';
 
 /**
  * Executes by graphql-js itself, which keeps the fields of a response in the order of the document. Documents are not compiled:
@@ -17,11 +17,11 @@ export function executeWithGraphqlJs(): Plugin<OperationContext> {
   return {
     onExecute({ args, setExecuteFn }) {
       const isCostly = (findCost(args) ?? 0) > COSTLY;
-      setExecuteFn(isCostly ? executeWithPermit : execute);
-      return { onExecuteDone: () => void (args.contextValue as OperationContext).endLoading() };
+      setExecuteFn(isCostly ? () => executeWithPermit(args) : execute);
+      return { onExecuteDone: () => void args.contextValue.endLoading() };
     },
     onSubscribe({ args, setSubscribeFn, setResultAndStopExecution }) {
-      const { responseForm, subscribe: deliver } = args.contextValue as OperationContext;
+      const { responseForm, subscribe: deliver } = args.contextValue;
       // A stream that cannot be sent would stay open behind an empty response.
       if (responseForm === 'single') setResultAndStopExecution({ errors: [toGraphqlError(Fault.invalidRequest(noStream))] });
       setSubscribeFn(deliver ?? subscribe);
@@ -35,8 +35,8 @@ const MIN_PAUSE_MS = 5;
 /** The pauses after the costly operations of each user, and of all clients without a credential, of which one is executed at a time. */
 const pauses = new Pauses();
 
-async function executeWithPermit(args: ExecutionArgs): Promise<ExecutionResult> {
-  const context = args.contextValue as OperationContext;
+async function executeWithPermit(args: OperationArgs): Promise<ExecutionResult> {
+  const context = args.contextValue;
   const owner = context.exchange?.turnOwner ?? context.viewer?.userId ?? '';
   const permit = context.services.costlySemaphore.acquire(owner, () => 0);
   try {

@@ -1,12 +1,9 @@
 import { type ASTNode, type ExecutionResult, GraphQLError, type GraphQLErrorOptions, type GraphQLFormattedError } from 'graphql';
-import { isAsyncIterable, mapAsyncIterator, type Plugin, processRegularResult } from 'graphql-yoga';
 import { Fault, statusByCode } from '../kernel/fault.ts';
-import { toJsonText } from '../kernel/jsontext.ts';
-import { getOrInsert } from '../kernel/map.ts';
 import { cutText } from '../kernel/text.ts';
 import { logCause, toFault } from '../platform/errors.ts';
 import type { Logger } from '../platform/logger.ts';
-import type { ErrorRecorder, HttpServerContext, OperationContext } from './operation.ts';
+import type { ErrorRecorder } from './operation.ts';
 
 /** A fault as GraphQL's `extensions`. */
 export function graphqlExtensions({ code, fields, context }: Fault): Record<string, unknown> {
@@ -90,50 +87,10 @@ export function failedResult(failure: unknown): ExecutionResult {
   return { errors: [failure instanceof GraphQLError ? failure : new GraphQLError('', { originalError: failure as Error })] };
 }
 
-/**
- * A masked result that Yoga serializes by `toJsonText`. Yoga reads the HTTP status and headers of each error, and makes a new error of it:
- * of thousands it gets one for each status with its headers.
- */
-export function withText<Result extends ExecutionResult>(result: Result): Result & { stringify(result: ExecutionResult): string } {
-  const { errors } = result;
-  if (!errors) return { ...result, stringify: toJsonText };
-  const byStatus = new Map<string | undefined, GraphQLError>();
-  for (const error of errors) getOrInsert(byStatus, JSON.stringify(error.extensions.http), () => error);
-  return {
-    ...result,
-    errors: [...byStatus.values()],
-    stringify: (sent) => toJsonText({ ...sent, errors: errors.map(formatError) }),
-  };
-}
-
 /** An error as it is sent: its HTTP status is not part of it. */
 export function formatError(error: GraphQLError): GraphQLFormattedError {
   const { extensions: { http, ...extensions } = {}, ...rest } = error.toJSON();
   return { ...rest, extensions };
-}
-
-/** Masks and formats the results of Yoga's own HTTP handler: each result of a stream, or a single one in the chosen media type. */
-export function formatResults(): Plugin<OperationContext, HttpServerContext> {
-  return {
-    onResultProcess({ result, setResult, setResultProcessor, serverContext: { openContext, mediaType, streams, exchange } }) {
-      const mask = (one: ExecutionResult) => withText(maskResult(one, () => openContext().openLogger(), exchange));
-      if (streams.isClosed && (isAsyncIterable(result) || !mediaType)) {
-        if (isAsyncIterable(result)) void result[Symbol.asyncIterator]().return?.();
-        // Clients try again after its status; the event `complete` of a stream would say that nothing follows.
-        setResult(mask(failedResult(Fault.tryLater('the streams are closed'))));
-        return setResultProcessor(processRegularResult, 'application/json');
-      }
-      if (isAsyncIterable(result)) return setResult(mapAsyncIterator(result, mask));
-      if (!Array.isArray(result)) setResult(mask(result as ExecutionResult));
-      if (mediaType) setResultProcessor(processRegularResult, mediaType);
-    },
-    onResponse({ response: { headers }, serverContext }) {
-      // nginx would collect events until its buffer is full: by HTTP/1.1 over TLS a client would not even get the headers.
-      if (headers.get('content-type') === 'text/event-stream') headers.set('X-Accel-Buffering', 'no');
-      // Yoga waits until the client has read the response, and for ever once the client has gone.
-      serverContext.exchange?.releasePermit();
-    },
-  };
 }
 
 /** The error of a rejection before execution. Its HTTP status is the fault's, except with the older media type, which always has 200. */

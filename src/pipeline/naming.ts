@@ -1,15 +1,15 @@
-import { type DocumentNode, type ExecutionArgs, GraphQLError, getOperationAST, Kind } from 'graphql';
+import { type DocumentNode, GraphQLError, getOperationAST, Kind } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import { type FaultCode, statusByCode } from '../kernel/fault.ts';
-import type { OperationContext } from './operation.ts';
+import type { OperationArgs, OperationContext } from './operation.ts';
 
 /** The logged length of a name, which the client chooses. */
 const MAX_LOGGED_LENGTH = 100;
 
 /** Passes the name of the operation to the transport, for its log and metrics. Rejects a name that the document does not have. */
-export function nameOperations(): Plugin {
-  const name = ({ args }: { args: ExecutionArgs }) => {
-    const { exchange } = args.contextValue as OperationContext;
+export function nameOperations(): Plugin<OperationContext> {
+  const name = ({ args }: { args: OperationArgs }) => {
+    const { exchange } = args.contextValue;
     if (!exchange) return;
     exchange.operation = labelOperation(args.document, args.operationName);
     exchange.operationName = getOperationAST(args.document, args.operationName)?.name?.value.slice(0, MAX_LOGGED_LENGTH) ?? null;

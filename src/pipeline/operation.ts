@@ -43,6 +43,9 @@ interface ServerContext {
 /** The context of resolvers and plugins. */
 export type OperationContext = Context & Omit<ServerContext, 'openContext'>;
 
+/** What an operation is executed with. */
+export type OperationArgs = ExecutionArgs & { readonly contextValue: OperationContext };
+
 type Subscribe = (args: ExecutionArgs) => Promise<AsyncIterableIterator<ExecutionResult> | ExecutionResult>;
 
 /** The steps of the pipeline for one operation. */

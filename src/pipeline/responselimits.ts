@@ -1,5 +1,5 @@
 import { setImmediate as nextImmediate } from 'node:timers/promises';
-import type { ExecutionArgs, ExecutionResult } from 'graphql';
+import type { ExecutionResult } from 'graphql';
 import { isAsyncIterable, type Plugin } from 'graphql-yoga';
 import { findResponseOverflow, responseTooLarge } from '../graph/responsebudget.ts';
 import { Fault } from '../kernel/fault.ts';
@@ -12,11 +12,11 @@ import type { OperationContext } from './operation.ts';
 const MAX_EVENT_BYTES = 4 * 1024 * 1024;
 
 /** Rejects a result that is too large before it is serialized; of a stream, only the event that is. */
-export function limitResponses(): Plugin {
+export function limitResponses(): Plugin<OperationContext> {
   return {
-    onExecute: ({ args }: { args: ExecutionArgs }) => ({
+    onExecute: ({ args }) => ({
       onExecuteDone({ result, setResult }) {
-        const context = args.contextValue as OperationContext;
+        const context = args.contextValue;
         const check = () => {
           // By then the result is serialized, or its serialization has begun.
           setImmediate(() => context.findResponseBudget()?.close());

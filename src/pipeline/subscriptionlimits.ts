@@ -1,4 +1,3 @@
-import type { ExecutionArgs } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import { Fault } from '../kernel/fault.ts';
 import { toJsonText } from '../kernel/jsontext.ts';
@@ -15,8 +14,7 @@ const MAX_BODY_BYTES = 64 * 1024;
 export function limitSubscriptions(documents: ValidDocuments): Plugin<OperationContext> {
   return {
     onSubscribe({ args, setResultAndStopExecution }) {
-      const { document, variableValues, contextValue } = args as ExecutionArgs;
-      const context = contextValue as OperationContext;
+      const { document, variableValues, contextValue: context } = args;
       const tooLong =
         toJsonText(variableValues ?? {}).length > MAX_VARIABLES_CHARACTERS
           ? `The variables of a subscription take at most ${MAX_VARIABLES_CHARACTERS} characters of JSON.`

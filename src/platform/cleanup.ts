@@ -7,16 +7,13 @@ const PAUSE_FACTOR = 3;
 
 /**
  * Deletes rows batch by batch, until one is short or the signal is aborted. `deleteBatch` deletes at most `limit` rows, and
- * returns their number as a row.
+ * returns something for each.
  */
-export async function deleteInBatches(
-  deleteBatch: (limit: number) => Promise<Array<{ count: number }>>,
-  signal?: AbortSignal,
-): Promise<void> {
+export async function deleteInBatches(deleteBatch: (limit: number) => Promise<readonly unknown[]>, signal?: AbortSignal): Promise<void> {
   while (!signal?.aborted) {
     const startedAt = performance.now();
-    const [batch] = await deleteBatch(BATCH_SIZE);
-    if (!batch || batch.count < BATCH_SIZE) return;
+    const rows = await deleteBatch(BATCH_SIZE);
+    if (rows.length < BATCH_SIZE) return;
     await pauseAfterBatch(performance.now() - startedAt, signal);
   }
 }

@@ -5,7 +5,7 @@ import { boundsOf, type Slice, sliceById } from '../graph/keyset.ts';
 import { type NodeName, pickInProject } from '../graph/node.ts';
 import { type Order, rangeOf, sortRows } from '../graph/order.ts';
 import type { SizedText } from '../graph/textloader.ts';
-import { groupRows, pickCounts, pickLists } from '../kernel/rows.ts';
+import { groupRows, type Nullable, pickCounts, pickLists } from '../kernel/rows.ts';
 import type { Database } from '../platform/database.ts';
 
 /** A volume, a snapshot or a backup: all three have the same columns. */
@@ -28,7 +28,7 @@ export async function listVolumes(
   const range = rangeOf(slice, order);
   const { nameBounds, createdBounds, limit, scanColumn, isAscending } = range;
   const query = isAscending ? database.queryAscending : database.query;
-  const rows = await query<StoredRow>`
+  const rows = await query<Nullable<InstanceResource>>`
     SELECT listed.id, listed.project_id AS "projectId", listed.instance_id AS "instanceId", listed.name, listed.size_gb AS "sizeGb", listed.created
     FROM unnest(${projectIdsOf(scopes)}::uuid[]) AS wanted (project_id)
     CROSS JOIN LATERAL (
@@ -68,7 +68,7 @@ async function listProjectResources(
 ): Promise<InstanceResource[][]> {
   const { above, below, limit, isAscending } = boundsOf(slice, 'asc');
   const query = isAscending ? database.queryAscending : database.query;
-  const rows = await query<StoredRow>`
+  const rows = await query<Nullable<InstanceResource>>`
     SELECT listed.* FROM unnest(${projectIdsOf(scopes)}::uuid[]) AS wanted (project_id)
     CROSS JOIN LATERAL (
       (SELECT id, project_id AS "projectId", instance_id AS "instanceId", name, size_gb AS "sizeGb", created FROM volumes
@@ -154,7 +154,7 @@ export async function listInstanceResources(
   const { above, below, limit, isAscending } = boundsOf(slice, 'asc');
   const { ids: instanceIds, projectIds } = columnsOf(instances);
   const query = isAscending ? database.queryAscending : database.query;
-  const rows = await query<StoredRow>`
+  const rows = await query<Nullable<InstanceResource>>`
     SELECT listed.* FROM unnest(${instanceIds}::uuid[], ${projectIds}::uuid[]) AS wanted (instance_id, project_id)
     CROSS JOIN LATERAL (
       (SELECT id, project_id AS "projectId", instance_id AS "instanceId", name, size_gb AS "sizeGb", created FROM volumes
@@ -188,7 +188,7 @@ export async function listInstanceVolumes(
   const { nameBounds, createdBounds, limit, scanColumn, isAscending } = range;
   const query = isAscending ? database.queryAscending : database.query;
   const { ids: instanceIds, projectIds } = columnsOf(instances);
-  const rows = await query<StoredRow>`
+  const rows = await query<Nullable<InstanceResource>>`
     SELECT listed.id, listed.project_id AS "projectId", listed.instance_id AS "instanceId", listed.name, listed.size_gb AS "sizeGb", listed.created
     FROM unnest(${instanceIds}::uuid[], ${projectIds}::uuid[]) AS wanted (instance_id, project_id)
     CROSS JOIN LATERAL (
@@ -225,9 +225,6 @@ export async function countInstanceResources(
     FROM unnest(${instanceIds}::uuid[], ${projectIds}::uuid[]) AS wanted (instance_id, project_id)`;
   return pickCounts(instanceIds, rows, ({ instanceId }) => instanceId);
 }
-
-/** In the result of a UNION, PostgreSQL reports every column as nullable. */
-type StoredRow = { readonly [Name in keyof InstanceResource]: InstanceResource[Name] | null };
 
 function whereProjects(scopes: readonly ProjectScope[]) {
   return { relationLoadStrategy: 'join', where: { id: { in: projectIdsOf(scopes) } } } as const;

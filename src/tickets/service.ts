@@ -127,14 +127,10 @@ type RedeemedRow = Omit<RedeemedTicket, 'viewer'> & Omit<Viewer, 'credential'> &
 /** Deletes tickets that expired an hour ago: until then a used one is reported as used, not as unknown. */
 export function deleteOldTickets(database: Database, signal?: AbortSignal): Promise<void> {
   return deleteInBatches(
-    (limit) => database.query<{ count: number }>`
-      WITH deleted AS (
-        DELETE FROM websocket_tickets WHERE ctid = ANY (ARRAY(
-          SELECT ctid FROM websocket_tickets WHERE expires < now() - interval '1 hour' ORDER BY expires LIMIT ${limit}::int
-        ))
-        RETURNING 1
-      )
-      SELECT count(*)::int AS count FROM deleted`,
+    (limit) => database.query<{ deleted: number | null }>`
+      DELETE FROM websocket_tickets WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM websocket_tickets WHERE expires < now() - interval '1 hour' ORDER BY expires LIMIT ${limit}::int
+      )) RETURNING 1 AS deleted`,
     signal,
   );
 }

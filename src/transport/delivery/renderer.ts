@@ -71,15 +71,11 @@ export class EventRenderer {
 export class RendererCache {
   readonly #cache = createTextCache<EventRenderer>();
 
-  /** The renderer of a key; the key represents everything that its texts depend on. */
-  get(key: string, args: ExecutionArgs, formatResult: FormatResult): EventRenderer {
-    return getOrInsert<string, EventRenderer>(this.#cache, key, () => new EventRenderer(args, formatResult));
-  }
-
   /** The renderer of a client's subscription: shared by all subscriptions whose events have the same texts, to the byte. */
   forSubscription(args: ExecutionArgs, formatResult: FormatResult): EventRenderer {
     const key = rendererKey(args);
-    return key === null ? new EventRenderer(args, formatResult) : this.get(key, args, formatResult);
+    const create = () => new EventRenderer(args, formatResult);
+    return key === null ? create() : getOrInsert<string, EventRenderer>(this.#cache, key, create);
   }
 }
 

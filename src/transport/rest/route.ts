@@ -10,11 +10,12 @@ import {
   parse,
   validate,
 } from 'graphql';
-import { findInaccessibleFields, type ParsedOperation } from '../../graph/accesscheck.ts';
+import { findInaccessibleFields } from '../../graph/accesscheck.ts';
 import type { Context } from '../../graph/context.ts';
 import { type Deprecation, deprecationHeaders, findDeprecations } from '../../graph/deprecation.ts';
 import { keepTexts } from '../../graph/exact.ts';
 import { isIdempotencyKey } from '../../graph/scalars.ts';
+import type { ParsedOperation } from '../../graph/selection.ts';
 import { readBindings, type VariableBindings, variableErrors } from '../../graph/variables.ts';
 import { Fault, type FieldErrors } from '../../kernel/fault.ts';
 import { parseUuid } from '../../kernel/uuid.ts';

@@ -4,7 +4,7 @@ import { Source } from '../../graph/source.ts';
 import { variableErrors } from '../../graph/variables.ts';
 import { Fault } from '../../kernel/fault.ts';
 import { toJsonText } from '../../kernel/jsontext.ts';
-import { type EventRenderer, openSource, RendererCache } from '../delivery/renderer.ts';
+import { EventRenderer, openSource } from '../delivery/renderer.ts';
 import { bindOperation, type Data, faultOf, queryVariables, readData } from './route.ts';
 
 export interface Stream {
@@ -26,7 +26,7 @@ export interface BoundStream {
 export function bindStream(schema: GraphQLSchema, stream: Stream): BoundStream {
   const { document, bindings } = bindOperation(schema, stream.path, stream.operation);
   const queryNames = [...bindings.keys()].filter((name) => !stream.path.includes(`:${name}`));
-  const renderers = new RendererCache();
+  let renderer: EventRenderer | null = null;
   const formatResult = (result: ExecutionResult) => toJsonText(stream.event(readData(result, bindings)));
   return {
     async open(path, query, contextValue) {
@@ -36,8 +36,9 @@ export function bindStream(schema: GraphQLSchema, stream: Stream): BoundStream {
       const args = { schema, document, variableValues, contextValue };
       const source = await openSource(args);
       if (!(source instanceof Source)) throw faultOf(source, bindings);
-      // The variables are the ids in the path and the cursor, which do not affect an event.
-      return { source, renderer: renderers.get(stream.path, args, formatResult) };
+      // The variables are the ids in the path and the cursor, which do not affect an event: all clients share the first one's renderer.
+      renderer ??= new EventRenderer(args, formatResult);
+      return { source, renderer };
     },
   };
 }

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import type { Lease, Principal } from '../../access/revocation.ts';
+import type { Lease, Principal, Revocation } from '../../access/revocation.ts';
 import type { Tokens } from '../../access/tokens.ts';
 import { hasExpired, identify, refreshViewer, requireSession, type Session, type Viewer } from '../../access/viewer.ts';
 import { type Context, createContext } from '../../graph/context.ts';
@@ -150,8 +150,8 @@ export class SocketConnection implements Principal {
     this.#lease = this.dependencies.watch.add({ principal: this });
   }
 
-  onRevoked(fault: Fault): void {
-    this.close(closeCodes.forbidden, fault.message);
+  onRevoked(revocation: Revocation): void {
+    this.close(closeCodes.forbidden, revocation);
   }
 
   /**
@@ -166,8 +166,7 @@ export class SocketConnection implements Principal {
       if (this.viewer === before) return (this.viewer = viewer);
     } catch (failure) {
       if (this.viewer === before) {
-        if (toFault(failure).code === 'not_authenticated')
-          this.onRevoked(new Fault('not_authenticated', hasExpired(before) ? 'credential_expired' : 'access_lost'));
+        if (toFault(failure).code === 'not_authenticated') this.onRevoked(hasExpired(before) ? 'credential_expired' : 'access_lost');
         throw failure;
       }
     }

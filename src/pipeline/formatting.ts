@@ -1,0 +1,47 @@
+import type { ExecutionResult, GraphQLError } from 'graphql';
+import { isAsyncIterable, mapAsyncIterator, type Plugin, processRegularResult } from 'graphql-yoga';
+import { Fault } from '../kernel/fault.ts';
+import { toJsonText } from '../kernel/jsontext.ts';
+import { getOrInsert } from '../kernel/map.ts';
+import { failedResult, formatError, maskResult } from './mask.ts';
+import type { HttpServerContext, OperationContext } from './operation.ts';
+
+/** Masks and formats the results of Yoga's own HTTP handler: each result of a stream, or a single one in the chosen media type. */
+export function formatResults(): Plugin<OperationContext, HttpServerContext> {
+  return {
+    onResultProcess({ result, setResult, setResultProcessor, serverContext: { openContext, mediaType, streams, exchange } }) {
+      const mask = (one: ExecutionResult) => withText(maskResult(one, () => openContext().openLogger(), exchange));
+      if (streams.isClosed && (isAsyncIterable(result) || !mediaType)) {
+        if (isAsyncIterable(result)) void result[Symbol.asyncIterator]().return?.();
+        // Clients try again after its status; the event `complete` of a stream would say that nothing follows.
+        setResult(mask(failedResult(Fault.tryLater('the streams are closed'))));
+        return setResultProcessor(processRegularResult, 'application/json');
+      }
+      if (isAsyncIterable(result)) return setResult(mapAsyncIterator(result, mask));
+      if (!Array.isArray(result)) setResult(mask(result as ExecutionResult));
+      if (mediaType) setResultProcessor(processRegularResult, mediaType);
+    },
+    onResponse({ response: { headers }, serverContext }) {
+      // nginx would collect events until its buffer is full: by HTTP/1.1 over TLS a client would not even get the headers.
+      if (headers.get('content-type') === 'text/event-stream') headers.set('X-Accel-Buffering', 'no');
+      // Yoga waits until the client has read the response, and for ever once the client has gone.
+      serverContext.exchange?.releasePermit();
+    },
+  };
+}
+
+/**
+ * A masked result that Yoga serializes by `toJsonText`. Yoga reads the HTTP status and headers of each error, and makes a new error of it:
+ * of thousands it gets one for each status with its headers.
+ */
+export function withText<Result extends ExecutionResult>(result: Result): Result & { stringify(result: ExecutionResult): string } {
+  const { errors } = result;
+  if (!errors) return { ...result, stringify: toJsonText };
+  const byStatus = new Map<string | undefined, GraphQLError>();
+  for (const error of errors) getOrInsert(byStatus, JSON.stringify(error.extensions.http), () => error);
+  return {
+    ...result,
+    errors: [...byStatus.values()],
+    stringify: (sent) => toJsonText({ ...sent, errors: errors.map(formatError) }),
+  };
+}
