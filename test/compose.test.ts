@@ -111,6 +111,8 @@ test('deploy/nginx.conf makes JSON of v1 of its own errors, with a status of v1'
     'error_page 404 /-/missing;',
     'error_page 500 502 503 504 =503 /-/unavailable;',
   ]);
+  // Without it the page of nginx for 502 would answer a WebSocket, whose location is an error page itself.
+  expect(config).toMatch(/\n {2}location \/ \{[^}]*recursive_error_pages on;/);
   // By HTTP/2 the length of a body is compared in this location, too: the page of nginx for 413 would take its place.
   expect(config).toMatch(/location = \/-\/invalid \{[^}]*client_max_body_size 0;/);
 });
@@ -118,6 +120,8 @@ test('deploy/nginx.conf makes JSON of v1 of its own errors, with a status of v1'
 test('deploy/nginx.conf logs JSON, with the id by which the lines of a replica are found', () => {
   const [, format = ''] = /^log_format portico escape=json\n {2}'(.*)';$/m.exec(read('deploy/nginx.conf')) ?? [];
   expect(JSON.parse(format)).toMatchObject({ path: '$portico_path', request_id: '$sent_http_x_request_id' });
+  // Its lines about a replica that is away have the query, with the ticket of a WebSocket.
+  expect(read('deploy/nginx.conf')).toMatch(/^ {2}error_log \S+ crit;$/m);
 });
 
 test('deploy/nginx.conf offers a new WebSocket to the next replica if one refuses it as it is about to stop', () => {
@@ -146,7 +150,7 @@ test('deploy/haproxy.cfg sends requests to replicas of which none passes its che
 
 describe('the connections of deploy/haproxy.cfg', () => {
   const config = read('deploy/haproxy.cfg');
-  const numbers = (pattern: RegExp) => [...config.matchAll(pattern)].map(([, number]) => Number(number));
+  const numbers = (pattern: RegExp, text = config) => [...text.matchAll(pattern)].map(([, number]) => Number(number));
   const [inAll = 0, ofFrontend = 0] = numbers(/^ {2}maxconn (\d+)$/gm);
   const toServers = numbers(/^ {2}server-template portico \d+ portico:4000 maxconn (\d+)$/gm);
   const toReplica = toServers.reduce((sum, number) => sum + number, 0);
@@ -177,5 +181,19 @@ describe('the connections of deploy/haproxy.cfg', () => {
     const [each = 0] = numbers(/tcp-request connection reject if \{ sc0_conn_cur gt (\d+) \}/g);
     expect(each).toBeGreaterThan(0);
     expect(each).toBeLessThanOrEqual(inAll / 10);
+    // By HTTP/2, one connection would carry a hundred requests.
+    expect(config).toMatch(/^ {2}option disable-h2-upgrade$/m);
+  });
+
+  test('of one address are a part of the requests that a replica takes at once, however long it lets them wait for their end', () => {
+    const [requests = 0] = numbers(/^ {2}http-request deny deny_status 503 if \{ sc1_conn_cur gt (\d+) \}$/gm);
+    const [ofReplica = 0] = numbers(/MAX_CONNECTIONS_PER_ADDRESS: (\d+)/g, read('compose.yaml'));
+    for (const limit of [requests, ofReplica]) {
+      expect(limit).toBeGreaterThan(0);
+      expect(limit).toBeLessThanOrEqual(Math.min(...toServers));
+    }
+    const [, table] = /^ {2}http-request track-sc1 src,ipmask\(32,64\) table (\w+) unless/m.exec(config) ?? [];
+    expect(config.split(/^backend /m).find((backend) => backend.startsWith(`${table}\n`))).toContain('\n  stick-table type ipv6 ');
+    expect(config).toMatch(/^ {2}option http-buffer-request$/m);
   });
 });

@@ -461,3 +461,27 @@ it('of a connection that goes, only the request that is being answered hears', a
   await sleep(50);
   expect(begun).toEqual([0, 1]);
 });
+
+it('a request that is answered before all of it has arrived counts for its client behind a proxy until then', async () => {
+  const { baseUrl, wire } = await open({
+    handler: (_request, response) => void response.writeHead(204).end(),
+    trustedProxies: ['loopback'],
+    maxConnectionsPerAddress: 1,
+  });
+  const ask = async (address: string) => {
+    const other = await openWire(baseUrl);
+    other.write(`GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Forwarded-For: ${address}\r\n\r\n`);
+    return (await other.receive(1))[0]?.status;
+  };
+  const begun = 'OPTIONS / HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 192.0.2.1\r\nContent-Length: 10\r\n\r\nx';
+  wire.write(begun);
+  await wire.receive(1);
+  expect([await ask('192.0.2.1'), await ask('192.0.2.2')]).toEqual([503, 204]);
+  wire.write('x'.repeat(9));
+  await expect.poll(() => ask('192.0.2.1')).toBe(204);
+  wire.write(begun);
+  await wire.receive(2);
+  expect(await ask('192.0.2.1')).toBe(503);
+  wire.socket.destroy();
+  await expect.poll(() => ask('192.0.2.1')).toBe(204);
+});

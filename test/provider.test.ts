@@ -17,8 +17,8 @@ beforeAll(async () => {
 afterAll(() => provider.close());
 afterEach(() => void vi.useRealTimers());
 
-const startWith = ({ url, issuer, audience }: Pick<Provider, 'url' | 'issuer' | 'audience'>) =>
-  startApp({ JWT_JWKS_URL: url, JWT_ISSUER: issuer, JWT_AUDIENCE: audience, RATE_LIMIT_ANONYMOUS: '10000' });
+const startWith = ({ url, issuer, audience }: Pick<Provider, 'url' | 'issuer' | 'audience'>, anonymous = '10000') =>
+  startApp({ JWT_JWKS_URL: url, JWT_ISSUER: issuer, JWT_AUDIENCE: audience, RATE_LIMIT_ANONYMOUS: anonymous });
 
 const ask = (app: TestApp, bearer: string): Promise<TestResponse> =>
   app.ask('GET', `${app.projectPath}/compute/overview`, { as: { bearer } });
@@ -168,7 +168,10 @@ describe('a provider that does not answer as it should, and no key is known', ()
   afterAll(() => app.close());
 
   it.each(faults)('%s: 503', async (_label, listener) => {
+    const asked = provider.asked();
     provider.answer(listener);
+    // While the provider is away, no request has it asked.
+    await expect.poll(() => provider.asked(), { timeout: 5_000 }).toBeGreaterThan(asked);
     const began = Date.now();
     await expectUnavailable(app, token);
     expect(Date.now() - began).toBeLessThan(20_000);
@@ -212,8 +215,24 @@ describe('a provider that does not answer as it should, and no key is known', ()
     await expectUnavailable(other, early);
     const back = await openProvider(Number(new URL(gone.url).port));
     back.show(keys.ES256);
-    await expectTaken(other, early);
+    await expect.poll(async () => (await ask(other, early)).status, { timeout: 5_000 }).toBe(200);
     await other.close();
     await back.close();
   });
+});
+
+it('an outage of the provider is not made worse by unknown kids: they cost their address its budget, the provider and the log nothing', async () => {
+  provider.answer((_request, response) => void response.writeHead(500).end());
+  const app = await startWith(provider, '60');
+  const unknown = await makeKey('EdDSA', 'unknown');
+  const token = await provider.sign(unknown, app.demo.users.owner.id);
+  const [asked, began] = [provider.asked(), performance.now()];
+  const responses: TestResponse[] = [];
+  for (let turn = 0; turn < 100; turn += 1) responses.push(await ask(app, token));
+  expect(provider.asked() - asked).toBeLessThanOrEqual(2 + (performance.now() - began) / 1_000);
+  expect(responses.map(({ status }) => status)).toEqual([...Array(60).fill(503), ...Array(40).fill(429)]);
+  expect(responses[0]?.headers).toMatchObject({ 'ratelimit-policy': '"anonymous";q=60;w=60', 'retry-after': '1' });
+  const told = app.logLines.map((line) => JSON.parse(line)).filter(({ msg }) => ['a dependency is away', 'unavailable'].includes(msg));
+  expect(told.map(({ msg, dependency }) => [msg, dependency])).toEqual([['a dependency is away', 'identity_provider']]);
+  await app.close();
 });

@@ -284,6 +284,19 @@ it.each<[label: string, name: string, value?: string]>([
   }
 });
 
+it('a subprotocol is not repeated at any length', async () => {
+  const ask = async (protocol: string) => {
+    const path = `${app.projectPath}/notifications/ws`;
+    const [response] = await exchange(
+      lines(`GET ${path} HTTP/1.1`, 'Host: x', bearer, ...socketOffer, `Sec-WebSocket-Protocol: ${protocol}`),
+    );
+    return [response?.status, response?.headers['sec-websocket-protocol']];
+  };
+  expect(await ask('tcp')).toEqual([101, 'tcp']);
+  expect(await ask('x'.repeat(9_000))).toEqual([101, undefined]);
+  expect(await ask(`${'x'.repeat(9_000)}, graphql-transport-ws`)).toEqual([101, 'graphql-transport-ws']);
+});
+
 it('bytes that are not HTTP are answered with the headers of every response', async () => {
   const [response] = await exchange('nonsense\r\n\r\n');
   expect(response?.status).toBe(400);

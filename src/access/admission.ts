@@ -2,7 +2,7 @@ import { Fault } from '../kernel/fault.ts';
 import type { Database } from '../platform/database.ts';
 import type { Allowance, RateLimits } from './ratelimits.ts';
 import { type PrefetchedProject, type ProjectIds, prefetchProject } from './scope.ts';
-import type { Tokens } from './tokens.ts';
+import { isProviderAway, type Tokens } from './tokens.ts';
 import { type FindUser, findUserById, identify, type Viewer } from './viewer.ts';
 
 export interface AdmissionDependencies {
@@ -27,7 +27,10 @@ interface RequestReader {
 interface Admission {
   /** Null without a valid credential. */
   readonly viewer: Viewer | null;
-  /** Set for an invalid credential: the caller adds the allowance's headers, then throws it. */
+  /**
+   * Set for a credential that is invalid, or that cannot be checked as the identity provider is away: the caller adds the
+   * allowance's headers, then throws it.
+   */
   readonly fault: Fault | null;
   readonly allowance: Allowance;
   /** Null without a project, and with an API key that this process has not seen yet. */
@@ -55,7 +58,8 @@ export async function admit({ database, tokens, rateLimits }: AdmissionDependenc
     const credential = request.readCredential();
     if (credential !== null) viewer = await identify(database, tokens, credential, { findUser, prefetch });
   } catch (failure) {
-    if (!(failure instanceof Fault) || failure.code !== 'not_authenticated') throw failure;
+    const isRefused = failure instanceof Fault && failure.code === 'not_authenticated';
+    if (!isRefused && !isProviderAway(failure)) throw failure;
     fault = failure;
   }
   if (viewer) request.recordViewer?.(viewer);

@@ -81,9 +81,18 @@ export async function openTokens({ dataDir, identityProvider }: TokenSettings, l
   };
 }
 
+/** The cause of the fault of a token that cannot be checked: a text, as the outage itself has been logged. */
+const PROVIDER_AWAY = 'the identity provider is away';
+
+/** Whether a token could not be checked because the identity provider is away. */
+export function isProviderAway(failure: unknown): failure is Fault {
+  return failure instanceof Fault && failure.cause === PROVIDER_AWAY;
+}
+
 /**
  * The keys fetched last are used until the next fetch succeeds: during an outage of the provider, tokens of known keys stay
- * valid. A token of an unknown key causes a fetch at once, at most one a second.
+ * valid. A token of an unknown key causes a fetch at once, at most one a second; in an outage none, as the keys are fetched every
+ * second anyway.
  */
 function openProvider(provider: Provider, lifecycle: Lifecycle, log: Logger): Tokens {
   const keys = createRemoteJWKSet(new URL(provider.jwksUrl), {
@@ -91,6 +100,7 @@ function openProvider(provider: Provider, lifecycle: Lifecycle, log: Logger): To
     cooldownDuration: 1_000,
     cacheMaxAge: Number.POSITIVE_INFINITY,
     [customFetch]: async (...request: Parameters<typeof fetch>) => {
+      if (outage.isAway && !isRefresh) throw Fault.tryLater(PROVIDER_AWAY);
       try {
         const response = await fetch(...request);
         const text = response.status === 200 ? await readKeySet(response) : '';
@@ -117,6 +127,7 @@ function openProvider(provider: Provider, lifecycle: Lifecycle, log: Logger): To
   };
   const outage = new OutageLog('identity_provider', log);
   let isClosed = false;
+  let isRefresh = false;
   let timer: NodeJS.Timeout | undefined;
   const schedule = (delayMs: number) => {
     clearTimeout(timer);
@@ -128,8 +139,12 @@ function openProvider(provider: Provider, lifecycle: Lifecycle, log: Logger): To
   };
   const refresh = async () => {
     schedule(REFRESH_INTERVAL_MS);
+    isRefresh = true;
+    // `customFetch` is called before this returns.
+    const reloading = keys.reload();
+    isRefresh = false;
     // A failure needs no handling here: `customFetch` has recorded it.
-    await keys.reload().catch(() => {});
+    await reloading.catch(() => {});
   };
   schedule(0);
   lifecycle.onClose(() => {
@@ -137,7 +152,10 @@ function openProvider(provider: Provider, lifecycle: Lifecycle, log: Logger): To
     clearTimeout(timer);
   });
   return {
-    verify: (token) => verifier.verify(token),
+    verify: (token) =>
+      verifier.verify(token).catch((failure: Fault) => {
+        throw outage.isAway && failure.code === 'service_unavailable' ? Fault.tryLater(PROVIDER_AWAY) : failure;
+      }),
     local: null,
     get isAway() {
       return outage.isAway;
@@ -239,6 +257,7 @@ async function readClaims(token: string, keys: JWTVerifyGetKey, { issuer, audien
 }
 
 function toTokenFault(failure: unknown): Fault {
+  if (failure instanceof Fault) return failure;
   const isKeySource = failure instanceof joseErrors.JWKSTimeout || failure instanceof joseErrors.JWKSInvalid;
   const isNetwork = failure instanceof TypeError || (failure instanceof joseErrors.JOSEError && failure.code === 'ERR_JOSE_GENERIC');
   return isKeySource || isNetwork ? Fault.unavailable(failure) : Fault.invalidCredential(findProblemOfToken(failure));

@@ -3,21 +3,31 @@ import { isAsyncIterable, mapAsyncIterator, type Plugin, processRegularResult } 
 import { Fault } from '../kernel/fault.ts';
 import { toJsonText } from '../kernel/jsontext.ts';
 import { getOrInsert } from '../kernel/map.ts';
-import { failedResult, formatError, maskResult } from './mask.ts';
+import { toFault } from '../platform/errors.ts';
+import { formatError, maskResult, rejectStream } from './mask.ts';
 import type { HttpServerContext, OperationContext } from './operation.ts';
 
 /** Masks and formats the results of Yoga's own HTTP handler: each result of a stream, or a single one in the chosen media type. */
 export function formatResults(): Plugin<OperationContext, HttpServerContext> {
   return {
-    onResultProcess({ result, setResult, setResultProcessor, serverContext: { openContext, mediaType, streams, exchange } }) {
+    onResultProcess({ result, setResult, setResultProcessor, serverContext }) {
+      const { openContext, mediaType, streams, exchange, beginStream } = serverContext;
       const mask = (one: ExecutionResult) => withText(maskResult(one, () => openContext().openLogger(), exchange));
-      if (streams.isClosed && (isAsyncIterable(result) || !mediaType)) {
+      const reject = (fault: Fault) => {
         if (isAsyncIterable(result)) void result[Symbol.asyncIterator]().return?.();
         // Clients try again after its status; the event `complete` of a stream would say that nothing follows.
-        setResult(mask(failedResult(Fault.tryLater('the streams are closed'))));
-        return setResultProcessor(processRegularResult, 'application/json');
+        setResult(mask({ errors: [rejectStream(fault)] }));
+        setResultProcessor(processRegularResult, mediaType ?? 'application/json');
+      };
+      if (streams.isClosed && (isAsyncIterable(result) || !mediaType)) return reject(Fault.tryLater('the streams are closed'));
+      if (isAsyncIterable(result)) {
+        try {
+          beginStream();
+        } catch (failure) {
+          return reject(toFault(failure));
+        }
+        return setResult(mapAsyncIterator(result, mask));
       }
-      if (isAsyncIterable(result)) return setResult(mapAsyncIterator(result, mask));
       if (!Array.isArray(result)) setResult(mask(result as ExecutionResult));
       if (mediaType) setResultProcessor(processRegularResult, mediaType);
     },

@@ -101,6 +101,12 @@ export function toGraphqlError(fault: Fault, nodes?: readonly ASTNode[]): GraphQ
   });
 }
 
+/** The error of a stream that may not begin, with the fault's HTTP status in either media type. */
+export function rejectStream(fault: Fault): GraphQLError {
+  const http = { status: statusByCode[fault.code], headers: retryHeaders(fault) };
+  return createError(fault.message, { extensions: { ...graphqlExtensions(fault), http } });
+}
+
 /** A GraphQL error that carries its fault, which v1 formats itself. */
 export function wrapFault(fault: Fault): GraphQLError {
   const { message, extensions } = toGraphqlError(fault);

@@ -66,4 +66,6 @@ export interface HttpServerContext extends ServerContext {
   readonly mediaType: string | null;
   /** The streams of the server, of which none may begin once they are closed. */
   readonly streams: { readonly isClosed: boolean };
+  /** Counts the response as a stream. Throws a Fault where there are too many. */
+  beginStream(): void;
 }

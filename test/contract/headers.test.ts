@@ -114,6 +114,17 @@ describe('OPTIONS', () => {
     });
   }
 
+  it('with more headers than a proxy would take back is answered with none of them', async () => {
+    const ask = (length: number) => {
+      const headers = { origin: PANEL, 'access-control-request-method': 'PUT', 'access-control-request-headers': 'x'.repeat(length) };
+      return app.ask('OPTIONS', '/graphql', { as: null, headers });
+    };
+    expect((await ask(1_000)).headers['access-control-allow-headers']).toHaveLength(1_000);
+    const response = await ask(9_000);
+    expect([response.status, response.headers['access-control-allow-origin']]).toEqual([204, PANEL]);
+    expect(JSON.stringify(response.headers).length).toBeLessThan(4_096);
+  });
+
   it('needs no credential and is not counted', async () => {
     const left = async () => (await app.ask('GET', '/nothing', { as: null })).headers.ratelimit;
     const before = Number(/r=(\d+)/.exec(String(await left()))?.[1]);

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { Source } from '../../src/graph/source.ts';
 import { startApp, type TestApp } from '../support/app.ts';
+import { documentOf, openStream, projectOf } from '../support/subscriptions.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -68,4 +69,28 @@ it('a stream that is not read has no event in memory but those that are counted 
   next.mockRestore();
   write.mockRestore();
   client.destroy();
+});
+
+it('a user may have a quarter of all streams, and what is no subscription is none, though its client would take one', async () => {
+  const small = await startApp({ MAX_CONNECTIONS: '80' });
+  const query = documentOf('feed', 0);
+  const streams = [];
+  for (let turn = 0; turn < 4; turn += 1) streams.push(await openStream(small, query));
+  expect(streams.map(({ text }) => text.includes('FeedReady'))).toEqual([true, true, true, false]);
+  expect(JSON.parse(streams[3]?.text ?? '').errors).toMatchObject([
+    { extensions: { code: 'conflict', context: { quota: 'event_streams_per_user', limit: 3 } } },
+  ]);
+  for (let turn = 0; turn < 3; turn += 1) {
+    const stream = await openStream(small, query, projectOf(small), { as: 'viewer' });
+    expect(stream.text).toContain('FeedReady');
+    streams.push(stream);
+  }
+  const get = `/graphql?query=${encodeURIComponent('{ viewer { email } }')}`;
+  for (const as of ['owner', 'viewer'] as const) {
+    for (const accept of [undefined, '*/*', 'text/event-stream'])
+      expect((await small.ask('GET', get, { as, headers: { ...(accept && { accept }) } })).status).toBe(200);
+  }
+  for (const { close } of streams) close();
+  await expect.poll(() => openStream(small, query).then(({ text, close }) => [text.includes('FeedReady'), close()][0])).toBe(true);
+  await small.close();
 });

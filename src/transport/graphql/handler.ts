@@ -71,7 +71,6 @@ export function createGraphqlHandler(dependencies: ContextDependencies & { pipel
     // Yoga does not support HEAD, which is GET without the body: Node omits that.
     if (isHead) request.method = 'GET';
     const responseForm = canStream && !isHead ? 'stream' : 'single';
-    if (responseForm === 'stream') dependencies.streams.add(response, exchange.viewer?.userId ?? null);
     const whenSent = () => whenTaken(response);
     try {
       await yoga(request, response, {
@@ -79,6 +78,7 @@ export function createGraphqlHandler(dependencies: ContextDependencies & { pipel
         responseForm,
         mediaType,
         streams: dependencies.streams,
+        beginStream: () => dependencies.streams.add(response, context.requireViewer().userId),
         whenSent,
         openContext: () => context,
       });

@@ -32,3 +32,8 @@ export class ConcurrencyLimit {
 export function tooManySockets({ max }: ConcurrencyLimit): Fault {
   return Fault.quotaReached(`A user may have ${max} WebSockets and event streams open at once.`, { quota: 'sockets_per_user', limit: max });
 }
+
+/** The fault of a user who has as many event streams open as they may. */
+export function tooManyStreams({ max }: ConcurrencyLimit): Fault {
+  return Fault.quotaReached(`A user may have ${max} event streams open at once.`, { quota: 'event_streams_per_user', limit: max });
+}

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { Fault } from '../../kernel/fault.ts';
 import { type ClientAddresses, normalizeAddress } from './addresses.ts';
 import { ConcurrencyLimit } from './concurrencylimit.ts';
-import { requestQueueOf } from './pipelining.ts';
+import { onceArrived, requestQueueOf } from './pipelining.ts';
 import { answerRaw } from './serverfaults.ts';
 
 /** How many connections of one address are rejected with a response at the same time; any more are closed without one. */
@@ -46,14 +46,17 @@ export class ConnectionLimit {
     return false;
   }
 
-  /** Counts a proxied request or WebSocket until `source` closes; returns whether its client is within the limit. */
+  /**
+   * Counts a proxied request or WebSocket until `source` closes and all of the request has arrived, as long as the proxy keeps a
+   * connection for it; returns whether its client is within the limit.
+   */
   countProxied(request: IncomingMessage, source: { once(event: 'close', listener: () => void): unknown }): boolean {
     if (!requestQueueOf(request.socket)?.isProxied) {
       this.#noteUntrustedProxy(request);
       return true;
     }
     const address = this.dependencies.addresses.of(request);
-    source.once('close', () => this.#open.delete(address));
+    source.once('close', () => onceArrived(request, () => this.#open.delete(address)));
     const isAccepted = this.#open.add(address);
     if (!isAccepted) this.dependencies.onRefused();
     return isAccepted;

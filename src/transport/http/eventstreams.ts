@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import { Fault } from '../../kernel/fault.ts';
-import { type ConcurrencyLimit, tooManySockets } from './concurrencylimit.ts';
+import { ConcurrencyLimit, tooManySockets, tooManyStreams } from './concurrencylimit.ts';
 
 const emptyBuffer = Buffer.alloc(0);
 
@@ -12,17 +12,24 @@ export async function whenTaken({ socket }: ServerResponse): Promise<void> {
   await new Promise<void>((resolve) => socket.write(emptyBuffer, () => resolve()));
 }
 
-/** The responses that may stream events. */
+/** One event stream in this number may be of the same user. */
+const STREAMS_PER_SHARE = 4;
+
+/** The responses that stream events. */
 export class EventStreams {
   readonly #responses = new Set<ServerResponse>();
+  /** The open streams of each user, without their WebSockets. */
+  readonly #ofUsers: ConcurrencyLimit;
   #isClosed = false;
 
   constructor(
-    /** The open streams of each user; WebSockets count too. */
+    /** The open streams and WebSockets of each user. */
     private readonly socketLimit: ConcurrencyLimit,
     /** How many there may be: each takes several times the memory of a WebSocket. */
     private readonly max: number,
-  ) {}
+  ) {
+    this.#ofUsers = new ConcurrencyLimit(Math.ceil(max / STREAMS_PER_SHARE));
+  }
 
   /** Whether the streams have ended, so that none may begin. */
   get isClosed(): boolean {
@@ -30,23 +37,24 @@ export class EventStreams {
   }
 
   /**
-   * Counts a response until it is closed. Throws `conflict` beyond the quota of its user, and `service_unavailable` where there are
-   * too many. Without a user there is nothing to stream.
+   * Counts a response until it is closed. Throws `conflict` beyond a quota of its user, and `service_unavailable` where there are
+   * too many.
    */
-  add(response: ServerResponse, userId: string | null): void {
+  add(response: ServerResponse, userId: string): void {
     // A client may have gone while its request waited.
     if (response.closed) return;
+    if (this.#ofUsers.isFull(userId)) throw tooManyStreams(this.#ofUsers);
+    if (this.socketLimit.isFull(userId)) throw tooManySockets(this.socketLimit);
     if (this.#responses.size >= this.max) throw Fault.tryLater('there are too many event streams');
-    if (userId !== null) {
-      if (this.socketLimit.isFull(userId)) throw tooManySockets(this.socketLimit);
-      this.socketLimit.add(userId);
-    }
+    this.#ofUsers.add(userId);
+    this.socketLimit.add(userId);
     this.#responses.add(response);
     // What has not been read of the request, such as the body of a GET request, would stay in memory.
     response.req.resume();
     response.once('close', () => {
       this.#responses.delete(response);
-      if (userId !== null) this.socketLimit.delete(userId);
+      this.#ofUsers.delete(userId);
+      this.socketLimit.delete(userId);
     });
   }
 

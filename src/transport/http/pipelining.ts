@@ -26,6 +26,8 @@ const MAX_UNCOUNTED_CHUNKS = 16;
 const MAX_CHUNKS = 10_000;
 /** The code of the error of a body with more. */
 export const TOO_MANY_CHUNKS = 'TOO_MANY_CHUNKS';
+/** The event of a request of which the last byte has arrived, whether somebody reads its body or not. */
+const ARRIVED = 'arrived';
 
 /**
  * The class of all requests. Node stops reading from the network when nobody takes a body, but parses all that it has received: that
@@ -41,7 +43,10 @@ export class QueuedRequest extends IncomingMessage {
   #reserved = 0;
 
   override push(chunk: unknown, encoding?: BufferEncoding): boolean {
-    if (chunk === null) return super.push(chunk);
+    if (chunk === null) {
+      this.emit(ARRIVED);
+      return super.push(chunk);
+    }
     this.#chunks += 1;
     if (this.#chunks > MAX_CHUNKS) return this.#rejectChunk();
     const hasRoom = super.push(chunk, encoding);
@@ -95,6 +100,19 @@ export class QueuedRequest extends IncomingMessage {
     this.#reserved += bytes;
     requestQueueOf(this.socket)?.reserve(this, bytes);
   }
+}
+
+/** Calls back when all of a request has arrived, or its connection has closed; at once if that is so. */
+export function onceArrived(request: IncomingMessage, callback: () => void): void {
+  const { socket } = request;
+  if (request.complete || socket.destroyed) return callback();
+  const finish = () => {
+    request.off(ARRIVED, finish);
+    socket.off('close', finish);
+    callback();
+  };
+  request.on(ARRIVED, finish);
+  socket.on('close', finish);
 }
 
 /** A request that starts when all earlier ones on the connection have been answered. */

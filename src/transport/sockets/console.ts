@@ -67,7 +67,7 @@ export function createConsoleSockets({ services, addresses, log }: ConsoleSocket
   const server = createSocketServer({
     maxPayload: MAX_FRAME_BYTES,
     maxBufferedChunks: 1024,
-    handleProtocols: (protocols) => (protocols.has(BINARY_PROTOCOL) ? BINARY_PROTOCOL : ([...protocols][0] ?? false)),
+    protocol: BINARY_PROTOCOL,
   });
   const openings = new WeakMap<IncomingMessage, ConsoleOpening>();
   server.on('headers', (headers, request) => {

@@ -74,9 +74,7 @@ export class SocketEndpoint {
     maxPayload: 64 * 1024,
     // The smallest packets that networks carry have some 500 bytes.
     maxBufferedChunks: 128,
-    // A plain client may offer any subprotocol; that of GraphQL is chosen wherever it is in the list.
-    handleProtocols: (protocols) =>
-      protocols.has(GRAPHQL_TRANSPORT_WS_PROTOCOL) ? GRAPHQL_TRANSPORT_WS_PROTOCOL : ([...protocols][0] ?? false),
+    protocol: GRAPHQL_TRANSPORT_WS_PROTOCOL,
   });
   #isDraining = false;
 

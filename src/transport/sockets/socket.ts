@@ -110,13 +110,19 @@ function onClose(this: WebSocket, code: number): void {
 
 export type SocketServer = Server<typeof ServerSocket>;
 
+/** The most characters of a subprotocol that is chosen, as the response repeats it: a proxy takes only some kilobytes of headers. */
+const MAX_PROTOCOL_LENGTH = 255;
+
 /** Creates a WebSocket server for upgraded connections, with the limits that all sockets share. */
-export function createSocketServer(
-  options: Pick<ServerOptions, 'maxPayload' | 'handleProtocols'> & {
-    /** How many parts, as they come from the network, a message may have. Each takes 600 bytes, however small it is. */
-    readonly maxBufferedChunks: number;
-  },
-): SocketServer {
+export function createSocketServer({
+  protocol,
+  ...options
+}: Pick<ServerOptions, 'maxPayload'> & {
+  /** The subprotocol that is chosen wherever it is in the list. Otherwise it is the first, as a client may offer any. */
+  readonly protocol: string;
+  /** How many parts, as they come from the network, a message may have. Each takes 600 bytes, however small it is. */
+  readonly maxBufferedChunks: number;
+}): SocketServer {
   // A variable, as the types of ws do not know `closeTimeout`.
   const serverOptions = {
     noServer: true,
@@ -126,6 +132,10 @@ export function createSocketServer(
     perMessageDeflate: false,
     maxFragments: 16,
     closeTimeout: CLOSE_TIMEOUT_MS,
+    handleProtocols: (offered: Set<string>) => {
+      const [first = ''] = offered;
+      return offered.has(protocol) ? protocol : first.length <= MAX_PROTOCOL_LENGTH && first;
+    },
     ...options,
   };
   return new WebSocketServer(serverOptions);
