@@ -101,6 +101,6 @@ it('answers a new and a known document as graphql-js alone does, to the byte', {
     compared += 1;
     for (const [kind, occurs] of Object.entries(kinds)) counts[kind] = Number(counts[kind]) + Number(occurs(drawn, expected));
   }
-  expect(DOCUMENTS / drawnCount).toBeGreaterThan(0.4);
+  expect(DOCUMENTS / drawnCount).toBeGreaterThan(0.3);
   for (const [kind, count] of Object.entries(counts)) expect(count, kind).toBeGreaterThan(DOCUMENTS / 20);
 });

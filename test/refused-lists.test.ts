@@ -23,18 +23,22 @@ beforeAll(async () => {
   const add = async (sql: string) =>
     (await connection.run(`${sql} FROM generate_series(1, ${COUNT}) AS n RETURNING id`)).map(({ id }) => String(id));
   dashboardIds = await add(
-    `INSERT INTO dashboards (project_id, created_by, name, widgets, is_public)
-     SELECT '${app.demo.empty_project_id}', '${app.demo.users.owner.id}', 'Large', to_json(${text}), true`,
+    `INSERT INTO dashboards (project_id, created_by, name, description, widgets, is_public)
+     SELECT '${app.demo.empty_project_id}', '${app.demo.users.owner.id}', 'Large', 'Small', to_json(${text}), true`,
   );
   notificationIds = await add(
-    `INSERT INTO notifications (project_id, kind, severity, title, data)
-     SELECT '${app.demo.empty_project_id}', 'test', 'info', 'Large', json_build_object('text', ${text})`,
+    `INSERT INTO notifications (project_id, kind, severity, title, body, data)
+     SELECT '${app.demo.empty_project_id}', 'test', 'info', 'Large', 'Small', json_build_object('text', ${text})`,
   );
 });
 afterAll(async () => {
   await connection.close();
   await app.close();
 });
+
+const place = () => `project(organizationId: "${app.demo.organization_id}", id: "${app.demo.empty_project_id}")`;
+const nodes = (ids: readonly string[], type: string, field: string) =>
+  `{ nodes(ids: ${JSON.stringify(ids)}) { ... on ${type} { ${field} } } }`;
 
 /** The blocks that the last statement read. */
 function blocksOfLast(): Promise<number> {
@@ -51,15 +55,12 @@ async function refuse(query: string): Promise<number> {
 }
 
 test('what is more than a response or a batch holds is not read to know that', async () => {
-  const place = `project(organizationId: "${app.demo.organization_id}", id: "${app.demo.empty_project_id}")`;
-  const nodes = (ids: readonly string[], type: string, field: string) =>
-    `{ nodes(ids: ${JSON.stringify(ids)}) { ... on ${type} { ${field} } } }`;
   const blocks: Record<string, number> = {
-    dashboards: await refuse(`{ ${place} { dashboards(first: 100) { nodes { widgets } } } }`),
-    dashboardsByName: await refuse(`{ ${place} { dashboards(first: 100, orderBy: { field: name }) { nodes { widgets } } } }`),
+    dashboards: await refuse(`{ ${place()} { dashboards(first: 100) { nodes { widgets } } } }`),
+    dashboardsByName: await refuse(`{ ${place()} { dashboards(first: 100, orderBy: { field: name }) { nodes { widgets } } } }`),
     dashboardsById: await refuse(nodes(dashboardIds, 'Dashboard', 'widgets')),
-    notifications: await refuse(`{ ${place} { notifications(first: 100) { nodes { data } } } }`),
-    notificationsOfKind: await refuse(`{ ${place} { notifications(first: 100, filter: { kind: "test" }) { nodes { data } } } }`),
+    notifications: await refuse(`{ ${place()} { notifications(first: 100) { nodes { data } } } }`),
+    notificationsOfKind: await refuse(`{ ${place()} { notifications(first: 100, filter: { kind: "test" }) { nodes { data } } } }`),
     notificationsById: await refuse(nodes(notificationIds, 'Notification', 'data')),
   };
   const batch = await readEntries(app.app.database, app.demo.empty_project_id, { after: 0, limit: COUNT, maxBytes: 256 * 1024 });
@@ -67,6 +68,28 @@ test('what is more than a response or a batch holds is not read to know that', a
   blocks.batch = await blocksOfLast();
   // To read all of the texts would take more than 1,000.
   for (const [name, count] of Object.entries(blocks)) expect(count, name).toBeLessThan(300);
+});
+
+test('of what may be large only what is selected counts, and is read', async () => {
+  const small = async (query: string) => {
+    const { text } = await app.graphql(query);
+    expect(text.match(/"Small"/g), query).toHaveLength(COUNT);
+    expect(await blocksOfLast(), query).toBeLessThan(300);
+  };
+  const { organization_id, empty_project_id } = app.demo;
+  const input = `{ organizationId: "${organization_id}", projectId: "${empty_project_id}" }`;
+  await app.graphql(`mutation { markNotificationsRead(input: ${input}) { marked } }`);
+  await small(`{ ${place()} { dashboards(first: 100) { nodes { description } } } }`);
+  await small(`{ ${place()} { dashboards(first: 100, orderBy: { field: name }) { nodes { description } } } }`);
+  await small(`{ ${place()} { dashboardPage(pageSize: 100) { results { description } } } }`);
+  await small(nodes(dashboardIds, 'Dashboard', 'description'));
+  await small(`{ ${place()} { notifications(first: 100) { nodes { body } } } }`);
+  await small(`{ ${place()} { notifications(first: 100, filter: { kind: "test" }) { nodes { body } } } }`);
+  await small(`{ ${place()} { notifications(first: 100, filter: { unread: false }) { nodes { body } } } }`);
+  await small(nodes(notificationIds, 'Notification', 'body'));
+  const one = `(id: "${dashboardIds[0]}")`;
+  const { json } = await app.graphql(`{ ${place()} { a: dashboard${one} { description } b: dashboard${one} { widgets } } }`);
+  expect(json.data.project).toEqual({ a: { description: 'Small' }, b: { widgets: expect.stringMatching(/^\w{60000,}$/) } });
 });
 
 test('what a version before stored compressed counts with all of its text', async () => {

@@ -27,11 +27,14 @@ const who = print(document);
 const feed = 'subscription Feed($o: ID!, $p: ID!) { notificationFeed(organizationId: $o, projectId: $p) { __typename } }';
 const mark =
   'mutation Mark($o: ID!, $p: ID!) { markNotificationsRead(input: { organizationId: $o, projectId: $p, notificationIds: [] }) { marked } }';
+// Of which the cost depends on the variables.
+const paged = `query Paged($n: Int!, $ids: [ID!]!, $field: InstanceOrderField!) { nodes(ids: $ids) { id } viewer { organizations(first: $n) {
+  nodes { projects(first: $n) { nodes { instances(first: $n, orderBy: { field: $field }) { nodes { id } } } } } } } }`;
 const other = 'query Other { viewer { name } }';
 // graphql-codegen begins a hash by the name of its algorithm; Relay's compiler and others do not.
 const texts = {
   [`sha256:${sha256(who)}`]: who,
-  ...Object.fromEntries([feed, mark, print(addTypenameToDocument(document))].map((text) => [sha256(text), text])),
+  ...Object.fromEntries([feed, mark, paged, print(addTypenameToDocument(document))].map((text) => [sha256(text), text])),
 };
 
 const folder = mkdtempSync(join(tmpdir(), 'portico-trusted-'));
@@ -243,7 +246,14 @@ describe('Apollo’s link', () => {
 describe('a file that is not good', () => {
   const hash = sha256(who);
   const invalid = '{ nothing }';
-  const deep = `{ viewer { ${'a: id '.repeat(60)} } }`;
+  const aliases = `{ viewer { ${'a: id '.repeat(60)} } }`;
+  const named = '{ id name role created organizationId organization { id } }';
+  const costly = `{ viewer { organizations(first: 100) { nodes { projects(first: 100) { nodes ${named} } } } } }`;
+  const literal = '{ viewer { organizations(first: -1) { totalCount } } }';
+  const levels = (text: string) => text.repeat(6);
+  const deep = `query ($n: Int!) { viewer { organizations(first: $n) { nodes {
+    ${levels('projects(first: $n) { nodes { organization { ')} id ${levels('} } } ')} } } } }`;
+  const one = (text: string) => JSON.stringify({ [sha256(text)]: text });
   it.each([
     ['{', /in JSON/],
     ['[]', /It is not a JSON object\.$/],
@@ -255,7 +265,10 @@ describe('a file that is not good', () => {
       JSON.stringify({ [hash]: who, [sha256(invalid)]: invalid }),
       new RegExp(`The document ${sha256(invalid)} is refused: Cannot query field`),
     ],
-    [JSON.stringify({ [sha256(deep)]: deep }), /is refused: Syntax Error: Aliases limit/],
+    [one(aliases), /is refused: Syntax Error: Aliases limit/],
+    [one(`${who} query Costly ${costly}`), /is refused: The document is too large: complexity 80202, at most 50000\.$/],
+    [one(deep), /is refused: The document is too large: depth 22, at most 20\.$/],
+    [one(literal), /is refused: first: Ensure this value is greater than or equal to 0\.$/],
   ])('%.40s: refused at the start, in one sentence that names it', async (text, message) => {
     const broken = join(folder, 'broken.json');
     writeFileSync(broken, text);

@@ -2,11 +2,11 @@ import { hasRole, type InProject, type ProjectScope, projectIdsOf } from '../acc
 import type { Slice } from '../graph/keyset.ts';
 import { pickInProject } from '../graph/node.ts';
 import { type Order, rangeOf, sortRows } from '../graph/order.ts';
-import type { ReadWithinBudget, Sized } from '../graph/responsebudget.ts';
+import type { FieldReader, Sized } from '../graph/responsebudget.ts';
 import type { IdRange } from '../kernel/page.ts';
 import { groupRows, pickCounts } from '../kernel/rows.ts';
 import type { Database } from '../platform/database.ts';
-import { type Dashboard, type DashboardRow, withOrganization } from './row.ts';
+import { type Dashboard, type DashboardRow, heavyColumnsOf, withOrganization } from './row.ts';
 
 // Dashboards by their ids, and the lists of projects. One statement reads the lists of all projects that a document names.
 
@@ -14,26 +14,29 @@ import { type Dashboard, type DashboardRow, withOrganization } from './row.ts';
 export async function findDashboards(
   database: Database,
   requested: readonly InProject[],
-  read: ReadWithinBudget,
+  read: FieldReader,
 ): Promise<Array<Dashboard | null>> {
-  const rows = pickInProject(requested, await read((bytesLeft) => selectByIds(database, requested, bytesLeft)));
+  const rows = pickInProject(requested, await read((bytesLeft) => selectByIds(database, requested, read, bytesLeft)));
   return requested.map(({ scope }, index) => (rows[index] ? withOrganization(scope, rows[index]) : null));
 }
 
-/** Reads the heavy columns of as many of the first rows as `bytesLeft` allows; of none where it is null. */
-function selectByIds(database: Database, requested: readonly InProject[], bytesLeft: number | null) {
+/** Reads the selected heavy columns of as many of the first rows as `bytesLeft` allows; of none where it is null. */
+function selectByIds(database: Database, requested: readonly InProject[], read: FieldReader, bytesLeft: number | null) {
+  const { readsDescription, readsWidgets } = heavyColumnsOf(read);
   const ids = requested.map(({ id }) => id);
   const { projectIds, userIds, areAdmins } = describeScopes(requested.map(({ scope }) => scope));
   return database.query<DashboardRow & Sized>`
-    SELECT id, project_id AS "projectId", created_by AS "createdById", name, CASE WHEN fits THEN description ELSE '' END AS description,
-      CASE WHEN fits THEN widgets ELSE 'null'::json END AS widgets, is_default AS "isDefault", is_public AS "isPublic", version, created, modified,
-      size AS bytes
+    SELECT id, project_id AS "projectId", created_by AS "createdById", name,
+      CASE WHEN fits AND ${readsDescription}::boolean THEN description ELSE '' END AS description,
+      CASE WHEN fits AND ${readsWidgets}::boolean THEN widgets ELSE 'null'::json END AS widgets,
+      is_default AS "isDefault", is_public AS "isPublic", version, created, modified, size AS bytes
     FROM (
       SELECT found.*, sum(size) OVER (ORDER BY found.id) <= ${bytesLeft}::bigint AS fits
       FROM unnest(${ids}::uuid[], ${projectIds}::uuid[], ${userIds}::uuid[], ${areAdmins}::boolean[])
         AS wanted (id, project_id, user_id, is_admin)
       CROSS JOIN LATERAL (
-        SELECT *, CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(description) + json_bytes(widgets) END AS size
+        SELECT *, CASE WHEN ${readsDescription}::boolean THEN octet_length(description) ELSE 0 END
+          + CASE WHEN ${readsWidgets}::boolean THEN json_bytes(widgets) ELSE 0 END AS size
         FROM dashboards
         WHERE id = wanted.id AND project_id = wanted.project_id
           AND (wanted.is_admin OR is_public OR created_by = wanted.user_id)
@@ -47,20 +50,23 @@ export async function listDashboards(
   database: Database,
   scopes: readonly ProjectScope[],
   { above, below, limit, isAscending, offset = 0 }: IdRange,
-  read: ReadWithinBudget,
+  read: FieldReader,
 ): Promise<Dashboard[][]> {
   const { projectIds, userIds, areAdmins } = describeScopes(scopes);
+  const { readsDescription, readsWidgets } = heavyColumnsOf(read);
   const query = isAscending ? database.queryAscending : database.query;
   const rows = await read(
     (bytesLeft) => query<DashboardRow & Sized>`
-      SELECT id, project_id AS "projectId", created_by AS "createdById", name, CASE WHEN fits THEN description ELSE '' END AS description,
-        CASE WHEN fits THEN widgets ELSE 'null'::json END AS widgets, is_default AS "isDefault", is_public AS "isPublic", version, created, modified,
-        size AS bytes
+      SELECT id, project_id AS "projectId", created_by AS "createdById", name,
+        CASE WHEN fits AND ${readsDescription}::boolean THEN description ELSE '' END AS description,
+        CASE WHEN fits AND ${readsWidgets}::boolean THEN widgets ELSE 'null'::json END AS widgets,
+        is_default AS "isDefault", is_public AS "isPublic", version, created, modified, size AS bytes
       FROM (
         SELECT listed.*, sum(size) OVER (ORDER BY id DESC) <= ${bytesLeft}::bigint AS fits
         FROM unnest(${projectIds}::uuid[], ${userIds}::uuid[], ${areAdmins}::boolean[]) AS wanted (project_id, user_id, is_admin)
         CROSS JOIN LATERAL (
-          SELECT *, CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(description) + json_bytes(widgets) END AS size
+          SELECT *, CASE WHEN ${readsDescription}::boolean THEN octet_length(description) ELSE 0 END
+            + CASE WHEN ${readsWidgets}::boolean THEN json_bytes(widgets) ELSE 0 END AS size
           FROM dashboards
           WHERE project_id = wanted.project_id AND (wanted.is_admin OR is_public OR created_by = wanted.user_id)
             AND id > ${above}::uuid AND id < ${below}::uuid
@@ -84,22 +90,25 @@ export async function listOrderedDashboards(
   scopes: readonly ProjectScope[],
   order: Order,
   slice: Slice<string>,
-  read: ReadWithinBudget,
+  read: FieldReader,
 ): Promise<Dashboard[][]> {
   const range = rangeOf(slice, order);
   const { nameBounds, createdBounds, limit, isAscending } = range;
   const { projectIds, userIds, areAdmins } = describeScopes(scopes);
+  const { readsDescription, readsWidgets } = heavyColumnsOf(read);
   const query = isAscending ? database.queryAscending : database.query;
   const rows = await read(
     (bytesLeft) => query<DashboardRow & Sized>`
-      SELECT id, project_id AS "projectId", created_by AS "createdById", name, CASE WHEN fits THEN description ELSE '' END AS description,
-        CASE WHEN fits THEN widgets ELSE 'null'::json END AS widgets, is_default AS "isDefault", is_public AS "isPublic", version, created, modified,
-        size AS bytes
+      SELECT id, project_id AS "projectId", created_by AS "createdById", name,
+        CASE WHEN fits AND ${readsDescription}::boolean THEN description ELSE '' END AS description,
+        CASE WHEN fits AND ${readsWidgets}::boolean THEN widgets ELSE 'null'::json END AS widgets,
+        is_default AS "isDefault", is_public AS "isPublic", version, created, modified, size AS bytes
       FROM (
         SELECT found.*, sum(size) OVER (ORDER BY id) <= ${bytesLeft}::bigint AS fits
         FROM (
           SELECT listed.*,
-            CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(listed.description) + json_bytes(listed.widgets) END AS size
+            CASE WHEN ${readsDescription}::boolean THEN octet_length(listed.description) ELSE 0 END
+              + CASE WHEN ${readsWidgets}::boolean THEN json_bytes(listed.widgets) ELSE 0 END AS size
           FROM unnest(${projectIds}::uuid[], ${userIds}::uuid[], ${areAdmins}::boolean[]) AS wanted (project_id, user_id, is_admin)
           CROSS JOIN LATERAL (
             SELECT * FROM dashboards

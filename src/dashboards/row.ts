@@ -1,4 +1,5 @@
 import type { ProjectScope } from '../access/scope.ts';
+import type { FieldReader } from '../graph/responsebudget.ts';
 
 /** A row of the table `dashboards`. */
 export interface DashboardRow {
@@ -18,8 +19,13 @@ export interface DashboardRow {
 /** A dashboard with the organization of its project. */
 export type Dashboard = DashboardRow & { readonly organizationId: string };
 
-/** The fields that may be large: a list reads them only where they are requested, and only within the response's byte budget. */
+/** The fields that may be large: a list reads each only where it is requested, and only within the response's byte budget. */
 export const heavyFields: ReadonlySet<string> = new Set(['description', 'widgets']);
+
+/** Which of the heavy columns a statement reads. */
+export function heavyColumnsOf({ selected }: FieldReader) {
+  return { readsDescription: selected.has('description'), readsWidgets: selected.has('widgets') };
+}
 
 export function withOrganization({ organizationId }: Pick<ProjectScope, 'organizationId'>, row: DashboardRow): Dashboard {
   return Object.assign(row, { organizationId });

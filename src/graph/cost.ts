@@ -62,6 +62,24 @@ export function createCostCheck(schema: GraphQLSchema, document: DocumentNode, o
   return () => result;
 }
 
+const sizeNames: ReadonlySet<string> = new Set(['first', 'last', 'pageSize', 'ids'] satisfies Array<keyof Sizes>);
+
+/**
+ * A document whose operations cost as little as those of another one may: a page has one item if its size depends on a variable. The
+ * other arguments of paged fields are left out, as they do not affect the cost.
+ */
+export function takeSmallestPages(schema: GraphQLSchema, document: DocumentNode): DocumentNode {
+  const types = new TypeInfo(schema);
+  const isPaged = () => types.getFieldDef()?.extensions.complexity === pageCost;
+  return visit(
+    document,
+    visitWithTypeInfo(types, {
+      Argument: ({ name }) => (isPaged() && !sizeNames.has(name.value) ? null : undefined),
+      Variable: () => (isPaged() ? { kind: Kind.INT, value: '1' } : undefined),
+    }),
+  );
+}
+
 /** Tools that read a schema first ask in one document which fields several of the types named `__…` have. */
 const MAX_TYPE_ALIASES = 10;
 /** Each introspection of the whole schema returns some hundreds of kilobytes. */
@@ -128,7 +146,7 @@ function checkCost(
     const exceeded = limit ? tooLarge(limit, measured[limit]) : null;
     return { cost: measured.complexity, exceeded };
   } catch (failure) {
-    // A nullable variable is valid in a non-null position with a default, and may still be null.
+    // A nullable variable with a default is valid among the non-null items of a list, and may still be null.
     if (failure instanceof GraphQLError) return { cost: null, exceeded: failure.message };
     throw failure;
   }

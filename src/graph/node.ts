@@ -7,7 +7,7 @@ import type { LoadInScope } from './batchloaders.ts';
 import { builder } from './builder.ts';
 import type { Context, LoadMany } from './context.ts';
 import { pageCost } from './cost.ts';
-import { openReader, type ReadWithinBudget, readWithoutHeavyFields } from './responsebudget.ts';
+import { type FieldReader, openReader, readWithoutHeavyFields } from './responsebudget.ts';
 
 /** The most ids in one call of `nodes`. */
 const MAX_NODES = 100;
@@ -22,7 +22,7 @@ export const NodeRef = builder.interfaceRef<object>('Node').implement({
 });
 
 /** Loads objects of projects, in the order of the request; null for one that the viewer may not see or that is not of the project. */
-type FindInProject = LoadInScope<[read: ReadWithinBudget], object | null>;
+type FindInProject = LoadInScope<[read: FieldReader], object | null>;
 
 /** The same for objects that belong to no project. */
 type FindOutside = LoadMany<string, [], object | null>;

@@ -4,7 +4,7 @@ import type { FairLimit } from '../kernel/fairlimit.ts';
 import { Fault } from '../kernel/fault.ts';
 import { toJsonParts } from '../kernel/jsontext.ts';
 import { exceedsBytes, findOverflow } from '../kernel/size.ts';
-import { selectsAny } from './selection.ts';
+import { findSelected } from './selection.ts';
 
 /** A row with the size of its heavy columns in bytes, whether they were read or not. */
 export interface Sized {
@@ -18,17 +18,19 @@ export interface Sized {
 export type ReadWithinBudget = <Row extends Sized>(load: (bytesLeft: number | null) => Promise<Row[]>) => Promise<Row[]>;
 
 /**
- * The reader of a field, which is an argument of `loadBatched`. Arguments are told apart by their JSON, so `toJSON` says whether the
- * reader reads heavy columns; all readers of a request that do share its budget.
+ * The reader of a field, which is an argument of `loadBatched`. Arguments are told apart by their JSON, so `toJSON` says which
+ * heavy columns the reader reads; all readers of a request that read any share its budget.
  */
-interface FieldReader extends ReadWithinBudget {
+export interface FieldReader extends ReadWithinBudget {
+  /** The heavy fields that are selected: no others are read, nor counted. */
+  readonly selected: ReadonlySet<string>;
   toJSON(): string;
 }
 
 /** Reads rows without their heavy columns. */
 export const readWithoutHeavyFields: FieldReader = Object.assign(
   <Row extends Sized>(load: (bytesLeft: number | null) => Promise<Row[]>) => load(null),
-  { toJSON: () => 'without heavy fields' },
+  { selected: new Set<string>(), toJSON: () => 'without heavy fields' },
 );
 
 /** Runs a task when one of the slots for large responses is free; the slot is taken until the task has ended. */
@@ -180,16 +182,20 @@ export interface ResponseContext {
   serializeResponse(body: unknown): string | Promise<Buffer>;
 }
 
-/** The reader for the rows of a field: it reads the heavy fields only if one of them is selected. */
+/** The reader for the rows of a field: it reads the heavy fields that are selected. */
 export function openReader(context: ResponseContext, info: GraphQLResolveInfo, heavyFields: ReadonlySet<string>): FieldReader {
-  if (!selectsAny(info, heavyFields)) return readWithoutHeavyFields;
-  return openHeavyReader(context, info.path);
+  const selected = findSelected(info, heavyFields);
+  return selected.size === 0 ? readWithoutHeavyFields : openHeavyReader(context, info.path, selected);
 }
 
 /** The reader for rows with heavy columns; a list that exceeds the budget is named by the path. */
-export function openHeavyReader(context: ResponseContext, path: GraphQLResolveInfo['path']): FieldReader {
+export function openHeavyReader(
+  context: ResponseContext,
+  path: GraphQLResolveInfo['path'],
+  selected: ReadonlySet<string> = new Set(),
+): FieldReader {
   const read = <Row extends Sized>(load: (bytesLeft: number | null) => Promise<Row[]>) => context.openResponseBudget().read(path, load);
-  return Object.assign(read, { toJSON: () => 'with heavy fields' });
+  return Object.assign(read, { selected, toJSON: () => `with heavy fields ${[...selected].join()}` });
 }
 
 /** The limit that a response exceeds, and the place where it does. */

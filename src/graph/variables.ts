@@ -291,9 +291,10 @@ export function findConstraintError(inputValues: readonly InputValue[], value: u
   return null;
 }
 
-function constraintError(field: { readonly extensions: FieldConstraints }, value: unknown): string | null {
-  const { maxItems, maxLength, minimum, isCursor, rejectsNull } = field.extensions;
-  if (rejectsNull && value === null) return 'This field may not be null.';
+function constraintError({ type, extensions }: InputValue, value: unknown): string | null {
+  const { maxItems, maxLength, minimum, isCursor, rejectsNull } = extensions as FieldConstraints;
+  // A nullable variable may stand where null is not allowed, if there is a default.
+  if ((rejectsNull || isNonNullType(type)) && value === null) return 'This field may not be null.';
   if (minimum !== undefined && typeof value === 'number' && value < minimum)
     return `Ensure this value is greater than or equal to ${minimum}.`;
   if (isCursor && typeof value === 'string' && !isCursorText(value)) return NOT_A_CURSOR;

@@ -1,6 +1,6 @@
 import { columnsOf, type InProject } from '../access/scope.ts';
 import type { Slice } from '../graph/keyset.ts';
-import type { ReadWithinBudget } from '../graph/responsebudget.ts';
+import type { FieldReader } from '../graph/responsebudget.ts';
 import { groupRows, pickCounts } from '../kernel/rows.ts';
 import type { Database } from '../platform/database.ts';
 import { type FoundNotification, type ListedRow, loadListed } from './find.ts';
@@ -14,7 +14,7 @@ export async function listByResource(
   database: Database,
   resources: readonly InProject[],
   { before: above = 0, after: below = MAX_SEQUENCE, limit, isBackwards }: Slice<number>,
-  read: ReadWithinBudget,
+  read: FieldReader,
 ): Promise<FoundNotification[][]> {
   const { ids, projectIds } = columnsOf(resources);
   const query = isBackwards ? database.queryAscending : database.query;

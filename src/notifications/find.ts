@@ -1,8 +1,9 @@
 import { columnsOf, type InProject, type ProjectScope } from '../access/scope.ts';
 import { pickInProject } from '../graph/node.ts';
-import type { ReadWithinBudget, Sized } from '../graph/responsebudget.ts';
+import type { FieldReader, Sized } from '../graph/responsebudget.ts';
 import type { Database, SqlClient } from '../platform/database.ts';
 import type { Notification } from './log.ts';
+import { type HeavyColumns, heavyColumnsOf } from './service.ts';
 
 // Notifications by their ids: named ones, and those that a statement has listed.
 
@@ -13,22 +14,24 @@ export type FoundNotification = Notification & { readonly projectId: string };
 export async function findNotifications(
   database: Database,
   requested: readonly InProject[],
-  read: ReadWithinBudget,
+  read: FieldReader,
 ): Promise<Array<FoundNotification | null>> {
-  return pickInProject(requested, await read((bytesLeft) => selectByIds(database, requested, bytesLeft)));
+  return pickInProject(requested, await read((bytesLeft) => selectByIds(database, requested, heavyColumnsOf(read, bytesLeft))));
 }
 
-/** The rows with these ids, with the heavy columns of as many of them as `bytesLeft` allows; null: of none. */
+/** The rows with these ids, with the heavy columns of as many of them as `bytesLeft` allows. */
 function selectByIds(
   database: Database,
   requested: readonly InProject[],
-  bytesLeft: number | null,
+  { readsBody, readsData, bytesLeft }: HeavyColumns,
 ): Promise<Array<FoundNotification & Sized>> {
   const { ids, projectIds } = columnsOf(requested);
   const userIds = requested.map(({ scope }) => scope.viewer.userId);
   return database.query<FoundNotification & Sized>`
-    SELECT id, "projectId", sequence, kind, severity, title, CASE WHEN fits THEN body ELSE '' END AS body,
-      "resourceType", "resourceId", CASE WHEN fits THEN data ELSE '{}'::json END AS data, created, read,
+    SELECT id, "projectId", sequence, kind, severity, title,
+      CASE WHEN fits AND ${readsBody}::boolean THEN body ELSE '' END AS body,
+      "resourceType", "resourceId",
+      CASE WHEN fits AND ${readsData}::boolean THEN data ELSE '{}'::json END AS data, created, read,
       size AS bytes
     FROM (
       SELECT found.*, sum(size) OVER (ORDER BY id) <= ${bytesLeft}::bigint AS fits
@@ -37,7 +40,8 @@ function selectByIds(
           notification.severity, notification.title, notification.body, notification.resource_type AS "resourceType",
           notification.resource_id AS "resourceId", notification.data, notification.created,
           single.sequence IS NOT NULL OR notification.sequence <= coalesce(state.read_through, 0) AS read,
-          CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(notification.body) + json_bytes(notification.data) END AS size
+          CASE WHEN ${readsBody}::boolean THEN octet_length(notification.body) ELSE 0 END
+            + CASE WHEN ${readsData}::boolean THEN json_bytes(notification.data) ELSE 0 END AS size
         FROM unnest(${ids}::uuid[], ${projectIds}::uuid[], ${userIds}::uuid[]) AS wanted (id, project_id, user_id)
         CROSS JOIN LATERAL (
           SELECT * FROM notifications WHERE notifications.id = wanted.id AND notifications.project_id = wanted.project_id LIMIT 1
@@ -81,7 +85,7 @@ export interface ListedRow {
 export async function loadListed(
   database: Database,
   { rows, scopesById }: { rows: readonly ListedRow[]; scopesById: ReadonlyMap<string, ProjectScope> },
-  read: ReadWithinBudget,
+  read: FieldReader,
 ): Promise<FoundNotification[]> {
   const requested = rows.flatMap(({ id, parentId }) => {
     const scope = scopesById.get(parentId);

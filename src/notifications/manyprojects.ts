@@ -1,6 +1,6 @@
 import { type ProjectScope, projectIdsOf } from '../access/scope.ts';
 import type { Slice } from '../graph/keyset.ts';
-import type { ReadWithinBudget } from '../graph/responsebudget.ts';
+import type { FieldReader } from '../graph/responsebudget.ts';
 import { clampPage, hasPage, makePage, type Page, type PageRequest } from '../kernel/page.ts';
 import { groupRows, pickCounts } from '../kernel/rows.ts';
 import type { Database } from '../platform/database.ts';
@@ -24,7 +24,7 @@ export async function listNotificationsByProject(
   database: Database,
   scopes: readonly ProjectScope[],
   part: ProjectsPart,
-  read: ReadWithinBudget,
+  read: FieldReader,
 ): Promise<FoundNotification[][]> {
   const rows = await (part.filter.unread === false ? listRead : listAny)(database, scopes, part);
   const scopesById = new Map(scopes.map((scope) => [scope.projectId, scope]));
@@ -131,7 +131,7 @@ export async function pageNotificationsByProject(
   database: Database,
   scopes: readonly ProjectScope[],
   { filter, ...paging }: PageRequest & { readonly filter: NotificationFilter },
-  read: ReadWithinBudget,
+  read: FieldReader,
 ): Promise<Array<Page<FoundNotification> | null>> {
   const request = clampPage(paging);
   const counts = await countNotificationsByProject(database, scopes, filter);

@@ -1,11 +1,12 @@
 import type { ProjectScope } from '../access/scope.ts';
 import type { Slice } from '../graph/keyset.ts';
-import type { ReadWithinBudget, Sized } from '../graph/responsebudget.ts';
+import type { FieldReader, Sized } from '../graph/responsebudget.ts';
 import { clampPage, makePage, type Page, type PageRequest, pageOffset } from '../kernel/page.ts';
 import type { Database } from '../platform/database.ts';
 import type { Query } from '../platform/query.ts';
 import type { NotificationFilter } from './filter.ts';
 import { MAX_SEQUENCE, type Notification } from './log.ts';
+import { type HeavyColumns, heavyColumnsOf } from './service.ts';
 
 // The list of one project, which nearly every request is for: one statement reads sequences and rows, a page without a filter begins
 // at a known sequence, as a log has no gaps, and no page looks for more rows than its list has. For several projects that would need
@@ -15,18 +16,18 @@ import { MAX_SEQUENCE, type Notification } from './log.ts';
 export async function listNotifications(
   scope: ProjectScope,
   { filter, slice }: { filter: NotificationFilter; slice: Slice<number> },
-  read: ReadWithinBudget,
+  read: FieldReader,
 ): Promise<Notification[]> {
   const { after: below = MAX_SEQUENCE, before: above = 0, limit, isBackwards: isAscending } = slice;
   const part = { ...listOf(scope, filter), above, below, limit, offset: 0, isAscending };
-  return read((bytesLeft) => readListPart(scope.database, { ...part, bytesLeft }));
+  return read((bytesLeft) => readListPart(scope.database, { ...part, ...heavyColumnsOf(read, bytesLeft) }));
 }
 
 /** One page of the same list (§2.7). Throws `not_found` past the end. */
 export async function pageNotifications(
   scope: ProjectScope,
   { filter, ...paging }: PageRequest & { readonly filter: NotificationFilter },
-  read: ReadWithinBudget,
+  read: FieldReader,
 ): Promise<Page<Notification>> {
   const { database } = scope;
   const request = clampPage(paging);
@@ -40,7 +41,7 @@ export async function pageNotifications(
   // With as many rows as there are, none is looked for in vain: behind the last one that passes a filter may be the whole log.
   const limit = Math.min(request.pageSize, count - offset);
   const part = { ...list, ...start, above: 0, limit, isAscending: false };
-  const results = await read((bytesLeft) => readListPart(database, { ...part, bytesLeft }));
+  const results = await read((bytesLeft) => readListPart(database, { ...part, ...heavyColumnsOf(read, bytesLeft) }));
   return makePage(request, count, results);
 }
 
@@ -55,14 +56,12 @@ interface NotificationList extends NotificationFilter {
 }
 
 /** A part of a list: the entries with sequences between two bounds, both exclusive, the newest first unless `isAscending`. */
-interface ListPart extends NotificationList {
+interface ListPart extends NotificationList, HeavyColumns {
   readonly above: number;
   readonly below: number;
   readonly limit: number;
   readonly offset: number;
   readonly isAscending: boolean;
-  /** The budget for the heavy columns; null: they are not read. */
-  readonly bytesLeft: number | null;
 }
 
 type Row = Notification & Sized;
@@ -83,20 +82,23 @@ function readListPart(database: Database, part: ListPart): Promise<Row[]> {
 }
 
 function readLog(query: Query, part: ListPart): Promise<Row[]> {
-  const { projectId, userId, unread, above, below, limit, offset, bytesLeft } = part;
+  const { projectId, userId, unread, above, below, limit, offset, readsBody, readsData, bytesLeft } = part;
   return query<Row>`
     WITH mark AS (
       SELECT coalesce(max(read_through), 0) AS read_through,
         greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN max(read_through) END) AS above
       FROM notification_states WHERE project_id = ${projectId}::uuid AND user_id = ${userId}::uuid
     )
-    SELECT id, sequence, kind, severity, title, CASE WHEN fits THEN body ELSE '' END AS body,
-      "resourceType", "resourceId", CASE WHEN fits THEN data ELSE '{}'::json END AS data, created, read,
+    SELECT id, sequence, kind, severity, title,
+      CASE WHEN fits AND ${readsBody}::boolean THEN body ELSE '' END AS body,
+      "resourceType", "resourceId",
+      CASE WHEN fits AND ${readsData}::boolean THEN data ELSE '{}'::json END AS data, created, read,
       size AS bytes
     FROM (
       SELECT page.*, sum(size) OVER (ORDER BY sequence DESC) <= ${bytesLeft}::bigint AS fits
       FROM (
-        SELECT listed.*, CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(body) + json_bytes(data) END AS size
+        SELECT listed.*, CASE WHEN ${readsBody}::boolean THEN octet_length(body) ELSE 0 END
+          + CASE WHEN ${readsData}::boolean THEN json_bytes(data) ELSE 0 END AS size
         FROM (
           SELECT notification.id, notification.sequence, notification.kind, notification.severity, notification.title, notification.body,
             notification.resource_type AS "resourceType", notification.resource_id AS "resourceId", notification.data, notification.created,
@@ -116,21 +118,24 @@ function readLog(query: Query, part: ListPart): Promise<Row[]> {
 }
 
 function readFiltered(query: Query, part: ListPart): Promise<Row[]> {
-  const { projectId, userId, unread, severity, kind, above, below, limit, offset, bytesLeft } = part;
+  const { projectId, userId, unread, severity, kind, above, below, limit, offset, readsBody, readsData, bytesLeft } = part;
   return query<Row>`
     WITH mark AS (
       SELECT coalesce(max(read_through), 0) AS read_through,
         greatest(${above}::bigint, CASE WHEN ${unread}::boolean THEN max(read_through) END) AS above
       FROM notification_states WHERE project_id = ${projectId}::uuid AND user_id = ${userId}::uuid
     )
-    SELECT id, sequence, kind, severity, title, CASE WHEN fits THEN body ELSE '' END AS body,
-      "resourceType", "resourceId", CASE WHEN fits THEN data ELSE '{}'::json END AS data, created, read,
+    SELECT id, sequence, kind, severity, title,
+      CASE WHEN fits AND ${readsBody}::boolean THEN body ELSE '' END AS body,
+      "resourceType", "resourceId",
+      CASE WHEN fits AND ${readsData}::boolean THEN data ELSE '{}'::json END AS data, created, read,
       size AS bytes
     FROM (
       SELECT page.*, sum(size) OVER (ORDER BY sequence DESC) <= ${bytesLeft}::bigint AS fits
       FROM (
         SELECT notification.*, coalesce(listed.read, false) AS read,
-          CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(body) + json_bytes(data) END AS size
+          CASE WHEN ${readsBody}::boolean THEN octet_length(body) ELSE 0 END
+            + CASE WHEN ${readsData}::boolean THEN json_bytes(data) ELSE 0 END AS size
         FROM (
           (
             SELECT notification.sequence, single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark) AS read
@@ -173,19 +178,22 @@ function readFiltered(query: Query, part: ListPart): Promise<Row[]> {
  * as the user has marked.
  */
 function readRead(query: Query, part: ListPart): Promise<Row[]> {
-  const { projectId, userId, severity, kind, above, below, limit, offset, bytesLeft } = part;
+  const { projectId, userId, severity, kind, above, below, limit, offset, readsBody, readsData, bytesLeft } = part;
   return query<Row>`
     WITH mark AS (
       SELECT greatest(${above}::bigint, max(read_through)) AS single_above, least(${below}::bigint, coalesce(max(read_through), 0) + 1) AS through_below
       FROM notification_states WHERE project_id = ${projectId}::uuid AND user_id = ${userId}::uuid
     )
-    SELECT id, sequence, kind, severity, title, CASE WHEN fits THEN body ELSE '' END AS body,
-      "resourceType", "resourceId", CASE WHEN fits THEN data ELSE '{}'::json END AS data, created, true AS read,
+    SELECT id, sequence, kind, severity, title,
+      CASE WHEN fits AND ${readsBody}::boolean THEN body ELSE '' END AS body,
+      "resourceType", "resourceId",
+      CASE WHEN fits AND ${readsData}::boolean THEN data ELSE '{}'::json END AS data, created, true AS read,
       size AS bytes
     FROM (
       SELECT page.*, sum(size) OVER (ORDER BY sequence DESC) <= ${bytesLeft}::bigint AS fits
       FROM (
-        SELECT notification.*, CASE WHEN ${bytesLeft}::bigint IS NULL THEN 0 ELSE octet_length(body) + json_bytes(data) END AS size
+        SELECT notification.*, CASE WHEN ${readsBody}::boolean THEN octet_length(body) ELSE 0 END
+          + CASE WHEN ${readsData}::boolean THEN json_bytes(data) ELSE 0 END AS size
         FROM (
           SELECT either.sequence FROM (
             (

@@ -9,7 +9,7 @@ import { resolveList, type Slice } from '../graph/keyset.ts';
 import { loadInProject, loadNodeInProject, NodeRef, registerNode } from '../graph/node.ts';
 import { implementPage, pageArgs } from '../graph/pagefield.ts';
 import { ProjectRef, projectFields } from '../graph/project.ts';
-import { openReader, type ReadWithinBudget } from '../graph/responsebudget.ts';
+import { type FieldReader, openReader } from '../graph/responsebudget.ts';
 import { selectsAny } from '../graph/selection.ts';
 import { Fault } from '../kernel/fault.ts';
 import type { Database } from '../platform/database.ts';
@@ -118,7 +118,7 @@ async function readNotifications(
   database: Database,
   scopes: readonly ProjectScope[],
   part: { filter: NotificationFilter; slice: Slice<number> },
-  read: ReadWithinBudget,
+  read: FieldReader,
 ): Promise<ProjectNotification[][]> {
   const [only] = scopes;
   if (!only || scopes.length > 1) return listNotificationsByProject(database, scopes, part, read);

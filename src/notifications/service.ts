@@ -1,6 +1,7 @@
 import { type ProjectScope, projectIdsOf, requireRole } from '../access/scope.ts';
 import type { Severity } from '../generated/prisma/enums.ts';
 import type { Services } from '../graph/context.ts';
+import type { FieldReader } from '../graph/responsebudget.ts';
 import { Fault } from '../kernel/fault.ts';
 import { toJsonText } from '../kernel/jsontext.ts';
 import { pickCounts } from '../kernel/rows.ts';
@@ -9,8 +10,19 @@ import type { Database, SqlClient } from '../platform/database.ts';
 import type { Hubs } from './hubs.ts';
 import type { Notification } from './log.ts';
 
-/** The fields that may be large: a list reads them only when they are selected, and within the budget of its response. */
+/** The fields that may be large: a list reads each only when it is selected, and within the budget of its response. */
 export const heavyFields: ReadonlySet<string> = new Set(['body', 'data']);
+
+/** Which of the heavy columns a statement reads, and of how many rows; none where `bytesLeft` is null. */
+export interface HeavyColumns {
+  readonly readsBody: boolean;
+  readonly readsData: boolean;
+  readonly bytesLeft: number | null;
+}
+
+export function heavyColumnsOf({ selected }: FieldReader, bytesLeft: number | null): HeavyColumns {
+  return { readsBody: selected.has('body'), readsData: selected.has('data'), bytesLeft };
+}
 
 /** The number of unread notifications in each project. */
 export async function countUnread(database: Database, scopes: readonly ProjectScope[]): Promise<number[]> {

@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto';
-import { GraphQLError, Source } from 'graphql';
+import { type DocumentNode, GraphQLError, type GraphQLSchema, Kind, Source } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
+import { createCostCheck, takeSmallestPages } from '../graph/cost.ts';
 import { Fault, statusByCode } from '../kernel/fault.ts';
 import { toGraphqlError } from './mask.ts';
 import type { PipelineSteps } from './operation.ts';
+import { literalErrorsOf } from './validation.ts';
 
 /** The documents that the operator trusts. */
 export interface TrustedDocuments {
@@ -30,24 +32,47 @@ export function readTrusted(json: string): ReadonlyMap<string, string> {
   return texts;
 }
 
-/** Throws an Error for the first document that is not valid against the schema or exceeds the limits of documents. */
+/**
+ * Throws an Error for the first document that is not valid against the schema, or of which an operation exceeds the limits of
+ * documents whatever its variables are.
+ */
 export function validateTrusted(
   { texts }: TrustedDocuments,
   { schema, parse, validate }: Pick<PipelineSteps, 'schema' | 'parse' | 'validate'>,
 ) {
   for (const [hash, text] of texts) {
-    const [error] = findErrors(() => validate(schema, parse(text)));
-    if (error) throw new Error(`The document ${hash} is refused: ${error.message}`);
+    const problem = describeProblem(() => {
+      const document = parse(text);
+      const [error] = validate(schema, document);
+      if (error) throw error;
+      return findLiteralError(document) ?? findExceededLimit(schema, document);
+    });
+    if (problem !== null) throw new Error(`The document ${hash} is refused: ${problem}`);
   }
 }
 
-function findErrors(validate: () => readonly GraphQLError[]): readonly GraphQLError[] {
+function describeProblem(find: () => string | null): string | null {
   try {
-    return validate();
+    return find();
   } catch (failure) {
-    if (failure instanceof GraphQLError) return [failure];
+    if (failure instanceof GraphQLError) return failure.message;
     throw failure;
   }
+}
+
+function findLiteralError(document: DocumentNode): string | null {
+  const [invalid] = Object.entries(literalErrorsOf.get(document) ?? {});
+  return invalid ? `${invalid[0]}: ${invalid[1][0]}` : null;
+}
+
+function findExceededLimit(schema: GraphQLSchema, document: DocumentNode): string | null {
+  const smallest = takeSmallestPages(schema, document);
+  for (const definition of smallest.definitions) {
+    if (definition.kind !== Kind.OPERATION_DEFINITION) continue;
+    const { exceeded } = createCostCheck(schema, smallest, definition)({});
+    if (exceeded !== null) return exceeded;
+  }
+  return null;
 }
 
 /** The part of a request that names its document, by text or by hash. */

@@ -241,6 +241,17 @@ describe('cursors', () => {
     }
   });
 
+  it('are named by their variable before the list is read, and by their argument afterwards', async () => {
+    const query = `query ($o: ID!, $p: ID!, $c: String) {
+      project(organizationId: $o, id: $p) { instances(after: $c, orderBy: { field: name }) { totalCount } } }`;
+    const ofOther = (await readList(app, projectId, 'instances', { orderBy: { field: 'created', direction: 'asc' }, first: 1 })).edges[0]
+      ?.cursor;
+    const fieldsOf = async (c: string | undefined) =>
+      (await app.graphql(query, { o: app.demo.organization_id, p: projectId, c })).json.errors[0].extensions.fields;
+    expect(await fieldsOf('!!')).toEqual({ c: ['Not a valid cursor.'] });
+    expect(await fieldsOf(ofOther)).toEqual({ after: ['Not a cursor of this order.'] });
+  });
+
   it('that somebody has made up are refused, or a place like any other', async () => {
     const id = rows.instances[0]?.id ?? '';
     const made = (field: string, value: string, of = id) => Buffer.from(`${field} ${of} ${value}`).toString('base64url');

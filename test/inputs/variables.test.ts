@@ -160,6 +160,22 @@ describe('a variable', () => {
     expectGraphql(await send(query, variables()), 200, graphqlFields(fields));
   });
 
+  it('is not null where null is not allowed, though its type and a default there allow the document', async () => {
+    const input = `organizationId: "${app.demo.organization_id}", projectId: "${app.demo.project_id}"`;
+    const create = (type: string) => `mutation($n: Text, $d: ${type}) {
+      a: createDashboard(input: {${input}, name: "first"}) { dashboard { id } }
+      b: createDashboard(input: {${input}, name: "second", description: $n, isDefault: $d}) { dashboard { id } } }`;
+    const read = `query($o: ID!, $p: ID!, $n: Int, $d: OrderDirection, $x: Boolean = true) { project(organizationId: $o, id: $p) {
+      name @include(if: $x) instancePage(page: $n) { count } instances(orderBy: {field: name, direction: $d}) { totalCount } } }`;
+    const countDashboards = () => app.app.database.dashboard.count();
+    const before = await countDashboards();
+    expectGraphql(await send(create('Boolean'), '{"n":null,"d":null}'), 200, graphqlFields({ n: noNull, d: noNull }));
+    expectGraphql(await send(create('Boolean = null'), '{"n":""}'), 200, graphqlFields({ d: noNull }));
+    expect(await countDashboards()).toBe(before);
+    expectGraphql(await send(read, `{${place()},"n":null,"d":null,"x":null}`), 200, graphqlFields({ n: noNull, d: noNull, x: noNull }));
+    expect((await send(read, `{${place()}}`)).json.errors).toBeUndefined();
+  });
+
   it.each(['__proto__', 'constructor', 'toString'])('%s is a field like any other where it is not declared', async (name) => {
     const { text } = await send(createDashboard, `{"input":{${ids()},"name":"a","${name}":{"isPublic":true}}}`);
     const extensions = `{"code":"validation_failed","fields":{"${name}":["Unknown field."]}}`;
