@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
@@ -7,7 +7,7 @@ import { type Duplex, Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ConnectionState, connect, describeState, type FeedEvent, type Portico, PorticoError, toPorticoError } from 'portico-client';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { WebSocketServer } from 'ws';
+import { WebSocket, WebSocketServer } from 'ws';
 import { startApp, type TestApp } from './support/app.ts';
 import { createCertificate } from './support/certificate.ts';
 import { openGuest, setEndpoint } from './support/console.ts';
@@ -818,6 +818,28 @@ describe('feed', () => {
   });
 });
 
+/** A console whose connection has gone silent, and the input that waits for it: more than the systems of both sides take. */
+async function openFrozen() {
+  const guest = await openGuest();
+  const instance = app.demo.instances.eligible;
+  await setEndpoint(app, instance, { port: guest.port });
+  const proxy = await openProxy({ host: '127.0.0.1', port: Number(new URL(url).port) });
+  const stream = as('member', `http://127.0.0.1:${proxy.port}`).console({ instance });
+  const writer = stream.writable.getWriter();
+  const send = vi.spyOn(WebSocket.prototype, 'send');
+  const parts = [randomBytes(64 * 1024)];
+  await writer.write(parts[0]);
+  const socket = (send.mock.contexts as WebSocket[]).find(({ url: address }) => address?.includes(String(proxy.port)));
+  send.mockRestore();
+  proxy.freeze();
+  while (Number(socket?.bufferedAmount) < 512 * 1024) {
+    const part = randomBytes(64 * 1024);
+    parts.push(part);
+    await writer.write(part);
+  }
+  return { stream, writer, sent: Buffer.concat(parts), proxy, guest };
+}
+
 describe('console', () => {
   it('passes bytes both ways, and goes on with the session through a break', async () => {
     const guest = await openGuest();
@@ -859,6 +881,52 @@ describe('console', () => {
     await guest.close();
   });
 
+  it('keeps what was typed until it has arrived, when its input is closed', async () => {
+    const { stream, writer, sent, proxy, guest } = await openFrozen();
+    const closing = writer.close();
+    await sleep(1_500);
+    expect(stream.state.name).toBe('live');
+    proxy.thaw();
+    await closing;
+    await expect.poll(() => guest.heard().length).toBe(sent.length);
+    expect(guest.heard().equals(sent)).toBe(true);
+    expect(await stream.readable.getReader().read()).toEqual({ done: true, value: undefined });
+    await proxy.close();
+    await guest.close();
+  });
+
+  it('fails to close its input where the connection breaks before it has arrived, or no more arrives', async () => {
+    const broken = await openFrozen();
+    for (const link of broken.proxy.links()) link.cut();
+    await broken.proxy.mend();
+    await expect(broken.writer.close()).rejects.toMatchObject({ code: 'input_lost' });
+    expect(await broken.stream.readable.getReader().read()).toEqual({ done: true, value: undefined });
+    await broken.guest.close();
+    await broken.proxy.close();
+
+    const stuck = await openFrozen();
+    const closing = stuck.writer.close();
+    const now = performance.now.bind(performance);
+    const later = vi.spyOn(performance, 'now').mockImplementation(() => now() + 61_000);
+    await expect(closing)
+      .rejects.toMatchObject({ code: 'input_lost' })
+      .finally(() => later.mockRestore());
+    expect(await stuck.stream.readable.getReader().read()).toEqual({ done: true, value: undefined });
+    await stuck.proxy.close();
+    await stuck.guest.close();
+  });
+
+  it('drops what waits for a connection when its input is aborted', async () => {
+    const front = await openFront(() => refuse(503, 'service_unavailable'));
+    const { writable, readable } = as('member', front.url).console({ instance: app.demo.instances.eligible });
+    const writer = writable.getWriter();
+    writer.write(new Uint8Array(1)).catch(() => {});
+    await sleep(10);
+    await writer.abort().catch(() => {});
+    expect(await readable.getReader().read()).toEqual({ done: true, value: undefined });
+    await front.close();
+  });
+
   it('closes at once where the connection has gone silent', { timeout: 20_000 }, async () => {
     const guest = await openGuest();
     const instance = app.demo.instances.eligible;
@@ -867,6 +935,30 @@ describe('console', () => {
     const stream = as('member', `http://127.0.0.1:${proxy.port}`).console({ instance });
     await expect.poll(() => stream.state.name).toBe('live');
     proxy.freeze();
+    stream.close();
+    expect(await stream.readable.getReader().read()).toEqual({ done: true, value: undefined });
+    await proxy.close();
+    await guest.close();
+  });
+
+  it('comes back where the connection has gone silent', async () => {
+    const guest = await openGuest();
+    const instance = app.demo.instances.eligible;
+    await setEndpoint(app, instance, { port: guest.port });
+    const proxy = await openProxy({ host: '127.0.0.1', port: Number(new URL(url).port) });
+    const intervals = vi.spyOn(globalThis, 'setInterval');
+    const stream = as('member', `http://127.0.0.1:${proxy.port}`).console({ instance });
+    await expect.poll(() => stream.state.name).toBe('live');
+    const [passInterval] = intervals.mock.calls.find(([, ms]) => ms === 10_000) ?? [];
+    intervals.mockRestore();
+    proxy.freeze();
+    for (let interval = 0; interval < 4; interval += 1) passInterval?.();
+    await sleep(50);
+    expect(stream.state.name).toBe('live');
+    passInterval?.();
+    await expect.poll(() => stream.state.name).not.toBe('live');
+    await proxy.mend();
+    await expect.poll(() => stream.state.name).toBe('live');
     stream.close();
     expect(await stream.readable.getReader().read()).toEqual({ done: true, value: undefined });
     await proxy.close();

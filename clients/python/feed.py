@@ -43,6 +43,13 @@ class Broken(Exception):
         self.seconds = seconds
 
 
+class NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect, as it would be sent the credential, wherever it leads."""
+
+    def redirect_request(self, *_):
+        return None
+
+
 def follow(project, credential, after=None, on_wait=lambda failure, seconds: None):
     """The events of a project after the sequence `after`, or from now on. Raises `Ended`; retries after any other failure."""
     cursor, tries = after, 0
@@ -74,7 +81,11 @@ def read_connection(project, credential, cursor):
             # Only browsers send an origin. JSON parsing validates the text.
             suppress_origin=True,
             skip_utf8_validation=True,
+            # A redirect would be sent the credential, wherever it leads.
+            redirect_limit=0,
         )
+        if socket.getstatus() != 101:
+            raise classify_rejection(project, credential, socket.getstatus(), None)
         while True:
             # `recv_data` answers pings.
             opcode, data = socket.recv_data()
@@ -109,7 +120,7 @@ def classify_rejection(project, credential, status, retry_after):
     request = urllib.request.Request(f"{project}/notifications?page_size=1", headers={"Authorization": f"Bearer {credential}"})
     try:
         try:
-            urllib.request.urlopen(request, timeout=SILENCE_SECONDS).close()
+            urllib.request.build_opener(NoRedirect).open(request, timeout=SILENCE_SECONDS).close()
             return Ended(f"The server refused the feed with {status}.")
         except urllib.error.HTTPError as refusal:
             with refusal:

@@ -199,6 +199,36 @@ describe('the plain client in Python', () => {
     front.close();
   });
 
+  it('follows no redirect, which would be sent the key', async () => {
+    let heard = 0;
+    const other = createServer((_request, response) => response.end()).listen(0, '127.0.0.1');
+    other.on('connection', () => {
+      heard += 1;
+    });
+    await once(other, 'listening');
+    const elsewhere = `127.0.0.1:${(other.address() as AddressInfo).port}`;
+    const front = createServer(({ headers }, response) => {
+      // The socket is refused, and the request for the reason is redirected.
+      if (headers.upgrade) response.writeHead(403).end();
+      else response.writeHead(302, { location: `http://${elsewhere}/` }).end();
+    }).listen(0, '127.0.0.1');
+    await once(front, 'listening');
+    const { port } = front.address() as AddressInfo;
+    const refused = follow([], { port });
+    expect(await refused.exit).toBe(1);
+    expect(refused.said()).toEqual(['The server refused the feed with 403: another request is answered otherwise.']);
+    // The socket itself is redirected.
+    front.removeAllListeners('request').on('request', (_request, response) => {
+      response.writeHead(302, { location: `ws://${elsewhere}/` }).end();
+    });
+    const client = follow([], { port });
+    await expect.poll(() => client.said().length).toBeGreaterThan(1);
+    expect(client.said()[0]).toMatch(/^waiting 0\.1 s: refused with 302$/);
+    expect(heard).toBe(0);
+    client.process.kill('SIGKILL');
+    for (const server of [front, other]) server.close();
+  });
+
   it('ends with a sentence when its key is revoked meanwhile', async () => {
     const input = { name: 'revoked meanwhile' };
     const made = await app.graphql('mutation ($input: CreateApiKeyInput!) { createApiKey(input: $input) { key apiKey { id } } }', {

@@ -1,13 +1,17 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse, request as sendRequest } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect, createServer as createNetServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startApp, type TestApp } from '../support/app.ts';
 import { openConsole, openGuest, setEndpoint } from '../support/console.ts';
 import { portico, program, startOnTerminal, startPortico, startProgram } from '../support/portico.ts';
 import { findLowPort } from '../support/ports.ts';
+import { openProxy } from '../support/proxy.ts';
 
 let app: TestApp;
 let folder: string;
@@ -70,6 +74,21 @@ async function openFront(answer: (request: { readonly url: string; readonly body
       await new Promise((resolve) => server.close(resolve));
     },
   };
+}
+
+/** How many bytes the system takes of a connection whose peer does not read. */
+async function measureCapacity(): Promise<number> {
+  const server = createNetServer({ pauseOnConnect: true }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const peer = once(server, 'connection');
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  const part = Buffer.alloc(64 * 1024);
+  let taken = 0;
+  const write = () => new Promise<boolean>((resolve) => socket.write(part, () => resolve(true)));
+  while (await Promise.race([write(), sleep(500, false)])) taken += part.length;
+  for (const end of [socket, ...(await peer)]) end.destroy();
+  server.close();
+  return taken;
 }
 
 describe('who has logged in', () => {
@@ -605,6 +624,79 @@ describe('a console', () => {
       expect([code, out]).toEqual([0, expect.stringContaining('live: Ctrl-] leaves]')]);
       await expect.poll(() => guest.heard().toString()).toBe('a\x03\x04b');
     } finally {
+      await guest.close();
+    }
+  });
+
+  test('in a pipe is left only when all of it has arrived', async () => {
+    const guest = await openGuest();
+    const proxy = await openProxy({ host: '127.0.0.1', port: Number(new URL(app.baseUrl).port) });
+    try {
+      const { eligible } = app.demo.instances;
+      await setEndpoint(app, eligible, { port: guest.port });
+      const env = { ...owner, PORTICO_URL: `http://127.0.0.1:${proxy.port}` };
+      const running = startPortico(['console', eligible, '--linger', '0.1'], { env });
+      await running.until(': live]');
+      proxy.freeze();
+      // What the program does not wait for as it reads its input: half a megabyte more than the system takes.
+      const text = randomBytes(((await measureCapacity()) + 512 * 1024) / 2).toString('hex');
+      running.end(text);
+      await sleep(2_500);
+      proxy.thaw();
+      expect(await running.exit).toMatchObject({ code: 0, err: expect.stringContaining(': left]') });
+      await expect.poll(() => guest.heard().length, { timeout: 10_000 }).toBe(text.length);
+      expect(guest.heard().toString() === text).toBe(true);
+    } finally {
+      await proxy.close();
+      await guest.close();
+    }
+  });
+
+  test('in a pipe fails where it hangs up, or the connection breaks, before all has arrived', async () => {
+    const guest = await openGuest((line) => line.pause());
+    const proxy = await openProxy({ host: '127.0.0.1', port: Number(new URL(app.baseUrl).port) });
+    try {
+      const { eligible } = app.demo.instances;
+      await setEndpoint(app, eligible, { port: guest.port });
+      const text = 'x'.repeat(24_000_000);
+      const lost = 'The connection ended before all input had arrived: some of it may be lost.\n';
+      const hungUp = fail(['console', eligible], owner, text);
+      const line = await guest.called();
+      await sleep(1_000);
+      line.resume().end();
+      expect(await hungUp).toEqual([1, expect.stringContaining(lost)]);
+      const broken = startPortico(['console', eligible], { env: { ...owner, PORTICO_URL: `http://127.0.0.1:${proxy.port}` } });
+      await broken.until(': live]');
+      proxy.freeze();
+      broken.end(text.slice(0, 500_000));
+      await sleep(500);
+      for (const link of proxy.links()) link.cut();
+      await proxy.mend();
+      expect(await broken.exit).toMatchObject({ code: 1, err: expect.stringContaining(lost) });
+    } finally {
+      await proxy.close();
+      await guest.close();
+    }
+  });
+
+  test.each(['b', ''])('on a terminal is left while it is disconnected, and after %j in the same moment', async (before) => {
+    const guest = await openGuest((line) => line.write('login: '));
+    const proxy = await openProxy({ host: '127.0.0.1', port: Number(new URL(app.baseUrl).port) });
+    try {
+      await setEndpoint(app, app.demo.instances.eligible, { port: guest.port });
+      const env = { ...owner, PORTICO_URL: `http://127.0.0.1:${proxy.port}` };
+      const terminal = startOnTerminal(['console', app.demo.instances.eligible], { env });
+      await terminal.until('login: ');
+      await proxy.refuse();
+      await terminal.until(': waiting ');
+      terminal.type('a');
+      await sleep(200);
+      terminal.type(`${before}\x1d`);
+      const exit = await Promise.race([terminal.exit, sleep(5_000)]);
+      terminal.kill();
+      expect(exit).toMatchObject({ code: 0, out: expect.stringContaining(': left]') });
+    } finally {
+      await proxy.close();
       await guest.close();
     }
   });

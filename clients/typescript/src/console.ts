@@ -1,4 +1,4 @@
-import { closeSocket, openSocket, takesHeaders } from '#websocket';
+import { closeSocket, countUnreceived, openSocket, sendBytes, takesHeaders, WebSocketImpl } from '#websocket';
 import { PorticoError, readJson, readRejection } from './error.ts';
 import { toSocketError } from './feed-socket.ts';
 import type { Http } from './http.ts';
@@ -23,7 +23,13 @@ export interface ConsoleStream {
   readonly readable: ReadableStream<Uint8Array>;
   readonly writable: WritableStream<Uint8Array>;
   readonly state: ConnectionState;
-  /** Leaves the console: both streams end. */
+  /**
+   * Resolves when the server has received what was written (in a browser: when it was given to the network), as does closing
+   * `writable` before it leaves. Rejects with a `PorticoError`, `input_lost`, if some of it may be lost, because a connection has
+   * broken, or the server takes no more.
+   */
+  flush(): Promise<void>;
+  /** Leaves the console: both streams end, and input that was not sent is dropped. */
   close(): void;
 }
 
@@ -54,6 +60,8 @@ const LIVE_MS = 1_000;
 const FRAME_BYTES = 64 * 1024;
 /** How many bytes may be buffered in the socket before the writer waits. */
 const MAX_BUFFERED = 1024 * 1024;
+/** The longest time in which no more input arrives, before the rest is given up. */
+const STALLED_MS = 60_000;
 /** How many bytes of output may be unread: a browser's WebSocket has no backpressure. */
 const MAX_UNREAD = 16 * 1024 * 1024;
 /** Close reasons after which the session, or its missed output, is lost: a new session begins. */
@@ -68,8 +76,10 @@ export function openConsole(http: Http, { instance, signal, onState }: ConsoleOp
   signal?.addEventListener('abort', leave, { once: true });
 
   let socket: WebSocket | null = null;
+  let isInputLost = false;
   let [wakeWriter, socketChange] = [() => {}, Promise.resolve()];
   const changeSocket = (next: WebSocket | null) => {
+    if (socket && countUnreceived(socket) > 0) isInputLost = true;
     socket = next;
     wakeWriter();
     socketChange = new Promise((resolve) => {
@@ -100,17 +110,32 @@ export function openConsole(http: Http, { instance, signal, onState }: ConsoleOp
     }
   };
   const whyClosed = () => (state.current.name === 'ended' ? state.current.error : null);
+  const flush = async () => {
+    let [before, since] = [0, performance.now()];
+    for (;;) {
+      if (isInputLost) throw new PorticoError('input_lost', 'The connection ended before all input had arrived: some of it may be lost.');
+      const unreceived = socket ? countUnreceived(socket) : 0;
+      if (!socket || unreceived === 0) return;
+      const left = unreceived + socket.bufferedAmount;
+      if (left !== before) [before, since] = [left, performance.now()];
+      if (performance.now() - since > STALLED_MS)
+        throw new PorticoError('input_lost', `No more input has arrived for ${STALLED_MS / 1000} s: some of it is lost.`);
+      await wait(20);
+    }
+  };
   const writable = new WritableStream<Uint8Array>({
     async write(bytes) {
       for (let from = 0; from < bytes.length; from += FRAME_BYTES) {
-        while (!socket && !leaving.signal.aborted) await socketChange;
-        if (leaving.signal.aborted) throw whyClosed() ?? new PorticoError('console_closed', 'The console is closed.');
-        socket?.send(bytes.slice(from, from + FRAME_BYTES));
+        // A socket may be closed before its successor is opened.
+        while (socket?.readyState !== WebSocketImpl.OPEN && !leaving.signal.aborted) await socketChange;
+        if (leaving.signal.aborted || !socket) throw whyClosed() ?? new PorticoError('console_closed', 'The console is closed.');
+        sendBytes(socket, bytes.slice(from, from + FRAME_BYTES));
         while (socket && socket.bufferedAmount > MAX_BUFFERED) await wait(20);
       }
     },
-    close: leave,
-    abort: leave,
+    // `abort` would be called only once the write that waits has ended.
+    start: ({ signal }) => signal.addEventListener('abort', leave),
+    close: () => flush().finally(leave),
   });
   return {
     readable: new ReadableStream(source, new ByteLengthQueuingStrategy({ highWaterMark: MAX_UNREAD })),
@@ -118,6 +143,7 @@ export function openConsole(http: Http, { instance, signal, onState }: ConsoleOp
     get state() {
       return state.current;
     },
+    flush,
     close: leave,
   };
 }

@@ -10,7 +10,8 @@ export class PorticoError extends Error {
   constructor(
     /**
      * A code of Portico (`not_found`, …: docs/errors.md), the close reason of a socket (`taken_over`, …), or one of this
-     * package: `unreachable`, `connection_lost`, `connection_closed`, `certificate_refused`, `credential_unavailable`, `reader_too_slow`.
+     * package: `unreachable`, `connection_lost`, `connection_closed`, `certificate_refused`, `credential_unavailable`, `reader_too_slow`,
+     * `input_lost`.
      */
     readonly code: string,
     message: string,

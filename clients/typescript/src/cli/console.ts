@@ -11,6 +11,8 @@ import { clean } from './text.ts';
 
 /** Ctrl-] */
 const LEAVE = 0x1d;
+/** How many typed bytes may wait for a connection; the others are dropped. */
+const MAX_WAITING = 16 * 1024 * 1024;
 
 export function addConsole(program: Command): void {
   program
@@ -39,8 +41,10 @@ export function addConsole(program: Command): void {
       let how = 'lost';
       try {
         const shown = show(stream, quiet).then(() => 'hung up');
-        const typed = type(stream, isTerminal, quiet, options.linger * 1000).then(() => 'left');
-        how = await Promise.race([shown, typed]);
+        const typed = isTerminal ? type(stream) : pipe(stream, quiet, options.linger * 1000);
+        const first = await Promise.race([shown, typed.then(() => 'left')]);
+        if (!isTerminal) await stream.flush();
+        how = first;
       } finally {
         stream.close();
         if (isTerminal) process.stdin.setRawMode(false);
@@ -84,17 +88,33 @@ async function show(stream: ConsoleStream, quiet: Quiet): Promise<void> {
   }
 }
 
-/** Sends standard input unchanged. Resolves on Ctrl-], or after the end of a pipe once there was no output for `lingerMs`. */
-async function type(stream: ConsoleStream, isTerminal: boolean, quiet: Quiet, lingerMs: number): Promise<void> {
+/** Sends what is typed, without waiting for a connection. Resolves on Ctrl-]. */
+async function type(stream: ConsoleStream): Promise<void> {
+  const writer = stream.writable.getWriter();
+  let waiting = 0;
+  for await (const part of process.stdin) {
+    const bytes = part as Buffer;
+    const end = bytes.indexOf(LEAVE);
+    const typed = end < 0 ? bytes : bytes.subarray(0, end);
+    if (typed.length > 0 && waiting < MAX_WAITING) {
+      waiting += typed.length;
+      const settle = () => {
+        waiting -= typed.length;
+      };
+      // The reader of the output gets the reason of a failure.
+      writer.write(typed).then(settle, settle);
+    }
+    if (end >= 0) return;
+  }
+}
+
+/** Sends a pipe unchanged. Resolves after its end, when all has arrived, once there was no output for `lingerMs`. */
+async function pipe(stream: ConsoleStream, quiet: Quiet, lingerMs: number): Promise<void> {
   const writer = stream.writable.getWriter();
   // A failed write never settles here: the reader of the output gets the reason.
   const send = (bytes: Uint8Array) => writer.write(bytes).catch(() => new Promise<never>(() => {}));
-  for await (const part of process.stdin) {
-    const bytes = part as Buffer;
-    const end = isTerminal ? bytes.indexOf(LEAVE) : -1;
-    if (end !== 0) await send(end < 0 ? bytes : bytes.subarray(0, end));
-    if (end >= 0) return;
-  }
+  for await (const part of process.stdin) await send(part as Buffer);
+  await stream.flush();
   quiet.end();
   while (stream.state.name !== 'live' || quiet.ms < lingerMs) await new Promise((resolve) => setTimeout(resolve, 20));
 }
