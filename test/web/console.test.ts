@@ -51,6 +51,22 @@ it('types into the serial console and reads its reply', async () => {
   expect(await findBarriers(page)).toEqual([]);
 });
 
+it('has the colours of the page, and of another theme once it is chosen', async () => {
+  const readDifferences = () =>
+    page.evaluate(() => {
+      const read = (selector: string, name: 'color' | 'backgroundColor') =>
+        getComputedStyle(document.querySelector(selector) as Element)[name];
+      const text = [read('.serial', 'color'), read('.xterm-rows', 'color')];
+      const ground = [read('.serial', 'backgroundColor'), read('.xterm-scrollable-element', 'backgroundColor')];
+      return [text, ground].filter(([own, terminal]) => own !== terminal);
+    });
+  for (const colorScheme of ['dark', 'light'] as const) {
+    await page.emulateMedia({ colorScheme });
+    await expect.poll(readDifferences).toEqual([]);
+    await desk.look(page, `console-${colorScheme}`);
+  }
+});
+
 it('gives the focus back to the page', async () => {
   await page.keyboard.press('Shift+Escape');
   await expect.poll(() => page.evaluate(() => document.activeElement?.textContent)).toBe('Disconnect');
@@ -154,6 +170,21 @@ it('says in words why there is no console: none behind it, a role too low, a key
   await program.getByLabel('API key or session token').fill(desk.demo.users.owner.api_key);
   await program.getByRole('button', { name: 'Sign in', exact: true }).click();
   await program.getByRole('heading', { name: 'An API key opens no console in a page' }).waitFor();
+});
+
+it('that is of a build that is gone is loaded with the current one', async () => {
+  const other = await desk.open();
+  let isGone = true;
+  await other.route('**/assets/console-*.js', (route) => (isGone ? route.fulfill({ status: 404 }) : route.fallback()));
+  await desk.signIn(other, 'owner', toConsole('facts', desk.demo.instances.trial_already_open));
+  await other.getByRole('heading', { name: 'State' }).waitFor();
+  other.on('request', (request) => {
+    if (request.isNavigationRequest()) isGone = false;
+  });
+  await other.getByRole('link', { name: 'Console', exact: true }).click();
+  await other.getByText('There is no console behind this instance').waitFor();
+  expect(isGone).toBe(false);
+  await other.context().close();
 });
 
 it('has asked nobody else, and complained of nothing', () => {

@@ -261,6 +261,39 @@ it('a dashboard is made once, also where the first response does not tell whethe
   expect(made.map(({ id }) => id)).toEqual([page.url().split('/').at(-1)]);
 });
 
+it('a dashboard that was saved without an answer is taken for one’s own, also once more was written', async () => {
+  const place = { organizationId: desk.demo.organization_id, projectId: desk.demo.project_id };
+  const { createDashboard } = await desk.graphql<{ createDashboard: { dashboard: { id: string } } }>(
+    'mutation ($input: CreateDashboardInput!) { createDashboard(input: $input) { dashboard { id } } }',
+    { input: { ...place, name: 'Saved once', isPublic: true } },
+  );
+  await open(`dashboards/${createDashboard.dashboard.id}`);
+  const description = page.getByRole('textbox', { name: 'Description' });
+  const save = page.getByRole('button', { name: 'Save', exact: true });
+  const saveUnanswered = async (text: string) => {
+    const stop = await intercept('PatchDashboard', async (route) => {
+      await route.fetch();
+      await route.abort();
+    });
+    await description.fill(text);
+    await save.click();
+    await page.getByRole('alert').getByText('The server does not answer').waitFor();
+    await stop();
+  };
+  await saveUnanswered('First');
+  await save.click();
+  await page.getByText('Saved as version 2.').waitFor();
+  await saveUnanswered('Second');
+  await page.evaluate(() => dispatchEvent(new Event('focus')));
+  await page.getByText(/^3, saved/).waitFor();
+  expect(await page.getByText('has been saved elsewhere').count()).toBe(0);
+  await description.fill('Third');
+  await save.click();
+  await page.getByText('Saved as version 4.').waitFor();
+  expect(await page.getByRole('heading', { name: 'Two versions' }).count()).toBe(0);
+  expect(await description.inputValue()).toBe('Third');
+});
+
 it('a dashboard that was changed meanwhile is neither moved nor deleted, and that is said in words of its own', async () => {
   const place = { organizationId: desk.demo.organization_id, projectId: desk.demo.project_id };
   const { createDashboard } = await desk.graphql<{ createDashboard: { dashboard: { id: string } } }>(

@@ -299,6 +299,43 @@ describe('an instance', () => {
     await page.keyboard.press('Enter');
     await page.waitForURL(/notifications\?open=/);
   });
+
+  it('loses no row between two pages where one is added while the second is on its way', async () => {
+    const resourceId = desk.demo.instances.eligible;
+    const { organization_id: organizationId, project_id: projectId } = desk.demo;
+    const input = { organizationId, projectId, kind: 'test.walk', severity: 'info', title: 'Added meanwhile', resourceId };
+    const isOfPage = (request: { postData(): string | null }, index: 0 | 1) => {
+      const body = request.postData() ?? '';
+      return body.includes('query InstanceNotifications(') && (JSON.parse(body).variables.after !== null) === (index === 1);
+    };
+    let release = () => {};
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    await open(`instances/${resourceId}/notifications`);
+    await current().filter({ hasText: 'Walked over 299' }).waitFor();
+    await page.locator('.connection[data-state="live"]').waitFor();
+    const onRoute: Parameters<Page['route']>[1] = async (route) => {
+      if (!isOfPage(route.request(), 1)) return route.fallback();
+      const response = await route.fetch();
+      await released;
+      // A page that is read anew is no longer waited for.
+      await route.fulfill({ response }).catch(() => {});
+    };
+    await page.route('**/graphql', onRoute);
+    const asked = page.waitForRequest((request) => isOfPage(request, 1));
+    await grid().evaluate((node) => node.scrollTo(0, 36 * 90));
+    await asked;
+    const updated = page.waitForResponse((response) => isOfPage(response.request(), 0));
+    await desk.graphql('mutation ($input: PublishNotificationInput!) { publishNotification(input: $input) { notification { id } } }', {
+      input: { ...input, resourceType: 'instance' },
+    });
+    await updated;
+    release();
+    const titles = Array.from({ length: 11 }, (_, index) => `Walked over ${204 - index}`);
+    await expect.poll(() => readNames().then((names) => titles.filter((title) => !names.includes(title)))).toEqual([]);
+    await page.unroute('**/graphql', onRoute);
+  });
 });
 
 describe('tasks', () => {

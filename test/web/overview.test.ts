@@ -78,6 +78,35 @@ it('shows one that was published while the list was on its way', async () => {
   await page.unroute('**/graphql');
 });
 
+it('reads its figures for many notifications a few times, and while nobody looks not at all', async () => {
+  let reads = 0;
+  await page.route('**/graphql', (route) => {
+    if (route.request().postData()?.includes('query Overview(')) reads += 1;
+    return route.fallback();
+  });
+  const turn = (visibility: DocumentVisibilityState) =>
+    page.evaluate((value) => {
+      Object.defineProperty(document, 'visibilityState', { configurable: true, value });
+      document.dispatchEvent(new Event('visibilitychange'));
+    }, visibility);
+  await page.goto(desk.baseUrl + desk.toPage());
+  await page.getByRole('heading', { name: 'Needs attention' }).waitFor();
+  await page.locator('.connection[data-state="live"]').waitFor();
+  expect(reads).toBe(1);
+  const publishLater = (index: number) => page.waitForTimeout(index * 100).then(() => publish(`Of many ${index}`));
+  await Promise.all(Array.from({ length: 20 }, (_, index) => publishLater(index)));
+  await page.waitForTimeout(6_000);
+  expect(reads).toBe(3);
+  await turn('hidden');
+  await publish('While nobody looks');
+  await page.getByRole('link', { name: 'While nobody looks' }).waitFor();
+  await page.waitForTimeout(6_000);
+  expect(reads).toBe(3);
+  await turn('visible');
+  await expect.poll(() => reads).toBe(4);
+  await page.unroute('**/graphql');
+});
+
 it('opens another project by typing a part of its name', async () => {
   await page.getByRole('button', { name: /Production/ }).click();
   await page.getByPlaceholder('Find a project').fill('sand');

@@ -205,6 +205,30 @@ describe('the identity provider', () => {
     }
   });
 
+  const reloadToExpire = (inMs: number) =>
+    page.evaluate((ms) => {
+      const session = JSON.parse(sessionStorage.getItem('portico:session') ?? '{}');
+      sessionStorage.setItem('portico:session', JSON.stringify({ ...session, expires: Date.now() + ms }));
+      location.reload();
+    }, inMs);
+
+  it('is not waited for without end', async () => {
+    await page.route(/\/token$/, () => {}, { times: 1 });
+    const failed = page.waitForEvent('requestfailed', (request) => request.url().endsWith('/token'));
+    await reloadToExpire(0);
+    await failed;
+  });
+
+  it('is asked by code that was loaded with the page: a later build may not have it', async () => {
+    const { credential } = await stored(page);
+    // Before the credential ends, which would be renewed then.
+    const loaded = page.waitForResponse(/\/assets\/provider-[^/]*\.js$/, { timeout: 15_000 });
+    await reloadToExpire(3_600_000);
+    await loaded;
+    await reloadToExpire(0);
+    await expect.poll(async () => (await stored(page)).credential).not.toBe(credential);
+  });
+
   it('that takes the refresh token no more is not asked again: the session ends with its credential', async () => {
     const session = await stored(page);
     const refusal = { status: 400, headers: { 'access-control-allow-origin': desk.baseUrl }, json: { error: 'invalid_grant' } };

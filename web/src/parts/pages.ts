@@ -60,9 +60,10 @@ const MAX_LISTS = 8;
 interface ListState<Row> {
   /** The cursor after which each page begins; null for the first. */
   readonly cursors: (string | null)[];
-  readonly pages: Map<number, readonly Row[]>;
-  /** The pages with an active query: `release` ends it, `update` reloads the page. */
-  readonly watched: Map<number, { release(): void; update(): void }>;
+  /** The loaded pages, each with the cursor after which it was loaded. */
+  readonly pages: Map<number, { readonly nodes: readonly Row[]; readonly after: string | null }>;
+  /** The pages with an active query, which may not be loaded yet: `release` ends it, `update` reloads the page. */
+  readonly watched: Map<number, { readonly after: string | null; release(): void; update(): void }>;
   readonly place: Place;
   /** The indices between which rows are visible. */
   shown: readonly [number, number];
@@ -130,7 +131,7 @@ export function useEndless<Data, Variables extends OperationVariables, Row exten
         const connection = dataState === 'complete' ? pick(data as Data, index * PAGE) : null;
         if (!connection) return;
         state.failure = null;
-        if (storePage(state, index, connection)) {
+        if (storePage(state, index, after, connection)) {
           state.watched.get(index + 1)?.release();
           if (index + 1 <= toPages(state.shown)[1]) read(index + 1);
         }
@@ -145,7 +146,7 @@ export function useEndless<Data, Variables extends OperationVariables, Row exten
         // The subscriber receives the error as well.
         page.refetch().catch(() => {});
       };
-      state.watched.set(index, { release, update });
+      state.watched.set(index, { after, release, update });
     },
     [apollo, state],
   );
@@ -192,7 +193,7 @@ export function useEndless<Data, Variables extends OperationVariables, Row exten
   return {
     count: shown.count,
     reach: Math.min(shown.count, shown.cursors.length * PAGE),
-    row: (index) => shown.pages.get(Math.floor(index / PAGE))?.[index % PAGE],
+    row: (index) => shown.pages.get(Math.floor(index / PAGE))?.nodes[index % PAGE],
     show,
     isLoading: shown.pages.size === 0 && state.failure === null,
     isRefreshing,
@@ -204,10 +205,15 @@ export function useEndless<Data, Variables extends OperationVariables, Row exten
   };
 }
 
-/** Stores a loaded page. Returns true if the next page was loaded already but begins at another cursor now. */
-function storePage<Row>(state: ListState<Row>, index: number, { nodes, pageInfo, totalCount }: Connection<Row>): boolean {
+/** Stores a loaded page. Returns true if the next page is loading or loaded already but begins at another cursor now. */
+function storePage<Row>(
+  state: ListState<Row>,
+  index: number,
+  after: string | null,
+  { nodes, pageInfo, totalCount }: Connection<Row>,
+): boolean {
   const reached = index * PAGE + nodes.length;
-  state.pages.set(index, nodes);
+  state.pages.set(index, { nodes, after });
   if (!pageInfo.hasNextPage) {
     state.cursors.length = index + 1;
     state.count = reached;
@@ -215,10 +221,10 @@ function storePage<Row>(state: ListState<Row>, index: number, { nodes, pageInfo,
     for (const later of [...state.pages.keys()]) if (later > index) state.pages.delete(later);
     return false;
   }
-  const isMoved = state.pages.has(index + 1) && state.cursors[index + 1] !== pageInfo.endCursor;
+  const next = state.watched.get(index + 1) ?? state.pages.get(index + 1);
   state.cursors[index + 1] = pageInfo.endCursor;
   state.count = Math.max(totalCount ?? state.count, reached + 1);
-  return isMoved;
+  return next !== undefined && next.after !== pageInfo.endCursor;
 }
 
 /** Evicts one page from the cache, and objects that nothing else refers to. */

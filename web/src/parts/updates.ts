@@ -1,26 +1,52 @@
-import { useEffect, useRef } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { useFeed } from '../live/live.tsx';
-import type { Endless } from './pages.ts';
 
-/** Events within this time are coalesced into one reload. */
+/** Events within this time after a reload are coalesced into the next one. */
 const COALESCE_MS = 5000;
 
-/** Reloads the visible part of a list when an event has arrived in the project's feed. */
-export function useUpdates({ update }: Pick<Endless<never>, 'update'>): void {
-  const timer = useRef<ReturnType<typeof setTimeout> | null>(null);
+/** Reloads a list or a query when an event has arrived in the project's feed; on a page out of sight once it is visible again. */
+export function useUpdates({ update }: { update(): void }): void {
   const latest = useRef(update);
   latest.current = update;
-  useEffect(
-    () => () => {
-      if (timer.current) clearTimeout(timer.current);
-    },
-    [],
-  );
+  const [{ request, run, stop }] = useState(() => coalesce(() => latest.current()));
+  useEffect(() => {
+    document.addEventListener('visibilitychange', run);
+    return () => {
+      document.removeEventListener('visibilitychange', run);
+      stop();
+    };
+  }, [run, stop]);
   useFeed(({ type }) => {
-    if (timer.current || (type !== 'notification' && type !== 'gap')) return;
-    timer.current = setTimeout(() => {
-      timer.current = null;
-      latest.current();
-    }, COALESCE_MS);
+    if (type === 'notification' || type === 'gap') request();
   });
+}
+
+/** `useUpdates` as a component, for what is rendered by a function: the result of a `Query`. */
+export function Updates({ update }: { update(): void }) {
+  useUpdates({ update });
+  return null;
+}
+
+/** Updates at the first request, and at most once in COALESCE_MS for those that follow. */
+function coalesce(update: () => void) {
+  let timer: ReturnType<typeof setTimeout> | null = null;
+  let isDue = false;
+  const stop = () => {
+    if (timer) clearTimeout(timer);
+    timer = null;
+  };
+  const run = () => {
+    if (!isDue || timer || document.visibilityState !== 'visible') return;
+    isDue = false;
+    timer = setTimeout(() => {
+      timer = null;
+      run();
+    }, COALESCE_MS);
+    update();
+  };
+  const request = () => {
+    isDue = true;
+    run();
+  };
+  return { request, run, stop };
 }

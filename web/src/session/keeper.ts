@@ -1,4 +1,4 @@
-import { renew } from './renewal.ts';
+import { loadProvider, renew } from './renewal.ts';
 import { type Session, writeSession } from './session.ts';
 
 /** The credential is renewed this long before it expires. */
@@ -50,6 +50,8 @@ export class SessionKeeper {
     this.#session = withFamily(this.#session);
     const family = familyOf(this.#session);
     if (family === null) return this.#scheduleRenewal();
+    // After a deploy the server may have this build's code no longer.
+    loadProvider().catch(() => {});
     this.#renewals = new BroadcastChannel(`portico:${family}`);
     this.#renewals.onmessage = ({ data }: MessageEvent<Session | null>) => (data ? this.#store(data) : this.#tell());
     // What this tab has stored may be older, if it is a copy or was not loaded for a while.

@@ -24,8 +24,11 @@ interface Attempt {
 const ATTEMPT_KEY = 'portico:sign-in';
 const redirectUri = () => `${location.origin}/signin/callback`;
 
+/** How long a response is waited for: while one tab renews the session, the others wait for it. */
+const TIMEOUT_MS = 10_000;
+
 /** Plain HTTP is allowed only if the desk itself is served over HTTP. */
-const options = { [oauth.allowInsecureRequests]: location.protocol === 'http:' };
+const options = { [oauth.allowInsecureRequests]: location.protocol === 'http:', signal: () => AbortSignal.timeout(TIMEOUT_MS) };
 
 async function openProvider() {
   const { identity_provider: provider } = await loadSettings();

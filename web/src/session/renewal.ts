@@ -7,6 +7,9 @@ export async function signInDemo(userId: string): Promise<Session> {
   return { kind: 'demo', credential: token, expires: Date.parse(expires), renewal: { demo: userId } };
 }
 
+/** The code that asks the identity provider. It is loaded only for the sessions that need it. */
+export const loadProvider = () => import('./provider.ts');
+
 /** The same session with a new credential; null if its source issues no new one, whenever it is asked again. */
 export async function renew(renewal: Renewal): Promise<Session | null> {
   if ('demo' in renewal) {
@@ -15,6 +18,6 @@ export async function renew(renewal: Renewal): Promise<Session | null> {
       throw failure;
     });
   }
-  const { refresh } = await import('./provider.ts');
+  const { refresh } = await loadProvider();
   return refresh(renewal);
 }

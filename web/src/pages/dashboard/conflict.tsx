@@ -13,7 +13,7 @@ interface ConflictProps {
 }
 
 /** Resolves an edit conflict: both versions side by side, with a choice for each part that differs. */
-export default function Conflict({ draft, theirs: latest, isSaving, onSave, onBack }: ConflictProps) {
+export function Conflict({ draft, theirs: latest, isSaving, onSave, onBack }: ConflictProps) {
   // Their version is fixed while choosing; a still newer one is detected on saving.
   const [theirs] = useState(latest);
   const { base, mine } = draft;

@@ -1,16 +1,14 @@
-import { lazy, type ReactNode, Suspense, useEffect, useMemo, useState } from 'react';
+import { type ReactNode, useEffect, useMemo, useState } from 'react';
 import { useAddress } from '../../parts/address.ts';
 import { formatNumber } from '../../parts/format.ts';
-import { Loading } from '../../parts/states.tsx';
 import { useToast } from '../../parts/toast.tsx';
+import { Conflict } from './conflict.tsx';
 import { type Content, changedFields, type Draft, draftOf, drafts, problemOf, type Saved } from './content.ts';
 import { type Dashboard, type Place, savedOf } from './document.ts';
 import { Editing } from './form.tsx';
 import { Leaving } from './leaving.tsx';
 import { Manage } from './manage.tsx';
 import { useSaving } from './saving.ts';
-
-const Conflict = lazy(() => import('./conflict.tsx'));
 
 interface WorkbenchProps {
   readonly place: Place;
@@ -26,7 +24,7 @@ export function Workbench({ place, viewerId, dashboard, facts, refetch }: Workbe
   const address = useAddress();
   const server = useMemo(() => savedOf(dashboard), [dashboard]);
   const { draft, write, begin, settle, forget, isDirty, isOlder } = useDraft(`${viewerId}/${place.id}`, server);
-  const { save, isSaving, failure, forgive } = useSaving(place);
+  const { save, isOwn, isSaving, failure, forgive } = useSaving(place);
   const isJson = problemOf(draft.mine.widgets) === null;
   const isComparing = address.get('compare') !== null && isDirty && isOlder && isJson;
   const compare = (isOn: boolean) => {
@@ -58,23 +56,21 @@ export function Workbench({ place, viewerId, dashboard, facts, refetch }: Workbe
     <>
       <Leaving isDirty={isDirty} onLeave={forget} />
       {isComparing ? (
-        <Suspense fallback={<Loading />}>
-          <Conflict
-            key={`${draft.base.version}`}
-            draft={draft}
-            theirs={server}
-            isSaving={isSaving}
-            onSave={(base: Saved, mine: Content) => attempt({ base, mine })}
-            onBack={() => compare(false)}
-          />
-        </Suspense>
+        <Conflict
+          key={`${draft.base.version}`}
+          draft={draft}
+          theirs={server}
+          isSaving={isSaving}
+          onSave={(base: Saved, mine: Content) => attempt({ base, mine })}
+          onBack={() => compare(false)}
+        />
       ) : (
         <>
           <h1>
             <bdi>{draft.mine.name || 'A dashboard without a name'}</bdi>
           </h1>
           {facts}
-          {isDirty && isOlder && !isSaving && (
+          {isDirty && isOlder && !isSaving && !isOwn(server) && (
             <NewVersionNote key={server.version} version={server.version} isJson={isJson} onCompare={() => compare(true)} />
           )}
           <Editing

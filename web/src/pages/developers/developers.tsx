@@ -1,7 +1,8 @@
-import { lazy, type ReactNode, Suspense, useState } from 'react';
+import { type ReactNode, Suspense, useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { graphql } from '../../graphql/graphql.ts';
 import { toProject } from '../../parts/address.ts';
+import { Coming, lazyPage } from '../../parts/lazy.tsx';
 import { Query } from '../../parts/query.tsx';
 import { Loading, Problem } from '../../parts/states.tsx';
 import { useDesk } from '../../session/desk.tsx';
@@ -11,7 +12,7 @@ import { useGuideList } from './fetch.ts';
 import { First } from './first.tsx';
 
 // The Markdown parser is loaded with the first guide.
-const Guide = lazy(() => import('./guide.tsx'));
+const Guide = lazyPage(() => import('./guide.tsx'));
 
 const ReaderQuery = graphql(`
   query Reader($id: ID!) {
@@ -91,7 +92,7 @@ function Pages({ base, ids }: { base: string; ids: Ids }) {
         {name === '' ? (
           <First base={base} reader={reader} />
         ) : guides ? (
-          <Suspense fallback={<Loading />}>
+          <Suspense fallback={<Coming />}>
             <Guide key={name} name={name} base={base} guides={guides} reader={reader} />
           </Suspense>
         ) : (

@@ -1,8 +1,9 @@
 import { useQuery } from '@apollo/client/react';
-import { lazy, Suspense, useState } from 'react';
+import { Suspense, useState } from 'react';
 import { Link } from 'wouter';
 import { graphql, type ResultOf } from '../../graphql/graphql.ts';
 import { toFailure } from '../../graphql/link.ts';
+import { Coming, lazyPage } from '../../parts/lazy.tsx';
 import { Empty, Loading, Problem } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useDesk } from '../../session/desk.tsx';
@@ -13,8 +14,8 @@ import { describeClosing } from './reasons.ts';
 import './console.css';
 
 // A serial console does not load the code of the screen, nor the other way round.
-const Serial = lazy(() => import('./serial.tsx'));
-const Screen = lazy(() => import('./screen.tsx'));
+const Serial = lazyPage(() => import('./serial.tsx'));
+const Screen = lazyPage(() => import('./screen.tsx'));
 
 const OccupiedQuery = graphql(`
   query ConsoleOccupied($id: ID!, $instanceId: ID!, $filter: ConsoleSessionFilter!) {
@@ -137,7 +138,7 @@ function OpenConsole({ project, instance, onAgain }: TabProps & { onAgain(): voi
         </p>
       )}
       {kind === 'serial' && stream && (
-        <Suspense fallback={<Loading lines={8} />}>
+        <Suspense fallback={<Coming />}>
           <Serial stream={stream} hasEnded={hasEnded} />
         </Suspense>
       )}

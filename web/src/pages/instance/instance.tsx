@@ -1,13 +1,14 @@
-import { type ComponentType, lazy, Suspense } from 'react';
+import { type ComponentType, Suspense } from 'react';
 import { Link } from 'wouter';
-import { useFeed } from '../../live/live.tsx';
 import { Badge } from '../../parts/badge.tsx';
 import { Id } from '../../parts/id.tsx';
+import { Coming, lazyPage } from '../../parts/lazy.tsx';
 import { toLastList } from '../../parts/listaddress.ts';
 import { Query } from '../../parts/query.tsx';
-import { Empty, Loading } from '../../parts/states.tsx';
+import { Empty } from '../../parts/states.tsx';
 import { Tabs } from '../../parts/tabs.tsx';
 import { Time } from '../../parts/time.tsx';
+import { Updates } from '../../parts/updates.ts';
 import { toInstance } from './address.ts';
 import { InstanceBackups, InstanceSnapshots, InstanceVolumes } from './disks.tsx';
 import { Facts } from './facts.tsx';
@@ -18,7 +19,7 @@ import { InstanceTasks } from './tasks.tsx';
 import { TrialOffer } from './trial.tsx';
 import './instance.css';
 
-const Console = lazy(() => import('./console.tsx'));
+const Console = lazyPage(() => import('./console.tsx'));
 
 const tabs: readonly (readonly [string, string, ComponentType<TabProps>])[] = [
   ['facts', 'Facts', Facts],
@@ -42,7 +43,7 @@ export default function Instance({ projectId, id, tab }: { projectId: string; id
         {({ project }, refetch) =>
           project?.instance && (
             <>
-              <Refresh onEvent={refetch} />
+              <Updates update={refetch} />
               <Page project={project} instance={project.instance} tab={tab} />
             </>
           )
@@ -50,14 +51,6 @@ export default function Instance({ projectId, id, tab }: { projectId: string; id
       </Query>
     </>
   );
-}
-
-/** Refetches the facts when an event arrives. */
-function Refresh({ onEvent }: { onEvent(): void }) {
-  useFeed(({ type }) => {
-    if (type === 'notification' || type === 'gap') onEvent();
-  });
-  return null;
 }
 
 function Page({ project, instance, tab }: TabProps & { tab: string }) {
@@ -83,7 +76,7 @@ function Page({ project, instance, tab }: TabProps & { tab: string }) {
         current={tab}
         tabs={tabs.map(([slug, title]) => ({ name: slug, title, to: toInstance(project.id, id, slug === 'facts' ? undefined : slug) }))}
       />
-      <Suspense fallback={<Loading />}>
+      <Suspense fallback={<Coming />}>
         {Tab ? (
           <Tab project={project} instance={instance} />
         ) : (

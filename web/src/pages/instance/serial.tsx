@@ -20,9 +20,13 @@ export default function Serial({ stream, hasEnded }: { stream: ConsoleStream; ha
     terminal.current = opened;
     const observer = new ResizeObserver(() => fit.fit());
     observer.observe(parent);
+    const stopFollowing = followTheme(() => {
+      opened.options.theme = readStyle(parent).theme;
+    });
     opened.focus();
     return () => {
       observer.disconnect();
+      stopFollowing();
       // A stream has one reader for its life. React's Strict Mode runs effects twice, and must find the same terminal.
       disposal.current = setTimeout(() => opened.dispose());
     };
@@ -43,7 +47,7 @@ export default function Serial({ stream, hasEnded }: { stream: ConsoleStream; ha
 const terminals = new WeakMap<ConsoleStream, { readonly opened: Terminal; readonly fit: FitAddon }>();
 
 function open(parent: HTMLElement, stream: ConsoleStream) {
-  const opened = new Terminal({ scrollback: SCROLLBACK, fontSize: 13, screenReaderMode: true, ...readTheme() });
+  const opened = new Terminal({ scrollback: SCROLLBACK, fontSize: 13, screenReaderMode: true, ...readStyle(parent) });
   const fit = new FitAddon();
   opened.loadAddon(fit);
   opened.open(parent);
@@ -59,22 +63,39 @@ function open(parent: HTMLElement, stream: ConsoleStream) {
   return { opened, fit };
 }
 
-function readTheme() {
-  const style = getComputedStyle(document.documentElement);
-  const read = (name: string) => style.getPropertyValue(name).trim();
-  return {
-    fontFamily: read('--mono'),
-    theme: {
-      background: read('--raised'),
-      foreground: read('--ink'),
-      cursor: read('--ink'),
-      cursorAccent: read('--paper'),
-      selectionBackground: read('--accent-shade'),
-      green: read('--good'),
-      blue: read('--busy'),
-      cyan: read('--info'),
-      yellow: read('--warning'),
-      red: read('--critical'),
-    },
+/** Calls back when the page gets another theme: by choice, or with the system. Returns the function that ends it. */
+function followTheme(onChange: () => void): () => void {
+  const system = matchMedia('(prefers-color-scheme: dark)');
+  const choice = new MutationObserver(onChange);
+  system.addEventListener('change', onChange);
+  choice.observe(document.documentElement, { attributeFilter: ['data-theme'] });
+  return () => {
+    system.removeEventListener('change', onChange);
+    choice.disconnect();
   };
+}
+
+/** The page's font and colours, as the terminal can read them: it knows no `light-dark()`. */
+function readStyle(parent: HTMLElement) {
+  const probe = parent.appendChild(document.createElement('i'));
+  const style = getComputedStyle(probe);
+  const read = (name: string) => {
+    probe.style.color = `var(${name})`;
+    return style.color;
+  };
+  const theme = {
+    background: read('--raised'),
+    foreground: read('--ink'),
+    cursor: read('--ink'),
+    cursorAccent: read('--paper'),
+    selectionBackground: read('--accent-shade'),
+    green: read('--good'),
+    blue: read('--busy'),
+    cyan: read('--info'),
+    yellow: read('--warning'),
+    red: read('--critical'),
+  };
+  const fontFamily = style.getPropertyValue('--mono').trim();
+  probe.remove();
+  return { fontFamily, theme };
 }

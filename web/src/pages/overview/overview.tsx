@@ -1,11 +1,11 @@
 import { Link } from 'wouter';
 import { graphql, type ResultOf } from '../../graphql/graphql.ts';
-import { useFeed } from '../../live/live.tsx';
 import { toPage } from '../../parts/address.ts';
 import { StatusBar } from '../../parts/bar.tsx';
 import { formatNumber } from '../../parts/format.ts';
 import { Query } from '../../parts/query.tsx';
 import { Loading } from '../../parts/states.tsx';
+import { Updates } from '../../parts/updates.ts';
 import { Newest } from './newest.tsx';
 
 const OverviewQuery = graphql(`
@@ -60,7 +60,7 @@ export function Overview({ projectId }: { projectId: string }) {
         {({ project }, refetch) =>
           project && (
             <>
-              <Refresh onEvent={refetch} />
+              <Updates update={refetch} />
               <Attention projectId={projectId} attention={project.computeOverview.attention} />
               <Amounts projectId={projectId} figures={project.computeOverview} />
             </>
@@ -70,14 +70,6 @@ export function Overview({ projectId }: { projectId: string }) {
       <Newest projectId={projectId} />
     </>
   );
-}
-
-/** Refetches the figures when an event arrives. */
-function Refresh({ onEvent }: { onEvent(): void }) {
-  useFeed(({ type }) => {
-    if (type === 'notification' || type === 'gap') onEvent();
-  });
-  return null;
 }
 
 const attentions = [

@@ -3,7 +3,7 @@ import { Redirect, useLocation } from 'wouter';
 import { type Failure, toFailure } from '../../graphql/link.ts';
 import { Problem } from '../../parts/states.tsx';
 import { useDoorway } from '../../session/desk.tsx';
-import { signInDemo } from '../../session/renewal.ts';
+import { loadProvider, signInDemo } from '../../session/renewal.ts';
 import { readExpiry, type Session } from '../../session/session.ts';
 import { loadSettings, requestJson, type Settings } from '../../session/settings.ts';
 
@@ -121,9 +121,6 @@ function useSettings() {
   useEffect(load, [load]);
   return { settings, failure, load };
 }
-
-// The OAuth library is loaded only for sign-in with the identity provider.
-const loadProvider = () => import('../../session/provider.ts');
 
 async function leave(): Promise<null> {
   await (await loadProvider()).leaveForProvider(readTarget());
