@@ -14,11 +14,8 @@ import { findJsonPart, withExactText } from '../kernel/exactjson.ts';
 import type { JsonPart } from '../kernel/jsonread.ts';
 import { toJsonText } from '../kernel/jsontext.ts';
 import { getOrInsert } from '../kernel/map.ts';
-import { exceedsBytes } from '../kernel/size.ts';
+import { exceedsBytesInAnySpelling } from '../kernel/size.ts';
 import { countItems, MAX_LIST_ITEMS, type VariableBindings } from './variables.ts';
-
-/** JavaScript spells a value with at most this many times the bytes that were sent: `1e20,` as `100000000000000000000,`. */
-const MAX_SPELLING = 5;
 
 /**
  * The values of variables, or of a body whose fields are named like them. A value of a JSON scalar keeps the text that was
@@ -62,7 +59,7 @@ function keepTextsOf(type: GraphQLInputType, value: unknown, part: JsonPart | un
   const nullable = getNullableType(type);
   if (isScalarType(nullable)) {
     const { keptBytes } = nullable.extensions as { keptBytes?: number };
-    const isKept = keptBytes !== undefined && !exceedsDepth(value, MAX_JSON_DEPTH) && !exceedsBytes(value, keptBytes * MAX_SPELLING);
+    const isKept = keptBytes !== undefined && !exceedsDepth(value, MAX_JSON_DEPTH) && !exceedsBytesInAnySpelling(value, keptBytes);
     return isKept ? withExactText(value, part) : value;
   }
   if (!keepsText(nullable)) return value;

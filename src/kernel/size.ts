@@ -6,6 +6,19 @@ import { JsonText } from './jsontext.ts';
  * in between is measured to the byte.
  */
 export function exceedsBytes(value: unknown, maxBytes: number): boolean {
+  const { minBytes, maxRest } = estimateBytes(value, maxBytes, leafBytes);
+  if (minBytes > maxBytes) return true;
+  return minBytes + maxRest > maxBytes && findOverflow(value, maxBytes) !== null;
+}
+
+/** Whether a parsed value takes more than `maxBytes` however its numbers are spelled: `1e20` is shorter than what JavaScript makes of it. */
+export function exceedsBytesInAnySpelling(value: unknown, maxBytes: number): boolean {
+  const bytesOf = (leaf: unknown) => (typeof leaf === 'number' ? 1 : leafBytes(leaf));
+  return estimateBytes(value, maxBytes, bytesOf).minBytes > maxBytes;
+}
+
+/** Limits of the size of a value, whose leaves other than texts are measured by `bytesOf`. Stops once the lower one exceeds `maxBytes`. */
+function estimateBytes(value: unknown, maxBytes: number, bytesOf: (leaf: unknown) => number): { minBytes: number; maxRest: number } {
   const pending: unknown[] = [value];
   let minBytes = 0;
   /** The most that the value may take besides. */
@@ -20,7 +33,7 @@ export function exceedsBytes(value: unknown, maxBytes: number): boolean {
     else if (typeof part === 'string') {
       minBytes += 2;
       addText(part);
-    } else if (typeof part !== 'object' || part === null) minBytes += leafBytes(part);
+    } else if (typeof part !== 'object' || part === null) minBytes += bytesOf(part);
     else if (Array.isArray(part)) {
       // The brackets, and one comma fewer than there are items.
       minBytes += 1 + Math.max(1, part.length);
@@ -38,8 +51,7 @@ export function exceedsBytes(value: unknown, maxBytes: number): boolean {
       minBytes += 1 + Math.max(1, members) + 3 * members;
     }
   }
-  if (minBytes > maxBytes) return true;
-  return minBytes + maxRest > maxBytes && findOverflow(value, maxBytes) !== null;
+  return { minBytes, maxRest };
 }
 
 /** `\u0000`: the most that one UTF-16 unit takes. */
