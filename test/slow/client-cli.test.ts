@@ -664,7 +664,8 @@ describe('a console', () => {
       const line = await guest.called();
       await sleep(1_000);
       line.resume().end();
-      expect(await hungUp).toEqual([1, expect.stringContaining(lost)]);
+      // With input on its way the guest's end may also come as a line that is broken.
+      expect(await hungUp).toEqual([1, expect.stringMatching(/some of it may be lost|does not answer/)]);
       const broken = startPortico(['console', eligible], { env: { ...owner, PORTICO_URL: `http://127.0.0.1:${proxy.port}` } });
       await broken.until(': live]');
       proxy.freeze();

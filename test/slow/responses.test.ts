@@ -23,7 +23,7 @@ const aliases = (count: number, field: (index: number) => string) => Array.from(
 const tooLarge: ReadonlyArray<readonly [string, () => string, string]> = [
   ['one page', () => inProject('dashboards(first: 100) { nodes { description } }'), 'project.dashboards'],
   ['a page by number', () => inProject('dashboardPage(pageSize: 100) { results { description } }'), 'project.dashboardPage'],
-  ['a page from the end', () => inProject('dashboards(last: 100) { edges { node { id widgets } } }'), 'project.dashboards'],
+  ['a page from the end', () => inProject('dashboards(last: 100) { edges { node { id description } } }'), 'project.dashboards'],
   [
     'a page through a fragment',
     () =>
