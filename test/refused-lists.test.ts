@@ -54,6 +54,12 @@ async function refuse(query: string): Promise<number> {
   return blocksOfLast();
 }
 
+test('of what stands beside a field that has failed nothing is said, nor read', async () => {
+  const lists = Array.from({ length: 12 }, (_, index) => `a${index}: dashboards(first: 100) { nodes { widgets } }`).join(' ');
+  const { json } = await app.graphql(`{ ${place()} { dashboardPage(page: 9999) { count } ${lists} } }`);
+  expect(json.errors.map(({ extensions }: { extensions: object }) => extensions)).toEqual([{ code: 'not_found' }]);
+});
+
 test('what is more than a response or a batch holds is not read to know that', async () => {
   const blocks: Record<string, number> = {
     dashboards: await refuse(`{ ${place()} { dashboards(first: 100) { nodes { widgets } } } }`),

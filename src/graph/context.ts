@@ -200,7 +200,10 @@ export function createContext(source: ContextSource): Context {
     loadBatched: (loadMany, key, ...args) => loaders.load(loadMany, args, key, (keys) => loadMany(context, keys, ...args)),
     clearLoaded: () => loaders.clear(),
     clearOpened: () => projects.clear(),
-    endLoading: () => loaders.end(),
+    endLoading() {
+      budget?.stopReading();
+      return loaders.end();
+    },
     loadByProject: (loadMany, scope, ...args) => loaders.loadByProject(loadMany, scope, args),
     loadInScope: (loadMany, projectId, id, ...args) => loaders.loadInScope(loadMany, projectId, id, args),
   };

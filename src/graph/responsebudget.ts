@@ -89,6 +89,11 @@ export class ResponseBudget {
     }
   }
 
+  /** Reads nothing more: when a field has failed, lists beside it may still be pending. */
+  stopReading(): void {
+    this.#isClosed = true;
+  }
+
   /**
    * Releases the slot, unless the response is being serialized. When a field has failed, lists beside it may still be pending:
    * nothing more is read for them.
@@ -107,6 +112,7 @@ export class ResponseBudget {
     // All lists together may take this much without a slot.
     const smallLeft = Math.max(0, SMALL_BYTES - (this.#maxBytes - this.#bytesLeft));
     let rows = await load(hasSlot ? this.#bytesLeft : Math.min(this.#bytesLeft, smallLeft));
+    if (this.#isClosed) return [];
     let bytes = sumBytes(rows);
     if (!hasSlot && bytes > smallLeft && bytes <= this.#bytesLeft) {
       // The rows are dropped while the response waits, as many responses may wait, and read again when it has a slot.
@@ -189,11 +195,7 @@ export function openReader(context: ResponseContext, info: GraphQLResolveInfo, h
 }
 
 /** The reader for rows with heavy columns; a list that exceeds the budget is named by the path. */
-export function openHeavyReader(
-  context: ResponseContext,
-  path: GraphQLResolveInfo['path'],
-  selected: ReadonlySet<string> = new Set(),
-): FieldReader {
+export function openHeavyReader(context: ResponseContext, path: GraphQLResolveInfo['path'], selected: ReadonlySet<string>): FieldReader {
   const read = <Row extends Sized>(load: (bytesLeft: number | null) => Promise<Row[]>) => context.openResponseBudget().read(path, load);
   return Object.assign(read, { selected, toJSON: () => `with heavy fields ${[...selected].join()}` });
 }

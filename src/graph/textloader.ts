@@ -23,5 +23,6 @@ export function createTextLoader(readTexts: ReadTexts): (context: Context, info:
     return pickRows(ids, rows, ({ id }) => id).map((row) => row?.text ?? '');
   };
   // The error names the list of rows, of which fewer can be requested.
-  return (context, { path }, id) => context.loadBatched(loadTexts, id, openHeavyReader(context, path.prev ?? path));
+  return (context, { path, fieldName }, id) =>
+    context.loadBatched(loadTexts, id, openHeavyReader(context, path.prev ?? path, new Set([fieldName])));
 }

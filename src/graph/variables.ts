@@ -45,6 +45,8 @@ export interface FieldConstraints {
 export interface VariableBinding {
   readonly type: GraphQLInputType;
   readonly isRequired: boolean;
+  /** Whether its default is null, which not everything that takes it allows. */
+  readonly isNullByDefault: boolean;
   /** The input fields and arguments that take it. */
   readonly inputValues: readonly InputValue[];
   /** The last of them, by which the field errors of services are named. */
@@ -75,7 +77,8 @@ export function readBindings(schema: GraphQLSchema, document: DocumentNode, oper
     const isRequired = isNonNullType(type) && !defaultValue;
     const own = inputValues.get(name) ?? [];
     const requirements = own.some(({ extensions }) => extensions.requiredFor) ? readRequirements(operation, name, own) : [];
-    bindings.set(name, { type, isRequired, inputValues: own, inputValue: own.at(-1) ?? null, requirements });
+    const isNullByDefault = defaultValue?.kind === Kind.NULL;
+    bindings.set(name, { type, isRequired, isNullByDefault, inputValues: own, inputValue: own.at(-1) ?? null, requirements });
   }
   return bindings;
 }
@@ -220,8 +223,9 @@ export function variableErrors(bindings: VariableBindings, values: Readonly<Reco
 function reportErrors(bindings: VariableBindings, values: Readonly<Record<string, unknown>>, report: Report): void {
   const readValue = (name: string) => (Object.hasOwn(values, name) ? values[name] : undefined);
   let items = 0;
-  for (const [name, { type, isRequired, inputValues, requirements }] of bindings) {
-    const value = readValue(name);
+  for (const [name, { type, isRequired, isNullByDefault, inputValues, requirements }] of bindings) {
+    const given = readValue(name);
+    const value = given === undefined && isNullByDefault ? null : given;
     if (!findConstraintError(inputValues, value)) items += countItems(type, value);
     if (items > MAX_LIST_ITEMS) return report([name], `Ensure this field has no more than ${MAX_LIST_ITEMS} items.`);
     const requirement = requirements.find((one) => readValue(one.variable) === one.value)?.message;

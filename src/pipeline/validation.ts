@@ -41,7 +41,10 @@ function setHttpStatus({ result }: { result: unknown }): void {
   if (result instanceof GraphQLError) result.extensions.http ??= { status: statusByCode.invalid_request, spec: true };
 }
 
-/** Checks literals and defaults of variables against the constraints of their fields. (Values of variables are checked before execution.) */
+/**
+ * Checks literals and defaults of variables against the constraints of their fields. (Values of variables are checked before execution,
+ * and so is a default of null, as a request may have another value.)
+ */
 function constraintRule(context: ValidationContext): ASTVisitor {
   const readInputValues = createInputValueReader(context.getSchema(), context.getDocument());
   const check = (inputValues: readonly InputValue[], node: ValueNode) => {
@@ -58,7 +61,7 @@ function constraintRule(context: ValidationContext): ASTVisitor {
       if (field) check([field], node.value);
     },
     OperationDefinition(operation) {
-      const defaults = (operation.variableDefinitions ?? []).filter(({ defaultValue }) => defaultValue);
+      const defaults = (operation.variableDefinitions ?? []).filter(({ defaultValue }) => defaultValue && defaultValue.kind !== Kind.NULL);
       if (defaults.length === 0) return;
       const inputValues = readInputValues(operation);
       for (const { variable, defaultValue } of defaults) if (defaultValue) check(inputValues.get(variable.name.value) ?? [], defaultValue);

@@ -172,6 +172,9 @@ describe('a variable', () => {
     expectGraphql(await send(create('Boolean'), '{"n":null,"d":null}'), 200, graphqlFields({ n: noNull, d: noNull }));
     expectGraphql(await send(create('Boolean = null'), '{"n":""}'), 200, graphqlFields({ d: noNull }));
     expect(await countDashboards()).toBe(before);
+    const byDefault = read.replace('$n: Int', '$n: Int = null');
+    expectGraphql(await send(byDefault, `{${place()}}`), 200, graphqlFields({ n: noNull }));
+    expect((await send(byDefault, `{${place()},"n":1}`)).json.errors).toBeUndefined();
     expectGraphql(await send(read, `{${place()},"n":null,"d":null,"x":null}`), 200, graphqlFields({ n: noNull, d: noNull, x: noNull }));
     expect((await send(read, `{${place()}}`)).json.errors).toBeUndefined();
   });

@@ -24,8 +24,8 @@ export interface ConsoleStream {
   readonly writable: WritableStream<Uint8Array>;
   readonly state: ConnectionState;
   /**
-   * Resolves when the server has received what was written (in a browser: when it was given to the network), as does closing
-   * `writable` before it leaves. Rejects with a `PorticoError`, `input_lost`, if some of it may be lost, because a connection has
+   * Resolves when the server has received what the writes that have resolved wrote (in a browser: when it was given to the network), as
+   * does closing `writable` before it leaves. Rejects, from then on, with a `PorticoError`, `input_lost`, if some of it may be lost, because a connection has
    * broken, or the server takes no more.
    */
   flush(): Promise<void>;

@@ -9,7 +9,7 @@ export const takesHeaders: boolean = true;
 const ASKING_MS = 250;
 const MAX_BURST_MS = 2_000;
 
-/** The server pings every 15 seconds. Whoever is silent for two intervals is asked, and given up after two more. */
+/** The server pings every 15 seconds. Whoever is silent for two intervals is asked, and given up at the fifth. */
 const SILENCE_INTERVAL_MS = 10_000;
 
 /**

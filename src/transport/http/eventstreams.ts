@@ -12,7 +12,7 @@ export async function whenTaken({ socket }: ServerResponse): Promise<void> {
   await new Promise<void>((resolve) => socket.write(emptyBuffer, () => resolve()));
 }
 
-/** One event stream in this number may be of the same user. */
+/** A user may have this part of all event streams: one in four. */
 const STREAMS_PER_SHARE = 4;
 
 /** The responses that stream events. */
