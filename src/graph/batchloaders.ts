@@ -28,8 +28,8 @@ export class BatchLoaders {
   readonly #database: Database;
   readonly #projects: OpenedProjects;
   #loaders: Map<object, Map<string, Loader>> | null = null;
-  /** The batches that are being loaded. */
-  readonly #running = new Set<Promise<unknown>>();
+  /** The batches that are being loaded; null before the first, as each event of a subscription has a context. */
+  #running: Set<Promise<unknown>> | null = null;
   #isEnded = false;
 
   constructor(database: Database, projects: OpenedProjects) {
@@ -85,12 +85,13 @@ export class BatchLoaders {
   /** Begins no further batch. Resolves when those that are being loaded have ended; null if there are none. */
   end(): Promise<unknown> | null {
     this.#isEnded = true;
-    return this.#running.size > 0 ? Promise.allSettled(this.#running) : null;
+    return this.#running?.size ? Promise.allSettled(this.#running) : null;
   }
 
   async #run<Values>(load: () => Promise<Values>): Promise<Values> {
     // A failure would be one more error of a response that may not have been sent yet.
     if (this.#isEnded) return new Promise(() => {});
+    this.#running ??= new Set();
     const batch = load();
     this.#running.add(batch);
     try {

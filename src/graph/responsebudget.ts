@@ -89,18 +89,15 @@ export class ResponseBudget {
     }
   }
 
-  /** Reads nothing more: when a field has failed, lists beside it may still be pending. */
+  /** Reads nothing more. When a field has failed, lists beside it may still be pending. */
   stopReading(): void {
     this.#isClosed = true;
   }
 
-  /**
-   * Releases the slot, unless the response is being serialized. When a field has failed, lists beside it may still be pending:
-   * nothing more is read for them.
-   */
+  /** Reads nothing more, and releases the slot, unless the response is being serialized. */
   close(): void {
     if (this.#isSerializing) return;
-    this.#isClosed = true;
+    this.stopReading();
     this.#releaseSlot?.();
     this.#releaseSlot = null;
   }

@@ -36,7 +36,13 @@ afterAll(async () => {
   await app.close();
 });
 
-const open = (after: number | null = null) => openFeed(scope, { hubs, watchAccess: () => ({ stop: () => {} }) as never }, after);
+/** A user's feed of the project, by these hubs or by others. */
+function openAs(userId: string, by = hubs, after: number | null = null) {
+  const viewer = { ...scope.viewer, userId };
+  return openFeed({ ...scope, viewer }, { hubs: by, watchAccess: () => ({ stop: () => {} }) as never }, after);
+}
+
+const open = (after: number | null = null) => openAs(scope.viewer.userId, hubs, after);
 type Feed = ReturnType<typeof open>;
 
 /** A feed that has told the end of the log. */
@@ -220,8 +226,7 @@ it('a read state that is older than what was read ends the feeds of its user', a
 
 /** Another user's feed of the same project, which has told the end of the log. */
 async function openOther(): Promise<Feed> {
-  const viewer = { ...scope.viewer, userId: app.demo.users.admin.id };
-  const feed = openFeed({ ...scope, viewer }, { hubs, watchAccess: () => ({ stop: () => {} }) as never }, null);
+  const feed = openAs(app.demo.users.admin.id);
   await feed.next();
   return feed;
 }
@@ -233,15 +238,13 @@ it.each([
   const { projectId, viewer } = scope;
   // A poll may see the state only after it has grown.
   const slow = new Hubs({ database: scope.database, wakeups: openLocalWakeups(), log: createLogger('silent'), pollIntervalMs: 400 });
-  const openSlow = (userId: string) =>
-    openFeed({ ...scope, viewer: { ...viewer, userId } }, { hubs: slow, watchAccess: () => ({ stop: () => {} }) as never }, null);
   const mark = async (upTo: number) => {
     await scope.database
       .query`SELECT marked FROM mark_notifications_read(${projectId}::uuid, ${viewer.userId}::uuid, NULL, ${upTo}::bigint)`;
     slow.wake({ projectId, userId: viewer.userId });
   };
   await publish(scope.database.query, 10);
-  const [feed, other] = [openSlow(viewer.userId), openSlow(app.demo.users.admin.id)];
+  const [feed, other] = [openAs(viewer.userId, slow), openAs(app.demo.users.admin.id, slow)];
   const last = ((await feed.next()).value as { sequence: number }).sequence;
   await other.next();
   await mark(last - 5);
