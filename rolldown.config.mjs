@@ -9,6 +9,8 @@ const input = {
   print: 'reference/print.ts',
 };
 
+const byEntry = { entriesAware: true, entriesAwareMergeThreshold: 50_000 };
+
 // A build needs nothing but Node.js: packages are bundled, and files named by `new URL('…', import.meta.url)` are copied
 // beside them. So `npm ci` removes no file that a running server needs.
 export default defineConfig({
@@ -36,10 +38,11 @@ export default defineConfig({
     sourcemap: true,
     sourcemapExcludeSources: true,
     comments: { jsdoc: false, annotation: false, legal: false },
+    // An entry point loads only what it needs: a command of an operator nothing of the server's transports.
     codeSplitting: {
       groups: [
-        { name: 'packages', test: /node_modules/, tags: ['$initial'] },
-        { name: 'shared', minShareCount: 2, tags: ['$initial'] },
+        { name: 'packages', test: /node_modules/, tags: ['$initial'], ...byEntry },
+        { name: 'shared', minShareCount: 2, tags: ['$initial'], ...byEntry },
       ],
     },
   },

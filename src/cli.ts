@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
 import { Command } from 'commander';
 import { refreshDemoFile } from '../demo/file.ts';
 import { seedDemo } from '../demo/seed.ts';
+import { openTokens, type Tokens } from './access/tokens.ts';
 import { type After, listAllMembers, listAllOrganizations, listAllProjects, listUserKeys, listUsers } from './accounts/inventory.ts';
 import {
   addApiKey,
@@ -14,10 +16,11 @@ import {
   revokeUserKey,
   setDisabled,
 } from './accounts/provision.ts';
-import { type App, createApp } from './app.ts';
 import { ConfigError, demoFilePath, readConfig } from './config.ts';
 import { removeEndpoint, setEndpoint } from './consoles/provision.ts';
-import type { DatabaseWait } from './platform/database.ts';
+import { Lifecycle } from './kernel/lifecycle.ts';
+import { type Database, type DatabaseWait, openDatabase } from './platform/database.ts';
+import { createLogger } from './platform/logger.ts';
 import { describeFailure, OperatorError } from './platform/operatorerror.ts';
 import type { Listing } from './platform/operatoroutput.ts';
 import { packageRoot } from './platform/packageroot.ts';
@@ -25,14 +28,23 @@ import { endOnSignals } from './platform/signals.ts';
 
 const DAY_SECONDS = 86_400;
 
+/** What a command works with: of the server's parts only those that it needs, as most of its time would be their loading. */
+interface Access {
+  readonly database: Database;
+  openTokens(): Promise<Tokens>;
+}
+
 /** Runs one command against the configured database, which is migrated first. */
-async function withApp(work: (app: App) => Promise<string | Listing>): Promise<void> {
-  const config = { ...readConfig(process.env), redis: null, trusted: null, drainSeconds: 0, logLevel: 'error' };
-  const app = await createApp(config, { database: { onWait: createWaitPrinter() } });
+async function withAccess(work: (access: Access) => Promise<string | Listing>): Promise<void> {
+  const config = readConfig(process.env);
+  const lifecycle = new Lifecycle();
+  const log = createLogger('error');
   try {
-    print(await work(app));
+    await mkdir(config.dataDir, { recursive: true, mode: 0o700 });
+    const { database } = await openDatabase(config, lifecycle, { log, onWait: createWaitPrinter() });
+    print(await work({ database, openTokens: () => openTokens(config, lifecycle, log) }));
   } finally {
-    await app.close();
+    await lifecycle.close();
   }
 }
 
@@ -63,10 +75,11 @@ program
   .command('token <email>')
   .description('print a session token of a user, good for a day')
   .action((email: string) =>
-    withApp(async (app) => {
-      const { id } = await findActiveUser(app.database, email);
-      if (!app.tokens.local) throw new OperatorError('The identity provider of JWT_JWKS_URL signs the tokens: ask it for one.');
-      return app.tokens.local.sign(id, DAY_SECONDS);
+    withAccess(async ({ database, openTokens }) => {
+      const { id } = await findActiveUser(database, email);
+      const { local } = await openTokens();
+      if (!local) throw new OperatorError('The identity provider of JWT_JWKS_URL signs the tokens: ask it for one.');
+      return local.sign(id, DAY_SECONDS);
     }),
   );
 
@@ -80,30 +93,31 @@ keyCommands
   .command('add <email>', { isDefault: true })
   .description('make an API key for a user and print it; it is shown only here')
   .requiredOption('--name <name>', 'what the key is for')
-  .action((email: string, { name }: { name: string }) => withApp(({ database }) => addApiKey(database, { email, name })));
+  .action((email: string, { name }: { name: string }) => withAccess(({ database }) => addApiKey(database, { email, name })));
 
 keyCommands
   .command('list <email>')
   .description('list the API keys of a user, the newest first: id, how the key begins, whether it is valid, its last use, name')
   .option(...after)
-  .action((email: string, options: After) => withApp(({ database }) => listUserKeys(database, email, options)));
+  .action((email: string, options: After) => withAccess(({ database }) => listUserKeys(database, email, options)));
 
 keyCommands
   .command('revoke <id>')
   .description('revoke an API key: it is refused from the next request on')
-  .action((id: string) => withApp(({ database }) => revokeUserKey(database, id)));
+  .action((id: string) => withAccess(({ database }) => revokeUserKey(database, id)));
 
 program
   .command('migrate')
   .description('bring the database up to the newest migration')
-  .action(() => withApp(async () => 'The database is up to date.'));
+  .action(() => withAccess(async () => 'The database is up to date.'));
 
 program
   .command('seed')
   .description('fill the database with the demo data; a second time changes nothing')
   .action(() =>
-    withApp(async ({ database, tokens }) => {
+    withAccess(async ({ database, openTokens }) => {
       const config = readConfig(process.env);
+      const tokens = await openTokens();
       const isNew = await seedDemo(database);
       await refreshDemoFile({
         database,
@@ -123,24 +137,24 @@ userCommands
   .requiredOption('--name <name>', 'as others see it')
   .option('--id <uuid>', 'the `sub` of the tokens that an identity provider signs for them')
   .action((email: string, options: { name: string; id?: string }) =>
-    withApp(async ({ database }) => (await addUser(database, { email, ...options })).id),
+    withAccess(async ({ database }) => (await addUser(database, { email, ...options })).id),
   );
 
 userCommands
   .command('list')
   .description('list all users: id, e-mail address, whether they are active, name')
   .option(...after)
-  .action((options: After) => withApp(({ database }) => listUsers(database, options)));
+  .action((options: After) => withAccess(({ database }) => listUsers(database, options)));
 
 userCommands
   .command('disable <email>')
   .description('take all access from a user at once: no token and no key of theirs is valid')
-  .action((email: string) => withApp(({ database }) => setDisabled(database, email, true)));
+  .action((email: string) => withAccess(({ database }) => setDisabled(database, email, true)));
 
 userCommands
   .command('enable <email>')
   .description('give a disabled user their access again')
-  .action((email: string) => withApp(({ database }) => setDisabled(database, email, false)));
+  .action((email: string) => withAccess(({ database }) => setDisabled(database, email, false)));
 
 const organizationCommands = program.command('organization').description('the owners of projects');
 
@@ -150,14 +164,14 @@ organizationCommands
   .requiredOption('--owner <email>', 'its first owner')
   .option('--currency <code>', 'three letters', 'EUR')
   .action((name: string, options: { owner: string; currency: string }) =>
-    withApp(async ({ database }) => (await addOrganization(database, { name, ...options })).id),
+    withAccess(async ({ database }) => (await addOrganization(database, { name, ...options })).id),
   );
 
 organizationCommands
   .command('list')
   .description('list all organizations: id, currency, name')
   .option(...after)
-  .action((options: After) => withApp(({ database }) => listAllOrganizations(database, options)));
+  .action((options: After) => withAccess(({ database }) => listAllOrganizations(database, options)));
 
 const projectCommands = program.command('project').description('what holds all resources');
 
@@ -166,7 +180,7 @@ projectCommands
   .description('add a project and print the id')
   .requiredOption('--organization <uuid>', 'whose it is')
   .action((name: string, options: { organization: string }) =>
-    withApp(async ({ database }) => (await addProject(database, { name, ...options })).id),
+    withAccess(async ({ database }) => (await addProject(database, { name, ...options })).id),
   );
 
 projectCommands
@@ -174,7 +188,7 @@ projectCommands
   .description('list the projects of an organization, or all: id, id of the organization, name')
   .option(...after)
   .action((organization: string | undefined, options: After) =>
-    withApp(({ database }) => listAllProjects(database, organization, options)),
+    withAccess(({ database }) => listAllProjects(database, organization, options)),
   );
 
 interface MemberOptions {
@@ -193,7 +207,7 @@ memberCommands
   .option('--project <uuid>', 'the project')
   .option(...force)
   .action((email: string, options: MemberOptions & { role: string; force?: boolean }) =>
-    withApp(({ database }) => addMember(database, { email, ...options })),
+    withAccess(({ database }) => addMember(database, { email, ...options })),
   );
 
 memberCommands
@@ -202,7 +216,7 @@ memberCommands
   .requiredOption('--organization <uuid>', 'the organization')
   .option('--project <uuid>', 'the project')
   .option(...after)
-  .action((options: MemberOptions & After) => withApp(({ database }) => listAllMembers(database, options)));
+  .action((options: MemberOptions & After) => withAccess(({ database }) => listAllMembers(database, options)));
 
 memberCommands
   .command('remove <email>')
@@ -211,7 +225,7 @@ memberCommands
   .option('--project <uuid>', 'the project')
   .option(...force)
   .action((email: string, options: MemberOptions & { force?: boolean }) =>
-    withApp(({ database }) => removeMember(database, { email, ...options })),
+    withAccess(({ database }) => removeMember(database, { email, ...options })),
   );
 
 const consoleCommands = program.command('console').description('where the consoles of instances listen');
@@ -223,13 +237,13 @@ consoleCommands
   .option('--tcp <host:port>', 'a TCP port; an IPv6 address stands in brackets')
   .option('--unix <path>', 'a Unix socket')
   .action((instance: string, options: { kind: string; tcp?: string; unix?: string }) =>
-    withApp(({ database }) => setEndpoint(database, instance, options)),
+    withAccess(({ database }) => setEndpoint(database, instance, options)),
   );
 
 consoleCommands
   .command('remove <instance>')
   .description('leave an instance without a console')
-  .action((instance: string) => withApp(({ database }) => removeEndpoint(database, instance)));
+  .action((instance: string) => withAccess(({ database }) => removeEndpoint(database, instance)));
 
 /** A closed pipe (`| head`) ends the command without an error; a full disk does not, as a new key is printed only once. */
 process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {

@@ -96,8 +96,9 @@ describe('the first start', () => {
     expect(names).toEqual([...shared, ...[build, 'current'].sort()]);
   });
 
-  test('reads a handful of files, and nothing of a database or of pages that it may not need', () => {
-    const files = new Set(['main.js']);
+  /** The files of the build that an entry point imports before it runs, and the packages. */
+  const readImports = (entry: string) => {
+    const files = new Set([entry]);
     const packages = new Set<string>();
     for (const file of files) {
       const text = readFileSync(join(checkout, 'dist/current', file), 'utf8');
@@ -106,8 +107,22 @@ describe('the first start', () => {
         else if (!name.startsWith('node:')) packages.add(name);
       }
     }
-    expect([...files].sort()).toEqual(['main.js', 'packages.js', 'rolldown-runtime.js', 'shared.js']);
-    expect([...packages].filter((name) => !isBuiltin(name))).toEqual([]);
+    return { files: [...files].sort(), packages: [...packages].filter((name) => !isBuiltin(name)) };
+  };
+
+  test('reads a handful of files, and nothing of a database or of pages that it may not need', () => {
+    const { files, packages } = readImports('main.js');
+    const chunks = files.filter((name) => name !== 'main.js' && name !== 'rolldown-runtime.js');
+    expect(chunks.length).toBeLessThan(8);
+    for (const name of chunks) expect(name).toMatch(/^(packages|shared)(~\w+)*~main(~\w+)*\.js$/);
+    expect(packages).toEqual([]);
+  });
+
+  test('a command of an operator reads nothing that only the server needs', () => {
+    const { files, packages } = readImports('cli.js');
+    expect(files.length).toBeGreaterThan(2);
+    for (const name of files) expect(name).toMatch(/^rolldown-runtime\.js$|\bcli\b/);
+    expect(packages).toEqual([]);
   });
 
   test('writes the demo file before the port opens, for its owner alone', () => {
@@ -454,7 +469,7 @@ test('a folder that it cannot use is named in one sentence, whatever is wrong wi
     [withFile('key.json'), `${join(folder, 'with key.json', 'key.json')} does not hold the key that signs session tokens: `],
   ];
   for (const [unusable, beginning] of cases) {
-    for (const entry of [['start'], ['portico', 'migrate']]) {
+    for (const entry of [['start'], ['portico', 'seed']]) {
       const { exit, printed } = launch(checkout, entry, { DATA_DIR: unusable, HOST: '127.0.0.1', PORT: '0' });
       expect([await exit, printed.out]).toEqual([{ code: 1, signal: null }, '']);
       expect(printed.err.startsWith(beginning)).toBe(true);
