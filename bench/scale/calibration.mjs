@@ -116,7 +116,7 @@ function calibrate(results, measured) {
     wakeup: node('wakeup'),
     redisMessage: measured.redisMessage * pace.node * MICRO,
     bytesOfSocket: measured.kibOfSocket * 1024,
-    bytesOfProcess: readFigure(results, 'Start', ['RSS idle on PostgreSQL'], ['median']) * 2 ** 20,
+    bytesOfProcess: readFigure(results, 'Start', ['RSS idle on PostgreSQL'], ['figure']) * 2 ** 20,
     bytesOfNotification: measured.bytesOfNotification,
     publishedPerSecond: Number(publishedPerSecond?.replaceAll(',', '')),
     pace,
