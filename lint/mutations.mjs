@@ -113,14 +113,14 @@ const mutations = [
   {
     name: 'a cast of a filter is missing',
     file: 'notifications/oneproject.ts',
-    at: 'function readFiltered',
+    at: 'function selectFiltered',
     from: '::text IS NULL)',
     to: ' IS NULL)',
   },
   {
     name: 'an alias is another one',
     file: 'notifications/oneproject.ts',
-    at: 'function readLog',
+    at: 'function selectLog',
     from: '"resourceType"',
     to: '"resource"',
   },
@@ -148,14 +148,14 @@ const mutations = [
   {
     name: 'a list of another type',
     file: 'notifications/log.ts',
-    at: 'function readState',
+    at: 'function loadReadState',
     from: 'ids: string[]',
     to: 'ids: number[]',
   },
   {
     name: 'a column that another table has',
     file: 'notifications/log.ts',
-    at: 'function listReads',
+    at: 'function listSingleReads',
     from: 'single.version',
     to: 'notification.version',
   },

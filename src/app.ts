@@ -103,7 +103,7 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     const log = overrides.log ?? createLogger(config.logLevel);
     const pipeline = await openPipeline(config);
     const metrics = openMetrics();
-    const { database, connections } = await openDatabase(config, lifecycle, { log, ...overrides.database });
+    const { database, pool } = await openDatabase(config, lifecycle, { log, ...overrides.database });
     const redis = config.redis && (await import('./platform/redis.ts')).openRedis(config.redis, lifecycle, log);
     const tokens = await openTokens(config, lifecycle, log);
     const rateLimits = openRateLimits({ limits: config.rateLimits, redis, metrics });
@@ -118,11 +118,11 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     const services = createServices({ config, database, rateLimits, hubs, consoles, log });
     const addresses = createClientAddresses(config.trustedProxies);
     const buffers = new ConnectionBuffers({ limits: config.buffers, onEnd: () => metrics.unreadEnds.inc() });
-    const health = { lifecycle, connections, redis, metrics };
+    const health = { lifecycle, pool, redis, metrics };
     const dependencies = { schema, pipeline, database, services, watch, tokens, rateLimits, log, config, addresses, buffers, ...health };
     let demo: DemoOffer | null = null;
     const { server, sockets, rest } = openTransports({ ...dependencies, demoOffer: () => demo }, lifecycle);
-    registerGauges({ metrics, connections, ...services, sockets, buffers, buffersLimit: config.buffers.inAll });
+    registerGauges({ metrics, pool, ...services, sockets, buffers, buffersLimit: config.buffers.inAll });
     return {
       database,
       tokens,

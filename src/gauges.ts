@@ -12,7 +12,7 @@ import type { SocketEndpoint } from './transport/sockets/endpoint.ts';
 /** What the gauges measure. */
 interface GaugeSources {
   readonly metrics: Metrics;
-  readonly connections: PoolState | null;
+  readonly pool: PoolState | null;
   readonly semaphore: KeyedSemaphore;
   readonly hubs: Hubs;
   readonly consoles: Consoles;
@@ -25,7 +25,7 @@ interface GaugeSources {
 const MEMORY_LIMIT = Math.min(process.constrainedMemory() || Number.POSITIVE_INFINITY, totalmem());
 
 /** Registers the metrics that are computed when they are scraped. */
-export function registerGauges({ metrics, connections, semaphore, hubs, consoles, sockets, buffers, buffersLimit }: GaugeSources): void {
+export function registerGauges({ metrics, pool, semaphore, hubs, consoles, sockets, buffers, buffersLimit }: GaugeSources): void {
   metrics.counter(
     'portico_internal_errors_total',
     'Failures that are defects, over every transport; each has a line in the log.',
@@ -57,9 +57,9 @@ export function registerGauges({ metrics, connections, semaphore, hubs, consoles
     () => hubs.measure().waiting,
   );
   metrics.gauges('portico_consoles', 'Console sessions open, with somebody attached and without.', 'state', () => consoles.count());
-  if (connections) {
+  if (pool) {
     metrics.gauges('portico_database_connections', 'The pool: busy and idle connections, and queries that wait for one.', 'state', () =>
-      connections.count(),
+      pool.count(),
     );
   }
 }

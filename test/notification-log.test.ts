@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
-import { countReads, readState } from '../src/notifications/log.ts';
+import { countSingleReads, loadReadState } from '../src/notifications/log.ts';
 import { pruneNotifications } from '../src/notifications/retention.ts';
 import { isPostgres, startApp, type TestApp } from './support/app.ts';
 import { passSeconds } from './support/clock.ts';
@@ -308,11 +308,11 @@ describe('at the edges', () => {
     expect(await readsOf('')).toBe(3 * 1_499);
     const reader = { projectId, userId: owner.id };
     const { database } = portico.app;
-    expect(await readState(database, { ...reader, sinceVersion: 0 })).toMatchObject({ prunedThrough: 700, unread: 0 });
-    expect(await countReads(database, { ...reader, sinceVersion: 0, upToVersion: 9 })).toBe(800);
+    expect(await loadReadState(database, { ...reader, sinceVersion: 0 })).toMatchObject({ prunedThrough: 700, unread: 0 });
+    expect(await countSingleReads(database, { ...reader, sinceVersion: 0, upToVersion: 9 })).toBe(800);
     expect(await pruneNotifications(database, 365)).toBe(700);
     expect([await readsOf(''), await readsOf('AND sequence <= 1400')]).toEqual([300, 0]);
-    expect(await countReads(database, { ...reader, sinceVersion: 0, upToVersion: 9 })).toBe(100);
+    expect(await countSingleReads(database, { ...reader, sinceVersion: 0, upToVersion: 9 })).toBe(100);
   });
 
   test('a log that cannot be pruned keeps no other', async () => {

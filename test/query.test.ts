@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { createBatchLoader } from '../src/kernel/batchloader.ts';
 import { Fault } from '../src/kernel/fault.ts';
 import { readJson, toJsonText } from '../src/kernel/jsontext.ts';
+import { createSharedLoader } from '../src/kernel/sharedloader.ts';
 import { toFault } from '../src/platform/errors.ts';
 import { isRead, type Query } from '../src/platform/query.ts';
 import { isPostgres, startApp, type TestApp } from './support/app.ts';
@@ -171,7 +171,7 @@ describe('a question for many', () => {
     const answered = new Promise<void>((resolve) => {
       answer = resolve;
     });
-    const find = createBatchLoader(async (_owner: object, keys: readonly number[]) => {
+    const find = createSharedLoader(async (_owner: object, keys: readonly number[]) => {
       asked.push([...keys]);
       await answered;
       return keys.map((key) => key * 2);
@@ -191,7 +191,7 @@ describe('a question for many', () => {
 
   it('that fails, fails for those who asked it, and for nobody else', async () => {
     let turn = 0;
-    const find = createBatchLoader(async (_owner: object, keys: readonly string[]) => {
+    const find = createSharedLoader(async (_owner: object, keys: readonly string[]) => {
       turn += 1;
       await sleep(10);
       if (turn === 1) throw new Error('broken');
@@ -208,7 +208,7 @@ describe('a question for many', () => {
 
   it('that is late holds nobody up: the next is asked, and it is asked once more itself', async () => {
     const asked: string[][] = [];
-    const find = createBatchLoader((_owner: object, keys: readonly string[]) => {
+    const find = createSharedLoader((_owner: object, keys: readonly string[]) => {
       asked.push([...keys]);
       // The first query never settles, as on a connection that has gone silent.
       return asked.length === 1 ? new Promise<readonly string[]>(() => {}) : Promise.resolve(keys);
@@ -226,7 +226,7 @@ describe('a question for many', () => {
   it('that is never answered is given up, however often it was asked, and asked three times at once at most', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     let asked = 0;
-    const find = createBatchLoader(() => {
+    const find = createSharedLoader(() => {
       asked += 1;
       return new Promise<readonly never[]>(() => {});
     });
@@ -250,7 +250,7 @@ describe('a question for many', () => {
 
   it('that fails late has failed only when it has failed everywhere', async () => {
     let turn = 0;
-    const find = createBatchLoader(async (_owner: object, keys: readonly string[]) => {
+    const find = createSharedLoader(async (_owner: object, keys: readonly string[]) => {
       turn += 1;
       if (turn > 1) throw new Error('broken');
       await sleep(400);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { readEntries } from '../src/notifications/entries.ts';
+import { loadEntries } from '../src/notifications/entries.ts';
 import { startApp, type TestApp } from './support/app.ts';
 import { recordStatements, type Statement } from './support/plans.ts';
 import { type Connection, countBlocks, openConnection } from './support/sql.ts';
@@ -69,7 +69,7 @@ test('what is more than a response or a batch holds is not read to know that', a
     notificationsOfKind: await refuse(`{ ${place()} { notifications(first: 100, filter: { kind: "test" }) { nodes { data } } } }`),
     notificationsById: await refuse(nodes(notificationIds, 'Notification', 'data')),
   };
-  const batch = await readEntries(app.app.database, app.demo.empty_project_id, { after: 0, limit: COUNT, maxBytes: 256 * 1024 });
+  const batch = await loadEntries(app.app.database, app.demo.empty_project_id, { after: 0, limit: COUNT, maxBytes: 256 * 1024 });
   expect(batch.entries).toHaveLength(4);
   blocks.batch = await blocksOfLast();
   // To read all of the texts would take more than 1,000.

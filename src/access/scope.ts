@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import { LRUCache } from 'lru-cache';
 import type { OrganizationRole, ProjectRole } from '../generated/prisma/enums.ts';
-import { createBatchLoader } from '../kernel/batchloader.ts';
 import { Fault } from '../kernel/fault.ts';
 import type { IdRange } from '../kernel/page.ts';
 import { groupRows, type Nullable } from '../kernel/rows.ts';
+import { createSharedLoader } from '../kernel/sharedloader.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import type { Database, SqlClient } from '../platform/database.ts';
 import type { UserRow, Viewer } from './viewer.ts';
@@ -193,7 +193,7 @@ interface Access {
   readonly project: ProjectRow | null;
 }
 
-const findAccess = createBatchLoader(async (database: SqlClient, keys: readonly AccessKey[]): Promise<Access[]> => {
+const findAccess = createSharedLoader(async (database: SqlClient, keys: readonly AccessKey[]): Promise<Access[]> => {
   const rows = await database.query<AccessRow>`
     SELECT wanted.index, users.email AS user_email, users.name AS user_name, users.created AS user_created, users.disabled_at,
       project.id, project.organization_id, project.name, project.created, organization.name AS organization_name,

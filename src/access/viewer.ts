@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
-import { createBatchLoader } from '../kernel/batchloader.ts';
 import { Fault } from '../kernel/fault.ts';
 import { pickRows } from '../kernel/rows.ts';
+import { createSharedLoader } from '../kernel/sharedloader.ts';
 import type { Database } from '../platform/database.ts';
 import { hashSecret, isWellFormedKey, looksLikeKey, toHex } from './apikey.ts';
 import type { SessionClaims, Tokens } from './tokens.ts';
@@ -101,7 +101,7 @@ export interface UserRow {
   readonly disabledAt: Date | null;
 }
 
-export const findUserById = createBatchLoader(async (database: Database, ids: readonly string[]) => {
+export const findUserById = createSharedLoader(async (database: Database, ids: readonly string[]) => {
   const rows = await database.query<UserRow>`
     SELECT id, email, name, created, disabled_at AS "disabledAt" FROM users WHERE id = ANY (${ids}::uuid[])`;
   return pickRows(ids, rows, ({ id }) => id);
@@ -148,7 +148,7 @@ interface KeyRow extends UserRow {
   readonly lastUsed: Date | null;
 }
 
-const findKey = createBatchLoader(async (database: Database, hashes: ReadonlyArray<Uint8Array>) => {
+const findKey = createSharedLoader(async (database: Database, hashes: ReadonlyArray<Uint8Array>) => {
   const rows = await database.query<KeyRow & { readonly hash: Uint8Array }>`
     SELECT key.id, key.secret_hash AS hash, key.revoked, key.expires, key.last_used AS "lastUsed",
       users.id AS "userId", users.email, users.name, users.created, users.disabled_at AS "disabledAt"
@@ -157,7 +157,7 @@ const findKey = createBatchLoader(async (database: Database, hashes: ReadonlyArr
   return pickRows(hashes.map(toHex), rows, ({ hash }) => toHex(hash));
 });
 
-const findKeyById = createBatchLoader(async (database: Database, ids: readonly string[]) => {
+const findKeyById = createSharedLoader(async (database: Database, ids: readonly string[]) => {
   const rows = await database.query<KeyRow>`
     SELECT key.id, key.revoked, key.expires, key.last_used AS "lastUsed",
       users.id AS "userId", users.email, users.name, users.created, users.disabled_at AS "disabledAt"

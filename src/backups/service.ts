@@ -1,8 +1,8 @@
 import type { InProject } from '../access/scope.ts';
 import { pickInProject } from '../graph/node.ts';
-import { createBatchLoader } from '../kernel/batchloader.ts';
 import { Fault } from '../kernel/fault.ts';
 import { type Nullable, pickRows } from '../kernel/rows.ts';
+import { createSharedLoader } from '../kernel/sharedloader.ts';
 import type { Database } from '../platform/database.ts';
 import { findBlockers, type Reason, type TrialFacts } from './eligibility.ts';
 
@@ -50,7 +50,7 @@ export async function readTrialState(database: Database, instanceId: string): Pr
   return state;
 }
 
-const findTrialState = createBatchLoader(async (database: Database, instanceIds: readonly string[]) => {
+const findTrialState = createSharedLoader(async (database: Database, instanceIds: readonly string[]) => {
   const rows = await database.query<StateRow>`
     SELECT instance.id AS "instanceId", instance.project_id AS "projectId", instance.status::text AS "instanceStatus", instance.daily_backup AS "dailyBackup",
       EXISTS (

@@ -2,9 +2,9 @@ import { type InProject, type ProjectScope, projectIdsOf } from '../access/scope
 import type { Instance } from '../generated/prisma/client.ts';
 import { boundsOf, type Slice } from '../graph/keyset.ts';
 import type { Order } from '../graph/order.ts';
-import { createBatchLoader } from '../kernel/batchloader.ts';
 import { Fault } from '../kernel/fault.ts';
 import { groupRows, pickCounts, pickRows } from '../kernel/rows.ts';
+import { createSharedLoader } from '../kernel/sharedloader.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import type { Database } from '../platform/database.ts';
 import type { InstanceAttention } from './attention.ts';
@@ -130,7 +130,7 @@ export async function getInstance({ database, projectId }: ProjectScope, id: str
   return instance;
 }
 
-const findInstance = createBatchLoader(async (database: Database, ids: readonly string[]) => {
+const findInstance = createSharedLoader(async (database: Database, ids: readonly string[]) => {
   const rows = await database.query<Instance>`
       SELECT id, project_id AS "projectId", name, status, plan, region, vcpu, ram_mb AS "ramMb", storage_gb AS "storageGb",
         hypervisor, throttled, daily_backup AS "dailyBackup", cancellation_at AS "cancellationAt",

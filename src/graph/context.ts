@@ -8,8 +8,8 @@ import { toJsonText } from '../kernel/jsontext.ts';
 import type { KeyedSemaphore } from '../kernel/semaphore.ts';
 import type { Database } from '../platform/database.ts';
 import type { Logger } from '../platform/logger.ts';
-import { BatchLoaders, type LoadByProject, type LoadInScope } from './batchloaders.ts';
 import { type OnlyProject, OpenedProjects, type ProjectSource } from './openedprojects.ts';
+import { type LoadByProject, type LoadInScope, RequestLoaders } from './requestloaders.ts';
 import { ResponseBudget, type ResponseContext, type ResponseLimits } from './responsebudget.ts';
 import type { UserDatabases } from './userdatabases.ts';
 
@@ -138,7 +138,7 @@ export function createContext(source: ContextSource): Context {
   const { viewer } = source;
   const database = viewer ? source.services.userDatabases.of(viewer.userId) : source.database;
   const projects = new OpenedProjects(source, database);
-  const loaders = new BatchLoaders(database, projects);
+  const loaders = new RequestLoaders(database, projects);
   let budget: ResponseBudget | null = null;
   let callbacks: FinishResult[] | null = null;
   const requireViewer = () => {

@@ -3,10 +3,10 @@ import type { InProject, ProjectScope } from '../access/scope.ts';
 import { Fault } from '../kernel/fault.ts';
 import { pickRows } from '../kernel/rows.ts';
 import { parseUuid } from '../kernel/uuid.ts';
-import type { LoadInScope } from './batchloaders.ts';
 import { builder } from './builder.ts';
 import type { Context, LoadMany } from './context.ts';
 import { pageCost } from './cost.ts';
+import type { LoadInScope } from './requestloaders.ts';
 import { type FieldReader, openReader, readWithoutHeavyFields } from './responsebudget.ts';
 
 /** The most ids in one call of `nodes`. */

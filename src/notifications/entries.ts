@@ -24,7 +24,7 @@ export interface LogEntry extends Notification {
   readonly isContinued: boolean;
 }
 
-interface Range extends BatchLimits {
+interface LogRange extends BatchLimits {
   readonly after: number;
   readonly upTo?: number;
   /** The user for whom `read` is set; without one, every entry is unread. */
@@ -37,7 +37,7 @@ interface Range extends BatchLimits {
  * Reads the first entries of a range of the log: at most `limit`, and as many as fit into `maxBytes`, but always the first one.
  * The statement sums the sizes, so that the database sends only those rows; 400 bytes of each entry account for its small columns.
  */
-export async function readEntries(database: Database, projectId: string, range: Range): Promise<Batch> {
+export async function loadEntries(database: Database, projectId: string, range: LogRange): Promise<Batch> {
   const { after, upTo = MAX_SEQUENCE, userId = null, afterId = null, limit, maxBytes } = range;
   const entries = await database.query<LogEntry>`
     SELECT id, sequence, kind, severity, title, body, resource_type AS "resourceType", resource_id AS "resourceId",

@@ -7,21 +7,21 @@ import { Fault } from '../kernel/fault.ts';
 import type { Evictable } from '../kernel/memorybudget.ts';
 import type { Database } from '../platform/database.ts';
 import { toFault } from '../platform/errors.ts';
-import { readEntries } from './entries.ts';
+import { loadEntries } from './entries.ts';
 import type { Follower, Subscriber } from './hub.ts';
 import type { Hubs } from './hubs.ts';
 import {
   AFTER_ALL_VERSIONS,
-  countReads,
-  listReads,
+  countSingleReads,
+  listSingleReads,
+  loadDeliveredVersion,
+  loadLastSequence,
+  loadReadState,
+  loadVersion,
   MAX_EVENT_IDS,
   type NotificationEvent,
   type ReaderKey,
   type ReadState,
-  readDeliveredVersion,
-  readLastSequence,
-  readState,
-  readVersion,
 } from './log.ts';
 
 /** The events of a feed, in the order of the log. */
@@ -54,7 +54,7 @@ interface FeedDependencies {
 }
 
 /** The progress of single reads that are delivered in several events, in the order of the log. */
-interface ReadReplay {
+interface SingleReadReplay {
   /** The state that the last of these events completes. */
   readonly state: ReadState;
   /** The sequence of the last notification that was delivered as read. */
@@ -72,7 +72,7 @@ interface FetchedEvents {
   /** Whether the events are a replay, which can be fetched again. */
   readonly isReplay: boolean;
   /** The progress after the batch's single reads have been read; null for a batch of other events. */
-  readonly readReplay: ReadReplay | null;
+  readonly singleReadReplay: SingleReadReplay | null;
 }
 
 /**
@@ -95,7 +95,7 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
   #fetching: Promise<void> | null = null;
   #batch: FetchedEvents | null = null;
   /** Null while no single reads are being delivered in several events. */
-  #readReplay: ReadReplay | null = null;
+  #singleReadReplay: SingleReadReplay | null = null;
   /** The limit of entries in the next batch: low until their sizes are known. */
   #limit: number = FIRST_LIMIT;
   /** Retention's watermark in the last delivered state. */
@@ -128,7 +128,7 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
     const follower = this.#follower;
     if (!this.#isReady || !follower) return null;
     const entry = follower.read();
-    if (entry === null) return follower.isLagging ? null : this.#readState(follower);
+    if (entry === null) return follower.isLagging ? null : this.#takeReadState(follower);
     follower.position = entry.sequence;
     return entry.event;
   }
@@ -142,15 +142,15 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
     // Events under way are not readable yet, even where they have arrived.
     if (this.#fetching) return true;
     if (this.#batch) return false;
-    return !this.#isReady || this.#fork !== null || this.#follower?.isLagging === true || this.#lacksReads;
+    return !this.#isReady || this.#fork !== null || this.#follower?.isLagging === true || this.#lacksSingleReads;
   }
 
   get #reader(): ReaderKey {
     return { projectId: this.#scope.projectId, userId: this.#scope.viewer.userId };
   }
 
-  get #lacksReads(): boolean {
-    return this.#readReplay !== null || this.#follower?.lacksReads === true;
+  get #lacksSingleReads(): boolean {
+    return this.#singleReadReplay !== null || this.#follower?.lacksSingleReads === true;
   }
 
   override fetch(): Promise<void> {
@@ -171,7 +171,7 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
     const batch = this.#batch;
     if (!batch?.isReplay) return;
     // A consumer that has read part of a replayed batch gets a batch of that length the next time.
-    if (!batch.readReplay) this.#limit = Math.max(1, batch.count - batch.events.length);
+    if (!batch.singleReadReplay) this.#limit = Math.max(1, batch.count - batch.events.length);
     this.#batch = null;
   }
 
@@ -195,7 +195,7 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
 
   #readBatch(batch: FetchedEvents): FeedEvent | null {
     const event = batch.events.shift() ?? null;
-    if (event && batch.isReplay && this.#follower) this.#advance(event, batch.readReplay, this.#follower);
+    if (event && batch.isReplay && this.#follower) this.#advance(event, batch.singleReadReplay, this.#follower);
     if (batch.events.length > 0) return event;
     this.#batch = null;
     if (batch.isReplay) this.#hubs.replays.release(this);
@@ -203,12 +203,12 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
   }
 
   /** Moves the feed's position past an event of a replay. */
-  #advance(event: FeedEvent, readReplay: ReadReplay | null, follower: Follower): void {
+  #advance(event: FeedEvent, singleReadReplay: SingleReadReplay | null, follower: Follower): void {
     if (event.type === 'gap') follower.position = event.to;
     else if (event.type !== 'read') follower.position = event.sequence;
-    else if (readReplay) {
-      this.#readReplay = readReplay.remaining > 0 ? readReplay : null;
-      if (readReplay.remaining === 0) this.#recordDelivered(follower, readReplay.state);
+    else if (singleReadReplay) {
+      this.#singleReadReplay = singleReadReplay.remaining > 0 ? singleReadReplay : null;
+      if (singleReadReplay.remaining === 0) this.#recordDelivered(follower, singleReadReplay.state);
     }
   }
 
@@ -224,17 +224,17 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
     if (!follower) return;
     if (this.#fork !== null) return this.#fetchFork(follower, this.#fork);
     if (this.#isReady && follower.isLagging) return this.#replay(follower, follower.highWatermark);
-    if (this.#isReady) return this.#fetchReads(follower);
+    if (this.#isReady) return this.#fetchSingleReads(follower);
     if (follower.position >= this.#boundary) return this.#fetchReady(follower);
-    this.#versionBefore ??= await this.#query((database) => readVersion(database, this.#reader));
+    this.#versionBefore ??= await this.#query((database) => loadVersion(database, this.#reader));
     return this.#replay(follower, this.#boundary);
   }
 
   /** Stores fetched events. `replayBytes`: the size of a replay; null for events that cannot be fetched again. */
-  #setBatch(events: FeedEvent[], replayBytes: number | null, readReplay: ReadReplay | null = null): void {
+  #setBatch(events: FeedEvent[], replayBytes: number | null, singleReadReplay: SingleReadReplay | null = null): void {
     // A batch that was requested before the log went back is out of date.
     if (this.isEnded || this.#fork !== null) return;
-    this.#batch = { events, count: events.length, isReplay: replayBytes !== null, readReplay };
+    this.#batch = { events, count: events.length, isReplay: replayBytes !== null, singleReadReplay };
     if (replayBytes !== null) this.#hubs.replays.reserve(this, replayBytes);
   }
 
@@ -250,7 +250,7 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
     follower.position = after;
     if (after <= this.#boundary) return;
     // Another process may have delivered entries to the client that this hub has not read yet.
-    const last = await readLastSequence(database, projectId);
+    const last = await loadLastSequence(database, projectId);
     if (after <= last) return;
     follower.position = last;
     this.#setBatch([{ type: 'gap', from: last + 1, to: after }], null);
@@ -265,7 +265,7 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
     const { projectId, userId } = this.#reader;
     const readBy = this.#isReady ? undefined : userId;
     const range = { after: position, upTo, userId: readBy, limit: this.#limit, maxBytes: REPLAY_BATCH.maxBytes };
-    const batch = await this.#limitedQuery((database) => readEntries(database, projectId, range));
+    const batch = await this.#limitedQuery((database) => loadEntries(database, projectId, range));
     const events: FeedEvent[] = [];
     let last = position;
     for (const notification of batch.entries) {
@@ -282,9 +282,9 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
   async #fetchReady(follower: Follower): Promise<void> {
     const { position } = follower;
     const request = { ...this.#reader, sinceVersion: AFTER_ALL_VERSIONS, upTo: position };
-    const state = await this.#query((database) => readState(database, request));
+    const state = await this.#query((database) => loadReadState(database, request));
     const sinceVersion = this.#versionBefore ?? state.version;
-    const version = await this.#query((database) => readDeliveredVersion(database, state, { ...this.#reader, position, sinceVersion }));
+    const version = await this.#query((database) => loadDeliveredVersion(database, state, { ...this.#reader, position, sinceVersion }));
     this.#recordDelivered(follower, { ...state, version });
     this.#isReady = true;
     this.#setBatch([{ type: 'ready', sequence: position, readThrough: state.readThrough, unreadCount: state.unread }], null);
@@ -295,21 +295,21 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
     const { position } = follower;
     if (position <= fork) throw Fault.tryLater('the log went back');
     const request = { ...this.#reader, sinceVersion: AFTER_ALL_VERSIONS, upTo: fork };
-    const { readThrough, unread } = await this.#query((database) => readState(database, request));
+    const { readThrough, unread } = await this.#query((database) => loadReadState(database, request));
     follower.position = fork;
     const gap = { type: 'gap', from: fork + 1, to: position } as const;
     const ready = { type: 'ready', sequence: fork, readThrough, unreadCount: unread } as const;
-    this.#batch = { events: [gap, ready], count: 2, isReplay: false, readReplay: null };
+    this.#batch = { events: [gap, ready], count: 2, isReplay: false, singleReadReplay: null };
   }
 
   /** Fetches the next single reads that the shared state lacks. The unread count matches the events that were delivered so far. */
-  async #fetchReads(follower: Follower): Promise<void> {
-    const state = this.#readReplay?.state ?? follower.readState();
+  async #fetchSingleReads(follower: Follower): Promise<void> {
+    const state = this.#singleReadReplay?.state ?? follower.dueReadState();
     if (!state) return;
     const range = { ...this.#reader, sinceVersion: follower.version, upToVersion: state.version };
-    const after = this.#readReplay?.after ?? 0;
-    const total = this.#readReplay?.remaining ?? (await this.#limitedQuery((database) => countReads(database, range)));
-    const reads = await this.#limitedQuery((database) => listReads(database, { ...range, after }));
+    const after = this.#singleReadReplay?.after ?? 0;
+    const total = this.#singleReadReplay?.remaining ?? (await this.#limitedQuery((database) => countSingleReads(database, range)));
+    const reads = await this.#limitedQuery((database) => listSingleReads(database, { ...range, after }));
     // A read that the watermark has passed meanwhile is no longer stored: a later state covers it.
     const remaining = reads.length < MAX_EVENT_IDS ? 0 : Math.max(total - reads.length, 0);
     const unreadCount = this.#countUnread(follower, state) + remaining;
@@ -320,9 +320,9 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
   }
 
   /** The event of the user's read state; null if the feed has delivered that state, or cannot deliver it yet. */
-  #readState(follower: Follower): FeedEvent | null {
-    const state = follower.readState();
-    if (!state || state.version < follower.version || this.#lacksReads) return null;
+  #takeReadState(follower: Follower): FeedEvent | null {
+    const state = follower.dueReadState();
+    if (!state || state.version < follower.version || this.#lacksSingleReads) return null;
     const isRead = state.version > follower.version;
     if (!isRead && state.prunedThrough <= this.#prunedThrough) return null;
     this.#recordDelivered(follower, state);

@@ -4,16 +4,16 @@ import { coalesceCalls } from '../kernel/coalesce.ts';
 import { getOrInsert } from '../kernel/map.ts';
 import type { Evictable, MemoryBudget } from '../kernel/memorybudget.ts';
 import type { Database } from '../platform/database.ts';
-import { readEntries } from './entries.ts';
+import { loadEntries } from './entries.ts';
 import {
   AFTER_ALL_VERSIONS,
   type LogCheckpoint,
+  loadEnd,
+  loadReadState,
   MAX_SEQUENCE,
   type Position,
   type ReaderKey,
   type ReadState,
-  readEnd,
-  readState,
 } from './log.ts';
 import type { Throttle } from './throttle.ts';
 import { BATCH, type LiveEntry, Window } from './window.ts';
@@ -94,7 +94,7 @@ export class Follower {
   }
 
   /** The user's read state; null while it counts entries that the feed has not delivered yet. */
-  readState(): ReadState | null {
+  dueReadState(): ReadState | null {
     const { state } = this.reader;
     return state && state.last <= this.position ? state : null;
   }
@@ -103,8 +103,8 @@ export class Follower {
    * Whether the feed has to fetch the single reads of that state itself: they are too many for one event, or the feed has
    * missed an earlier state.
    */
-  get lacksReads(): boolean {
-    const state = this.readState();
+  get lacksSingleReads(): boolean {
+    const state = this.dueReadState();
     if (!state || state.version <= this.version) return false;
     return state.notificationIds === null || state.sinceVersion > this.version;
   }
@@ -171,7 +171,7 @@ export class Hub implements Evictable {
 
   /** Reads the end of the log as the hub's position, once; after a failure the next call tries again. */
   open(): Promise<void> {
-    this.#opening ??= readEnd(this.dependencies.database, this.projectId).then(
+    this.#opening ??= loadEnd(this.dependencies.database, this.projectId).then(
       ({ last, id, prunedThrough }) => {
         this.position = last;
         this.#lastId = id;
@@ -350,7 +350,7 @@ export class Hub implements Evictable {
     if (!this.#isCatchingUp) await this.dependencies.throttle.wait(() => this.#announced);
     this.#hasMore = false;
     const range = { after: this.position, afterId: this.#lastId, ...BATCH };
-    const batch = await readEntries(this.dependencies.database, this.projectId, range);
+    const batch = await loadEntries(this.dependencies.database, this.projectId, range);
     if (!batch.isContinued) return this.dependencies.onReplaced();
     this.#isCatchingUp = batch.hasMore;
     const last = batch.entries.at(-1);
@@ -386,13 +386,13 @@ export class Hub implements Evictable {
   }
 
   /** One state for all feeds that are ready; if one of them has missed too many single reads, for those that had the last state. */
-  async #readSharedState({ userId, followers, state }: Reader): Promise<ReadState> {
+  async #loadSharedState({ userId, followers, state }: Reader): Promise<ReadState> {
     const key = { projectId: this.projectId, userId };
     let sinceVersion = AFTER_ALL_VERSIONS;
     for (const { version } of followers) if (version >= 0) sinceVersion = Math.min(sinceVersion, version);
-    const read = await readState(this.dependencies.database, { ...key, sinceVersion });
+    const read = await loadReadState(this.dependencies.database, { ...key, sinceVersion });
     if (read.notificationIds !== null || !state || state.version <= sinceVersion) return read;
-    return readState(this.dependencies.database, { ...key, sinceVersion: state.version });
+    return loadReadState(this.dependencies.database, { ...key, sinceVersion: state.version });
   }
 
   async #refresh(reader: Reader): Promise<void> {
@@ -400,7 +400,7 @@ export class Hub implements Evictable {
     try {
       while (reader.isStale) {
         reader.isStale = false;
-        const state = await this.#readSharedState(reader);
+        const state = await this.#loadSharedState(reader);
         if (reader.state && hasGoneBack(reader.state, state)) {
           // The next poll ends the feeds, once it has compared the log, which then may have gone back too.
           this.lostReaders.add(reader.userId);

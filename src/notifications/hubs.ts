@@ -7,7 +7,7 @@ import { scheduleJob } from '../platform/jobs.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { Wakeup, Wakeups } from '../platform/wakeups.ts';
 import { type Follower, Hub, type Subscriber } from './hub.ts';
-import { findFork, findReplaced, readPositions } from './log.ts';
+import { findFork, findReplaced, loadPositions } from './log.ts';
 import { Throttle } from './throttle.ts';
 
 const POLL_INTERVAL_MS = 750;
@@ -157,7 +157,7 @@ export class Hubs {
     if (hubs.length === 0) return;
     const before = new Map(hubs.map((hub) => [hub, hub.positions()]));
     const projectIds = hubs.map(({ projectId }) => projectId);
-    const positions = await readPositions(
+    const positions = await loadPositions(
       this.dependencies.database,
       projectIds,
       hubs.flatMap((hub) => hub.readers()),

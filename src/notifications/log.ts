@@ -50,7 +50,7 @@ export interface ReadState {
 export const MAX_EVENT_IDS = 1_000;
 
 /** The last sequence of the project's log. */
-export async function readLastSequence(database: Database, projectId: string): Promise<number> {
+export async function loadLastSequence(database: Database, projectId: string): Promise<number> {
   const [row] = await database.query<{ last: number }>`
     SELECT last_sequence AS last FROM notification_logs WHERE project_id = ${projectId}::uuid`;
   return row?.last ?? 0;
@@ -72,7 +72,7 @@ interface LogEnd {
 }
 
 /** Reads the end of a project's log. */
-export async function readEnd(database: Database, projectId: string): Promise<LogEnd> {
+export async function loadEnd(database: Database, projectId: string): Promise<LogEnd> {
   const [row] = await database.query<LogEnd>`
     SELECT log.last_sequence AS last, entry.id, log.pruned_through AS "prunedThrough"
     FROM notification_logs AS log
@@ -103,7 +103,7 @@ export async function findFork(database: Database, projectId: string, checkpoint
     JOIN notifications AS entry
       ON entry.project_id = ${projectId}::uuid AND entry.sequence = checkpoint.sequence AND entry.id = checkpoint.id`;
   if (row && row.kept !== null) return row.kept;
-  const last = await readLastSequence(database, projectId);
+  const last = await loadLastSequence(database, projectId);
   return Math.min(last, Math.max(0, (checkpoints[0]?.sequence ?? last + 1) - 1));
 }
 
@@ -119,7 +119,7 @@ interface StateRequest extends ReaderKey {
 }
 
 /** The user's read state, by one statement, so that its figures are consistent. */
-export async function readState(database: Database, { projectId, userId, sinceVersion, upTo }: StateRequest): Promise<ReadState> {
+export async function loadReadState(database: Database, { projectId, userId, sinceVersion, upTo }: StateRequest): Promise<ReadState> {
   const [state] = await database.query<Omit<ReadState, 'sinceVersion' | 'notificationIds'> & { ids: string[] }>`
     SELECT coalesce(state.version, 0)::bigint AS version, coalesce(state.read_through, 0)::bigint AS "readThrough",
       log.pruned_through AS "prunedThrough", log.last_sequence AS last, coalesce(unread.length, 0)::bigint AS unread,
@@ -150,15 +150,15 @@ export async function readState(database: Database, { projectId, userId, sinceVe
   return { ...figures, sinceVersion, notificationIds: ids.length > MAX_EVENT_IDS ? null : ids };
 }
 
-interface LateReads extends ReaderKey {
+interface LateSingleReads extends ReaderKey {
   readonly position: number;
   readonly sinceVersion: number;
 }
 
 /** The version before the first single read that is of an entry after `position`, or newer than `sinceVersion`; null without such a read. */
-export async function readVersionBefore(
+export async function loadVersionBefore(
   database: Database,
-  { projectId, userId, position, sinceVersion }: LateReads,
+  { projectId, userId, position, sinceVersion }: LateSingleReads,
 ): Promise<number | null> {
   const [row] = await database.query<{ version: number | null }>`
     SELECT (min(version) - 1)::bigint AS version FROM notification_reads
@@ -172,24 +172,27 @@ export async function readVersionBefore(
  * `late.sinceVersion`. An entry that was read after its replay, or before its delivery as a live entry, is delivered as unread:
  * the version is one before such reads, so that the next state delivers them again.
  */
-export async function readDeliveredVersion(
+export async function loadDeliveredVersion(
   database: Database,
   { version, last, readThrough }: ReadState,
-  late: LateReads,
+  late: LateSingleReads,
 ): Promise<number> {
   if (last <= late.position && late.sinceVersion === version) return version;
-  const before = await readVersionBefore(database, late);
+  const before = await loadVersionBefore(database, late);
   return Math.min(before ?? version, readThrough > late.position ? version - 1 : version);
 }
 
 /** The single reads of a user, from the versions after `sinceVersion` up to `upToVersion`. */
-interface ReadRange extends ReaderKey {
+interface SingleReadRange extends ReaderKey {
   readonly sinceVersion: number;
   readonly upToVersion: number;
 }
 
 /** The number of single reads in a range, of entries that the log still has. */
-export async function countReads(database: Database, { projectId, userId, sinceVersion, upToVersion }: ReadRange): Promise<number> {
+export async function countSingleReads(
+  database: Database,
+  { projectId, userId, sinceVersion, upToVersion }: SingleReadRange,
+): Promise<number> {
   const [row] = await database.query<{ count: number }>`
     SELECT count(*)::int AS count FROM notification_reads
     WHERE project_id = ${projectId}::uuid AND user_id = ${userId}::uuid
@@ -199,9 +202,9 @@ export async function countReads(database: Database, { projectId, userId, sinceV
 }
 
 /** The next single reads of entries after a sequence, in the order of the log: at most `MAX_EVENT_IDS`. */
-export function listReads(
+export function listSingleReads(
   database: Database,
-  { projectId, userId, sinceVersion, upToVersion, after }: ReadRange & { readonly after: number },
+  { projectId, userId, sinceVersion, upToVersion, after }: SingleReadRange & { readonly after: number },
 ): Promise<Array<{ id: string; sequence: number }>> {
   return database.query<{ id: string; sequence: number }>`
     SELECT notification.id, notification.sequence FROM notification_reads AS single
@@ -221,13 +224,13 @@ export interface Position {
 }
 
 /** The version of a user's read state. */
-export async function readVersion(database: Database, reader: ReaderKey): Promise<number> {
-  const [state] = await readPositions(database, [], [reader]);
+export async function loadVersion(database: Database, reader: ReaderKey): Promise<number> {
+  const [state] = await loadPositions(database, [], [reader]);
   return state?.position ?? 0;
 }
 
 /** The positions of logs and of read states, in one statement. */
-export function readPositions(database: Database, projectIds: readonly string[], readers: readonly ReaderKey[]): Promise<Position[]> {
+export function loadPositions(database: Database, projectIds: readonly string[], readers: readonly ReaderKey[]): Promise<Position[]> {
   const projects = [...projectIds, ...readers.map(({ projectId }) => projectId)];
   const users = [...projectIds.map(() => null), ...readers.map(({ userId }) => userId)];
   return database.query<Position>`

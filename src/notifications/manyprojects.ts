@@ -26,7 +26,7 @@ export async function listNotificationsByProject(
   part: ProjectsPart,
   read: FieldReader,
 ): Promise<FoundNotification[][]> {
-  const rows = await (part.filter.unread === false ? listRead : listAny)(database, scopes, part);
+  const rows = await (part.filter.unread === false ? selectRead : listAny)(database, scopes, part);
   const scopesById = new Map(scopes.map((scope) => [scope.projectId, scope]));
   return groupRows(projectIdsOf(scopes), await loadListed(database, { rows, scopesById }, read), ({ projectId }) => projectId);
 }
@@ -81,8 +81,8 @@ function listAny(database: Database, scopes: readonly ProjectScope[], part: Proj
     ORDER BY listed.sequence DESC`;
 }
 
-/** The entries of lists of read notifications, as `readRead` in oneproject.ts finds them. */
-function listRead(database: Database, scopes: readonly ProjectScope[], part: ProjectsPart): Promise<ListedRow[]> {
+/** The entries of lists of read notifications, as `selectRead` in oneproject.ts finds them. */
+function selectRead(database: Database, scopes: readonly ProjectScope[], part: ProjectsPart): Promise<ListedRow[]> {
   const { severity, kind } = part.filter;
   const { projectIds, userIds, above, below, limit, offset, query } = readParameters(database, scopes, part);
   return query<ListedRow>`

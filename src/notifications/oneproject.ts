@@ -77,11 +77,11 @@ type Row = Notification & Sized;
  */
 function readListPart(database: Database, part: ListPart): Promise<Row[]> {
   const query = part.isAscending ? database.queryAscending : database.query;
-  if (part.unread === false) return readRead(query, part);
-  return part.kind === null && part.severity === null ? readLog(query, part) : readFiltered(query, part);
+  if (part.unread === false) return selectRead(query, part);
+  return part.kind === null && part.severity === null ? selectLog(query, part) : selectFiltered(query, part);
 }
 
-function readLog(query: Query, part: ListPart): Promise<Row[]> {
+function selectLog(query: Query, part: ListPart): Promise<Row[]> {
   const { projectId, userId, unread, above, below, limit, offset, readsBody, readsData, bytesLeft } = part;
   return query<Row>`
     WITH mark AS (
@@ -117,7 +117,7 @@ function readLog(query: Query, part: ListPart): Promise<Row[]> {
     ORDER BY sequence DESC`;
 }
 
-function readFiltered(query: Query, part: ListPart): Promise<Row[]> {
+function selectFiltered(query: Query, part: ListPart): Promise<Row[]> {
   const { projectId, userId, unread, severity, kind, above, below, limit, offset, readsBody, readsData, bytesLeft } = part;
   return query<Row>`
     WITH mark AS (
@@ -177,7 +177,7 @@ function readFiltered(query: Query, part: ListPart): Promise<Row[]> {
  * filter. What is unread between the single reads is not looked at, however much it is. Those that a filter drops are: they are as many
  * as the user has marked.
  */
-function readRead(query: Query, part: ListPart): Promise<Row[]> {
+function selectRead(query: Query, part: ListPart): Promise<Row[]> {
   const { projectId, userId, severity, kind, above, below, limit, offset, readsBody, readsData, bytesLeft } = part;
   return query<Row>`
     WITH mark AS (

@@ -38,7 +38,7 @@ interface ListClient {
 interface OpenedDatabase {
   readonly database: Database;
   /** Null for the embedded database, which has no connections. */
-  readonly connections: PoolState | null;
+  readonly pool: PoolState | null;
 }
 
 interface DatabaseSettings {
@@ -78,7 +78,7 @@ export async function openDatabase(
   options: DatabaseOptions = {},
 ): Promise<OpenedDatabase> {
   const { onStatement } = options;
-  const { adapter, run, transact, connections } = settings.database
+  const { adapter, run, transact, pool } = settings.database
     ? openPoolDriver(await openPool(settings.database, lifecycle, options))
     : await (await import('./embedded.ts')).openEmbedded(settings.dataDir, lifecycle, options.openEmbedded);
   const client = new PrismaClient({
@@ -111,7 +111,7 @@ export async function openDatabase(
     },
     afterCommit: (callback) => callback(),
   };
-  return { database: Object.assign(client, own), connections };
+  return { database: Object.assign(client, own), pool };
 }
 
 function withinTransaction(query: Query, callbacks: Array<() => void>): SqlClient {
@@ -128,7 +128,7 @@ function openPoolDriver(pool: Pool): Driver {
     adapter: new PrismaPg(pool),
     run: (statement, values) => pool.run(statement, values),
     transact: (work) => runTransaction(pool, work),
-    connections: {
+    pool: {
       get isAway() {
         return pool.breaker.isOpen;
       },

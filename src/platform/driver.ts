@@ -8,7 +8,7 @@ export interface Driver {
   /** Runs `work` in a transaction: commits when it returns, rolls back when it throws. */
   transact<Result>(work: (run: RunStatement) => Promise<Result>): Promise<Result>;
   /** Null for the embedded database, which has no connections. */
-  readonly connections: PoolState | null;
+  readonly pool: PoolState | null;
 }
 
 /** The state of the connections to PostgreSQL, for health checks and metrics. */

@@ -35,7 +35,7 @@ export async function openEmbedded(dataDir: string, lifecycle: Lifecycle, openOt
     run: async ({ text }, values) => (await embedded.query(text, values)).rows,
     transact: (work) =>
       embedded.transaction((transaction) => work(async ({ text }, values) => (await transaction.query(text, values)).rows)),
-    connections: null,
+    pool: null,
   };
 }
 

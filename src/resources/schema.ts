@@ -2,7 +2,6 @@ import type { DefaultConnectionArguments } from '@pothos/plugin-relay';
 import type { ProjectScope } from '../access/scope.ts';
 import type { Instance } from '../generated/prisma/client.ts';
 import type { ResourceKind } from '../generated/prisma/enums.ts';
-import type { LoadByProject, LoadInScope } from '../graph/batchloaders.ts';
 import { builder } from '../graph/builder.ts';
 import { implementConnection } from '../graph/connection.ts';
 import type { Context } from '../graph/context.ts';
@@ -11,6 +10,7 @@ import { resolveList, type Slice } from '../graph/keyset.ts';
 import { type NodeName, NodeRef, registerNode } from '../graph/node.ts';
 import { implementOrder, type Order, type Ordered, orderedKeyset } from '../graph/order.ts';
 import { ownProject, ProjectRef } from '../graph/project.ts';
+import type { LoadByProject, LoadInScope } from '../graph/requestloaders.ts';
 import { createTextLoader } from '../graph/textloader.ts';
 import {
   countInstanceResources,

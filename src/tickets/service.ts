@@ -3,9 +3,9 @@ import { hashSecret, toHex } from '../access/apikey.ts';
 import { type ProjectScope, requireRole } from '../access/scope.ts';
 import { requireSession, type Viewer } from '../access/viewer.ts';
 import type { TicketTarget } from '../generated/prisma/enums.ts';
-import { createBatchLoader } from '../kernel/batchloader.ts';
 import { Fault } from '../kernel/fault.ts';
 import { pickRows } from '../kernel/rows.ts';
+import { createSharedLoader } from '../kernel/sharedloader.ts';
 import { deleteInBatches } from '../platform/cleanup.ts';
 import type { Database, SqlClient } from '../platform/database.ts';
 
@@ -93,7 +93,7 @@ interface TicketRow {
   readonly isActive: boolean;
 }
 
-const findTicket = createBatchLoader(async (database: Database, hashes: ReadonlyArray<Uint8Array>) => {
+const findTicket = createSharedLoader(async (database: Database, hashes: ReadonlyArray<Uint8Array>) => {
   const rows = await database.query<TicketRow>`
     SELECT ticket.ticket_hash AS hash, ticket.user_id AS "userId", least(ticket.expires, ticket.session_expires) <= now() AS "hasExpired",
       ticket.used_at IS NOT NULL AS "isUsed", users.disabled_at IS NULL AS "isActive"

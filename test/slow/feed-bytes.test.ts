@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { toJsonText } from '../../src/kernel/jsontext.ts';
 import { MemoryBudget } from '../../src/kernel/memorybudget.ts';
-import { readEntries } from '../../src/notifications/entries.ts';
-import { readLastSequence } from '../../src/notifications/log.ts';
+import { loadEntries } from '../../src/notifications/entries.ts';
+import { loadLastSequence } from '../../src/notifications/log.ts';
 import { BATCH, Window } from '../../src/notifications/window.ts';
 import { cacheText } from '../../src/transport/delivery/texts.ts';
 import { startApp, type TestApp } from '../support/app.ts';
@@ -20,14 +20,14 @@ afterAll(() => app.close());
 const insert = (count: number, bytes: number) =>
   insertLarge((sql, values = []) => app.app.database.$executeRawUnsafe(sql, ...values), project(), count, bytes);
 const project = () => app.demo.project_id;
-const last = () => readLastSequence(app.app.database, project());
+const last = () => loadLastSequence(app.app.database, project());
 const numbers = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => from + index + 1);
 
 describe('a batch of the log', () => {
   it('ends where its bytes do, has one entry at least, and says whether there is more', async () => {
     const from = await last();
     await insert(6, 20_000);
-    const read = (after: number, limit: number, maxBytes: number) => readEntries(app.app.database, project(), { after, limit, maxBytes });
+    const read = (after: number, limit: number, maxBytes: number) => loadEntries(app.app.database, project(), { after, limit, maxBytes });
     const all = await read(from, 10, 1_000_000);
     expect(all.entries.map(({ sequence }) => sequence)).toEqual(numbers(from, from + 6));
     expect(all.hasMore).toBe(false);
@@ -48,7 +48,7 @@ describe('a batch of the log', () => {
 
 it('keeps a window of the newest entries that is bounded in entries and in bytes', async () => {
   const after = (await last()) - 6;
-  const { entries } = await readEntries(app.app.database, project(), { after, limit: 6, maxBytes: 1_000_000 });
+  const { entries } = await loadEntries(app.app.database, project(), { after, limit: 6, maxBytes: 1_000_000 });
   const [entry] = entries;
   if (!entry) throw new Error('no entry');
   const batchOf = (first: number, count: number, bytes: number) => ({

@@ -18,17 +18,17 @@ import {
   takeSession,
 } from '../../src/consoles/store.ts';
 import { deleteOldStoredResponses } from '../../src/graph/storedresponse.ts';
-import { readEntries } from '../../src/notifications/entries.ts';
+import { loadEntries } from '../../src/notifications/entries.ts';
 import {
-  countReads,
+  countSingleReads,
   findFork,
   findReplaced,
-  listReads,
-  readEnd,
-  readLastSequence,
-  readPositions,
-  readState,
-  readVersionBefore,
+  listSingleReads,
+  loadEnd,
+  loadLastSequence,
+  loadPositions,
+  loadReadState,
+  loadVersionBefore,
 } from '../../src/notifications/log.ts';
 import { pruneNotifications } from '../../src/notifications/retention.ts';
 import type { Database } from '../../src/platform/database.ts';
@@ -41,16 +41,16 @@ export function listBackgroundWork(database: Database, reader: { readonly projec
   const { projectId } = reader;
   const marks = [{ projectId, sequence: 20, id: randomUUID() }];
   return [
-    ['readLastSequence', () => readLastSequence(database, projectId)],
-    ['readEnd', () => readEnd(database, projectId)],
+    ['loadLastSequence', () => loadLastSequence(database, projectId)],
+    ['loadEnd', () => loadEnd(database, projectId)],
     ['findReplaced', () => findReplaced(database, marks)],
     ['findFork', () => findFork(database, projectId, marks)],
-    ['readEntries', () => readEntries(database, projectId, { after: 20, limit: 50, maxBytes: 500_000 })],
-    ['readState', () => readState(database, { ...reader, sinceVersion: 0 })],
-    ['countReads', () => countReads(database, { ...reader, sinceVersion: 0, upToVersion: 9 })],
-    ['readVersionBefore', () => readVersionBefore(database, { ...reader, position: 9, sinceVersion: 9 })],
-    ['listReads', () => listReads(database, { ...reader, sinceVersion: 0, upToVersion: 9, after: 0 })],
-    ['readPositions', () => readPositions(database, [projectId], [reader])],
+    ['loadEntries', () => loadEntries(database, projectId, { after: 20, limit: 50, maxBytes: 500_000 })],
+    ['loadReadState', () => loadReadState(database, { ...reader, sinceVersion: 0 })],
+    ['countSingleReads', () => countSingleReads(database, { ...reader, sinceVersion: 0, upToVersion: 9 })],
+    ['loadVersionBefore', () => loadVersionBefore(database, { ...reader, position: 9, sinceVersion: 9 })],
+    ['listSingleReads', () => listSingleReads(database, { ...reader, sinceVersion: 0, upToVersion: 9, after: 0 })],
+    ['loadPositions', () => loadPositions(database, [projectId], [reader])],
     ['redeemTicket', () => redeemTicket({ database, userDatabases: { of: () => database } }, randomUUID(), async () => {})],
     ['consumeTicket', () => consumeTicket(database, hashSecret(randomUUID()))],
     ['deleteEndedApiKeys', () => deleteEndedApiKeys(database)],

@@ -15,7 +15,7 @@ import { send, sendJson } from './send.ts';
 export interface HealthDependencies {
   readonly lifecycle: Lifecycle;
   readonly database: Database;
-  readonly connections: PoolState | null;
+  readonly pool: PoolState | null;
   readonly redis: Redis | null;
   readonly tokens: Tokens;
   readonly metrics: Metrics;
@@ -32,7 +32,7 @@ const noStore = { 'Cache-Control': 'no-store' };
 
 /** Adds the endpoints for orchestrators and monitors, without a credential, a budget or a log line. */
 export function addHealth(router: Router, dependencies: HealthDependencies): void {
-  const { lifecycle, metrics, connections } = dependencies;
+  const { lifecycle, metrics, pool } = dependencies;
   const checkDatabase = createDatabaseCheck(dependencies);
 
   /** Liveness depends on nothing else: a new process would not bring it back. */
@@ -57,7 +57,7 @@ export function addHealth(router: Router, dependencies: HealthDependencies): voi
   });
 
   /** What is known without a query, so that a scrape does not wait for the database. */
-  const readKnown = (): Record<string, State> => ({ database: connections?.isAway ? 'down' : 'up', ...readOthers(dependencies) });
+  const readKnown = (): Record<string, State> => ({ database: pool?.isAway ? 'down' : 'up', ...readOthers(dependencies) });
   metrics.gauge('portico_ready', 'Whether the process is ready for requests: 1 or 0.', () =>
     isReady(readinessOf(lifecycle, readKnown())) ? 1 : 0,
   );
@@ -100,16 +100,16 @@ function readinessOf({ isClosing, isStarting }: Lifecycle, checks: Readonly<Reco
 }
 
 /** Queries the database; concurrent requests share one query. Of several failures in a row the first one is logged. */
-function createDatabaseCheck({ database, connections, log }: HealthDependencies): () => Promise<State> {
+function createDatabaseCheck({ database, pool, log }: HealthDependencies): () => Promise<State> {
   let state: State = 'up';
   const query = coalesceCalls(async () => {
     try {
       await database.query<{ alive: number }>`SELECT 1 AS alive`;
-      await connections?.checkTables();
-      state = connections?.lacksTables ? 'incomplete' : 'up';
+      await pool?.checkTables();
+      state = pool?.lacksTables ? 'incomplete' : 'up';
     } catch (failure) {
       if (state === 'up') logCause(toFault(failure), { log: log.child({ check: 'ready' }) });
-      state = connections?.lacksTables ? 'incomplete' : 'down';
+      state = pool?.lacksTables ? 'incomplete' : 'down';
     }
   });
   return async () => {

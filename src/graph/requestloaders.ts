@@ -24,7 +24,7 @@ type Loader = DataLoader<string, unknown>;
 const UUID_LENGTH = 36;
 
 /** Batches what a request loads within one tick, and remembers it: by the function that loads it, its arguments, and a key. */
-export class BatchLoaders {
+export class RequestLoaders {
   readonly #database: Database;
   readonly #projects: OpenedProjects;
   #loaders: Map<object, Map<string, Loader>> | null = null;

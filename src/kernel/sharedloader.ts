@@ -18,7 +18,7 @@ const MAX_LOADS = 3;
  * `loadMany` only reads. A late batch is loaded again, on another connection, and the first result counts, so that one silent
  * connection holds nobody up. Without a result in time the call throws `service_unavailable`.
  */
-export function createBatchLoader<Source extends object, Key, Value>(
+export function createSharedLoader<Source extends object, Key, Value>(
   loadMany: (source: Source, keys: readonly Key[]) => Promise<readonly Value[]>,
 ): (source: Source, key: Key) => Promise<Value> {
   const loaders = new WeakMap<Source, DataLoader<Key, Value>>();
