@@ -135,7 +135,7 @@ export function inputSchema(
   const { maxItems, maxLength, minimum, rejectsNull } = (position?.extensions ?? {}) as FieldConstraints;
   const bare = getNullableType(type);
   const schema = {
-    // A number in a query string is unbounded (see `readQuery`).
+    // A number in a query string is unbounded (see `queryVariables`).
     ...(isInBody || bare !== GraphQLInt ? bareInput(schemas, bare) : { type: 'integer' }),
     ...(maxItems !== undefined && { maxItems }),
     ...(maxLength !== undefined && { maxLength }),

@@ -85,8 +85,6 @@ const REPEATING = { rounds: 40, atOnce: 4, patienceMs: 1_500 };
 const OPERATIONS_AT_ONCE = 8;
 /** Of those operations, the ones whose cost is above `COSTLY` (`pipeline/execution.ts`). */
 const COSTLY_OPERATIONS_AT_ONCE = 1;
-/** One connection in this number may be an event stream. */
-const CONNECTIONS_PER_STREAM = 8;
 /** Large responses are read and serialized one at a time, so that memory and the database remain available to the others. */
 const LARGE_RESPONSES_AT_ONCE = 1;
 
@@ -216,7 +214,7 @@ interface Transports {
 function openTransports(dependencies: TransportDependencies, lifecycle: Lifecycle): Transports {
   const { config, pipeline, services, addresses, buffers, metrics, log } = dependencies;
   const socketLimit = new ConcurrencyLimit(config.socketsPerUser);
-  const streams = new EventStreams(socketLimit, Math.ceil(config.maxConnections / CONNECTIONS_PER_STREAM));
+  const streams = new EventStreams(socketLimit, config.maxConnections);
   const graphql = createGraphqlHandler({ ...dependencies, streams });
   const rest = routes.map((route) => bindRoute(schema, route));
   const isAllowedOrigin = createOriginCheck(dependencies);

@@ -38,6 +38,16 @@ describe('the documentation', () => {
     for (const page of pages.slice(1)) expect(readme).toContain(`](${page})`);
   });
 
+  it('names the settings with which `npm start` and the image start the server, which are the same', () => {
+    const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+    const settingsOf = (text: string) => [...new Set(text.match(/--(?!disable-warning)[\w-]+=\d+|MALLOC\w+=\d+/g))].sort();
+    const settings = settingsOf(scripts.start ?? '');
+    expect(settings.length).toBeGreaterThan(1);
+    expect(settingsOf(read('Dockerfile').replaceAll('", "', ' '))).toEqual(expect.arrayContaining(settings));
+    const [, explained = ''] = /three settings for its memory([\s\S]*?)\n\n[^-]/.exec(read('docs/operations.md')) ?? [];
+    expect(settingsOf(explained)).toEqual(settings);
+  });
+
   it('has no paragraph twice', () => {
     const paragraphs = pages.flatMap((path) =>
       read(path)

@@ -52,7 +52,7 @@ export async function readJsonObject(request: IncomingMessage, response: ServerR
   return new Promise((resolve, reject) => {
     void largeBodies.run(owner.turnOwner, async () => {
       try {
-        if (response.destroyed) throw explainFailure(false);
+        if (response.destroyed) throw unreadableBody();
         const bytes = await decode(encoding, body.bytes);
         await bodyTurns.take(owner.turnOwner);
         resolve(parseObject(request, bytes, owner));
@@ -114,10 +114,10 @@ async function decode(encoding: string, bytes: Buffer): Promise<Buffer> {
   const decompress = decoders.get(encoding);
   if (!decompress || bytes.length === 0) return bytes;
   const { buffer, engine } = await decompress(bytes, { maxOutputLength: MAX_BODY_BYTES, info: true }).catch((failure) => {
-    throw explainFailure(failure.code === 'ERR_BUFFER_TOO_LARGE');
+    throw failure.code === 'ERR_BUFFER_TOO_LARGE' ? tooLargeBody() : unreadableBody();
   });
   // The decoders stop at the end of the compressed data, and ignore what is behind it.
-  if (engine.bytesWritten < bytes.length) throw explainFailure(false);
+  if (engine.bytesWritten < bytes.length) throw unreadableBody();
   return buffer;
 }
 
@@ -137,10 +137,10 @@ const FIRST_BYTES = 4 * 1024;
 function readBody(request: IncomingMessage): Promise<Body> {
   return new Promise((resolve, reject) => {
     const declared = Number(request.headers['content-length'] ?? 0);
-    if (declared > MAX_BODY_BYTES) return reject(explainFailure(true));
+    if (declared > MAX_BODY_BYTES) return reject(tooLargeBody());
     if (!declaresBody(request)) return resolve(emptyBody);
     // The client has gone. Its body must not be taken for an empty one, which for some routes means everything (mark all as read).
-    if (request.destroyed) return reject(explainFailure(false));
+    if (request.destroyed) return reject(unreadableBody());
     const queue = isSmallBody(request) ? null : requestQueueOf(request.socket);
     let held = emptyBody.bytes;
     let length = 0;
@@ -151,7 +151,7 @@ function readBody(request: IncomingMessage): Promise<Body> {
     const release = () => hold(emptyBody.bytes);
     const add = (part: Buffer) => {
       const end = length + part.length;
-      if (end > MAX_BODY_BYTES) return fail(true);
+      if (end > MAX_BODY_BYTES) return fail(tooLargeBody());
       if (end > held.length) {
         const grown = Buffer.allocUnsafeSlow(Math.min(declared || MAX_BODY_BYTES, Math.max(end, 2 * held.length, FIRST_BYTES)));
         held.copy(grown, 0, 0, length);
@@ -160,12 +160,12 @@ function readBody(request: IncomingMessage): Promise<Body> {
       part.copy(held, length);
       length = end;
     };
-    const fail = (isTooLarge: boolean) => {
+    const fail = (fault: Fault) => {
       request.off('data', add).resume();
       release();
-      reject(explainFailure(isTooLarge));
+      reject(fault);
     };
-    const failUnread = () => fail(false);
+    const failUnread = () => fail(unreadableBody());
     request.on('data', add).once('error', failUnread).once('close', failUnread);
     request.once('end', () => {
       request.off('data', add).off('error', failUnread).off('close', failUnread);
@@ -174,9 +174,8 @@ function readBody(request: IncomingMessage): Promise<Body> {
   });
 }
 
-function explainFailure(isTooLarge: boolean): Fault {
-  return Fault.invalidRequest(isTooLarge ? `The body must not be larger than ${MAX_BODY_BYTES} bytes.` : 'The body could not be read.');
-}
+const tooLargeBody = () => Fault.invalidRequest(`The body must not be larger than ${MAX_BODY_BYTES} bytes.`);
+const unreadableBody = () => Fault.invalidRequest('The body could not be read.');
 
 /** Throws `invalid_request` for another media type than JSON in UTF-8. */
 function checkMediaType(header: string | undefined): void {

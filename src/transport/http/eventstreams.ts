@@ -12,12 +12,15 @@ export async function whenTaken({ socket }: ServerResponse): Promise<void> {
   await new Promise<void>((resolve) => socket.write(emptyBuffer, () => resolve()));
 }
 
-/** A user may have this part of all event streams: one in four. */
+/** One connection in this number may be an event stream: each takes several times the memory of a WebSocket. */
+const CONNECTIONS_PER_STREAM = 8;
+/** A user may have one in this number of all event streams. */
 const STREAMS_PER_SHARE = 4;
 
 /** The responses that stream events. */
 export class EventStreams {
   readonly #responses = new Set<ServerResponse>();
+  readonly #max: number;
   /** The open streams of each user, without their WebSockets. */
   readonly #ofUsers: ConcurrencyLimit;
   #isClosed = false;
@@ -25,10 +28,11 @@ export class EventStreams {
   constructor(
     /** The open streams and WebSockets of each user. */
     private readonly socketLimit: ConcurrencyLimit,
-    /** How many there may be: each takes several times the memory of a WebSocket. */
-    private readonly max: number,
+    /** The TCP connections that may be open at once, of all clients. */
+    maxConnections: number,
   ) {
-    this.#ofUsers = new ConcurrencyLimit(Math.ceil(max / STREAMS_PER_SHARE));
+    this.#max = Math.ceil(maxConnections / CONNECTIONS_PER_STREAM);
+    this.#ofUsers = new ConcurrencyLimit(Math.ceil(this.#max / STREAMS_PER_SHARE));
   }
 
   /** Whether the streams have ended, so that none may begin. */
@@ -45,7 +49,7 @@ export class EventStreams {
     if (response.closed) return;
     if (this.#ofUsers.isFull(userId)) throw tooManyStreams(this.#ofUsers);
     if (this.socketLimit.isFull(userId)) throw tooManySockets(this.socketLimit);
-    if (this.#responses.size >= this.max) throw Fault.tryLater('there are too many event streams');
+    if (this.#responses.size >= this.#max) throw Fault.tryLater('there are too many event streams');
     this.#ofUsers.add(userId);
     this.socketLimit.add(userId);
     this.#responses.add(response);
