@@ -15,6 +15,8 @@ const MEBIBYTE = 2 ** 20;
 const url = (protocol: RegExp, schemes: string) =>
   z.url({ protocol, error: `Must be a URL that begins with ${schemes}` }).refine(isDecodable, 'A % must be written as %25');
 const httpUrl = url(/^https?$/, 'https: or http:');
+/** A URL whose text is printed or logged, so that no secret may be in it. */
+const publicHttpUrl = httpUrl.refine((text) => !URL.canParse(text) || isWithoutUser(new URL(text)), 'Must have no user and no password');
 /** An origin, also as it is copied from an address bar: with a slash at its end, which has no meaning. */
 const origin = z
   .string()
@@ -43,12 +45,16 @@ const days = digits(DECIMAL, (value) => value > 0 && value <= MAX_DAYS, `a numbe
 export const environment = z.object({
   PORT: whole(0, 65535).default(4000),
   HOST: z.string().min(1).default('0.0.0.0'),
-  PUBLIC_URL: httpUrl.refine((text) => !/[?#]/.test(text), 'Must have no query and no fragment').optional(),
+  PUBLIC_URL: publicHttpUrl.refine((text) => !/[?#]/.test(text), 'Must have no query and no fragment').optional(),
   DATA_DIR: z.string().min(1).default('.portico'),
   DATABASE_URL: url(/^postgres(ql)?$/, 'postgresql: and has one host').optional(),
   DATABASE_POOL: positive(1000).default(10),
   REDIS_URL: url(/^rediss?$/, 'redis: or rediss:')
     .refine(isRedisPath, 'The path must be the number of a database, or empty')
+    // The driver would take parameters for options, such as `tls`, that override ours.
+    .refine((text) => !/[?#]/.test(text), 'Must have no query and no fragment')
+    // The driver knows the scheme in lower case alone.
+    .transform((text) => new URL(text).href)
     .optional(),
   REDIS_PREFIX: z
     .string()
@@ -57,7 +63,7 @@ export const environment = z.object({
   PLAINTEXT_HOSTS: list
     .pipe(z.array(z.string().refine(isPlainHost, 'Must be names or addresses, without a scheme, a port and brackets')))
     .default([]),
-  JWT_JWKS_URL: httpUrl.optional(),
+  JWT_JWKS_URL: publicHttpUrl.optional(),
   JWT_ISSUER: z.string().min(1).optional(),
   JWT_AUDIENCE: z.string().min(1).optional(),
   OIDC_CLIENT_ID: z.string().min(1).optional(),
@@ -156,7 +162,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
   const malformed = new Set(issues.map(({ name }) => name));
   const problems = [
     ...issues.map(({ name, message }) => `${name}: ${message}`),
-    ...findContradictions(given),
+    ...findContradictions(given, malformed),
     ...findPlaintextSecrets(Object.fromEntries(Object.entries(given).filter(([name]) => !malformed.has(name)))),
   ];
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems.join('\n'));
@@ -165,14 +171,13 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
 
 type Given = Readonly<Record<string, string | undefined>>;
 
-function findContradictions(given: Given): string[] {
+function findContradictions(given: Given, malformed: ReadonlySet<string>): string[] {
   const { JWT_JWKS_URL: jwksUrl, JWT_ISSUER: issuer, JWT_AUDIENCE: audience, OIDC_CLIENT_ID: clientId } = given;
   const hasProvider = jwksUrl && issuer && audience;
   const problems: string[] = [];
-  if (given.DATABASE_URL && namesSeveralHosts(given.DATABASE_URL))
-    problems.push('DATABASE_URL: Must have one host, which leads to the primary');
-  else if (given.DATABASE_URL && URL.canParse(given.DATABASE_URL))
-    problems.push(...findAddressProblems(new URL(given.DATABASE_URL)).map((problem) => `DATABASE_URL: ${problem}`));
+  const address = malformed.has('DATABASE_URL') ? undefined : given.DATABASE_URL;
+  if (address && namesSeveralHosts(address)) problems.push('DATABASE_URL: Must have one host, which leads to the primary');
+  else if (address) problems.push(...findAddressProblems(new URL(address)).map((problem) => `DATABASE_URL: ${problem}`));
   if (!hasProvider && (jwksUrl || issuer || audience)) problems.push('JWT_JWKS_URL, JWT_ISSUER, JWT_AUDIENCE: set all three, or none');
   if (clientId && !hasProvider) problems.push('OIDC_CLIENT_ID: needs JWT_JWKS_URL, JWT_ISSUER, JWT_AUDIENCE');
   if (clientId && issuer && !URL.canParse(issuer)) problems.push('OIDC_CLIENT_ID: needs a JWT_ISSUER that is a URL');
@@ -227,6 +232,10 @@ function hostOf(url: URL): string {
 function isLoopback(url: URL): boolean {
   const host = hostOf(url);
   return host === '' || host === 'localhost' || host === '::1' || host.startsWith('/') || /^127(\.\d{1,3}){3}$/.test(host);
+}
+
+function isWithoutUser({ username, password }: URL): boolean {
+  return username === '' && password === '';
 }
 
 function isDecodable(text: string): boolean {

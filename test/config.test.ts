@@ -145,7 +145,11 @@ describe('what is wrong', () => {
     ['TRUST_PROXY', '1'],
     ['PUBLIC_URL', 'https://api.example/?a=b'],
     ['PUBLIC_URL', 'https://api.example/#a'],
+    ['PUBLIC_URL', 'https://u:secret@api.example'],
     ['REDIS_URL', 'redis://127.0.0.1/abc'],
+    ['REDIS_URL', 'rediss://:pw@redis.example?tls='],
+    ['REDIS_URL', 'rediss://:pw@redis.example?path=/x'],
+    ['DATABASE_URL', 'postgresql://u:p@a%zz/b'],
     ['REDIS_URL', 'redis://:p%ZZ@127.0.0.1'],
     ['DATABASE_URL', 'postgresql://a:p%ZZ@127.0.0.1/b'],
     ['DATABASE_URL', 'postgresql://a:b@db1,db2/c?sslmode=verify-full'],
@@ -297,6 +301,20 @@ describe('DATABASE_URL', () => {
   });
 });
 
+test('an address leads where it says, whatever the environment has for other programs', () => {
+  vi.stubEnv('PGHOST', 'elsewhere.example');
+  vi.stubEnv('PGPORT', '7777');
+  const open = (url: string) => new pg.Client(withSession(readConfig({ DATABASE_URL: url }).database?.url ?? '', ''));
+  for (const url of ['postgresql:///p?user=u', 'postgresql://u@localhost/p', 'postgresql://u@/p'])
+    expect(open(url)).toMatchObject({ host: 'localhost', port: 5432 });
+  expect(open('postgresql://u@/p?host=/folder')).toMatchObject({ host: '/folder', port: 5432 });
+  vi.unstubAllEnvs();
+});
+
+test('a scheme in capitals is TLS too: the driver knows it in lower case alone', () => {
+  expect(readConfig({ REDIS_URL: 'REDISS://:pw@redis.example' }).redis?.url).toBe('rediss://:pw@redis.example');
+});
+
 test('the table of the README lists every setting, and its default', () => {
   const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
   const defaults: Record<string, unknown> = environment.parse({});
@@ -332,6 +350,11 @@ describe('what is unsafe is refused', () => {
     ['TRUST_PROXY', '::/0', ['Not an address, a subnet, loopback, linklocal or uniquelocal']],
   ])('%s=%s', (name, value, problems) => {
     expect(problemsOf({ [name]: value })).toEqual(problems.map((problem) => `${name}: ${problem}`));
+  });
+
+  test('a password in the address of the key set, which the log names in an outage', () => {
+    const problems = problemsOf({ ...provider, JWT_JWKS_URL: 'https://gateway:hunter2@login.example/jwks' });
+    expect(problems).toEqual(['JWT_JWKS_URL: Must have no user and no password']);
   });
 
   test('plain http to the key set', () => {

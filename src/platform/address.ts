@@ -51,11 +51,11 @@ const others = `
   .split(/\s+/);
 
 /**
- * Adds the host `localhost` to an address that has a user but no host: libpq allows that beside the parameter `host`, the standard of
- * URLs does not.
+ * Adds the host `localhost` to an address that has none, as libpq allows. The standard of URLs does not where there is a user, and the
+ * driver would take the host from the environment (`PGHOST`).
  */
 export function completeAddress(text: string): string {
-  return text.replace(/^(postgres(?:ql)?:\/\/[^/?#]*@)(?=[/?]|$)/, '$1localhost');
+  return text.replace(/^(postgres(?:ql)?:\/\/(?:[^/?#]*@)?)(?=[/?]|$)/i, '$1localhost');
 }
 
 /** What DATABASE_URL says without effect, or with another one. No problem repeats what may be a part of a password. */
@@ -90,6 +90,11 @@ export function describeServer(address: URL): string {
 export function writeSslMode({ searchParams }: URL): void {
   const isStrict = searchParams.get('uselibpqcompat') !== 'true';
   if (isStrict && /^(prefer|require|verify-ca)$/.test(searchParams.get('sslmode') ?? '')) searchParams.set('sslmode', 'verify-full');
+}
+
+/** Writes the port, which the driver would otherwise take from the environment (`PGPORT`). */
+export function writePort(address: URL): void {
+  if (address.port === '' && !address.searchParams.has('port')) address.port = '5432';
 }
 
 /** Writes the name of the database as the driver reads it, which decodes `%20`, but not `%2F` and others that have a meaning in URLs. */

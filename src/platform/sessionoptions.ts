@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { writeDatabaseName, writeSslMode } from './address.ts';
+import { writeDatabaseName, writePort, writeSslMode } from './address.ts';
 
 /**
  * The settings of every session, which a database or a role may have other defaults for; the backslash keeps a space. By the
@@ -21,5 +21,6 @@ export function withSession(url: string, session: string): Pick<pg.ClientConfig,
   address.searchParams.delete('options');
   writeDatabaseName(address);
   writeSslMode(address);
+  writePort(address);
   return { connectionString: address.href, options: options === null ? session : `${options} ${session}` };
 }
