@@ -423,7 +423,8 @@ export class Hub implements Evictable {
 
 /** Whether a read state is no later form of another: the database lacks changes that were read, and may have others in their place. */
 function hasGoneBack(before: ReadState, after: ReadState): boolean {
-  if (after.version !== before.version) return after.version < before.version;
+  if (after.version < before.version || after.readThrough < before.readThrough) return true;
+  if (after.version > before.version) return false;
   if (after.readThrough !== before.readThrough) return true;
   return after.last === before.last && after.prunedThrough === before.prunedThrough && after.unread !== before.unread;
 }

@@ -11,6 +11,8 @@ import { findFork, findReplaced, loadPositions } from './log.ts';
 import { Throttle } from './throttle.ts';
 
 const POLL_INTERVAL_MS = 750;
+/** How many polls there are for each comparison of the newest entries with the logs. */
+const VERIFIED_EVERY = 10;
 /** Lagging feeds read the log themselves: if all did at once, they would take every connection to the database. */
 const LOG_QUERIES_AT_ONCE = 4;
 /** After retention, the read states of all readers of a project are read again. */
@@ -42,6 +44,7 @@ export class Hubs {
    * sequence does not show a log that went back and grew again.
    */
   #mustVerify = false;
+  #pollsUntilVerified = VERIFIED_EVERY;
   /** Limits the queries of the log that serve a single feed, by user. */
   readonly logQueries = new FairLimit(LOG_QUERIES_AT_ONCE);
   /** The budget of the batches that lagging feeds have fetched. */
@@ -129,13 +132,14 @@ export class Hubs {
   }
 
   /**
-   * Polls, and after a failed poll compares the last entry of each hub with the log: after an outage the database may be a former
-   * standby, or a restored one, which may lack entries.
+   * Polls, and from time to time compares the last entry of each hub with the log, after a failed poll at once: the database may be a
+   * former standby, or a restored one, which may lack entries. No poll fails where it took over between two of them.
    */
   async #pollAndVerify(): Promise<void> {
     try {
       await this.#poll();
-      if (this.#mustVerify) await this.#verify();
+      this.#pollsUntilVerified -= 1;
+      if (this.#mustVerify || this.#pollsUntilVerified <= 0) await this.#verify();
     } catch (failure) {
       this.#mustVerify = true;
       throw failure;
@@ -144,6 +148,7 @@ export class Hubs {
 
   async #verify(): Promise<void> {
     this.#mustVerify = false;
+    this.#pollsUntilVerified = VERIFIED_EVERY;
     const entries = [...this.#hubs.values()].map((hub) => hub.lastEntry()).filter((entry) => entry !== null);
     for (const projectId of await findReplaced(this.dependencies.database, entries)) {
       const hub = this.#hubs.get(projectId);

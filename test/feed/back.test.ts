@@ -162,6 +162,17 @@ it('a log that has grown to the same length while the database was away is found
   await again.return();
 });
 
+it('a log that has the same length again is found to be another one, although no poll failed', async () => {
+  const { feed, last } = await openAtEnd();
+  await publish(scope.database.query, 3);
+  await expectEntries(feed, last + 1, last + 3);
+  const back = expectBack(feed, last + 1, last + 3);
+  const failures = countJobFailures()['poll the logs'] ?? 0;
+  await takeBack(last + 1, 2);
+  await back;
+  expect(countJobFailures()['poll the logs'] ?? 0).toBe(failures);
+});
+
 it('a log that went back, whose window others have displaced: its newest entry is known', async () => {
   const { feed, last } = await openAtEnd();
   await publish(scope.database.query, 50);
@@ -232,9 +243,10 @@ async function openOther(): Promise<Feed> {
 }
 
 it.each([
-  ['as many marks as before', 1],
-  ['fewer marks', 2],
-])('a read state that went back ends the feeds of its user alone, also where it has %s again', async (_label, lost) => {
+  ['as many marks as before', 1, 2],
+  ['fewer marks', 2, 2],
+  ['more marks, of older notifications', -1, 6],
+])('a read state that went back ends the feeds of its user alone, also where it has %s again', async (_label, lost, unread) => {
   const { projectId, viewer } = scope;
   // A poll may see the state only after it has grown.
   const slow = new Hubs({ database: scope.database, wakeups: openLocalWakeups(), log: createLogger('silent'), pollIntervalMs: 400 });
@@ -255,7 +267,7 @@ it.each([
   await scope.database.query`
     UPDATE notification_states SET version = version - ${lost}, read_through = read_through - 3
     WHERE project_id = ${projectId}::uuid AND user_id = ${viewer.userId}::uuid`;
-  await mark(last - 2);
+  await mark(last - unread);
   expect(await next).toMatchObject({ code: 'service_unavailable' });
   await publish(scope.database.query, 1);
   slow.wake({ projectId });
