@@ -57,7 +57,8 @@ export function describeApi(schema: GraphQLSchema, routes: readonly BoundRoute[]
       contact: { name: 'Portico' },
       license: { name: 'Proprietary', identifier: 'LicenseRef-Proprietary' },
     },
-    servers: [{ url: '/', description: 'The host that serves this document.' }],
+    // A URL that is relative to the document's own is right also where a proxy strips a path (`PUBLIC_URL`).
+    servers: [{ url: '..', description: 'The service that serves this document.' }],
     security: [{ bearer: [] }],
     tags: Object.entries(areas).flatMap(([name, description]) => (tags.has(name as keyof typeof areas) ? [{ name, description }] : [])),
     paths,
@@ -71,11 +72,12 @@ export function describeApi(schema: GraphQLSchema, routes: readonly BoundRoute[]
   };
 }
 
+/** Its links are relative to `/docs`, which shows it. */
 const introduction = `Resources are scoped by organization and project. Every request carries \`Authorization: Bearer <token>\`, with a session
 token or an API key. The demo's are in the file \`demo.json\` of the data folder: press **Authorize** and paste one.
 
-The live feed of notifications is described in [\`/v1/asyncapi.json\`](/v1/asyncapi.json); the same data is served by GraphQL
-at [\`/graphql\`](/graphql).`;
+The live feed of notifications is described in [\`/v1/asyncapi.json\`](v1/asyncapi.json); the same data is served by GraphQL
+at [\`/graphql\`](graphql).`;
 
 /** §1. */
 const areas = {

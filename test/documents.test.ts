@@ -52,6 +52,15 @@ describe('the documents', () => {
     });
   }
 
+  it('name this service as the server, also where a proxy strips a path before it', () => {
+    const { servers, info } = JSON.parse(read('openapi.json'));
+    for (const base of ['https://api.example/', 'https://api.example/portico/']) {
+      expect(servers.map(({ url }: { url: string }) => new URL(url, `${base}v1/openapi.json`).href)).toEqual([base]);
+      const links = [...info.description.matchAll(/\]\((.*?)\)/g)].map(([, link]) => new URL(link, `${base}docs`).href);
+      expect(links).toEqual([`${base}v1/asyncapi.json`, `${base}graphql`]);
+    }
+  });
+
   it('have the operations of the contract, by their names', async () => {
     const { paths } = JSON.parse(read('openapi.json'));
     const described = Object.entries<Record<string, { operationId: string }>>(paths).flatMap(([path, item]) =>

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { SocketConnection } from '../src/transport/sockets/connection.ts';
@@ -207,6 +208,31 @@ it.each([
   }
 });
 
+it('an offer of a WebSocket with a number sign in its target is refused as any request with it', async () => {
+  for (const path of ['/graphql#', '/v1\\x#', `${app.projectPath}/notifications/ws#?ticket=x`])
+    expect((await exchange(get(path, ...socketOffer)))[0]?.status, path).toBe(400);
+});
+
+it('an offer of a WebSocket by another method than GET is answered as the request would be', async () => {
+  const send = async (method: string, path: string) => {
+    const [response] = await exchange(lines(`${method} ${app.projectPath}${path} HTTP/1.1`, 'Host: x', bearer, ...socketOffer));
+    return [response?.status, response?.body];
+  };
+  for (const path of ['/notifications/ws', '/compute/overview']) expect(await send('OPTIONS', path)).toEqual([204, '']);
+  expect((await send('POST', '/notifications/ws'))[0]).toBe(404);
+  const [status, body = ''] = await send('POST', '/notifications/read');
+  expect([status, JSON.parse(String(body))]).toEqual([200, { marked: 50, unread_count: 0 }]);
+});
+
+it('an offer of a WebSocket by HTTP/1.0 is ignored', async () => {
+  const send = async (path: string) => {
+    const [response] = await exchange(lines(`GET ${path} HTTP/1.0`, 'Host: x', bearer, ...socketOffer));
+    return [response?.status, response?.body];
+  };
+  expect(await send('/graphql?query={__typename}')).toEqual([200, '{"data":{"__typename":"Query"}}']);
+  expect((await send(`${app.projectPath}/notifications/ws`))[0]).toBe(404);
+});
+
 it.each([
   ['whole', 'Content-Length: 2', '{}'],
   ['in chunks', 'Transfer-Encoding: chunked', '2\r\n{}\r\n0\r\n\r\n'],
@@ -260,13 +286,14 @@ it.each<[label: string, name: string, value?: string]>([
     return values.find(({ labels }) => labels.code === 'invalid_request')?.value ?? 0;
   };
   const headers = socketOffer.filter((line) => !line.startsWith(name)).concat(value === undefined ? [] : `${name}: ${value}`);
-  const ticket = async () => (await takeTicket(app)).ticket;
+  const { ticket } = await takeTicket(app);
   const feed = `${app.projectPath}/notifications/ws`;
   const attempts: Array<[path: string, policy: string, ...headers: string[]]> = [
     [feed, 'user', bearer],
     ['/graphql', 'user', bearer],
     ['/graphql', 'anonymous'],
-    [`${feed}?ticket=${await ticket()}`, 'user'],
+    [`/v1/organizations/${randomUUID()}/projects/${randomUUID()}/notifications/ws`, 'user', bearer],
+    [`${feed}?ticket=${ticket}`, 'anonymous'],
     [`${feed}?ticket=unknown`, 'anonymous'],
   ];
   for (const [index, [path, policy, ...credentials]] of attempts.entries()) {
@@ -282,6 +309,10 @@ it.each<[label: string, name: string, value?: string]>([
     const logged = app.logLines.map((line) => JSON.parse(line)).filter(({ request_id }) => request_id === id);
     expect(logged, path).toContainEqual(expect.objectContaining({ msg: 'upgrade refused', code: 'invalid_request' }));
   }
+  // The ticket has not been used up.
+  const opened = openSocket(app, `${feed}?ticket=${ticket}`);
+  await opened.until(({ type }) => type === 'ready');
+  opened.socket.terminate();
 });
 
 it('a subprotocol is not repeated at any length', async () => {
@@ -315,14 +346,17 @@ it('an accepted upgrade has the headers of every response, and says what remains
   }
 });
 
-it('a HEAD that offers a WebSocket is refused without a body', async () => {
+it('a HEAD that offers a WebSocket is answered without a body', async () => {
   const wire = await openWire(app.baseUrl);
   let received = '';
   wire.socket.on('data', (bytes) => {
     received += bytes;
   });
   wire.write(lines('HEAD /v1/nowhere HTTP/1.1', 'Host: x', bearer, ...socketOffer));
+  // The connection is open: the next request ends it.
+  wire.write(lines('HEAD /v1/nowhere HTTP/1.1', 'Host: x', bearer, 'Connection: close'));
   await wire.closed();
-  expect(received).toMatch(/^HTTP\/1.1 404 [\s\S]*\r\n\r\n$/);
+  expect(received).toMatch(/^HTTP\/1.1 404 [\s\S]*\r\n\r\nHTTP\/1.1 404 [\s\S]*\r\n\r\n$/);
+  expect(received).not.toContain('{');
   expect(received).toMatch(/\r\nContent-Length: \d+\r\n/);
 });

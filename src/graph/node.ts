@@ -185,7 +185,10 @@ builder.queryFields((t) => ({
     nullable: true,
     description: 'The object with this id; null if there is none that the viewer may see.',
     args: { id: t.arg.id({ required: true, description: 'The id, as returned by any API.' }) },
-    resolve: (_root, { id }, context, info) => loadNode(context, id, info),
+    resolve: (_root, { id }, context, info) => {
+      context.requireViewer();
+      return loadNode(context, id, info);
+    },
   }),
   nodes: t.field({
     type: [NodeRef],

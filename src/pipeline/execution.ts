@@ -2,11 +2,11 @@ import { performance } from 'node:perf_hooks';
 import { type ExecutionResult, execute, GraphQLError, subscribe } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import { recordDuration } from '../kernel/duration.ts';
-import { Fault, statusByCode } from '../kernel/fault.ts';
+import { statusByCode } from '../kernel/fault.ts';
 import { Pauses } from '../kernel/pauses.ts';
 import { toFault } from '../platform/errors.ts';
 import { findCost } from './check.ts';
-import { graphqlExtensions, toGraphqlError } from './mask.ts';
+import { graphqlExtensions, rejectSubscription } from './mask.ts';
 import type { OperationArgs, OperationContext } from './operation.ts';
 
 /**
@@ -23,7 +23,7 @@ export function executeWithGraphqlJs(): Plugin<OperationContext> {
     onSubscribe({ args, setSubscribeFn, setResultAndStopExecution }) {
       const { responseForm, subscribe: deliver } = args.contextValue;
       // A stream that cannot be sent would stay open behind an empty response.
-      if (responseForm === 'single') setResultAndStopExecution({ errors: [toGraphqlError(Fault.invalidRequest(noStream))] });
+      if (responseForm === 'single') setResultAndStopExecution({ errors: [rejectSubscription()] });
       setSubscribeFn(deliver ?? subscribe);
     },
   };
@@ -68,5 +68,3 @@ function rejectRequest(failure: unknown, { exchange }: OperationContext): never 
   const http = { status: statusByCode[fault.code], headers: { 'WWW-Authenticate': 'Bearer' } };
   throw new GraphQLError(fault.message, { extensions: { ...graphqlExtensions(fault), http } });
 }
-
-const noStream = 'A subscription needs a client that takes text/event-stream, or a WebSocket.';

@@ -4,32 +4,35 @@ import { Fault } from '../kernel/fault.ts';
 import { toJsonText } from '../kernel/jsontext.ts';
 import { getOrInsert } from '../kernel/map.ts';
 import { toFault } from '../platform/errors.ts';
-import { formatError, maskResult, rejectStream } from './mask.ts';
+import { formatError, maskResult, rejectStream, rejectSubscription } from './mask.ts';
 import type { HttpServerContext, OperationContext } from './operation.ts';
 
 /** Masks and formats the results of Yoga's own HTTP handler: each result of a stream, or a single one in the chosen media type. */
 export function formatResults(): Plugin<OperationContext, HttpServerContext> {
   return {
-    onResultProcess({ result, setResult, setResultProcessor, serverContext }) {
+    onResultProcess({ result, setResult, resultProcessor, setResultProcessor, serverContext }) {
       const { openContext, mediaType, streams, exchange, beginStream } = serverContext;
       const mask = (one: ExecutionResult) => withText(maskResult(one, () => openContext().openLogger(), exchange));
-      const reject = (fault: Fault) => {
+      const reject = (error: GraphQLError) => {
         if (isAsyncIterable(result)) void result[Symbol.asyncIterator]().return?.();
-        // Clients try again after its status; the event `complete` of a stream would say that nothing follows.
-        setResult(mask({ errors: [rejectStream(fault)] }));
+        setResult(mask({ errors: [error] }));
         setResultProcessor(processRegularResult, mediaType ?? 'application/json');
       };
-      if (streams.isClosed && (isAsyncIterable(result) || !mediaType)) return reject(Fault.tryLater('the streams are closed'));
+      // Clients try again after the status of `rejectStream`; the event `complete` of a stream would say that nothing follows.
+      if (streams.isClosed && (isAsyncIterable(result) || !mediaType))
+        return reject(rejectStream(Fault.tryLater('the streams are closed')));
       if (isAsyncIterable(result)) {
+        // Yoga reads the header `Accept` in a way of its own: what it cannot send would stay open behind an empty response.
+        if (!resultProcessor) return reject(rejectSubscription());
         try {
           beginStream();
         } catch (failure) {
-          return reject(toFault(failure));
+          return reject(rejectStream(toFault(failure)));
         }
         return setResult(mapAsyncIterator(result, mask));
       }
       if (!Array.isArray(result)) setResult(mask(result as ExecutionResult));
-      if (mediaType) setResultProcessor(processRegularResult, mediaType);
+      if (mediaType || !resultProcessor) setResultProcessor(processRegularResult, mediaType ?? 'application/json');
     },
     onResponse({ response: { headers }, serverContext }) {
       // nginx would collect events until its buffer is full: by HTTP/1.1 over TLS a client would not even get the headers.

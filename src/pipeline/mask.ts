@@ -77,9 +77,17 @@ export function rejectDocument({ message }: GraphQLError): Fault {
   return Fault.invalidRequest(cutText(message, MAX_MESSAGE_LENGTH));
 }
 
-/** A result as a client sees it. */
+/** A result as a client sees it. In the newer media type one without `data` is no success: its errors have a status. */
 export function maskResult<Result extends ExecutionResult>(result: Result, log: () => Logger, recorder?: ErrorRecorder): Result {
-  return result.errors ? { ...result, errors: result.errors.map((error) => maskError(error, log(), recorder)) } : result;
+  if (!result.errors) return result;
+  const errors = result.errors.map((error) => maskError(error, log(), recorder));
+  if (result.data === undefined) for (const { extensions } of errors) extensions.http ??= rejectionStatus(extensions.code);
+  return { ...result, errors };
+}
+
+/** The status of an operation that was not executed: whose mistake that is. */
+function rejectionStatus(code: unknown): GraphQLError['extensions']['http'] {
+  return { status: statusByCode[code === 'internal_error' ? code : 'invalid_request'], spec: true };
 }
 
 /** The result of an operation that could not begin. */
@@ -99,6 +107,11 @@ export function toGraphqlError(fault: Fault, nodes?: readonly ASTNode[]): GraphQ
     nodes,
     extensions: { ...graphqlExtensions(fault), http: { status: statusByCode[fault.code], spec: true } },
   });
+}
+
+/** The error of a subscription whose client accepts no stream. */
+export function rejectSubscription(): GraphQLError {
+  return toGraphqlError(Fault.invalidRequest('A subscription needs a client that takes text/event-stream, or a WebSocket.'));
 }
 
 /** The error of a stream that may not begin, with the fault's HTTP status in either media type. */

@@ -94,3 +94,43 @@ it('a user may have a quarter of all streams, and what is no subscription is non
   await expect.poll(() => openStream(small, query).then(({ text, close }) => [text.includes('FeedReady'), close()][0])).toBe(true);
   await small.close();
 });
+
+it('a subscription is not opened for a client that cannot take it, however its `Accept` says so', async () => {
+  const small = await startApp({ SUBSCRIPTIONS_PER_USER: '1' });
+  const { o, p } = projectOf(small);
+  const query = `subscription { notificationFeed(organizationId: "${o}", projectId: "${p}") { __typename } }`;
+  const send = {
+    POST: (accept: string, text: string) => small.ask('POST', '/graphql', { headers: { accept }, body: { query: text } }),
+    GET: (accept: string, text: string) => small.ask('GET', `/graphql?query=${encodeURIComponent(text)}`, { headers: { accept } }),
+  };
+  const noStream = 'A subscription needs a client that takes text/event-stream, or a WebSocket.';
+  for (const accept of [
+    `application/json, ${'x'.repeat(1_000)}/y`,
+    `text/event-stream, ${'x'.repeat(1_000)}/y`,
+    // Yoga finds no stream in these.
+    '*/*;charset=*',
+    'text/event-stream;charset=*',
+    'TEXT/*;charset=*',
+    // Yoga finds one in these.
+    'text/event-stream;q=0',
+    '*/*, Text/Event-Stream ; q=0.0',
+    'text/event- stream',
+    'text/event-stream;version=1',
+  ]) {
+    for (const [method, ask] of Object.entries(send)) {
+      const { status, headers, json } = await ask(accept, query);
+      const media = headers['content-type'];
+      expect({ status, media, json }, `${method} ${accept.slice(0, 50)}`).toEqual({
+        status: 200,
+        media: 'application/json; charset=utf-8',
+        json: { errors: [{ message: noStream, extensions: { code: 'invalid_request' } }] },
+      });
+      expect((await ask(accept, '{ __typename }')).json, method).toEqual({ data: { __typename: 'Query' } });
+    }
+  }
+  await expect.poll(() => small.app.count().leases).toBe(0);
+  const stream = await openStream(small, query);
+  expect(stream.text).toContain('FeedReady');
+  stream.close();
+  await small.close();
+});

@@ -113,11 +113,13 @@ describe('what comes before the fields', () => {
     });
   });
 
-  it('is the credential, also where a variable is wrong: introspection alone needs none', async () => {
-    const query = 'query ($name: String!) { __typename project(id: "x") { name } type: __type(name: $name) { name } }';
+  it('is the credential, also where a variable is wrong: introspection alone needs none, and is not executed either', async () => {
+    const query = `query ($name: String!) {
+      __typename project(id: "x") { name } type: __type(name: $name) { name } __schema { queryType { name } }
+    }`;
     const { status, json } = await app.graphql(query, { name: 5 }, { as: null });
     expect(status).toBe(200);
-    expect(json.data).toEqual({ __typename: 'Query', project: null, type: null });
+    expect(json).not.toHaveProperty('data');
     expect(json.errors.map(({ path, extensions }: { path: string[]; extensions: object }) => ({ path, ...extensions }))).toEqual([
       { path: ['project'], code: 'not_authenticated' },
     ]);
@@ -137,7 +139,7 @@ describe('what comes before the fields', () => {
     expect(await count()).toBe(before);
   });
 
-  it.each(['foreign', 'absent', 'malformed'])('is the access, as an execution would tell it: a project that is %s', async (which) => {
+  it.each(['foreign', 'absent', 'malformed'])('is the access, with nothing executed: a project that is %s', async (which) => {
     const project = { foreign: app.demo.foreign.project_id, absent: ABSENT_ID, malformed: 'x' }[which] ?? '';
     const query = literal(
       project,
@@ -148,14 +150,28 @@ describe('what comes before the fields', () => {
       expect({ status, json }).toEqual({
         status: 200,
         json: {
-          data: { a: null, b: null },
           errors: [{ message: 'Not found.', path: ['a'], locations: [{ line: 1, column: 12 }], extensions: { code: 'not_found' } }],
         },
       });
     }
   });
 
-  it('is the access to what would be executed: neither a skipped field nor a type name is a null', async () => {
+  it('is the access beside fields that are not executed, of which nothing is said', async () => {
+    const query = `query ($first: Int) {
+      viewer { id } organization(id: "${app.demo.organization_id}") { name } __schema { queryType { name } }
+      project(id: "${ABSENT_ID}") { instances(first: $first) { nodes { id } } }
+    }`;
+    for (const [accept, expected] of [
+      ['application/json', 200],
+      ['application/graphql-response+json', 400],
+    ] as const) {
+      const { status, json } = await app.graphql(query, { first: -1 }, { headers: { accept } });
+      const error = { message: 'Not found.', path: ['project'], locations: [{ line: 3, column: 7 }], extensions: { code: 'not_found' } };
+      expect({ status, json }).toEqual({ status: expected, json: { errors: [error] } });
+    }
+  });
+
+  it('is the access to what would be executed: not to a field that is skipped', async () => {
     const create = (alias: string, project: string, directive: string) =>
       `${alias}: createDashboard(input: {organizationId: "${app.demo.organization_id}", projectId: "${project}", name: ""}) ${directive} { dashboard { id } }`;
     const query = `mutation ($no: Boolean! = false) {
@@ -166,8 +182,11 @@ describe('what comes before the fields', () => {
       ... @skip(if: true) { ${create('c', ABSENT_ID, '')} }
     }`;
     const { json } = await app.graphql(query);
-    expect(json.data).toEqual({ __typename: 'Mutation', type: 'Mutation', a: null });
+    expect(json).not.toHaveProperty('data');
     expect(json.errors.map(({ path }: { path: string[] }) => path)).toEqual([['a']]);
+    const anonymous = await app.graphql(query, {}, { as: null });
+    expect(anonymous.json.data).toEqual({ __typename: 'Mutation', type: 'Mutation', a: null });
+    expect(anonymous.json.errors.map(({ path }: { path: string[] }) => path)).toEqual([['a']]);
   });
 
   it('the role comes behind them', async () => {

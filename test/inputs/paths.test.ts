@@ -3,6 +3,7 @@ import { routes } from '../../src/transport/rest/routes.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 import { isPicked } from '../support/cases.ts';
 import { expectRest, expectUnharmed, invalid, notFound, notProvided, notValid } from '../support/inputs.ts';
+import { openWire } from '../support/wire.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -94,6 +95,27 @@ describe('a path beside the APIs', () => {
     const response = await app.ask('GET', `/v1/${'a'.repeat(20_000)}`);
     expectRest(response, 400, invalid('The request line and headers are too large.'));
   });
+});
+
+describe('a target with a number sign is not valid, whoever sends it', () => {
+  const targets = ['/', '/v1', '/v1\\x', '/graphql', '/graphql?query={__typename}', '/metrics', '/health/live', '/docs', 'http://x/v1'];
+  it.each([...paths, ...targets])('%s', async (path) => {
+    const filled = fill(path, parameters());
+    for (const target of [`${filled}#`, `${filled}#x?page=3`, `${filled.replace('/projects/', '\\projects/')}#`]) {
+      for (const as of ['owner', null] as const)
+        expectRest(await app.ask('GET', target, { as }), 400, invalid('The request is not valid HTTP.'));
+    }
+  });
+});
+
+// Only the parser of the oldest versions of Node.js passes these on.
+it.each(['\t', '\f', '\x80', '\xa0', '\xff'])('a target with %j is not valid', async (character) => {
+  const path = `${app.projectPath}/compute/overview`.replace('/projects/', '\\projects/');
+  const wire = await openWire(app.baseUrl);
+  wire.write(Buffer.from(`GET ${path}?${character} HTTP/1.1\r\nHost: x\r\n\r\n`, 'latin1'));
+  const [response] = await wire.receive(1);
+  wire.socket.destroy();
+  expect([response?.status, response?.body]).toEqual([400, JSON.stringify(invalid('The request is not valid HTTP.'))]);
 });
 
 const spellings: Record<string, (id: string) => string> = {

@@ -1,8 +1,10 @@
 import { type FragmentDefinitionNode, Kind, parse } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { RevocationWatcher } from '../../src/access/revocation.ts';
 import { findConditionalRoots } from '../../src/pipeline/conditionalroots.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 import { openSocket } from '../support/feed.ts';
+import { ABSENT_ID } from '../support/fixtures.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -54,6 +56,41 @@ describe.each(Object.entries(refused))('a subscription whose root field is condi
     await until(({ type }) => type === 'pong');
     socket.terminate();
     expect(app.logLines.filter((line) => ['error', 'fatal'].includes(JSON.parse(line).level))).toEqual([]);
+  });
+});
+
+describe.each([
+  ['application/graphql-response+json', 400],
+  ['application/json', 200],
+])('a subscription that cannot begin, as %s', (mediaType, expected) => {
+  const after =
+    'subscription ($o: ID!, $p: ID!, $after: Int) { notificationFeed(organizationId: $o, projectId: $p, after: $after) { __typename } }';
+  it.each<[what: string, query: string, code: string, as: 'owner' | null, changed: object]>([
+    ['an absent project', `${plain} { ${feed} { __typename } }`, 'not_found', 'owner', { p: ABSENT_ID }],
+    ['an absent project and a field error', after, 'not_found', 'owner', { p: ABSENT_ID, after: 'x' }],
+    ['a field error', after, 'validation_failed', 'owner', { after: 'x' }],
+    ['no credential', `${plain} { ${feed} { __typename } }`, 'not_authenticated', null, {}],
+    ['no credential and a field error', after, 'not_authenticated', null, { after: 'x' }],
+  ])(`is ${expected} for %s`, async (_what, query, code, as, changed) => {
+    const headers = { accept: `${mediaType}, text/event-stream;q=0.5` };
+    const { status, json, ...response } = await app.graphql(query, { ...variables(), ...changed }, { as, headers });
+    expect([status, response.headers['content-type']]).toEqual([expected, `${mediaType}; charset=utf-8`]);
+    expect(json).toEqual({ errors: [expect.objectContaining({ extensions: expect.objectContaining({ code }) })] });
+    expect(json.errors[0].extensions).not.toHaveProperty('http');
+  });
+
+  it(`is ${expected === 400 ? 500 : expected} for a mistake of ours`, async () => {
+    const failing = vi.spyOn(RevocationWatcher.prototype, 'add').mockImplementation(() => {
+      throw new Error('a mistake');
+    });
+    const headers = { accept: `${mediaType}, text/event-stream;q=0.5` };
+    const { status, json } = await app.graphql(`${plain} { ${feed} { __typename } }`, variables(), { headers });
+    failing.mockRestore();
+    expect([status, json.errors[0].extensions, json.data]).toEqual([
+      expected === 400 ? 500 : expected,
+      { code: 'internal_error' },
+      undefined,
+    ]);
   });
 });
 

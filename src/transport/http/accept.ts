@@ -13,14 +13,16 @@ export const graphqlMediaType = 'application/graphql-response+json';
 const charset = '; charset=utf-8';
 const mediaTypes = [json, graphqlMediaType].map((type) => type + charset);
 const anything: Accepted = { mediaType: json, canStream: true };
+const onlyJson: Accepted = { mediaType: json, canStream: false };
 
-/** Longer values of these headers are ignored: browsers send some 150 characters, and 16 KiB of them take milliseconds to parse. */
+/** Longer values of these headers are not read: browsers send some 150 characters, and 16 KiB of them take milliseconds to parse. */
 const MAX_LENGTH = 1_000;
 
-/** A client that accepts none of the forms gets JSON. */
+/** A client that accepts none of the forms gets JSON, and so does one with a header that is too long: Yoga would find no stream in it. */
 export function readAccept(request: IncomingMessage): Accepted {
   const { accept } = request.headers;
-  if (accept === undefined || accept === '*/*' || isTooLong(accept)) return anything;
+  if (accept === undefined || accept === '*/*') return anything;
+  if (isTooLong(accept)) return onlyJson;
   const accepted = accepts(request);
   const mediaType = accepted.type(mediaTypes);
   const canStream = Boolean(accepted.type('text/event-stream'));

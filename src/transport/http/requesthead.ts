@@ -22,6 +22,12 @@ const hasInvalidName = ({ rawHeaders }: IncomingMessage): boolean =>
   isParserLenient && rawHeaders.some((name, index) => index % 2 === 0 && (name === '' || name.includes(' ')));
 
 /**
+ * Whether the target has a character that no target has: the number sign, as a fragment is never sent (RFC 9112, §3.2), or one that is
+ * not visible ASCII, which the lenient parser accepts. At these, Express divides a target by other rules than the server's own functions.
+ */
+const hasInvalidTarget = ({ url = '' }: IncomingMessage): boolean => /[^!-~]|#/.test(url);
+
+/**
  * Whether the target is a URL (RFC 9112, §3.2.2) of another host than the header Host. A proxy may have judged the request by either
  * of them, so neither can be trusted to say which pages are the server's own.
  */
@@ -40,9 +46,9 @@ function hasOtherHost({ url = '', headers: { host } }: IncomingMessage): boolean
  */
 export const MAX_HEADERS = 200;
 
-/** The fault of headers that cannot be trusted, or not all of which are known; null for all others. */
+/** The fault of a target that is not valid, or of headers that cannot be trusted, or not all of which are known; null for all others. */
 export function findHeadersFault(request: IncomingMessage): Fault | null {
   if (request.rawHeaders.length > 2 * MAX_HEADERS) return Fault.invalidRequest('The request has too many headers.');
-  if (hasInvalidName(request)) return invalidHttp();
+  if (hasInvalidName(request) || hasInvalidTarget(request)) return invalidHttp();
   return hasOtherHost(request) ? Fault.invalidRequest('The header Host is not the host of the target.') : null;
 }

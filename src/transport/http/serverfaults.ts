@@ -56,12 +56,10 @@ interface RawOptions {
   readonly requestId?: string;
   /** More headers: name, value, name, value. */
   readonly headers?: readonly string[];
-  /** Whether the request was a HEAD, whose response has no body. */
-  readonly isHead?: boolean;
 }
 
 /** Writes a fault to a socket that has no response object, and closes the connection. */
-export function answerRaw(socket: Duplex, fault: Fault, { requestId = randomUUID(), headers = [], isHead = false }: RawOptions = {}): void {
+export function answerRaw(socket: Duplex, fault: Fault, { requestId = randomUUID(), headers = [] }: RawOptions = {}): void {
   if (!socket.writable) return;
   const status = statusByCode[fault.code];
   const body = JSON.stringify(restBody(fault));
@@ -69,7 +67,7 @@ export function answerRaw(socket: Duplex, fault: Fault, { requestId = randomUUID
   const own = ['Date', new Date().toUTCString(), 'Content-Length', length, 'Connection', 'close'];
   const fields = [...headersOf(requestId, fault), ...headers, ...own];
   const lines = fields.map((text, index) => (index % 2 === 0 ? `${text}: ` : `${text}\r\n`));
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${isHead ? '' : body}`);
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
   // If the socket were destroyed now, the client would lose what it has not read yet. Without a deadline, the client would decide when
   // it is closed.
   setTimeout(() => socket.destroy(), LINGER_MS).unref();

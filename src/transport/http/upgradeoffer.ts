@@ -7,12 +7,14 @@ export type Upgrade = (request: IncomingMessage, socket: Socket, head: Buffer) =
 const parseTokens = (header: string) => header.split(',').map((token) => token.trim().toLowerCase());
 
 /**
- * Whether a request offers an upgrade to WebSocket, perhaps among other protocols. The offer of a request with a body is ignored:
- * before version 26, Node takes the body for the first bytes of the new protocol.
+ * Whether a request offers an upgrade to WebSocket, perhaps among other protocols. Only the offer of a GET of HTTP/1.1 counts: other
+ * methods have no handshake (RFC 6455, §4.1), and a server ignores the offers of HTTP/1.0 (RFC 9110, §7.8). The offer of a request with
+ * a body is ignored too: before version 26, Node takes the body for the first bytes of the new protocol.
  */
 export function isWebSocket(request: IncomingMessage): boolean {
-  const { headers } = request;
-  const isOffered = !declaresBody(request) && parseTokens(headers.upgrade ?? '').includes('websocket');
+  const { method, httpVersion, headers } = request;
+  const isHandshake = method === 'GET' && httpVersion === '1.1' && !declaresBody(request);
+  const isOffered = isHandshake && parseTokens(headers.upgrade ?? '').includes('websocket');
   // The `ws` library does not parse a list of protocols.
   if (isOffered) headers.upgrade = 'websocket';
   return isOffered;

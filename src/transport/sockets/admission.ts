@@ -19,6 +19,7 @@ import type { BoundStream } from '../rest/stream.ts';
 import { consolePath } from '../rest/streams.ts';
 import { closeCodes, Rejection } from './close.ts';
 import type { SocketAccess } from './connection.ts';
+import { checkHandshake } from './socket.ts';
 
 export interface UpgradeDependencies extends AdmissionDependencies {
   readonly addresses: ClientAddresses;
@@ -83,7 +84,9 @@ function readId(text: string): string {
 
 /**
  * Admits an upgrade: finds its viewer and the project that its socket may access. Each attempt is charged to a budget. Clients
- * can read the response to an upgrade, so a Fault is thrown; browsers cannot, so an upgrade with a ticket gets a Rejection.
+ * can read the response to an upgrade, so a Fault is thrown; browsers cannot, so an upgrade with a ticket gets a Rejection. Throws
+ * `invalid_request` for a malformed handshake, which leaves its ticket valid: a client may try again, as with another version of the
+ * protocol (RFC 6455, §4.2.2).
  */
 export async function admitUpgrade(
   dependencies: UpgradeDependencies,
@@ -92,21 +95,37 @@ export async function admitUpgrade(
 ): Promise<SocketAdmission | Rejection> {
   const { request, query } = upgrade;
   const { origin } = request.headers;
-  if (origin !== undefined && !dependencies.isAllowedOrigin(origin, request)) throw await rejectOrigin(dependencies, upgrade);
+  if (origin !== undefined && !dependencies.isAllowedOrigin(origin, request)) {
+    await chargeAddress(dependencies, upgrade);
+    throw Fault.permissionDenied('The origin is not allowed.');
+  }
   const tickets = query.getAll('ticket');
-  if (tickets.length > 0) return admitTicket(dependencies, upgrade, tickets, target);
+  if (tickets.length > 0) {
+    await checkTicketHandshake(dependencies, upgrade);
+    return admitTicket(dependencies, upgrade, tickets, target);
+  }
   const viewer = await admitCredential(dependencies, upgrade);
   const { organization_id: organizationId, project_id: projectId } = target.path;
   if (!organizationId || !projectId) return { viewer, onlyProject: null, scope: null, ticket: null };
   if (!viewer && (target.kind === 'console' || !offersGraphql(request))) throw Fault.notAuthenticated();
+  checkHandshake(request);
   const scope = viewer && (await openProject(dependencies.database, viewer, { organizationId, projectId }));
   return { viewer, onlyProject: { organizationId, projectId }, scope, ticket: null };
 }
 
-/** The fault of an origin that is not allowed. The client's address is charged, not the user whose cookie or ticket the attempt has. */
-async function rejectOrigin({ rateLimits, addresses }: UpgradeDependencies, { request, headers }: UpgradeRequest): Promise<Fault> {
+/** Charges an attempt to the client's address, not to the user whose cookie or ticket it has. */
+async function chargeAddress({ rateLimits, addresses }: UpgradeDependencies, { request, headers }: UpgradeRequest): Promise<void> {
   addRateLimitHeaders(headers, await rateLimits.spendAnonymous(addresses.of(request)));
-  return Fault.permissionDenied('The origin is not allowed.');
+}
+
+/** Throws `invalid_request` for a malformed handshake with a ticket, which is not looked up, so that its user is not known. */
+async function checkTicketHandshake(dependencies: UpgradeDependencies, upgrade: UpgradeRequest): Promise<void> {
+  try {
+    checkHandshake(upgrade.request);
+  } catch (failure) {
+    await chargeAddress(dependencies, upgrade);
+    throw failure;
+  }
 }
 
 /** Throws `not_found` for a path without sockets; below /v1 only after the credential was checked, as for any request there. */
@@ -122,8 +141,8 @@ async function admitTicket(
   tickets: readonly string[],
   target: UpgradeTarget,
 ): Promise<SocketAdmission | Rejection> {
-  const { rateLimits, database, services, addresses } = dependencies;
-  const { request, headers } = upgrade;
+  const { rateLimits, database, services } = dependencies;
+  const { headers } = upgrade;
   try {
     const [ticket = ''] = tickets;
     const charge = async (userId: string) => {
@@ -133,7 +152,7 @@ async function admitTicket(
     const { userDatabases } = services;
     const redeemed = tickets.length === 1 ? await redeemTicket({ database, userDatabases }, ticket, charge) : 'ticket_unknown';
     if (typeof redeemed === 'string') {
-      if (!upgrade.userId) addRateLimitHeaders(headers, await rateLimits.spendAnonymous(addresses.of(request)));
+      if (!upgrade.userId) await chargeAddress(dependencies, upgrade);
       const code = redeemed === 'ticket_expired' ? closeCodes.forbidden : closeCodes.unauthorized;
       return new Rejection(code, redeemed);
     }

@@ -14,14 +14,17 @@ import type { ConnectionBuffers } from '../http/connectionbuffers.ts';
 import type { ContextDependencies } from '../http/context.ts';
 import { type CloseCode, closeCodes, metricCodes } from './close.ts';
 import { KeepAlive } from './keepalive.ts';
-import { CONTROL_INTERVAL_MS, intervalOf, MessageRate } from './messagerate.ts';
+import { CONTROL_COUNT, countOf, MessageRate } from './messagerate.ts';
 import type { OpenConnections } from './openconnections.ts';
+import type { OwnerRate, OwnerRates, WaitingSocket } from './ownerrates.ts';
 import type { ServerSocket } from './socket.ts';
 
 /** How many replies may wait for a peer that keeps sending and does not read, before it is dropped. Their bytes count as pending. */
 const MAX_WAITING_REPLIES = 512;
 /** The memory that each reply takes besides its bytes. */
 const REPLY_BYTES = 2 * 1024;
+/** The memory that a message which waits takes, besides two bytes for each of its own. */
+const WAITING_MESSAGE_BYTES = 256;
 const emptyBuffer = Buffer.alloc(0);
 const noop = () => {};
 
@@ -39,6 +42,8 @@ export interface ConnectionDependencies extends ContextDependencies {
   readonly openConnections: OpenConnections<SocketConnection>;
   /** The open sockets of each user; event streams count too. */
   readonly socketLimit: ConcurrencyLimit;
+  /** The rates at which the sockets of each owner may send messages. */
+  readonly ownerRates: OwnerRates;
   /** Bounds the bytes buffered for the peers of an address, and for all peers. */
   readonly buffers: ConnectionBuffers;
 }
@@ -55,18 +60,24 @@ interface OpenedSocket {
   readonly access: SocketAccess;
 }
 
+/** Messages that wait until the sockets of their owner may send more. */
+interface WaitingMessages {
+  readonly since: number;
+  readonly messages: Array<{ readonly count: number; readonly bytes: number; readonly handle: () => void }>;
+}
+
 /** The protocol on a connection: GraphQL, a plain feed or a console. */
 export interface Protocol {
   /** Handles a message; null stands for a binary one. */
   receive(text: string | null): void;
-  /** Handles a raw message instead of `receive`, without the rate limit of messages. */
+  /** Handles a raw message instead of `receive`, without the rate limits of messages. */
   readonly receiveBytes?: (bytes: Buffer, isBinary: boolean) => void;
   /** Ends all operations. It is called once, when the socket begins to close. */
   stop(): void;
 }
 
 /** An open WebSocket: its viewer and lease, its messages and its writes. */
-export class SocketConnection implements Principal {
+export class SocketConnection implements Principal, WaitingSocket {
   readonly onlyProject: OnlyProject | null;
   viewer: Viewer | null;
   /** The deliveries that wait for the peer to read; null while there are none. */
@@ -80,6 +91,9 @@ export class SocketConnection implements Principal {
   #waitingReplies = 0;
   readonly #keepAlive = new KeepAlive(this);
   readonly #messageRate = new MessageRate();
+  #ownerRate: OwnerRate;
+  /** Null while no message waits. */
+  #waiting: WaitingMessages | null = null;
 
   /** ws implements the protocol; deliveries bypass it and write frames to the stream. */
   readonly socket: ServerSocket;
@@ -98,6 +112,7 @@ export class SocketConnection implements Principal {
     this.logFields = logFields;
     this.viewer = viewer;
     this.onlyProject = onlyProject;
+    this.#ownerRate = dependencies.ownerRates.join(this.owner);
     socket.listen(this);
     dependencies.openConnections.add(this);
     if (viewer) this.signIn(viewer);
@@ -113,13 +128,18 @@ export class SocketConnection implements Principal {
     if (!this.isOpen) return;
     const protocol = this.#protocol;
     if (protocol?.receiveBytes) protocol.receiveBytes(bytes, isBinary);
-    else if (this.#countMessage(intervalOf(bytes, this.viewer !== null))) protocol?.receive(isBinary ? null : String(bytes));
+    else if (this.#countArrival(countOf(bytes.length))) {
+      // A message that waits would keep the chunk of up to 64 KiB in memory that it is a view into.
+      const text = isBinary ? null : String(bytes);
+      this.#handleInTurn(bytes.length, () => this.#protocol?.receive(text));
+    }
   }
 
   /** Ends the lease and all operations of a socket that is no longer open. */
   stop(): void {
     const protocol = this.#protocol;
     this.#protocol = null;
+    this.#endWait();
     this.#lease?.stop();
     protocol?.stop();
   }
@@ -128,9 +148,10 @@ export class SocketConnection implements Principal {
   onClosed(receivedCode: number): void {
     // If this side closed the socket, its own code counts: ws reports 1006 when the peer does not answer the close frame.
     const { code, reason } = this.#closing ?? { code: receivedCode, reason: undefined };
-    const { openConnections, metrics, socketLimit } = this.dependencies;
+    const { openConnections, metrics, socketLimit, ownerRates } = this.dependencies;
     this.stop();
     openConnections.delete(this);
+    ownerRates.leave(this.#ownerRate);
     if (this.#countedUserId) socketLimit.delete(this.#countedUserId);
     metrics.socketCloses.inc({ code: metricCodes.has(code) ? code : 'other' });
     this.log.info({ code, reason, user_id: this.viewer?.userId }, 'socket closed');
@@ -147,6 +168,7 @@ export class SocketConnection implements Principal {
     if (!this.isOpen) return;
     this.#countedUserId = viewer.userId;
     this.dependencies.socketLimit.add(viewer.userId);
+    this.#joinOwner();
     this.#lease = this.dependencies.watch.add({ principal: this });
   }
 
@@ -225,7 +247,9 @@ export class SocketConnection implements Principal {
 
   /** Answers a ping with a copy of its payload, which is a view into a chunk of up to 64 KiB, and would keep that in memory. */
   receivePing(payload: Buffer): void {
-    if (this.isOpen && this.#countMessage(CONTROL_INTERVAL_MS)) this.socket.pong(new Uint8Array(payload), false, this.#reserveReply());
+    if (!this.isOpen || !this.#countArrival(CONTROL_COUNT)) return;
+    const answer = new Uint8Array(payload);
+    this.#handleInTurn(answer.length, () => this.socket.pong(answer, false, this.#reserveReply()));
   }
 
   /** Counts memory that is held for the peer besides the bytes that wait for it; a negative number releases it. */
@@ -280,23 +304,78 @@ export class SocketConnection implements Principal {
     this.stop();
   }
 
-  /** Counts a message; returns whether it may be handled. Closes the socket of a peer that sends too fast or does not read. */
-  #countMessage(intervalMs: number): boolean {
-    if (this.#waitingReplies <= MAX_WAITING_REPLIES) return this.#countArrival(intervalMs);
-    this.socket.terminate();
-    return false;
-  }
-
   /** Returns whether a message comes within the rate; otherwise closes the socket. */
-  #countArrival(intervalMs: number): boolean {
-    if (this.#messageRate.count(intervalMs)) return true;
+  #countArrival(count: number): boolean {
+    if (this.#messageRate.count(count)) return true;
     this.close(closeCodes.tooManyMessages, 'too_many_messages');
     return false;
   }
 
-  /** A pong counts too: a peer may send as many as it likes. */
+  /** A pong counts too: a peer may send as many as it likes. It never waits, as the socket of a peer without a pong is dropped. */
   countPong(): void {
-    if (this.#countArrival(CONTROL_INTERVAL_MS)) this.#keepAlive.recordPong();
+    if (this.#countArrival(CONTROL_COUNT)) this.#keepAlive.recordPong();
+  }
+
+  /**
+   * Handles a message of this many bytes. While the sockets of its owner have sent too many, it waits, and the socket is not read: only
+   * what has been read already follows. The input of a console has its own pace, and its pings are few.
+   */
+  #handleInTurn(length: number, handle: () => void): void {
+    const count = countOf(length);
+    if (this.#protocol?.receiveBytes || (!this.#waiting && this.#ownerRate.spend(count))) return this.#handle(handle);
+    const bytes = 2 * length + WAITING_MESSAGE_BYTES;
+    this.#waiting ??= this.#beginWait();
+    this.#waiting.messages.push({ count, bytes, handle });
+    this.reserve(bytes);
+  }
+
+  /** Handles a message on an open socket. Drops the connection of a peer that does not read. */
+  #handle(handle: () => void): void {
+    if (!this.isOpen) return;
+    if (this.#waitingReplies <= MAX_WAITING_REPLIES) handle();
+    else this.socket.terminate();
+  }
+
+  #beginWait(): WaitingMessages {
+    this.#ownerRate.wait(this);
+    this.socket.throttle();
+    return { since: performance.now(), messages: [] };
+  }
+
+  /** Reads the socket again; messages that still wait are dropped. */
+  #endWait(): void {
+    const waiting = this.#waiting;
+    if (!waiting) return;
+    this.#waiting = null;
+    this.#ownerRate.stopWaiting(this);
+    for (const { bytes } of waiting.messages) this.reserve(-bytes);
+    this.#messageRate.extendBurst(performance.now() - waiting.since);
+    this.socket.endThrottle();
+  }
+
+  get isWaiting(): boolean {
+    return this.#waiting !== null;
+  }
+
+  /** Handles the message that has waited longest; returns how many it counts as. */
+  handleNext(): number {
+    const next = this.#waiting?.messages.shift();
+    if (!next) return 0;
+    this.reserve(-next.bytes);
+    this.#handle(next.handle);
+    if (this.#waiting?.messages.length === 0) this.#endWait();
+    return next.count;
+  }
+
+  /** Counts the socket among those of its owner, who was unknown before. */
+  #joinOwner(): void {
+    const before = this.#ownerRate;
+    this.#ownerRate = this.dependencies.ownerRates.join(this.owner);
+    if (this.#waiting) {
+      before.stopWaiting(this);
+      this.#ownerRate.wait(this);
+    }
+    this.dependencies.ownerRates.leave(before);
   }
 
   /** Called every second. */

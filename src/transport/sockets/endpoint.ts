@@ -108,7 +108,7 @@ export class SocketEndpoint {
   }
 
   /** Answers an upgrade that is not accepted. */
-  #refuse(failure: unknown, { request, userId, headers }: UpgradeRequest, socket: Duplex, logFields: LogFields): void {
+  #refuse(failure: unknown, { userId, headers }: UpgradeRequest, socket: Duplex, logFields: LogFields): void {
     const { metrics, log } = this.#dependencies;
     const fault = toFault(failure);
     if (fault instanceof RateLimitFault) addRateLimitHeaders(headers, fault.allowance);
@@ -116,7 +116,7 @@ export class SocketEndpoint {
     const ownLog = log.child(logFields);
     logCause(fault, { log: ownLog });
     ownLog.info({ code: fault.code, reason: fault.reason, user_id: userId ?? undefined }, 'upgrade refused');
-    answerRaw(socket, fault, { requestId: logFields.request_id, headers, isHead: request.method === 'HEAD' });
+    answerRaw(socket, fault, { requestId: logFields.request_id, headers });
   }
 
   /** Closes every socket with a code that makes its client reconnect, spread over the window. Resolves when all are closed. */

@@ -33,6 +33,8 @@ export class KeepAlive {
   #bytesBeforeAnswered = 0;
   /** Whether bytes were pending in a second since the last ping was due: pings wait behind them. */
   #hadPendingBytes = false;
+  /** Whether input was paused in a second since the last ping was due: a pong waits behind what was not read. */
+  #wasPaused = false;
 
   constructor(private readonly connection: Pinged) {}
 
@@ -51,12 +53,15 @@ export class KeepAlive {
   #tickOpen(): void {
     const { socket, hasPendingBytes } = this.connection;
     this.#hadPendingBytes ||= hasPendingBytes;
+    this.#wasPaused ||= socket.isPaused;
     this.#secondsSincePing = (this.#secondsSincePing + 1) % PING_INTERVAL_S;
     if (this.#secondsSincePing > 0) return;
     const hadPendingBytes = this.#hadPendingBytes;
     this.#hadPendingBytes = hasPendingBytes;
+    const wasPaused = this.#wasPaused;
+    this.#wasPaused = socket.isPaused;
     // While input is paused, no pong can arrive, nor is the end of the connection noticed, unless something is written.
-    if (socket.isPaused) {
+    if (wasPaused) {
       this.#ping();
       this.#intervalsLeft = null;
     } else if (this.#intervalsLeft === null) this.#ping();

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { Duplex } from 'node:stream';
+import { type Duplex, PassThrough } from 'node:stream';
 import { type RawData, type Server, type ServerOptions, WebSocket, WebSocketServer } from 'ws';
 import { Fault } from '../../kernel/fault.ts';
 import type { Logger } from '../../platform/logger.ts';
@@ -36,6 +36,8 @@ export class ServerSocket extends WebSocket {
   #isFlooded = false;
   /** Whether the user of the socket has paused it. */
   #isHeld = false;
+  /** Whether the sockets of its owner have sent too many messages. */
+  #isThrottled = false;
 
   /** Null for a socket that is closed at once: what it receives is counted, and ignored. */
   listen(connection: SocketListener | null): void {
@@ -50,7 +52,23 @@ export class ServerSocket extends WebSocket {
 
   override resume(): void {
     this.#isHeld = false;
-    if (!this.#isFlooded) super.resume();
+    this.#continue();
+  }
+
+  /** Stops the reading of the socket until `endThrottle`, besides `pause`. */
+  throttle(): void {
+    this.#isThrottled = true;
+    super.pause();
+  }
+
+  endThrottle(): void {
+    this.#isThrottled = false;
+    this.#continue();
+  }
+
+  /** Reads the socket again, unless there is another reason not to. */
+  #continue(): void {
+    if (!this.#isFlooded && !this.#isHeld && !this.#isThrottled) super.resume();
   }
 
   /**
@@ -72,7 +90,7 @@ export class ServerSocket extends WebSocket {
     if (!this.#isFlooded) return;
     setTimeout(() => {
       this.#isFlooded = false;
-      if (!this.#isHeld) super.resume();
+      this.#continue();
     }, FLOOD_PAUSE_MS);
   }
 }
@@ -141,6 +159,19 @@ export function createSocketServer({
   return new WebSocketServer(serverOptions);
 }
 
+const malformedHandshake = (failure: Error): Fault => Fault.invalidRequest(`${failure.message}.`);
+
+/** A server of ws that accepts nothing: it asks `verifyClient` about each well-formed handshake, and waits for ever. */
+const handshakeChecker = new WebSocketServer({ noServer: true, clientTracking: false, verifyClient: (_info, _decide) => {} });
+handshakeChecker.on('wsClientError', (failure) => {
+  throw malformedHandshake(failure);
+});
+
+/** Throws `invalid_request` for a handshake that ws would reject when the upgrade is accepted. */
+export function checkHandshake(request: IncomingMessage): void {
+  handshakeChecker.handleUpgrade(request, new PassThrough(), Buffer.alloc(0), () => {});
+}
+
 interface UpgradeHandshake {
   readonly server: SocketServer;
   readonly request: IncomingMessage;
@@ -159,7 +190,7 @@ export function acceptUpgrade<Established>(
   establish: (peer: ServerSocket) => Established,
 ): Promise<Established> {
   return new Promise((resolve, reject) => {
-    const refuse = (failure: Error) => reject(Fault.invalidRequest(`${failure.message}.`));
+    const refuse = (failure: Error) => reject(malformedHandshake(failure));
     const addHeaders = (lines: string[]) => {
       for (let index = 0; index < headers.length; index += 2) lines.push(`${headers[index]}: ${headers[index + 1]}`);
     };

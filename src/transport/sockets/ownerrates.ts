@@ -1,0 +1,95 @@
+import { getOrInsert } from '../../kernel/map.ts';
+
+/** The rate limit of the messages of an owner's sockets: 500 a second, in bursts of up to 2,000. */
+const MESSAGE_INTERVAL_MS = 2;
+const MAX_BURST_MS = 4_000;
+/** How often messages that wait are handled, as many as have come within the rate meanwhile. */
+const RELEASE_INTERVAL_MS = 100;
+
+/** A socket whose messages wait. */
+export interface WaitingSocket {
+  /** Whether more of its messages wait. */
+  readonly isWaiting: boolean;
+  /** Handles its next message; returns how many it counts as. */
+  handleNext(): number;
+}
+
+/**
+ * The rate that all sockets of an owner share (GCRA). Each socket has a limit of its own, but an owner may have a thousand of them, and
+ * most messages are charged to no budget. A socket whose messages exceed the shared rate is not closed, as another of the owner's may be
+ * the cause: its messages wait, and it is not read meanwhile, so that TCP slows its peer down.
+ */
+export class OwnerRate {
+  /** The open sockets of the owner. */
+  sockets = 0;
+  /** The theoretical arrival time of the next message, in whole milliseconds. */
+  #nextArrivalMs = 0;
+  /** The sockets whose messages wait, the next one first. */
+  readonly #waiting = new Set<WaitingSocket>();
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(readonly owner: string) {}
+
+  /** Counts a message that may be handled now; returns false for one that has to wait, behind those that wait already. */
+  spend(count: number): boolean {
+    if (this.#waiting.size > 0 || this.#isSpent) return false;
+    this.#count(count);
+    return true;
+  }
+
+  /** Adds a socket whose messages wait. The sockets take turns, with a message each, so that none waits for all messages of another. */
+  wait(socket: WaitingSocket): void {
+    this.#waiting.add(socket);
+    this.#timer ??= setTimeout(() => this.#release(), RELEASE_INTERVAL_MS);
+  }
+
+  /** Removes a socket: its messages wait no longer. */
+  stopWaiting(socket: WaitingSocket): void {
+    this.#waiting.delete(socket);
+    if (this.#waiting.size > 0 || !this.#timer) return;
+    clearTimeout(this.#timer);
+    this.#timer = null;
+  }
+
+  get #isSpent(): boolean {
+    return this.#nextArrivalMs + MESSAGE_INTERVAL_MS > Math.round(performance.now()) + MAX_BURST_MS;
+  }
+
+  /** A message that counts as several needs only what is left for one: otherwise it would wait behind smaller ones for ever. */
+  #count(count: number): void {
+    this.#nextArrivalMs = Math.max(this.#nextArrivalMs, Math.round(performance.now())) + count * MESSAGE_INTERVAL_MS;
+  }
+
+  #release(): void {
+    this.#timer = null;
+    while (!this.#isSpent) {
+      const [socket] = this.#waiting;
+      if (!socket) return;
+      this.#count(socket.handleNext());
+      if (this.#waiting.delete(socket) && socket.isWaiting) this.#waiting.add(socket);
+    }
+    if (this.#waiting.size > 0) this.#timer = setTimeout(() => this.#release(), RELEASE_INTERVAL_MS);
+  }
+}
+
+/** The rates of all owners that have sockets open in this process. */
+export class OwnerRates {
+  readonly #rates = new Map<string, OwnerRate>();
+
+  /** The number of owners. */
+  get size(): number {
+    return this.#rates.size;
+  }
+
+  /** Returns the rate of an owner, for one more of its sockets, until it leaves. */
+  join(owner: string): OwnerRate {
+    const rate = getOrInsert(this.#rates, owner, () => new OwnerRate(owner));
+    rate.sockets += 1;
+    return rate;
+  }
+
+  leave(rate: OwnerRate): void {
+    rate.sockets -= 1;
+    if (rate.sockets === 0) this.#rates.delete(rate.owner);
+  }
+}

@@ -1,0 +1,191 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
+import { SocketConnection } from '../../src/transport/sockets/connection.ts';
+import { OwnerRates, type WaitingSocket } from '../../src/transport/sockets/ownerrates.ts';
+import { startApp, type TestApp } from '../support/app.ts';
+import { openRawSocket, type RawSocket } from '../support/raw.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startApp({ RATE_LIMIT_USER: '1000000000' });
+});
+afterAll(() => app.close());
+// Time passes only where a test says so: not by `expect.poll` either.
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }));
+afterEach(() => void vi.useRealTimers());
+
+async function until(isSo: () => boolean): Promise<void> {
+  for (let turns = 0; !isSo(); turns += 1) {
+    if (turns === 1_000_000) throw new Error(`it does not come: ${isSo}`);
+    await turn();
+  }
+}
+
+/** Opens a GraphQL socket of a user. Its `connection_init` has left the rates of the socket and of the user. */
+async function open(token = ''): Promise<RawSocket> {
+  const headers = { authorization: `Bearer ${token}` };
+  const socket = await openRawSocket(app.baseUrl, '/graphql', { protocol: 'graphql-transport-ws', headers });
+  socket.say({ type: 'connection_init' });
+  await socket.until(({ type }) => type === 'connection_ack');
+  vi.advanceTimersByTime(1_000);
+  return socket;
+}
+
+const pings = (count: number) => Array.from({ length: count }, () => ({ type: 'ping' }));
+const countPongs = (...sockets: RawSocket[]) =>
+  sockets.reduce((sum, { messages }) => sum + messages.filter(({ type }) => type === 'pong').length, 0);
+
+it('the sockets of a user share a rate: messages beyond it wait, and those of others do not', async () => {
+  const { owner, member } = app.demo.users;
+  const join = vi.spyOn(OwnerRates.prototype, 'join');
+  const receive = vi.spyOn(SocketConnection.prototype, 'receive');
+  const sockets: RawSocket[] = [];
+  while (sockets.length < 30) sockets.push(await open(owner.token));
+  const other = await open(member.token);
+  const [rates] = join.mock.contexts as OwnerRates[];
+  expect(rates?.size).toBe(2);
+  receive.mockClear();
+  for (const socket of sockets) socket.say(...pings(200));
+  await until(() => receive.mock.calls.length === 6_000);
+  other.say(...pings(1));
+  await other.until(({ type }) => type === 'pong');
+  expect(countPongs(...sockets)).toBeLessThanOrEqual(2_000);
+  await until(() => countPongs(...sockets) === 2_000);
+  // What a peer sends at its own rate while it is not read arrives at once in the end.
+  sockets.find((socket) => countPongs(socket) < 200)?.say(...pings(350));
+  await vi.advanceTimersByTimeAsync(1_000);
+  await until(() => countPongs(...sockets) === 2_500);
+  expect(receive).toHaveBeenCalledTimes(6_001);
+  // The sockets take turns.
+  const answered = sockets.map((socket) => countPongs(socket)).filter((count) => count < 200);
+  expect(Math.max(...answered) - Math.min(...answered)).toBeLessThanOrEqual(200);
+  await until(() => {
+    vi.advanceTimersByTime(1);
+    return countPongs(...sockets) === 6_350;
+  });
+  expect(await Promise.race([...sockets.map(({ gone }) => gone), 'open'])).toBe('open');
+  for (const socket of [...sockets, other]) socket.destroy();
+  await until(() => rates?.size === 0);
+  join.mockRestore();
+  receive.mockRestore();
+});
+
+/** Sends more on sockets of a user than may be handled; returns them, and the connection of one whose messages wait. */
+async function flood(): Promise<{ sockets: RawSocket[]; waiting: SocketConnection }> {
+  const receive = vi.spyOn(SocketConnection.prototype, 'receive');
+  const sockets: RawSocket[] = [];
+  while (sockets.length < 12) sockets.push(await open(app.demo.users.owner.token));
+  receive.mockClear();
+  for (const socket of sockets) socket.say(...pings(200));
+  await until(() => receive.mock.calls.length === 2_400);
+  const waiting = (receive.mock.contexts as SocketConnection[]).find(({ isWaiting }) => isWaiting);
+  receive.mockRestore();
+  if (!waiting) throw new Error('no socket waits');
+  expect(waiting.socket.isPaused).toBe(true);
+  return { sockets, waiting };
+}
+
+it('a socket whose messages wait is not dropped for a pong that arrives behind them', async () => {
+  const { sockets, waiting } = await flood();
+  const terminate = vi.spyOn(waiting.socket, 'terminate');
+  const sent = vi.spyOn(waiting.socket, 'ping');
+  const keepAliveFor = (seconds: number) => {
+    for (let second = 0; second < seconds; second += 1) waiting.keepAlive();
+  };
+  keepAliveFor(15);
+  expect(sent).toHaveBeenCalledTimes(1);
+  keepAliveFor(14);
+  // It is read again just before the next ping is due.
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(waiting.socket.isPaused).toBe(false);
+  keepAliveFor(1);
+  expect(sent).toHaveBeenCalledTimes(2);
+  // From here on nothing excuses its silence: the peer answers no pings.
+  keepAliveFor(15);
+  expect(terminate).not.toHaveBeenCalled();
+  keepAliveFor(15);
+  expect(terminate).toHaveBeenCalled();
+  for (const socket of sockets) socket.destroy();
+});
+
+it('a socket whose messages wait is closed at once, and reads the close frame of its peer', async () => {
+  const { sockets, waiting } = await flood();
+  const onClosed = vi.spyOn(waiting, 'onClosed');
+  waiting.close(1012, 'restart');
+  expect(waiting.isWaiting).toBe(false);
+  expect(waiting.socket.isPaused).toBe(false);
+  await Promise.race(sockets.map(({ refused }) => refused));
+  for (const socket of sockets) socket.destroy();
+  // Without the time passing after which ws drops a connection.
+  await until(() => onClosed.mock.calls.length === 1);
+});
+
+/** A socket with messages that wait, which count as `counts`. */
+function waitingSocket(name: string, counts: number[], handled: string[]): WaitingSocket {
+  return {
+    get isWaiting() {
+      return counts.length > 0;
+    },
+    handleNext() {
+      handled.push(name);
+      return counts.shift() ?? 0;
+    },
+  };
+}
+
+it('an owner may send 2,000 messages at once, and 500 a second', () => {
+  const rate = new OwnerRates().join('owner');
+  const send = () => {
+    let count = 0;
+    while (rate.spend(1)) count += 1;
+    return count;
+  };
+  expect(send()).toBe(2_000);
+  expect(send()).toBe(0);
+  vi.advanceTimersByTime(1_000);
+  expect(send()).toBe(500);
+  vi.advanceTimersByTime(60_000);
+  expect(send()).toBe(2_000);
+});
+
+it('sockets whose messages wait take turns, and a message that arrives waits behind them', () => {
+  const rate = new OwnerRates().join('owner');
+  while (rate.spend(1));
+  const handled: string[] = [];
+  rate.wait(waitingSocket('a', [10, 10, 10], handled));
+  rate.wait(waitingSocket('b', [1, 1], handled));
+  const gone = waitingSocket('c', [1], handled);
+  rate.wait(gone);
+  rate.stopWaiting(gone);
+  vi.advanceTimersByTime(99);
+  expect(rate.spend(1)).toBe(false);
+  expect(handled).toEqual([]);
+  vi.advanceTimersByTime(1);
+  expect(handled).toEqual(['a', 'b', 'a', 'b', 'a']);
+  // What they count as is 32 of the 50 messages that have come within the rate.
+  let left = 0;
+  while (rate.spend(1)) left += 1;
+  expect(left).toBe(18);
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+it('a large message needs what is left for one, and those after it wait for what it counts as', () => {
+  const rate = new OwnerRates().join('owner');
+  while (rate.spend(1));
+  const handled: string[] = [];
+  rate.wait(waitingSocket('a', [64, 64], handled));
+  vi.advanceTimersByTime(100);
+  expect(handled).toEqual(['a']);
+  vi.advanceTimersByTime(100);
+  expect(handled).toEqual(['a', 'a']);
+});
+
+it('the rate of an owner is kept until its last socket has closed', () => {
+  const rates = new OwnerRates();
+  const rate = rates.join('owner');
+  expect(rates.join('owner')).toBe(rate);
+  rates.leave(rate);
+  expect(rates.size).toBe(1);
+  rates.leave(rate);
+  expect(rates.size).toBe(0);
+});
