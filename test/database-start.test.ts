@@ -6,7 +6,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import timers, { setTimeout as sleep } from 'node:timers/promises';
 import { TLSSocket } from 'node:tls';
-import pg from 'pg';
 import { describe, expect, inject, it, vi } from 'vitest';
 import { createApp } from '../src/app.ts';
 import { readConfig } from '../src/config.ts';
@@ -21,10 +20,11 @@ import { Pool } from '../src/platform/pool.ts';
 import { createQuery } from '../src/platform/query.ts';
 import { copyTemplate, startApp } from './support/app.ts';
 import { createCertificate } from './support/certificate.ts';
-import { databaseUrl, execute, fillDemo } from './support/database.ts';
+import { fillDemo } from './support/database.ts';
 import { makeProject } from './support/fixtures.ts';
 import { readList } from './support/lists.ts';
 import { openSnapshot } from './support/snapshot.ts';
+import { connectTo, databaseUrl, execute } from './support/sql.ts';
 
 const open = (url: string) => openDatabase({ dataDir: tmpdir(), database: { url, poolSize: 1 } }, new Lifecycle());
 
@@ -263,7 +263,7 @@ it.runIf('server' in origin)('a certificate that is away for a moment fails the 
 
 it.runIf('server' in origin)('a role that is refused after the start loses no connection that is open', async () => {
   if (!('server' in origin)) return;
-  const role = `portico_test_${process.pid}_refused`;
+  const role = `${origin.template}_refused`;
   await execute(origin.server, `CREATE ROLE ${role} LOGIN`);
   const url = new URL(await copyTemplate(origin));
   url.username = role;
@@ -285,8 +285,7 @@ it.runIf('server' in origin)('a migration whose connection is lost while it wait
   const name = `${origin.template}_lost`;
   await execute(origin.server, `CREATE DATABASE ${name}`);
   const url = databaseUrl(origin.server, name);
-  const other = new pg.Client({ connectionString: url });
-  await other.connect();
+  const other = await connectTo(url);
   await other.query(`SELECT pg_advisory_lock(${LOCK_KEY})`);
   const lifecycle = new Lifecycle();
   const opening = openDatabase({ dataDir: tmpdir(), database: { url, poolSize: 1 } }, lifecycle, { log: createLogger('silent') });

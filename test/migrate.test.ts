@@ -8,7 +8,7 @@ import { toFault } from '../src/platform/errors.ts';
 import { LOCK_KEY, type MigrationConnection, migrate } from '../src/platform/migrate.ts';
 import { OperatorError } from '../src/platform/operatorerror.ts';
 import { isPostgres, needPostgres } from './support/app.ts';
-import { databaseUrl, execute } from './support/database.ts';
+import { connectTo, databaseUrl, execute } from './support/sql.ts';
 
 /** A database used by this file alone, and connections to it. */
 interface Own {
@@ -52,8 +52,7 @@ async function createPostgres(): Promise<Own> {
   return {
     url,
     async connect() {
-      const client = new pg.Client({ connectionString: url });
-      await client.connect();
+      const client = await connectTo(url);
       clients.push(client);
       return {
         runScript: async (sql) => void (await client.query(sql)),

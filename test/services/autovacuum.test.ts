@@ -1,8 +1,8 @@
 import { readdirSync } from 'node:fs';
-import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { migrate } from '../../src/platform/migrate.ts';
 import { openCluster } from '../support/cluster.ts';
+import { connectTo } from '../support/sql.ts';
 
 /** The rows of the table: at the pace that is set below, a vacuum of them takes minutes. */
 const ROWS = 20_000;
@@ -12,8 +12,7 @@ const workers = `SELECT count(*)::int AS working FROM pg_stat_activity WHERE que
 test('a migration of a table that is being vacuumed ends the vacuum, as PostgreSQL does it for whoever waits long enough', async () => {
   const cluster = await openCluster();
   onTestFinished(cluster.close);
-  const client = new pg.Client({ connectionString: cluster.url });
-  await client.connect();
+  const client = await connectTo(cluster.url);
   onTestFinished(() => client.end());
   const name = readdirSync(new URL('../../prisma/migrations/', import.meta.url)).find((entry) => entry.endsWith('_edges'));
   await client.query('DROP TRIGGER keep_project_id ON projects; DROP FUNCTION keep_project_id');

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import pg from 'pg';
+import type pg from 'pg';
 import { connect } from 'portico-client';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { copyTemplate } from '../support/app.ts';
@@ -13,6 +13,7 @@ import { countCases } from '../support/cases.ts';
 import { seededRandom } from '../support/random.ts';
 import { openRedis, type RedisServer } from '../support/redis.ts';
 import { type Fleet, openFleet } from '../support/replicas.ts';
+import { connectTo } from '../support/sql.ts';
 
 const EVENTS = countCases(100_000, 'CLIENT_EVENTS');
 const BATCH = 500;
@@ -30,8 +31,7 @@ beforeAll(async () => {
   redis = await openRedis();
   fleet = await openFleet({ count: 2, databaseUrl, redisUrl: redis.url, env: { LOG_LEVEL: 'warn' } });
   balancer = await openBalancer(fleet.replicas);
-  database = new pg.Client(databaseUrl);
-  await database.connect();
+  database = await connectTo(databaseUrl);
 });
 afterAll(async () => {
   await database?.end();

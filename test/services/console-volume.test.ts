@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import WebSocket from 'ws';
 import { type Guest, openGuest } from '../support/console.ts';
-import { execute } from '../support/database.ts';
 import { type ServerProcess, startServer } from '../support/process.ts';
+import { execute } from '../support/sql.ts';
 
 /** The number of bytes sent in each direction. */
 const VOLUME = Number(process.env.CONSOLE_MEBIBYTES ?? 1024) * 2 ** 20;

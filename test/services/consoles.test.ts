@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { copyTemplate, type TestResponse } from '../support/app.ts';
 import { type ConsoleSocket, type Guest, openConsole, openGuest } from '../support/console.ts';
-import { execute } from '../support/database.ts';
 import { type Fleet, findInternalErrors, openFleet, type Replica } from '../support/replicas.ts';
+import { execute } from '../support/sql.ts';
 
 // Three replicas relay one console: a client may reconnect to any of them at any moment.
 let databaseUrl: string;

@@ -5,6 +5,7 @@ import { JsonText } from '../../src/kernel/jsontext.ts';
 import { Lifecycle } from '../../src/kernel/lifecycle.ts';
 import { type Database, openDatabase } from '../../src/platform/database.ts';
 import { copyTemplate } from '../support/app.ts';
+import { connectTo } from '../support/sql.ts';
 
 /** The values that a statement accepts. */
 type Parameter = Single | readonly Parameter[];
@@ -47,8 +48,7 @@ beforeAll(async () => {
   const url = await copyTemplate();
   lifecycle = new Lifecycle();
   ({ database } = await openDatabase({ dataDir: tmpdir(), database: { url, poolSize: 1 } }, lifecycle));
-  client = new pg.Client({ connectionString: url, options: '-c timezone=UTC' });
-  await client.connect();
+  client = await connectTo(url, { options: '-c timezone=UTC' });
   const { rows } = await client.query(`
     SELECT DISTINCT coalesce(element.typname, type.typname)::text AS name, coalesce(element.typtype, type.typtype) = 'e' AS "isEnum",
       ARRAY (SELECT enumlabel::text FROM pg_enum WHERE enumtypid = coalesce(element.oid, type.oid) ORDER BY enumsortorder) AS values

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
 import { copyTemplate, needPostgres, startApp } from '../support/app.ts';
-import { execute } from '../support/database.ts';
+import { execute } from '../support/sql.ts';
 
 it('a PostgreSQL without a connection left has one line in the log, and not one for each request', async () => {
   const origin = needPostgres();
-  const role = `portico_test_${process.pid}_few`;
+  const role = `${origin.template}_few`;
   const url = new URL(await copyTemplate());
   await execute(origin.server, `CREATE ROLE ${role} LOGIN`);
   await execute(url.href, `GRANT ALL ON SCHEMA public TO ${role}; GRANT ALL ON ALL TABLES IN SCHEMA public TO ${role}`);

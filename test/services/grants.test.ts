@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import WebSocket from 'ws';
 import { listAllMembers, listAllOrganizations, listAllProjects, listUserKeys, listUsers } from '../../src/accounts/inventory.ts';
@@ -19,9 +19,9 @@ import { deleteOldTickets } from '../../src/tickets/service.ts';
 import { routes } from '../../src/transport/rest/routes.ts';
 import { copyTemplate, startApp, type TestApp } from '../support/app.ts';
 import { openConsole, openGuest } from '../support/console.ts';
-import { databaseUrl, execute } from '../support/database.ts';
 import { codeOf, send } from '../support/matrix.ts';
 import { graphqlOperations, variantsOf } from '../support/operations.ts';
+import { connectTo, databaseUrl, execute } from '../support/sql.ts';
 
 // The scripts of docs/operations.md are tested: they are run unchanged, except that the roles have names of this run.
 const services = ['accounts', 'compute', 'billing', 'notifier'] as const;
@@ -58,8 +58,7 @@ function urlOf(role: Role | null, of = url): string {
 async function as(role: Role | null, sql: string, values: readonly unknown[] = []): Promise<Array<Record<string, unknown>>> {
   let connection = connections.get(role);
   if (!connection) {
-    connection = new pg.Client({ connectionString: urlOf(role) });
-    await connection.connect();
+    connection = await connectTo(urlOf(role));
     connections.set(role, connection);
   }
   return (await connection.query(sql, [...values])).rows;

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { copyTemplate, needPostgres } from '../support/app.ts';
-import { execute } from '../support/database.ts';
 import { type Fleet, openFleet, type Replica } from '../support/replicas.ts';
+import { connectTo, execute } from '../support/sql.ts';
 
 /** The key of the advisory lock for which the tests' trigger waits before a write. */
 const GATE = 7_015;
@@ -18,8 +18,7 @@ beforeAll(async () => {
   databaseUrl = await copyTemplate();
   fleet = await openFleet({ count: 2, databaseUrl, redisUrl: null });
   [first, second] = fleet.replicas as [Replica, Replica];
-  database = new pg.Client({ connectionString: databaseUrl });
-  await database.connect();
+  database = await connectTo(databaseUrl);
   await database.query(
     `CREATE FUNCTION wait_at_gate() RETURNS trigger LANGUAGE plpgsql AS $$
      BEGIN PERFORM pg_advisory_xact_lock(${GATE}); RETURN NEW; END $$`,

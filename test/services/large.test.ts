@@ -3,11 +3,12 @@ import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import WebSocket from 'ws';
 import { insertLarge } from '../support/entries.ts';
 import { type ServerProcess, startServer } from '../support/process.ts';
+import { connectTo } from '../support/sql.ts';
 
 /** The size of `body` and of `data` in a row. */
 const HALF_BYTES = 1_000_000;
@@ -27,8 +28,7 @@ beforeAll(async () => {
   // Compiling takes more memory than is measured here, so it is done beforehand.
   await promisify(execFile)(process.execPath, ['scripts/build.mjs'], { cwd: fileURLToPath(new URL('../..', import.meta.url)) });
   server = await startServer({ RATE_LIMIT_USER: '100000000' });
-  client = new pg.Client({ connectionString: server.databaseUrl ?? '' });
-  await client.connect();
+  client = await connectTo(server.databaseUrl ?? '');
   // This allocates what the server needs once for a feed and its documents.
   const { ready, socket } = readPlain(0);
   await ready;

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { needPostgres, startApp, type TestApp } from '../support/app.ts';
-import { execute } from '../support/database.ts';
+import { execute } from '../support/sql.ts';
 
 const run = promisify(execFile);
 

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Balancer, openBalancer } from '../support/balancer.ts';
 import { countCases } from '../support/cases.ts';
@@ -9,6 +8,7 @@ import { checkHistory, type Entry } from '../support/history.ts';
 import { type Random, seededRandom } from '../support/random.ts';
 import { openRedis, type RedisServer } from '../support/redis.ts';
 import { type Fleet, openFleet, type Replica } from '../support/replicas.ts';
+import { connectTo } from '../support/sql.ts';
 import { openSubscriber, type Subscriber } from '../support/subscribers.ts';
 import { ask } from '../support/traffic.ts';
 
@@ -247,8 +247,7 @@ async function makeTrouble(random: Random, troubles: readonly Trouble[], isOver:
 }
 
 async function readLogs(): Promise<Map<string, Array<Entry & { title: string }>>> {
-  const client = new pg.Client({ connectionString: cluster.url });
-  await client.connect();
+  const client = await connectTo(cluster.url);
   const { rows } = await client.query(
     'SELECT project_id, sequence::int AS sequence, id::text AS id, title FROM notifications ORDER BY project_id, sequence',
   );
@@ -333,8 +332,7 @@ function checkWritten(acknowledged: readonly Publication[], logs: Awaited<Return
 }
 
 async function makeProject(): Promise<string> {
-  const client = new pg.Client({ connectionString: cluster.url });
-  await client.connect();
+  const client = await connectTo(cluster.url);
   const { rows } = await client.query(`INSERT INTO projects (organization_id, name) VALUES ($1, 'Made for a test') RETURNING id`, [
     fleet.demo.organization_id,
   ]);

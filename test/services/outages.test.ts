@@ -1,12 +1,12 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Cluster, openCluster } from '../support/cluster.ts';
 import { type Crowd, openCrowd, type Sending } from '../support/crowd.ts';
 import { type FeedSocket, openSocket } from '../support/feed.ts';
 import { openRedis, type RedisServer } from '../support/redis.ts';
 import { type Fleet, findInternalErrors, openFleet } from '../support/replicas.ts';
+import { connectTo } from '../support/sql.ts';
 import { ask, describeOutcome, drive, isGood, type Outcome, percentile, warmUp } from '../support/traffic.ts';
 
 const PER_SECOND = Number(process.env.OUTAGE_RATE ?? 200);
@@ -137,8 +137,7 @@ async function health(path: string): Promise<number[]> {
 
 /** Terminates every backend and its statement, as an administrator may. */
 async function terminateBackends(): Promise<void> {
-  const client = new pg.Client({ connectionString: cluster.url });
-  await client.connect();
+  const client = await connectTo(cluster.url);
   await client.query(
     `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
      WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'`,

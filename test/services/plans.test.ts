@@ -1,7 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { databaseUrl as benchUrl, isFilled } from '../../bench/database.mjs';
 import { fill, idOf } from '../../bench/fill.mjs';
@@ -9,10 +8,11 @@ import { Lifecycle } from '../../src/kernel/lifecycle.ts';
 import { openDatabase } from '../../src/platform/database.ts';
 import { needPostgres, startApp, type TestApp } from '../support/app.ts';
 import { listBackgroundWork, listConsoleWork } from '../support/background.ts';
-import { databaseUrl, execute, fillDemo } from '../support/database.ts';
+import { fillDemo } from '../support/database.ts';
 import { codeOf, send } from '../support/matrix.ts';
 import { graphqlOperations, type Operation, routeOperations, variantsOf } from '../support/operations.ts';
 import { explain, recordStatements, type Statement } from '../support/plans.ts';
+import { connectTo, databaseUrl, execute } from '../support/sql.ts';
 
 /** The tables with many rows, which no statement of any operation may scan sequentially. */
 const large = [
@@ -44,7 +44,7 @@ let url: string;
 
 beforeAll(async () => {
   const origin = needPostgres();
-  const name = `portico_plans_${randomBytes(6).toString('hex')}`;
+  const name = `${origin.template}_plans`;
   dropDatabase = () => execute(origin.server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
   url = databaseUrl(origin.server, name);
   const isCopied = process.env.BENCH_DATABASE_URL !== undefined && (await isFilled(1));
@@ -65,8 +65,7 @@ async function makeTenth(url: string): Promise<void> {
   const lifecycle = new Lifecycle();
   await openDatabase({ dataDir: tmpdir(), database: { url, poolSize: 1 } }, lifecycle);
   await lifecycle.close();
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
+  const client = await connectTo(url);
   try {
     await fill(client, { scale: SCALE });
   } finally {

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Cluster, openCluster } from '../support/cluster.ts';
 import { openCrowd, type Sending } from '../support/crowd.ts';
-import { execute } from '../support/database.ts';
 import { checkHistory, type Entry } from '../support/history.ts';
 import { openFleet } from '../support/replicas.ts';
+import { execute } from '../support/sql.ts';
 import { openStandby, type Standby } from '../support/standby.ts';
 import { openSubscriber } from '../support/subscribers.ts';
 import { drive, isGood } from '../support/traffic.ts';

@@ -1,12 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { copyTemplate } from '../support/app.ts';
 import { type Crowd, openCrowd } from '../support/crowd.ts';
-import { execute } from '../support/database.ts';
 import { seededRandom } from '../support/random.ts';
 import { openRedis, type RedisServer } from '../support/redis.ts';
 import { type Fleet, findInternalErrors, openFleet } from '../support/replicas.ts';
+import { connectTo, execute } from '../support/sql.ts';
 
 const WRITERS = 100;
 const seed = Number(process.env.RACES_SEED ?? Date.now() % 1_000_000);
@@ -186,8 +185,7 @@ it('the overview against writers: what it shows adds up at every moment, and is 
   const random = seededRandom(seed);
   let isOver = false;
   const writing = atOnce(8, async (index) => {
-    const client = new pg.Client({ connectionString: databaseUrl });
-    await client.connect();
+    const client = await connectTo(databaseUrl);
     for (let step = 0; step < 60; step += 1) {
       const choice = random.below(3);
       if (choice === 0)

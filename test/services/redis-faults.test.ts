@@ -2,10 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { copyTemplate } from '../support/app.ts';
 import { type Crowd, openCrowd, type Sending } from '../support/crowd.ts';
-import { execute } from '../support/database.ts';
 import { checkHistory, type Entry } from '../support/history.ts';
 import { openRedis, type RedisServer } from '../support/redis.ts';
 import { type Fleet, findInternalErrors, openFleet } from '../support/replicas.ts';
+import { execute } from '../support/sql.ts';
 import { openSubscriber, type Subscriber } from '../support/subscribers.ts';
 import { ask, describeOutcome, drive, isGood, type Outcome, percentile, warmUp } from '../support/traffic.ts';
 

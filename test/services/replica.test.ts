@@ -7,8 +7,8 @@ import { type App, createApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
 import { createLogger } from '../../src/platform/logger.ts';
 import { type Cluster, openCluster } from '../support/cluster.ts';
-import { execute } from '../support/database.ts';
 import { openSocket } from '../support/feed.ts';
+import { execute } from '../support/sql.ts';
 import { openStandby, positionOf, type Standby } from '../support/standby.ts';
 
 /** The time that a read waits for a standby that lags before it goes to the primary. */

@@ -2,10 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { copyTemplate } from '../support/app.ts';
 import { type Crowd, openCrowd } from '../support/crowd.ts';
-import { execute } from '../support/database.ts';
 import { type FeedSocket, openSocket } from '../support/feed.ts';
 import { openRedis, type RedisServer } from '../support/redis.ts';
 import { type Fleet, openFleet } from '../support/replicas.ts';
+import { execute } from '../support/sql.ts';
 import { drive, type Outcome } from '../support/traffic.ts';
 
 const REFUSED_WITHIN_MS = 1_000;

@@ -5,10 +5,10 @@ import { copyTemplate } from '../support/app.ts';
 import { type Balancer, openBalancer } from '../support/balancer.ts';
 import { countCases } from '../support/cases.ts';
 import { type Crowd, openCrowd, type Sending } from '../support/crowd.ts';
-import { execute } from '../support/database.ts';
 import { checkHistory, type Entry } from '../support/history.ts';
 import { openRedis, type RedisServer } from '../support/redis.ts';
 import { type Fleet, openFleet, type Replica } from '../support/replicas.ts';
+import { execute } from '../support/sql.ts';
 import { openSubscriber, type Subscriber } from '../support/subscribers.ts';
 import { ask, describeOutcome, drive, isGood } from '../support/traffic.ts';
 

@@ -3,9 +3,9 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import WebSocket from 'ws';
 import { copyTemplate } from '../support/app.ts';
 import { type Crowd, openCrowd, type Sending } from '../support/crowd.ts';
-import { execute } from '../support/database.ts';
 import { openRedis, type RedisServer } from '../support/redis.ts';
 import { type Fleet, openFleet } from '../support/replicas.ts';
+import { execute } from '../support/sql.ts';
 import { ask } from '../support/traffic.ts';
 
 let databaseUrl: string;

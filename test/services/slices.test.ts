@@ -1,9 +1,9 @@
 import type { Duplex } from 'node:stream';
 import { setImmediate as nextIteration } from 'node:timers/promises';
-import pg from 'pg';
 import { expect, it } from 'vitest';
 import { limitDriverReads } from '../../src/platform/driverreads.ts';
 import { needPostgres } from '../support/app.ts';
+import { connectTo } from '../support/sql.ts';
 
 /** What Node reads at once, and the slice before it. */
 const MOST_BYTES = 128 * 1024;
@@ -11,8 +11,7 @@ const MOST_BYTES = 128 * 1024;
 it('of a large result, no more than a slice is read before everything else has its turn', async () => {
   // A client of the driver alone, without the pool: that would find the server silent while this process is held up.
   limitDriverReads();
-  const client = new pg.Client({ connectionString: needPostgres().server });
-  await client.connect();
+  const client = await connectTo(needPostgres().server);
   const { stream } = (client as unknown as { connection: { stream: Duplex } }).connection;
   let bytes = 0;
   stream.on('data', (read: Buffer) => {

@@ -4,7 +4,7 @@ import { Lifecycle } from '../../src/kernel/lifecycle.ts';
 import { type Database, openDatabase } from '../../src/platform/database.ts';
 import { toFault } from '../../src/platform/errors.ts';
 import { type Cluster, openCluster } from '../support/cluster.ts';
-import { execute } from '../support/database.ts';
+import { execute } from '../support/sql.ts';
 
 /** A primary whose only synchronous standby is away: its commits wait without an end. */
 let cluster: Cluster;

@@ -10,8 +10,8 @@ import { foreignOrganization, foreignProject, organization, project } from '../.
 import { generateKey } from '../../src/access/apikey.ts';
 import { copyTemplate } from '../support/app.ts';
 import { type Crowd, openCrowd, type Sending } from '../support/crowd.ts';
-import { execute } from '../support/database.ts';
 import { type Fleet, findInternalErrors, openFleet, type Replica } from '../support/replicas.ts';
+import { execute } from '../support/sql.ts';
 import { ask, describeOutcome, isGood, type Outcome, percentile, warmUp } from '../support/traffic.ts';
 
 const SIEGE_SECONDS = Number(process.env.SIEGE_SECONDS ?? 300);

@@ -13,6 +13,7 @@ import {
   unlinkSync,
   writeFileSync,
 } from 'node:fs';
+import nodeModule from 'node:module';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -241,6 +242,7 @@ test('the build leaves a compile cache for the options of the server and for tho
   const compiled = join(checkout, 'dist/current/compiled');
   // Node.js has one from 22.8 on.
   const made = existsSync(compiled) ? readdirSync(compiled) : [];
+  expect(made.length > 0).toBe('enableCompileCache' in nodeModule);
   for (const name of made.length > 0 ? ['start', 'portico'] : []) {
     const [, options = ''] = /exec node ((?:--\S+ )*)/.exec(scripts[name] ?? '') ?? [];
     const print = [...(options.match(/\S+/g) ?? []), '--print', 'v8.cachedDataVersionTag().toString(16)'];

@@ -6,9 +6,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { PGlite } from '@electric-sql/pglite';
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
-import { databaseUrl, execute } from '../support/database.ts';
 import { launch, run, type Started, start } from '../support/launch.ts';
 import { findLowPort } from '../support/ports.ts';
+import { databaseUrl, execute } from '../support/sql.ts';
 
 // One story on an empty database: on PostgreSQL the server runs all the while, the embedded database serves one at a time.
 const origin = inject('origin');

@@ -12,7 +12,7 @@ import { seedDemo } from '../../demo/seed.ts';
 import { type App, createApp } from '../../src/app.ts';
 import { type Config, demoFilePath, readConfig } from '../../src/config.ts';
 import { createLogger } from '../../src/platform/logger.ts';
-import { copyTemplate } from '../support/app.ts';
+import { copyTemplate } from '../support/copies.ts';
 import type { Frame } from '../support/feed.ts';
 import { checkHistory, type Entry } from '../support/history.ts';
 import { followPlainFeed } from '../support/plain-feed.ts';

@@ -1,10 +1,10 @@
 import type { Socket } from 'node:net';
-import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import WebSocket from 'ws';
-import { isPostgres } from '../support/app.ts';
+import { isPostgres } from '../support/copies.ts';
 import { checkHistory, type Entry } from '../support/history.ts';
 import { type ServerProcess, startServer } from '../support/process.ts';
+import { connectTo } from '../support/sql.ts';
 
 // FEED_LOAD=full: 900 live and 100 paused subscribers, 10,000 events. Else fewer, so that it takes seconds; what those who are
 // paused have not read would still exceed the bound if it were kept in memory.
@@ -57,8 +57,7 @@ async function publish(count: number): Promise<void> {
   const { organization_id, project_id, users } = server.demo;
   const body = 'x'.repeat(EVENT_BYTES);
   if (server.databaseUrl) {
-    const client = new pg.Client({ connectionString: server.databaseUrl });
-    await client.connect();
+    const client = await connectTo(server.databaseUrl);
     const insert = `INSERT INTO notifications (project_id, kind, severity, title, body)
       SELECT $1, 'test.load', 'info', 'load', $2 FROM generate_series(1, $3::int)`;
     for (let done = 0; done < count; done += 50) await client.query(insert, [project_id, body, Math.min(50, count - done)]);

@@ -22,7 +22,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import type { DemoFile } from '../../demo/file.ts';
-import { copyTemplate } from '../support/app.ts';
+import { copyTemplate } from '../support/copies.ts';
 import { buildAndRun, copyCheckout, launch, type Started, start } from '../support/launch.ts';
 import { startProgram } from '../support/portico.ts';
 import { findLowPort } from '../support/ports.ts';

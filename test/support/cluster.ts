@@ -3,8 +3,9 @@ import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { databaseUrl, fillDemo } from './database.ts';
+import { fillDemo } from './database.ts';
 import { findLowPort } from './ports.ts';
+import { databaseUrl } from './sql.ts';
 
 /** A PostgreSQL server owned by the test, with a migrated database that holds the demo. */
 export interface Cluster {

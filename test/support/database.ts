@@ -1,14 +1,15 @@
+import { randomBytes } from 'node:crypto';
 import { cpSync, existsSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import { PGlite } from '@electric-sql/pglite';
-import pg from 'pg';
 import type { TestProject } from 'vitest/node';
 import { seedDemo } from '../../demo/seed.ts';
 import { Lifecycle } from '../../src/kernel/lifecycle.ts';
 import { openDatabase } from '../../src/platform/database.ts';
+import { connectTo, databaseUrl, execute } from './sql.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -59,18 +60,46 @@ async function slim(embedded: PGlite): Promise<void> {
 /** The first project of a run prepares the template for all, and is the last to be torn down. */
 async function prepareTemplate(project: TestProject, server: string) {
   const isFirst = process.env.TESTS_TEMPLATE === undefined;
-  process.env.TESTS_TEMPLATE ??= `portico_test_${process.pid}`;
+  process.env.TESTS_TEMPLATE ??= `portico_test_${randomBytes(6).toString('hex')}`;
   const template = process.env.TESTS_TEMPLATE;
   project.provide('origin', { server, template });
   if (!isFirst) return async () => {};
+  const release = await reserve(server, template);
+  await dropAbandoned(server);
   await execute(server, `CREATE DATABASE ${template}`);
   await fillDemo(databaseUrl(server, template));
   // Neither a copy can be made while somebody is connected to the template, nor a connection while a copy is made.
   await execute(server, `ALTER DATABASE ${template} ALLOW_CONNECTIONS false`);
   return async () => {
-    const rows = await execute(server, `SELECT datname FROM pg_database WHERE datname LIKE '${template}%'`);
-    for (const { datname } of rows) await execute(server, `DROP DATABASE ${datname} WITH (FORCE)`);
+    await drop(server, template);
+    await release();
   };
+}
+
+/** Opens the connection that tells other runs that this one still needs its databases; returns what closes it. */
+export async function reserve(server: string, template: string): Promise<() => Promise<void>> {
+  const client = await connectTo(server, { application_name: template });
+  // A server that ends says so to every connection.
+  client.on('error', () => {});
+  return () => client.end();
+}
+
+/** Drops the databases of runs that were interrupted: nobody is connected under the name of their template. */
+export async function dropAbandoned(server: string): Promise<void> {
+  const rows = await execute(
+    server,
+    `WITH templates AS (SELECT DISTINCT substring(datname FROM '^(portico_test_[0-9a-f]{12})(?:_|$)') AS template FROM pg_database)
+     SELECT template FROM templates
+     WHERE template IS NOT NULL AND NOT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = template)`,
+  );
+  for (const { template } of rows) await drop(server, String(template));
+}
+
+/** Drops a template and all databases of its run. */
+export async function drop(server: string, template: string): Promise<void> {
+  const names = `SELECT datname FROM pg_database WHERE datname = $1 OR starts_with(datname, $1 || '_')`;
+  for (const { datname } of await execute(server, names, [template]))
+    await execute(server, `DROP DATABASE IF EXISTS ${datname} WITH (FORCE)`);
 }
 
 /** Migrates an empty PostgreSQL database, and fills it with the demo. */
@@ -79,21 +108,4 @@ export async function fillDemo(url: string): Promise<void> {
   const { database } = await openDatabase({ dataDir: tmpdir(), database: { url, poolSize: 2 } }, lifecycle);
   await seedDemo(database);
   await lifecycle.close();
-}
-
-/** Runs one statement over a connection of its own, which has none of the product's timeouts. */
-export async function execute(server: string, sql: string, values: unknown[] = []): Promise<Array<Record<string, unknown>>> {
-  const client = new pg.Client({ connectionString: server });
-  await client.connect();
-  try {
-    return (await client.query(sql, values)).rows;
-  } finally {
-    await client.end();
-  }
-}
-
-export function databaseUrl(server: string, name: string): string {
-  const url = new URL(server);
-  url.pathname = `/${name}`;
-  return url.href;
 }

@@ -58,7 +58,7 @@ export function spawnScript(
 }
 
 /** Starts a script of package.json with its own environment. */
-export function launch(checkout: string, script: readonly string[], env: Record<string, string>): Launched {
+export function launch(checkout: string, script: readonly string[], env: NodeJS.ProcessEnv): Launched {
   const { PATH: path = '', HOME = '' } = process.env;
   // Without the programs of packages, which npx adds.
   const folders = path.split(delimiter).filter((folder) => !folder.includes('node_modules'));
@@ -83,21 +83,34 @@ export interface Started extends Launched {
   kill(): Promise<void>;
 }
 
-/** Runs `npm start`. Rejects with the output if the server exits before it listens. */
-export async function start(checkout: string, env: Record<string, string>): Promise<Started> {
+/** A start that also builds takes some fifteen seconds on a quiet machine. */
+const LISTENS_WITHIN_MS = 150_000;
+
+/** Runs `npm start`. Rejects with the output if the server exits before it listens, or does not listen in time. */
+export async function start(checkout: string, env: NodeJS.ProcessEnv, withinMs = LISTENS_WITHIN_MS): Promise<Started> {
   const launched = launch(checkout, ['start'], { HOST: '127.0.0.1', PORT: '0', LOG_LEVEL: 'error', ...env });
   const { process: child, printed, exit } = launched;
-  const baseUrl = await new Promise<string>((resolve, reject) => {
-    child.stdout?.on('data', () => {
-      const address = /^Portico listens on (\S+)\n/m.exec(printed.out)?.[1];
-      if (address) resolve(address);
-    });
-    exit.then(({ code }) => reject(new Error(`exit ${code}: ${printed.out}${printed.err}`)));
-  });
   const kill = async () => {
     child.kill('SIGKILL');
     await exit;
   };
+  const baseUrl = await new Promise<string>((resolve, reject) => {
+    const fail = (reason: string) => reject(new Error(`${reason}: ${printed.out}${printed.err}`));
+    const deadline = setTimeout(() => {
+      child.kill('SIGKILL');
+      fail(`it did not listen within ${withinMs} ms`);
+    }, withinMs);
+    child.stdout?.on('data', () => {
+      const address = /^Portico listens on (\S+)\n/m.exec(printed.out)?.[1];
+      if (!address) return;
+      clearTimeout(deadline);
+      resolve(address);
+    });
+    exit.then(({ code }) => {
+      clearTimeout(deadline);
+      fail(`exit ${code}`);
+    });
+  });
   return { ...launched, baseUrl, kill };
 }
 

@@ -1,6 +1,6 @@
 import { emptyProject, organization, project, users } from '../../demo/people.ts';
 import type { TestApp } from './app.ts';
-import { execute } from './database.ts';
+import { execute } from './sql.ts';
 
 /**
  * Fills the database like one in use: 200 projects with 20,000 instances, 40,000 tasks, 40,000 trials and 20,000

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { inject } from 'vitest';
 import type { DemoFile } from '../../demo/file.ts';
-import { copyTemplate } from './app.ts';
-import { spawnScript } from './launch.ts';
+import { copyTemplate } from './copies.ts';
+import { start } from './launch.ts';
 import { redisSettings } from './redis.ts';
 
 export interface ServerProcess {
@@ -22,7 +22,7 @@ export async function startServer(env: Record<string, string> = {}): Promise<Ser
   const dataDir = mkdtempSync(join(tmpdir(), 'portico-test-'));
   const origin = inject('origin');
   const databaseUrl = 'template' in origin ? await copyTemplate(origin) : null;
-  const server = spawnScript(fileURLToPath(new URL('../..', import.meta.url)), ['start'], {
+  const server = await start(fileURLToPath(new URL('../..', import.meta.url)), {
     ...process.env,
     PORT: '0',
     HOST: '127.0.0.1',
@@ -32,27 +32,15 @@ export async function startServer(env: Record<string, string> = {}): Promise<Ser
     ...(databaseUrl && { DATABASE_URL: databaseUrl, ...redisSettings() }),
     ...env,
   });
-  const exited = new Promise<number | null>((resolve) => server.once('exit', resolve));
-  const listening = new Promise<void>((resolve, reject) => {
-    let output = '';
-    const read = (chunk: Buffer) => {
-      output += String(chunk);
-      if (output.includes('listens on')) resolve();
-    };
-    server.stdout.on('data', read);
-    server.stderr.on('data', read);
-    exited.then((code) => reject(new Error(`the server exited with ${code}: ${output}`)));
-  });
-  await listening;
   const demo = JSON.parse(readFileSync(join(dataDir, 'demo.json'), 'utf8')) as DemoFile;
   return {
     demo,
     baseUrl: demo.base_url.replace('localhost', '127.0.0.1'),
     databaseUrl,
-    memory: () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${server.pid}/status`, 'utf8'))?.[1]) / 1024,
+    memory: () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${server.process.pid}/status`, 'utf8'))?.[1]) / 1024,
     async stop(signal = 'SIGTERM') {
-      server.kill(signal);
-      const code = await exited;
+      server.process.kill(signal);
+      const { code } = await server.exit;
       rmSync(dataDir, { recursive: true, force: true });
       return code;
     },

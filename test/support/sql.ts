@@ -1,6 +1,37 @@
 import pg from 'pg';
 import type { TestApp } from './app.ts';
 
+/** A server that answers nothing fails a test, or the preparation of a run, which has no other limit. */
+const LIMITS = { connectionTimeoutMillis: 30_000, query_timeout: 150_000 };
+
+/** Opens a connection that has none of the product's timeouts; the settings are those of `pg`, in milliseconds. */
+export async function connectTo(url: string, settings: pg.ClientConfig = {}): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url, ...LIMITS, ...settings });
+  await client.connect();
+  return client;
+}
+
+/** Runs one statement over a connection of its own. */
+export async function execute(
+  url: string,
+  sql: string,
+  values: unknown[] = [],
+  settings?: pg.ClientConfig,
+): Promise<Array<Record<string, unknown>>> {
+  const client = await connectTo(url, settings);
+  try {
+    return (await client.query(sql, values)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+export function databaseUrl(server: string, name: string): string {
+  const url = new URL(server);
+  url.pathname = `/${name}`;
+  return url.href;
+}
+
 /**
  * A separate connection to the gateway's database; its statements run one after another.
  * PGlite has only one connection, so there it is the gateway's own.
@@ -12,8 +43,7 @@ export interface Connection {
 
 export async function openConnection({ app, databaseUrl }: TestApp): Promise<Connection> {
   if (!databaseUrl) return { run: (sql, values = []) => app.database.$queryRawUnsafe(sql, ...values), close: async () => {} };
-  const client = new pg.Client({ connectionString: databaseUrl });
-  await client.connect();
+  const client = await connectTo(databaseUrl);
   let last: Promise<unknown> = Promise.resolve();
   const run: Connection['run'] = (sql, values = []) => {
     const rows = last.then(async () => (await client.query(sql, [...values])).rows);

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { asPostgres, type Cluster } from './cluster.ts';
-import { execute } from './database.ts';
 import { findLowPort } from './ports.ts';
+import { execute } from './sql.ts';
 
 /** A PostgreSQL standby that follows a primary by streaming replication, read-only until it is promoted. */
 export interface Standby {

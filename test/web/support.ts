@@ -10,9 +10,9 @@ import { openBalancer } from '../support/balancer.ts';
 import { findBarriers as findBarriersBy } from '../support/barriers.ts';
 import { findBrowser } from '../support/browser.ts';
 import { setEndpoint } from '../support/console.ts';
-import { execute } from '../support/database.ts';
 import { openRedis } from '../support/redis.ts';
 import { type Fleet, openFleet } from '../support/replicas.ts';
+import { execute } from '../support/sql.ts';
 
 const screenshots = fileURLToPath(new URL('generated/', import.meta.url));
 const quiet = ['--disable-background-networking', '--disable-component-update', '--disable-sync', '--disable-quic', '--no-first-run'];
