@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { deleteOldStoredResponses } from '../src/graph/storedresponse.ts';
-import { type Ask, countStatements, isPostgres, startApp, type TestApp, type TestResponse } from './support/app.ts';
+import { type Ask, countStatements, isPostgres, startRestingApp, type TestApp, type TestResponse } from './support/app.ts';
 import { openSocket } from './support/feed.ts';
 import { openConnection } from './support/sql.ts';
 
@@ -9,7 +9,7 @@ const KEYS = 400;
 
 let app: TestApp;
 beforeAll(async () => {
-  app = await startApp({ RATE_LIMIT_USER: '1000000', IDEMPOTENCY_KEYS_PER_USER: String(KEYS) });
+  app = await startRestingApp({ RATE_LIMIT_USER: '1000000', IDEMPOTENCY_KEYS_PER_USER: String(KEYS) });
 });
 afterAll(() => app.close());
 

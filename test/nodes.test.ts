@@ -3,7 +3,7 @@ import { getNamedType, isInterfaceType, isObjectType } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { listNodeNames } from '../src/graph/node.ts';
 import { schema } from '../src/schema.ts';
-import { countStatements, isPostgres, startApp, type TestApp, type TestResponse } from './support/app.ts';
+import { countStatements, isPostgres, startApp, startRestingApp, type TestApp, type TestResponse } from './support/app.ts';
 import { selectAll } from './support/operations.ts';
 import { addRows } from './support/rows.ts';
 import { type Caller, findSecrets, prepareWorld, readRows, visibility, type World } from './support/tenancy.ts';
@@ -31,7 +31,7 @@ let app: TestApp;
 let world: World;
 
 beforeAll(async () => {
-  app = await startApp({ RATE_LIMIT_ANONYMOUS: '1000000', RATE_LIMIT_USER: '1000000' });
+  app = await startRestingApp({ RATE_LIMIT_ANONYMOUS: '1000000', RATE_LIMIT_USER: '1000000' });
   world = await prepareWorld(app);
   for (const userId of Object.values(world.userIds)) {
     await world.query(

@@ -150,6 +150,7 @@ export class Hubs {
     this.#mustVerify = false;
     this.#pollsUntilVerified = VERIFIED_EVERY;
     const entries = [...this.#hubs.values()].map((hub) => hub.lastEntry()).filter((entry) => entry !== null);
+    if (entries.length === 0) return;
     for (const projectId of await findReplaced(this.dependencies.database, entries)) {
       const hub = this.#hubs.get(projectId);
       if (hub) await this.#abandon(hub);

@@ -119,23 +119,16 @@ function chargeRequests(args: OperationArgs): Promise<ExecutionResult | null> | 
 }
 
 /**
- * The result of a mutation without a viewer, the same as of an execution, in which each of its fields would fail: they are nullable.
- * Each would find that out by itself, but only after its arguments were read, which may be large. Null for all other operations.
+ * The result of a mutation without a viewer. Each of its fields would find that out by itself, but only after its arguments were
+ * read, which may be large. Null for all other operations.
  */
 function rejectAnonymous(parsed: ParsedOperation, { contextValue: context }: OperationArgs): ExecutionResult | null {
-  const { schema, operation } = parsed;
-  if (context.viewer || operation.operation !== OperationTypeNode.MUTATION) return null;
+  if (context.viewer || parsed.operation.operation !== OperationTypeNode.MUTATION) return null;
   const rejected = listUnauthenticated(listRootFields(parsed));
-  if (rejected.length === 0) return null;
-  const data = Object.create(null);
-  for (const [name, [node]] of groupRootFields(parsed)) data[name] = node && isProtected(node) ? null : schema.getMutationType()?.name;
-  return { errors: rootFieldErrors(parsed, context, rejected), data };
+  return rejected.length === 0 ? null : rejectRootFields(parsed, context, rejected);
 }
 
-/**
- * The credential and the access to what the ids name are checked first: a caller without access sees no field errors. Nothing is
- * executed, so there is no `data`, in which a null would be the value of the other root fields.
- */
+/** The credential and the access to what the ids name are checked first: a caller without access sees no field errors. */
 async function rejectFields(
   parsed: ParsedOperation,
   { contextValue: context }: OperationArgs,
@@ -143,21 +136,34 @@ async function rejectFields(
 ): Promise<ExecutionResult> {
   const rejected = context.viewer ? await findInaccessibleFields(parsed, context) : listUnauthenticated(listRootFields(parsed));
   if (rejected.length === 0) return { errors: [toGraphqlError(Fault.invalidFields(fields))] };
-  return { errors: rootFieldErrors(parsed, context, rejected) };
+  return rejectRootFields(parsed, context, rejected);
 }
 
 function listUnauthenticated(rootFields: readonly FieldNode[]): InaccessibleField[] {
   return rootFields.filter(isProtected).map((node) => ({ node, failure: Fault.notAuthenticated() }));
 }
 
-/** The same errors as from an execution in which these root fields fail. */
-function rootFieldErrors(parsed: ParsedOperation, context: OperationContext, rejected: readonly InaccessibleField[]): GraphQLError[] {
+/**
+ * The same response as from an execution in which these root fields fail: they are nullable. If there are others, which are not
+ * executed, it has no `data`: a null would be taken for their value.
+ */
+function rejectRootFields(parsed: ParsedOperation, context: OperationContext, rejected: readonly InaccessibleField[]): ExecutionResult {
   const rootFields = groupRootFields(parsed);
-  return rejected.map(({ node, failure }) => {
+  const failed = new Set(rejected.map(({ node }) => responseNameOf(node)));
+  const errors = rejected.map(({ node, failure }) => {
     const name = responseNameOf(node);
     const error = new GraphQLError('', { nodes: rootFields.get(name), path: [name], originalError: failure as Error });
     return maskError(error, context.openLogger());
   });
+  if (parsed.operation.operation === OperationTypeNode.SUBSCRIPTION) return { errors };
+  const rootTypeName = parsed.schema.getRootType(parsed.operation.operation)?.name;
+  const data = Object.create(null);
+  for (const [name, [node]] of rootFields) {
+    const isTypename = node?.name.value === '__typename';
+    if (!isTypename && !failed.has(name)) return { errors };
+    data[name] = isTypename ? rootTypeName : null;
+  }
+  return { errors, data };
 }
 
 /** Whether a root field is about a viewer, as all are but introspection. */

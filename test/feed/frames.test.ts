@@ -83,12 +83,16 @@ it('what comes in on a socket that was refused is counted, until it is closed', 
   socket.destroy();
 });
 
-it.each([
-  ['before anybody has signed in', false],
-  ['afterwards', true],
-])('a message counts once for each kilobyte that it has begun, %s', async (_label, isAcknowledged) => {
+it.each<[string, boolean, number]>([
+  ['counts as several messages', true, 20],
+  ['counts as more of them before anybody has signed in', false, 105],
+])('a large message %s', async (_label, isAcknowledged, count) => {
   const feed = await open(isAcknowledged);
-  for (let sent = 0; sent < 105; sent += 1) say(feed, { id: 'x', type: 'complete', padding: ' '.repeat(1_500) });
+  const { query } = subscription();
+  const large = isAcknowledged
+    ? { id: '1', type: 'subscribe', payload: { query: `${query}${' '.repeat(60_000)}`, variables: {} } }
+    : { id: 'x', type: 'complete', padding: ' '.repeat(1_500) };
+  for (let sent = 0; sent < count; sent += 1) say(feed, { ...large, id: String(sent) });
   expect(await feed.closed).toMatchObject({ code: 4429 });
 });
 

@@ -18,7 +18,7 @@ const onlyJson: Accepted = { mediaType: json, canStream: false };
 /** Longer values of these headers are not read: browsers send some 150 characters, and 16 KiB of them take milliseconds to parse. */
 const MAX_LENGTH = 1_000;
 
-/** A client that accepts none of the forms gets JSON, and so does one with a header that is too long: Yoga would find no stream in it. */
+/** A client that accepts none of the forms gets JSON, and so does one with a header that is too long: Yoga might find no stream in it. */
 export function readAccept(request: IncomingMessage): Accepted {
   const { accept } = request.headers;
   if (accept === undefined || accept === '*/*') return anything;

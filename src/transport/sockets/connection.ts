@@ -128,7 +128,7 @@ export class SocketConnection implements Principal, WaitingSocket {
     if (!this.isOpen) return;
     const protocol = this.#protocol;
     if (protocol?.receiveBytes) protocol.receiveBytes(bytes, isBinary);
-    else if (this.#countArrival(countOf(bytes.length))) {
+    else if (this.#countArrival(countOf(bytes.length, this.viewer !== null))) {
       // A message that waits would keep the chunk of up to 64 KiB in memory that it is a view into.
       const text = isBinary ? null : String(bytes);
       this.#handleInTurn(bytes.length, () => this.#protocol?.receive(text));
@@ -321,7 +321,7 @@ export class SocketConnection implements Principal, WaitingSocket {
    * what has been read already follows. The input of a console has its own pace, and its pings are few.
    */
   #handleInTurn(length: number, handle: () => void): void {
-    const count = countOf(length);
+    const count = countOf(length, this.viewer !== null);
     if (this.#protocol?.receiveBytes || (!this.#waiting && this.#ownerRate.spend(count))) return this.#handle(handle);
     const bytes = 2 * length + WAITING_MESSAGE_BYTES;
     this.#waiting ??= this.#beginWait();
