@@ -1,20 +1,24 @@
 import { type GraphQLNamedType, type GraphQLSchema, getNamedType, isUnionType, Kind } from 'graphql';
+import type { PlainFeed } from '../src/transport/rest/plainfeed.ts';
+import { consolePath } from '../src/transport/rest/plainfeeds.ts';
 import { bindOperation } from '../src/transport/rest/route.ts';
-import type { Stream } from '../src/transport/rest/stream.ts';
-import { consolePath } from '../src/transport/rest/streams.ts';
 import { inputSchema, type JsonSchema, NamedSchemas, objectOf, objectSchema, shapeOf } from './shape.ts';
 
 type Part = Readonly<Record<string, unknown>>;
 
 /** The sockets of v1 as an AsyncAPI 3 document: the feeds from the table that is served, each event a message, and the console. */
-export function describeStreams(schema: GraphQLSchema, streams: readonly Stream[], examples: Readonly<Record<string, readonly unknown[]>>) {
+export function describePlainFeeds(
+  schema: GraphQLSchema,
+  feeds: readonly PlainFeed[],
+  examples: Readonly<Record<string, readonly unknown[]>>,
+) {
   const schemas = new NamedSchemas();
   const messages: Record<string, Part> = {};
   const channels: Record<string, Part> = {};
   const operations: Record<string, Part> = {};
-  for (const stream of streams) {
-    const name = channelName(stream);
-    const described = describeStream(schemas, schema, stream, examples[name] ?? []);
+  for (const feed of feeds) {
+    const name = channelName(feed);
+    const described = describePlainFeed(schemas, schema, feed, examples[name] ?? []);
     Object.assign(messages, described.messages);
     const channel = { $ref: `#/channels/${name}` };
     const names = Object.keys(described.messages);
@@ -157,26 +161,26 @@ function consoleOperations(): Record<string, Part> {
   };
 }
 
-function describeStream(schemas: NamedSchemas, schema: GraphQLSchema, stream: Stream, examples: readonly unknown[]) {
-  const { operation, bindings } = bindOperation(schema, stream.path, stream.operation);
-  const title = channelName(stream).replaceAll('_', ' ');
+function describePlainFeed(schemas: NamedSchemas, schema: GraphQLSchema, feed: PlainFeed, examples: readonly unknown[]) {
+  const { operation, bindings } = bindOperation(schema, feed.path, feed.operation);
+  const title = channelName(feed).replaceAll('_', ' ');
   const [root] = operation.selectionSet.selections;
   const field = root?.kind === Kind.FIELD ? schema.getSubscriptionType()?.getFields()[root.name.value] : undefined;
-  if (!field || root?.kind !== Kind.FIELD || !root.selectionSet) throw new Error(`${stream.path}: a stream has one field`);
+  if (!field || root?.kind !== Kind.FIELD || !root.selectionSet) throw new Error(`${feed.path}: a feed has one field`);
   const union = getNamedType(field.type);
-  if (!isUnionType(union)) throw new Error(`${stream.path}: the events of a stream are a union`);
+  if (!isUnionType(union)) throw new Error(`${feed.path}: the events of a feed are a union`);
   const messages = Object.fromEntries(
     root.selectionSet.selections.map((node) => {
-      if (node.kind !== Kind.INLINE_FRAGMENT) throw new Error(`${stream.path}: a stream selects its events one by one`);
+      if (node.kind !== Kind.INLINE_FRAGMENT) throw new Error(`${feed.path}: a feed selects its events one by one`);
       const type = union.getTypes().find(({ name }) => name === node.typeCondition?.name.value);
-      if (!type) throw new Error(`${stream.path}: no such event`);
+      if (!type) throw new Error(`${feed.path}: no such event`);
       const shape = shapeOf(type, node.selectionSet);
       const discriminator = objectOf(shape)?.definitions.type?.extensions.values as readonly string[] | undefined;
       const [name = type.name] = discriminator ?? [];
       return [name, describeMessage(type, name, schemas.refer(type.name, objectSchema(schemas, shape)), examples)];
     }),
   );
-  const inPath = [...stream.path.matchAll(/:(\w+)/g)].map(([, name = '']) => name);
+  const inPath = [...feed.path.matchAll(/:(\w+)/g)].map(([, name = '']) => name);
   const inQuery = [...bindings].filter(([name]) => !inPath.includes(name));
   const query = Object.fromEntries(inQuery.map(([name, { type, inputValue }]) => [name, inputSchema(schemas, type, inputValue, false)]));
   return {
@@ -184,7 +188,7 @@ function describeStream(schemas: NamedSchemas, schema: GraphQLSchema, stream: St
     description: field.description ?? title,
     messages,
     channel: {
-      address: stream.path.replace(/:(\w+)/g, '{$1}'),
+      address: feed.path.replace(/:(\w+)/g, '{$1}'),
       title: title.charAt(0).toUpperCase() + title.slice(1),
       description: field.description ?? title,
       parameters: Object.fromEntries(inPath.map((name) => [name, { description: bindings.get(name)?.inputValue?.description ?? name }])),
@@ -211,7 +215,7 @@ function describeMessage(type: GraphQLNamedType, name: string, payload: JsonSche
   };
 }
 
-function channelName({ operation }: Stream): string {
+function channelName({ operation }: PlainFeed): string {
   return /^\s*subscription (\w+)/.exec(operation)?.[1] ?? '';
 }
 

@@ -1,7 +1,7 @@
 import type { GraphQLSchema } from 'graphql';
+import { plainFeeds } from '../src/transport/rest/plainfeeds.ts';
 import type { BoundRoute } from '../src/transport/rest/route.ts';
-import { streams } from '../src/transport/rest/streams.ts';
-import { describeStreams } from './asyncapi.ts';
+import { describePlainFeeds } from './asyncapi.ts';
 import { examples } from './examples.ts';
 import { describeApi } from './openapi.ts';
 
@@ -12,7 +12,7 @@ export function printOpenApi(schema: GraphQLSchema, routes: readonly BoundRoute[
 
 /** The text of `asyncapi.json`. */
 export function printAsyncApi(schema: GraphQLSchema): string {
-  return print(describeStreams(schema, streams, examples.events));
+  return print(describePlainFeeds(schema, plainFeeds, examples.events));
 }
 
 function print(document: unknown): string {

@@ -35,10 +35,10 @@ import { createClientAddresses, createOriginCheck } from './transport/http/addre
 import { ConcurrencyLimit } from './transport/http/concurrencylimit.ts';
 import { ConnectionBuffers } from './transport/http/connectionbuffers.ts';
 import { createCors } from './transport/http/cors.ts';
-import type { DemoOffer } from './transport/http/desk.ts';
 import { EventStreams } from './transport/http/eventstreams.ts';
 import { createHttpHandler, type HttpDependencies } from './transport/http/handler.ts';
 import { createHttpServer } from './transport/http/server.ts';
+import type { DemoOffer } from './transport/pages/desk.ts';
 import { type BoundRoute, bindRoute } from './transport/rest/route.ts';
 import { routes } from './transport/rest/routes.ts';
 import { warmUp } from './transport/rest/warmup.ts';

@@ -7,7 +7,7 @@ import { describeApi } from '../reference/openapi.ts';
 import { deprecate } from '../src/graph/deprecation.ts';
 import { packageRoot } from '../src/platform/packageroot.ts';
 import { schema } from '../src/schema.ts';
-import { demoProject } from '../src/transport/graphql/graphiql.ts';
+import { demoProject } from '../src/transport/pages/graphiql.ts';
 import { bindRoute, type Data, type Route, type RouteRequest } from '../src/transport/rest/route.ts';
 import { routes } from '../src/transport/rest/routes.ts';
 import { closeCodes } from '../src/transport/sockets/close.ts';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { guides } from '../../src/transport/http/guides.ts';
+import { guides } from '../../src/transport/pages/guides.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 import { colourRules, findBarriers } from '../support/barriers.ts';
 import { findBrowser } from '../support/browser.ts';

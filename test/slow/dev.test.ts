@@ -42,7 +42,7 @@ const shows = (text: string) =>
     .toContain(text);
 
 test('npm run dev hears every save, also one by rename, goes on while a source is broken, and ends when asked to', async () => {
-  const path = 'src/transport/http/guides.ts';
+  const path = 'src/transport/pages/guides.ts';
   const text = readFileSync(join(checkout, path), 'utf8');
   await shows('<h1>Guides</h1>');
   for (const name of ['First', 'Second', 'Third']) {

@@ -43,7 +43,7 @@ it('a route, a description or a fault that changes makes what is printed stale',
   const route = ["summary: 'Compute overview'", "summary: 'Overview'"] as const;
   expect(await withChange('src/transport/rest/routes.ts', route, check)).toEqual(stale('openapi.json'));
   const stream = ['FeedGap { type from to }', 'FeedGap { type to }'] as const;
-  expect(await withChange('src/transport/rest/streams.ts', stream, check)).toEqual(stale('asyncapi.json'));
+  expect(await withChange('src/transport/rest/plainfeeds.ts', stream, check)).toEqual(stale('asyncapi.json'));
   const description = ["'How urgent a notification is.'", "'How urgent it is.'"] as const;
   expect(await withChange('src/notifications/schema.ts', description, check)).toEqual(
     stale('schema.graphql', 'openapi.json', 'asyncapi.json'),

@@ -1,8 +1,8 @@
 import { execFile, spawn } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { demoProject } from '../../src/transport/graphql/graphiql.ts';
-import { guides } from '../../src/transport/http/guides.ts';
+import { demoProject } from '../../src/transport/pages/graphiql.ts';
+import { guides } from '../../src/transport/pages/guides.ts';
 import { type DeskTest, findBarriers, type Page, startDesk } from './support.ts';
 
 const run = promisify(execFile);

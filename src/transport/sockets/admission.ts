@@ -15,8 +15,8 @@ import type { Logger } from '../../platform/logger.ts';
 import { type RedeemedTicket, redeemTicket } from '../../tickets/service.ts';
 import type { ClientAddresses } from '../http/addresses.ts';
 import { isBelowV1, pathPattern } from '../http/url.ts';
-import type { BoundStream } from '../rest/stream.ts';
-import { consolePath } from '../rest/streams.ts';
+import type { BoundPlainFeed } from '../rest/plainfeed.ts';
+import { consolePath } from '../rest/plainfeeds.ts';
 import { closeCodes, Rejection } from './close.ts';
 import type { SocketAccess } from './connection.ts';
 import { checkHandshake } from './socket.ts';
@@ -40,10 +40,10 @@ export interface UpgradeRequest {
   userId: string | null;
 }
 
-/** The target of an upgrade: GraphQL, a stream of the v1 table for one project, or a console. `path` has its ids. */
+/** The target of an upgrade: GraphQL, a plain feed of one project, or a console. `path` has its ids. */
 export interface UpgradeTarget {
-  readonly kind: 'graphql' | 'stream' | 'console';
-  readonly stream: BoundStream | null;
+  readonly kind: 'graphql' | 'feed' | 'console';
+  readonly feed: BoundPlainFeed | null;
   readonly path: Readonly<Record<string, string>>;
 }
 
@@ -57,14 +57,14 @@ export interface SocketAdmission extends SocketAccess {
 const consolePattern = pathPattern(consolePath);
 
 /** Finds the target of a path; null for a path without sockets. */
-export function findTarget(bound: ReadonlyArray<{ stream: BoundStream; pattern: RegExp }>, path: string): UpgradeTarget | null {
-  if (path === '/graphql') return { kind: 'graphql', stream: null, path: {} };
-  for (const { stream, pattern } of bound) {
+export function findTarget(bound: ReadonlyArray<{ feed: BoundPlainFeed; pattern: RegExp }>, path: string): UpgradeTarget | null {
+  if (path === '/graphql') return { kind: 'graphql', feed: null, path: {} };
+  for (const { feed, pattern } of bound) {
     const ids = matchPath(pattern, path);
-    if (ids) return { kind: 'stream', stream, path: ids };
+    if (ids) return { kind: 'feed', feed, path: ids };
   }
   const ids = matchPath(consolePattern, path);
-  return ids && { kind: 'console', stream: null, path: ids };
+  return ids && { kind: 'console', feed: null, path: ids };
 }
 
 /** The ids in a path; null if the path does not match the pattern. A malformed id stays as it is: it is that of no object. */
@@ -172,7 +172,7 @@ async function admitTicket(
 /** Whether a ticket is valid for the target. */
 function isTargetOf({ target, organizationId, projectId, instanceId }: RedeemedTicket, { kind, path }: UpgradeTarget): boolean {
   const isProject = path.organization_id === organizationId && path.project_id === projectId;
-  return isProject && (target === 'console' ? kind === 'console' && path.instance_id === instanceId : kind === 'stream');
+  return isProject && (target === 'console' ? kind === 'console' && path.instance_id === instanceId : kind === 'feed');
 }
 
 /** The viewer by the header or the cookie; null without either. */

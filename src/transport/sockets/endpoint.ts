@@ -19,8 +19,8 @@ import { standardHeaders } from '../http/headers.ts';
 import { answerRaw, destroyOnError } from '../http/serverfaults.ts';
 import { readTrace } from '../http/trace.ts';
 import { pathPattern, queryText, readPath } from '../http/url.ts';
-import { type BoundStream, bindStream } from '../rest/stream.ts';
-import { streams } from '../rest/streams.ts';
+import { type BoundPlainFeed, bindPlainFeed } from '../rest/plainfeed.ts';
+import { plainFeeds } from '../rest/plainfeeds.ts';
 import {
   admitUpgrade,
   findTarget,
@@ -67,7 +67,7 @@ interface AcceptedUpgrade {
 export class SocketEndpoint {
   readonly #dependencies: ConnectionDependencies & SocketEndpointDependencies;
   readonly #openConnections = new OpenConnections<SocketConnection>();
-  readonly #streams: ReadonlyArray<{ readonly stream: BoundStream; readonly pattern: RegExp }>;
+  readonly #plainFeeds: ReadonlyArray<{ readonly feed: BoundPlainFeed; readonly pattern: RegExp }>;
   readonly #serveGraphql: (connection: SocketConnection) => void;
   readonly #consoles: ConsoleSockets;
   readonly #messageServer = createSocketServer({
@@ -84,7 +84,7 @@ export class SocketEndpoint {
     // From the start, so that Prometheus also sees the first of a code as an increase.
     for (const code of metricCodes) metrics.socketCloses.inc({ code }, 0);
     metrics.upgradeRefusals.inc({ code: 'console_unreachable' }, 0);
-    this.#streams = streams.map((stream) => ({ stream: bindStream(schema, stream), pattern: pathPattern(stream.path) }));
+    this.#plainFeeds = plainFeeds.map((feed) => ({ feed: bindPlainFeed(schema, feed), pattern: pathPattern(feed.path) }));
     this.#serveGraphql = createGraphqlSockets(this.#dependencies);
     this.#consoles = createConsoleSockets(this.#dependencies);
   }
@@ -131,7 +131,7 @@ export class SocketEndpoint {
   /** Accepts an upgrade; null where nothing is left to serve, as its client has gone or was rejected. */
   async #admit(upgrade: UpgradeRequest, socket: Duplex, head: Buffer, logFields: LogFields): Promise<AcceptedUpgrade | null> {
     const { addresses, metrics, socketLimit } = this.#dependencies;
-    const target = findTarget(this.#streams, upgrade.path) ?? (await rejectPath(this.#dependencies, upgrade));
+    const target = findTarget(this.#plainFeeds, upgrade.path) ?? (await rejectPath(this.#dependencies, upgrade));
     if (this.#isDraining) throw Fault.tryLater('the sockets are being drained');
     const prepared = await this.#prepare(upgrade, target);
     if (socket.destroyed) return null;
@@ -186,9 +186,9 @@ export class SocketEndpoint {
     else await this.#consoles.serve(connection, opening);
   }
 
-  async #serveMessages(connection: SocketConnection, { stream, path }: UpgradeTarget, query: URLSearchParams): Promise<void> {
+  async #serveMessages(connection: SocketConnection, { feed, path }: UpgradeTarget, query: URLSearchParams): Promise<void> {
     if (isGraphql(connection)) this.#serveGraphql(connection);
-    else if (stream) await servePlain(connection, stream, path, query);
+    else if (feed) await servePlain(connection, feed, path, query);
     else rejectProtocol(connection);
   }
 }

@@ -2,7 +2,7 @@ import type { Fault } from '../../kernel/fault.ts';
 import { logCause, toFault } from '../../platform/errors.ts';
 import { Delivery } from '../delivery/delivery.ts';
 import type { Envelope } from '../delivery/frames.ts';
-import type { BoundStream } from '../rest/stream.ts';
+import type { BoundPlainFeed } from '../rest/plainfeed.ts';
 import { closeCodes } from './close.ts';
 import type { SocketConnection } from './connection.ts';
 
@@ -12,12 +12,12 @@ const envelope: Envelope = { head: () => '', tail: '' };
 /** Serves a feed to a client without a GraphQL subprotocol: one JSON object a frame. Messages of the client are ignored. */
 export async function servePlain(
   connection: SocketConnection,
-  stream: BoundStream,
+  feed: BoundPlainFeed,
   path: Readonly<Record<string, string>>,
   query: URLSearchParams,
 ): Promise<void> {
   try {
-    const { source, renderer } = await stream.open(path, query, connection.openContext());
+    const { source, renderer } = await feed.open(path, query, connection.openContext());
     const onEnd = (failure: unknown) => {
       if (failure) closeWith(connection, toFault(failure));
       else connection.close(closeCodes.restart, 'restart');

@@ -1,11 +1,11 @@
+import type { PlainFeed } from './plainfeed.ts';
 import { notification, project } from './routes.ts';
-import type { Stream } from './stream.ts';
 
 /** The console socket of an instance (§6): it carries bytes, not events that a document could describe. */
 export const consolePath = `${project}/compute/instances/:instance_id/console/ws`;
 
 /** The plain-JSON sockets (§6): each event of the subscription is one frame. */
-export const streams: readonly Stream[] = [
+export const plainFeeds: readonly PlainFeed[] = [
   {
     path: `${project}/notifications/ws`,
     operation: `subscription notification_feed($organization_id: ID!, $project_id: ID!, $after: Int) {

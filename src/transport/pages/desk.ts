@@ -6,11 +6,11 @@ import ipaddr from 'ipaddr.js';
 import type { Tokens } from '../../access/tokens.ts';
 import { Fault } from '../../kernel/fault.ts';
 import { packageRoot } from '../../platform/packageroot.ts';
+import { exchangeOf, type Middleware } from '../http/exchange.ts';
+import { sendJson } from '../http/send.ts';
+import { readPath } from '../http/url.ts';
 import { serveAsset } from './asset.ts';
-import { exchangeOf, type Middleware } from './exchange.ts';
 import { contentPolicy } from './pagestyle.ts';
-import { sendJson } from './send.ts';
-import { readPath } from './url.ts';
 
 /** The users of the demo, as whom a visitor signs in with a click, and the project to show. */
 export interface DemoOffer {

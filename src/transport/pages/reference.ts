@@ -1,15 +1,15 @@
 import { readFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import type { Router } from 'express';
-import { graphiqlPolicy, renderGraphiql } from '../graphql/graphiql.ts';
-import { wantsPage } from './accept.ts';
+import { wantsPage } from '../http/accept.ts';
+import type { Middleware } from '../http/exchange.ts';
+import { sendJson } from '../http/send.ts';
+import { queryText } from '../http/url.ts';
 import { type Asset, serveAsset } from './asset.ts';
-import type { Middleware } from './exchange.ts';
+import { graphiqlPolicy, renderGraphiql } from './graphiql.ts';
 import { guides, renderGuide, renderGuideIndex, renderGuideList } from './guides.ts';
 import { pagePolicy } from './pagestyle.ts';
-import { sendJson } from './send.ts';
 import { referencePage, referencePolicy, referenceScript } from './swagger.ts';
-import { queryText } from './url.ts';
 
 const index = { name: 'Portico', graphql: '/graphql', rest: '/v1' };
 /** Long enough for turning pages, short enough that a deployment shows soon. */

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
-import { deskSession, signedInStyle } from '../http/desksession.ts';
-import { contentPolicy } from '../http/pagestyle.ts';
+import { deskSession, signedInStyle } from './desksession.ts';
+import { contentPolicy } from './pagestyle.ts';
 
 /** The page has all its assets inline. */
 export const graphiqlPolicy = contentPolicy({

@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import { chooseEncoding } from './accept.ts';
-import { markShared } from './countedresponse.ts';
-import type { Middleware } from './exchange.ts';
-import { send, sendEmpty } from './send.ts';
+import { chooseEncoding } from '../http/accept.ts';
+import { markShared } from '../http/countedresponse.ts';
+import type { Middleware } from '../http/exchange.ts';
+import { send, sendEmpty } from '../http/send.ts';
 
 const compress = promisify(gzip);
 

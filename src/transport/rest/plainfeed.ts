@@ -7,13 +7,13 @@ import { toJsonText } from '../../kernel/jsontext.ts';
 import { EventRenderer, openSource } from '../delivery/renderer.ts';
 import { bindOperation, type Data, faultOf, queryVariables, readData } from './route.ts';
 
-export interface Stream {
+export interface PlainFeed {
   readonly path: string;
   readonly operation: string;
   readonly event: (data: Data) => unknown;
 }
 
-export interface BoundStream {
+export interface BoundPlainFeed {
   /** The source of the events, and their renderer as JSON with v1's names. Throws a fault; the renderer does too, for a result with errors. */
   open(
     path: Readonly<Record<string, string>>,
@@ -22,12 +22,12 @@ export interface BoundStream {
   ): Promise<{ source: Source; renderer: EventRenderer }>;
 }
 
-/** Validates a stream against the schema, once, at the start. */
-export function bindStream(schema: GraphQLSchema, stream: Stream): BoundStream {
-  const { document, bindings } = bindOperation(schema, stream.path, stream.operation);
-  const queryNames = [...bindings.keys()].filter((name) => !stream.path.includes(`:${name}`));
+/** Validates a feed against the schema, once, at the start. */
+export function bindPlainFeed(schema: GraphQLSchema, feed: PlainFeed): BoundPlainFeed {
+  const { document, bindings } = bindOperation(schema, feed.path, feed.operation);
+  const queryNames = [...bindings.keys()].filter((name) => !feed.path.includes(`:${name}`));
   let renderer: EventRenderer | null = null;
-  const formatResult = (result: ExecutionResult) => toJsonText(stream.event(readData(result, bindings)));
+  const formatResult = (result: ExecutionResult) => toJsonText(feed.event(readData(result, bindings)));
   return {
     async open(path, query, contextValue) {
       const variableValues = { ...queryVariables(bindings, queryNames, query), ...path };
