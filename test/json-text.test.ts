@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { findJsonPart, parseJson, withExactText } from '../src/kernel/exactjson.ts';
-import { canonicalJson } from '../src/kernel/json.ts';
-import { JsonPart, readExact, readValue } from '../src/kernel/jsonread.ts';
-import { countParts, hasEscapedKey, survivesRoundTrip } from '../src/kernel/jsonscan.ts';
-import { JsonText, readJson, toJsonText } from '../src/kernel/jsontext.ts';
+import { canonicalJson } from '../src/kernel/json/canonical.ts';
+import { findJsonPart, parseJson, withExactText } from '../src/kernel/json/exact.ts';
+import { JsonPart, readExact, readValue } from '../src/kernel/json/read.ts';
+import { countParts, hasEscapedKey, survivesRoundTrip } from '../src/kernel/json/scan.ts';
+import { JsonText, readJson, toJsonText } from '../src/kernel/json/text.ts';
 import { deserialize, serialize } from '../src/kernel/serialize.ts';
 import { exceedsBytes, findOverflow } from '../src/kernel/size.ts';
 import { countCases } from './support/cases.ts';

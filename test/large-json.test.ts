@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { buildASTSchema, type GraphQLScalarType, graphqlSync, parse, parseValue } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { describeRequest } from '../src/graph/fingerprint.ts';
-import { JsonPart } from '../src/kernel/jsonread.ts';
+import { JsonPart } from '../src/kernel/json/read.ts';
 import { Seal } from '../src/kernel/seal.ts';
 import { schema } from '../src/schema.ts';
 import { startApp, type TestApp } from './support/app.ts';

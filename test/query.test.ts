@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { Fault } from '../src/kernel/fault.ts';
-import { readJson, toJsonText } from '../src/kernel/jsontext.ts';
+import { readJson, toJsonText } from '../src/kernel/json/text.ts';
 import { createSharedLoader } from '../src/kernel/sharedloader.ts';
 import { toFault } from '../src/platform/errors.ts';
 import { isRead, type Query } from '../src/platform/query.ts';

@@ -1,6 +1,6 @@
 import { hasRole, openProject, type ProjectScope, requireRole } from '../access/scope.ts';
 import { Fault } from '../kernel/fault.ts';
-import { toJsonText } from '../kernel/jsontext.ts';
+import { toJsonText } from '../kernel/json/text.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import type { SqlClient } from '../platform/database.ts';
 import type { Query } from '../platform/query.ts';

@@ -9,10 +9,10 @@ import {
   Kind,
   type ValueNode,
 } from 'graphql';
-import { exceedsDepth, MAX_JSON_DEPTH } from '../kernel/depth.ts';
-import { findJsonPart, withExactText } from '../kernel/exactjson.ts';
-import type { JsonPart } from '../kernel/jsonread.ts';
-import { toJsonText } from '../kernel/jsontext.ts';
+import { exceedsDepth, MAX_JSON_DEPTH } from '../kernel/json/depth.ts';
+import { findJsonPart, withExactText } from '../kernel/json/exact.ts';
+import type { JsonPart } from '../kernel/json/read.ts';
+import { toJsonText } from '../kernel/json/text.ts';
 import { getOrInsert } from '../kernel/map.ts';
 import { exceedsBytesInAnySpelling } from '../kernel/size.ts';
 import { countItems, MAX_LIST_ITEMS, type VariableBindings } from './variables.ts';

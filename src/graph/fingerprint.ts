@@ -9,7 +9,7 @@ import {
   print,
   visit,
 } from 'graphql';
-import { CanonicalText, canonicalJson } from '../kernel/json.ts';
+import { CanonicalText, canonicalJson } from '../kernel/json/canonical.ts';
 import { getOrInsert } from '../kernel/map.ts';
 
 type Info = Pick<GraphQLResolveInfo, 'fieldName' | 'fieldNodes' | 'fragments' | 'parentType' | 'variableValues'>;

@@ -2,7 +2,7 @@ import { setImmediate as nextImmediate } from 'node:timers/promises';
 import { type GraphQLResolveInfo, responsePathAsArray } from 'graphql';
 import type { FairLimit } from '../kernel/fairlimit.ts';
 import { Fault } from '../kernel/fault.ts';
-import { toJsonParts } from '../kernel/jsontext.ts';
+import { toJsonParts } from '../kernel/json/text.ts';
 import { exceedsBytes, findOverflow } from '../kernel/size.ts';
 import { findSelected } from './selection.ts';
 

@@ -1,7 +1,7 @@
 import { GraphQLError, type ValueNode, valueFromASTUntyped } from 'graphql';
-import { jsonProblem, sizeProblem } from '../kernel/json.ts';
-import { survivesRoundTrip } from '../kernel/jsonscan.ts';
-import { JsonText } from '../kernel/jsontext.ts';
+import { jsonProblem, sizeProblem } from '../kernel/json/canonical.ts';
+import { survivesRoundTrip } from '../kernel/json/scan.ts';
+import { JsonText } from '../kernel/json/text.ts';
 import { getOrInsert } from '../kernel/map.ts';
 import { exceedsBytes } from '../kernel/size.ts';
 import { lengthProblem, textProblem } from '../kernel/text.ts';

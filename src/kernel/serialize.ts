@@ -1,5 +1,5 @@
 import v8 from 'node:v8';
-import { JsonText } from './jsontext.ts';
+import { JsonText } from './json/text.ts';
 
 /**
  * Serializes a value in V8's format, which preserves dates and bytes, and which later versions of Node read, too. A `JsonText`

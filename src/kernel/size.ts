@@ -1,4 +1,4 @@
-import { JsonText } from './jsontext.ts';
+import { JsonText } from './json/text.ts';
 
 /**
  * Whether a value takes more than `maxBytes` as JSON text in UTF-8, without building the text. Most responses are far from the

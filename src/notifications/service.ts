@@ -3,7 +3,7 @@ import type { Severity } from '../generated/prisma/enums.ts';
 import type { Services } from '../graph/context.ts';
 import type { FieldReader } from '../graph/responsebudget.ts';
 import { Fault } from '../kernel/fault.ts';
-import { toJsonText } from '../kernel/jsontext.ts';
+import { toJsonText } from '../kernel/json/text.ts';
 import { pickCounts } from '../kernel/rows.ts';
 import { exceedsBytes } from '../kernel/size.ts';
 import type { Database, SqlClient } from '../platform/database.ts';

@@ -3,8 +3,8 @@ import { type DocumentNode, Lexer, type ParseOptions, Source, TokenKind, visit }
 import type { Plugin } from 'graphql-yoga';
 import { LIMITS, tooLarge } from '../graph/cost.ts';
 import { responseNameOf } from '../graph/selection.ts';
-import { exceedsDepth, MAX_REQUEST_DEPTH } from '../kernel/depth.ts';
 import { Fault } from '../kernel/fault.ts';
+import { exceedsDepth, MAX_REQUEST_DEPTH } from '../kernel/json/depth.ts';
 import { getOrInsert } from '../kernel/map.ts';
 import { toGraphqlError } from './mask.ts';
 

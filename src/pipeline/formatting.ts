@@ -1,7 +1,7 @@
 import type { ExecutionResult, GraphQLError } from 'graphql';
 import { isAsyncIterable, mapAsyncIterator, type Plugin, processRegularResult } from 'graphql-yoga';
 import { Fault } from '../kernel/fault.ts';
-import { toJsonText } from '../kernel/jsontext.ts';
+import { toJsonText } from '../kernel/json/text.ts';
 import { getOrInsert } from '../kernel/map.ts';
 import { toFault } from '../platform/errors.ts';
 import { formatError, maskResult, rejectStream, rejectSubscription } from './mask.ts';

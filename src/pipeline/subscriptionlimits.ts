@@ -1,6 +1,6 @@
 import type { Plugin } from 'graphql-yoga';
 import { Fault } from '../kernel/fault.ts';
-import { toJsonText } from '../kernel/jsontext.ts';
+import { toJsonText } from '../kernel/json/text.ts';
 import type { ValidDocuments } from './documents.ts';
 import { toGraphqlError } from './mask.ts';
 import type { OperationContext } from './operation.ts';

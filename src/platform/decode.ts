@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { readJson } from '../kernel/jsontext.ts';
+import { readJson } from '../kernel/json/text.ts';
 import { readTimestamp } from '../kernel/timestamp.ts';
 
 const { builtins } = pg.types;

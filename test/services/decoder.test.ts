@@ -1,7 +1,7 @@
 import { tmpdir } from 'node:os';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { JsonText } from '../../src/kernel/jsontext.ts';
+import { JsonText } from '../../src/kernel/json/text.ts';
 import { Lifecycle } from '../../src/kernel/lifecycle.ts';
 import { type Database, openDatabase } from '../../src/platform/database.ts';
 import { copyTemplate } from '../support/app.ts';

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { toJsonText } from '../../src/kernel/jsontext.ts';
+import { toJsonText } from '../../src/kernel/json/text.ts';
 import { MemoryBudget } from '../../src/kernel/memorybudget.ts';
 import { loadEntries } from '../../src/notifications/entries.ts';
 import { loadLastSequence } from '../../src/notifications/log.ts';

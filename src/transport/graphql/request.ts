@@ -1,5 +1,5 @@
-import { exceedsDepth, MAX_REQUEST_DEPTH } from '../../kernel/depth.ts';
 import { Fault } from '../../kernel/fault.ts';
+import { exceedsDepth, MAX_REQUEST_DEPTH } from '../../kernel/json/depth.ts';
 import { readHash } from '../../pipeline/trusted.ts';
 
 /** An operation that a client requests. */

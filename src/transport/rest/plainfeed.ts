@@ -3,7 +3,7 @@ import type { Context } from '../../graph/context.ts';
 import { Source } from '../../graph/source.ts';
 import { variableErrors } from '../../graph/variables.ts';
 import { Fault } from '../../kernel/fault.ts';
-import { toJsonText } from '../../kernel/jsontext.ts';
+import { toJsonText } from '../../kernel/json/text.ts';
 import { EventRenderer, openSource } from '../delivery/renderer.ts';
 import { bindOperation, type Data, faultOf, queryVariables, readData } from './route.ts';
 

@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { Viewer } from '../../access/viewer.ts';
 import { createContext } from '../../graph/context.ts';
 import { Fault } from '../../kernel/fault.ts';
-import { toJsonText } from '../../kernel/jsontext.ts';
+import { toJsonText } from '../../kernel/json/text.ts';
 import type { Pipeline } from '../../pipeline/pipeline.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { ContextDependencies } from '../http/context.ts';

@@ -23,7 +23,7 @@ import { readBearerText } from '../../access/credential.ts';
 import type { RateLimits } from '../../access/ratelimits.ts';
 import { Source } from '../../graph/source.ts';
 import { type CredentialProblem, Fault } from '../../kernel/fault.ts';
-import { spliceTexts } from '../../kernel/jsontext.ts';
+import { spliceTexts } from '../../kernel/json/text.ts';
 import type { ValidDocuments } from '../../pipeline/documents.ts';
 import { failedResult, maskError } from '../../pipeline/mask.ts';
 import { checkOperationName, labelOperation } from '../../pipeline/naming.ts';

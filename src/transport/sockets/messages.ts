@@ -1,8 +1,8 @@
 import type { GraphQLFormattedError } from 'graphql';
 import { type Message, MessageType, validateMessage } from 'graphql-ws';
-import { exceedsDepth, MAX_REQUEST_DEPTH } from '../../kernel/depth.ts';
-import { moveJsonPart, parseJson } from '../../kernel/exactjson.ts';
-import { toJsonText } from '../../kernel/jsontext.ts';
+import { exceedsDepth, MAX_REQUEST_DEPTH } from '../../kernel/json/depth.ts';
+import { moveJsonPart, parseJson } from '../../kernel/json/exact.ts';
+import { toJsonText } from '../../kernel/json/text.ts';
 import { formatError, maskError } from '../../pipeline/mask.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { Envelope } from '../delivery/frames.ts';

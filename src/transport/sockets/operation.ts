@@ -2,7 +2,7 @@ import type { GraphQLFormattedError } from 'graphql';
 import type { SubscribeMessage, SubscribePayload } from 'graphql-ws';
 import type { Services } from '../../graph/context.ts';
 import { recordDuration } from '../../kernel/duration.ts';
-import { toJsonText } from '../../kernel/jsontext.ts';
+import { toJsonText } from '../../kernel/json/text.ts';
 import type { Permit } from '../../kernel/semaphore.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import type { SlowLog } from '../../platform/slowlog.ts';

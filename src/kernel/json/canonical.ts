@@ -1,8 +1,8 @@
+import { exceedsBytes } from '../size.ts';
+import { textProblem } from '../text.ts';
 import { exceedsDepth, MAX_JSON_DEPTH } from './depth.ts';
-import { sortedText } from './exactjson.ts';
-import { JsonText } from './jsontext.ts';
-import { exceedsBytes } from './size.ts';
-import { textProblem } from './text.ts';
+import { sortedText } from './exact.ts';
+import { JsonText } from './text.ts';
 
 /** Why a JSON value cannot be stored exactly as it was sent, or null. */
 export function jsonProblem(input: unknown, maxBytes: number): string | null {

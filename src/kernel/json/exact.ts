@@ -1,6 +1,6 @@
-import { type ExactJson, JsonPart, readExact, readValue } from './jsonread.ts';
-import { survivesRoundTrip } from './jsonscan.ts';
-import { JsonText } from './jsontext.ts';
+import { type ExactJson, JsonPart, readExact, readValue } from './read.ts';
+import { survivesRoundTrip } from './scan.ts';
+import { JsonText } from './text.ts';
 
 /** The texts of parsed values that `JSON.stringify` would change: a function, so that what leads to one is looked for on demand. */
 const parts = new WeakMap<object, () => JsonPart | undefined>();

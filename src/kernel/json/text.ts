@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { readValue } from './jsonread.ts';
+import { readValue } from './read.ts';
 
 /**
  * A JSON value as its text, without white space between its tokens: a value from the database, which is answered as it is

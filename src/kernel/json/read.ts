@@ -1,4 +1,4 @@
-import { BRACE, BRACKET, closers, endOfString, hasEscapedKey, isDigit, MINUS, QUOTE, separators } from './jsonscan.ts';
+import { BRACE, BRACKET, closers, endOfString, hasEscapedKey, isDigit, MINUS, QUOTE, separators } from './scan.ts';
 
 /** A JSON value as it is spelled: a leaf is its text, an object a map with its keys in their order. */
 export type ExactJson = string | readonly ExactJson[] | ReadonlyMap<string, ExactJson>;
