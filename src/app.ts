@@ -43,7 +43,7 @@ import { type BoundRoute, bindRoute } from './transport/rest/route.ts';
 import { routes } from './transport/rest/routes.ts';
 import { warmUp } from './transport/rest/warmup.ts';
 import { SocketEndpoint } from './transport/sockets/endpoint.ts';
-import { OwnerRates } from './transport/sockets/ownerrates.ts';
+import { UserRates } from './transport/sockets/userrates.ts';
 
 export interface App {
   readonly database: Database;
@@ -220,8 +220,8 @@ function openTransports(dependencies: TransportDependencies, lifecycle: Lifecycl
   const rest = routes.map((route) => bindRoute(schema, route));
   const isAllowedOrigin = createOriginCheck(dependencies);
   const addCorsHeaders = createCors(isAllowedOrigin);
-  const ownerRates = new OwnerRates();
-  const sockets = new SocketEndpoint({ ...dependencies, ...pipeline, socketLimit, ownerRates, isAllowedOrigin });
+  const userRates = new UserRates();
+  const sockets = new SocketEndpoint({ ...dependencies, ...pipeline, socketLimit, userRates, isAllowedOrigin });
   const server = createHttpServer({
     handler: createHttpHandler({ ...dependencies, addCorsHeaders, graphql, rest }),
     addCorsHeaders,

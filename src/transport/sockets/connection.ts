@@ -14,10 +14,10 @@ import type { ConnectionBuffers } from '../http/connectionbuffers.ts';
 import type { ContextDependencies } from '../http/context.ts';
 import { type CloseCode, closeCodes, metricCodes } from './close.ts';
 import { KeepAlive } from './keepalive.ts';
-import { CONTROL_COUNT, countOf, MessageRate } from './messagerate.ts';
+import { countOf, MessageRate } from './messagerate.ts';
 import type { OpenConnections } from './openconnections.ts';
-import type { OwnerRate, OwnerRates, WaitingSocket } from './ownerrates.ts';
 import type { ServerSocket } from './socket.ts';
+import type { UserRate, UserRates, WaitingSocket } from './userrates.ts';
 
 /** How many replies may wait for a peer that keeps sending and does not read, before it is dropped. Their bytes count as pending. */
 const MAX_WAITING_REPLIES = 512;
@@ -42,8 +42,8 @@ export interface ConnectionDependencies extends ContextDependencies {
   readonly openConnections: OpenConnections<SocketConnection>;
   /** The open sockets of each user; event streams count too. */
   readonly socketLimit: ConcurrencyLimit;
-  /** The rates at which the sockets of each owner may send messages. */
-  readonly ownerRates: OwnerRates;
+  /** The rates at which the sockets of each user may send messages. */
+  readonly userRates: UserRates;
   /** Bounds the bytes buffered for the peers of an address, and for all peers. */
   readonly buffers: ConnectionBuffers;
 }
@@ -60,7 +60,7 @@ interface OpenedSocket {
   readonly access: SocketAccess;
 }
 
-/** Messages that wait until the sockets of their owner may send more. */
+/** Messages that wait until the sockets of their user may send more. */
 interface WaitingMessages {
   readonly since: number;
   readonly messages: Array<{ readonly count: number; readonly bytes: number; readonly handle: () => void }>;
@@ -91,7 +91,8 @@ export class SocketConnection implements Principal, WaitingSocket {
   #waitingReplies = 0;
   readonly #keepAlive = new KeepAlive(this);
   readonly #messageRate = new MessageRate();
-  #ownerRate: OwnerRate;
+  /** Null until the client has signed in. */
+  #userRate: UserRate | null = null;
   /** Null while no message waits. */
   #waiting: WaitingMessages | null = null;
 
@@ -112,7 +113,6 @@ export class SocketConnection implements Principal, WaitingSocket {
     this.logFields = logFields;
     this.viewer = viewer;
     this.onlyProject = onlyProject;
-    this.#ownerRate = dependencies.ownerRates.join(this.owner);
     socket.listen(this);
     dependencies.openConnections.add(this);
     if (viewer) this.signIn(viewer);
@@ -128,7 +128,7 @@ export class SocketConnection implements Principal, WaitingSocket {
     if (!this.isOpen) return;
     const protocol = this.#protocol;
     if (protocol?.receiveBytes) protocol.receiveBytes(bytes, isBinary);
-    else if (this.#countArrival(countOf(bytes.length, this.viewer !== null))) {
+    else if (this.#isWithinRate(this.#messageRate.countMessage(countOf(bytes.length, this.viewer !== null)))) {
       // A message that waits would keep the chunk of up to 64 KiB in memory that it is a view into.
       const text = isBinary ? null : String(bytes);
       this.#handleInTurn(bytes.length, () => this.#protocol?.receive(text));
@@ -148,10 +148,10 @@ export class SocketConnection implements Principal, WaitingSocket {
   onClosed(receivedCode: number): void {
     // If this side closed the socket, its own code counts: ws reports 1006 when the peer does not answer the close frame.
     const { code, reason } = this.#closing ?? { code: receivedCode, reason: undefined };
-    const { openConnections, metrics, socketLimit, ownerRates } = this.dependencies;
+    const { openConnections, metrics, socketLimit, userRates } = this.dependencies;
     this.stop();
     openConnections.delete(this);
-    ownerRates.leave(this.#ownerRate);
+    if (this.#userRate) userRates.leave(this.#userRate);
     if (this.#countedUserId) socketLimit.delete(this.#countedUserId);
     metrics.socketCloses.inc({ code: metricCodes.has(code) ? code : 'other' });
     this.log.info({ code, reason, user_id: this.viewer?.userId }, 'socket closed');
@@ -168,7 +168,7 @@ export class SocketConnection implements Principal, WaitingSocket {
     if (!this.isOpen) return;
     this.#countedUserId = viewer.userId;
     this.dependencies.socketLimit.add(viewer.userId);
-    this.#joinOwner();
+    this.#userRate = this.dependencies.userRates.join(viewer.userId);
     this.#lease = this.dependencies.watch.add({ principal: this });
   }
 
@@ -247,7 +247,7 @@ export class SocketConnection implements Principal, WaitingSocket {
 
   /** Answers a ping with a copy of its payload, which is a view into a chunk of up to 64 KiB, and would keep that in memory. */
   receivePing(payload: Buffer): void {
-    if (!this.isOpen || !this.#countArrival(CONTROL_COUNT)) return;
+    if (!this.isOpen || !this.#isWithinRate(this.#messageRate.countControl())) return;
     const answer = new Uint8Array(payload);
     this.#handleInTurn(answer.length, () => this.socket.pong(answer, false, this.#reserveReply()));
   }
@@ -304,27 +304,28 @@ export class SocketConnection implements Principal, WaitingSocket {
     this.stop();
   }
 
-  /** Returns whether a message comes within the rate; otherwise closes the socket. */
-  #countArrival(count: number): boolean {
-    if (this.#messageRate.count(count)) return true;
-    this.close(closeCodes.tooManyMessages, 'too_many_messages');
-    return false;
+  /** Closes the socket of a peer whose message did not come within its rate. */
+  #isWithinRate(isWithin: boolean): boolean {
+    if (!isWithin) this.close(closeCodes.tooManyMessages, 'too_many_messages');
+    return isWithin;
   }
 
   /** A pong counts too: a peer may send as many as it likes. It never waits, as the socket of a peer without a pong is dropped. */
   countPong(): void {
-    if (this.#countArrival(CONTROL_COUNT)) this.#keepAlive.recordPong();
+    if (this.#isWithinRate(this.#messageRate.countControl())) this.#keepAlive.recordPong();
   }
 
   /**
-   * Handles a message of this many bytes. While the sockets of its owner have sent too many, it waits, and the socket is not read: only
-   * what has been read already follows. The input of a console has its own pace, and its pings are few.
+   * Handles a message of this many bytes. While the sockets of its user have sent too many, it waits, and the socket is not read: only
+   * what has been read already follows. The input of a console has its own pace, and its pings are few. Clients that have not signed in
+   * wait for no others at their address, who may be strangers: each has five seconds.
    */
   #handleInTurn(length: number, handle: () => void): void {
-    const count = countOf(length, this.viewer !== null);
-    if (this.#protocol?.receiveBytes || (!this.#waiting && this.#ownerRate.spend(count))) return this.#handle(handle);
+    const rate = this.#userRate;
+    const count = countOf(length, true);
+    if (!rate || this.#protocol?.receiveBytes || (!this.#waiting && rate.spend(count))) return this.#handle(handle);
     const bytes = 2 * length + WAITING_MESSAGE_BYTES;
-    this.#waiting ??= this.#beginWait();
+    this.#waiting ??= this.#beginWait(rate);
     this.#waiting.messages.push({ count, bytes, handle });
     this.reserve(bytes);
   }
@@ -336,8 +337,8 @@ export class SocketConnection implements Principal, WaitingSocket {
     else this.socket.terminate();
   }
 
-  #beginWait(): WaitingMessages {
-    this.#ownerRate.wait(this);
+  #beginWait(rate: UserRate): WaitingMessages {
+    rate.wait(this);
     this.socket.throttle();
     return { since: performance.now(), messages: [] };
   }
@@ -347,9 +348,9 @@ export class SocketConnection implements Principal, WaitingSocket {
     const waiting = this.#waiting;
     if (!waiting) return;
     this.#waiting = null;
-    this.#ownerRate.stopWaiting(this);
+    this.#userRate?.stopWaiting(this);
     for (const { bytes } of waiting.messages) this.reserve(-bytes);
-    this.#messageRate.extendBurst(performance.now() - waiting.since);
+    this.#messageRate.addCredit(performance.now() - waiting.since);
     this.socket.endThrottle();
   }
 
@@ -365,17 +366,6 @@ export class SocketConnection implements Principal, WaitingSocket {
     this.#handle(next.handle);
     if (this.#waiting?.messages.length === 0) this.#endWait();
     return next.count;
-  }
-
-  /** Counts the socket among those of its owner, who was unknown before. */
-  #joinOwner(): void {
-    const before = this.#ownerRate;
-    this.#ownerRate = this.dependencies.ownerRates.join(this.owner);
-    if (this.#waiting) {
-      before.stopWaiting(this);
-      this.#ownerRate.wait(this);
-    }
-    this.dependencies.ownerRates.leave(before);
   }
 
   /** Called every second. */

@@ -11,7 +11,7 @@ const ANONYMOUS_MESSAGE_BYTES = 1024;
  * A ping or a pong counts as ten messages: while a fragmented message is incomplete, ws keeps the network chunks of its fragments in
  * memory, and with them all control frames that arrived in the same chunks.
  */
-export const CONTROL_COUNT = 10;
+const CONTROL_COUNT = 10;
 
 /** How many messages one of this many bytes counts as. */
 export function countOf(bytes: number, isSignedIn: boolean): number {
@@ -22,17 +22,30 @@ export function countOf(bytes: number, isSignedIn: boolean): number {
 export class MessageRate {
   /** The theoretical arrival time of the next message, in whole milliseconds. */
   #nextArrivalMs = 0;
-  #burstMs = MAX_BURST_MS;
+  /** The time for which messages are not counted, in milliseconds. */
+  #creditMs = 0;
 
   /** Counts a message; returns whether it comes within the rate. */
-  count(messages: number): boolean {
-    const now = Math.round(performance.now());
-    this.#nextArrivalMs = Math.max(this.#nextArrivalMs, now) + messages * MESSAGE_INTERVAL_MS;
-    return this.#nextArrivalMs <= now + this.#burstMs;
+  countMessage(count: number): boolean {
+    const ms = count * MESSAGE_INTERVAL_MS;
+    const credited = Math.min(this.#creditMs, ms);
+    this.#creditMs -= credited;
+    return this.#count(ms - credited);
   }
 
-  /** Extends the bursts by a time in which the connection was not read: what its peer has sent meanwhile arrives at once. */
-  extendBurst(milliseconds: number): void {
-    this.#burstMs += Math.round(milliseconds);
+  /** Counts a ping or a pong, which no credit pays: the memory that they can take is bounded by their rate alone. */
+  countControl(): boolean {
+    return this.#count(CONTROL_COUNT * MESSAGE_INTERVAL_MS);
+  }
+
+  /** Adds a time in which the connection was not read: the messages that its peer has sent meanwhile arrive at once. */
+  addCredit(milliseconds: number): void {
+    this.#creditMs += Math.round(milliseconds);
+  }
+
+  #count(milliseconds: number): boolean {
+    const now = Math.round(performance.now());
+    this.#nextArrivalMs = Math.max(this.#nextArrivalMs, now) + milliseconds;
+    return this.#nextArrivalMs <= now + MAX_BURST_MS;
   }
 }

@@ -1,6 +1,6 @@
 import { getOrInsert } from '../../kernel/map.ts';
 
-/** The rate limit of the messages of an owner's sockets: 500 a second, in bursts of up to 2,000. */
+/** The rate limit of the messages of a user's sockets: 500 a second, in bursts of up to 2,000. */
 const MESSAGE_INTERVAL_MS = 2;
 const MAX_BURST_MS = 4_000;
 /** How often messages that wait are handled, as many as have come within the rate meanwhile. */
@@ -15,12 +15,12 @@ export interface WaitingSocket {
 }
 
 /**
- * The rate that all sockets of an owner share (GCRA). Each socket has a limit of its own, but an owner may have a thousand of them, and
- * most messages are charged to no budget. A socket whose messages exceed the shared rate is not closed, as another of the owner's may be
+ * The rate that all sockets of a user share (GCRA). Each socket has a limit of its own, but a user may have a thousand of them, and
+ * most messages are charged to no budget. A socket whose messages exceed the shared rate is not closed, as another of the user's may be
  * the cause: its messages wait, and it is not read meanwhile, so that TCP slows its peer down.
  */
-export class OwnerRate {
-  /** The open sockets of the owner. */
+export class UserRate {
+  /** The open sockets of the user. */
   sockets = 0;
   /** The theoretical arrival time of the next message, in whole milliseconds. */
   #nextArrivalMs = 0;
@@ -28,7 +28,7 @@ export class OwnerRate {
   readonly #waiting = new Set<WaitingSocket>();
   #timer: NodeJS.Timeout | null = null;
 
-  constructor(readonly owner: string) {}
+  constructor(readonly userId: string) {}
 
   /** Counts a message that may be handled now; returns false for one that has to wait, behind those that wait already. */
   spend(count: number): boolean {
@@ -49,6 +49,11 @@ export class OwnerRate {
     if (this.#waiting.size > 0 || !this.#timer) return;
     clearTimeout(this.#timer);
     this.#timer = null;
+  }
+
+  /** The milliseconds after which it is as if no message had been sent. */
+  get recoveryMs(): number {
+    return this.#nextArrivalMs - Math.round(performance.now());
   }
 
   get #isSpent(): boolean {
@@ -72,24 +77,32 @@ export class OwnerRate {
   }
 }
 
-/** The rates of all owners that have sockets open in this process. */
-export class OwnerRates {
-  readonly #rates = new Map<string, OwnerRate>();
+/** The rates of all users that have sockets open in this process, or had a few seconds ago. */
+export class UserRates {
+  readonly #rates = new Map<string, UserRate>();
 
-  /** The number of owners. */
+  /** The number of rates that are kept. */
   get size(): number {
     return this.#rates.size;
   }
 
-  /** Returns the rate of an owner, for one more of its sockets, until it leaves. */
-  join(owner: string): OwnerRate {
-    const rate = getOrInsert(this.#rates, owner, () => new OwnerRate(owner));
+  /** Returns the rate of a user, for one more of their sockets, until it leaves. */
+  join(userId: string): UserRate {
+    const rate = getOrInsert(this.#rates, userId, () => new UserRate(userId));
     rate.sockets += 1;
     return rate;
   }
 
-  leave(rate: OwnerRate): void {
+  /** Removes a socket from its rate. What has been sent counts on: otherwise new sockets would bring new bursts. */
+  leave(rate: UserRate): void {
     rate.sockets -= 1;
-    if (rate.sockets === 0) this.#rates.delete(rate.owner);
+    this.#forget(rate);
+  }
+
+  #forget(rate: UserRate): void {
+    if (rate.sockets > 0 || this.#rates.get(rate.userId) !== rate) return;
+    const waitMs = rate.recoveryMs;
+    if (waitMs > 0) setTimeout(() => this.#forget(rate), waitMs).unref();
+    else this.#rates.delete(rate.userId);
   }
 }

@@ -1,7 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import { SocketConnection } from '../../src/transport/sockets/connection.ts';
-import { OwnerRates, type WaitingSocket } from '../../src/transport/sockets/ownerrates.ts';
+import { MessageRate } from '../../src/transport/sockets/messagerate.ts';
+import { UserRates, type WaitingSocket } from '../../src/transport/sockets/userrates.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 import { openRawSocket, type RawSocket } from '../support/raw.ts';
 
@@ -39,12 +40,12 @@ const countPongs = (...sockets: RawSocket[]) =>
 
 it('the sockets of a user share a rate: messages beyond it wait, and those of others do not', async () => {
   const { owner, member } = app.demo.users;
-  const join = vi.spyOn(OwnerRates.prototype, 'join');
+  const join = vi.spyOn(UserRates.prototype, 'join');
   const receive = vi.spyOn(SocketConnection.prototype, 'receive');
   const sockets: RawSocket[] = [];
   while (sockets.length < 30) sockets.push(await open(owner.token));
   const other = await open(member.token);
-  const [rates] = join.mock.contexts as OwnerRates[];
+  const [rates] = join.mock.contexts as UserRates[];
   expect(rates?.size).toBe(2);
   receive.mockClear();
   for (const socket of sockets) socket.say(...pings(200));
@@ -66,17 +67,18 @@ it('the sockets of a user share a rate: messages beyond it wait, and those of ot
     return countPongs(...sockets) === 6_350;
   });
   expect(await Promise.race([...sockets.map(({ gone }) => gone), 'open'])).toBe('open');
+  vi.advanceTimersByTime(4_000);
   for (const socket of [...sockets, other]) socket.destroy();
   await until(() => rates?.size === 0);
   join.mockRestore();
   receive.mockRestore();
 });
 
-/** Sends more on sockets of a user than may be handled; returns them, and the connection of one whose messages wait. */
-async function flood(): Promise<{ sockets: RawSocket[]; waiting: SocketConnection }> {
+/** Sends more on sockets of a user, who has sent nothing before, than may be handled; returns them, and the connection of one that waits. */
+async function flood(token: string): Promise<{ sockets: RawSocket[]; waiting: SocketConnection }> {
   const receive = vi.spyOn(SocketConnection.prototype, 'receive');
   const sockets: RawSocket[] = [];
-  while (sockets.length < 12) sockets.push(await open(app.demo.users.owner.token));
+  while (sockets.length < 12) sockets.push(await open(token));
   receive.mockClear();
   for (const socket of sockets) socket.say(...pings(200));
   await until(() => receive.mock.calls.length === 2_400);
@@ -88,14 +90,16 @@ async function flood(): Promise<{ sockets: RawSocket[]; waiting: SocketConnectio
 }
 
 it('a socket whose messages wait is not dropped for a pong that arrives behind them', async () => {
-  const { sockets, waiting } = await flood();
+  const { sockets, waiting } = await flood(app.demo.users.viewer.token);
   const terminate = vi.spyOn(waiting.socket, 'terminate');
   const sent = vi.spyOn(waiting.socket, 'ping');
+  const keepAlive = waiting.keepAlive.bind(waiting);
+  // The seconds that really pass do not count.
+  vi.spyOn(waiting, 'keepAlive').mockReturnValue();
   const keepAliveFor = (seconds: number) => {
-    for (let second = 0; second < seconds; second += 1) waiting.keepAlive();
+    for (let second = 0; second < seconds; second += 1) keepAlive();
   };
-  keepAliveFor(15);
-  expect(sent).toHaveBeenCalledTimes(1);
+  while (sent.mock.calls.length === 0) keepAlive();
   keepAliveFor(14);
   // It is read again just before the next ping is due.
   vi.advanceTimersByTime(2_000);
@@ -111,7 +115,7 @@ it('a socket whose messages wait is not dropped for a pong that arrives behind t
 });
 
 it('a socket whose messages wait is closed at once, and reads the close frame of its peer', async () => {
-  const { sockets, waiting } = await flood();
+  const { sockets, waiting } = await flood(app.demo.users.outsider.token);
   const onClosed = vi.spyOn(waiting, 'onClosed');
   waiting.close(1012, 'restart');
   expect(waiting.isWaiting).toBe(false);
@@ -120,6 +124,41 @@ it('a socket whose messages wait is closed at once, and reads the close frame of
   for (const socket of sockets) socket.destroy();
   // Without the time passing after which ws drops a connection.
   await until(() => onClosed.mock.calls.length === 1);
+});
+
+it('a client that has not signed in waits for no others at its address', async () => {
+  const receive = vi.spyOn(SocketConnection.prototype, 'receive');
+  const openAnonymous = () => openRawSocket(app.baseUrl, '/graphql', { protocol: 'graphql-transport-ws' });
+  const strangers = await Promise.all(Array.from({ length: 40 }, openAnonymous));
+  const client = await openAnonymous();
+  // Together they count as 2,360 messages.
+  for (const socket of strangers) socket.say({ type: 'connection_init', payload: { padding: 'x'.repeat(60_000) } });
+  await until(() => receive.mock.calls.length === strangers.length);
+  client.say({ type: 'connection_init', payload: { authorization: `Bearer ${app.demo.users.owner.token}` } });
+  await client.until(({ type }) => type === 'connection_ack');
+  expect(client.messages).toHaveLength(1);
+  receive.mockRestore();
+  for (const socket of [...strangers, client]) socket.destroy();
+});
+
+it('what waited is credited once, to messages alone', () => {
+  const rate = new MessageRate();
+  const countMessages = () => {
+    let count = 0;
+    while (rate.countMessage(1)) count += 1;
+    return count;
+  };
+  const countControls = () => {
+    let count = 0;
+    while (rate.countControl()) count += 1;
+    return count;
+  };
+  rate.addCredit(60_000);
+  expect(countControls()).toBe(20);
+  vi.advanceTimersByTime(60_000);
+  expect(countMessages()).toBe(200 + 3_000);
+  vi.advanceTimersByTime(60_000);
+  expect(countMessages()).toBe(200);
 });
 
 /** A socket with messages that wait, which count as `counts`. */
@@ -135,9 +174,9 @@ function waitingSocket(name: string, counts: number[], handled: string[]): Waiti
   };
 }
 
-it('an owner may send 2,000 messages at once, and 500 a second', () => {
+it('a user may send 2,000 messages at once, and 500 a second', () => {
   useRateTime('setTimeout', 'clearTimeout');
-  const rate = new OwnerRates().join('owner');
+  const rate = new UserRates().join('owner');
   const send = () => {
     let count = 0;
     while (rate.spend(1)) count += 1;
@@ -153,7 +192,7 @@ it('an owner may send 2,000 messages at once, and 500 a second', () => {
 
 it('sockets whose messages wait take turns, and a message that arrives waits behind them', () => {
   useRateTime('setTimeout', 'clearTimeout');
-  const rate = new OwnerRates().join('owner');
+  const rate = new UserRates().join('owner');
   while (rate.spend(1));
   const handled: string[] = [];
   rate.wait(waitingSocket('a', [10, 10, 10], handled));
@@ -175,7 +214,7 @@ it('sockets whose messages wait take turns, and a message that arrives waits beh
 
 it('a large message needs what is left for one, and those after it wait for what it counts as', () => {
   useRateTime('setTimeout', 'clearTimeout');
-  const rate = new OwnerRates().join('owner');
+  const rate = new UserRates().join('owner');
   while (rate.spend(1));
   const handled: string[] = [];
   rate.wait(waitingSocket('a', [64, 64], handled));
@@ -185,12 +224,19 @@ it('a large message needs what is left for one, and those after it wait for what
   expect(handled).toEqual(['a', 'a']);
 });
 
-it('the rate of an owner is kept until its last socket has closed', () => {
-  const rates = new OwnerRates();
+it('the rate of a user is kept until the last socket has closed, and what was sent counts no more', () => {
+  useRateTime('setTimeout', 'clearTimeout');
+  const rates = new UserRates();
   const rate = rates.join('owner');
   expect(rates.join('owner')).toBe(rate);
+  for (let sent = 0; sent < 500; sent += 1) rate.spend(1);
   rates.leave(rate);
-  expect(rates.size).toBe(1);
+  rates.leave(rate);
+  vi.advanceTimersByTime(500);
+  expect(rates.join('owner')).toBe(rate);
+  vi.advanceTimersByTime(500);
+  expect(rates.join('owner')).toBe(rate);
+  rates.leave(rate);
   rates.leave(rate);
   expect(rates.size).toBe(0);
 });
