@@ -75,7 +75,7 @@ it('the sockets of a user share a rate: messages beyond it wait, and those of ot
 });
 
 /** Sends more on sockets of a user, who has sent nothing before, than may be handled; returns them, and the connection of one that waits. */
-async function flood(token: string): Promise<{ sockets: RawSocket[]; waiting: SocketConnection }> {
+async function flood(token?: string): Promise<{ sockets: RawSocket[]; waiting: SocketConnection }> {
   const receive = vi.spyOn(SocketConnection.prototype, 'receive');
   const sockets: RawSocket[] = [];
   while (sockets.length < 12) sockets.push(await open(token));
