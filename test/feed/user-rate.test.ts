@@ -100,15 +100,17 @@ it('a socket whose messages wait is not dropped for a pong that arrives behind t
     for (let second = 0; second < seconds; second += 1) keepAlive();
   };
   while (sent.mock.calls.length === 0) keepAlive();
-  keepAliveFor(14);
-  // It is read again just before the next ping is due.
   vi.advanceTimersByTime(2_000);
   await until(() => !waiting.socket.isPaused);
-  keepAliveFor(1);
-  expect(sent).toHaveBeenCalledTimes(2);
-  // From here on nothing excuses its silence: the peer answers no pings.
   keepAliveFor(15);
+  expect(sent).toHaveBeenCalledTimes(2);
+  waiting.socket.throttle();
+  keepAliveFor(14);
+  // It is read again just before the next ping is due.
+  waiting.socket.endThrottle();
+  keepAliveFor(1);
   expect(terminate).not.toHaveBeenCalled();
+  // From here on nothing excuses its silence: the peer answers no pings.
   keepAliveFor(15);
   expect(terminate).toHaveBeenCalled();
   for (const socket of sockets) socket.destroy();

@@ -33,7 +33,7 @@ export class KeepAlive {
   #bytesBeforeAnswered = 0;
   /** Whether bytes were pending in a second since the last ping was due: pings wait behind them. */
   #hadPendingBytes = false;
-  /** Whether input was paused in a second since the last ping was due: a pong waits behind what was not read. */
+  /** Whether input was paused in a second since the last ping was due: the pong may wait behind what was not read. */
   #wasPaused = false;
 
   constructor(private readonly connection: Pinged) {}
@@ -61,12 +61,12 @@ export class KeepAlive {
     const wasPaused = this.#wasPaused;
     this.#wasPaused = socket.isPaused;
     // While input is paused, no pong can arrive, nor is the end of the connection noticed, unless something is written.
-    if (wasPaused) {
+    if (socket.isPaused) {
       this.#ping();
       this.#intervalsLeft = null;
     } else if (this.#intervalsLeft === null) this.#ping();
     // The ping has waited behind them; a peer that reads none of them is ended as stalled.
-    else if (hadPendingBytes) return;
+    else if (hadPendingBytes || wasPaused) return;
     else if (this.#intervalsLeft === 0) socket.terminate();
     else this.#intervalsLeft -= 1;
   }
