@@ -1,4 +1,4 @@
-import { mkdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -98,7 +98,6 @@ interface Overrides {
 export async function createApp(config: Config, overrides: Overrides = {}): Promise<App> {
   const lifecycle = new Lifecycle();
   try {
-    await mkdir(config.dataDir, { recursive: true, mode: 0o700 });
     const log = overrides.log ?? createLogger(config.logLevel);
     const pipeline = await openPipeline(config);
     const metrics = openMetrics();

@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
 import { Command } from 'commander';
 import { refreshDemoFile } from '../demo/file.ts';
 import { seedDemo } from '../demo/seed.ts';
@@ -40,7 +39,6 @@ async function withAccess(work: (access: Access) => Promise<string | Listing>): 
   const lifecycle = new Lifecycle();
   const log = createLogger('error');
   try {
-    await mkdir(config.dataDir, { recursive: true, mode: 0o700 });
     const { database } = await openDatabase(config, lifecycle, { log, onWait: createWaitPrinter() });
     print(await work({ database, openTokens: () => openTokens(config, lifecycle, log) }));
   } finally {

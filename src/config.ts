@@ -2,7 +2,7 @@ import { isIPv6 } from 'node:net';
 import { join, resolve } from 'node:path';
 import proxyAddr from 'proxy-addr';
 import { z } from 'zod';
-import { completeAddress, findAddressProblems } from './platform/address.ts';
+import { completeAddress, findAddressProblems, isPort } from './platform/address.ts';
 
 const splitList = (text: string) =>
   text
@@ -11,10 +11,18 @@ const splitList = (text: string) =>
     .filter(Boolean);
 const list = z.string().transform(splitList);
 const MEBIBYTE = 2 ** 20;
-/** A URL of these schemes. Drivers decode its parts, and fail where they cannot. */
+/**
+ * A URL of these schemes. Drivers decode its parts, and fail where they cannot. Without `//` it would have no host, or one that only
+ * some parsers see.
+ */
 const url = (protocol: RegExp, schemes: string) =>
-  z.url({ protocol, error: `Must be a URL that begins with ${schemes}` }).refine(isDecodable, 'A % must be written as %25');
-const httpUrl = url(/^https?$/, 'https: or http:');
+  z
+    .string()
+    .refine(hasPossiblePort, { error: 'The port must be a number from 1 to 65535', abort: true })
+    .refine((text) => !/%00/.test(text), { error: 'Must have no %00', abort: true })
+    .pipe(z.string().regex(/^[a-z]+:\/\//i, { error: `Must be a URL that begins with ${schemes}`, abort: true }))
+    .pipe(z.url({ protocol, error: `Must be a URL that begins with ${schemes}` }).refine(isDecodable, 'A % must be written as %25'));
+const httpUrl = url(/^https?$/, 'https:// or http://');
 /** A URL whose text is printed or logged, so that no secret may be in it. */
 const publicHttpUrl = httpUrl.refine((text) => !URL.canParse(text) || isWithoutUser(new URL(text)), 'Must have no user and no password');
 /** An origin, also as it is copied from an address bar: with a slash at its end, which has no meaning. */
@@ -47,9 +55,9 @@ export const environment = z.object({
   HOST: z.string().min(1).default('0.0.0.0'),
   PUBLIC_URL: publicHttpUrl.refine((text) => !/[?#]/.test(text), 'Must have no query and no fragment').optional(),
   DATA_DIR: z.string().min(1).default('.portico'),
-  DATABASE_URL: url(/^postgres(ql)?$/, 'postgresql: and has one host').optional(),
+  DATABASE_URL: url(/^postgres(ql)?$/, 'postgresql:// and has one host').optional(),
   DATABASE_POOL: positive(1000).default(10),
-  REDIS_URL: url(/^rediss?$/, 'redis: or rediss:')
+  REDIS_URL: url(/^rediss?$/, 'redis:// or rediss://')
     .refine(isRedisPath, 'The path must be the number of a database, or empty')
     // The driver would take parameters for options, such as `tls`, that override ours.
     .refine((text) => !/[?#]/.test(text), 'Must have no query and no fragment')
@@ -61,7 +69,7 @@ export const environment = z.object({
     .regex(/^[\w:.-]{1,64}$/, 'Letters, digits and _ : . - only, at most 64')
     .default('portico'),
   PLAINTEXT_HOSTS: list
-    .pipe(z.array(z.string().refine(isPlainHost, 'Must be names or addresses, without a scheme, a port and brackets')))
+    .pipe(z.array(z.string().refine(isPlainHost, 'Must be names or addresses, without a scheme and a port')))
     .default([]),
   JWT_JWKS_URL: publicHttpUrl.optional(),
   JWT_ISSUER: z.string().min(1).optional(),
@@ -187,7 +195,7 @@ function findContradictions(given: Given, malformed: ReadonlySet<string>): strin
 
 /** Settings that would send secrets in the clear. Loopback addresses are allowed. */
 function findPlaintextSecrets(given: Given): string[] {
-  const plaintextHosts = splitList(given.PLAINTEXT_HOSTS ?? '').map((host) => host.toLowerCase());
+  const plaintextHosts = splitList(given.PLAINTEXT_HOSTS ?? '').map(normalizeHost);
   const problems: string[] = [];
   const check = (name: string, text: string | undefined, findProblems: (url: URL) => Array<string | false>) => {
     if (!text || !URL.canParse(text)) return;
@@ -225,7 +233,13 @@ function verifiesServer(parameters: URLSearchParams): boolean {
 /** The host of a connection: for PostgreSQL the parameter `host` takes precedence over the URL's own. */
 function hostOf(url: URL): string {
   const parameter = url.protocol.startsWith('postgres') ? url.searchParams.get('host') : null;
-  return parameter || decodeURIComponent(url.hostname.toLowerCase().replace(/^\[|\]$/g, ''));
+  return normalizeHost(parameter || decodeURIComponent(url.hostname));
+}
+
+/** A host in the one spelling in which it is compared: in lower case, and an IPv6 address without brackets and as short as can be. */
+function normalizeHost(text: string): string {
+  const host = text.toLowerCase().replace(/^\[(.*)\]$/, '$1');
+  return isIPv6(host) && URL.canParse(`http://[${host}]`) ? new URL(`http://[${host}]`).hostname.slice(1, -1) : host;
 }
 
 /** Whether a URL leads to this machine, as a Unix socket does, whose folder is the host. */
@@ -236,6 +250,12 @@ function isLoopback(url: URL): boolean {
 
 function isWithoutUser({ username, password }: URL): boolean {
   return username === '' && password === '';
+}
+
+/** Whether the port of a URL, if it has one, is a port. One beyond 65535 is what makes a text no URL, and no driver connects to 0. */
+function hasPossiblePort(text: string): boolean {
+  const [, port = '1'] = /^[^/?#]*:\/\/[^/?#]*:(\d+)(?=[/?#]|$)/.exec(text) ?? [];
+  return isPort(port);
 }
 
 function isDecodable(text: string): boolean {
@@ -254,11 +274,12 @@ function namesSeveralHosts(text: string): boolean {
 }
 
 /**
- * Whether `hostOf` could return the text. A text with a scheme, a port or brackets would never equal the host of a URL, so that
+ * Whether `hostOf` could return the text. A text with a scheme or a port would never equal the host of a URL, so that
  * PLAINTEXT_HOSTS would silently have no effect.
  */
 function isPlainHost(text: string): boolean {
-  return isIPv6(text) || !/[/:[\]@*]/.test(text);
+  const host = normalizeHost(text);
+  return isIPv6(host) || !/[/:[\]@*]/.test(host);
 }
 
 function isRedisPath(text: string): boolean {

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
+import { userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
 import pg from 'pg';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { ConfigError, demoFilePath, environment, readConfig } from '../src/config.ts';
 import { withSession } from '../src/platform/sessionoptions.ts';
 
@@ -139,6 +140,10 @@ describe('what is wrong', () => {
     ['PUBLIC_URL', 'api.example'],
     ['PUBLIC_URL', 'ftp://api.example'],
     ['DATABASE_URL', 'mysql://db.example/portico'],
+    ['DATABASE_URL', 'postgresql:portico'],
+    ['DATABASE_URL', 'postgresql:/portico'],
+    ['REDIS_URL', 'redis:6379'],
+    ['PUBLIC_URL', 'https:api.example'],
     ['DATABASE_POOL', '0'],
     ['ALLOWED_ORIGINS', 'https://panel.example,*'],
     ['TRUST_PROXY', 'true'],
@@ -236,6 +241,33 @@ describe('what is wrong', () => {
     ]);
   });
 
+  test.each([
+    ['DATABASE_URL', 'postgresql://u:hunter2@127.0.0.1:65536/p'],
+    ['DATABASE_URL', 'postgresql://u:hunter2@127.0.0.1:0/p'],
+    ['DATABASE_URL', 'postgresql://u:hunter2@[::1]:65536?sslmode=disable'],
+    ['REDIS_URL', 'redis://:hunter2@127.0.0.1:65536'],
+    ['REDIS_URL', 'redis://:hunter2@127.0.0.1:0/1'],
+    ['PUBLIC_URL', 'https://api.example:123456/hunter2'],
+    ['ALLOWED_ORIGINS', 'https://hunter2.example:0'],
+  ])('%s=%s has a port that does not exist', (name, value) => {
+    expect(problemsOf({ [name]: value })).toEqual([`${name}: The port must be a number from 1 to 65535`]);
+  });
+
+  test.each([
+    ['DATABASE_URL', 'postgresql://u:hunter2%00@127.0.0.1/p'],
+    ['DATABASE_URL', 'postgresql://u:hunter2@127.0.0.1%00/p'],
+    ['DATABASE_URL', 'postgresql://u:hunter2@127.0.0.1/p%00'],
+    ['DATABASE_URL', 'postgresql://u@127.0.0.1/p?password=hunter2%00'],
+    ['REDIS_URL', 'redis://:hunter2%00@127.0.0.1'],
+    ['REDIS_URL', 'redis://:hunter2@127.0.0.1%00'],
+  ])('%s=%s has a null character, which no server takes', (name, value) => {
+    expect(problemsOf({ [name]: value })).toEqual([`${name}: Must have no %00`]);
+  });
+
+  test('a port may be the last one, and what is like a port may be in a password', () => {
+    expect(problemsOf({ DATABASE_URL: 'postgresql://u:99999@127.0.0.1:65535/p', REDIS_URL: 'redis://:0@127.0.0.1:1' })).toEqual([]);
+  });
+
   test('a password in an address is not repeated', () => {
     expect(problemsOf({ DATABASE_URL: 'mysql://portico:hunter2@db/portico' }).join('\n')).not.toContain('hunter2');
   });
@@ -254,6 +286,8 @@ describe('DATABASE_URL', () => {
     ['?sslmode=verify_full', 'The parameter sslmode has a value that is not supported'],
     ['?ssl=false', 'The parameter ssl has a value that is not supported'],
     ['?port=5432,5433', 'The parameter port has a value that is not supported'],
+    ['?port=65536', 'The parameter port has a value that is not supported'],
+    ['?port=0', 'The parameter port has a value that is not supported'],
     ['?sslmode=verify-full&sslmode=disable', 'The parameter sslmode is set twice'],
     ['?connection_limit=5', 'The parameter connection_limit is not supported: set DATABASE_POOL'],
     ['?connect_timeout=10', 'The parameter connect_timeout is not supported: the timeouts are fixed'],
@@ -302,13 +336,27 @@ describe('DATABASE_URL', () => {
 });
 
 test('an address leads where it says, whatever the environment has for other programs', () => {
-  vi.stubEnv('PGHOST', 'elsewhere.example');
-  vi.stubEnv('PGPORT', '7777');
+  const others = {
+    HOST: 'elsewhere.example',
+    PORT: '7777',
+    USER: 'somebody',
+    DATABASE: 'other',
+    SSLMODE: 'require',
+    SSLNEGOTIATION: 'direct',
+  };
+  for (const [name, value] of Object.entries(others)) vi.stubEnv(`PG${name}`, value);
+  onTestFinished(() => void vi.unstubAllEnvs());
   const open = (url: string) => new pg.Client(withSession(readConfig({ DATABASE_URL: url }).database?.url ?? '', ''));
+  const expected = { host: 'localhost', port: 5432, user: 'u', database: 'p', ssl: false };
   for (const url of ['postgresql:///p?user=u', 'postgresql://u@localhost/p', 'postgresql://u@/p'])
-    expect(open(url)).toMatchObject({ host: 'localhost', port: 5432 });
-  expect(open('postgresql://u@/p?host=/folder')).toMatchObject({ host: '/folder', port: 5432 });
-  vi.unstubAllEnvs();
+    expect(open(url)).toMatchObject(expected);
+  expect(open('postgresql://u@/p?host=/folder')).toMatchObject({ ...expected, host: '/folder' });
+  expect(open('postgresql://u@/p?sslmode=verify-full')).toMatchObject({ ...expected, ssl: {} });
+  // Without a user it is that of the process, and without a database the one with the name of the user.
+  const { username } = userInfo();
+  expect(open('postgresql://localhost/p')).toMatchObject({ ...expected, user: username });
+  expect(open('postgresql://localhost')).toMatchObject({ ...expected, user: username, database: username });
+  expect(open('postgresql://a%2Fb@localhost/')).toMatchObject({ ...expected, user: 'a/b', database: 'a/b' });
 });
 
 test('a scheme in capitals is TLS too: the driver knows it in lower case alone', () => {
@@ -401,10 +449,26 @@ describe('what is unsafe is refused', () => {
   });
 
   test('a host that is named with more than itself, which would never match', () => {
-    const problem = 'PLAINTEXT_HOSTS: Must be names or addresses, without a scheme, a port and brackets';
-    for (const host of ['db.example:5432', 'http://db.example', '[fd00::1]', 'fd00::1, db.example:5432', '*.example', 'u@db.example'])
+    const problem = 'PLAINTEXT_HOSTS: Must be names or addresses, without a scheme and a port';
+    for (const host of ['db.example:5432', 'http://db.example', '[fd00::1]:5432', 'fd00::1, db.example:5432', '*.example', 'u@db.example'])
       expect([host, problemsOf({ PLAINTEXT_HOSTS: host })]).toEqual([host, [problem]]);
     expect(problemsOf({ PLAINTEXT_HOSTS: 'fd00::1, 10.0.0.5, DB.example, postgres' })).toEqual([]);
-    expect(problemsOf({ DATABASE_URL: 'postgresql://u:pw@[fd00::1]/portico', PLAINTEXT_HOSTS: 'fd00::1' })).toEqual([]);
+  });
+
+  test.each([
+    ['DB.example', 'postgresql://u:pw@db.Example/p'],
+    ['db.example', 'postgresql://u:pw@/p?host=DB.example'],
+    ['DB.example', 'postgresql://u:pw@/p?host=db.example'],
+    ['fd00::1', 'postgresql://u:pw@[fd00::1]/p'],
+    ['[fd00::1]', 'postgresql://u:pw@[FD00:0::1]/p'],
+    ['FD00:0:0::1', 'postgresql://u:pw@[fd00::1]/p'],
+    ['fd00::1', 'postgresql://u:pw@/p?host=FD00:0::1'],
+  ])('a host has several spellings: PLAINTEXT_HOSTS=%s names that of %s', (host, url) => {
+    expect(problemsOf({ DATABASE_URL: url })).toEqual([`DATABASE_URL: ${tls}`]);
+    expect(problemsOf({ DATABASE_URL: url, PLAINTEXT_HOSTS: `redis, ${host}` })).toEqual([]);
+  });
+
+  test('loopback addresses have several spellings, too', () => {
+    for (const host of ['LOCALHOST', '0:0:0:0:0:0:0:1']) expect(problemsOf({ DATABASE_URL: `postgresql://u@/p?host=${host}` })).toEqual([]);
   });
 });

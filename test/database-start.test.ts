@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
@@ -6,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import timers, { setTimeout as sleep } from 'node:timers/promises';
 import { TLSSocket } from 'node:tls';
-import { describe, expect, inject, it, vi } from 'vitest';
+import { describe, expect, inject, it, onTestFinished, vi } from 'vitest';
 import { createApp } from '../src/app.ts';
 import { readConfig } from '../src/config.ts';
 import { Lifecycle } from '../src/kernel/lifecycle.ts';
@@ -48,6 +49,26 @@ it('a start that fails with the database open leaves no job behind', async () =>
     vi.useRealTimers();
     rmSync(dataDir, { recursive: true });
   }
+});
+
+it('a start needs DATA_DIR for a key of its own, and not with an identity provider', async () => {
+  const origin = inject('origin');
+  const url = 'template' in origin ? await copyTemplate(origin) : null;
+  const dataDir = join(tmpdir(), `portico-${randomUUID()}`);
+  writeFileSync(dataDir, 'a file');
+  onTestFinished(() => rmSync(dataDir));
+  const start = async (env: Record<string, string>) => {
+    const config = readConfig({ DATA_DIR: join(dataDir, 'folder'), DRAIN_SECONDS: '0', ...(url && { DATABASE_URL: url }), ...env });
+    const database = 'snapshot' in origin ? { openEmbedded: () => openSnapshot(origin.snapshot) } : {};
+    const app = await createApp(config, { log: createLogger('silent'), database });
+    await app.close();
+  };
+  const failure = await start({}).catch((thrown) => thrown);
+  expect(describeFailure(failure)).toMatch(
+    /\/folder(\/key\.json)? cannot be used \(ENOTDIR\): a part of the path is a file, where a folder should be/,
+  );
+  const provider = { JWT_JWKS_URL: 'http://127.0.0.1:1/keys', JWT_ISSUER: 'https://login.example', JWT_AUDIENCE: 'portico' };
+  await expect(start(provider)).resolves.toBeUndefined();
 });
 
 describe('a start without its database', () => {

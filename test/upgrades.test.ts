@@ -125,6 +125,13 @@ it('a client that offers a WebSocket among others gets it', async () => {
   }
 });
 
+it.each(['13', '8'])('the version %s of the protocol is supported', async (version) => {
+  const [response] = await exchange(
+    get('/graphql', ...socketOffer.filter((line) => !line.includes('13')), `Sec-WebSocket-Version: ${version}`),
+  );
+  expect(response?.status).toBe(101);
+});
+
 it('a failure after the socket is open closes it, and is no refusal of the upgrade', async () => {
   const fail = vi.spyOn(SocketConnection.prototype, 'setProtocol').mockImplementation(() => {
     throw new Error('a mistake');
@@ -302,6 +309,8 @@ it.each<[label: string, name: string, value?: string]>([
     const [response] = await exchange(lines(`GET ${path} HTTP/1.1`, 'Host: x', `X-Request-Id: ${id}`, ...credentials, ...headers));
     expect(response, path).toMatchObject({ status: 400, headers: { 'x-request-id': id, connection: 'close' } });
     expect(JSON.parse(response?.body ?? '').code).toBe('invalid_request');
+    // The client learns the versions where its own is what is wrong (RFC 6455, §4.2.2).
+    expect(response?.headers['sec-websocket-version'], path).toBe(name === 'Sec-WebSocket-Version' ? '13, 8' : undefined);
     expect(response?.headers['ratelimit-policy'], path).toMatch(new RegExp(`^"${policy}";`));
     expect(response?.headers.ratelimit, path).toMatch(/;r=\d+;/);
     expectSecurityHeaders(response?.headers ?? {});

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { linkSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';
+import { linkSync, mkdirSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { exportJWK, generateKeyPair, importJWK, type JWK } from 'jose';
 import { describeFileFailure, OperatorError } from '../platform/operatorerror.ts';
 
@@ -28,6 +29,7 @@ async function loadKey(path: string): Promise<JWK> {
   const { privateKey } = await generateKeyPair('EdDSA', { extractable: true });
   const jwk = { ...(await exportJWK(privateKey)), kid: randomUUID(), alg: 'EdDSA', use: 'sig' };
   const draft = `${path}.${jwk.kid}`;
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   writeFileSync(draft, JSON.stringify(jwk), { mode: 0o600, flag: 'wx' });
   try {
     // Unlike a rename, a link fails if another process was first: both then sign with its key.

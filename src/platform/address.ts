@@ -1,7 +1,9 @@
-/** The parameters that may be in DATABASE_URL, with a pattern for the values that the driver takes. */
-const parameters: Readonly<Record<string, RegExp>> = {
+import { userInfo } from 'node:os';
+
+/** The parameters that may be in DATABASE_URL, with a test for the values that the driver takes. */
+const parameters: Readonly<Record<string, Pick<RegExp, 'test'>>> = {
   host: /./,
-  port: /^\d{1,5}$/,
+  port: { test: isPort },
   user: /./,
   password: /./,
   options: /./,
@@ -14,6 +16,11 @@ const parameters: Readonly<Record<string, RegExp>> = {
   uselibpqcompat: /^(true|false)$/,
   schema: /^public$/,
 };
+
+/** Whether a text in decimal digits is the number of a port that a program can connect to. */
+export function isPort(text: string): boolean {
+  return /^\d+$/.test(text) && Number(text) >= 1 && Number(text) <= 65_535;
+}
 
 const TIMEOUTS = 'the timeouts are fixed';
 const PRIMARY = 'the one host has to lead to the primary';
@@ -92,9 +99,29 @@ export function writeSslMode({ searchParams }: URL): void {
   if (isStrict && /^(prefer|require|verify-ca)$/.test(searchParams.get('sslmode') ?? '')) searchParams.set('sslmode', 'verify-full');
 }
 
-/** Writes the port, which the driver would otherwise take from the environment (`PGPORT`). */
-export function writePort(address: URL): void {
-  if (address.port === '' && !address.searchParams.has('port')) address.port = '5432';
+/**
+ * Writes where the address leads and as whom, as far as it does not say so: libpq's defaults, which the driver would otherwise take
+ * from variables for other programs (`PGPORT`, `PGUSER`, `PGDATABASE`, `PGSSLMODE`, `PGSSLNEGOTIATION`).
+ */
+export function writeDefaults(address: URL): void {
+  const { searchParams } = address;
+  if (address.port === '' && !searchParams.has('port')) address.port = '5432';
+  if (address.username === '' && !searchParams.has('user')) searchParams.set('user', findOwnName());
+  const user = searchParams.get('user') ?? decodeURIComponent(address.username);
+  if (address.pathname.length <= 1) address.pathname = encodeURIComponent(user);
+  const isDirect = searchParams.get('sslnegotiation') === 'direct';
+  const saysTls = isDirect || ['ssl', 'sslmode', 'sslcert', 'sslkey', 'sslrootcert'].some((name) => searchParams.has(name));
+  if (!saysTls) searchParams.set('sslmode', 'disable');
+  if (!isDirect) searchParams.set('sslnegotiation', 'postgres');
+}
+
+/** The name of the user whom the process runs as, which a container may have no entry for. */
+function findOwnName(): string {
+  try {
+    return userInfo().username;
+  } catch (failure) {
+    throw new Error('it names no user, and that of this process has no name', { cause: failure });
+  }
 }
 
 /** Writes the name of the database as the driver reads it, which decodes `%20`, but not `%2F` and others that have a meaning in URLs. */

@@ -15,6 +15,8 @@ import { describeFileFailure, isDiskFull, OperatorError } from './operatorerror.
  * where it cannot be opened. With a PostgreSQL this module is not loaded: PGlite takes as long to load as the rest of a start.
  */
 export async function openEmbedded(dataDir: string, lifecycle: Lifecycle, openOther?: () => Promise<PGlite>): Promise<Driver> {
+  // Its own error says best what is wrong with the folder.
+  if (!openOther) mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const embedded = openOther
     ? await openOther()
     : await openFolder(dataDir, lifecycle).catch((failure) => Promise.reject(explain(failure, dataDir)));
@@ -41,7 +43,6 @@ export async function openEmbedded(dataDir: string, lifecycle: Lifecycle, openOt
 
 async function openFolder(dataDir: string, lifecycle: Lifecycle): Promise<PGlite> {
   const folder = join(dataDir, 'database');
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   lifecycle.onClose(await lockFolder(dataDir));
   if (!existsSync(folder)) await createEmbedded(folder);
   return PGlite.create({ dataDir: folder, startParams });

@@ -6,7 +6,7 @@ import { DeadConnectionDetector, pidOf } from './deadconnections.ts';
 import { DATABASE_AWAY, hasCode, missingCodes, READ_TIMEOUT, toConnectionFailure } from './errors.ts';
 import type { Logger } from './logger.ts';
 import { PreparedQuery, type Row } from './prepared.ts';
-import { isReply, PROBE_DEADLINE_MS, Probe } from './probe.ts';
+import { isRejectedRole, isReply, PROBE_DEADLINE_MS, Probe } from './probe.ts';
 import { isRead, type Statement } from './query.ts';
 import { sessionOptions, withSession } from './sessionoptions.ts';
 import { SlowLog } from './slowlog.ts';
@@ -62,6 +62,8 @@ export class Pool extends pg.Pool {
   readonly #deadConnections: DeadConnectionDetector;
   readonly #watchTimer: NodeJS.Timeout;
   #missingTables: readonly unknown[] = [];
+  /** Whether the last attempt to connect was rejected for its role. */
+  #isRejected = false;
   #lastReplyAt = performance.now();
   /** The last reply, or the last moment at which none was due. */
   #lastActiveAt = performance.now();
@@ -95,7 +97,10 @@ export class Pool extends pg.Pool {
     });
     this.#deadConnections = new DeadConnectionDetector({ query: (sql, values) => this.#silenceProbe.query(sql, values), log });
     // A new connection is not a reply: a pooler also accepts one while PostgreSQL is away.
-    this.on('connect', (client) => void client.on('drain', () => this.#recordReply()));
+    this.on('connect', (client) => {
+      this.#isRejected = false;
+      client.on('drain', () => this.#recordReply());
+    });
     this.on('acquire', (client) => void this.#busy.add(client));
     this.on('release', (failure, client) => {
       this.#busy.delete(client);
@@ -141,6 +146,7 @@ export class Pool extends pg.Pool {
       this.#pendingConnects.delete(reject);
       const describe = () => ({ busy: this.#busy.size, waiting: this.waitingCount });
       this.slowLog.report(performance.now() - startedAt, describe, 'a long wait for a database connection');
+      if (isRejectedRole(failure)) this.#isRejected = true;
       // A server that rejects connections may be full, or gone.
       if (failure) this.breaker.startProbing();
       if (isRejected) client && release();
@@ -202,7 +208,8 @@ export class Pool extends pg.Pool {
   }
 
   async #findMissingTables(): Promise<void> {
-    this.#missingTables = await withTimeout(this.#probe.query(MISSING_TABLES, [tables]), PROBE_DEADLINE_MS);
+    const isAlone = this.#isRejected && this.idleCount === 0 && this.#busy.size === 0;
+    this.#missingTables = await withTimeout(this.#probe.query(MISSING_TABLES, [tables], isAlone), PROBE_DEADLINE_MS);
   }
 
   override async end(): Promise<void> {

@@ -23,21 +23,23 @@ export class Probe {
 
   /**
    * The rows of a statement; none where the server answers with an error: one that rejects the role or the database may go on
-   * serving the connections that are open. Throws where it does not answer, or reports an outage.
+   * serving the connections that are open. Throws where it does not answer, or reports an outage. `isAlone`: the role was rejected
+   * and no other connection is open, so the statement is sent on a new one, and if that is rejected too, it is an outage.
    */
-  query(text: string, values?: unknown[]): Promise<unknown[]> {
-    const rows = this.#last.then(() => this.#run(text, values));
+  query(text: string, values?: unknown[], isAlone = false): Promise<unknown[]> {
+    const rows = this.#last.then(() => this.#run(text, values, isAlone));
     this.#last = rows.catch(() => {});
     return rows;
   }
 
-  async #run(text: string, values?: unknown[]): Promise<unknown[]> {
+  async #run(text: string, values: unknown[] | undefined, isAlone: boolean): Promise<unknown[]> {
+    if (isAlone) this.#disconnect();
     try {
       const client = this.#client ?? (await this.#open());
       return (await withTimeout(client.query(text, values), PROBE_DEADLINE_MS)).rows;
     } catch (failure) {
       this.#disconnect();
-      if (!isReply(failure)) throw failure;
+      if (!isReply(failure) || (isAlone && isRejectedRole(failure))) throw failure;
       return [];
     }
   }
@@ -85,4 +87,9 @@ export class Probe {
  */
 export function isReply(failure: unknown): boolean {
   return failure instanceof pg.DatabaseError && !/^(57P|08|3D000)/.test(failure.code ?? '');
+}
+
+/** Whether PostgreSQL rejects the role, or its password. */
+export function isRejectedRole(failure: unknown): boolean {
+  return failure instanceof pg.DatabaseError && /^28/.test(failure.code ?? '');
 }

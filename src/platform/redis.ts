@@ -99,7 +99,7 @@ function createProbe({ prefix, commands, subscriber, channel }: Omit<Redis, 'isA
   return async () => {
     await commands.select(commands.options.db ?? 0);
     await Promise.all([
-      commands.set(`${prefix}:probe`, 0, 'EX', 60),
+      ...QUARTERS.map((quarter) => commands.set(`${prefix}:probe${quarter}`, 0, 'EX', 60)),
       counter.consume('probe'),
       commands.publish(channel, ''),
       subscriber.status === 'ready' && subscriber.subscribe(channel),
@@ -107,13 +107,26 @@ function createProbe({ prefix, commands, subscriber, channel }: Omit<Redis, 'isA
   };
 }
 
+/**
+ * Digits that put a key into each quarter of the slots of a Redis Cluster, as CRC-16 hashes it, whatever is before them. A node
+ * answers for the keys in its own slots alone, so one key would find out by chance whether there are other nodes.
+ */
+const QUARTERS = [0, 1, 2, 3];
+
 /** Returns a function that says why a probe has failed, which its own error does not: why there is no connection. */
 function trackConnectionError(commands: RedisClient): (failure: unknown) => unknown {
   let connectionError: Error | null = null;
   commands.on('error', (failure) => (connectionError = failure));
   commands.on('ready', () => (connectionError = null));
   // A connection that the server has closed has no error until the next one fails.
-  return (failure) => connectionError ?? (failure instanceof ReplyError ? failure : new Error('the connection was closed'));
+  return (failure) =>
+    connectionError ?? (failure instanceof ReplyError ? explain(failure as Error) : new Error('the connection was closed'));
+}
+
+/** Explains the replies of a node that has not all keys. */
+function explain(reply: Error): Error {
+  if (!/^(MOVED|ASK) /.test(reply.message)) return reply;
+  return new Error('REDIS_URL leads to one node of a Redis Cluster, which is not supported', { cause: reply });
 }
 
 /** Resolves when the first attempt to connect has succeeded or failed. */

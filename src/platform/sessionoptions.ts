@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { writeDatabaseName, writePort, writeSslMode } from './address.ts';
+import { writeDatabaseName, writeDefaults, writeSslMode } from './address.ts';
 
 /**
  * The settings of every session, which a database or a role may have other defaults for; the backslash keeps a space. By the
@@ -19,8 +19,8 @@ export function withSession(url: string, session: string): Pick<pg.ClientConfig,
   const address = new URL(url);
   const options = address.searchParams.get('options');
   address.searchParams.delete('options');
+  writeDefaults(address);
   writeDatabaseName(address);
   writeSslMode(address);
-  writePort(address);
   return { connectionString: address.href, options: options === null ? session : `${options} ${session}` };
 }

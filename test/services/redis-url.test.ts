@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { startApp } from '../support/app.ts';
 import { openRedis, type RedisServer } from '../support/redis.ts';
 
@@ -25,7 +26,7 @@ it('a database that it has is used', async () => {
   const app = await startApp({ REDIS_URL: `${redis.url}/9`, REDIS_PREFIX: 'here' });
   await expect.poll(() => readRedis(app)).toBe('up');
   await app.ask('GET', '/v1/nothing', { as: null });
-  expect((await redis.run('-n', '9', 'KEYS', 'here:*')).filter((key) => key !== 'here:probe')).toHaveLength(1);
+  expect((await redis.run('-n', '9', 'KEYS', 'here:*')).filter((key) => !key.startsWith('here:probe'))).toHaveLength(1);
   await app.close();
 });
 
@@ -46,6 +47,34 @@ it('a primary that has become a replica is an outage, until it or another one ta
   await redis.run('REPLICAOF', 'NO', 'ONE');
   await expect.poll(() => readRedis(app)).toBe('up');
   await app.close();
+});
+
+it('each node of a Redis Cluster is an outage, though it answers for some keys, and the log says so once', async () => {
+  const settings = { 'cluster-enabled': 'yes' };
+  const nodes = [await openRedis(settings), await openRedis(settings)];
+  const [first, second] = nodes as [RedisServer, RedisServer];
+  onTestFinished(async () => void (await Promise.all(nodes.map((node) => node.close()))));
+  await first.run('CLUSTER', 'ADDSLOTSRANGE', '0', '8191');
+  await second.run('CLUSTER', 'ADDSLOTSRANGE', '8192', '16383');
+  await first.run('CLUSTER', 'MEET', second.host, String(second.port));
+  const isWhole = async () =>
+    (await Promise.all(nodes.map((node) => node.run('CLUSTER', 'INFO')))).every((lines) => lines.join().includes('cluster_state:ok'));
+  await expect.poll(isWhole, { timeout: 20_000 }).toBe(true);
+  for (const node of nodes) {
+    // The first node has the slot of one of these keys, the second that of the other.
+    for (const prefix of ['portico', 'cluster']) {
+      const app = await startApp({ REDIS_URL: node.url, REDIS_PREFIX: prefix });
+      await expect.poll(() => readRedis(app)).toBe('down');
+      for (let count = 0; count < 20; count += 1) expect((await app.ask('GET', '/v1/nothing', { as: null })).status).toBe(401);
+      // A second is enough for several probes.
+      await sleep(1_000);
+      expect(await readRedis(app)).toBe('down');
+      const lines = app.logLines.map((line) => JSON.parse(line)).filter(({ msg }) => msg.startsWith('a dependency is'));
+      expect(lines).toMatchObject([{ msg: 'a dependency is away', dependency: 'redis' }]);
+      expect(lines[0].err.message).toMatch(/^REDIS_URL leads to one node of a Redis Cluster, which is not supported: MOVED /);
+      await app.close();
+    }
+  }
 });
 
 it('a Redis that ends is away, and the log says that the connection was closed', async () => {

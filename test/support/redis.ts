@@ -33,7 +33,8 @@ export function redisSettings(): Record<string, string> {
   return url ? { REDIS_URL: url, REDIS_PREFIX: `portico-test-${randomBytes(6).toString('hex')}` } : {};
 }
 
-export async function openRedis(): Promise<RedisServer> {
+/** `settings` are options of redis-server besides those that every test has. */
+export async function openRedis(settings: Readonly<Record<string, string>> = {}): Promise<RedisServer> {
   const folder = mkdtempSync(join(tmpdir(), 'portico-redis-'));
   const host = '127.0.0.1';
   const port = await findLowPort();
@@ -45,7 +46,7 @@ export async function openRedis(): Promise<RedisServer> {
   };
   const start = async () => {
     if (server) return;
-    const options = { port, bind: host, dir: folder, save: '', appendonly: 'no', 'protected-mode': 'no' };
+    const options = { port, bind: host, dir: folder, save: '', appendonly: 'no', 'protected-mode': 'no', ...settings };
     const args = Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)]);
     server = spawn('redis-server', args, { stdio: 'ignore' });
     for (let tries = 0; ; tries += 1) {

@@ -159,6 +159,13 @@ export function createSocketServer({
   return new WebSocketServer(serverOptions);
 }
 
+/** The versions of the protocol that ws supports. */
+export const versions = ['13', '8'];
+
+export function hasSupportedVersion({ headers }: IncomingMessage): boolean {
+  return versions.includes(headers['sec-websocket-version'] ?? '');
+}
+
 const malformedHandshake = (failure: Error): Fault => Fault.invalidRequest(`${failure.message}.`);
 
 /** A server of ws that accepts nothing: it asks `verifyClient` about each well-formed handshake, and waits for ever. */
