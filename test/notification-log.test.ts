@@ -102,6 +102,27 @@ describe('one writer', () => {
     expect((await readLog(projectId)).slice(0, 3)).toEqual([first, second, third].map((id, index) => ({ id, sequence: index + 1 })));
   });
 
+  test("what an operator's trigger publishes for each of several rows has the next numbers, and the log ends with it", async () => {
+    const projectId = await createProject();
+    await connection.run(`
+      CREATE FUNCTION publish_echo() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN
+        INSERT INTO notifications (project_id, kind, severity, title) VALUES (NEW.project_id, 'test.echo', 'info', 'echo');
+        RETURN NULL;
+      END
+      $$`);
+    await connection.run(`
+      CREATE TRIGGER publish_echo AFTER INSERT ON notifications FOR EACH ROW
+      WHEN (NEW.project_id = '${projectId}' AND NEW.kind <> 'test.echo') EXECUTE FUNCTION publish_echo()`);
+    try {
+      await connection.run(insertion(projectId, someIds(2)));
+      expect(await expectGapless(projectId)).toBe(4);
+    } finally {
+      await connection.run('DROP TRIGGER publish_echo ON notifications');
+      await connection.run('DROP FUNCTION publish_echo()');
+    }
+  });
+
   test('a notification keeps its id, project and number, and stays until the watermark has passed it', async () => {
     const projectId = await createProject();
     const other = await createProject();

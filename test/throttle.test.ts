@@ -39,6 +39,7 @@ it('slow subscribers of several projects leave time to other work, as those of o
       projectId: String(index),
       throttle,
       windows: new MemoryBudget(2 ** 20),
+      singleReads: new MemoryBudget(2 ** 20),
       limitRefreshes: pLimit(1),
       onFailure: (failure) => expect(failure).toBeUndefined(),
       onReplaced: () => {},

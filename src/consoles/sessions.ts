@@ -7,7 +7,16 @@ import { scheduleJob } from '../platform/jobs.ts';
 import type { Logger } from '../platform/logger.ts';
 import { isSameEndpoint } from './endpoint.ts';
 import { type Continuation, LiveSession, type SessionIdentity } from './session.ts';
-import { type ByteCounts, endSilentSessions, readSnapshots, type SessionSnapshot, saveEnds, saveHandover, saveSessions } from './store.ts';
+import {
+  type ByteCounts,
+  endSilentSessions,
+  readClock,
+  readSnapshots,
+  type SessionSnapshot,
+  saveEnds,
+  saveHandover,
+  saveSessions,
+} from './store.ts';
 
 const POLL_INTERVAL_MS = 500;
 const SAVE_INTERVAL_MS = 5_000;
@@ -110,9 +119,11 @@ export class Sessions {
     await this.#endEach(polled, (session) => this.#findTimeout(session));
     const running = polled.filter((session) => this.isRunning(session));
     if (running.length === 0) return;
-    const ids = running.map(({ identity }) => identity.id);
     const clients = running.map(({ client }) => client);
-    const snapshots = await readSnapshots(this.dependencies.database, ids);
+    const snapshots = await readSnapshots(
+      this.dependencies.database,
+      running.map(({ identity }) => identity),
+    );
     const ending = this.#endEach(running, (session) => findEndReason(session, snapshots.get(session.identity.id)));
     // A client that was attached meanwhile has taken its session back.
     const claimed = running.filter(
@@ -174,12 +185,15 @@ export class Sessions {
     for (const [session] of unsaved) this.#unsavedEnds.delete(session);
   });
 
-  /** After an outage, and after a jump of the database's clock, all sessions seem to be silent, until their processes save them again. */
+  /**
+   * After an outage, and after a jump of the database's clock, all sessions seem to be silent, until their processes save them again: the
+   * sweep lets them do so, and then ends those that were silent when it began.
+   */
   async #sweep(signal: AbortSignal): Promise<void> {
     const { database } = this.dependencies;
-    await database.query<{ alive: number }>`SELECT 1 AS alive`;
+    const asOf = await readClock(database);
     await sleep(2 * SAVE_INTERVAL_MS, undefined, { signal });
-    await endSilentSessions(database);
+    await endSilentSessions(database, asOf);
   }
 }
 
@@ -188,9 +202,9 @@ export const inactiveStatuses: ReadonlySet<InstanceStatus> = new Set(['stopped',
 
 /** The reason by which a session must end, according to the database; null if it may continue. */
 function findEndReason({ identity }: LiveSession, snapshot: SessionSnapshot | undefined): ConsoleEnd | null {
-  if (!snapshot) return 'instance_gone';
-  if (snapshot.end) return snapshot.end;
-  if (snapshot.status === null || snapshot.status === 'deleted') return 'instance_gone';
+  if (snapshot?.end) return snapshot.end;
+  if (!snapshot || snapshot.status === null || snapshot.status === 'deleted') return 'instance_gone';
+  if (snapshot.claimedBy === null) return 'lost';
   if (inactiveStatuses.has(snapshot.status)) return 'instance_not_running';
   return snapshot.endpoint && isSameEndpoint(snapshot.endpoint, identity.endpoint) ? null : 'console_moved';
 }

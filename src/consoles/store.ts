@@ -231,36 +231,54 @@ export async function readHandover(database: Database, id: string, formerProcess
   return handover ?? null;
 }
 
+/** A session as far as its record and its instance are found by it. */
+type SessionKey = Pick<NewSession, 'id' | 'projectId' | 'instanceId'>;
+
 /** The state of a session in the database, with the instance and endpoint that it depends on. */
 export interface SessionSnapshot {
-  readonly id: string;
-  /** The process that has claimed it last, or else runs it. */
-  readonly claimedBy: string;
+  /** The process that has claimed it last, or else runs it; null when the database has no record of the session. */
+  readonly claimedBy: string | null;
   readonly end: ConsoleEnd | null;
   /** Null when the instance is no longer in the session's project. */
   readonly status: InstanceStatus | null;
   readonly endpoint: Endpoint | null;
 }
 
-/** Reads snapshots of sessions by one statement. A session without one was deleted with its project. */
-export async function readSnapshots(database: Database, ids: readonly string[]): Promise<Map<string, SessionSnapshot>> {
-  const rows = await database.query<EndpointRow & Omit<SessionSnapshot, 'endpoint'>>`
-    SELECT session.id, session.owner AS "claimedBy", session.end_reason AS end, instance.status,
+/**
+ * Reads snapshots of sessions by one statement, one for each. Its instance tells why a record is missing: it was deleted with its project,
+ * or a standby that lacked the record was promoted.
+ */
+export async function readSnapshots(database: Database, sessions: readonly SessionKey[]): Promise<Map<string | null, SessionSnapshot>> {
+  const rows = await database.query<EndpointRow & Omit<SessionSnapshot, 'endpoint'> & { id: string | null }>`
+    SELECT running.id, session.owner AS "claimedBy", session.end_reason AS end, instance.status,
       endpoint.kind, endpoint.host, endpoint.port, endpoint.socket_path AS "socketPath"
-    FROM console_sessions AS session
-    LEFT JOIN instances AS instance ON instance.id = session.instance_id AND instance.project_id = session.project_id
-    LEFT JOIN console_endpoints AS endpoint ON endpoint.instance_id = instance.id
-    WHERE session.id = ANY (${ids}::uuid[])`;
+    FROM unnest(${sessions.map(({ id }) => id)}::uuid[], ${sessions.map(({ projectId }) => projectId)}::uuid[],
+      ${sessions.map(({ instanceId }) => instanceId)}::uuid[]) AS running (id, project_id, instance_id)
+    LEFT JOIN console_sessions AS session ON session.id = running.id
+    LEFT JOIN instances AS instance ON instance.id = running.instance_id AND instance.project_id = running.project_id
+    LEFT JOIN console_endpoints AS endpoint ON endpoint.instance_id = instance.id`;
   return new Map(rows.map((row) => [row.id, { ...row, endpoint: endpointOf(row) }]));
 }
 
-/** Ends the sessions whose process sends no heartbeat, or which no process has claimed; deletes stored output of that age. */
-export async function endSilentSessions(database: Database): Promise<void> {
+/** The time by the database's clock. */
+export async function readClock(database: Database): Promise<Date> {
+  const [clock] = await database.query<{ now: Date }>`SELECT now() AS now`;
+  if (!clock) throw new Error('the database has not told the time');
+  return clock.now;
+}
+
+/**
+ * Ends the sessions whose process had been silent for too long at a moment that was read before, or which no process had claimed by then;
+ * deletes stored output of that age. By the clock at its execution, a statement that a suspended database executes only when it continues
+ * would find every session silent.
+ */
+export async function endSilentSessions(database: Database, asOf: Date): Promise<void> {
   await database.query`
     UPDATE console_sessions SET ended = seen,
       end_reason = CASE WHEN detached_at IS NULL THEN 'lost'::console_end ELSE 'detached'::console_end END
-    WHERE ended IS NULL AND seen < now() - make_interval(secs => ${SILENT_SECONDS}::int)`;
-  await database.query`DELETE FROM console_handovers WHERE created < now() - make_interval(secs => ${SILENT_SECONDS}::int)`;
+    WHERE ended IS NULL AND seen < ${asOf}::timestamptz - make_interval(secs => ${SILENT_SECONDS}::int)`;
+  await database.query`
+    DELETE FROM console_handovers WHERE created < ${asOf}::timestamptz - make_interval(secs => ${SILENT_SECONDS}::int)`;
 }
 
 /** Deletes the records of sessions that ended more than `days` ago, by PostgreSQL's clock. */

@@ -13,6 +13,7 @@ import type { Hubs } from './hubs.ts';
 import {
   AFTER_ALL_VERSIONS,
   countSingleReads,
+  ID_BYTES,
   listSingleReads,
   loadDeliveredVersion,
   loadLastSequence,
@@ -35,8 +36,6 @@ export type FeedEvent =
 const REPLAY_BATCH = { limit: 50, maxBytes: 48 * 1024 } as const;
 const FIRST_LIMIT = 4;
 const RETRY_MS = 500;
-/** The memory that an id takes. */
-const ID_BYTES = 64;
 
 /**
  * The project's notifications after a cursor, each once and in order: first the entries of the log, then one `ready`, then

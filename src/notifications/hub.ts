@@ -7,6 +7,7 @@ import type { Database } from '../platform/database.ts';
 import { loadEntries } from './entries.ts';
 import {
   AFTER_ALL_VERSIONS,
+  ID_BYTES,
   type LogCheckpoint,
   loadEnd,
   loadReadState,
@@ -35,16 +36,22 @@ const CHECKPOINT_INTERVAL = 128;
 const MAX_CHECKPOINTS = 64;
 
 /** A user whose read state is followed by one feed or several. */
-interface Reader {
-  readonly userId: string;
+class Reader implements Evictable {
   /** The newest state that was read; null before the first one. */
-  state: ReadState | null;
-  readonly followers: Set<Follower>;
-  isRefreshing: boolean;
+  state: ReadState | null = null;
+  readonly followers = new Set<Follower>();
+  isRefreshing = false;
   /** Whether a refresh waits for those of other readers. */
-  isQueued: boolean;
+  isQueued = false;
   /** Whether the state has to be read, or read again. */
-  isStale: boolean;
+  isStale = false;
+
+  constructor(readonly userId: string) {}
+
+  /** Drops the ids of single reads in favour of other readers: a feed that still needs them fetches them itself. */
+  evict(): void {
+    if (this.state) this.state = { ...this.state, notificationIds: null };
+  }
 }
 
 /** A feed, as its hub calls it. */
@@ -120,6 +127,8 @@ interface HubDependencies {
   readonly throttle: Throttle;
   /** The budget of the windows of all hubs. */
   readonly windows: MemoryBudget;
+  /** The budget of the single reads in the states of all readers. */
+  readonly singleReads: MemoryBudget;
   /** Limits the reads of states that concern all readers, of all hubs together. */
   readonly limitRefreshes: LimitFunction;
   readonly onFailure: (failure: unknown) => void;
@@ -157,6 +166,7 @@ export class Hub implements Evictable {
   #isCatchingUp = false;
   /** The last sequence of the log at the last poll. */
   #logPosition = 0;
+  /** The last sequence that retention has removed, at the last poll. */
   #prunedThrough = 0;
   #opening: Promise<void> | null = null;
   /** Whether a batch is being read or broadcast. */
@@ -187,8 +197,7 @@ export class Hub implements Evictable {
   }
 
   follow(userId: string, subscriber: Subscriber): Follower {
-    const open = () => ({ userId, state: null, followers: new Set<Follower>(), isRefreshing: false, isQueued: false, isStale: false });
-    const reader = getOrInsert<string, Reader>(this.#readers, userId, open);
+    const reader = getOrInsert(this.#readers, userId, () => new Reader(userId));
     const follower = new Follower(this, reader, subscriber);
     reader.followers.add(follower);
     this.followers.add(follower);
@@ -199,7 +208,10 @@ export class Hub implements Evictable {
     const { reader } = follower;
     this.followers.delete(follower);
     reader.followers.delete(follower);
-    if (reader.followers.size === 0 && this.#readers.get(reader.userId) === reader) this.#readers.delete(reader.userId);
+    if (reader.followers.size === 0) {
+      this.dependencies.singleReads.release(reader);
+      if (this.#readers.get(reader.userId) === reader) this.#readers.delete(reader.userId);
+    }
     if (this.followers.size > 0) return;
     if (this.#roomTimer) clearTimeout(this.#roomTimer);
     this.#roomTimer = null;
@@ -353,14 +365,25 @@ export class Hub implements Evictable {
     const batch = await loadEntries(this.dependencies.database, this.projectId, range);
     if (!batch.isContinued) return this.dependencies.onReplaced();
     this.#isCatchingUp = batch.hasMore;
+    if (this.followers.size + this.joining === 0) return;
     const last = batch.entries.at(-1);
-    if (!last || this.followers.size + this.joining === 0) return;
+    if (!last) return this.#skipPruned();
     this.#window.add(batch);
     this.position = last.sequence;
     this.#lastId = last.id;
     this.#remember();
     this.dependencies.windows.reserve(this, this.#window.bytes);
     this.#hasMore ||= batch.hasMore;
+    await this.#notify(this.followers);
+  }
+
+  /** Where the log has nothing after the position, skips what retention has removed before it was read: each feed delivers a gap in its place. */
+  async #skipPruned(): Promise<void> {
+    if (this.#prunedThrough <= this.position) return;
+    this.position = this.#prunedThrough;
+    this.#lastId = null;
+    this.#window.clear();
+    this.dependencies.windows.release(this);
     await this.#notify(this.followers);
   }
 
@@ -407,8 +430,10 @@ export class Hub implements Evictable {
           return;
         }
         reader.state = state;
+        const ids = reader.followers.size > 0 ? state.notificationIds : null;
+        this.dependencies.singleReads.reserve(reader, (ids?.length ?? 0) * ID_BYTES);
         // The state counts all entries of the log: those that the hub has not read yet are delivered before the state.
-        if (reader.state.last > this.position) this.requestBatch();
+        if (state.last > this.position) this.requestBatch();
         await this.#notify(reader.followers);
       }
     } catch (failure) {

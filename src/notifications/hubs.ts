@@ -21,6 +21,8 @@ const REFRESHES_AT_ONCE = 4;
 const MAX_WINDOW_BYTES = 32 * 1024 * 1024;
 /** The bytes of the batches that lagging feeds have fetched and not delivered. */
 const MAX_REPLAY_BYTES = 8 * 1024 * 1024;
+/** The bytes of the single reads that the hubs keep for the feeds of their readers. */
+const MAX_SINGLE_READ_BYTES = 8 * 1024 * 1024;
 
 interface HubsDependencies {
   readonly database: Database;
@@ -49,6 +51,8 @@ export class Hubs {
   readonly logQueries = new FairLimit(LOG_QUERIES_AT_ONCE);
   /** The budget of the batches that lagging feeds have fetched. */
   readonly replays = new MemoryBudget(MAX_REPLAY_BYTES);
+  /** The budget of the single reads that hubs keep. */
+  readonly singleReads = new MemoryBudget(MAX_SINGLE_READ_BYTES);
 
   constructor(private readonly dependencies: HubsDependencies) {
     const { wakeups, log, pollIntervalMs = POLL_INTERVAL_MS } = dependencies;
@@ -114,6 +118,7 @@ export class Hubs {
       projectId,
       throttle: this.#throttle,
       windows: this.#windows,
+      singleReads: this.singleReads,
       limitRefreshes: this.#limitRefreshes,
       onFailure: (failure) => this.dependencies.log.warn({ err: failure }, 'a read for the feeds failed: the next poll tries again'),
       onReplaced: () => {

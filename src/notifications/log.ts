@@ -49,6 +49,9 @@ export interface ReadState {
 /** The most ids in one `read` event: 39 bytes each. */
 export const MAX_EVENT_IDS = 1_000;
 
+/** The memory that an id takes. */
+export const ID_BYTES = 64;
+
 /** The last sequence of the project's log. */
 export async function loadLastSequence(database: Database, projectId: string): Promise<number> {
   const [row] = await database.query<{ last: number }>`

@@ -161,6 +161,15 @@ describe('an instance that changes while its console is open', () => {
   });
 });
 
+it('a session whose record the database lacks, as a standby may that was promoted, is lost, while its instance is there', async () => {
+  const console = await openConsole(app, instance);
+  await console.opened;
+  await guest.called();
+  await app.app.database.consoleSession.delete({ where: { id: console.sessionId() } });
+  expect(await console.closed).toEqual({ code: 4502, reason: 'lost' });
+  await expect.poll(() => guest.lines.size).toBe(0);
+});
+
 describe('an instance of which nothing is to be had', () => {
   /** By a ticket, and then by a header. */
   const openBoth = async () => {

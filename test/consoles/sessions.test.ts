@@ -12,7 +12,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { openProject, type ProjectScope, rebindScope } from '../../src/access/scope.ts';
 import { Consoles } from '../../src/consoles/consoles.ts';
 import { Sessions } from '../../src/consoles/sessions.ts';
-import { endSilentSessions, recordAttachment } from '../../src/consoles/store.ts';
+import { endSilentSessions, readClock, recordAttachment } from '../../src/consoles/store.ts';
 import { makeUuid } from '../../src/kernel/uuid.ts';
 import type { Database } from '../../src/platform/database.ts';
 import { createLogger } from '../../src/platform/logger.ts';
@@ -267,11 +267,12 @@ it('no session is ended as silent before its process has had time to save it, al
   );
   syncBuiltinESMExports();
   let isAway = false;
-  const sweeps: number[] = [];
-  const query = async (strings: TemplateStringsArray) => {
+  const sweeps: Array<{ at: number; asOf: number }> = [];
+  const query = async (strings: TemplateStringsArray, ...values: unknown[]) => {
     if (isAway) throw new Error('the database is away');
-    if (strings.join('').includes("'lost'")) sweeps.push(Math.round(performance.now() / 1_000) - began);
-    return [];
+    const at = Math.round(performance.now() / 1_000) - began;
+    if (strings.join('').includes("'lost'")) sweeps.push({ at, asOf: (values[0] as Date).getTime() });
+    return strings.join('').includes('AS now') ? [{ now: new Date(at) }] : [];
   };
   const began = Math.round(performance.now() / 1_000);
   const sessions = new Sessions({ database: { query } as unknown as Database, log: createLogger('silent'), idleMs: 60_000 });
@@ -287,7 +288,12 @@ it('no session is ended as silent before its process has had time to save it, al
     vi.useRealTimers();
   }
   await sessions.close();
-  expect(sweeps).toEqual([70, 190, 250]);
+  // What the database had heard when the sweep began decides, however late it executes the statement.
+  expect(sweeps).toEqual([
+    { at: 70, asOf: 60 },
+    { at: 190, asOf: 180 },
+    { at: 250, asOf: 240 },
+  ]);
 });
 
 describe('attached to again', () => {
@@ -451,6 +457,25 @@ describe('attached to again', () => {
     await proxy.close();
   });
 
+  it('by the client package, goes on in a new session where the record of the session is lost', async () => {
+    const console = connect({ url: app.baseUrl, credential: app.demo.users.member.api_key }).console({ instance });
+    let output = '';
+    const read = async () => {
+      for await (const bytes of console.readable) output += Buffer.from(bytes).toString();
+    };
+    const reading = read();
+    await guest.called();
+    guest.say('one ');
+    await expect.poll(() => output).toBe('one ');
+    // A standby that lacks the record was promoted.
+    await app.app.database.$executeRaw`DELETE FROM console_sessions WHERE ended IS NULL`;
+    await expect.poll(() => guest.connections(), { timeout: 10_000 }).toBe(2);
+    guest.say('two');
+    await expect.poll(() => output).toBe('one two');
+    console.close();
+    await reading;
+  });
+
   it('hears the end of what a console said that has hung up meanwhile, and then that it has', async () => {
     const first = await open(instance);
     await guest.called();
@@ -510,11 +535,38 @@ it('whose process has fallen silent for a minute is over: lost, or detached wher
   await database.consoleHandover.create({
     data: { sessionId: fresh, owner: randomUUID(), position: 1, scrollback: Buffer.from('x'), created: new Date(Date.now() - 61_000) },
   });
-  await endSilentSessions(database);
+  await endSilentSessions(database, await readClock(database));
   const ends = await database.consoleSession.findMany({ where: { id: { in: [attached, detached, fresh] } } });
   const endOf = (id: string) => ends.find((one) => one.id === id)?.endReason;
   expect([attached, detached, fresh].map(endOf)).toEqual(['lost', 'detached', null]);
   expect(await database.consoleHandover.count()).toBe(0);
+});
+
+it('that was alive when the sweep began is not ended by a database that was suspended before it executed the statement', async () => {
+  const { database } = app.app;
+  const secondsAgo = (seconds: number) => new Date(Date.now() - seconds * 1_000);
+  const [id, handed] = [makeUuid(), makeUuid()];
+  const facts = {
+    ...{ projectId: app.demo.project_id, instanceId: instance, instanceName: 'web-01', kind: 'serial' as const, owner: randomUUID() },
+    ...{ userId: app.demo.users.member.id, userEmail: app.demo.users.member.email, seen: secondsAgo(300) },
+  };
+  await database.consoleSession.createMany({
+    data: [
+      { ...facts, id },
+      { ...facts, id: handed, detachedAt: secondsAgo(300) },
+    ],
+  });
+  await database.consoleHandover.create({
+    data: { sessionId: handed, owner: facts.owner, position: 1, scrollback: Buffer.from('x'), created: secondsAgo(300) },
+  });
+  // The sweep began five seconds after the last heartbeat, and the database stood still from then on.
+  await endSilentSessions(database, secondsAgo(295));
+  const running = await database.consoleSession.findMany({ where: { id: { in: [id, handed] }, ended: null } });
+  expect([running.length, await database.consoleHandover.count({ where: { sessionId: handed } })]).toEqual([2, 1]);
+  await endSilentSessions(database, secondsAgo(235));
+  const endOf = async (id: string) => (await database.consoleSession.findUniqueOrThrow({ where: { id } })).endReason;
+  expect([await endOf(id), await endOf(handed)]).toEqual(['lost', 'detached']);
+  expect(await database.consoleHandover.count({ where: { sessionId: handed } })).toBe(0);
 });
 
 describe('of one instance', () => {

@@ -255,6 +255,49 @@ it('retention that leaves the unread count as it is sends nothing', async () => 
   hubs.close();
 });
 
+it('what retention removes before the hub has read it is a gap, and holds up neither reads nor what follows', async () => {
+  const { organization_id: organizationId, empty_project_id: projectId } = app.demo;
+  const own = await openProject(scope.database, { ...scope.viewer, userId: app.demo.users.owner.id }, { organizationId, projectId });
+  let reading: Promise<void> | null = null;
+  let reads = 0;
+  const query = async (...statement: Parameters<typeof scope.database.query>) => {
+    if (statement[0].join().includes('octet_length')) {
+      reads += 1;
+      await reading;
+    }
+    return scope.database.query(...statement);
+  };
+  const database = { query } as unknown as typeof scope.database;
+  const hubs = new Hubs({ database, wakeups: openLocalWakeups(), log: createLogger('silent'), pollIntervalMs: POLL_INTERVAL_MS });
+  const open = () => openFeed({ ...own, database }, { hubs, watchAccess: () => ({ stop: () => {} }) as never }, null);
+  const publish = (count: number) => scope.database.query`
+    INSERT INTO notifications (project_id, kind, severity, title)
+    SELECT ${projectId}::uuid, 'test', 'info', 'new' FROM generate_series(1, ${count}::int)`;
+  const [quick, slow] = [open(), open()];
+  const { sequence: start } = (await quick.next()).value as { sequence: number };
+  await slow.next();
+  await publish(2);
+  for (const sequence of [start + 1, start + 2]) expect((await quick.next()).value).toMatchObject({ type: 'notification', sequence });
+  const readsBefore = reads;
+  let goOn = () => {};
+  reading = new Promise((resolve) => {
+    goOn = resolve;
+  });
+  await publish(3);
+  await expect.poll(() => reads).toBe(readsBefore + 1);
+  await scope.database.query`SELECT mark_notifications_read(${projectId}::uuid, ${own.viewer.userId}::uuid, NULL, NULL)`;
+  await scope.database.query`UPDATE notifications SET created = now() - interval '400 days' WHERE project_id = ${projectId}::uuid`;
+  await scope.database.query`SELECT prune_notification_log(${projectId}::uuid, now() - interval '300 days', 500)`;
+  goOn();
+  const end = start + 5;
+  expect((await quick.next()).value).toEqual({ type: 'gap', from: start + 3, to: end });
+  expect((await slow.next()).value).toEqual({ type: 'gap', from: start + 1, to: end });
+  for (const feed of [quick, slow]) expect((await feed.next()).value).toMatchObject({ type: 'read', readThrough: end, unreadCount: 0 });
+  await publish(1);
+  for (const feed of [quick, slow]) expect((await feed.next()).value).toMatchObject({ type: 'notification', sequence: end + 1 });
+  await hubs.close();
+});
+
 it('hubs that close end their feeds at once, and wait for the poll that is under way', async () => {
   let isHeld = false;
   let isPolling = false;

@@ -117,7 +117,7 @@ function openFeeds(count: number) {
     hubs.close();
     for (const feed of feeds) feed.end();
   };
-  return { feeds, open, wake: () => wake({ projectId: scope.projectId }), readAll, readNext, markAndWake, close };
+  return { hubs, feeds, open, wake: () => wake({ projectId: scope.projectId }), readAll, readNext, markAndWake, close };
 }
 
 it('a feed that has missed a state is told all that it has missed, and holds up no other', async () => {
@@ -141,6 +141,30 @@ it('a feed that has missed a state is told all that it has missed, and holds up 
   await markAndWake(pick(4_820, 1));
   expect([(await readAll(quick)).length, (await readAll(slow)).length]).toEqual([1, 1]);
   close();
+});
+
+it('the single reads that hubs keep are bounded, and a feed whose hub has dropped them is told them all', async () => {
+  const { hubs, feeds, readAll, markAndWake, close } = openFeeds(2);
+  const [quick, slow] = feeds as [(typeof feeds)[number], (typeof feeds)[number]];
+  await Promise.all([readAll(quick), readAll(slow)]);
+  const ids = pick(10, 800);
+  await markAndWake(ids);
+  expectWhole(await readAll(quick), ids);
+  expect(hubs.singleReads.bytes).toBe(ids.length * 64);
+  // Another reader needs all of the budget.
+  const another = { evict: () => {} };
+  hubs.singleReads.reserve(another, 8 * 1024 * 1024);
+  expect(hubs.singleReads.bytes).toBe(8 * 1024 * 1024);
+  expect([quick.needsFetch, slow.needsFetch]).toEqual([false, true]);
+  expectWhole(await readAll(slow), ids);
+  hubs.singleReads.release(another);
+  const more = pick(1_610, 3);
+  await markAndWake(more);
+  expect(hubs.singleReads.bytes).toBe(more.length * 64);
+  for (const feed of feeds)
+    expect((await readAll(feed)).flatMap(({ notificationIds }) => notificationIds).sort()).toEqual([...more].sort());
+  close();
+  expect(hubs.singleReads.bytes).toBe(0);
 });
 
 it('what was fetched and dropped is fetched again', async () => {

@@ -9,7 +9,15 @@ import { listAllMembers, listAllOrganizations, listAllProjects, listUserKeys, li
 import { addApiKey, addMember, addUser, removeMember, revokeUserKey, setDisabled } from '../../src/accounts/provision.ts';
 import { deleteEndedApiKeys } from '../../src/accounts/service.ts';
 import { deleteOldTaskCounters } from '../../src/compute/overview.ts';
-import { claimSession, deleteOldRecords, endSilentSessions, readHandover, saveHandover, takeSession } from '../../src/consoles/store.ts';
+import {
+  claimSession,
+  deleteOldRecords,
+  endSilentSessions,
+  readClock,
+  readHandover,
+  saveHandover,
+  takeSession,
+} from '../../src/consoles/store.ts';
 import { deleteOldStoredResponses } from '../../src/graph/storedresponse.ts';
 import { Lifecycle } from '../../src/kernel/lifecycle.ts';
 import { pruneNotifications } from '../../src/notifications/retention.ts';
@@ -267,7 +275,7 @@ describe('the gateway, with its own role', () => {
     expect(await readHandover(database, tally.id, formerProcessIds)).toMatchObject({ position: 5 });
     expect(await takeSession(database, processId, tally.id)).toEqual(tally);
     expect(await readHandover(database, tally.id, formerProcessIds)).toBeNull();
-    await endSilentSessions(database);
+    await endSilentSessions(database, await readClock(database));
     const sessions = () => as(null, 'SELECT FROM console_sessions WHERE id = $1', [first.sessionId()]);
     await as(null, `UPDATE console_sessions SET ended = now() - interval '31 days' WHERE id = $1`, [first.sessionId()]);
     expect(await sessions()).toHaveLength(1);

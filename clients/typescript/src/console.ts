@@ -65,7 +65,7 @@ const STALLED_MS = 60_000;
 /** How many bytes of output may be unread: a browser's WebSocket has no backpressure. */
 const MAX_UNREAD = 16 * 1024 * 1024;
 /** Close reasons after which the session, or its missed output, is lost: a new session begins. */
-const LOST_SESSION_REASONS = ['after_not_kept', 'session_gone', 'console_moved'];
+const LOST_SESSION_REASONS = ['after_not_kept', 'session_gone', 'console_moved', 'lost'];
 const RETRYABLE_CODES = [1001, 1006, 1012, 1013, 4401, 4403];
 
 export function openConsole(http: Http, { instance, signal, onState }: ConsoleOptions): ConsoleStream {

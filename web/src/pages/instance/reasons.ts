@@ -9,6 +9,7 @@ const closings: Readonly<Record<string, string>> = {
   instance_gone: 'The instance was deleted, or moved to another project.',
   instance_not_running: 'The instance is not running. Its console answers when it is started.',
   left: 'You have left the console.',
+  lost: 'The session was lost in a failure of the platform. Connect again to begin another one.',
   not_found: 'The instance is gone, or you may not see it any more.',
   permission_denied: 'A console takes the role “member” in the project. An admin of the project can give it to you.',
   rate_limited: 'Too many requests: the budget of this hour is spent.',
