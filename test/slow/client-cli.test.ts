@@ -158,6 +158,26 @@ describe('who has logged in', () => {
     expect(await fail(['projects'], kept)).toEqual(sent);
   });
 
+  test('needs no profiles where the environment says all, and is told of those that cannot be read where it does not', async () => {
+    const env = { HOME: folder, XDG_CONFIG_HOME: join(folder, 'broken') };
+    mkdirSync(join(folder, 'broken/portico'), { recursive: true });
+    const path = join(folder, 'broken/portico/profiles.json');
+    const { api_key: PORTICO_CREDENTIAL } = app.demo.users.viewer;
+    const broken = [() => writeFileSync(path, 'no JSON', { mode: 0o600 }), () => mkdirSync(path, { mode: 0o700 })];
+    for (const make of broken) {
+      make();
+      expect(await print(['projects'], { ...env, PORTICO_URL: app.baseUrl, PORTICO_CREDENTIAL })).toMatch(/Production/);
+      expect(await print(['overview', '--url', app.baseUrl], { ...env, PORTICO_CREDENTIAL })).toMatch(/^Production/);
+      const partly: Record<string, string>[] = [{ PORTICO_URL: app.baseUrl }, { PORTICO_CREDENTIAL }, {}];
+      for (const some of partly)
+        expect(await fail(['projects'], { ...env, ...some })).toEqual([
+          1,
+          expect.stringMatching(/profiles\.json cannot be read as profiles/),
+        ]);
+      rmSync(path, { recursive: true });
+    }
+  });
+
   test('is forgotten by logout, and then told to log in', async () => {
     expect(await print(['logout'], mine())).toBe('The profile default is forgotten.\n');
     expect(await fail(['projects'], mine())).toEqual([1, 'There is no profile default: log in with “portico login --url <address>”.\n']);
@@ -522,6 +542,22 @@ describe('dashboards', () => {
     expect(await print(['dashboards', 'pull', id, '--dir', within('')])).toBe(`${path}: pulled (version 6)\n`);
   });
 
+  test('that hold what is there already are unchanged, whoever has pushed it', async () => {
+    const { id } = (await app.ask('POST', `${app.projectPath}/monitoring/dashboards`, { body: { name: 'Same', widgets: [{ max: 1 }] } }))
+      .json;
+    await print(['dashboards', 'pull', id, '--dir', within('')]);
+    const [path, edited] = [within('same.json'), within('edited.json')];
+    writeFileSync(path, readFileSync(path, 'utf8').replace('"max": 1', '"max": 1.50'));
+    writeFileSync(edited, readFileSync(path, 'utf8'));
+    expect(await print(['dashboards', 'push', path])).toBe(`${path}: pushed (version 2)\n`);
+    // The same edit, still with the version that it began with.
+    expect(await json(['dashboards', 'push', edited])).toEqual([{ file: edited, state: 'unchanged', id, version: 2 }]);
+    // It goes on from there.
+    writeFileSync(edited, readFileSync(edited, 'utf8').replace('"max": 1.50', '"max": 1.5'));
+    expect(await print(['dashboards', 'push', edited])).toBe(`${edited}: pushed (version 3)\n`);
+    await app.ask('DELETE', `${app.projectPath}/monitoring/dashboards/${id}`);
+  });
+
   test('that are refused say why, each for itself', async () => {
     writeFileSync(within('blank.json'), '{"name": " "}');
     writeFileSync(within('gone.json'), `{"id": "${app.demo.foreign.dashboard_id}", "version": 1, "name": "x"}`);
@@ -802,6 +838,17 @@ describe('any other request', () => {
     expect(JSON.parse(await print(put('1'))).name).toBe('renamed');
     expect(await print(['api', 'DELETE', `${boards}/${made.id}`])).toBe('');
     expect(await print(['api', 'GET', '/health/live'])).not.toBe('');
+  });
+
+  test('is a failure where GraphQL answers with errors, which are printed', async () => {
+    const post = (query: string, ...more: string[]) =>
+      portico(['api', 'post', '/graphql', '--data', JSON.stringify({ query }), ...more], { env: owner });
+    const failed = await post('{ viewer { id } project(id: "none") { id } }');
+    expect([failed.code, failed.err]).toEqual([1, 'Not found.\n']);
+    expect(JSON.parse(failed.out)).toMatchObject({ data: { project: null }, errors: [{ extensions: { code: 'not_found' } }] });
+    const { code, out } = await post('{ viewer { name } }', '--header', 'Accept: text/event-stream');
+    expect([code, out]).toEqual([0, expect.stringContaining('Olivia Okafor')]);
+    expect((await post('{ viewer { name } }')).code).toBe(0);
   });
 
   test('that is called wrongly ends with 2', async () => {

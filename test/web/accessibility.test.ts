@@ -66,3 +66,41 @@ it('no page has a serious or critical barrier, or is wider than the screen', asy
   expect(problems).toEqual([]);
   await page.context().close();
 });
+
+/** What covers the focused element, if anything does: a bar that stays in its place while the page is scrolled below it. */
+const findCover = (page: Page) =>
+  page.evaluate(() => {
+    const focused = document.activeElement;
+    if (!focused?.closest('main')) return null;
+    const { top, bottom, height } = focused.getBoundingClientRect();
+    for (const bar of document.querySelectorAll('.top, .table-head, .save-bar')) {
+      const place = bar.getBoundingClientRect();
+      const isBeside = bar.contains(focused) || height > innerHeight / 2 || (bar.matches('.table-head') && !focused.closest('.table-body'));
+      if (!isBeside && top < place.bottom - 1 && bottom > place.top + 1) return `${focused.outerHTML.slice(0, 120)} below ${bar.className}`;
+    }
+    return null;
+  });
+
+it.each([1280, 390])('no bar covers what has the focus, %i wide', async (width) => {
+  const page = await desk.open({ viewport: { width, height: 420 } });
+  await desk.signIn(page, 'owner');
+  const covered: string[] = [];
+  let moves = 0;
+  for (const path of ['', `dashboards/${desk.demo.dashboards.default}`, 'developers/guides/feed', 'storage']) {
+    await page.goto(desk.baseUrl + desk.toPage(path));
+    await page.locator('main :is(h1, h2)').first().waitFor();
+    await page.waitForFunction(() => !document.querySelector('.loading'));
+    for (const key of ['Tab', 'Shift+Tab']) {
+      for (let count = 0; count < 60; count += 1) {
+        // In the editor of widgets Tab would indent.
+        await page.keyboard.press('Escape');
+        await page.keyboard.press(key);
+        const cover = await findCover(page);
+        if (cover) covered.push(`${path}, ${key}: ${cover}`);
+        moves += 1;
+      }
+    }
+  }
+  expect([covered, moves]).toEqual([[], 480]);
+  await page.context().close();
+});

@@ -44,7 +44,7 @@ describe('signing in', () => {
     const other = await desk.open();
     await other.route('**/desk/settings', (route) => route.abort());
     await other.goto(`${desk.baseUrl}/signin`);
-    const alert = other.getByRole('alert');
+    const alert = other.locator('[data-code]');
     await alert.getByText('The server does not answer').first().waitFor();
     expect(await alert.innerText()).not.toMatch(/failed to fetch|ALLOWED_ORIGINS/i);
     await other.unroute('**/desk/settings');
@@ -434,6 +434,62 @@ describe('keys', () => {
   });
 });
 
+describe('a screen reader', () => {
+  /** Collects what is read out from now on: changes of the parts of the page that are, and new parts. */
+  const listen = () =>
+    page.evaluate(() => {
+      const live = '[role="alert"], [role="status"], [aria-live="polite"]';
+      const heard: string[] = [];
+      Object.assign(window, { heard });
+      new MutationObserver((changes) => {
+        for (const { target, addedNodes } of changes) {
+          const parent = target instanceof Element ? target : target.parentElement;
+          const added = [...addedNodes].filter((node) => node instanceof Element);
+          const region = parent?.closest(live) ?? added.find((node) => node.matches(live) || node.querySelector(live));
+          if (region) heard.push(region.textContent ?? '');
+        }
+      }).observe(document.body, { subtree: true, childList: true, characterData: true });
+    });
+  const readHeard = () => page.evaluate(() => (window as unknown as { heard: string[] }).heard);
+
+  it('is told once that a page could not be read: neither each second until it is tried again, nor each time it is', async () => {
+    await open('tasks');
+    let attempts = 0;
+    const errors = [{ message: 'The database is out of reach.', extensions: { code: 'service_unavailable' } }];
+    const stop = await intercept('Overview', async (route) => {
+      attempts += 1;
+      await route.fulfill({ status: 503, headers: { 'retry-after': '6' }, json: { errors } });
+    });
+    await page.getByRole('link', { name: 'Overview' }).click();
+    await page.getByRole('alert').getByText('The database is out of reach.').waitFor();
+    await page.getByText('Trying again in 5 s').waitFor();
+    await listen();
+    const before = attempts;
+    await expect.poll(() => attempts, { timeout: 20_000 }).toBeGreaterThan(before);
+    await page.getByText('Trying again in 4 s').waitFor();
+    expect(await readHeard()).toEqual([]);
+    await stop();
+    await page.getByRole('button', { name: 'Try now' }).click();
+    await page.getByRole('alert').waitFor({ state: 'detached' });
+  });
+
+  it('is told once that the page is not live, not of each attempt', async () => {
+    await open('notifications');
+    await page.locator('.connection[data-state="live"]').waitFor();
+    await page.context().setOffline(true);
+    await page.getByText('Not live.').waitFor();
+    await page.locator('.connection[data-state="waiting"]').waitFor();
+    await listen();
+    const attempted = page.waitForEvent('requestfailed', (request) => request.url().endsWith('/graphql'));
+    await page.getByText(/Trying again within [2-9] s/).waitFor();
+    await attempted;
+    expect(await readHeard()).toEqual([]);
+    await page.context().setOffline(false);
+    await page.locator('.connection[data-state="live"]').waitFor();
+    await page.getByText('Not live.').waitFor({ state: 'detached' });
+  });
+});
+
 it('an unreachable server is no matter of allowed origins', async () => {
   await open('');
   await page.route('**/graphql', (route) => route.abort());
@@ -466,6 +522,24 @@ it('a page that breaks says so within the frame, and is loaded again', async () 
   await page.goBack();
   await page.getByRole('alert').getByText('This page has failed').waitFor();
   await stop();
+  await page.getByRole('button', { name: 'Load the page again' }).click();
+  await page.getByRole('grid').waitFor();
+});
+
+it('a page whose code cannot be loaded says so after one reload, and opens once it can be', async () => {
+  const code = '**/assets/storage-*.js';
+  await open('tasks');
+  await page.route(code, (route) => route.fulfill({ status: 404 }));
+  let reloads = 0;
+  const count = (request: { isNavigationRequest(): boolean }) => {
+    if (request.isNavigationRequest()) reloads += 1;
+  };
+  page.on('request', count);
+  await page.getByRole('link', { name: 'Storage' }).click();
+  await page.getByRole('alert').getByText('This page has failed').waitFor();
+  page.off('request', count);
+  expect(reloads).toBe(1);
+  await page.unroute(code);
   await page.getByRole('button', { name: 'Load the page again' }).click();
   await page.getByRole('grid').waitFor();
 });

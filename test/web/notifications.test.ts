@@ -158,6 +158,44 @@ it('marks by the keyboard: the current one, and those that are selected', async 
   await page.getByLabel('Kind').fill('');
 });
 
+it('leaves letters to an open menu, and acts on none once they are switched off', async () => {
+  const before = await countUnread();
+  const person = page.getByRole('banner').getByRole('button', { name: 'Olivia Okafor' });
+  const letters = page.getByRole('menuitemcheckbox', { name: /Keys of one letter/ });
+  const search = page.getByRole('combobox', { name: 'Search instances and pages' });
+  const current = () => page.locator('.table-row.current').getAttribute('aria-rowindex');
+  await row(page, 'Measured 12.').getByRole('checkbox').check();
+  await person.click();
+  await letters.waitFor();
+  await page.keyboard.press('r');
+  await letters.click();
+  await page.keyboard.press('Escape');
+  await letters.waitFor({ state: 'detached' });
+  for (const key of ['r', '/', 'j']) await page.keyboard.press(key);
+  expect(await person.evaluate((node) => node === document.activeElement)).toBe(true);
+  expect(await search.getAttribute('placeholder')).toBe('Search');
+  await page.locator('.table').focus();
+  await page.keyboard.press('Home');
+  for (const key of ['j', 'r']) await page.keyboard.press(key);
+  expect(await current()).toBe('2');
+  await page.keyboard.press('ArrowDown');
+  expect(await current()).toBe('3');
+  await page.locator('.key-help').getByText('↓').waitFor();
+  // This browser remembers it.
+  await page.reload();
+  await waitForLive(page);
+  await page.keyboard.press('/');
+  expect(await search.evaluate((node) => node === document.activeElement)).toBe(false);
+  expect(await countUnread()).toBe(before);
+  await person.click();
+  await letters.click();
+  await page.keyboard.press('Escape');
+  await letters.waitFor({ state: 'detached' });
+  await page.locator('.key-help').getByText('marks as read').waitFor();
+  await page.keyboard.press('/');
+  expect(await search.evaluate((node) => node === document.activeElement)).toBe(true);
+});
+
 it('takes back what the server refuses, and says its words', async () => {
   const before = await countUnread();
   let refuse = () => {};

@@ -263,6 +263,23 @@ describe('the identity provider', () => {
     expect(await stored(page)).toBeNull();
   });
 
+  it('is gone to also from a page of a build whose code the server no longer has', async () => {
+    const other = await desk.open();
+    await other.goto(`${desk.baseUrl}/signin`);
+    const leave = other.getByRole('button', { name: /^Continue at/ });
+    await leave.waitFor();
+    // The current build has its own code.
+    let isGone = true;
+    await other.route('**/assets/provider-*.js', (route) => (isGone ? route.fulfill({ status: 404 }) : route.fallback()));
+    const reloaded = other.waitForRequest((request) => request.isNavigationRequest());
+    await leave.click();
+    await reloaded;
+    isGone = false;
+    await leave.click();
+    await other.locator('input[name=login]').waitFor();
+    await other.context().close();
+  });
+
   it('is not believed for a way back that this tab has not begun', async () => {
     const other = await desk.open();
     await other.goto(`${desk.baseUrl}/signin/callback?code=stolen&state=made-up`);

@@ -5,6 +5,7 @@ import { type Browser, type BrowserContext, type BrowserContextOptions, chromium
 import { openDemoConsole } from '../../demo/console.ts';
 import type { DemoFile } from '../../demo/file.ts';
 import { type DemoRole, project, users } from '../../demo/people.ts';
+import type { App } from '../../src/app.ts';
 import { copyTemplate, isPostgres, needPostgres, startApp } from '../support/app.ts';
 import { openBalancer } from '../support/balancer.ts';
 import { findBarriers as findBarriersBy } from '../support/barriers.ts';
@@ -23,6 +24,8 @@ export interface DeskTest {
   readonly demo: DemoFile;
   /** Two replicas on PostgreSQL; null on the embedded database. */
   readonly fleet: Fleet | null;
+  /** The server on the embedded database; null on replicas. */
+  readonly app: App | null;
   /** A page in a browser context of its own: nothing is shared with another, as between two people. */
   open(options?: BrowserContextOptions): Promise<Page>;
   /** Another tab of the same person, signed in alike. */
@@ -91,6 +94,7 @@ export async function startDesk(env: Record<string, string> = {}): Promise<DeskT
     baseUrl,
     demo,
     fleet: server.fleet,
+    app: server.app,
     logLines: server.logLines,
     elsewhere: elsewhere ?? [],
     complaints: complaints ?? [],
@@ -147,7 +151,7 @@ async function startEmbedded(env: Record<string, string>) {
   await openDemoConsole(app.database);
   app.offerDemo({ people: Object.values(users), projectId: project.id });
   const setConsole: DeskTest['setConsole'] = (instanceId, endpoint) => setEndpoint({ app }, instanceId, endpoint);
-  return { baseUrl, demo, logLines, fleet: null, setConsole, close };
+  return { baseUrl, demo, logLines, fleet: null, app, setConsole, close };
 }
 
 async function startFleet(env: Record<string, string>) {
@@ -174,7 +178,7 @@ async function startFleet(env: Record<string, string>) {
         ON CONFLICT (instance_id) DO UPDATE SET kind = excluded.kind, host = excluded.host, port = excluded.port, socket_path = NULL`,
       );
     };
-    return { baseUrl: balancer.baseUrl, demo: fleet.demo, logLines: [] as string[], fleet, setConsole, close };
+    return { baseUrl: balancer.baseUrl, demo: fleet.demo, logLines: [] as string[], fleet, app: null, setConsole, close };
   } catch (failure) {
     await close();
     throw failure;

@@ -7,7 +7,7 @@ const words = { idle: 'connecting', connecting: 'connecting', live: 'live', wait
 export function Connection() {
   const { state } = useLive();
   return (
-    <span className="connection" data-state={words[state.name]} title={explainState(state)} role="status">
+    <span className="connection" data-state={words[state.name]} title={explainState(state).join(' ')} role="status">
       <i aria-hidden="true" />
       {words[state.name]}
     </span>

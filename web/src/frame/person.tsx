@@ -1,4 +1,5 @@
-import { MenuButton, MenuItem, MenuItemRadio, MenuProvider, MenuSeparator, Menu as Sheet } from '@ariakit/react';
+import { MenuButton, MenuItem, MenuItemCheckbox, MenuItemRadio, MenuProvider, MenuSeparator, Menu as Sheet } from '@ariakit/react';
+import { setShortcuts, useShortcuts } from '../parts/shortcuts.ts';
 import { useDesk } from '../session/desk.tsx';
 import { rememberProject } from './lastproject.ts';
 import { type Theme, useTheme } from './theme.tsx';
@@ -10,12 +11,19 @@ interface PersonProps {
 
 const kinds = { key: 'an API key', token: 'a token', demo: 'the demo', provider: 'the identity provider' } as const;
 
-/** A menu: who is signed in and how, the theme, and signing out. */
+/** A menu: who is signed in and how, the theme, the keys, and signing out. */
 export function Person({ person, role }: PersonProps) {
   const { session, signOut } = useDesk();
   const { theme, setTheme } = useTheme();
+  const shortcuts = useShortcuts();
   return (
-    <MenuProvider values={{ theme }} setValues={({ theme }) => setTheme(theme as Theme)}>
+    <MenuProvider
+      values={{ theme, shortcuts }}
+      setValues={(values) => {
+        setTheme(values.theme as Theme);
+        setShortcuts(values.shortcuts === true);
+      }}
+    >
       <MenuButton className="button person">
         <span className="avatar" aria-hidden="true">
           {(person?.name || person?.email || '?')[0]}
@@ -36,6 +44,11 @@ export function Person({ person, role }: PersonProps) {
             {name === 'system' ? 'As the system has it' : name === 'light' ? 'Light' : 'Dark'}
           </MenuItemRadio>
         ))}
+        <MenuSeparator />
+        <MenuItemCheckbox name="shortcuts" className="sheet-item">
+          {shortcuts ? '● ' : '○ '}
+          Keys of one letter ( / j k r )
+        </MenuItemCheckbox>
         <MenuSeparator />
         <MenuItem
           className="sheet-item"

@@ -6,6 +6,7 @@ import { graphql } from '../graphql/graphql.ts';
 import { toFailure } from '../graphql/link.ts';
 import { toPage } from '../parts/address.ts';
 import { Badge } from '../parts/badge.tsx';
+import { hasShortcuts, useShortcuts } from '../parts/shortcuts.ts';
 import { useEnded } from '../session/ended.ts';
 import { useLookup } from './lookup.ts';
 
@@ -49,6 +50,7 @@ export function Search({ projectId }: { projectId: string | null }) {
   // Enter pressed before there is a result for the text opens the first one once it has arrived.
   const [isAwaited, setAwaited] = useState(false);
   useSlash(input);
+  const hasSlash = useShortcuts();
   const { found } = lookup;
   const instances = (prefix && search.data?.project?.instances.nodes) || [];
   const matchingPages = prefix ? pages.filter((page) => page.startsWith(prefix.toLowerCase())) : [];
@@ -79,7 +81,7 @@ export function Search({ projectId }: { projectId: string | null }) {
         <Combobox
           ref={input}
           className="input"
-          placeholder="Search ( / )"
+          placeholder={hasSlash ? 'Search ( / )' : 'Search'}
           aria-label="Search instances and pages"
           autoSelect
           onKeyDownCapture={onKeyDownCapture}
@@ -126,7 +128,7 @@ function useSlash(input: React.RefObject<HTMLInputElement | null>) {
   useEffect(() => {
     const onKey = (event: globalThis.KeyboardEvent) => {
       const isTyping = (event.target as Element | null)?.closest('input, textarea, select, [contenteditable], .terminal, canvas');
-      if (event.key !== '/' || isTyping || event.ctrlKey || event.metaKey) return;
+      if (event.key !== '/' || isTyping || event.ctrlKey || event.metaKey || !hasShortcuts()) return;
       event.preventDefault();
       input.current?.focus();
     };

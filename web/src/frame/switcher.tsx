@@ -1,4 +1,3 @@
-import { useQuery } from '@apollo/client/react';
 import {
   Combobox,
   ComboboxItem,
@@ -12,30 +11,89 @@ import {
 import { type KeyboardEvent, useEffect, useState } from 'react';
 import { useLocation } from 'wouter';
 import { graphql } from '../graphql/graphql.ts';
-import { toFailure } from '../graphql/link.ts';
 import { toProject } from '../parts/address.ts';
-import { useEnded } from '../session/ended.ts';
+import { AllNotes, type ReadParts, readPages, useAll } from '../parts/all.tsx';
+import { formatNumber } from '../parts/format.ts';
 
-const SwitcherQuery = graphql(`
-  query Switcher {
-    viewer {
+const SwitcherProjects = graphql(`
+  fragment SwitcherProjects on ProjectConnection {
+    nodes {
       id
-      organizations(first: 50) {
-        nodes {
-          id
-          name
-          projects(first: 50) {
-            nodes {
-              id
-              name
-              unreadNotificationCount
+      name
+      unreadNotificationCount
+    }
+    pageInfo {
+      endCursor
+      hasNextPage
+    }
+  }
+`);
+
+const SwitcherQuery = graphql(
+  `
+    query Switcher($after: String) {
+      viewer {
+        id
+        organizations(first: 50, after: $after) {
+          nodes {
+            id
+            name
+            projects(first: 50) {
+              ...SwitcherProjects
             }
+          }
+          pageInfo {
+            endCursor
+            hasNextPage
           }
         }
       }
     }
+  `,
+  [SwitcherProjects],
+);
+
+const SwitcherRestQuery = graphql(
+  `
+    query SwitcherRest($id: ID!, $after: String) {
+      organization(id: $id) {
+        id
+        projects(first: 100, after: $after) {
+          ...SwitcherProjects
+        }
+      }
+    }
+  `,
+  [SwitcherProjects],
+);
+
+interface ListedProject {
+  readonly id: string;
+  readonly name: string;
+  readonly unreadNotificationCount: number;
+  readonly organization: string;
+}
+
+/** All projects of all organizations, with the names of both. */
+const readProjects: ReadParts<ListedProject> = async function* (apollo, fetchPolicy) {
+  const organizations = readPages(async (after) => {
+    const { data } = await apollo.query({ query: SwitcherQuery, variables: { after }, fetchPolicy });
+    return data?.viewer?.organizations;
+  });
+  for await (const page of organizations) {
+    for (const { id, name: organization, projects: first } of page) {
+      const projects = readPages(async (after) => {
+        if (after === null) return first;
+        const { data } = await apollo.query({ query: SwitcherRestQuery, variables: { id, after }, fetchPolicy });
+        return data?.organization?.projects;
+      });
+      for await (const part of projects) yield part.map((project) => ({ ...project, organization }));
+    }
   }
-`);
+};
+
+/** How many projects are shown at once: the others are found by typing. */
+const MAX_SHOWN = 500;
 
 interface SwitcherProps {
   readonly project: { readonly name: string; readonly organization: { readonly name: string } } | null;
@@ -58,17 +116,11 @@ export function Switcher({ project }: SwitcherProps) {
 }
 
 function Projects({ onChoose }: { onChoose(): void }) {
-  const { data, loading, error, refetch } = useQuery(SwitcherQuery, { notifyOnNetworkStatusChange: true });
-  const failure = error && !loading ? toFailure(error) : null;
-  useEnded(failure?.code);
+  const all = useAll(readProjects);
   const [text, setText] = useState('');
   const [, navigate] = useLocation();
-  const organizations = data?.viewer?.organizations.nodes ?? [];
-  const found = organizations.flatMap((organization) =>
-    organization.projects.nodes
-      .filter(({ name }) => `${organization.name} ${name}`.toLowerCase().includes(text.toLowerCase()))
-      .map((project) => ({ ...project, organization: organization.name })),
-  );
+  const isFound = ({ organization, name }: ListedProject) => `${organization} ${name}`.toLowerCase().includes(text.toLowerCase());
+  const found = all.items?.filter(isFound) ?? [];
   const open = (id: string) => {
     onChoose();
     navigate(toProject(id));
@@ -85,7 +137,7 @@ function Projects({ onChoose }: { onChoose(): void }) {
     <ComboboxProvider store={combobox}>
       <Combobox className="input" placeholder="Find a project" aria-label="Find a project" autoSelect autoFocus onKeyDown={onKeyDown} />
       <ComboboxList className="sheet-list" alwaysVisible aria-label="Projects">
-        {found.map(({ id, name, organization, unreadNotificationCount }) => (
+        {found.slice(0, MAX_SHOWN).map(({ id, name, organization, unreadNotificationCount }) => (
           <ComboboxItem
             key={id}
             value={`${organization} ${name} ${id}`}
@@ -97,17 +149,13 @@ function Projects({ onChoose }: { onChoose(): void }) {
             {unreadNotificationCount > 0 && <span className="count">{unreadNotificationCount}</span>}
           </ComboboxItem>
         ))}
-        {data && found.length === 0 && <p className="sheet-head">No project is called so.</p>}
+        {!all.isReading && !all.failure && found.length === 0 && <p className="sheet-head">No project is called so.</p>}
+        {found.length > MAX_SHOWN && (
+          <p className="sheet-head">And {formatNumber(found.length - MAX_SHOWN)} more: type a part of the name.</p>
+        )}
       </ComboboxList>
-      {!data && loading && <p className="sheet-head">Reading the projects …</p>}
-      {failure && (
-        <div className="sheet-head" role="alert">
-          <p>The projects could not be read. {failure.message}</p>
-          <button type="button" className="button small" onClick={() => void refetch().catch(() => {})}>
-            Try again
-          </button>
-        </div>
-      )}
+      {all.isReading && !all.items && <p className="sheet-head">Reading the projects …</p>}
+      <AllNotes all={all} name="projects" />
     </ComboboxProvider>
   );
 }

@@ -40,7 +40,10 @@ export function LiveProvider({ projectId, children }: { projectId: string; child
   const [state, setState] = useState<ConnectionState>({ name: 'idle' });
   const [listeners] = useState(() => new Set<Listener>());
   const [attempt, setAttempt] = useState(0);
-  const reconnect = useCallback(() => setAttempt((before) => before + 1), []);
+  const reconnect = useCallback(() => {
+    setState({ name: 'connecting' });
+    setAttempt((before) => before + 1);
+  }, []);
   const intake = useMemo(() => new Intake(apollo.cache, projectId), [apollo, projectId]);
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: each attempt opens the feed anew.
@@ -61,7 +64,7 @@ export function LiveProvider({ projectId, children }: { projectId: string; child
     });
     const readFeed = async () => {
       // An aborted feed reports its end after the next one has begun.
-      const onState = (next: ConnectionState) => controller.signal.aborted || setState(next);
+      const onState = (next: ConnectionState) => controller.signal.aborted || setState((before) => settle(before, next));
       try {
         for await (const event of portico.feed({ project: projectId, after, signal: controller.signal, onState })) {
           if (controller.signal.aborted) return;
@@ -89,6 +92,10 @@ export function LiveProvider({ projectId, children }: { projectId: string; child
   const live = useMemo<Live>(() => ({ state, listen, reconnect }), [state, listen, reconnect]);
   return <LiveContext value={live}>{children}</LiveContext>;
 }
+
+/** A feed that waits does so until it is live or has ended: its attempts, which come and go, would be told and read out one by one. */
+const settle = (before: ConnectionState, next: ConnectionState): ConnectionState =>
+  before.name === 'waiting' && next.name === 'connecting' ? before : next;
 
 /** An exception in one listener does not end the feed for the others. */
 function callSafely(work: () => void): void {

@@ -1,10 +1,12 @@
 import { type KeyboardEvent, type RefObject, useEffect, useRef } from 'react';
+import { hasShortcuts } from './shortcuts.ts';
 
 /** Runs the action of a key, unless it is for a control within the grid. */
 export function runKey(event: KeyboardEvent, actions: Readonly<Record<string, () => void>>): void {
   if ((event.target as Element).closest('a, button, input') || event.metaKey || event.ctrlKey || event.altKey) return;
   const action = actions[event.key];
-  if (!action) return;
+  const isCharacter = event.key.length === 1 && event.key !== ' ';
+  if (!action || (isCharacter && !hasShortcuts())) return;
   event.preventDefault();
   action();
 }
@@ -26,7 +28,7 @@ export function useEntryKeys(scroller: RefObject<HTMLDivElement | null>, isReady
       const target = event.target as Element | null;
       const isTaken = target?.closest('input, textarea, select, [contenteditable], [role], .terminal, canvas');
       const isFree = !target || target === document.body || target.id === 'main';
-      if (!(letters.includes(event.key) && !isTaken) && !(others.includes(event.key) && isFree)) return;
+      if (!(letters.includes(event.key) && !isTaken && hasShortcuts()) && !(others.includes(event.key) && isFree)) return;
       event.preventDefault();
       scroller.current?.focus({ preventScroll: true });
       latest.current();

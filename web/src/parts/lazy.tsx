@@ -1,4 +1,5 @@
 import { type ComponentType, type LazyExoticComponent, lazy, useSyncExternalStore } from 'react';
+import { isReachable, reloadDocument } from './chunk.ts';
 import { Loading, Problem } from './states.tsx';
 
 const RETRY_MS = 2000;
@@ -13,7 +14,7 @@ function changeWaiting(change: 1 | -1): void {
 
 /**
  * A page whose code is loaded on demand. While the server is unreachable it polls; if the chunk belongs to a build that no longer
- * exists, the whole document is reloaded, with the current build.
+ * exists, the whole document is reloaded, with the current build. If that does not help, the page throws when it is rendered.
  */
 export function lazyPage<Props extends object>(
   load: () => Promise<{ default: ComponentType<Props> }>,
@@ -24,18 +25,9 @@ export function lazyPage<Props extends object>(
     changeWaiting(1);
     while (!(await isReachable())) await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
     changeWaiting(-1);
-    return load().catch(() => {
-      location.reload();
-      return new Promise(() => {});
-    });
+    return load().catch(reloadDocument);
   });
 }
-
-const isReachable = () =>
-  fetch('/icon.svg', { cache: 'no-store' }).then(
-    ({ ok }) => ok,
-    () => false,
-  );
 
 /** The fallback while a page's code is loading. */
 export function Coming() {

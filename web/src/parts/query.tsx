@@ -1,6 +1,6 @@
 import type { OperationVariables, TypedDocumentNode } from '@apollo/client';
 import { useQuery } from '@apollo/client/react';
-import type { ReactNode } from 'react';
+import { type ReactNode, useRef } from 'react';
 import { type Failure, toFailure } from '../graphql/link.ts';
 import { useEnded } from '../session/ended.ts';
 import { Loading, Problem } from './states.tsx';
@@ -17,13 +17,23 @@ interface QueryProps<Data, Variables> {
 /** Runs a query and renders its data or its error. While it fails, the last data stays, greyed. */
 export function Query<Data, Variables extends OperationVariables>(props: QueryProps<Data, Variables>) {
   const { document, variables, loading, frame = (problem) => problem, children } = props;
-  const { data, previousData, error, refetch } = useQuery(document, { variables } as never) as unknown as {
+  const {
+    data,
+    previousData,
+    error,
+    loading: isLoading,
+    refetch,
+  } = useQuery(document, { variables } as never) as unknown as {
     data?: Data;
     previousData?: Data;
     error?: unknown;
+    loading: boolean;
     refetch(): Promise<unknown>;
   };
-  const failure = error ? toFailure(error) : null;
+  // An error stays until its retry has ended: it would be gone for a moment, and be read out again.
+  const latest = useRef<Failure | null>(null);
+  if (error || !isLoading) latest.current = error ? toFailure(error) : null;
+  const failure = latest.current;
   const isSignedOut = useEnded(failure?.code);
   const retry = () => {
     refetch().catch(() => {});

@@ -44,18 +44,20 @@ const away = ['service_unavailable', 'unreachable'];
 /** Transient errors, which are retried automatically. */
 const passing = ['rate_limited', ...away];
 
-/** An error with advice; a transient one is retried automatically, with a countdown. */
+/** An error with advice; a transient one is retried automatically, with a countdown, which a screen reader does not read out. */
 export function Problem({ failure, retry }: { failure: Failure; retry?: () => void }) {
   const { code, message, retryAfterMs } = failure;
   return (
-    <div className="state problem" role="alert" data-code={code}>
-      <h2>{titles[code] ?? 'This did not work'}</h2>
-      <p>{message}</p>
-      {advice[code] && (
-        <p>
-          {advice[code]} {away.includes(code) && (retry ? 'It is tried again by itself.' : 'Try it again in a moment.')}
-        </p>
-      )}
+    <div className="state problem" data-code={code}>
+      <div role="alert">
+        <h2>{titles[code] ?? 'This did not work'}</h2>
+        <p>{message}</p>
+        {advice[code] && (
+          <p>
+            {advice[code]} {away.includes(code) && (retry ? 'It is tried again by itself.' : 'Try it again in a moment.')}
+          </p>
+        )}
+      </div>
       {retry && passing.includes(code) && <Countdown key={`${retryAfterMs}`} ms={retryAfterMs ?? 5000} onEnd={retry} />}
       {retry && !passing.includes(code) && (
         <button type="button" className="button" onClick={retry}>

@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
-import { toRejection } from '../error.ts';
+import { type GraphQLFault, toError, toRejection } from '../error.ts';
 import { CommandFailure } from './failure.ts';
 import { readData } from './input.ts';
 import { type GlobalOptions, openSession } from './options.ts';
 import { write, writeDocument } from './output.ts';
-import type { Session } from './session.ts';
+import type { Session, V1Response } from './session.ts';
 import { cleanLines } from './text.ts';
 
 interface ApiOptions {
@@ -37,6 +37,8 @@ export function addApi(program: Command): void {
       const received = await session.sendAnyway(verb, filled, { headers, ...(body !== undefined && { body }) });
       await print(received);
       if (!received.response.ok) throw toRejection(received.response, received.text);
+      const errors = readGraphQLErrors(received);
+      if (errors.length > 0) throw toError(errors, received.response.status);
     });
 }
 
@@ -47,10 +49,22 @@ async function fillPath(session: Session, path: string): Promise<string> {
   return path.replaceAll('{organization_id}', organizationId).replaceAll('{project_id}', id);
 }
 
-async function print({ response, text }: { response: Response; text: string }): Promise<void> {
+async function print({ response, text }: V1Response): Promise<void> {
   const isJson = /json/.test(response.headers.get('content-type') ?? '');
   if (isJson && text !== '') await writeDocument(text);
   else await write(process.stdout.isTTY ? cleanLines(text) : text);
+}
+
+/** The errors in a successful response of GraphQL; those of other paths have none. */
+function readGraphQLErrors({ response, text }: V1Response): readonly GraphQLFault[] {
+  if (new URL(response.url).pathname !== '/graphql') return [];
+  try {
+    const { errors } = JSON.parse(text) as { errors?: unknown };
+    return Array.isArray(errors) ? errors : [];
+  } catch {
+    // A stream of events, or a page for people.
+    return [];
+  }
 }
 
 function readHeaders(lines: readonly string[]): Headers {

@@ -163,12 +163,15 @@ async function push(session: Session, file: DashboardFile): Promise<Outcome> {
     const isConflict = failure instanceof PorticoError && failure.code === 'conflict' && id !== null;
     const there = isConflict ? await getDashboard(session, id) : null;
     if (!there || there.version === version) return { file: path, state: 'refused', id, version, error };
-    return { file: path, state: 'conflict', id, version: there.version, differences: findDifferences(there.content, file.content) };
+    const differences = findDifferences(there.content, file.content);
+    // An earlier push whose response was lost, or the same edit by somebody else.
+    if (differences.length === 0) return await save('unchanged', path, there);
+    return { file: path, state: 'conflict', id, version: there.version, differences };
   }
 }
 
 /** Writes what the server has stored to its file. */
-async function save(state: 'new' | 'pushed', path: string, served: Served): Promise<Outcome> {
+async function save(state: 'new' | 'pushed' | 'unchanged', path: string, served: Served): Promise<Outcome> {
   const { id, version } = served;
   try {
     await writeDashboardFile(path, served);
@@ -200,7 +203,7 @@ async function report(outcomes: readonly Outcome[], { json }: GlobalOptions): Pr
       (names) => `Whether ${names} was written there is not known: see “portico dashboards list” before you push it again.`,
     ),
     ...say(
-      ({ state, error }) => error !== undefined && (state === 'new' || state === 'pushed'),
+      ({ state, error }) => error !== undefined && (state === 'new' || state === 'pushed' || state === 'unchanged'),
       (names) => `The file ${names} could not be written after the push: pull the dashboard, and do not push this file again.`,
     ),
   ];

@@ -17,7 +17,14 @@ export interface GlobalOptions {
 /** Options override the environment, and the environment overrides the profile. */
 export async function openSession(options: GlobalOptions): Promise<Session> {
   const { PORTICO_URL, PORTICO_CREDENTIAL, PORTICO_PROJECT } = process.env;
-  const profile = (await readProfiles())[options.profile];
+  const profile = await readProfiles().then(
+    (profiles) => profiles[options.profile],
+    (failure: unknown) => {
+      // Without a profile, all that is missing is the project that it may name.
+      if ((options.url || PORTICO_URL) && PORTICO_CREDENTIAL) return undefined;
+      throw failure;
+    },
+  );
   const url = readUrl(options.url ?? (PORTICO_URL || profile?.url), options, profile);
   // A stored credential is sent only to the server that it was stored for.
   const isOfProfile = profile !== undefined && new URL(profile.url).origin === new URL(url).origin;

@@ -1,32 +1,52 @@
-import { useApolloClient, useQuery } from '@apollo/client/react';
+import { useApolloClient } from '@apollo/client/react';
 import { Dialog } from '@ariakit/react';
-import { useState } from 'react';
+import { useMemo, useState } from 'react';
 import { useLocation } from 'wouter';
 import { graphql } from '../../graphql/graphql.ts';
 import { randomKey } from '../../graphql/key.ts';
 import { type Failure, toFailure } from '../../graphql/link.ts';
 import { toPage } from '../../parts/address.ts';
+import { AllNotes, type ReadParts, readPages, useAll } from '../../parts/all.tsx';
 import { useToast } from '../../parts/toast.tsx';
 import { DeleteDashboard, PatchDashboard, type Place } from './document.ts';
 import { Refusal } from './refusal.tsx';
 
 const ProjectsQuery = graphql(`
-  query DashboardProjects($id: ID!) {
+  query DashboardProjects($id: ID!, $after: String) {
     project(id: $id) {
       id
       organization {
         id
-        projects(first: 100) {
+        projects(first: 100, after: $after) {
           nodes {
             id
             name
             role
+          }
+          pageInfo {
+            endCursor
+            hasNextPage
           }
         }
       }
     }
   }
 `);
+
+interface ListedProject {
+  readonly id: string;
+  readonly name: string;
+  readonly role: string;
+}
+
+/** All projects of the organization that the project belongs to. */
+const readProjectsBeside = (id: string): ReadParts<ListedProject> =>
+  async function* (apollo, fetchPolicy) {
+    yield* readPages(async (after) => {
+      const { data } = await apollo.query({ query: ProjectsQuery, variables: { id, after }, fetchPolicy });
+      return data?.project?.organization.projects;
+    });
+  };
 
 /** What a rejected move or deletion is explained with: there is no text of one's own that could be lost. */
 const refusalWords = (done: string, again: string): Readonly<Record<string, string>> => ({
@@ -72,10 +92,10 @@ function Move({ place, name, version, isDirty, refetch, onGone }: ManageProps) {
   const [, navigate] = useLocation();
   const [failure, setFailure] = useState<Failure | null>(null);
   const [target, setTarget] = useState('');
-  const { data } = useQuery(ProjectsQuery, { variables: { id: place.projectId } });
-  const all = data?.project?.organization.projects.nodes ?? [];
-  const others = all.filter(({ id, role }) => id !== place.projectId && role !== 'viewer');
-  if (data && others.length === 0) return <span>There is no other project of this organization in which you may edit dashboards.</span>;
+  const all = useAll(useMemo(() => readProjectsBeside(place.projectId), [place.projectId]));
+  const others = all.items?.filter(({ id, role }) => id !== place.projectId && role !== 'viewer') ?? [];
+  const hasNone = others.length === 0 && !all.isReading && !all.failure;
+  if (hasNone) return <span>There is no other project of this organization in which you may edit dashboards.</span>;
 
   const move = async () => {
     const input = { ...place, project: target, expectedVersion: version, idempotencyKey: randomKey() };
@@ -107,6 +127,7 @@ function Move({ place, name, version, isDirty, refetch, onGone }: ManageProps) {
       <button type="button" className="button" disabled={isDirty || !target} onClick={move}>
         Move
       </button>
+      <AllNotes all={all} name="projects" />
       {messages.length > 0 && (
         <p className="field-error" role="alert">
           {messages.join(' ')}

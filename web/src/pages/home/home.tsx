@@ -7,10 +7,10 @@ import { Query } from '../../parts/query.tsx';
 import { Empty } from '../../parts/states.tsx';
 
 const HomeQuery = graphql(`
-  query Home {
+  query Home($after: String) {
     viewer {
       id
-      organizations(first: 20) {
+      organizations(first: 100, after: $after) {
         nodes {
           id
           projects(first: 1) {
@@ -18,6 +18,10 @@ const HomeQuery = graphql(`
               id
             }
           }
+        }
+        pageInfo {
+          endCursor
+          hasNextPage
         }
       }
     }
@@ -27,12 +31,18 @@ const HomeQuery = graphql(`
 /** Redirects to the project that was open last, or to the first one. */
 export function Home() {
   const last = recallProject();
-  if (last) return <Redirect to={toProject(last)} replace />;
+  return last ? <Redirect to={toProject(last)} replace /> : <FirstProject after={null} />;
+}
+
+/** Redirects to the first project of the organizations after the cursor: one may have none that the viewer may see. */
+function FirstProject({ after }: { after: string | null }) {
   return (
-    <Query document={HomeQuery} variables={{}}>
+    <Query document={HomeQuery} variables={{ after }}>
       {({ viewer }) => {
-        const first = viewer?.organizations.nodes.flatMap(({ projects }) => projects.nodes)[0];
+        const organizations = viewer?.organizations;
+        const first = organizations?.nodes.flatMap(({ projects }) => projects.nodes)[0];
         if (first) return <Redirect to={toProject(first.id)} replace />;
+        if (organizations?.pageInfo.hasNextPage) return <FirstProject after={organizations.pageInfo.endCursor} />;
         return (
           <Frame projectId={null}>
             <Empty title="You are in no project yet">

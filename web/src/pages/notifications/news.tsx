@@ -57,9 +57,14 @@ export function NotLive() {
     if (state.name === 'live') setBroken(false);
   }, [isBroken, state.name]);
   if (state.name === 'live' || !(isBroken || wasBroken)) return null;
+  const [what, next] = explainState(state);
   return (
-    <p className="news-line not-live" data-tone="warning" role="status">
-      <strong>Not live.</strong> {explainState(state)}{' '}
+    <p className="news-line not-live" data-tone="warning">
+      {/* What comes next is another time at each attempt, which a screen reader would read out. */}
+      <span role="status">
+        <strong>Not live.</strong> {what}
+      </span>{' '}
+      {next}{' '}
       <button type="button" className="button small" onClick={reconnect}>
         Connect now
       </button>

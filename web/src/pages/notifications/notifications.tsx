@@ -4,6 +4,7 @@ import { Badge } from '../../parts/badge.tsx';
 import type { Column } from '../../parts/column.ts';
 import { formatNumber } from '../../parts/format.ts';
 import { type Endless, useEndless } from '../../parts/pages.ts';
+import { hasShortcuts, useShortcuts } from '../../parts/shortcuts.ts';
 import { Empty } from '../../parts/states.tsx';
 import { DataTable } from '../../parts/table.tsx';
 import { Time } from '../../parts/time.tsx';
@@ -47,6 +48,7 @@ interface FeedProps {
 /** The list with one filter; the component is remounted for another one. */
 function Feed({ projectId, filter, marking, table }: FeedProps) {
   const { get, set } = useAddress();
+  const hasLetters = useShortcuts();
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const read = useEndless({
     document: NotificationsQuery,
@@ -96,7 +98,15 @@ function Feed({ projectId, filter, marking, table }: FeedProps) {
         empty={<Nothing isFilter={isFiltered(filter)} />}
       />
       <p className="key-help">
-        <kbd>j</kbd> <kbd>k</kbd> move, <kbd>Enter</kbd> opens, <kbd>Space</kbd> selects, <kbd>r</kbd> marks as read
+        {hasLetters ? (
+          <>
+            <kbd>j</kbd> <kbd>k</kbd> move, <kbd>Enter</kbd> opens, <kbd>Space</kbd> selects, <kbd>r</kbd> marks as read
+          </>
+        ) : (
+          <>
+            <kbd>↓</kbd> <kbd>↑</kbd> move, <kbd>Enter</kbd> opens, <kbd>Space</kbd> selects
+          </>
+        )}
       </p>
     </>
   );
@@ -187,16 +197,17 @@ function listKinds(list: Endless<Row>): string[] {
   return [...new Set(newest)].filter(Boolean).sort();
 }
 
-const typing = 'input:not([type="checkbox"]), textarea, select, [contenteditable]';
+/** Where text is typed, and menus, which look for what begins with the letter. */
+const taken = 'input:not([type="checkbox"]), textarea, select, [contenteditable], .sheet, .drawer';
 
-/** The key `r`, except while text is typed. */
+/** The key `r`, except where it is for something else. */
 function useReadKey(onKey: () => void) {
   const latest = useRef(onKey);
   latest.current = onKey;
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
       if (event.key !== 'r' || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
-      if (!(event.target as Element | null)?.closest(typing)) latest.current();
+      if (hasShortcuts() && !(event.target as Element | null)?.closest(taken)) latest.current();
     };
     addEventListener('keydown', press);
     return () => removeEventListener('keydown', press);

@@ -111,7 +111,7 @@ export function ProjectMembers({ projectId }: { projectId: string }) {
   });
   return (
     <>
-      <p>Owners and admins of the organization are admins of the project too, without being listed there.</p>
+      <p>Owners and admins of the organization are admins of the project too.</p>
       <DataTable label="Members of the project" list={list} columns={columns} empty={<Empty title="Nobody is in this project" />} />
       <Roles projectId={projectId} title="What a role in the project may do" roles={projectRoles} />
     </>

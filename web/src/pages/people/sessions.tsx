@@ -11,6 +11,7 @@ import { Empty } from '../../parts/states.tsx';
 import { DataTable } from '../../parts/table.tsx';
 import { Time } from '../../parts/time.tsx';
 import { InstanceFilter } from './instance-filter.tsx';
+import { PersonFilter } from './person-filter.tsx';
 import { type ConsoleSession, ConsoleSessionFields, SessionDialog } from './session.tsx';
 
 const ConsoleSessionsQuery = graphql(
@@ -34,19 +35,11 @@ const ConsoleSessionsQuery = graphql(
   [ConsoleSessionFields],
 );
 
-const PeopleOfSessionsQuery = graphql(`
-  query PeopleOfSessions($id: ID!) {
+const RoleOfSessionsQuery = graphql(`
+  query RoleOfSessions($id: ID!) {
     project(id: $id) {
       id
       role
-      members(first: 100) {
-        nodes {
-          user {
-            id
-            email
-          }
-        }
-      }
     }
   }
 `);
@@ -141,11 +134,9 @@ export function ConsoleSessions({ projectId }: { projectId: string }) {
 
 function Filters({ projectId, list }: { projectId: string; list: Endless<ConsoleSession> }) {
   const address = useAddress();
-  const { data } = useQuery(PeopleOfSessionsQuery, { variables: { id: projectId } });
+  const { data } = useQuery(RoleOfSessionsQuery, { variables: { id: projectId } });
   const [state, person, instance] = ['running', 'person', 'instance'].map((name) => address.get(name));
   const first = list.row(0);
-  const people = data?.project?.members.nodes.map(({ user }) => user) ?? [];
-  const isKnown = !person || people.some(({ id }) => id === person);
   return (
     <div className="chips session-filters">
       {(
@@ -166,20 +157,12 @@ function Filters({ projectId, list }: { projectId: string; list: Endless<Console
         </button>
       ))}
       {data?.project?.role === 'admin' && (
-        <select
-          className="input session-filter"
-          aria-label="Person"
-          value={person ?? ''}
-          onChange={({ target }) => address.set({ person: target.value || null })}
-        >
-          <option value="">Everybody</option>
-          {!isKnown && <option value={person}>{first?.userEmail ?? person}</option>}
-          {people.map(({ id, email }) => (
-            <option key={id} value={id}>
-              {email}
-            </option>
-          ))}
-        </select>
+        <PersonFilter
+          projectId={projectId}
+          value={person ?? null}
+          email={first && first.userId === person ? first.userEmail : null}
+          onChange={(id) => address.set({ person: id })}
+        />
       )}
       <InstanceFilter
         projectId={projectId}

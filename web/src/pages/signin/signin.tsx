@@ -1,6 +1,7 @@
 import { type FormEvent, useCallback, useEffect, useRef, useState } from 'react';
 import { Redirect, useLocation } from 'wouter';
 import { type Failure, toFailure } from '../../graphql/link.ts';
+import { isReachable, reloadDocument } from '../../parts/chunk.ts';
 import { Problem } from '../../parts/states.tsx';
 import { useDoorway } from '../../session/desk.tsx';
 import { loadProvider, signInDemo } from '../../session/renewal.ts';
@@ -123,7 +124,11 @@ function useSettings() {
 }
 
 async function leave(): Promise<null> {
-  await (await loadProvider()).leaveForProvider(readTarget());
+  const { leaveForProvider } = await loadProvider().catch(async () => {
+    if (await isReachable()) return reloadDocument();
+    throw new Error('The server does not answer.');
+  });
+  await leaveForProvider(readTarget());
   return null;
 }
 
