@@ -22,7 +22,7 @@ export const faults = {
   session_required: {
     status: 403,
     when: 'an API key is used for an operation that requires a user session',
-    where: 'tickets, and the management of API keys',
+    where: 'tickets, the management of API keys, and `renewCredential`',
   },
   not_found: {
     status: 404,
@@ -32,7 +32,7 @@ export const faults = {
   conflict: {
     status: 409,
     when: 'the dashboard does not have the version that `If-Match` or `expectedVersion` names (`context.version` is the current one), or a quota is used up (`context.quota` is its name, `context.limit` its maximum)',
-    where: 'dashboards, the creation of API keys, publishing, writes with an idempotency key, subscriptions, and WebSocket upgrades',
+    where: 'dashboards, the creation of API keys, publishing, marks as read, writes with an idempotency key, subscriptions, and WebSocket upgrades',
   },
   idempotency_key_reused: {
     status: 409,
@@ -43,7 +43,7 @@ export const faults = {
   internal_error: { status: 500, when: 'a mistake of ours', where: 'every API' },
   service_unavailable: {
     status: 503,
-    when: 'the database or the identity provider is unavailable, or the client’s address has too many connections, requests or sockets open; `Retry-After` says when to try again',
+    when: 'the database or the identity provider is unavailable, the client’s address has too many connections, requests or sockets open, too much of the user’s waits, too many event streams are open, or the server is about to stop; `Retry-After` says when to try again',
     where: 'every API',
   },
 } as const;
