@@ -32,7 +32,8 @@ export const faults = {
   conflict: {
     status: 409,
     when: 'the dashboard does not have the version that `If-Match` or `expectedVersion` names (`context.version` is the current one), or a quota is used up (`context.quota` is its name, `context.limit` its maximum)',
-    where: 'dashboards, the creation of API keys, publishing, marks as read, writes with an idempotency key, subscriptions, and WebSocket upgrades',
+    where:
+      'dashboards, the creation of API keys, publishing, marks as read, writes with an idempotency key, subscriptions, and WebSocket upgrades',
   },
   idempotency_key_reused: {
     status: 409,
