@@ -238,7 +238,8 @@ function hostOf(url: URL): string {
 
 /** A host in the one spelling in which it is compared: in lower case, and an IPv6 address without brackets and as short as can be. */
 function normalizeHost(text: string): string {
-  const host = text.toLowerCase().replace(/^\[(.*)\]$/, '$1');
+  const bracketed = /^\[(.*)\]$/.exec(text)?.[1] ?? '';
+  const host = (isIPv6(bracketed) ? bracketed : text).toLowerCase();
   return isIPv6(host) && URL.canParse(`http://[${host}]`) ? new URL(`http://[${host}]`).hostname.slice(1, -1) : host;
 }
 

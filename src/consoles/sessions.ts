@@ -202,8 +202,9 @@ export const inactiveStatuses: ReadonlySet<InstanceStatus> = new Set(['stopped',
 
 /** The reason by which a session must end, according to the database; null if it may continue. */
 function findEndReason({ identity }: LiveSession, snapshot: SessionSnapshot | undefined): ConsoleEnd | null {
-  if (snapshot?.end) return snapshot.end;
-  if (!snapshot || snapshot.status === null || snapshot.status === 'deleted') return 'instance_gone';
+  if (!snapshot) return null;
+  if (snapshot.end) return snapshot.end;
+  if (snapshot.status === null || snapshot.status === 'deleted') return 'instance_gone';
   if (snapshot.claimedBy === null) return 'lost';
   if (inactiveStatuses.has(snapshot.status)) return 'instance_not_running';
   return snapshot.endpoint && isSameEndpoint(snapshot.endpoint, identity.endpoint) ? null : 'console_moved';

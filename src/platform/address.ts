@@ -70,8 +70,14 @@ export function findAddressProblems(address: URL): string[] {
   const problems = [...address.searchParams.keys()].map((name) => findParameterProblem(name, address.searchParams.getAll(name)));
   if (address.hash !== '') problems.push('A # must be written as %23');
   // The driver does not decode these two, which cannot be written in another way.
-  if (/%(3f|23)/i.test(address.pathname)) problems.push('A database with a ? or a # in its name is not supported');
+  if (/%(3f|23)/i.test(databaseOf(address))) problems.push('A database with a ? or a # in its name is not supported');
   return [...new Set(problems)].filter((problem) => problem !== null);
+}
+
+/** The name of the database, encoded: without one, it is that of the user. */
+function databaseOf({ pathname, searchParams, username }: URL): string {
+  if (pathname.length > 1) return pathname.slice(1);
+  return encodeURIComponent(searchParams.get('user') ?? decodeURIComponent(username));
 }
 
 function findParameterProblem(name: string, [value = '', ...more]: string[]): string | null {
@@ -107,8 +113,7 @@ export function writeDefaults(address: URL): void {
   const { searchParams } = address;
   if (address.port === '' && !searchParams.has('port')) address.port = '5432';
   if (address.username === '' && !searchParams.has('user')) searchParams.set('user', findOwnName());
-  const user = searchParams.get('user') ?? decodeURIComponent(address.username);
-  if (address.pathname.length <= 1) address.pathname = encodeURIComponent(user);
+  address.pathname = databaseOf(address);
   const isDirect = searchParams.get('sslnegotiation') === 'direct';
   const saysTls = isDirect || ['ssl', 'sslmode', 'sslcert', 'sslkey', 'sslrootcert'].some((name) => searchParams.has(name));
   if (!saysTls) searchParams.set('sslmode', 'disable');

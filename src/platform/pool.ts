@@ -62,7 +62,7 @@ export class Pool extends pg.Pool {
   readonly #deadConnections: DeadConnectionDetector;
   readonly #watchTimer: NodeJS.Timeout;
   #missingTables: readonly unknown[] = [];
-  /** Whether the last attempt to connect was rejected for its role. */
+  /** Whether an attempt to connect was rejected for its role, and none has succeeded since. */
   #isRejected = false;
   #lastReplyAt = performance.now();
   /** The last reply, or the last moment at which none was due. */

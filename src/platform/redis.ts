@@ -108,7 +108,8 @@ function createProbe({ prefix, commands, subscriber, channel }: Omit<Redis, 'isA
 }
 
 /**
- * Digits that put a key into each quarter of the slots of a Redis Cluster, as CRC-16 hashes it, whatever is before them. A node
+ * Digits that put a key into each quarter of the slots of a Redis Cluster, whatever is before them: the last two bits of a key's last byte
+ * decide the first two of its slot, as CRC-16 hashes it. A node
  * answers for the keys in its own slots alone, so one key would find out by chance whether there are other nodes.
  */
 const QUARTERS = [0, 1, 2, 3];

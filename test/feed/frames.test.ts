@@ -84,8 +84,8 @@ it('what comes in on a socket that was refused is counted, until it is closed', 
 });
 
 it.each<[string, boolean, number]>([
-  ['counts as several messages', true, 20],
-  ['counts as more of them before anybody has signed in', false, 105],
+  ['counts as several messages', true, 40],
+  ['counts as more of them before anybody has signed in', false, 190],
 ])('a large message %s', async (_label, isAcknowledged, count) => {
   const feed = await open(isAcknowledged);
   const { query } = subscription();
@@ -94,6 +94,14 @@ it.each<[string, boolean, number]>([
     : { id: 'x', type: 'complete', padding: ' '.repeat(1_500) };
   for (let sent = 0; sent < count; sent += 1) say(feed, { ...large, id: String(sent) });
   expect(await feed.closed).toMatchObject({ code: 4429 });
+});
+
+it('a message of 1.5 KB counts once when its client has signed in', async () => {
+  const feed = await open(true);
+  for (let sent = 0; sent < 190; sent += 1) say(feed, { id: 'x', type: 'complete', padding: ' '.repeat(1_500) });
+  say(feed, { type: 'ping' });
+  expect(await feed.until(({ type }) => type === 'pong')).toBeDefined();
+  feed.socket.terminate();
 });
 
 it('a message that completes an operation is short', async () => {

@@ -70,8 +70,11 @@ it('each node of a Redis Cluster is an outage, though it answers for some keys, 
       await sleep(1_000);
       expect(await readRedis(app)).toBe('down');
       const lines = app.logLines.map((line) => JSON.parse(line)).filter(({ msg }) => msg.startsWith('a dependency is'));
-      expect(lines).toMatchObject([{ msg: 'a dependency is away', dependency: 'redis' }]);
-      expect(lines[0].err.message).toMatch(/^REDIS_URL leads to one node of a Redis Cluster, which is not supported: MOVED /);
+      // On a busy machine an earlier probe may have failed for its deadline.
+      const said = lines.filter(({ err }) =>
+        /^REDIS_URL leads to one node of a Redis Cluster, which is not supported: MOVED /.test(err?.message),
+      );
+      expect(said).toMatchObject([{ dependency: 'redis' }]);
       await app.close();
     }
   }

@@ -128,7 +128,7 @@ export class SocketConnection implements Principal, WaitingSocket {
     if (!this.isOpen) return;
     const protocol = this.#protocol;
     if (protocol?.receiveBytes) protocol.receiveBytes(bytes, isBinary);
-    else if (this.#isWithinRate(this.#messageRate.countMessage(countOf(bytes.length, this.viewer !== null)))) {
+    else if (this.#closeUnless(this.#messageRate.countMessage(countOf(bytes.length, this.viewer !== null)))) {
       // A message that waits would keep the chunk of up to 64 KiB in memory that it is a view into.
       const text = isBinary ? null : String(bytes);
       this.#handleInTurn(bytes.length, () => this.#protocol?.receive(text));
@@ -247,7 +247,7 @@ export class SocketConnection implements Principal, WaitingSocket {
 
   /** Answers a ping with a copy of its payload, which is a view into a chunk of up to 64 KiB, and would keep that in memory. */
   receivePing(payload: Buffer): void {
-    if (!this.isOpen || !this.#isWithinRate(this.#messageRate.countControl())) return;
+    if (!this.isOpen || !this.#closeUnless(this.#messageRate.countControl())) return;
     const answer = new Uint8Array(payload);
     this.#handleInTurn(answer.length, () => this.socket.pong(answer, false, this.#reserveReply()));
   }
@@ -304,21 +304,21 @@ export class SocketConnection implements Principal, WaitingSocket {
     this.stop();
   }
 
-  /** Closes the socket of a peer whose message did not come within its rate. */
-  #isWithinRate(isWithin: boolean): boolean {
-    if (!isWithin) this.close(closeCodes.tooManyMessages, 'too_many_messages');
-    return isWithin;
+  /** Closes the socket of a peer whose message did not come within its rate. Returns whether it is open. */
+  #closeUnless(isWithinRate: boolean): boolean {
+    if (!isWithinRate) this.close(closeCodes.tooManyMessages, 'too_many_messages');
+    return isWithinRate;
   }
 
-  /** A pong counts too: a peer may send as many as it likes. It never waits, as the socket of a peer without a pong is dropped. */
+  /** A pong that answers no ping counts too: a peer may send as many as it likes. None waits, as the socket of a peer without a pong is dropped. */
   countPong(): void {
-    if (this.#isWithinRate(this.#messageRate.countControl())) this.#keepAlive.recordPong();
+    if (!this.#keepAlive.recordPong()) this.#closeUnless(this.#messageRate.countControl());
   }
 
   /**
    * Handles a message of this many bytes. While the sockets of its user have sent too many, it waits, and the socket is not read: only
    * what has been read already follows. The input of a console has its own pace, and its pings are few. Clients that have not signed in
-   * wait for no others at their address, who may be strangers: each has five seconds.
+   * wait for no others at their address, who may be strangers: each has five seconds to sign in.
    */
   #handleInTurn(length: number, handle: () => void): void {
     const rate = this.#userRate;

@@ -36,7 +36,7 @@ import { type ConsoleSockets, createConsoleSockets } from './console.ts';
 import { createGraphqlSockets } from './graphql.ts';
 import { OpenConnections } from './openconnections.ts';
 import { servePlain } from './plain.ts';
-import { acceptUpgrade, createSocketServer, hasSupportedVersion, type ServerSocket, versions } from './socket.ts';
+import { acceptUpgrade, createSocketServer, hasSupportedVersion, protocolVersions, type ServerSocket } from './socket.ts';
 
 /** The share of a drain's window before the first close. Until then the load balancer might send a reconnecting client here again. */
 const DRAIN_DELAY_RATIO = 0.2;
@@ -113,7 +113,8 @@ export class SocketEndpoint {
     const fault = toFault(failure);
     if (fault instanceof RateLimitFault) addRateLimitHeaders(headers, fault.allowance);
     // So that a client with another version learns which ones it may try (RFC 6455, §4.2.2).
-    if (fault.code === 'invalid_request' && !hasSupportedVersion(request)) headers.push('Sec-WebSocket-Version', versions.join(', '));
+    if (fault.code === 'invalid_request' && !hasSupportedVersion(request))
+      headers.push('Sec-WebSocket-Version', protocolVersions.join(', '));
     metrics.upgradeRefusals.inc({ code: fault.code });
     const ownLog = log.child(logFields);
     logCause(fault, { log: ownLog });

@@ -28,6 +28,8 @@ export class KeepAlive {
   #secondsClosing = 0;
   /** How many more intervals the peer has to answer the ping; null where it has answered. */
   #intervalsLeft: number | null = null;
+  /** How many pings the peer has not answered: while input is paused, their pongs wait, and then arrive at once. */
+  #unanswered = 0;
   /** How many bytes had been sent before the last ping, and before the last one that was answered. */
   #bytesBeforePing = 0;
   #bytesBeforeAnswered = 0;
@@ -44,9 +46,13 @@ export class KeepAlive {
     else this.#tickClosing();
   }
 
-  recordPong(): void {
+  /** Returns whether the pong answers a ping: others count towards the rate of messages. */
+  recordPong(): boolean {
     this.#intervalsLeft = null;
     this.#bytesBeforeAnswered = this.#bytesBeforePing;
+    if (this.#unanswered === 0) return false;
+    this.#unanswered -= 1;
+    return true;
   }
 
   /** Pings the peer when it is due, and drops a peer that has not answered. */
@@ -72,6 +78,7 @@ export class KeepAlive {
   }
 
   #ping(): void {
+    this.#unanswered += 1;
     this.#bytesBeforePing = this.connection.bytesWritten;
     const unreadBytes = this.#bytesBeforePing - this.#bytesBeforeAnswered;
     this.#intervalsLeft = Math.min(Math.floor(unreadBytes / INTERVAL_BYTES), MAX_INTERVALS);

@@ -1,11 +1,9 @@
 /** The rate limit of messages: 50 a second, in bursts of up to 200. */
 const MESSAGE_INTERVAL_MS = 20;
 const MAX_BURST_MS = 4_000;
-/**
- * A larger message counts as several, one for each of this many bytes, as the time that it takes to parse grows with its size: the second
- * is for those of a client that has not signed in.
- */
+/** A larger message counts as several, one for each of this many bytes, as the time that it takes to parse grows with its size. */
 const MESSAGE_BYTES = 4 * 1024;
+/** The same for a client that has not signed in. */
 const ANONYMOUS_MESSAGE_BYTES = 1024;
 /**
  * A ping or a pong counts as ten messages: while a fragmented message is incomplete, ws keeps the network chunks of its fragments in

@@ -36,7 +36,7 @@ export class ServerSocket extends WebSocket {
   #isFlooded = false;
   /** Whether the user of the socket has paused it. */
   #isHeld = false;
-  /** Whether the sockets of its owner have sent too many messages. */
+  /** Whether the sockets of its user have sent too many messages. */
   #isThrottled = false;
 
   /** Null for a socket that is closed at once: what it receives is counted, and ignored. */
@@ -160,10 +160,10 @@ export function createSocketServer({
 }
 
 /** The versions of the protocol that ws supports. */
-export const versions = ['13', '8'];
+export const protocolVersions = ['13', '8'];
 
 export function hasSupportedVersion({ headers }: IncomingMessage): boolean {
-  return versions.includes(headers['sec-websocket-version'] ?? '');
+  return protocolVersions.includes(headers['sec-websocket-version'] ?? '');
 }
 
 const malformedHandshake = (failure: Error): Fault => Fault.invalidRequest(`${failure.message}.`);

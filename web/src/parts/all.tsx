@@ -66,7 +66,8 @@ export function useAll<Item>(readParts: ReadParts<Item>): All<Item> {
     };
     const readAll = async () => {
       try {
-        await read('network-only', await read('cache-only', 0));
+        const shown = await read('cache-only', 0);
+        if (!isLeft) await read('network-only', shown);
       } catch (error) {
         if (!isLeft) setFailure(toFailure(error));
       }

@@ -1,4 +1,4 @@
-import type { OperationVariables, TypedDocumentNode } from '@apollo/client';
+import { NetworkStatus, type OperationVariables, type TypedDocumentNode } from '@apollo/client';
 import { useQuery } from '@apollo/client/react';
 import { type ReactNode, useRef } from 'react';
 import { type Failure, toFailure } from '../graphql/link.ts';
@@ -17,22 +17,16 @@ interface QueryProps<Data, Variables> {
 /** Runs a query and renders its data or its error. While it fails, the last data stays, greyed. */
 export function Query<Data, Variables extends OperationVariables>(props: QueryProps<Data, Variables>) {
   const { document, variables, loading, frame = (problem) => problem, children } = props;
-  const {
-    data,
-    previousData,
-    error,
-    loading: isLoading,
-    refetch,
-  } = useQuery(document, { variables } as never) as unknown as {
+  const { data, previousData, error, networkStatus, refetch } = useQuery(document, { variables } as never) as unknown as {
     data?: Data;
     previousData?: Data;
     error?: unknown;
-    loading: boolean;
+    networkStatus: NetworkStatus;
     refetch(): Promise<unknown>;
   };
   // An error stays until its retry has ended: it would be gone for a moment, and be read out again.
   const latest = useRef<Failure | null>(null);
-  if (error || !isLoading) latest.current = error ? toFailure(error) : null;
+  if (error || networkStatus !== NetworkStatus.refetch) latest.current = error ? toFailure(error) : null;
   const failure = latest.current;
   const isSignedOut = useEnded(failure?.code);
   const retry = () => {

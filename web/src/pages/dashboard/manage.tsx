@@ -33,14 +33,14 @@ const ProjectsQuery = graphql(`
   }
 `);
 
-interface ListedProject {
+interface TargetProject {
   readonly id: string;
   readonly name: string;
   readonly role: string;
 }
 
 /** All projects of the organization that the project belongs to. */
-const readProjectsBeside = (id: string): ReadParts<ListedProject> =>
+const readProjectsBeside = (id: string): ReadParts<TargetProject> =>
   async function* (apollo, fetchPolicy) {
     yield* readPages(async (after) => {
       const { data } = await apollo.query({ query: ProjectsQuery, variables: { id, after }, fetchPolicy });
@@ -94,7 +94,7 @@ function Move({ place, name, version, isDirty, refetch, onGone }: ManageProps) {
   const [target, setTarget] = useState('');
   const all = useAll(useMemo(() => readProjectsBeside(place.projectId), [place.projectId]));
   const others = all.items?.filter(({ id, role }) => id !== place.projectId && role !== 'viewer') ?? [];
-  const hasNone = others.length === 0 && !all.isReading && !all.failure;
+  const hasNone = others.length === 0 && !all.isReading && !all.isCut && !all.failure;
   if (hasNone) return <span>There is no other project of this organization in which you may edit dashboards.</span>;
 
   const move = async () => {
