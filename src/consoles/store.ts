@@ -245,11 +245,11 @@ export interface SessionSnapshot {
 }
 
 /**
- * Reads snapshots of sessions by one statement, one for each. The instance of a session tells why its record is missing: it was deleted with its project,
- * or a standby that lacked the record was promoted.
+ * Reads snapshots of sessions by one statement, one for each. The instance of a session tells why its record is missing: it was deleted
+ * with its project, or a standby that lacked the record was promoted.
  */
-export async function readSnapshots(database: Database, sessions: readonly SessionKey[]): Promise<Map<string, SessionSnapshot>> {
-  const rows = await database.query<EndpointRow & Omit<SessionSnapshot, 'endpoint'> & { id: string }>`
+export async function readSnapshots(database: Database, sessions: readonly SessionKey[]): Promise<Map<string | null, SessionSnapshot>> {
+  const rows = await database.query<EndpointRow & Omit<SessionSnapshot, 'endpoint'> & { id: string | null }>`
     SELECT running.id, session.owner AS "claimedBy", session.end_reason AS end, instance.status,
       endpoint.kind, endpoint.host, endpoint.port, endpoint.socket_path AS "socketPath"
     FROM unnest(${sessions.map(({ id }) => id)}::uuid[], ${sessions.map(({ projectId }) => projectId)}::uuid[],
