@@ -1016,7 +1016,7 @@ export interface components {
              */
             vpcs: number;
         };
-        /** @description Rejected: the database or the identity provider is unavailable, or the client’s address has too many connections, requests or sockets open; `Retry-After` says when to try again. */
+        /** @description Rejected: the database or the identity provider is unavailable, the client’s address has too many connections, requests or sockets open, too much of the user’s waits, too many event streams are open, or the server is about to stop; `Retry-After` says when to try again. */
         ServiceUnavailable: {
             /**
              * @description The error code, for programs.
@@ -1292,7 +1292,7 @@ export interface components {
                 "application/json": components["schemas"]["RateLimited"];
             };
         };
-        /** @description `service_unavailable`: the database or the identity provider is unavailable, or the client’s address has too many connections, requests or sockets open; `Retry-After` says when to try again. */
+        /** @description `service_unavailable`: the database or the identity provider is unavailable, the client’s address has too many connections, requests or sockets open, too much of the user’s waits, too many event streams are open, or the server is about to stop; `Retry-After` says when to try again. */
         ServiceUnavailable: {
             headers: {
                 RateLimit: components["headers"]["RateLimit"];
