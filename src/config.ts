@@ -15,13 +15,15 @@ const MEBIBYTE = 2 ** 20;
  * A URL of these schemes. Drivers decode its parts, and fail where they cannot. Without `//` it would have no host, or one that only
  * some parsers see.
  */
-const url = (protocol: RegExp, schemes: string) =>
-  z
+const url = (protocol: RegExp, schemes: string) => {
+  const error = `Must be a URL that begins with ${schemes}`;
+  return z
     .string()
+    .regex(/^[a-z]+:\/\//i, { error, abort: true })
     .refine(hasPossiblePort, { error: 'The port must be a number from 1 to 65535', abort: true })
     .refine((text) => !/%00/.test(text), { error: 'Must have no %00', abort: true })
-    .pipe(z.string().regex(/^[a-z]+:\/\//i, { error: `Must be a URL that begins with ${schemes}`, abort: true }))
-    .pipe(z.url({ protocol, error: `Must be a URL that begins with ${schemes}` }).refine(isDecodable, 'A % must be written as %25'));
+    .pipe(z.url({ protocol, error }).refine(isDecodable, 'A % must be written as %25'));
+};
 const httpUrl = url(/^https?$/, 'https:// or http://');
 /** A URL whose text is printed or logged, so that no secret may be in it. */
 const publicHttpUrl = httpUrl.refine((text) => !URL.canParse(text) || isWithoutUser(new URL(text)), 'Must have no user and no password');

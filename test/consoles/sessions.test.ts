@@ -63,6 +63,15 @@ interface SessionView {
   readonly bytesOut: number;
 }
 
+/** Reads what a console says, as text, until it ends. */
+function readText(readable: ReadableStream<Uint8Array>) {
+  let text = '';
+  const read = async () => {
+    for await (const bytes of readable) text += Buffer.from(bytes).toString();
+  };
+  return { text: () => text, ended: read() };
+}
+
 async function list(as: 'owner' | 'admin' | 'member' | 'viewer', of = instance): Promise<SessionView[]> {
   const query = `query ($o: ID!, $p: ID!, $i: ID!) { project(organizationId: $o, id: $p) { instance(id: $i) { consoleSessions {
     nodes { id instanceId instanceName userId userEmail kind state clientAddresses created ended durationSeconds endReason bytesIn bytesOut } } } } }`;
@@ -396,13 +405,9 @@ describe('attached to again', () => {
     expect(await end(before.sessionId(), 'member')).toMatchObject({ state: 'over' });
     await expect.poll(() => guest.lines.size).toBe(0);
     const proxy = await openProxy({ host: '127.0.0.1', port: Number(new URL(app.baseUrl).port) });
-    let output = '';
-    const read = async () => {
-      for await (const bytes of console.readable) output += Buffer.from(bytes).toString();
-    };
     const credential = app.demo.users.member.api_key;
     const console = connect({ url: `http://127.0.0.1:${proxy.port}`, credential }).console({ instance });
-    const reading = read();
+    const reading = readText(console.readable);
     await app.app.database.transact(async (query) => {
       await query`LOCK TABLE console_sessions IN SHARE MODE`;
       await expect.poll(() => console.state.name).toBe('live');
@@ -411,15 +416,15 @@ describe('attached to again', () => {
     });
     await expect.poll(() => guest.lines.size).toBe(1);
     guest.say('one ');
-    await expect.poll(() => output).toBe('one ');
+    await expect.poll(() => reading.text()).toBe('one ');
     await sleep(500);
     proxy.cut();
     guest.say('two ');
     await proxy.mend();
-    await expect.poll(() => output).toBe('one two ');
+    await expect.poll(() => reading.text()).toBe('one two ');
     expect((await list('admin')).filter(({ id }) => id > before.sessionId())).toHaveLength(1);
     console.close();
-    await reading;
+    await reading.ended;
     await proxy.close();
   });
 
@@ -437,43 +442,35 @@ describe('attached to again', () => {
       },
     });
     const console = client.console({ instance });
-    let output = '';
-    const read = async () => {
-      for await (const bytes of console.readable) output += Buffer.from(bytes).toString();
-    };
-    const reading = read();
+    const reading = readText(console.readable);
     await guest.called();
     guest.say('one ');
-    await expect.poll(() => [output, failures]).toEqual(['one ', 1]);
+    await expect.poll(() => [reading.text(), failures]).toEqual(['one ', 1]);
     proxy.cut();
     guest.say('two ');
     await proxy.mend();
-    await expect.poll(() => output).toBe('one two ');
+    await expect.poll(() => reading.text()).toBe('one two ');
     guest.say('three');
-    await expect.poll(() => output).toBe('one two three');
+    await expect.poll(() => reading.text()).toBe('one two three');
     expect(guest.connections()).toBe(1);
     console.close();
-    await reading;
+    await reading.ended;
     await proxy.close();
   });
 
   it('by the client package, goes on in a new session where the record of the session is lost', async () => {
     const console = connect({ url: app.baseUrl, credential: app.demo.users.member.api_key }).console({ instance });
-    let output = '';
-    const read = async () => {
-      for await (const bytes of console.readable) output += Buffer.from(bytes).toString();
-    };
-    const reading = read();
+    const reading = readText(console.readable);
     await guest.called();
     guest.say('one ');
-    await expect.poll(() => output).toBe('one ');
+    await expect.poll(() => reading.text()).toBe('one ');
     // A standby that lacks the record was promoted.
     await app.app.database.$executeRaw`DELETE FROM console_sessions WHERE ended IS NULL`;
     await expect.poll(() => guest.connections(), { timeout: 10_000 }).toBe(2);
     guest.say('two');
-    await expect.poll(() => output).toBe('one two');
+    await expect.poll(() => reading.text()).toBe('one two');
     console.close();
-    await reading;
+    await reading.ended;
   });
 
   it('hears the end of what a console said that has hung up meanwhile, and then that it has', async () => {

@@ -1,3 +1,5 @@
+import { ArrivalTime } from './arrivaltime.ts';
+
 /** The rate limit of messages: 50 a second, in bursts of up to 200. */
 const MESSAGE_INTERVAL_MS = 20;
 const MAX_BURST_MS = 4_000;
@@ -16,10 +18,9 @@ export function countOf(bytes: number, isSignedIn: boolean): number {
   return Math.max(1, Math.ceil(bytes / (isSignedIn ? MESSAGE_BYTES : ANONYMOUS_MESSAGE_BYTES)));
 }
 
-/** The state of the rate limit of a connection (GCRA). */
+/** The state of the rate limit of a connection. */
 export class MessageRate {
-  /** The theoretical arrival time of the next message, in whole milliseconds. */
-  #nextArrivalMs = 0;
+  readonly #nextArrival = new ArrivalTime();
   /** The time for which messages are not counted, in milliseconds. */
   #creditMs = 0;
 
@@ -42,8 +43,7 @@ export class MessageRate {
   }
 
   #count(milliseconds: number): boolean {
-    const now = Math.round(performance.now());
-    this.#nextArrivalMs = Math.max(this.#nextArrivalMs, now) + milliseconds;
-    return this.#nextArrivalMs <= now + MAX_BURST_MS;
+    this.#nextArrival.advance(milliseconds);
+    return this.#nextArrival.aheadMs <= MAX_BURST_MS;
   }
 }

@@ -1,4 +1,5 @@
 import { getOrInsert } from '../../kernel/map.ts';
+import { ArrivalTime } from './arrivaltime.ts';
 
 /** The rate limit of the messages of a user's sockets: 500 a second, in bursts of up to 2,000. */
 const MESSAGE_INTERVAL_MS = 2;
@@ -15,15 +16,14 @@ export interface WaitingSocket {
 }
 
 /**
- * The rate that all sockets of a user share (GCRA). Each socket has a limit of its own, but a user may have a thousand of them, and
+ * The rate that all sockets of a user share. Each socket has a limit of its own, but a user may have a thousand of them, and
  * most messages are charged to no budget. A socket whose messages exceed the shared rate is not closed, as another of the user's may be
  * the cause: its messages wait, and it is not read meanwhile, so that TCP slows its peer down.
  */
 export class UserRate {
   /** The open sockets of the user. */
   sockets = 0;
-  /** The theoretical arrival time of the next message, in whole milliseconds. */
-  #nextArrivalMs = 0;
+  readonly #nextArrival = new ArrivalTime();
   /** The sockets whose messages wait, the next one first. */
   readonly #waiting = new Set<WaitingSocket>();
   #timer: NodeJS.Timeout | null = null;
@@ -53,16 +53,16 @@ export class UserRate {
 
   /** The milliseconds after which it is as if no message had been sent. */
   get recoveryMs(): number {
-    return this.#nextArrivalMs - Math.round(performance.now());
+    return this.#nextArrival.aheadMs;
   }
 
   get #isSpent(): boolean {
-    return this.#nextArrivalMs + MESSAGE_INTERVAL_MS > Math.round(performance.now()) + MAX_BURST_MS;
+    return this.#nextArrival.aheadMs + MESSAGE_INTERVAL_MS > MAX_BURST_MS;
   }
 
   /** A message that counts as several needs only what is left for one: otherwise it would wait behind smaller ones for ever. */
   #count(count: number): void {
-    this.#nextArrivalMs = Math.max(this.#nextArrivalMs, Math.round(performance.now())) + count * MESSAGE_INTERVAL_MS;
+    this.#nextArrival.advance(count * MESSAGE_INTERVAL_MS);
   }
 
   #release(): void {

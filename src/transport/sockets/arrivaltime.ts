@@ -1,0 +1,15 @@
+/** The theoretical arrival time of the next message, by which the generic cell rate algorithm (GCRA) limits a rate. */
+export class ArrivalTime {
+  /** By `performance.now()`, in whole milliseconds. */
+  #ms = 0;
+
+  /** Counts messages that are due in as many milliseconds. */
+  advance(milliseconds: number): void {
+    this.#ms = Math.max(this.#ms, Math.round(performance.now())) + milliseconds;
+  }
+
+  /** By how many milliseconds it is ahead of the clock: what has been used of the burst. From 0 down nothing counts any more. */
+  get aheadMs(): number {
+    return this.#ms - Math.round(performance.now());
+  }
+}
